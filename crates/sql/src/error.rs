@@ -1,0 +1,274 @@
+//! What a statement can fail with, in PostgreSQL's words and codes: clients
+//! act on the SQLSTATE, people search for the message. Every error of a lower
+//! floor ends here; nothing is swallowed on the way, the fields a lower floor
+//! gave (detail, hint, constraint) are kept.
+
+use std::fmt;
+
+use sqlparser::parser::ParserError;
+use thermocline_storage::value_error::ValueError;
+
+/// The result of everything in this crate.
+pub type Result<T, E = SqlError> = std::result::Result<T, E>;
+
+/// An error as a client sees it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SqlError {
+    /// The five characters of the error code.
+    pub sqlstate: &'static str,
+    /// The message, one line.
+    pub message: String,
+    /// More about it.
+    pub detail: Option<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// Where in the statement, in characters from 1.
+    pub position: Option<u32>,
+    /// Where in the input of a COPY, or in a function: PostgreSQL's CONTEXT.
+    pub context: Option<String>,
+    /// The schema the error is about.
+    pub schema: Option<String>,
+    /// The table the error is about.
+    pub table: Option<String>,
+    /// The column the error is about.
+    pub column: Option<String>,
+    /// The constraint that was violated.
+    pub constraint: Option<String>,
+}
+
+impl SqlError {
+    /// An error with this code and message.
+    #[cold]
+    #[must_use]
+    pub fn new(sqlstate: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            sqlstate,
+            message: message.into(),
+            ..Self::default()
+        }
+    }
+
+    /// 42601: the statement is not SQL.
+    #[cold]
+    #[must_use]
+    pub fn syntax(message: impl Into<String>) -> Self {
+        Self::new("42601", message)
+    }
+
+    /// 0A000: SQL that this database does not do (yet).
+    #[cold]
+    #[must_use]
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        Self::new("0A000", message)
+    }
+
+    /// 42P01: no such table.
+    #[cold]
+    #[must_use]
+    pub fn undefined_table(name: &str) -> Self {
+        Self::new("42P01", format!("relation \"{name}\" does not exist"))
+    }
+
+    /// 42703: no such column.
+    #[cold]
+    #[must_use]
+    pub fn undefined_column(name: &str) -> Self {
+        Self::new("42703", format!("column \"{name}\" does not exist"))
+    }
+
+    /// 08P01: a message that the protocol does not allow here.
+    #[cold]
+    #[must_use]
+    pub fn protocol(message: impl Into<String>) -> Self {
+        Self::new("08P01", message)
+    }
+
+    /// XX000: this database contradicted itself.
+    #[cold]
+    #[must_use]
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new("XX000", message)
+    }
+
+    /// 25P02: the transaction failed before.
+    #[cold]
+    #[must_use]
+    pub fn transaction_failed() -> Self {
+        Self::new(
+            "25P02",
+            "current transaction is aborted, commands ignored until end of transaction block",
+        )
+    }
+
+    /// With more about it.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// With advice.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// With the place in the statement, in characters from 1.
+    #[must_use]
+    pub fn with_position(mut self, position: Option<u32>) -> Self {
+        self.position = self.position.or(position);
+        self
+    }
+
+    /// With the place in a COPY's input.
+    #[must_use]
+    pub fn with_context(mut self, context: impl Into<String>) -> Self {
+        self.context = Some(context.into());
+        self
+    }
+
+    /// With the column it is about.
+    #[must_use]
+    pub fn with_column(mut self, column: impl Into<String>) -> Self {
+        self.column = Some(column.into());
+        self
+    }
+
+    /// With the table it is about.
+    #[must_use]
+    pub fn with_table(mut self, schema: &str, table: &str) -> Self {
+        self.schema = Some(schema.to_owned());
+        self.table = Some(table.to_owned());
+        self
+    }
+
+    /// With the constraint it is about.
+    #[must_use]
+    pub fn with_constraint(mut self, constraint: impl Into<String>) -> Self {
+        self.constraint = Some(constraint.into());
+        self
+    }
+
+    /// The error of sqlparser for `sql`: its message ends in "at Line: l,
+    /// Column: c", which becomes the position.
+    #[must_use]
+    pub fn from_parser(error: &ParserError, sql: &str) -> Self {
+        let text = match error {
+            ParserError::TokenizerError(text) | ParserError::ParserError(text) => text.as_str(),
+            ParserError::RecursionLimitExceeded => {
+                return Self::new("54001", "stack depth limit exceeded")
+                    .with_hint("The statement is nested too deeply.");
+            }
+        };
+        let (message, position) = match text.rfind(" at Line: ") {
+            Some(at) => (&text[..at], location(&text[at + 10..], sql)),
+            None => (text, None),
+        };
+        // PostgreSQL names the token; sqlparser says what it found instead.
+        let message = match (message.rfind("found: "), position) {
+            (Some(at), Some(_)) if message[at + 7..].trim() != "EOF" => {
+                format!("syntax error at or near \"{}\"", message[at + 7..].trim())
+            }
+            (Some(_), _) => "syntax error at end of input".to_owned(),
+            (None, _) => format!(
+                "syntax error: {}",
+                message.trim_start_matches("sql parser error: ")
+            ),
+        };
+        Self::syntax(message).with_position(position)
+    }
+}
+
+/// The position, in characters from 1, of "l, Column: c" in `sql`.
+fn location(text: &str, sql: &str) -> Option<u32> {
+    let (line, column) = text.split_once(", Column: ")?;
+    let line: u64 = line.trim().parse().ok()?;
+    let column: u64 = column.trim().parse().ok()?;
+    position_of(sql, line, column)
+}
+
+/// The position, in characters from 1, of a line and a column (from 1).
+#[must_use]
+pub fn position_of(sql: &str, line: u64, column: u64) -> Option<u32> {
+    if line == 0 || column == 0 {
+        return None;
+    }
+    let before: usize = sql
+        .split_inclusive('\n')
+        .take(usize::try_from(line).ok()? - 1)
+        .map(|line| line.chars().count())
+        .sum();
+    u32::try_from(before as u64 + column).ok()
+}
+
+impl fmt::Display for SqlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.sqlstate)
+    }
+}
+
+impl std::error::Error for SqlError {}
+
+impl From<ValueError> for SqlError {
+    #[cold]
+    fn from(error: ValueError) -> Self {
+        Self::new(error.sqlstate, error.message)
+    }
+}
+
+impl From<thermocline_engine::Error> for SqlError {
+    #[cold]
+    fn from(error: thermocline_engine::Error) -> Self {
+        Self {
+            sqlstate: error.sqlstate(),
+            message: error.to_string(),
+            detail: error.detail().map(str::to_owned),
+            hint: error.hint().map(str::to_owned),
+            table: error.table().map(str::to_owned),
+            constraint: error.constraint().map(str::to_owned),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<ParserError> for SqlError {
+    #[cold]
+    fn from(error: ParserError) -> Self {
+        Self::from_parser(&error, "")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sqlparser::dialect::PostgreSqlDialect;
+    use sqlparser::parser::Parser;
+
+    fn parse_error(sql: &str) -> SqlError {
+        let error = Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap_err();
+        SqlError::from_parser(&error, sql)
+    }
+
+    #[test]
+    fn syntax_errors_name_the_token_and_its_position() {
+        let error = parse_error("select 1 fromm t x y");
+        assert_eq!(error.sqlstate, "42601");
+        assert_eq!(error.message, "syntax error at or near \"t\"");
+        assert_eq!(error.position, Some(16));
+    }
+
+    #[test]
+    fn the_position_counts_characters_over_lines() {
+        let error = parse_error("select 'é'\n, 1 fromm t x");
+        assert_eq!(error.position, Some(11 + 11));
+    }
+
+    #[test]
+    fn the_end_of_input_is_said() {
+        assert_eq!(
+            parse_error("select 1 +").message,
+            "syntax error at end of input"
+        );
+    }
+}

@@ -1,0 +1,466 @@
+//! Where rows go. A statement writes each value of a result once, into the
+//! form its receiver wants: PostgreSQL's DataRow messages, the lines of a
+//! COPY, or values for the embedded library. [`RowWriter`] is one concrete
+//! type, so that no row pays for a virtual call, and it can be rewound, since
+//! the engine may run a statement's body more than once.
+
+use thermocline_storage::types::DataType;
+use thermocline_storage::value::{Value, ValueRef};
+use thermocline_storage::{binary_format, text_format};
+
+use crate::copy::CopyEncoder;
+use crate::error::{Result, SqlError};
+
+mod other;
+
+pub use other::{OtherType, array_elements};
+
+/// The type of a result column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ColumnType {
+    /// A type that tables hold.
+    Scalar(DataType),
+    /// A type of catalog queries; values come as text.
+    Other(OtherType),
+}
+
+impl ColumnType {
+    /// The type's number in `pg_type`.
+    #[must_use]
+    pub const fn oid(&self) -> u32 {
+        match self {
+            Self::Scalar(data_type) => data_type.oid(),
+            Self::Other(other) => other.oid(),
+        }
+    }
+
+    /// PostgreSQL's length of the type in bytes; -1 when it varies.
+    #[must_use]
+    pub const fn typlen(&self) -> i16 {
+        match self {
+            Self::Scalar(data_type) => data_type.typlen(),
+            Self::Other(other) => other.typlen(),
+        }
+    }
+
+    /// PostgreSQL's modifier of the type; -1 when there is none.
+    #[must_use]
+    pub const fn typmod(&self) -> i32 {
+        match self {
+            Self::Scalar(data_type) => data_type.typmod(),
+            Self::Other(_) => -1,
+        }
+    }
+}
+
+/// A column of a result, as RowDescription tells it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OutputColumn {
+    /// The column's name.
+    pub name: String,
+    /// The type's number in `pg_type`.
+    pub type_oid: u32,
+    /// The type's length in bytes; -1 when it varies.
+    pub type_size: i16,
+    /// The type's modifier; -1 when there is none.
+    pub type_modifier: i32,
+    /// The table the column is taken from; 0 for a computed one.
+    pub table_oid: u32,
+    /// The column's number in that table, from 1; 0 for a computed one.
+    pub column_number: i16,
+    /// The type.
+    pub data_type: ColumnType,
+}
+
+impl OutputColumn {
+    /// A computed column.
+    #[must_use]
+    pub fn new(name: impl Into<String>, data_type: ColumnType) -> Self {
+        Self {
+            name: name.into(),
+            type_oid: data_type.oid(),
+            type_size: data_type.typlen(),
+            type_modifier: data_type.typmod(),
+            table_oid: 0,
+            column_number: 0,
+            data_type,
+        }
+    }
+
+    /// A computed column of a type that tables hold.
+    #[must_use]
+    pub fn scalar(name: impl Into<String>, data_type: DataType) -> Self {
+        Self::new(name, ColumnType::Scalar(data_type))
+    }
+
+    /// Taken from column `number` (from 1) of table `oid`.
+    #[must_use]
+    pub fn from_table(mut self, oid: u32, number: usize) -> Self {
+        self.table_oid = oid;
+        self.column_number = number as i16;
+        self
+    }
+}
+
+/// Which columns a client wants in binary.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Formats {
+    /// All in text.
+    #[default]
+    Text,
+    /// All in binary.
+    Binary,
+    /// One choice a column.
+    Each(Box<[bool]>),
+}
+
+impl Formats {
+    /// The formats of a Bind message: none (text), one for all, or one each.
+    ///
+    /// # Errors
+    /// 08P01 when the number of codes does not fit, 22023 for an unknown code.
+    pub fn from_codes(codes: &[i16], columns: usize) -> Result<Self> {
+        if let Some(code) = codes.iter().find(|code| !matches!(code, 0 | 1)) {
+            return Err(SqlError::new(
+                "22023",
+                format!("unsupported format code: {code}"),
+            ));
+        }
+        match codes {
+            [] | [0] => Ok(Self::Text),
+            [_] => Ok(Self::Binary),
+            _ if codes.len() == columns => {
+                Ok(Self::Each(codes.iter().map(|code| *code == 1).collect()))
+            }
+            _ => Err(SqlError::protocol(format!(
+                "bind message has {} result formats but query has {columns} columns",
+                codes.len()
+            ))),
+        }
+    }
+
+    /// Whether column `index` (from 0) is in binary.
+    #[must_use]
+    pub fn is_binary(&self, index: usize) -> bool {
+        match self {
+            Self::Text => false,
+            Self::Binary => true,
+            Self::Each(binary) => binary.get(index).copied().unwrap_or(false),
+        }
+    }
+}
+
+/// A place in a writer's output to go back to.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    bytes: usize,
+    rows: u64,
+}
+
+enum Sink {
+    /// DataRow messages.
+    Wire(Formats),
+    /// The payload of CopyData messages.
+    Copy(CopyEncoder),
+    /// Values, for the embedded library and for further use.
+    Values {
+        rows: Vec<Vec<Value>>,
+        row: Vec<Value>,
+    },
+}
+
+/// Takes the rows of a result, value by value.
+pub struct RowWriter {
+    sink: Sink,
+    buffer: Vec<u8>,
+    row_start: usize,
+    column: usize,
+    rows: u64,
+}
+
+/// The bytes of a DataRow before its first value: tag, length, column count.
+const ROW_HEADER_BYTES: usize = 7;
+
+impl RowWriter {
+    /// Writes DataRow messages behind what is in `buffer`.
+    #[must_use]
+    pub fn wire(buffer: Vec<u8>, formats: Formats) -> Self {
+        Self::new(Sink::Wire(formats), buffer)
+    }
+
+    /// Writes the rows of a COPY TO, without CopyData headers.
+    #[must_use]
+    pub(crate) fn copy(buffer: Vec<u8>, encoder: CopyEncoder) -> Self {
+        Self::new(Sink::Copy(encoder), buffer)
+    }
+
+    /// Keeps values.
+    #[must_use]
+    pub fn values() -> Self {
+        let sink = Sink::Values {
+            rows: Vec::new(),
+            row: Vec::new(),
+        };
+        Self::new(sink, Vec::new())
+    }
+
+    fn new(sink: Sink, buffer: Vec<u8>) -> Self {
+        Self {
+            sink,
+            row_start: buffer.len(),
+            buffer,
+            column: 0,
+            rows: 0,
+        }
+    }
+
+    /// Begins a row of `columns` values.
+    #[inline]
+    pub fn begin_row(&mut self, columns: usize) {
+        self.row_start = self.buffer.len();
+        self.column = 0;
+        match &mut self.sink {
+            Sink::Wire(_) => {
+                let count = (columns as u16).to_be_bytes();
+                self.buffer
+                    .extend_from_slice(&[b'D', 0, 0, 0, 0, count[0], count[1]]);
+            }
+            Sink::Copy(encoder) => encoder.begin_row(columns, &mut self.buffer),
+            Sink::Values { row, .. } => row.reserve_exact(columns),
+        }
+    }
+
+    /// The next value of the row. NULL may come this way too.
+    #[inline]
+    pub fn value(&mut self, value: ValueRef<'_>, data_type: &DataType) {
+        if matches!(value, ValueRef::Null) {
+            return self.null();
+        }
+        match &mut self.sink {
+            Sink::Wire(formats) => {
+                let start = self.buffer.len();
+                self.buffer.extend_from_slice(&[0; 4]);
+                if formats.is_binary(self.column) {
+                    binary_format::write_binary(value, data_type, &mut self.buffer);
+                } else {
+                    text_format::write_text(value, data_type, &mut self.buffer);
+                }
+                close_length(&mut self.buffer, start);
+            }
+            Sink::Copy(encoder) => {
+                encoder.value(self.column, value, data_type, &mut self.buffer);
+            }
+            Sink::Values { row, .. } => row.push(value.to_owned()),
+        }
+        self.column += 1;
+    }
+
+    /// The next value of the row, of a type of catalog queries, as text; it is
+    /// re-encoded if the client wants binary.
+    ///
+    /// # Errors
+    /// When the type has no binary form or the text is not of the type.
+    pub fn other(&mut self, text: &str, other_type: OtherType) -> Result<()> {
+        if !self.is_binary() {
+            self.text(text);
+            return Ok(());
+        }
+        let start = self.buffer.len();
+        self.buffer.extend_from_slice(&[0; 4]);
+        other_type.write_binary(text, &mut self.buffer)?;
+        close_length(&mut self.buffer, start);
+        self.column += 1;
+        Ok(())
+    }
+
+    /// The next value of the row, text that needs no re-encoding.
+    pub fn text(&mut self, text: &str) {
+        match &mut self.sink {
+            Sink::Wire(_) => return self.raw(text.as_bytes()),
+            Sink::Copy(encoder) => encoder.text(self.column, text, &mut self.buffer),
+            Sink::Values { row, .. } => row.push(Value::Text(text.to_owned())),
+        }
+        self.column += 1;
+    }
+
+    /// The next value of the row, bytes in the format the client asked for
+    /// (see [`Self::is_binary`]).
+    pub fn raw(&mut self, bytes: &[u8]) {
+        match &mut self.sink {
+            Sink::Wire(_) => {
+                let length = bytes.len() as i32;
+                self.buffer.extend_from_slice(&length.to_be_bytes());
+                self.buffer.extend_from_slice(bytes);
+            }
+            Sink::Copy(encoder) => encoder.raw(self.column, bytes, &mut self.buffer),
+            Sink::Values { row, .. } => row.push(Value::Bytea(bytes.to_vec())),
+        }
+        self.column += 1;
+    }
+
+    /// NULL as the next value of the row.
+    #[inline]
+    pub fn null(&mut self) {
+        match &mut self.sink {
+            Sink::Wire(_) => self.buffer.extend_from_slice(&(-1i32).to_be_bytes()),
+            Sink::Copy(encoder) => encoder.null(self.column, &mut self.buffer),
+            Sink::Values { row, .. } => row.push(Value::Null),
+        }
+        self.column += 1;
+    }
+
+    /// Ends the row.
+    #[inline]
+    pub fn end_row(&mut self) {
+        match &mut self.sink {
+            Sink::Wire(_) => {
+                let start = self.row_start;
+                let length = (self.buffer.len() - start - 1) as u32;
+                let count = (self.column as u16).to_be_bytes();
+                debug_assert_eq!(count, [self.buffer[start + 5], self.buffer[start + 6]]);
+                debug_assert!(length as usize >= ROW_HEADER_BYTES - 1);
+                self.buffer[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+            }
+            Sink::Copy(encoder) => encoder.end_row(&mut self.buffer),
+            Sink::Values { rows, row } => rows.push(std::mem::take(row)),
+        }
+        self.rows += 1;
+    }
+
+    /// Whether the next value is wanted in binary.
+    #[must_use]
+    pub fn is_binary(&self) -> bool {
+        match &self.sink {
+            Sink::Wire(formats) => formats.is_binary(self.column),
+            Sink::Copy(encoder) => encoder.is_binary(),
+            Sink::Values { .. } => false,
+        }
+    }
+
+    /// The rows written so far.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// This place, to come back to.
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        Mark {
+            bytes: self.buffer.len(),
+            rows: self.rows,
+        }
+    }
+
+    /// Forgets what was written since `mark`.
+    pub fn rewind(&mut self, mark: Mark) {
+        self.buffer.truncate(mark.bytes);
+        if let Sink::Values { rows, row } = &mut self.sink {
+            let forgotten = (self.rows - mark.rows) as usize;
+            rows.truncate(rows.len().saturating_sub(forgotten));
+            row.clear();
+        }
+        self.rows = mark.rows;
+        self.column = 0;
+    }
+
+    /// The bytes waiting to be sent.
+    #[must_use]
+    pub fn bytes_buffered(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// The bytes written so far; DataRow messages or COPY lines.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// Empties the buffer after its bytes were sent; no row may be open.
+    /// Marks taken before are void.
+    pub fn clear_bytes(&mut self) {
+        self.buffer.clear();
+        self.row_start = 0;
+    }
+
+    /// The kept values, emptying the writer; nothing for the other kinds.
+    pub fn take_values(&mut self) -> Vec<Vec<Value>> {
+        match &mut self.sink {
+            Sink::Values { rows, .. } => std::mem::take(rows),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The buffer, for further use.
+    #[must_use]
+    pub fn into_buffer(self) -> Vec<u8> {
+        self.buffer
+    }
+}
+
+/// Fills in the length before a value that begins at `start + 4`.
+#[inline]
+fn close_length(buffer: &mut [u8], start: usize) {
+    let length = (buffer.len() - start - 4) as i32;
+    buffer[start..start + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_in_text_and_binary() {
+        let mut rows = RowWriter::wire(Vec::new(), Formats::Each(Box::new([false, true, true])));
+        rows.begin_row(3);
+        rows.value(ValueRef::Integer(-5), &DataType::Integer);
+        rows.value(ValueRef::Integer(5), &DataType::Integer);
+        rows.null();
+        rows.end_row();
+        assert_eq!(
+            rows.bytes(),
+            b"D\0\0\0\x18\0\x03\0\0\0\x02-5\0\0\0\x04\0\0\0\x05\xff\xff\xff\xff"
+        );
+        assert_eq!(rows.rows(), 1);
+    }
+
+    #[test]
+    fn rewinding_forgets_rows_and_bytes() {
+        let mut rows = RowWriter::wire(Vec::new(), Formats::Text);
+        let mark = rows.mark();
+        rows.begin_row(1);
+        rows.value(ValueRef::Integer(1), &DataType::Integer);
+        rows.end_row();
+        rows.begin_row(1);
+        rows.rewind(mark);
+        assert_eq!((rows.rows(), rows.bytes_buffered()), (0, 0));
+
+        let mut rows = RowWriter::values();
+        let mark = rows.mark();
+        for number in 0..3 {
+            rows.begin_row(1);
+            rows.value(ValueRef::Integer(number), &DataType::Integer);
+            rows.end_row();
+        }
+        rows.rewind(mark);
+        rows.begin_row(1);
+        rows.null();
+        rows.end_row();
+        assert_eq!(rows.take_values(), [[Value::Null]]);
+    }
+
+    #[test]
+    fn format_codes_are_none_one_or_each() {
+        assert_eq!(Formats::from_codes(&[], 3), Ok(Formats::Text));
+        assert_eq!(Formats::from_codes(&[1], 3), Ok(Formats::Binary));
+        assert_eq!(
+            Formats::from_codes(&[1, 0], 2),
+            Ok(Formats::Each(Box::new([true, false])))
+        );
+        assert_eq!(
+            Formats::from_codes(&[1, 0], 3).unwrap_err().sqlstate,
+            "08P01"
+        );
+        assert_eq!(Formats::from_codes(&[2], 1).unwrap_err().sqlstate, "22023");
+    }
+}
