@@ -1,0 +1,327 @@
+//! The face of the log: appending, asking for durability, opening, truncating.
+//!
+//! Guarantees: `append` never waits for the device; it is a checksum, a short
+//! mutex and a copy. A record that was accepted has its place in the order and
+//! its space on the device. Assumes: callers ask for room before they take
+//! partition locks, so that the buffer stays near `buffer_bytes`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::task::{Poll, Waker};
+
+use parking_lot::{Condvar, Mutex};
+use thermocline_device::{AlignedBuffer, Device};
+
+use super::counters::LogCounters;
+use super::reader::{LogTail, Recovered, recover};
+use super::segment::{
+    GROUP_HEADER_BYTES, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, payload_crc, record_crc,
+    round_to_sectors,
+};
+use super::wait::{Room, WaitDurable, Waiters, block_on};
+use super::writer::{Group, LogWriter, Segments};
+use super::{LogError, LogFailed, LogOptions, LogStatistics, Lsn};
+
+/// Gathered bytes at which records are refused whatever the caller does: a
+/// group's length must fit its header.
+const GATHER_BYTES_MAX: usize = 3 << 30;
+
+/// A write-ahead log. Shared by all partitions; see the module's head.
+pub struct Log {
+    pub(super) options: LogOptions,
+    pub(super) counters: LogCounters,
+    pub(super) gather: Mutex<Gather>,
+    pub(super) signal: Mutex<Signal>,
+    pub(super) signalled: Condvar,
+    pub(super) segments: Segments,
+    pub(super) writer: Mutex<LogWriter>,
+    waiters: Waiters,
+    appended: AtomicU64,
+    gathered_bytes: AtomicUsize,
+}
+
+/// The records that wait for the next flush.
+pub(super) struct Gather {
+    buffer: AlignedBuffer,
+    used: usize,
+    first: Lsn,
+    next: Lsn,
+    records: u64,
+    /// Device bytes these records need at worst, each in a group of its own.
+    cost_bytes: u64,
+    /// The same for the group at the device.
+    pub(super) in_flight_cost_bytes: u64,
+    /// What may be outstanding while no next segment can be allocated.
+    pub(super) limit_bytes: Option<u64>,
+    pub(super) refusal: Option<LogFailed>,
+    /// Bytes of the writer's own buffer.
+    pub(super) writer_buffer_bytes: usize,
+    room_wakers: Vec<Waker>,
+}
+
+/// What the writer's thread is asked to do.
+#[derive(Default)]
+pub(super) struct Signal {
+    pub gathered: bool,
+    pub requested: Lsn,
+    pub running: bool,
+    pub stop: bool,
+}
+
+impl Gather {
+    fn push(&mut self, payload: &[&[u8]], bytes: usize, payload_crc: u32) {
+        let needed = self.used + RECORD_HEADER_BYTES + bytes;
+        if needed > self.buffer.len() {
+            let grown = round_to_sectors(needed.max(self.buffer.len() * 2) as u64) as usize;
+            let mut buffer = AlignedBuffer::new_zeroed(grown);
+            buffer[..self.used].copy_from_slice(&self.buffer[..self.used]);
+            self.buffer = buffer;
+        }
+        let crc = record_crc(payload_crc, self.next);
+        let (header, mut rest) = self.buffer[self.used..needed].split_at_mut(RECORD_HEADER_BYTES);
+        header[..4].copy_from_slice(&(bytes as u32).to_le_bytes());
+        header[4..].copy_from_slice(&crc.to_le_bytes());
+        for piece in payload {
+            let (place, after) = rest.split_at_mut(piece.len());
+            place.copy_from_slice(piece);
+            rest = after;
+        }
+        self.used = needed;
+        self.next += (RECORD_HEADER_BYTES + bytes) as u64;
+        self.records += 1;
+    }
+}
+
+impl Log {
+    /// Opens the log in the device's directory, or begins one.
+    ///
+    /// `start` is the oldest LSN that the last checkpoint still needs, `None`
+    /// when there is no checkpoint. The tail gives the records from there on,
+    /// in order. New records go to a new segment: the old tail is never
+    /// overwritten.
+    pub fn open(
+        device: Arc<dyn Device>,
+        options: LogOptions,
+        start: Option<Lsn>,
+    ) -> Result<(Self, LogTail), LogError> {
+        assert!(
+            options.segment_bytes == round_to_sectors(options.segment_bytes)
+                && options.segment_bytes >= 8 * thermocline_device::SECTOR_BYTES as u64,
+            "a segment is whole sectors, and has room for groups"
+        );
+        let (recovered, tail) = recover(&device, &options, start)?;
+        let Recovered { end, next, .. } = recovered;
+        let buffer_bytes = round_to_sectors(options.buffer_bytes as u64 + 4096) as usize;
+        let segments = Segments::new(device, recovered.segments, recovered.spares, &options)?;
+        let log = Self {
+            counters: LogCounters::default(),
+            gather: Mutex::new(Gather {
+                buffer: AlignedBuffer::new_zeroed(buffer_bytes),
+                used: GROUP_HEADER_BYTES,
+                first: next,
+                next,
+                records: 0,
+                cost_bytes: 0,
+                in_flight_cost_bytes: 0,
+                limit_bytes: None,
+                refusal: None,
+                writer_buffer_bytes: buffer_bytes,
+                room_wakers: Vec::new(),
+            }),
+            signal: Mutex::new(Signal::default()),
+            signalled: Condvar::new(),
+            segments,
+            writer: Mutex::new(LogWriter::new(end, recovered.sequence, buffer_bytes)),
+            waiters: Waiters::new(next),
+            appended: AtomicU64::new(next),
+            gathered_bytes: AtomicUsize::new(0),
+            options,
+        };
+        log.writer.lock().prepare(&log)?;
+        Ok((log, tail))
+    }
+
+    /// Appends a record made of these pieces; its end LSN, to be waited for.
+    ///
+    /// Never waits. An error means that the record is not in the log and never
+    /// will be.
+    pub fn append(&self, payload: &[&[u8]]) -> Result<Lsn, LogFailed> {
+        let bytes: usize = payload.iter().map(|piece| piece.len()).sum();
+        if bytes > RECORD_BYTES_MAX {
+            return Err(LogFailed::TooLarge);
+        }
+        let crc = payload_crc(payload);
+        let alone = (GROUP_HEADER_BYTES + RECORD_HEADER_BYTES + bytes) as u64;
+        let cost_bytes = round_to_sectors(alone);
+
+        let mut gather = self.gather.lock();
+        if let Some(why) = &gather.refusal {
+            return Err(why.clone());
+        }
+        let outstanding = gather.cost_bytes + gather.in_flight_cost_bytes + cost_bytes;
+        if gather.limit_bytes.is_some_and(|limit| outstanding > limit) {
+            return Err(LogFailed::StorageFull);
+        }
+        if gather.used + bytes > GATHER_BYTES_MAX {
+            return Err(LogFailed::TooLarge);
+        }
+        gather.push(payload, bytes, crc);
+        gather.cost_bytes += cost_bytes;
+        let end = gather.next;
+        let begins_group = gather.records == 1;
+        self.gathered_bytes.store(gather.used, Ordering::Relaxed);
+        self.appended.store(end, Ordering::Release);
+        drop(gather);
+
+        if begins_group {
+            let mut signal = self.signal.lock();
+            signal.gathered = true;
+            self.signalled.notify_one();
+        }
+        Ok(end)
+    }
+
+    /// Takes what is gathered, leaving `buffer` for what comes.
+    pub(super) fn take_group(&self, buffer: &mut Option<AlignedBuffer>) -> Option<Group> {
+        // First, so that a record appended meanwhile is signalled again.
+        self.signal.lock().gathered = false;
+        let mut gather = self.gather.lock();
+        if gather.records == 0 {
+            return None;
+        }
+        let Some(fresh) = buffer.take() else {
+            unreachable!("the writer has its buffer while no group is pending");
+        };
+        let group = Group {
+            first: gather.first,
+            end: gather.next,
+            records: gather.records,
+            used: gather.used,
+            buffer: std::mem::replace(&mut gather.buffer, fresh),
+        };
+        gather.writer_buffer_bytes = group.buffer.len();
+        gather.in_flight_cost_bytes = std::mem::take(&mut gather.cost_bytes);
+        gather.first = gather.next;
+        gather.records = 0;
+        gather.used = GROUP_HEADER_BYTES;
+        self.gathered_bytes.store(0, Ordering::Relaxed);
+        let wakers = std::mem::take(&mut gather.room_wakers);
+        drop(gather);
+        wakers.into_iter().for_each(Waker::wake);
+        Some(group)
+    }
+
+    /// Stops taking records, and tells all who wait.
+    pub(super) fn refuse(&self, why: LogFailed) {
+        let wakers = {
+            let mut gather = self.gather.lock();
+            gather.refusal = Some(why.clone());
+            std::mem::take(&mut gather.room_wakers)
+        };
+        self.waiters.refuse(why);
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    pub(super) fn waiters(&self) -> &Waiters {
+        &self.waiters
+    }
+
+    /// Each record that ends at or before this LSN is durable.
+    pub fn durable_lsn(&self) -> Lsn {
+        self.waiters.durable()
+    }
+
+    /// Where the next record will start.
+    pub fn appended_lsn(&self) -> Lsn {
+        self.appended.load(Ordering::Acquire)
+    }
+
+    /// Asks for the records up to `lsn` to be written without delay.
+    pub fn request_flush(&self, lsn: Lsn) {
+        let lsn = lsn.min(self.appended_lsn());
+        if lsn > self.durable_lsn() {
+            let mut signal = self.signal.lock();
+            if lsn > signal.requested {
+                signal.requested = lsn;
+                self.signalled.notify_one();
+            }
+        }
+    }
+
+    /// Ready when the record that ends at `lsn` is durable. Asks for the flush.
+    pub fn wait_durable(&self, lsn: Lsn) -> WaitDurable<'_> {
+        WaitDurable {
+            log: self,
+            lsn,
+            id: None,
+        }
+    }
+
+    /// As [`Log::wait_durable`], for a thread. Where no writer thread runs, the
+    /// caller writes.
+    pub fn wait_durable_blocking(&self, lsn: Lsn) -> Result<(), LogFailed> {
+        while self.durable_lsn() < lsn && !self.signal.lock().running {
+            self.step();
+            if let Some(why) = self.refusal() {
+                return if self.durable_lsn() >= lsn {
+                    Ok(())
+                } else {
+                    Err(why)
+                };
+            }
+        }
+        block_on(self.wait_durable(lsn))
+    }
+
+    /// Why the log takes nothing, if it takes nothing.
+    pub fn refusal(&self) -> Option<LogFailed> {
+        self.gather.lock().refusal.clone()
+    }
+
+    /// Whether the buffer has room. Ask before taking partition locks.
+    pub fn has_room(&self) -> bool {
+        self.gathered_bytes.load(Ordering::Relaxed) < self.options.buffer_bytes
+    }
+
+    /// Ready when the buffer has room.
+    pub fn room(&self) -> Room<'_> {
+        Room { log: self }
+    }
+
+    pub(super) fn poll_room(&self, waker: &Waker) -> Poll<Result<(), LogFailed>> {
+        {
+            let mut gather = self.gather.lock();
+            if let Some(why) = &gather.refusal {
+                return Poll::Ready(Err(why.clone()));
+            }
+            if gather.used < self.options.buffer_bytes {
+                return Poll::Ready(Ok(()));
+            }
+            if !gather.room_wakers.iter().any(|held| held.will_wake(waker)) {
+                gather.room_wakers.push(waker.clone());
+            }
+        }
+        self.request_flush(self.appended_lsn());
+        Poll::Pending
+    }
+
+    /// Bytes of memory held by the buffers.
+    pub fn memory_bytes(&self) -> usize {
+        let gather = self.gather.lock();
+        gather.buffer.len() + gather.writer_buffer_bytes
+    }
+
+    /// A reading of the counters.
+    pub fn statistics(&self) -> LogStatistics {
+        self.counters.snapshot()
+    }
+
+    /// The durable records that start at or after `lsn`. The caller keeps
+    /// `truncate_before` away from what it reads.
+    pub fn read_from(&self, lsn: Lsn) -> Result<LogTail, LogError> {
+        let segments = self.segments.list();
+        let until = self.durable_lsn();
+        let device = self.segments.device().clone();
+        LogTail::new(device, self.options.database, segments, Some(lsn), until)
+    }
+}

@@ -1,0 +1,423 @@
+//! Reading the log back: finding its end when it is opened, and its records.
+//!
+//! Guarantees: each record given is as it was written, in order, without a gap;
+//! a damaged one before the end is an error that names file and offset.
+//! How the end is told from damage: flushes are serial, so behind a torn group
+//! there is nothing. A bad record with a valid group header behind it in the last
+//! segment, or before the place where the next segment says it continues, is
+//! damage. (A damaged last group can't be told from a torn one.)
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use thermocline_device::{AlignedBuffer, Device, DeviceFile, OpenMode, SECTOR_BYTES};
+
+use super::segment::{
+    FIRST_LSN, GROUP_HEADER_BYTES, GroupHeader, Lsn, RECORD_HEADER_BYTES, SegmentHeader,
+};
+use super::segment::{decode_record, parse_segment_name, parse_spare_name, segment_name};
+use super::{LogError, LogOptions};
+
+/// Bytes read at once.
+const WINDOW_BYTES: usize = 1 << 20;
+const SECTOR: u64 = SECTOR_BYTES as u64;
+
+/// A segment and its link to the one before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SegmentRef {
+    pub first: Lsn,
+    pub previous_end: Lsn,
+}
+
+/// A record of the log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LogRecord<'a> {
+    /// Where it starts.
+    pub start: Lsn,
+    /// Where it ends: what `append` returned.
+    pub end: Lsn,
+    /// What was appended.
+    pub payload: &'a [u8],
+}
+
+/// The records from some LSN to the end of the log, one after the other.
+pub struct LogTail {
+    device: Arc<dyn Device>,
+    database: u128,
+    segments: VecDeque<SegmentRef>,
+    reader: Option<SegmentReader>,
+    from: Lsn,
+    until: Lsn,
+}
+
+impl LogTail {
+    pub(super) fn new(
+        device: Arc<dyn Device>,
+        database: u128,
+        segments: Vec<SegmentRef>,
+        from: Option<Lsn>,
+        until: Lsn,
+    ) -> Result<Self, LogError> {
+        let from = from.unwrap_or_else(|| segments.first().map_or(until, |s| s.first));
+        let begin = segments.partition_point(|s| s.first <= from);
+        let mut segments = VecDeque::from(segments);
+        if begin == 0 && from < until {
+            return Err(LogError::Missing { lsn: from });
+        }
+        segments.drain(..begin.saturating_sub(1));
+        Ok(Self {
+            device,
+            database,
+            segments,
+            reader: None,
+            from,
+            until,
+        })
+    }
+
+    /// Where the tail ends.
+    pub fn end(&self) -> Lsn {
+        self.until
+    }
+
+    /// The next record, `None` at the end.
+    #[expect(clippy::should_implement_trait, reason = "it lends the payload")]
+    pub fn next(&mut self) -> Result<Option<LogRecord<'_>>, LogError> {
+        loop {
+            let Some(reader) = &mut self.reader else {
+                if !self.open_next()? {
+                    return Ok(None);
+                }
+                continue;
+            };
+            if reader.lsn >= self.until {
+                return Ok(None);
+            }
+            let segment_end = self.segments.front().map(|next| next.previous_end);
+            if segment_end == Some(reader.lsn) {
+                self.open_next()?;
+                continue;
+            }
+            match reader.next_record()? {
+                Found::Invalid { offset, what, .. } => return Err(reader.corrupt(offset, what)),
+                Found::Record { start, .. } if start < self.from => {}
+                Found::Record { start, payload } => {
+                    // Taken anew: the loop above keeps its own borrow of the reader.
+                    let reader = self.reader.as_ref();
+                    let payload = reader.and_then(|r| r.window.held(payload));
+                    let Some(payload) = payload else {
+                        unreachable!("a record found lies in the window");
+                    };
+                    let end = start + (RECORD_HEADER_BYTES + payload.len()) as u64;
+                    return Ok(Some(LogRecord {
+                        start,
+                        end,
+                        payload,
+                    }));
+                }
+            }
+        }
+    }
+
+    fn open_next(&mut self) -> Result<bool, LogError> {
+        let Some(segment) = self.segments.pop_front() else {
+            return Ok(false);
+        };
+        let reader = SegmentReader::open(&*self.device, self.database, segment.first)?;
+        if let Some(before) = &self.reader
+            && reader.previous_end != before.lsn
+        {
+            return Err(reader.corrupt(0, "the segment does not continue the one before"));
+        }
+        self.reader = Some(reader);
+        Ok(true)
+    }
+}
+
+/// What a log's directory tells when it is opened.
+pub(super) struct Recovered {
+    pub segments: Vec<SegmentRef>,
+    pub spares: Vec<String>,
+    /// Where the stream ends.
+    pub end: Lsn,
+    /// LSN of the next record; beyond any that may have been given and lost.
+    pub next: Lsn,
+    /// Sequence of the next group.
+    pub sequence: u64,
+}
+
+/// Finds the segments and the end of the log.
+pub(super) fn recover(
+    device: &Arc<dyn Device>,
+    options: &LogOptions,
+    start: Option<Lsn>,
+) -> Result<(Recovered, LogTail), LogError> {
+    let names = device.list().map_err(LogError::io("log", "list"))?;
+    let mut firsts: Vec<Lsn> = names.iter().filter_map(|n| parse_segment_name(n)).collect();
+    firsts.sort_unstable();
+    let spares = names
+        .into_iter()
+        .filter(|name| parse_spare_name(name).is_some())
+        .collect();
+
+    let mut segments = Vec::with_capacity(firsts.len());
+    let needed = start.map_or(0, |start| firsts.partition_point(|first| *first <= start));
+    for (i, &first) in firsts.iter().enumerate() {
+        // What the checkpoint doesn't need isn't read: it may be half truncated.
+        let previous_end = if i + 1 < needed {
+            first
+        } else {
+            SegmentReader::open(&**device, options.database, first)?.previous_end
+        };
+        segments.push(SegmentRef {
+            first,
+            previous_end,
+        });
+    }
+    let (end, sequence) = match segments.last() {
+        Some(last) => find_end(&**device, options.database, last.first)?,
+        None => (start.unwrap_or(FIRST_LSN), 0),
+    };
+    if let Some(lsn) = start
+        && needed == 0
+    {
+        return Err(LogError::Missing { lsn });
+    }
+    let next = if segments.is_empty() {
+        FIRST_LSN
+    } else {
+        // LSNs that a crash took back may stand in blocks already written.
+        let reached = end.max(start.unwrap_or(0));
+        (reached / options.segment_bytes + 2) * options.segment_bytes
+    };
+    let tail = LogTail::new(
+        Arc::clone(device),
+        options.database,
+        segments.clone(),
+        start,
+        end,
+    )?;
+    let recovered = Recovered {
+        segments,
+        spares,
+        end,
+        next,
+        sequence,
+    };
+    Ok((recovered, tail))
+}
+
+/// The end of the stream in the last segment, and the next group's sequence.
+fn find_end(device: &dyn Device, database: u128, first: Lsn) -> Result<(Lsn, u64), LogError> {
+    let mut reader = SegmentReader::open(device, database, first)?;
+    // A process that was killed may have left groups that were never synced.
+    // What is taken for the log's from now on has to survive the next crash.
+    reader
+        .file
+        .sync_data()
+        .map_err(LogError::io(&reader.name, "sync"))?;
+    device
+        .sync_directory()
+        .map_err(LogError::io("log", "sync directory"))?;
+    loop {
+        if let Found::Invalid { offset, what, next } = reader.next_record()? {
+            if reader.has_group_after(next)? {
+                return Err(reader.corrupt(offset, what));
+            }
+            return Ok((reader.lsn, reader.sequence.map_or(0, |last| last + 1)));
+        }
+    }
+}
+
+enum Found {
+    /// A record; its payload as a range of file offsets.
+    Record { start: Lsn, payload: Range<u64> },
+    /// None at `offset`; a group behind it could begin at `next`.
+    Invalid {
+        offset: u64,
+        what: &'static str,
+        next: u64,
+    },
+}
+
+struct SegmentReader {
+    file: Arc<dyn DeviceFile>,
+    name: String,
+    database: u128,
+    previous_end: Lsn,
+    file_bytes: u64,
+    window: Window,
+    /// Where the next group begins.
+    offset: u64,
+    /// The rest of the group being read, as file offsets.
+    group: Range<u64>,
+    lsn: Lsn,
+    sequence: Option<u64>,
+}
+
+impl SegmentReader {
+    fn open(device: &dyn Device, database: u128, first: Lsn) -> Result<Self, LogError> {
+        let name = segment_name(first);
+        let file = device
+            .open(&name, OpenMode::Existing)
+            .map_err(LogError::io(&name, "open"))?;
+        let file_bytes = file.len().map_err(LogError::io(&name, "length"))?;
+        let mut reader = Self {
+            file,
+            name,
+            database,
+            previous_end: first,
+            file_bytes: file_bytes - file_bytes % SECTOR,
+            window: Window::default(),
+            offset: SECTOR,
+            group: 0..0,
+            lsn: first,
+            sequence: None,
+        };
+        if reader.file_bytes < SECTOR {
+            return Err(reader.corrupt(0, "segment header is cut short"));
+        }
+        // One sector: the chain is walked by headers alone.
+        let mut sector = AlignedBuffer::new_zeroed(SECTOR_BYTES);
+        reader
+            .file
+            .read_at(&mut sector[..], 0)
+            .map_err(LogError::io(&reader.name, "read"))?;
+        let header = SegmentHeader::decode(&sector[..]).map_err(|what| reader.corrupt(0, what))?;
+        if header.database != database {
+            return Err(reader.corrupt(0, "segment of another database"));
+        }
+        if header.first != first || header.previous_end > first {
+            return Err(reader.corrupt(0, "segment header does not fit the file's name"));
+        }
+        reader.previous_end = header.previous_end;
+        Ok(reader)
+    }
+
+    fn corrupt(&self, offset: u64, what: &'static str) -> LogError {
+        LogError::Corrupt {
+            file: self.name.clone(),
+            offset,
+            what,
+        }
+    }
+
+    fn load(&mut self, offset: u64, bytes: u64) -> Result<(), LogError> {
+        self.window
+            .load(&*self.file, self.file_bytes, offset, bytes)
+            .map_err(LogError::io(&self.name, "read"))
+    }
+
+    fn next_record(&mut self) -> Result<Found, LogError> {
+        while self.group.is_empty() {
+            if let Some(invalid) = self.enter_group()? {
+                return Ok(invalid);
+            }
+        }
+        let bytes = self.window.held(self.group.clone()).unwrap_or_default();
+        let Some(payload) = decode_record(bytes, self.lsn) else {
+            return Ok(Found::Invalid {
+                offset: self.group.start,
+                what: "record checksum does not match",
+                next: self.offset,
+            });
+        };
+        let start = self.lsn;
+        let at = self.group.start + RECORD_HEADER_BYTES as u64;
+        let payload = at..at + payload.len() as u64;
+        self.group.start = payload.end;
+        self.lsn += payload.end - at + RECORD_HEADER_BYTES as u64;
+        Ok(Found::Record { start, payload })
+    }
+
+    /// Goes on to the next group, or says why there is none.
+    fn enter_group(&mut self) -> Result<Option<Found>, LogError> {
+        let offset = self.offset;
+        let invalid = |what, next| Ok(Some(Found::Invalid { offset, what, next }));
+        if offset + SECTOR > self.file_bytes {
+            return invalid("the segment is at its end", offset);
+        }
+        self.load(offset, SECTOR)?;
+        let sector = self.window.held(offset..offset + SECTOR);
+        let header = sector.and_then(|s| GroupHeader::decode(self.database, s));
+        let Some(header) = header else {
+            return invalid("there is no group header", offset + SECTOR);
+        };
+        let expected = self.sequence.map_or(header.sequence, |last| last + 1);
+        if header.first != self.lsn || header.sequence != expected {
+            // `offset` again: the group itself shows that one is missing.
+            return invalid("a group is missing", offset);
+        }
+        let device_bytes = header.device_bytes();
+        if offset + device_bytes > self.file_bytes {
+            return invalid("a group passes the segment's end", offset + SECTOR);
+        }
+        self.load(offset, device_bytes)?;
+        let begin = offset + GROUP_HEADER_BYTES as u64;
+        self.group = begin..begin + u64::from(header.bytes);
+        self.offset = offset + device_bytes;
+        self.sequence = Some(header.sequence);
+        Ok(None)
+    }
+
+    /// Whether a group of the stream's continuation lies at or behind `offset`.
+    fn has_group_after(&mut self, mut offset: u64) -> Result<bool, LogError> {
+        while offset + SECTOR <= self.file_bytes {
+            self.load(offset, SECTOR)?;
+            let sector = self.window.held(offset..offset + SECTOR);
+            let header = sector.and_then(|s| GroupHeader::decode(self.database, s));
+            // A recycled file has old groups in it: those have lower LSNs.
+            if header.is_some_and(|header| header.first >= self.lsn) {
+                return Ok(true);
+            }
+            offset += SECTOR;
+        }
+        Ok(false)
+    }
+}
+
+/// A part of the file in memory, read ahead.
+#[derive(Default)]
+struct Window {
+    buffer: Option<AlignedBuffer>,
+    range: Range<u64>,
+}
+
+impl Window {
+    fn held(&self, range: Range<u64>) -> Option<&[u8]> {
+        if range.start < self.range.start || range.end > self.range.end {
+            return None;
+        }
+        let from = (range.start - self.range.start) as usize;
+        let to = (range.end - self.range.start) as usize;
+        self.buffer.as_ref()?.get(from..to)
+    }
+
+    /// Makes the sectors from `offset` on held, `bytes` of them at least.
+    fn load(
+        &mut self,
+        file: &dyn DeviceFile,
+        file_bytes: u64,
+        offset: u64,
+        bytes: u64,
+    ) -> std::io::Result<()> {
+        if self.held(offset..offset + bytes).is_some() {
+            return Ok(());
+        }
+        assert!(
+            offset + bytes <= file_bytes,
+            "the reader stays in its segment"
+        );
+        let wanted = bytes.max(WINDOW_BYTES as u64).min(file_bytes - offset);
+        let mut buffer = match self.buffer.take() {
+            Some(buffer) if buffer.len() as u64 >= wanted => buffer,
+            _ => AlignedBuffer::new_zeroed(wanted as usize),
+        };
+        self.range = 0..0;
+        file.read_at(&mut buffer[..wanted as usize], offset)?;
+        self.buffer = Some(buffer);
+        self.range = offset..offset + wanted;
+        Ok(())
+    }
+}

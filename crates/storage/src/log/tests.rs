@@ -1,0 +1,1 @@
+//! Behaviour of the log as a whole: durability, crashes, corruption, space.

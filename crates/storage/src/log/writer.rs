@@ -1,0 +1,508 @@
+//! The writer: takes what is gathered, writes it as one group, syncs it, tells
+//! who waited; makes segments ahead of need, and gives up old ones.
+//!
+//! Guarantees: one flush is at the device at a time, so that nothing valid can
+//! lie behind a torn group. A segment's header and name are durable before its
+//! first group. `Log::step` does all the work and no waiting of its own, so that
+//! a simulator can drive it; the thread only decides when.
+//! Survives: a full device (nothing accepted is lost, creating space is tried
+//! again). Any other failed write or sync stops the log.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use thermocline_device::{AlignedBuffer, Device, DeviceFile, OpenMode, SECTOR_BYTES};
+
+use super::reader::SegmentRef;
+use super::segment::{GROUP_HEADER_BYTES, GroupHeader, SegmentHeader, round_to_sectors};
+use super::segment::{parse_spare_name, segment_name, spare_name};
+use super::{Log, LogError, LogFailed, LogOptions, Lsn};
+
+/// What one step of the writer did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Nothing was gathered.
+    Idle,
+    /// A group was made durable.
+    Flushed,
+    /// A group waits for space on the device.
+    Full,
+    /// The log has failed.
+    Failed,
+}
+
+/// Records on their way to the device, behind room for their group's header.
+pub(super) struct Group {
+    pub first: Lsn,
+    pub end: Lsn,
+    pub records: u64,
+    pub used: usize,
+    pub buffer: AlignedBuffer,
+}
+
+/// Why a group is not written.
+enum Stop {
+    Full,
+    Fatal(LogError),
+}
+
+impl Stop {
+    /// For calls that promise nothing when they fail, unlike a sync.
+    fn of(error: LogError) -> Self {
+        match &error {
+            LogError::Io { source, .. } if is_full(source) => Self::Full,
+            _ => Self::Fatal(error),
+        }
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}
+
+struct Spare {
+    name: String,
+    bytes: u64,
+}
+
+/// The segments in the directory, and the spares.
+pub(super) struct Segments {
+    device: Arc<dyn Device>,
+    state: Mutex<SegmentsState>,
+}
+
+struct SegmentsState {
+    list: Vec<SegmentRef>,
+    spares: VecDeque<Spare>,
+    next_spare: u64,
+}
+
+impl Segments {
+    /// Takes over the segments found, and the spares whose allocation was ended.
+    pub fn new(
+        device: Arc<dyn Device>,
+        list: Vec<SegmentRef>,
+        spare_names: Vec<String>,
+        options: &LogOptions,
+    ) -> Result<Self, LogError> {
+        let mut spares = VecDeque::new();
+        let mut next_spare = 0;
+        for name in spare_names {
+            next_spare = next_spare.max(parse_spare_name(&name).unwrap_or(0) + 1);
+            let bytes = device
+                .open(&name, OpenMode::Existing)
+                .and_then(|file| file.len())
+                .map_err(LogError::io(&name, "open"))?;
+            if bytes == options.segment_bytes && spares.len() < options.spare_segments_max {
+                spares.push_back(Spare { name, bytes });
+            } else {
+                device
+                    .remove(&name)
+                    .map_err(LogError::io(&name, "remove"))?;
+            }
+        }
+        Ok(Self {
+            device,
+            state: Mutex::new(SegmentsState {
+                list,
+                spares,
+                next_spare,
+            }),
+        })
+    }
+
+    pub fn device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
+    pub fn list(&self) -> Vec<SegmentRef> {
+        self.state.lock().list.clone()
+    }
+
+    fn has_spare(&self) -> bool {
+        !self.state.lock().spares.is_empty()
+    }
+
+    fn take_spare(&self, bytes: u64) -> Option<Spare> {
+        let mut state = self.state.lock();
+        let at = state.spares.iter().position(|spare| spare.bytes >= bytes)?;
+        state.spares.remove(at)
+    }
+
+    fn give_spare(&self, spare: Spare) {
+        self.state.lock().spares.push_back(spare);
+    }
+
+    fn next_spare_name(&self) -> String {
+        let mut state = self.state.lock();
+        state.next_spare += 1;
+        spare_name(state.next_spare - 1)
+    }
+
+    fn create_spare(&self, bytes: u64) -> Result<Spare, Stop> {
+        let name = self.next_spare_name();
+        let file = self
+            .device
+            .open(&name, OpenMode::CreateNew)
+            .map_err(|e| Stop::of(LogError::io(&name, "create")(e)))?;
+        if let Err(error) = file.set_len(bytes) {
+            self.device
+                .remove(&name)
+                .map_err(|e| Stop::Fatal(LogError::io(&name, "remove")(e)))?;
+            return Err(Stop::of(LogError::io(&name, "allocate")(error)));
+        }
+        file.sync_data()
+            .map_err(|e| Stop::Fatal(LogError::io(&name, "sync")(e)))?;
+        Ok(Spare { name, bytes })
+    }
+
+    /// Renames or removes the segments of which no record ends after `lsn`.
+    /// What is returned may be reused once the directory is synced.
+    fn retire(&self, lsn: Lsn, options: &LogOptions) -> Result<Option<Vec<Spare>>, LogError> {
+        let mut state = self.state.lock();
+        let mut recycled = Vec::new();
+        let mut retired = 0;
+        while state.list.len() > 1 && state.list[1].previous_end <= lsn {
+            let name = segment_name(state.list[0].first);
+            let bytes = self
+                .device
+                .open(&name, OpenMode::Existing)
+                .and_then(|file| file.len())
+                .map_err(LogError::io(&name, "open"))?;
+            let kept = state.spares.len() + recycled.len();
+            if bytes == options.segment_bytes && kept < options.spare_segments_max {
+                let spare = spare_name(state.next_spare);
+                state.next_spare += 1;
+                self.device
+                    .rename(&name, &spare)
+                    .map_err(LogError::io(&name, "rename"))?;
+                recycled.push(Spare { name: spare, bytes });
+            } else {
+                self.device
+                    .remove(&name)
+                    .map_err(LogError::io(&name, "remove"))?;
+            }
+            state.list.remove(0);
+            retired += 1;
+        }
+        Ok((retired > 0).then_some(recycled))
+    }
+}
+
+struct Current {
+    name: String,
+    file: Arc<dyn DeviceFile>,
+    offset: u64,
+    bytes: u64,
+}
+
+/// Writes groups into segments. Driven by [`Log::step`].
+pub(super) struct LogWriter {
+    current: Option<Current>,
+    group: Option<Group>,
+    idle_buffer: Option<AlignedBuffer>,
+    buffer_bytes: usize,
+    sequence: u64,
+    stream_end: Lsn,
+    retry_at: Option<Duration>,
+}
+
+impl LogWriter {
+    /// A writer that will continue a stream which ended at `stream_end`.
+    pub fn new(stream_end: Lsn, sequence: u64, buffer_bytes: usize) -> Self {
+        Self {
+            current: None,
+            group: None,
+            idle_buffer: Some(AlignedBuffer::new_zeroed(buffer_bytes)),
+            buffer_bytes,
+            sequence,
+            stream_end,
+            retry_at: None,
+        }
+    }
+
+    fn step(&mut self, log: &Log) -> Result<Step, LogError> {
+        let group = match self.group.take() {
+            Some(group) => Some(group),
+            None => log.take_group(&mut self.idle_buffer),
+        };
+        let Some(mut group) = group else {
+            self.prepare(log)?;
+            return Ok(Step::Idle);
+        };
+        match self.write(log, &mut group) {
+            Ok(()) => {
+                self.written(log, group);
+                self.prepare(log)?;
+                Ok(Step::Flushed)
+            }
+            Err(Stop::Full) => {
+                self.group = Some(group);
+                log.refuse(LogFailed::StorageFull);
+                Ok(Step::Full)
+            }
+            Err(Stop::Fatal(error)) => Err(error),
+        }
+    }
+
+    fn write(&mut self, log: &Log, group: &mut Group) -> Result<(), Stop> {
+        let device_bytes = round_to_sectors(group.used as u64);
+        let fits = |c: &Current| c.offset + device_bytes <= c.bytes;
+        if !self.current.as_ref().is_some_and(fits) {
+            self.rotate(log, device_bytes, group.first)?;
+        }
+        let Some(current) = &mut self.current else {
+            unreachable!("a rotation that succeeds leaves a segment");
+        };
+        let header = GroupHeader {
+            first: group.first,
+            sequence: self.sequence,
+            bytes: (group.used - GROUP_HEADER_BYTES) as u32,
+        };
+        assert!(
+            header.device_bytes() == device_bytes
+                && group.end - group.first == u64::from(header.bytes),
+            "the group's header tells its size"
+        );
+        header.encode(log.options.database, &mut group.buffer[..]);
+        let bytes = &mut group.buffer[..device_bytes as usize];
+        bytes[group.used..].fill(0);
+
+        let clock = &log.options.clock;
+        let begun = clock.now();
+        current
+            .file
+            .write_at(bytes, current.offset)
+            .map_err(|e| Stop::of(LogError::io(&current.name, "write")(e)))?;
+        let wrote = clock.now();
+        current
+            .file
+            .sync_data()
+            .map_err(|e| Stop::Fatal(LogError::io(&current.name, "sync")(e)))?;
+        let spent = (
+            wrote.saturating_sub(begun),
+            clock.now().saturating_sub(wrote),
+        );
+        log.counters.spent(spent.0, spent.1);
+        log.counters
+            .flushed(group.records, u64::from(header.bytes), device_bytes);
+        current.offset += device_bytes;
+        self.sequence += 1;
+        self.stream_end = group.end;
+        Ok(())
+    }
+
+    /// Begins a segment with room for a group of `device_bytes`.
+    fn rotate(&mut self, log: &Log, device_bytes: u64, first: Lsn) -> Result<(), Stop> {
+        let bytes = log
+            .options
+            .segment_bytes
+            .max(device_bytes + SECTOR_BYTES as u64);
+        let spare = match log.segments.take_spare(bytes) {
+            Some(spare) => spare,
+            None => log.segments.create_spare(bytes)?,
+        };
+        let header = SegmentHeader {
+            first,
+            previous_end: self.stream_end,
+            database: log.options.database,
+        };
+        let mut sector = AlignedBuffer::new_zeroed(SECTOR_BYTES);
+        header.encode(&mut sector[..]);
+
+        let device = log.segments.device();
+        let named = device
+            .open(&spare.name, OpenMode::Existing)
+            .and_then(|file| file.write_at(&sector[..], 0).map(|()| file));
+        let file = match named {
+            Ok(file) => file,
+            Err(error) => {
+                let stop = Stop::of(LogError::io(&spare.name, "write header")(error));
+                log.segments.give_spare(spare);
+                return Err(stop);
+            }
+        };
+        let fatal = |doing| {
+            let name = spare.name.clone();
+            move |e| Stop::Fatal(LogError::io(&name, doing)(e))
+        };
+        file.sync_data().map_err(fatal("sync header"))?;
+        let name = segment_name(first);
+        device.rename(&spare.name, &name).map_err(fatal("rename"))?;
+        device.sync_directory().map_err(fatal("sync directory"))?;
+        let file = device
+            .open(&name, OpenMode::Existing)
+            .map_err(fatal("open again"))?;
+        log.segments.state.lock().list.push(SegmentRef {
+            first,
+            previous_end: self.stream_end,
+        });
+        log.counters.rotated();
+        self.current = Some(Current {
+            name,
+            file,
+            offset: SECTOR_BYTES as u64,
+            bytes: spare.bytes,
+        });
+        Ok(())
+    }
+
+    fn written(&mut self, log: &Log, group: Group) {
+        let buffer = if group.buffer.len() > self.buffer_bytes {
+            AlignedBuffer::new_zeroed(self.buffer_bytes)
+        } else {
+            group.buffer
+        };
+        {
+            let mut gather = log.gather.lock();
+            gather.in_flight_cost_bytes = 0;
+            gather.writer_buffer_bytes = buffer.len();
+            if gather.refusal == Some(LogFailed::StorageFull) {
+                gather.refusal = None;
+            }
+            // Together with the cost: the space is counted once at any time.
+            gather.limit_bytes = gather.limit_bytes.map(|_| self.remaining_bytes());
+        }
+        self.idle_buffer = Some(buffer);
+        log.waiters().publish(group.end);
+    }
+
+    fn remaining_bytes(&self) -> u64 {
+        self.current.as_ref().map_or(0, |c| c.bytes - c.offset)
+    }
+
+    /// Allocates the next segment once the current one is half full, so that a
+    /// full device is met while all that was accepted still fits.
+    pub fn prepare(&mut self, log: &Log) -> Result<(), LogError> {
+        let half_empty = |c: &Current| c.offset * 2 < c.bytes;
+        let enough = self.current.as_ref().is_some_and(half_empty) || log.segments.has_spare();
+        if !enough {
+            let now = log.options.clock.now();
+            if self.retry_at.is_some_and(|at| now < at) {
+                return Ok(());
+            }
+            match log.segments.create_spare(log.options.segment_bytes) {
+                Ok(spare) => log.segments.give_spare(spare),
+                Err(Stop::Full) => {
+                    self.retry_at = Some(now + log.options.retry_interval);
+                    log.gather.lock().limit_bytes = Some(self.remaining_bytes());
+                    return Ok(());
+                }
+                Err(Stop::Fatal(error)) => return Err(error),
+            }
+        }
+        self.retry_at = None;
+        log.gather.lock().limit_bytes = None;
+        Ok(())
+    }
+}
+
+/// Stops the log when its thread dies, so that nobody waits for ever.
+struct StopOnPanic<'a>(&'a Log);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        self.0.signal.lock().running = false;
+        if std::thread::panicking() {
+            self.0
+                .refuse(LogFailed::Failed("the log's writer panicked".into()));
+        }
+    }
+}
+
+impl Log {
+    /// Writes what is gathered now, and makes it durable.
+    pub fn step(&self) -> Step {
+        let mut writer = self.writer.lock();
+        if let Some(LogFailed::Failed(_)) = self.refusal() {
+            return Step::Failed;
+        }
+        match writer.step(self) {
+            Ok(step) => step,
+            Err(error) => {
+                self.refuse(LogFailed::Failed(error.to_string().into()));
+                Step::Failed
+            }
+        }
+    }
+
+    /// Gives the log a thread that flushes on request, and at the latest after
+    /// `flush_interval`. It ends after [`Log::shut_down`].
+    pub fn spawn(self: &Arc<Self>) -> io::Result<JoinHandle<()>> {
+        let log = Arc::clone(self);
+        self.signal.lock().running = true;
+        let spawned = std::thread::Builder::new()
+            .name("log-writer".into())
+            .spawn(move || log.run());
+        if spawned.is_err() {
+            self.signal.lock().running = false;
+        }
+        spawned
+    }
+
+    /// Tells the thread to flush what is gathered and to end.
+    pub fn shut_down(&self) {
+        self.signal.lock().stop = true;
+        self.signalled.notify_one();
+    }
+
+    fn run(&self) {
+        let _guard = StopOnPanic(self);
+        loop {
+            let stop = self.wait_for_work();
+            let step = self.step();
+            if step == Step::Failed || (stop && step != Step::Flushed) {
+                return;
+            }
+        }
+    }
+
+    fn wait_for_work(&self) -> bool {
+        let (stuck, short) = {
+            let gather = self.gather.lock();
+            (gather.refusal.is_some(), gather.limit_bytes.is_some())
+        };
+        let mut signal = self.signal.lock();
+        loop {
+            if signal.stop || (signal.requested > self.durable_lsn() && !stuck) {
+                return signal.stop;
+            }
+            let timeout = if stuck || short {
+                self.options.retry_interval
+            } else if signal.gathered {
+                self.options.flush_interval
+            } else {
+                self.signalled.wait(&mut signal);
+                continue;
+            };
+            if self.signalled.wait_for(&mut signal, timeout).timed_out() {
+                return signal.stop;
+            }
+        }
+    }
+
+    /// Gives up the segments of which no record ends after `lsn`.
+    ///
+    /// Some are kept as spares for reuse, the others removed.
+    pub fn truncate_before(&self, lsn: Lsn) -> Result<(), LogError> {
+        let Some(recycled) = self.segments.retire(lsn, &self.options)? else {
+            return Ok(());
+        };
+        if let Err(error) = self.segments.device().sync_directory() {
+            let error = LogError::io("log", "sync directory")(error);
+            self.refuse(LogFailed::Failed(error.to_string().into()));
+            return Err(error);
+        }
+        for spare in recycled {
+            self.segments.give_spare(spare);
+        }
+        Ok(())
+    }
+}
