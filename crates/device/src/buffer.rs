@@ -1,0 +1,154 @@
+//! Memory that direct I/O accepts: its address and its length are multiples of a sector.
+//!
+//! Guarantees: always initialised (zeroed when made), owned by one holder, never moved
+//! on the heap while that holder lives; so a device may fill it while its handle moves
+//! from thread to thread. Assumes that who gives the address to the kernel keeps the
+//! buffer until the kernel is done (`uring.rs` does).
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// The unit of direct I/O in bytes: offsets, lengths and addresses are multiples of it.
+pub const SECTOR_BYTES: usize = 4096;
+
+/// A heap buffer aligned to [`SECTOR_BYTES`], whose length is a multiple of it.
+pub struct AlignedBuffer {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the buffer owns its memory alone, as a `Box<[u8]>` does, and bytes are `Send`.
+unsafe impl Send for AlignedBuffer {}
+// SAFETY: shared access only reads, and writing needs `&mut`.
+unsafe impl Sync for AlignedBuffer {}
+
+impl AlignedBuffer {
+    /// A buffer of `len` zero bytes. `len` must be a multiple of [`SECTOR_BYTES`]; it may be zero.
+    ///
+    /// # Panics
+    /// When `len` is not a multiple of a sector.
+    #[must_use]
+    pub fn new_zeroed(len: usize) -> AlignedBuffer {
+        assert!(
+            len.is_multiple_of(SECTOR_BYTES),
+            "a buffer of {len} bytes is not whole sectors"
+        );
+        let layout = Self::layout(len);
+        if len == 0 {
+            return AlignedBuffer {
+                start: layout.dangling_ptr(),
+                len,
+            };
+        }
+        // SAFETY: the layout's size is not zero.
+        let memory = unsafe { alloc_zeroed(layout) };
+        match NonNull::new(memory) {
+            Some(start) => AlignedBuffer { start, len },
+            None => handle_alloc_error(layout),
+        }
+    }
+
+    fn layout(len: usize) -> Layout {
+        match Layout::from_size_align(len, SECTOR_BYTES) {
+            Ok(layout) => layout,
+            Err(_) => panic!("a buffer of {len} bytes is larger than the address space"),
+        }
+    }
+
+    /// Length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the buffer has no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// All bytes.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: `start` leads to `len` initialised bytes that live as long as `self`
+        // (or dangles, well aligned, when `len` is 0).
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+
+    /// All bytes, to be written.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: as in `as_slice`; `&mut self` makes the access exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for AlignedBuffer {
+    fn drop(&mut self) {
+        if self.len != 0 {
+            // SAFETY: allocated in `new_zeroed` with this same layout, and freed only here.
+            unsafe { dealloc(self.start.as_ptr(), Self::layout(self.len)) }
+        }
+    }
+}
+
+impl Deref for AlignedBuffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.as_slice()
+    }
+}
+
+impl DerefMut for AlignedBuffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        self.as_mut_slice()
+    }
+}
+
+impl fmt::Debug for AlignedBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AlignedBuffer({} bytes)", self.len)
+    }
+}
+
+/// Whether direct I/O accepts these bytes at this offset.
+pub(crate) fn is_aligned(bytes: &[u8], offset: u64) -> bool {
+    (bytes.as_ptr() as usize).is_multiple_of(SECTOR_BYTES)
+        && bytes.len().is_multiple_of(SECTOR_BYTES)
+        && offset.is_multiple_of(SECTOR_BYTES as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_zeroed_and_writable_to_the_last_byte() {
+        for sectors in [0, 1, 3, 64] {
+            let mut buffer = AlignedBuffer::new_zeroed(sectors * SECTOR_BYTES);
+            assert_eq!(buffer.len(), sectors * SECTOR_BYTES);
+            assert_eq!(buffer.is_empty(), sectors == 0);
+            assert!((buffer.as_ptr() as usize).is_multiple_of(SECTOR_BYTES));
+            assert!(buffer.iter().all(|&byte| byte == 0));
+            buffer.fill(7);
+            assert!(buffer.iter().all(|&byte| byte == 7));
+        }
+    }
+
+    #[test]
+    fn a_buffer_keeps_its_bytes_when_it_moves_to_another_thread() {
+        let mut buffer = AlignedBuffer::new_zeroed(SECTOR_BYTES);
+        buffer[SECTOR_BYTES - 1] = 9;
+        let buffer = std::thread::spawn(move || buffer).join().unwrap();
+        assert_eq!(buffer[SECTOR_BYTES - 1], 9);
+    }
+
+    #[test]
+    #[should_panic(expected = "not whole sectors")]
+    fn a_length_that_is_not_whole_sectors_is_refused() {
+        let _ = AlignedBuffer::new_zeroed(100);
+    }
+}

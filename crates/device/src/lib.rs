@@ -1,0 +1,41 @@
+//! Floor 0: devices. The only crate of the product that touches files.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `device.rs` | the seam: [`Device`] (a directory), [`DeviceFile`], [`ReadRequest`] |
+//! | `buffer.rs` | [`AlignedBuffer`], memory that direct I/O accepts |
+//! | `file.rs` | [`FileDevice`], the real thing: O_DIRECT where the file system allows it |
+//! | `reads.rs`, `uring.rs`, `threads.rs` | asynchronous reads, by io_uring or by a pool of threads |
+//! | `sys.rs` | the few system calls that the standard library lacks |
+//! | `counters.rs`, `profile.rs`, `probe.rs` | what a device did, what it is like, and how that is measured |
+//! | `simulated.rs`, `simulated/` | [`SimulatedDevice`], which crashes, fails and fills up on request |
+//! | `clock.rs`, `lock.rs`, `random.rs` | time, one process a directory, seeded chance |
+//!
+//! `unsafe` lives in `buffer.rs`, `uring.rs` and `sys.rs` only.
+
+mod buffer;
+mod clock;
+mod counters;
+mod device;
+mod file;
+mod lock;
+mod probe;
+mod profile;
+mod random;
+mod reads;
+mod simulated;
+mod sys;
+mod threads;
+mod uring;
+
+pub use buffer::{AlignedBuffer, SECTOR_BYTES};
+pub use clock::{Clock, SystemClock};
+pub use counters::{
+    CountersSnapshot, DeviceCounters, LATENCY_BUCKETS, LatencyHistogram, LatencySnapshot,
+};
+pub use device::{Device, DeviceFile, OpenMode, ReadCompletion, ReadRequest};
+pub use file::{FileDevice, IoEngine};
+pub use lock::{DirectoryLock, LOCK_FILE_NAME, lock_directory};
+pub use probe::probe;
+pub use profile::{DeviceKind, DeviceProfile};
+pub use simulated::{Operation, SimulatedDevice};

@@ -1,0 +1,121 @@
+//! The system calls that the standard library lacks. Linux.
+//!
+//! Each function checks its arguments, makes one call (again when a signal interrupts it)
+//! and turns the outcome into an `io::Result`; nothing here keeps state.
+#![allow(unsafe_code)]
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// `open(2)` flag for direct I/O.
+pub(crate) const O_DIRECT: i32 = libc::O_DIRECT;
+
+/// What is known of the file system that a path lies on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileSystem {
+    /// `ext4` and so on; `unknown` for those not in our list.
+    pub(crate) name: &'static str,
+    /// Whether files lie in memory, so that "direct" would mean nothing.
+    pub(crate) in_memory: bool,
+    /// Bytes that an ordinary user may still write.
+    pub(crate) free_bytes: u64,
+}
+
+/// The file system under a path.
+pub(crate) fn file_system(path: &Path) -> io::Result<FileSystem> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let mut stat = MaybeUninit::<libc::statfs>::zeroed();
+    // SAFETY: the path is a C string, and `stat` is memory of the type that the call fills.
+    again(|| unsafe { libc::statfs(path.as_ptr(), stat.as_mut_ptr()) })?;
+    // SAFETY: all-zero bytes are a valid `statfs`, and the call succeeded in filling it.
+    let stat = unsafe { stat.assume_init() };
+    // The type of the field differs by architecture; magic numbers have 32 bits.
+    let (name, in_memory) = match stat.f_type as u32 {
+        0xef53 => ("ext4", false),
+        0x5846_5342 => ("xfs", false),
+        0x9123_683e => ("btrfs", false),
+        0xf2f5_2010 => ("f2fs", false),
+        0x2fc1_2fc1 => ("zfs", false),
+        0x794c_7630 => ("overlayfs", false),
+        0x6969 => ("nfs", false),
+        0x6573_5546 => ("fuse", false),
+        0x0102_1997 => ("9p", false),
+        0x0102_1994 => ("tmpfs", true),
+        0x8584_58f6 => ("ramfs", true),
+        _ => ("unknown", false),
+    };
+    Ok(FileSystem {
+        name,
+        in_memory,
+        free_bytes: stat.f_bavail.saturating_mul(stat.f_bsize as u64),
+    })
+}
+
+/// Reserves space for a range, extending the file; `false` where that is not supported.
+pub(crate) fn allocate(file: &File, offset: u64, bytes: u64) -> io::Result<bool> {
+    fallocate(file, 0, offset, bytes)
+}
+
+/// Gives the space of a range back; `false` where that is not supported.
+pub(crate) fn punch_hole(file: &File, offset: u64, bytes: u64) -> io::Result<bool> {
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    fallocate(file, mode, offset, bytes)
+}
+
+fn fallocate(file: &File, mode: i32, offset: u64, bytes: u64) -> io::Result<bool> {
+    let too_large = |_| io::Error::from(io::ErrorKind::FileTooLarge);
+    let offset = libc::off64_t::try_from(offset).map_err(too_large)?;
+    let bytes = libc::off64_t::try_from(bytes).map_err(too_large)?;
+    // SAFETY: the descriptor is open for as long as `file` is borrowed; no memory is passed.
+    match again(|| unsafe { libc::fallocate64(file.as_raw_fd(), mode, offset, bytes) }) {
+        Ok(()) => Ok(true),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::EOPNOTSUPP | libc::ENOSYS) => Ok(false),
+            _ => Err(error),
+        },
+    }
+}
+
+/// Makes a call until no signal interrupts it.
+fn again(mut call: impl FnMut() -> i32) -> io::Result<()> {
+    loop {
+        if call() == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_system_has_a_name_and_a_path_that_is_absent_has_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let found = file_system(directory.path()).unwrap();
+        assert!(!found.name.is_empty() && found.free_bytes > 0, "{found:?}");
+        let absent = file_system(&directory.path().join("absent")).unwrap_err();
+        assert_eq!(absent.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn allocating_extends_and_punching_keeps_the_length() {
+        let file = tempfile::tempfile().unwrap();
+        if !allocate(&file, 0, 1 << 20).unwrap() {
+            return;
+        }
+        assert_eq!(file.metadata().unwrap().len(), 1 << 20);
+        assert!(punch_hole(&file, 0, 1 << 19).is_ok());
+        assert_eq!(file.metadata().unwrap().len(), 1 << 20);
+        assert!(allocate(&file, u64::MAX, 1).is_err());
+    }
+}
