@@ -1,0 +1,493 @@
+//! The arena: one reserved range of virtual memory from which every heap
+//! takes its spans.
+//!
+//! Guarantees: a span is aligned to its own size within the region, is never
+//! handed out twice, and goes back to the system when it is freed, but for a
+//! bounded number of bytes kept warm for the next request. `used_bytes` is
+//! what the region can cost in resident memory. Assumes anonymous memory is
+//! zero-filled on first touch and after `MADV_DONTNEED` (Linux). An exhausted
+//! region is an answer (`None`), not a failure. Nothing here survives a crash.
+//!
+//! Unsafe: the region is mapped once and unmapped on drop; spans are plain
+//! addresses inside it, so that the only unsafe acts are the system calls.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+/// Bytes of the smallest span (order 0).
+pub const SPAN_BYTES_MIN: usize = 16 * 1024;
+/// The highest order: spans of 4 MiB.
+pub const ORDER_MAX: u8 = 8;
+/// Bytes of the largest span.
+pub const SPAN_BYTES_MAX: usize = SPAN_BYTES_MIN << ORDER_MAX;
+/// Addresses count units of this many bytes from the region's base.
+pub const ADDRESS_UNIT_BYTES: usize = 16;
+/// Free bytes kept resident for reuse unless told otherwise.
+pub const CACHE_LIMIT_BYTES_DEFAULT: usize = 4 * 1024 * 1024;
+/// Mapped behind the region, so that no tuple length a heap accepts can lead
+/// outside of the mapping even from a stray address.
+pub(crate) const GUARD_BYTES: usize = SPAN_BYTES_MAX;
+
+const ORDERS: usize = ORDER_MAX as usize + 1;
+const UNITS_MAX_SPAN: u32 = 1 << ORDER_MAX;
+const STATE_INSIDE: u8 = 0;
+const STATE_FREE: u8 = 0x40;
+const STATE_USED: u8 = 0x80;
+
+/// The address of a tuple: 16-byte units from the region's base, below 2^40.
+/// Never zero, because every span begins with its page's header.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TuplePtr(pub u64);
+
+impl TuplePtr {
+    /// Bits that an address may take in a directory word.
+    pub const BITS: u32 = 40;
+}
+
+/// A run of memory handed out by [`Arena::alloc_span`]: its index in units of
+/// [`SPAN_BYTES_MIN`] from the region's base.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Span(pub u32);
+
+/// Whether the region asks the kernel for huge pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HugePages {
+    /// Resident memory is exactly what was touched, to 4 KiB. The default.
+    Never,
+    /// Fewer misses of the address cache; resident memory grows by 2 MiB steps.
+    Asked,
+}
+
+/// The region and the buddy allocator of its spans, shared by all partitions.
+pub struct Arena {
+    base: NonNull<u8>,
+    region_bytes: usize,
+    mapping: NonNull<u8>,
+    mapping_bytes: usize,
+    used_bytes: AtomicUsize,
+    spans: Mutex<Spans>,
+}
+
+// SAFETY: the mapping is fixed for the arena's life; all mutable state is
+// behind the mutex or atomic, and the arena itself never touches span memory.
+unsafe impl Send for Arena {}
+// SAFETY: as above.
+unsafe impl Sync for Arena {}
+
+/// The buddy allocator's books, kept outside of the spans so that a free span
+/// need not be resident.
+struct Spans {
+    /// By unit: what begins there, and of which order.
+    state: Vec<u8>,
+    /// By unit: neighbours in the free list of its order, plus one; 0 is none.
+    links: Vec<[u32; 2]>,
+    heads: [u32; ORDERS],
+    /// Units from here on have never been handed out.
+    frontier: u32,
+    units: u32,
+    cached: [Vec<u32>; ORDERS],
+    cached_bytes: usize,
+    cache_limit_bytes: usize,
+}
+
+impl Arena {
+    /// Reserves `bytes` (rounded up to 4 MiB) of address space. Takes no memory
+    /// but what the allocator's books touch.
+    ///
+    /// # Errors
+    /// The system's, or `InvalidInput` for a region that is empty or beyond
+    /// what a [`TuplePtr`] can name.
+    pub fn reserve(bytes: usize) -> io::Result<Self> {
+        Self::reserve_with(bytes, HugePages::Never)
+    }
+
+    /// As [`Arena::reserve`], choosing the page size.
+    ///
+    /// # Errors
+    /// As [`Arena::reserve`].
+    pub fn reserve_with(bytes: usize, huge_pages: HugePages) -> io::Result<Self> {
+        let limit_bytes = ADDRESS_UNIT_BYTES << TuplePtr::BITS;
+        if bytes == 0 || bytes > limit_bytes {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput));
+        }
+        let region_bytes = bytes.next_multiple_of(SPAN_BYTES_MAX);
+        let mapping_bytes = region_bytes + SPAN_BYTES_MAX + GUARD_BYTES;
+        // SAFETY: a fresh anonymous mapping; no existing memory is affected.
+        let address = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                mapping_bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            )
+        };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let mapping = NonNull::new(address.cast::<u8>())
+            .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let slack = mapping.addr().get().next_multiple_of(SPAN_BYTES_MAX) - mapping.addr().get();
+        // SAFETY: `slack` is below SPAN_BYTES_MAX, which the mapping has over
+        // the region and its guard.
+        let base = unsafe { mapping.add(slack) };
+        let advice = match huge_pages {
+            HugePages::Never => libc::MADV_NOHUGEPAGE,
+            HugePages::Asked => libc::MADV_HUGEPAGE,
+        };
+        // SAFETY: the range is our own mapping. Advice may be refused where the
+        // kernel has no huge pages; then there is nothing to advise about.
+        unsafe { libc::madvise(address, mapping_bytes, advice) };
+
+        let units = region_bytes / SPAN_BYTES_MIN;
+        Ok(Self {
+            base,
+            region_bytes,
+            mapping,
+            mapping_bytes,
+            used_bytes: AtomicUsize::new(0),
+            spans: Mutex::new(Spans {
+                state: vec![STATE_INSIDE; units],
+                links: vec![[0; 2]; units],
+                heads: [0; ORDERS],
+                frontier: 0,
+                units: units as u32,
+                cached: std::array::from_fn(|_| Vec::new()),
+                cached_bytes: 0,
+                cache_limit_bytes: CACHE_LIMIT_BYTES_DEFAULT,
+            }),
+        })
+    }
+
+    /// Bytes of a span of `order`.
+    pub const fn span_bytes(order: u8) -> usize {
+        SPAN_BYTES_MIN << order
+    }
+
+    /// Hands out a span of `16 KiB << order`, or `None` when the region is
+    /// exhausted. Its contents are arbitrary.
+    pub fn alloc_span(&self, order: u8) -> Option<Span> {
+        assert!(order <= ORDER_MAX, "no spans of order {order}");
+        let bytes = Self::span_bytes(order);
+        let mut spans = self.spans.lock();
+        if let Some(unit) = spans.cached[order as usize].pop() {
+            spans.cached_bytes -= bytes;
+            spans.state[unit as usize] = STATE_USED | order;
+            return Some(Span(unit));
+        }
+        let mut unit = spans.take(order);
+        if unit.is_none() && spans.cached_bytes > 0 {
+            // What is cached may be the neighbours we need to join.
+            self.release_cached_down_to(&mut spans, 0);
+            unit = spans.take(order);
+        }
+        let unit = unit?;
+        spans.state[unit as usize] = STATE_USED | order;
+        self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Some(Span(unit))
+    }
+
+    /// Takes back a span of `order`. The caller no longer touches it.
+    pub fn free_span(&self, span: Span, order: u8) {
+        let bytes = Self::span_bytes(order);
+        {
+            let mut spans = self.spans.lock();
+            let state = spans.state[span.0 as usize];
+            assert!(
+                state == STATE_USED | order,
+                "freed a span that is not handed out with this order"
+            );
+            spans.state[span.0 as usize] = STATE_INSIDE;
+            if spans.cached_bytes + bytes <= spans.cache_limit_bytes {
+                spans.cached[order as usize].push(span.0);
+                spans.cached_bytes += bytes;
+                return;
+            }
+        }
+        // The system call is made outside of the lock: the span is in no list.
+        self.return_to_system(span.0, bytes);
+        self.spans.lock().give(span.0, order);
+    }
+
+    /// Bytes that the region may keep resident: spans handed out and cached.
+    pub fn used_bytes(&self) -> usize {
+        self.used_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Free bytes kept resident for the next request.
+    pub fn cached_bytes(&self) -> usize {
+        self.spans.lock().cached_bytes
+    }
+
+    /// Bytes of the region.
+    pub fn region_bytes(&self) -> usize {
+        self.region_bytes
+    }
+
+    /// Returns all cached spans to the system; says how many bytes.
+    pub fn release_cached(&self) -> usize {
+        let mut spans = self.spans.lock();
+        self.release_cached_down_to(&mut spans, 0)
+    }
+
+    /// Sets how many free bytes may stay resident.
+    pub fn set_cache_limit_bytes(&self, limit_bytes: usize) {
+        let mut spans = self.spans.lock();
+        spans.cache_limit_bytes = limit_bytes;
+        self.release_cached_down_to(&mut spans, limit_bytes);
+    }
+
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    fn release_cached_down_to(&self, spans: &mut Spans, limit_bytes: usize) -> usize {
+        let mut released_bytes = 0;
+        for order in (0..=ORDER_MAX).rev() {
+            while spans.cached_bytes > limit_bytes {
+                let Some(unit) = spans.cached[order as usize].pop() else {
+                    break;
+                };
+                let bytes = Self::span_bytes(order);
+                spans.cached_bytes -= bytes;
+                released_bytes += bytes;
+                self.return_to_system(unit, bytes);
+                spans.give(unit, order);
+            }
+        }
+        released_bytes
+    }
+
+    fn return_to_system(&self, unit: u32, bytes: usize) {
+        // SAFETY: the span lies in our mapping and nobody holds it.
+        let outcome = unsafe {
+            let start = self.base.add(unit as usize * SPAN_BYTES_MIN);
+            libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_DONTNEED)
+        };
+        assert!(outcome == 0, "the system refused to take back our memory");
+        self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours; heaps hold the arena by `Arc`, so none
+        // outlives it.
+        unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.mapping_bytes) };
+    }
+}
+
+impl Spans {
+    fn take(&mut self, order: u8) -> Option<u32> {
+        let found = (order..=ORDER_MAX).find(|&o| self.heads[o as usize] != 0);
+        let (unit, mut have) = match found {
+            Some(have) => {
+                let unit = self.heads[have as usize] - 1;
+                self.unlink(unit, have);
+                (unit, have)
+            }
+            None if self.frontier + UNITS_MAX_SPAN <= self.units => {
+                let unit = self.frontier;
+                self.frontier += UNITS_MAX_SPAN;
+                (unit, ORDER_MAX)
+            }
+            None => return None,
+        };
+        while have > order {
+            have -= 1;
+            self.link(unit + (1 << have), have);
+        }
+        Some(unit)
+    }
+
+    fn give(&mut self, unit: u32, order: u8) {
+        let (mut unit, mut order) = (unit, order);
+        while order < ORDER_MAX {
+            let buddy = unit ^ (1 << order);
+            if self.state[buddy as usize] != STATE_FREE | order {
+                break;
+            }
+            self.unlink(buddy, order);
+            unit &= buddy;
+            order += 1;
+        }
+        self.link(unit, order);
+    }
+
+    fn link(&mut self, unit: u32, order: u8) {
+        let head = self.heads[order as usize];
+        self.links[unit as usize] = [0, head];
+        if head != 0 {
+            self.links[head as usize - 1][0] = unit + 1;
+        }
+        self.heads[order as usize] = unit + 1;
+        self.state[unit as usize] = STATE_FREE | order;
+    }
+
+    fn unlink(&mut self, unit: u32, order: u8) {
+        let [before, after] = self.links[unit as usize];
+        if before == 0 {
+            self.heads[order as usize] = after;
+        } else {
+            self.links[before as usize - 1][1] = after;
+        }
+        if after != 0 {
+            self.links[after as usize - 1][0] = before;
+        }
+        self.state[unit as usize] = STATE_INSIDE;
+    }
+}
+
+/// Asks the processor to fetch the cache line that `place` begins in. A hint:
+/// it changes nothing that a program can see.
+#[inline(always)]
+pub(crate) fn prefetch_line<T>(place: &T) {
+    prefetch_address(std::ptr::from_ref(place).cast());
+}
+
+#[inline(always)]
+pub(crate) fn prefetch_address(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch does not fault, whatever the address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MIB: usize = 1024 * 1024;
+
+    fn resident_bytes_of(arena: &Arena) -> usize {
+        let pages = arena.region_bytes() / 4096;
+        let mut map = vec![0u8; pages];
+        // SAFETY: the range is the arena's mapping and `map` has a byte a page.
+        let outcome = unsafe {
+            libc::mincore(
+                arena.base().as_ptr().cast(),
+                arena.region_bytes(),
+                map.as_mut_ptr(),
+            )
+        };
+        assert_eq!(outcome, 0);
+        map.iter().filter(|page| **page & 1 == 1).count() * 4096
+    }
+
+    fn touch(arena: &Arena, span: Span, order: u8) {
+        // SAFETY: the span was handed out to this test and lies in the region.
+        unsafe {
+            arena
+                .base()
+                .add(span.0 as usize * SPAN_BYTES_MIN)
+                .write_bytes(0xAB, Arena::span_bytes(order));
+        }
+    }
+
+    #[test]
+    fn freed_spans_leave_resident_memory() {
+        let arena = Arena::reserve(64 * MIB).unwrap();
+        arena.set_cache_limit_bytes(0);
+        let spans: Vec<_> = (0..100).map(|_| arena.alloc_span(2).unwrap()).collect();
+        for &span in &spans {
+            touch(&arena, span, 2);
+        }
+        assert_eq!(arena.used_bytes(), 100 * 64 * 1024);
+        assert_eq!(resident_bytes_of(&arena), 100 * 64 * 1024);
+        for span in spans {
+            arena.free_span(span, 2);
+        }
+        assert_eq!(arena.used_bytes(), 0);
+        assert_eq!(resident_bytes_of(&arena), 0);
+    }
+
+    #[test]
+    fn the_cache_is_counted_bounded_and_given_back() {
+        let arena = Arena::reserve(64 * MIB).unwrap();
+        arena.set_cache_limit_bytes(40 * 1024);
+        let spans: Vec<_> = (0..8).map(|_| arena.alloc_span(0).unwrap()).collect();
+        for span in spans {
+            touch(&arena, span, 0);
+            arena.free_span(span, 0);
+        }
+        assert_eq!(arena.cached_bytes(), 32 * 1024);
+        assert_eq!(arena.used_bytes(), 32 * 1024);
+        assert_eq!(arena.release_cached(), 32 * 1024);
+        assert_eq!(arena.used_bytes(), 0);
+        assert_eq!(resident_bytes_of(&arena), 0);
+    }
+
+    #[test]
+    fn an_exhausted_region_answers_none_and_recovers() {
+        let arena = Arena::reserve(8 * MIB).unwrap();
+        let small: Vec<_> = std::iter::from_fn(|| arena.alloc_span(0)).collect();
+        assert_eq!(small.len(), 8 * MIB / SPAN_BYTES_MIN);
+        assert_eq!(arena.alloc_span(ORDER_MAX), None);
+        for span in small {
+            arena.free_span(span, 0);
+        }
+        // Half of it is in the cache, and must be joined again for this.
+        assert!(arena.alloc_span(ORDER_MAX).is_some());
+        assert!(arena.alloc_span(ORDER_MAX).is_some());
+        assert_eq!(arena.alloc_span(0), None);
+    }
+
+    #[test]
+    #[should_panic(expected = "not handed out")]
+    fn freeing_twice_is_caught() {
+        let arena = Arena::reserve(4 * MIB).unwrap();
+        let span = arena.alloc_span(1).unwrap();
+        arena.free_span(span, 1);
+        arena.free_span(span, 1);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn spans_are_aligned_and_disjoint(
+            steps in prop::collection::vec((0u8..=ORDER_MAX, any::<bool>(), any::<u16>()), 1..300),
+            cache_limit_bytes in 0usize..2 * MIB,
+        ) {
+            let arena = Arena::reserve(32 * MIB).unwrap();
+            arena.set_cache_limit_bytes(cache_limit_bytes);
+            let mut held: Vec<(Span, u8)> = Vec::new();
+            for (order, take, which) in steps {
+                if take || held.is_empty() {
+                    if let Some(span) = arena.alloc_span(order) {
+                        let units = 1u32 << order;
+                        prop_assert_eq!(span.0 % units, 0);
+                        for &(other, other_order) in &held {
+                            let apart = span.0 + units <= other.0
+                                || other.0 + (1 << other_order) <= span.0;
+                            prop_assert!(apart);
+                        }
+                        held.push((span, order));
+                    }
+                } else {
+                    let (span, order) = held.swap_remove(which as usize % held.len());
+                    arena.free_span(span, order);
+                }
+                let held_bytes: usize = held.iter().map(|h| Arena::span_bytes(h.1)).sum();
+                prop_assert_eq!(arena.used_bytes(), held_bytes + arena.cached_bytes());
+                prop_assert!(arena.cached_bytes() <= cache_limit_bytes);
+            }
+            for (span, order) in held {
+                arena.free_span(span, order);
+            }
+            arena.release_cached();
+            prop_assert_eq!(arena.used_bytes(), 0);
+            for _ in 0..8 {
+                prop_assert!(arena.alloc_span(ORDER_MAX).is_some());
+            }
+        }
+    }
+}

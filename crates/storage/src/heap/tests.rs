@@ -1,0 +1,231 @@
+use super::*;
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+const MIB: usize = 1024 * 1024;
+
+fn arena() -> Arc<Arena> {
+    let arena = Arena::reserve(256 * MIB).unwrap();
+    arena.set_cache_limit_bytes(0);
+    Arc::new(arena)
+}
+
+fn pattern(row: u32, len: usize) -> Vec<u8> {
+    (0..len)
+        .map(|i| (row as usize * 31 + i * 7) as u8)
+        .collect()
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Insert(usize),
+    Free(usize),
+    Replace(usize, usize),
+    SetCold(usize, u64),
+    Evacuate(usize),
+}
+
+fn length() -> impl Strategy<Value = usize> {
+    prop_oneof![
+        8 => 0usize..300,
+        2 => 300usize..5000,
+        1 => 5000usize..100_000,
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        5 => length().prop_map(Step::Insert),
+        4 => any::<usize>().prop_map(Step::Free),
+        2 => (any::<usize>(), length()).prop_map(|(i, n)| Step::Replace(i, n)),
+        1 => (any::<usize>(), any::<u64>()).prop_map(|(i, c)| Step::SetCold(i, c)),
+        1 => (0usize..200_000).prop_map(Step::Evacuate),
+    ]
+}
+
+/// What a tuple must be: row, cold word, payload.
+type Model = HashMap<TuplePtr, (u32, u64, Vec<u8>)>;
+
+fn nth(model: &Model, index: usize) -> Option<TuplePtr> {
+    let mut keys: Vec<_> = model.keys().copied().collect();
+    keys.sort_unstable();
+    (!keys.is_empty()).then(|| keys[index % keys.len()])
+}
+
+fn check(heap: &Heap, arena: &Arena, model: &Model) {
+    assert_eq!(heap.tuples(), model.len());
+    let live: usize = model.values().map(|t| t.2.len() + TUPLE_HEADER_BYTES).sum();
+    assert_eq!(heap.live_bytes(), live);
+    assert_eq!(heap.allocated_bytes(), arena.used_bytes());
+    assert!(heap.live_bytes() <= heap.slot_bytes);
+    for (&ptr, (row, cold, payload)) in model {
+        assert_eq!(heap.payload(ptr), payload);
+        assert_eq!((heap.row(ptr), heap.cold(ptr)), (*row, *cold));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn tuples_are_what_was_stored(steps in prop::collection::vec(step(), 1..400)) {
+        let arena = arena();
+        let mut heap = Heap::new(arena.clone());
+        let mut model = Model::new();
+        for (row, step) in steps.into_iter().enumerate() {
+            let row = row as u32;
+            match step {
+                Step::Insert(len) => {
+                    let payload = pattern(row, len);
+                    let ptr = heap.insert(row, u64::from(row), &payload).unwrap();
+                    let old = model.insert(ptr, (row, u64::from(row), payload));
+                    prop_assert!(old.is_none());
+                }
+                Step::Free(index) => if let Some(ptr) = nth(&model, index) {
+                    heap.free(ptr);
+                    model.remove(&ptr);
+                },
+                Step::Replace(index, len) => if let Some(ptr) = nth(&model, index) {
+                    let payload = pattern(row, len);
+                    let moved = heap.replace(ptr, &payload).unwrap();
+                    let (kept, _, _) = model.remove(&ptr).unwrap();
+                    prop_assert!(model.insert(moved, (kept, 0, payload)).is_none());
+                },
+                Step::SetCold(index, cold) => if let Some(ptr) = nth(&model, index) {
+                    heap.set_cold(ptr, cold);
+                    model.get_mut(&ptr).unwrap().1 = cold;
+                },
+                Step::Evacuate(max_bytes) => {
+                    let before_bytes = heap.allocated_bytes();
+                    let done = heap.evacuate(max_bytes, &mut |row, old, new| {
+                        let tuple = model.remove(&old).unwrap();
+                        assert_eq!(tuple.0, row);
+                        assert!(model.insert(new, tuple).is_none());
+                    });
+                    prop_assert_eq!(before_bytes - done.released_bytes, heap.allocated_bytes());
+                }
+            }
+        }
+        check(&heap, &arena, &model);
+        let ptrs: Vec<_> = model.keys().copied().collect();
+        for ptr in ptrs {
+            heap.free(ptr);
+        }
+        prop_assert_eq!((heap.tuples(), heap.live_bytes(), arena.used_bytes()), (0, 0, 0));
+    }
+}
+
+#[test]
+fn evacuation_gives_back_what_random_deletes_left() {
+    let arena = arena();
+    let mut heap = Heap::new(arena.clone());
+    let mut model = Model::new();
+    for row in 0..100_000u32 {
+        let payload = pattern(row, 100 + row as usize % 3);
+        let ptr = heap.insert(row, 0, &payload).unwrap();
+        model.insert(ptr, (row, 0, payload));
+    }
+    let full_bytes = heap.allocated_bytes();
+    assert!(heap.fragmentation() < 0.02);
+    // Nine of ten go, so that hardly a page is empty by itself.
+    let doomed: Vec<_> = model
+        .iter()
+        .filter(|t| t.1.0 % 10 != 0)
+        .map(|t| *t.0)
+        .collect();
+    for ptr in doomed {
+        heap.free(ptr);
+        model.remove(&ptr);
+    }
+    assert!(heap.fragmentation() > 0.8);
+    let mut rounds = 0;
+    loop {
+        let done = heap.evacuate(64 * 1024, &mut |_, old, new| {
+            let tuple = model.remove(&old).unwrap();
+            model.insert(new, tuple);
+        });
+        assert!(done.moved_bytes < 64 * 1024 + SPAN_BYTES_MIN);
+        rounds += 1;
+        if done.released_bytes == 0 {
+            break;
+        }
+    }
+    assert!(rounds > 3);
+    assert!(heap.allocated_bytes() < full_bytes / 9);
+    assert!(heap.fragmentation() < 0.05);
+    check(&heap, &arena, &model);
+}
+
+#[test]
+fn a_page_that_becomes_empty_returns_its_span() {
+    let arena = arena();
+    let mut heap = Heap::new(arena.clone());
+    let ptrs: Vec<_> = (0..10_000)
+        .map(|row| heap.insert(row, 0, &[1; 48]).unwrap())
+        .collect();
+    let pages = heap.allocated_bytes() / SPAN_BYTES_MIN;
+    assert_eq!(pages, 10_000usize.div_ceil((SPAN_BYTES_MIN - 64) / 64));
+    for (freed, ptr) in ptrs.into_iter().enumerate() {
+        heap.free(ptr);
+        let full_pages = (10_000 - freed - 1).div_ceil((SPAN_BYTES_MIN - 64) / 64);
+        assert!(heap.allocated_bytes() / SPAN_BYTES_MIN <= full_pages + 2);
+    }
+    assert_eq!(arena.used_bytes(), 0);
+}
+
+#[test]
+fn exhaustion_leaves_the_tuple_as_it_was() {
+    let arena = Arc::new(Arena::reserve(4 * MIB).unwrap());
+    let mut heap = Heap::new(arena.clone());
+    let mut ptrs = Vec::new();
+    while let Some(ptr) = heap.insert(7, 9, &[5; 1000]) {
+        ptrs.push(ptr);
+    }
+    assert!(ptrs.len() * 1024 > 3 * MIB);
+    assert_eq!(heap.replace(ptrs[0], &[6; 3000]), None);
+    assert_eq!(heap.payload(ptrs[0]), &[5; 1000]);
+    assert_eq!(heap.cold(ptrs[0]), 9);
+    assert_eq!(heap.insert(0, 0, &vec![0; PAYLOAD_BYTES_MAX + 1]), None);
+    drop(heap);
+    arena.release_cached();
+    assert_eq!(arena.used_bytes(), 0);
+}
+
+#[test]
+fn the_longest_payload_fits() {
+    let arena = arena();
+    let mut heap = Heap::new(arena);
+    let payload = pattern(1, PAYLOAD_BYTES_MAX);
+    let ptrs: Vec<_> = (0..4)
+        .map(|row| heap.insert(row, 0, &payload).unwrap())
+        .collect();
+    assert_eq!(heap.allocated_bytes(), 8 * MIB);
+    for ptr in ptrs {
+        assert_eq!(heap.payload(ptr), payload);
+    }
+}
+
+#[test]
+#[should_panic(expected = "freed a tuple twice")]
+fn freeing_twice_is_caught() {
+    let mut heap = Heap::new(arena());
+    let ptr = heap.insert(1, 0, b"tuple").unwrap();
+    let _other = heap.insert(2, 0, b"tuple").unwrap();
+    heap.free(ptr);
+    heap.free(ptr);
+}
+
+#[test]
+#[should_panic(expected = "leads nowhere")]
+fn a_stray_pointer_is_caught() {
+    let heap = Heap::new(arena());
+    heap.payload(TuplePtr(1 << 39));
+}
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "not a live tuple")]
+fn a_pointer_into_a_tuple_is_caught_in_debug_builds() {
+    let mut heap = Heap::new(arena());
+    let ptr = heap.insert(1, 0, &[0; 100]).unwrap();
+    heap.payload(TuplePtr(ptr.0 + 1));
+}

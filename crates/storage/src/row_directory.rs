@@ -1,0 +1,482 @@
+//! The row directory: one 8-byte word for each row of a table in a partition.
+//!
+//! Indexes lead to a row id, the row id to this word, the word to the tuple: in
+//! the heap (hot) or in a block on a device (cold). Eviction and its undoing
+//! change the word and nothing else, so a cold tuple costs this word and its
+//! index entries (the tombstone of the anti-caching paper, §3.1).
+//!
+//! Guarantees: a row id stays until released; growth never copies words; ids
+//! of released rows are used again before new ones. Assumes the partition's
+//! lock. Does not survive a crash: checkpoints save the words.
+
+use crate::arena::TuplePtr;
+
+/// Words in a chunk: 64 KiB.
+pub const CHUNK_WORDS: usize = 8192;
+const CHUNK_SHIFT: u32 = CHUNK_WORDS.trailing_zeros();
+/// Row ids are below this, so that `u32::MAX` may mean "no row".
+pub const ROWS_MAX: u32 = u32::MAX;
+
+const TAG_SHIFT: u32 = 62;
+const TAG_FREE: u64 = 0;
+const TAG_HOT: u64 = 1;
+const TAG_COLD: u64 = 2;
+const ASIDE: u64 = 1 << 61;
+const UNCOMMITTED: u64 = 1 << 60;
+const REFERENCED_SHIFT: u32 = TuplePtr::BITS;
+const REFERENCED_MASK: u64 = 3 << REFERENCED_SHIFT;
+const POINTER_MASK: u64 = (1 << TuplePtr::BITS) - 1;
+const FINGERPRINT_SHIFT: u32 = 52;
+const ADDRESS_MASK: u64 = (1 << FINGERPRINT_SHIFT) - 1;
+
+/// Where a tuple's copy is on a device. As a word it fits 52 bits and is never
+/// zero, because block ids start at 1.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ColdAddress {
+    /// The block's id; never used twice.
+    pub block: u32,
+    /// Offset of the record in the block, in 16-byte units.
+    pub slot: u16,
+    /// How many 4 KiB sectors the record touches; [`ColdAddress::EXTENT_LONG`]
+    /// says to read the record's header first.
+    pub extent: u8,
+}
+
+impl ColdAddress {
+    /// The extent of records that touch this many sectors or more.
+    pub const EXTENT_LONG: u8 = 15;
+
+    /// As a word: the block in the high bits, then slot, then extent.
+    pub fn to_word(self) -> u64 {
+        assert!(self.block != 0, "block ids start at 1");
+        assert!(self.extent <= Self::EXTENT_LONG, "extent out of range");
+        u64::from(self.block) << 20 | u64::from(self.slot) << 4 | u64::from(self.extent)
+    }
+
+    /// From a word; `None` where there is no address (block 0).
+    pub fn from_word(word: u64) -> Option<Self> {
+        let block = (word >> 20) as u32;
+        (block != 0).then_some(Self {
+            block,
+            slot: (word >> 4) as u16,
+            extent: (word & 15) as u8,
+        })
+    }
+}
+
+/// What the directory knows of a row.
+///
+/// Bits from the top: tag 2, aside 1, uncommitted 1. Hot: referenced 2 (bits
+/// 40, 41), pointer 40. Cold: fingerprint 8, block 32, slot 16, extent 4.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Word(pub u64);
+
+/// A word known to be hot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HotWord(u64);
+
+/// A word known to be cold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ColdWord(u64);
+
+impl Word {
+    /// A word for a tuple in the heap, not referenced yet.
+    #[inline]
+    pub fn hot(pointer: TuplePtr) -> Self {
+        assert!(pointer.0 <= POINTER_MASK, "tuple address beyond 2^40");
+        Self(TAG_HOT << TAG_SHIFT | pointer.0)
+    }
+
+    /// A word for a tuple on a device. `fingerprint` is 8 bits of the key's
+    /// hash that the index does not keep.
+    #[inline]
+    pub fn cold(address: ColdAddress, fingerprint: u8) -> Self {
+        Self(
+            TAG_COLD << TAG_SHIFT | u64::from(fingerprint) << FINGERPRINT_SHIFT | address.to_word(),
+        )
+    }
+
+    fn free(next: Option<u32>) -> Self {
+        Self(TAG_FREE << TAG_SHIFT | next.map_or(0, |row| u64::from(row) + 1))
+    }
+
+    fn next_free(self) -> Option<u32> {
+        (self.0 as u32).checked_sub(1)
+    }
+
+    /// Whether no row has this word.
+    #[inline]
+    pub fn is_free(self) -> bool {
+        self.0 >> TAG_SHIFT == TAG_FREE
+    }
+
+    /// Whether the tuple is in the heap.
+    #[inline]
+    pub fn is_hot(self) -> bool {
+        self.0 >> TAG_SHIFT == TAG_HOT
+    }
+
+    /// Whether the tuple is only on a device.
+    #[inline]
+    pub fn is_cold(self) -> bool {
+        self.0 >> TAG_SHIFT == TAG_COLD
+    }
+
+    /// The hot view.
+    #[inline]
+    pub fn as_hot(self) -> Option<HotWord> {
+        self.is_hot().then_some(HotWord(self.0))
+    }
+
+    /// The cold view.
+    #[inline]
+    pub fn as_cold(self) -> Option<ColdWord> {
+        self.is_cold().then_some(ColdWord(self.0))
+    }
+
+    /// Whether the partition's side tables know more (a row lock, versions).
+    #[inline]
+    pub fn is_aside(self) -> bool {
+        self.0 & ASIDE != 0
+    }
+
+    /// Whether the transaction that wrote this row has not committed.
+    #[inline]
+    pub fn is_uncommitted(self) -> bool {
+        self.0 & UNCOMMITTED != 0
+    }
+
+    /// The same word with `aside` as given.
+    #[inline]
+    #[must_use]
+    pub fn with_aside(self, aside: bool) -> Self {
+        Self(self.0 & !ASIDE | if aside { ASIDE } else { 0 })
+    }
+
+    /// The same word with `uncommitted` as given.
+    #[inline]
+    #[must_use]
+    pub fn with_uncommitted(self, uncommitted: bool) -> Self {
+        Self(self.0 & !UNCOMMITTED | if uncommitted { UNCOMMITTED } else { 0 })
+    }
+}
+
+impl HotWord {
+    /// Where the tuple is.
+    #[inline]
+    pub fn pointer(self) -> TuplePtr {
+        TuplePtr(self.0 & POINTER_MASK)
+    }
+
+    /// The CLOCK counter, 0 to 3.
+    #[inline]
+    pub fn referenced(self) -> u8 {
+        ((self.0 & REFERENCED_MASK) >> REFERENCED_SHIFT) as u8
+    }
+
+    /// The word with another counter (its low two bits).
+    #[inline]
+    pub fn with_referenced(self, referenced: u8) -> Word {
+        let bits = u64::from(referenced) << REFERENCED_SHIFT & REFERENCED_MASK;
+        Word(self.0 & !REFERENCED_MASK | bits)
+    }
+
+    /// The word of the same row after the tuple moved in the heap.
+    #[inline]
+    pub fn with_pointer(self, pointer: TuplePtr) -> Word {
+        assert!(pointer.0 <= POINTER_MASK, "tuple address beyond 2^40");
+        Word(self.0 & !POINTER_MASK | pointer.0)
+    }
+
+    /// The word itself.
+    #[inline]
+    pub fn word(self) -> Word {
+        Word(self.0)
+    }
+}
+
+impl ColdWord {
+    /// Where the record is.
+    #[inline]
+    pub fn address(self) -> ColdAddress {
+        let word = self.0 & ADDRESS_MASK;
+        ColdAddress {
+            block: (word >> 20) as u32,
+            slot: (word >> 4) as u16,
+            extent: (word & 15) as u8,
+        }
+    }
+
+    /// 8 bits of the key's hash.
+    #[inline]
+    pub fn fingerprint(self) -> u8 {
+        (self.0 >> FINGERPRINT_SHIFT) as u8
+    }
+
+    /// The word of the same row after compaction moved the record.
+    #[inline]
+    pub fn with_address(self, address: ColdAddress) -> Word {
+        Word(self.0 & !ADDRESS_MASK | address.to_word())
+    }
+
+    /// The word itself.
+    #[inline]
+    pub fn word(self) -> Word {
+        Word(self.0)
+    }
+}
+
+/// The words of all rows of one table in one partition.
+#[derive(Default)]
+pub struct RowDirectory {
+    chunks: Vec<Box<[u64]>>,
+    /// Row ids below this have been used at some time.
+    appended: u32,
+    rows: u32,
+    free: Option<u32>,
+}
+
+impl RowDirectory {
+    /// An empty directory; takes no memory.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A row id for a new row; its word is free until [`RowDirectory::set`].
+    /// `None` when all 2^32 - 1 ids are taken.
+    pub fn allocate(&mut self) -> Option<u32> {
+        let row = match self.free {
+            Some(row) => {
+                self.free = self.get(row).next_free();
+                *self.word_mut(row) = Word::free(None).0;
+                row
+            }
+            None => self.append()?,
+        };
+        self.rows += 1;
+        Some(row)
+    }
+
+    /// Gives a row id back. It must be allocated; its word becomes free.
+    pub fn release(&mut self, row: u32) {
+        assert!(self.rows > 0, "released a row of an empty directory");
+        *self.word_mut(row) = Word::free(self.free).0;
+        self.free = Some(row);
+        self.rows -= 1;
+    }
+
+    /// The word of `row`; free for a row that never was.
+    #[inline]
+    pub fn get(&self, row: u32) -> Word {
+        let chunk = self.chunks.get((row >> CHUNK_SHIFT) as usize);
+        let word = chunk.and_then(|chunk| chunk.get(row as usize % CHUNK_WORDS));
+        Word(word.copied().unwrap_or(0))
+    }
+
+    /// Changes the word of an allocated row. Freeing is
+    /// [`RowDirectory::release`]'s.
+    #[inline]
+    pub fn set(&mut self, row: u32, word: Word) {
+        assert!(!word.is_free(), "a row is freed by release");
+        *self.word_mut(row) = word.0;
+    }
+
+    /// Asks for the cache line of a row's word.
+    #[inline]
+    pub fn prefetch(&self, row: u32) {
+        let chunk = self.chunks.get((row >> CHUNK_SHIFT) as usize);
+        if let Some(word) = chunk.and_then(|chunk| chunk.get(row as usize % CHUNK_WORDS)) {
+            crate::arena::prefetch_line(word);
+        }
+    }
+
+    /// Rows allocated and not released.
+    pub fn len(&self) -> usize {
+        self.rows as usize
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// One beyond the highest row id ever used: where sweeps over rows end.
+    pub fn appended(&self) -> u32 {
+        self.appended
+    }
+
+    /// The rows that have a word, in order of row id.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, Word)> + '_ {
+        self.iter_from(0)
+    }
+
+    /// As [`RowDirectory::iter`], from row `first` on.
+    pub fn iter_from(&self, first: u32) -> impl Iterator<Item = (u32, Word)> + '_ {
+        (first..self.appended)
+            .map(|row| (row, self.get(row)))
+            .filter(|(_, word)| !word.is_free())
+    }
+
+    /// Bytes of memory taken.
+    pub fn bytes(&self) -> usize {
+        self.chunks.len() * CHUNK_WORDS * size_of::<u64>()
+            + self.chunks.capacity() * size_of::<Box<[u64]>>()
+    }
+
+    /// Number of chunks that [`RowDirectory::words_chunk`] has.
+    pub fn chunks(&self) -> usize {
+        self.chunks.len()
+    }
+
+    /// The words of the `index`th chunk up to the highest row used: what a
+    /// checkpoint saves. Empty beyond the last.
+    pub fn words_chunk(&self, index: usize) -> &[u64] {
+        let first = index * CHUNK_WORDS;
+        let words = (self.appended as usize)
+            .saturating_sub(first)
+            .min(CHUNK_WORDS);
+        self.chunks
+            .get(index)
+            .and_then(|chunk| chunk.get(..words))
+            .unwrap_or(&[])
+    }
+
+    /// The directory whose chunks had these words. Words that are free, or that
+    /// carry no known tag, become the free list.
+    pub fn from_words(words: impl IntoIterator<Item = u64>) -> Self {
+        let mut directory = Self::new();
+        for word in words {
+            let Some(row) = directory.append() else {
+                break;
+            };
+            let word = Word(word);
+            if word.is_hot() || word.is_cold() {
+                *directory.word_mut(row) = word.0;
+                directory.rows += 1;
+            }
+        }
+        // From the last row down, so that low ids are given out first.
+        for row in (0..directory.appended).rev() {
+            if directory.get(row).is_free() {
+                *directory.word_mut(row) = Word::free(directory.free).0;
+                directory.free = Some(row);
+            }
+        }
+        directory
+    }
+
+    fn append(&mut self) -> Option<u32> {
+        let row = self.appended;
+        if row == ROWS_MAX {
+            return None;
+        }
+        if row as usize == self.chunks.len() * CHUNK_WORDS {
+            self.chunks.push(vec![0; CHUNK_WORDS].into_boxed_slice());
+        }
+        self.appended += 1;
+        Some(row)
+    }
+
+    fn word_mut(&mut self, row: u32) -> &mut u64 {
+        assert!(row < self.appended, "row id out of the directory");
+        &mut self.chunks[(row >> CHUNK_SHIFT) as usize][row as usize % CHUNK_WORDS]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn address() -> impl Strategy<Value = ColdAddress> {
+        (1u32.., any::<u16>(), 0u8..=15).prop_map(|(block, slot, extent)| ColdAddress {
+            block,
+            slot,
+            extent,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn words_keep_every_field(
+            address in address(), other in address(), pointer in 0u64..1 << 40,
+            moved in 0u64..1 << 40, fingerprint in any::<u8>(), referenced in 0u8..4,
+            aside in any::<bool>(), uncommitted in any::<bool>(),
+        ) {
+            let cold = Word::cold(address, fingerprint).with_aside(aside).with_uncommitted(uncommitted);
+            let view = cold.as_cold().unwrap();
+            prop_assert_eq!((view.address(), view.fingerprint()), (address, fingerprint));
+            prop_assert_eq!((cold.is_aside(), cold.is_uncommitted()), (aside, uncommitted));
+            prop_assert!(cold.as_hot().is_none() && !cold.is_free());
+            let compacted = view.with_address(other);
+            prop_assert_eq!(compacted.as_cold().unwrap().address(), other);
+            prop_assert_eq!(compacted.as_cold().unwrap().fingerprint(), fingerprint);
+            prop_assert_eq!(compacted.is_aside(), aside);
+            prop_assert_eq!(ColdAddress::from_word(address.to_word()), Some(address));
+
+            let hot = Word::hot(TuplePtr(pointer)).with_uncommitted(uncommitted).with_aside(aside);
+            let hot = hot.as_hot().unwrap().with_referenced(referenced);
+            let hot = hot.as_hot().unwrap().with_pointer(TuplePtr(moved));
+            let view = hot.as_hot().unwrap();
+            prop_assert_eq!((view.pointer(), view.referenced()), (TuplePtr(moved), referenced));
+            prop_assert_eq!((hot.is_aside(), hot.is_uncommitted()), (aside, uncommitted));
+            prop_assert!(hot.as_cold().is_none() && !hot.is_free());
+        }
+
+        #[test]
+        fn behaves_as_a_map_and_survives_a_snapshot(
+            steps in prop::collection::vec((any::<bool>(), any::<u16>(), 1u64..1 << 40), 1..400),
+        ) {
+            let mut directory = RowDirectory::new();
+            let mut model: HashMap<u32, Word> = HashMap::new();
+            for (add, which, pointer) in steps {
+                if add || model.is_empty() {
+                    let row = directory.allocate().unwrap();
+                    directory.set(row, Word::hot(TuplePtr(pointer)));
+                    prop_assert!(model.insert(row, Word::hot(TuplePtr(pointer))).is_none());
+                } else {
+                    let mut rows: Vec<u32> = model.keys().copied().collect();
+                    rows.sort_unstable();
+                    let row = rows[which as usize % rows.len()];
+                    model.remove(&row);
+                    directory.release(row);
+                }
+            }
+            let words = (0..directory.chunks()).flat_map(|i| directory.words_chunk(i).to_vec());
+            let mut restored = RowDirectory::from_words(words);
+            for directory in [&directory, &restored] {
+                prop_assert_eq!(directory.len(), model.len());
+                prop_assert_eq!(directory.iter().collect::<HashMap<_, _>>(), model.clone());
+            }
+            // Free ids are used before new ones, each once.
+            let appended = restored.appended();
+            for _ in model.len()..appended as usize {
+                let row = restored.allocate().unwrap();
+                prop_assert!(row < appended && !model.contains_key(&row));
+                restored.set(row, Word::hot(TuplePtr(1)));
+                model.insert(row, Word::hot(TuplePtr(1)));
+            }
+            prop_assert_eq!(restored.allocate(), Some(appended));
+        }
+    }
+
+    #[test]
+    fn growth_over_chunks_keeps_words_and_counts_memory() {
+        let mut directory = RowDirectory::new();
+        assert_eq!(directory.bytes(), 0);
+        for expected in 0..3 * CHUNK_WORDS as u32 + 1 {
+            let row = directory.allocate().unwrap();
+            assert_eq!(row, expected);
+            directory.set(row, Word::hot(TuplePtr(u64::from(row) + 1)));
+        }
+        assert!(directory.bytes() >= 4 * CHUNK_WORDS * 8);
+        assert_eq!(directory.words_chunk(3).len(), 1);
+        assert_eq!(directory.words_chunk(4).len(), 0);
+        for row in 0..directory.appended() {
+            let hot = directory.get(row).as_hot().unwrap();
+            assert_eq!(hot.pointer(), TuplePtr(u64::from(row) + 1));
+        }
+        assert!(directory.get(u32::MAX).is_free());
+    }
+}
