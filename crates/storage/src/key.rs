@@ -1,0 +1,282 @@
+//! Keys whose bytes have the order of their values, so that an index compares
+//! with `memcmp` and knows no types.
+//!
+//! Equal values have equal bytes (1.0 and 1.00, 0 and -0, a `char` with and
+//! without blanks) and every encoded column tells where it ends, so that a key
+//! of fewer columns is a prefix of exactly the keys that begin with the same
+//! values. NULLs are last, as in PostgreSQL; a descending column has all its
+//! bits turned, which puts its NULLs first. A fixed-width column that is not
+//! nullable costs exactly its width. Keys are not decoded.
+
+use crate::numeric::Numeric;
+use crate::text_format::trim_blanks;
+use crate::tuple::Layouts;
+use crate::types::DataType;
+use crate::value::{ValueRef, canonical_double};
+
+/// Before a value that is not NULL, in a nullable column.
+const PRESENT: u8 = 1;
+/// Instead of a value.
+const NULL: u8 = 2;
+/// After text and bytes; smaller than any escaped byte that could follow.
+const TERMINATOR: [u8; 2] = [0, 1];
+/// What a byte 0 within text or bytes becomes.
+const ESCAPED_ZERO: [u8; 2] = [0, 255];
+/// The first byte of a variable-width numeric: zero.
+const NUMERIC_ZERO: u8 = 0x80;
+/// The first byte of a positive one with no digit before the point.
+const NUMERIC_POSITIVE: i32 = 0xC0;
+
+/// What a key has to know of one of its columns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KeyColumn {
+    /// The column's type
+    pub data_type: DataType,
+    /// Whether the column can be NULL
+    pub nullable: bool,
+    /// Whether greater values come first
+    pub descending: bool,
+}
+
+/// The columns of a key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeyShape {
+    columns: Vec<KeyColumn>,
+}
+
+#[cold]
+#[inline(never)]
+fn mismatch(data_type: &DataType, value: ValueRef<'_>) -> ! {
+    panic!("a key of type {data_type} cannot hold {value:?}");
+}
+
+impl KeyShape {
+    /// A key of these columns, in this order.
+    #[must_use]
+    pub fn new(columns: Vec<KeyColumn>) -> Self {
+        Self { columns }
+    }
+
+    /// The key's columns.
+    #[must_use]
+    pub fn columns(&self) -> &[KeyColumn] {
+        &self.columns
+    }
+
+    /// Appends the key of these values, which are of the columns' types (see
+    /// `cast::coerce_exact`). With fewer values than columns it is the prefix
+    /// that all keys with these values share.
+    pub fn encode(&self, values: &[ValueRef<'_>], out: &mut Vec<u8>) {
+        assert!(
+            values.len() <= self.columns.len(),
+            "a key has no more values than columns"
+        );
+        for (column, value) in self.columns.iter().zip(values) {
+            encode_column(column, *value, out);
+        }
+    }
+
+    /// Appends the key of a tuple; `columns` says which of its columns they are.
+    pub fn encode_from_tuple(
+        &self,
+        layouts: &Layouts,
+        columns: &[usize],
+        tuple: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        assert_eq!(
+            columns.len(),
+            self.columns.len(),
+            "a tuple's key has all its columns"
+        );
+        let tuple = layouts.tuple(tuple);
+        for (column, index) in self.columns.iter().zip(columns) {
+            encode_column(column, tuple.get(*index), out);
+        }
+    }
+
+    /// Appends the prefix of all keys that have these values and then, in the
+    /// next column, a text that begins with `start`: the range of a `LIKE`.
+    /// Returns false and appends nothing if the next column is no text.
+    pub fn encode_text_start(
+        &self,
+        values: &[ValueRef<'_>],
+        start: &str,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let Some(column) = self.columns.get(values.len()) else {
+            return false;
+        };
+        if !column.data_type.is_text() {
+            return false;
+        }
+        self.encode(values, out);
+        let begin = out.len();
+        if column.nullable {
+            out.push(PRESENT);
+        }
+        push_escaped(start.as_bytes(), out);
+        if column.descending {
+            invert(&mut out[begin..]);
+        }
+        true
+    }
+}
+
+/// Turns a prefix into the first key after all that begin with it. Returns
+/// false, with the key emptied, when there is none.
+#[must_use]
+pub fn prefix_successor(key: &mut Vec<u8>) -> bool {
+    while let Some(last) = key.pop() {
+        if last < u8::MAX {
+            key.push(last + 1);
+            return true;
+        }
+    }
+    false
+}
+
+fn invert(bytes: &mut [u8]) {
+    for byte in bytes {
+        *byte = !*byte;
+    }
+}
+
+#[inline]
+fn encode_column(column: &KeyColumn, value: ValueRef<'_>, out: &mut Vec<u8>) {
+    let begin = out.len();
+    match (column.nullable, value.is_null()) {
+        (true, true) => out.push(NULL),
+        (false, true) => mismatch(&column.data_type, value),
+        (true, false) => {
+            out.push(PRESENT);
+            encode_value(&column.data_type, value, out);
+        }
+        (false, false) => encode_value(&column.data_type, value, out),
+    }
+    if column.descending {
+        invert(&mut out[begin..]);
+    }
+}
+
+#[inline]
+fn encode_value(data_type: &DataType, value: ValueRef<'_>, out: &mut Vec<u8>) {
+    match (value, data_type) {
+        (ValueRef::Boolean(value), DataType::Boolean) => out.push(value.into()),
+        (ValueRef::SmallInt(value), DataType::SmallInt) => {
+            out.extend_from_slice(&(value ^ i16::MIN).to_be_bytes());
+        }
+        (ValueRef::Integer(value), DataType::Integer) | (ValueRef::Date(value), DataType::Date) => {
+            out.extend_from_slice(&(value ^ i32::MIN).to_be_bytes());
+        }
+        (ValueRef::BigInt(value), DataType::BigInt)
+        | (ValueRef::Timestamp(value), DataType::Timestamp)
+        | (ValueRef::TimestampTz(value), DataType::TimestampTz) => {
+            out.extend_from_slice(&(value ^ i64::MIN).to_be_bytes());
+        }
+        (ValueRef::Real(value), DataType::Real) => {
+            let bits = if value.is_nan() {
+                f32::NAN.to_bits()
+            } else {
+                // Adding 0 makes -0 into 0.
+                (value + 0.0).to_bits()
+            };
+            let mask = if bits >> 31 == 1 { u32::MAX } else { 1 << 31 };
+            out.extend_from_slice(&(bits ^ mask).to_be_bytes());
+        }
+        (ValueRef::Double(value), DataType::Double) => {
+            let bits = canonical_double(value).to_bits();
+            let mask = if bits >> 63 == 1 { u64::MAX } else { 1 << 63 };
+            out.extend_from_slice(&(bits ^ mask).to_be_bytes());
+        }
+        (ValueRef::Numeric(value), DataType::Numeric { precision: 0, .. }) => {
+            push_numeric(value, out);
+        }
+        (ValueRef::Numeric(number), DataType::Numeric { scale, .. }) => {
+            let fixed = number
+                .rescale(*scale)
+                .and_then(|number| fixed_numeric(number, data_type, out));
+            if fixed.is_none() {
+                mismatch(data_type, value);
+            }
+        }
+        (ValueRef::Text(value), DataType::Char(_)) => {
+            push_escaped(trim_blanks(value).as_bytes(), out);
+            out.extend_from_slice(&TERMINATOR);
+        }
+        (ValueRef::Text(value), DataType::Text | DataType::Varchar(_)) => {
+            push_escaped(value.as_bytes(), out);
+            out.extend_from_slice(&TERMINATOR);
+        }
+        (ValueRef::Bytea(value), DataType::Bytea) => {
+            push_escaped(value, out);
+            out.extend_from_slice(&TERMINATOR);
+        }
+        (ValueRef::Uuid(value), DataType::Uuid) => out.extend_from_slice(&value),
+        _ => mismatch(data_type, value),
+    }
+}
+
+fn push_escaped(bytes: &[u8], out: &mut Vec<u8>) {
+    let mut pieces = bytes.split(|byte| *byte == 0);
+    out.extend_from_slice(pieces.next().unwrap_or_default());
+    for piece in pieces {
+        out.extend_from_slice(&ESCAPED_ZERO);
+        out.extend_from_slice(piece);
+    }
+}
+
+/// A numeric of the column's scale, as an integer of the column's width.
+fn fixed_numeric(number: Numeric, data_type: &DataType, out: &mut Vec<u8>) -> Option<()> {
+    let mantissa = number.mantissa();
+    match data_type.fixed_width()? {
+        4 => out.extend_from_slice(&(i32::try_from(mantissa).ok()? ^ i32::MIN).to_be_bytes()),
+        8 => out.extend_from_slice(&(i64::try_from(mantissa).ok()? ^ i64::MIN).to_be_bytes()),
+        _ => out.extend_from_slice(&(mantissa ^ i128::MIN).to_be_bytes()),
+    }
+    Some(())
+}
+
+/// A numeric of any scale: the place of its first digit, then its digits two to
+/// a byte (1 to 100) up to the last that is not zero, then 0; all bits turned
+/// for a negative one.
+fn push_numeric(number: Numeric, out: &mut Vec<u8>) {
+    let normal = number.normal_form();
+    let mut magnitude = normal.mantissa().unsigned_abs();
+    let Some(log) = magnitude.checked_ilog10() else {
+        return out.push(NUMERIC_ZERO);
+    };
+    let begin = out.len();
+    let digits = log as i32 + 1;
+    let before_point = digits - i32::from(normal.scale());
+    // At most 38 digits either side of the point: the sum is one byte.
+    out.push((NUMERIC_POSITIVE + before_point) as u8);
+    let mut pairs = [0u8; 20];
+    let mut count = (digits as usize).div_ceil(2);
+    let used = &mut pairs[..count];
+    if digits % 2 == 1 {
+        // An odd digit at the end is a pair with 0; 39 digits still fit.
+        if let Some(last) = used.last_mut() {
+            *last = (magnitude % 10) as u8 * 10;
+        }
+        magnitude /= 10;
+        count -= 1;
+    }
+    for pair in used[..count].iter_mut().rev() {
+        *pair = (magnitude % 100) as u8;
+        magnitude /= 100;
+    }
+    let significant = used
+        .iter()
+        .rposition(|pair| *pair != 0)
+        .map_or(0, |at| at + 1);
+    out.extend(used[..significant].iter().map(|pair| pair + 1));
+    out.push(0);
+    if normal.mantissa() < 0 {
+        invert(&mut out[begin..]);
+    }
+}
+
+#[cfg(test)]
+#[path = "key_tests.rs"]
+mod tests;

@@ -1,0 +1,103 @@
+//! Strategies that make types and values of them, for the property tests of
+//! tuples and keys. Small domains are mixed in, so that equal values occur.
+
+use proptest::prelude::*;
+
+use crate::numeric::{Numeric, POWERS_OF_TEN};
+use crate::types::DataType;
+use crate::value::Value;
+
+/// Any type.
+pub(crate) fn any_type() -> impl Strategy<Value = DataType> {
+    prop_oneof![
+        Just(DataType::Boolean),
+        Just(DataType::SmallInt),
+        Just(DataType::Integer),
+        Just(DataType::BigInt),
+        Just(DataType::Real),
+        Just(DataType::Double),
+        Just(DataType::NUMERIC),
+        (1u32..=38)
+            .prop_flat_map(|precision| (Just(precision), 0..=precision))
+            .prop_map(|(precision, scale)| DataType::numeric(precision, scale).unwrap()),
+        Just(DataType::Text),
+        (1u32..20).prop_map(DataType::Varchar),
+        (1u32..20).prop_map(DataType::Char),
+        Just(DataType::Bytea),
+        Just(DataType::Date),
+        Just(DataType::Timestamp),
+        Just(DataType::TimestampTz),
+        Just(DataType::Uuid),
+    ]
+}
+
+fn numeric_of(digits: u8, scale: Option<u8>) -> impl Strategy<Value = Value> {
+    let limit = POWERS_OF_TEN[usize::from(digits)];
+    (
+        prop_oneof![any::<i128>(), -20i128..20],
+        0..digits,
+        prop_oneof![0u8..3, 0u8..=38],
+    )
+        .prop_map(move |(mantissa, shrink, any_scale)| {
+            let mantissa = mantissa % limit / POWERS_OF_TEN[usize::from(shrink)];
+            Value::Numeric(Numeric::new(mantissa, scale.unwrap_or(any_scale)).unwrap())
+        })
+}
+
+/// A value of the type, as it would be stored in a column of it.
+pub(crate) fn value_of(data_type: DataType) -> BoxedStrategy<Value> {
+    let text = |pattern: &'static str, limit: u32| {
+        pattern.prop_map(move |text| Value::Text(text.chars().take(limit as usize).collect()))
+    };
+    match data_type {
+        DataType::Boolean => any::<bool>().prop_map(Value::Boolean).boxed(),
+        DataType::SmallInt => prop_oneof![any::<i16>(), -2..2i16]
+            .prop_map(Value::SmallInt)
+            .boxed(),
+        DataType::Integer => prop_oneof![any::<i32>(), -2..2i32]
+            .prop_map(Value::Integer)
+            .boxed(),
+        DataType::BigInt => prop_oneof![any::<i64>(), -2..2i64]
+            .prop_map(Value::BigInt)
+            .boxed(),
+        DataType::Real => prop_oneof![any::<f32>(), Just(0.0), Just(-0.0), Just(f32::NAN)]
+            .prop_map(Value::Real)
+            .boxed(),
+        DataType::Double => prop_oneof![any::<f64>(), Just(0.0), Just(-0.0), Just(-f64::NAN)]
+            .prop_map(Value::Double)
+            .boxed(),
+        DataType::Numeric { precision: 0, .. } => numeric_of(38, None).boxed(),
+        DataType::Numeric { precision, scale } => numeric_of(precision, Some(scale)).boxed(),
+        DataType::Text => {
+            prop_oneof![text("\\PC{0,12}", 12), text("[a-b\u{0}\u{1} ]{0,3}", 3)].boxed()
+        }
+        DataType::Varchar(limit) => text("[a-c é]{0,20}", limit).boxed(),
+        DataType::Char(limit) => text("[a-c é]{0,20}", limit)
+            .prop_map(|value| match value {
+                Value::Text(text) => Value::Text(text.trim_end_matches(' ').to_string()),
+                other => other,
+            })
+            .boxed(),
+        DataType::Bytea => prop_oneof![
+            any::<Vec<u8>>(),
+            proptest::collection::vec(prop_oneof![Just(0u8), Just(1), Just(255)], 0..4),
+        ]
+        .prop_map(Value::Bytea)
+        .boxed(),
+        DataType::Date => prop_oneof![any::<i32>(), -2..2i32]
+            .prop_map(Value::Date)
+            .boxed(),
+        DataType::Timestamp => any::<i64>().prop_map(Value::Timestamp).boxed(),
+        DataType::TimestampTz => any::<i64>().prop_map(Value::TimestampTz).boxed(),
+        DataType::Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
+    }
+}
+
+/// As [`value_of`], with NULLs if the column is nullable.
+pub(crate) fn nullable_value_of(data_type: DataType, nullable: bool) -> BoxedStrategy<Value> {
+    if nullable {
+        prop_oneof![1 => Just(Value::Null), 4 => value_of(data_type)].boxed()
+    } else {
+        value_of(data_type)
+    }
+}

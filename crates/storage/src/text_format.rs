@@ -1,0 +1,472 @@
+//! Values as text, byte for byte as PostgreSQL prints and reads them.
+//! Reading never panics: what is malformed is a `ValueError` in PostgreSQL's
+//! words. Printing appends to the caller's buffer and allocates nothing else.
+
+use std::io::Write;
+
+use crate::datetime;
+use crate::numeric::Numeric;
+use crate::types::DataType;
+use crate::value::{Value, ValueRef};
+use crate::value_error::ValueError;
+
+/// The largest decimal exponent, exclusive, that PostgreSQL prints without `e`.
+const DOUBLE_EXPONENT_END: i32 = 15;
+/// As [`DOUBLE_EXPONENT_END`], for `real`.
+const REAL_EXPONENT_END: i32 = 6;
+/// The smallest decimal exponent that is printed without `e`.
+const EXPONENT_MIN: i32 = -4;
+
+/// Reads a value from its text.
+///
+/// # Errors
+/// 22P02, 22003, 22001, 22007 and their like, in PostgreSQL's words.
+pub fn parse_text(data_type: &DataType, text: &str) -> Result<Value, ValueError> {
+    Ok(match *data_type {
+        DataType::Boolean => Value::Boolean(parse_boolean(text)?),
+        DataType::SmallInt => Value::SmallInt(
+            i16::try_from(parse_integer(text, "smallint")?)
+                .map_err(|_| ValueError::text_out_of_range("smallint", text))?,
+        ),
+        DataType::Integer => Value::Integer(
+            i32::try_from(parse_integer(text, "integer")?)
+                .map_err(|_| ValueError::text_out_of_range("integer", text))?,
+        ),
+        DataType::BigInt => Value::BigInt(parse_integer(text, "bigint")?),
+        DataType::Real => Value::Real(parse_real(text)?),
+        DataType::Double => Value::Double(parse_double(text)?),
+        DataType::Numeric { precision: 0, .. } => Value::Numeric(Numeric::parse(text)?),
+        DataType::Numeric { precision, scale } => {
+            // Overflow of 38 digits is an overflow of the column all the more.
+            let number = match Numeric::parse_scaled(text, Some(scale)) {
+                Err(error) if error.sqlstate == "22003" => Err(field_overflow()),
+                other => other,
+            };
+            Value::Numeric(fit_numeric(number?, precision, scale)?)
+        }
+        DataType::Text | DataType::Varchar(0) => Value::Text(checked_text(text)?.to_string()),
+        DataType::Varchar(limit) => {
+            Value::Text(fit_text(checked_text(text)?, limit, data_type)?.to_string())
+        }
+        DataType::Char(0) => Value::Text(trim_blanks(checked_text(text)?).to_string()),
+        DataType::Char(limit) => {
+            Value::Text(trim_blanks(fit_text(checked_text(text)?, limit, data_type)?).to_string())
+        }
+        DataType::Bytea => Value::Bytea(parse_bytea(text)?),
+        DataType::Date => Value::Date(datetime::parse_date(text)?),
+        DataType::Timestamp => Value::Timestamp(datetime::parse_timestamp(text)?),
+        DataType::TimestampTz => Value::TimestampTz(datetime::parse_timestamptz(text)?),
+        DataType::Uuid => Value::Uuid(parse_uuid(text)?),
+    })
+}
+
+/// Appends the text of a value; nothing for NULL, which has no text.
+pub fn write_text(value: ValueRef<'_>, data_type: &DataType, out: &mut Vec<u8>) {
+    match value {
+        ValueRef::Null => {}
+        ValueRef::Boolean(value) => out.push(if value { b't' } else { b'f' }),
+        ValueRef::SmallInt(value) => write_integer(value.into(), out),
+        ValueRef::Integer(value) => write_integer(value.into(), out),
+        ValueRef::BigInt(value) => write_integer(value, out),
+        ValueRef::Real(value) => write_real(value, out),
+        ValueRef::Double(value) => write_double(value, out),
+        ValueRef::Numeric(value) => value.write_text(out),
+        ValueRef::Text(value) => {
+            out.extend_from_slice(value.as_bytes());
+            if let DataType::Char(limit) = data_type {
+                pad_blanks(value, *limit, out);
+            }
+        }
+        ValueRef::Bytea(value) => {
+            out.extend_from_slice(b"\\x");
+            write_hex(value, out);
+        }
+        ValueRef::Date(value) => datetime::write_date(value, out),
+        ValueRef::Timestamp(value) => datetime::write_timestamp(value, out),
+        ValueRef::TimestampTz(value) => datetime::write_timestamptz(value, out),
+        ValueRef::Uuid(value) => {
+            for (index, byte) in value.iter().enumerate() {
+                if matches!(index, 4 | 6 | 8 | 10) {
+                    out.push(b'-');
+                }
+                write_hex(std::slice::from_ref(byte), out);
+            }
+        }
+    }
+}
+
+/// Appends the blanks that a `char(limit)` is filled up with.
+pub(crate) fn pad_blanks(text: &str, limit: u32, out: &mut Vec<u8>) {
+    // Only ASCII has as many characters as bytes.
+    let length = if text.is_ascii() {
+        text.len()
+    } else {
+        text.chars().count()
+    };
+    let blanks = (limit as usize).saturating_sub(length);
+    out.resize(out.len() + blanks, b' ');
+}
+
+/// The text without its trailing blanks: the form in which `char` is kept.
+#[must_use]
+pub fn trim_blanks(text: &str) -> &str {
+    text.trim_end_matches(' ')
+}
+
+/// 22003 in the words for a column's precision.
+pub(crate) fn field_overflow() -> ValueError {
+    ValueError::new("22003", "numeric field overflow")
+}
+
+/// Rounds to a column's scale and checks its precision.
+pub(crate) fn fit_numeric(
+    number: Numeric,
+    precision: u8,
+    scale: u8,
+) -> Result<Numeric, ValueError> {
+    number
+        .rescale(scale)
+        .filter(|number| {
+            number
+                .mantissa()
+                .unsigned_abs()
+                .checked_ilog10()
+                .is_none_or(|log| log < u32::from(precision))
+        })
+        .ok_or_else(field_overflow)
+}
+
+/// The text cut to a column's length, which may cut blanks only.
+pub(crate) fn fit_text<'a>(
+    text: &'a str,
+    limit: u32,
+    data_type: &DataType,
+) -> Result<&'a str, ValueError> {
+    let (kept, cut) = split_characters(text, limit);
+    if cut.bytes().all(|byte| byte == b' ') {
+        Ok(kept)
+    } else {
+        Err(ValueError::too_long(data_type))
+    }
+}
+
+/// The first so many characters, and the others.
+pub(crate) fn split_characters(text: &str, count: u32) -> (&str, &str) {
+    let count = count as usize;
+    if text.len() <= count {
+        return (text, "");
+    }
+    match text.char_indices().nth(count) {
+        Some((index, _)) => text.split_at(index),
+        None => (text, ""),
+    }
+}
+
+/// PostgreSQL's texts cannot hold the character 0.
+pub(crate) fn checked_text(text: &str) -> Result<&str, ValueError> {
+    if text.as_bytes().contains(&0) {
+        return Err(ValueError::new(
+            "22021",
+            "invalid byte sequence for encoding \"UTF8\": 0x00",
+        ));
+    }
+    Ok(text)
+}
+
+/// Without the white space that C's `isspace` knows.
+fn trim(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b')
+}
+
+fn parse_boolean(text: &str) -> Result<bool, ValueError> {
+    let word = trim(text).to_ascii_lowercase();
+    let begins = |full: &str, least: usize| word.len() >= least && full.starts_with(&*word);
+    if begins("true", 1) || begins("yes", 1) || word == "on" || word == "1" {
+        Ok(true)
+    } else if begins("false", 1) || begins("no", 1) || begins("off", 2) || word == "0" {
+        Ok(false)
+    } else {
+        Err(ValueError::syntax("boolean", text))
+    }
+}
+
+fn parse_integer(text: &str, type_name: &str) -> Result<i64, ValueError> {
+    let trimmed = trim(text);
+    let digits = trimmed.strip_prefix(['+', '-']).unwrap_or(trimmed);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(ValueError::syntax(type_name, text));
+    }
+    trimmed
+        .parse()
+        .map_err(|_| ValueError::text_out_of_range(type_name, text))
+}
+
+/// The literal of a float, if it has the form of one.
+fn float_literal<'a>(text: &'a str, type_name: &str) -> Result<&'a str, ValueError> {
+    let trimmed = trim(text);
+    let unsigned = trimmed.strip_prefix(['+', '-']).unwrap_or(trimmed);
+    let is_word = ["nan", "inf", "infinity"]
+        .iter()
+        .any(|word| unsigned.eq_ignore_ascii_case(word));
+    let is_number = unsigned
+        .bytes()
+        .all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
+    if is_word || (is_number && !unsigned.is_empty()) {
+        Ok(trimmed)
+    } else {
+        Err(ValueError::syntax(type_name, text))
+    }
+}
+
+/// Whether a literal says zero or infinity, and does not merely round to it.
+fn is_exact_extreme(literal: &str) -> bool {
+    let digits = literal.split(['e', 'E']).next().unwrap_or_default();
+    literal.contains(['n', 'N']) || !digits.bytes().any(|byte| matches!(byte, b'1'..=b'9'))
+}
+
+fn parse_double(text: &str) -> Result<f64, ValueError> {
+    let literal = float_literal(text, "double precision")?;
+    let value: f64 = literal
+        .parse()
+        .map_err(|_| ValueError::syntax("double precision", text))?;
+    if (value == 0.0 || value.is_infinite()) && !is_exact_extreme(literal) {
+        return Err(ValueError::new(
+            "22003",
+            format!("\"{literal}\" is out of range for type double precision"),
+        ));
+    }
+    Ok(value)
+}
+
+fn parse_real(text: &str) -> Result<f32, ValueError> {
+    let literal = float_literal(text, "real")?;
+    let value: f32 = literal
+        .parse()
+        .map_err(|_| ValueError::syntax("real", text))?;
+    if (value == 0.0 || value.is_infinite()) && !is_exact_extreme(literal) {
+        return Err(ValueError::new(
+            "22003",
+            format!("\"{literal}\" is out of range for type real"),
+        ));
+    }
+    Ok(value)
+}
+
+fn hex_digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).map(|digit| digit as u8)
+}
+
+fn parse_bytea(text: &str) -> Result<Vec<u8>, ValueError> {
+    let Some(hex) = text.strip_prefix("\\x") else {
+        return parse_escaped_bytea(text);
+    };
+    let mut bytes = Vec::with_capacity(hex.len() / 2);
+    let mut rest = hex.bytes().filter(|byte| !byte.is_ascii_whitespace());
+    while let Some(high) = rest.next() {
+        let digit = |byte: u8| {
+            hex_digit(byte).ok_or_else(|| {
+                ValueError::new(
+                    "22023",
+                    format!("invalid hexadecimal digit: \"{}\"", char::from(byte)),
+                )
+            })
+        };
+        let high = digit(high)?;
+        let low = rest.next().ok_or_else(|| {
+            ValueError::new("22023", "invalid hexadecimal data: odd number of digits")
+        })?;
+        bytes.push(high << 4 | digit(low)?);
+    }
+    Ok(bytes)
+}
+
+/// The older format: `\\` for a backslash, `\ooo` for any byte.
+fn parse_escaped_bytea(text: &str) -> Result<Vec<u8>, ValueError> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        rest = match (first, after) {
+            (b'\\', [b'\\', after @ ..]) => {
+                bytes.push(b'\\');
+                after
+            }
+            (
+                b'\\',
+                [
+                    a @ b'0'..=b'3',
+                    b @ b'0'..=b'7',
+                    c @ b'0'..=b'7',
+                    after @ ..,
+                ],
+            ) => {
+                bytes.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
+                after
+            }
+            (b'\\', _) => {
+                return Err(ValueError::new(
+                    "22P02",
+                    "invalid input syntax for type bytea",
+                ));
+            }
+            _ => {
+                bytes.push(*first);
+                after
+            }
+        };
+    }
+    Ok(bytes)
+}
+
+fn parse_uuid(text: &str) -> Result<[u8; 16], ValueError> {
+    let error = || ValueError::syntax("uuid", text);
+    let inner = match text.strip_prefix('{') {
+        Some(inner) => inner.strip_suffix('}').ok_or_else(error)?,
+        None => text,
+    };
+    let mut uuid = [0; 16];
+    let mut rest = inner.as_bytes();
+    for (index, byte) in uuid.iter_mut().enumerate() {
+        // A hyphen may follow every second byte.
+        if index > 0
+            && index % 2 == 0
+            && let [b'-', after @ ..] = rest
+        {
+            rest = after;
+        }
+        let [high, low, after @ ..] = rest else {
+            return Err(error());
+        };
+        match (hex_digit(*high), hex_digit(*low)) {
+            (Some(high), Some(low)) => *byte = high << 4 | low,
+            _ => return Err(error()),
+        }
+        rest = after;
+    }
+    if rest.is_empty() {
+        Ok(uuid)
+    } else {
+        Err(error())
+    }
+}
+
+fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    for byte in bytes {
+        out.push(DIGITS[usize::from(byte >> 4)]);
+        out.push(DIGITS[usize::from(byte & 15)]);
+    }
+}
+
+/// Appends an integer.
+pub fn write_integer(value: i64, out: &mut Vec<u8>) {
+    let mut digits = [0u8; 20];
+    let (mut start, mut rest) = (digits.len(), value.unsigned_abs());
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    if value < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(&digits[start..]);
+}
+
+/// The shortest digits of a float as Rust prints them, `d.ddde±x`.
+struct Shortest {
+    bytes: [u8; 32],
+    length: usize,
+}
+
+impl Write for Shortest {
+    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+        let end = self.length + text.len();
+        let Some(slot) = self.bytes.get_mut(self.length..end) else {
+            return Err(std::io::ErrorKind::StorageFull.into());
+        };
+        slot.copy_from_slice(text);
+        self.length = end;
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn write_double(value: f64, out: &mut Vec<u8>) {
+    write_float(value, format_args!("{value:e}"), DOUBLE_EXPONENT_END, out);
+}
+
+fn write_real(value: f32, out: &mut Vec<u8>) {
+    write_float(
+        value.into(),
+        format_args!("{value:e}"),
+        REAL_EXPONENT_END,
+        out,
+    );
+}
+
+/// Lays the shortest digits out as PostgreSQL does.
+fn write_float(value: f64, digits: std::fmt::Arguments<'_>, exponent_end: i32, out: &mut Vec<u8>) {
+    if value.is_nan() {
+        return out.extend_from_slice(b"NaN");
+    }
+    if value.is_sign_negative() {
+        out.push(b'-');
+    }
+    if value.is_infinite() {
+        return out.extend_from_slice(b"Infinity");
+    }
+    if value == 0.0 {
+        return out.push(b'0');
+    }
+    let mut shortest = Shortest {
+        bytes: [0; 32],
+        length: 0,
+    };
+    let written = shortest.write_fmt(digits);
+    assert!(written.is_ok(), "a float has at most 17 digits");
+    let text = shortest.bytes[..shortest.length]
+        .strip_prefix(b"-")
+        .unwrap_or(&shortest.bytes[..shortest.length]);
+    let at = text.iter().position(|byte| *byte == b'e');
+    let (mantissa, exponent) = text.split_at(at.unwrap_or(text.len()));
+    let exponent: i32 = std::str::from_utf8(exponent.get(1..).unwrap_or_default())
+        .ok()
+        .and_then(|exponent| exponent.parse().ok())
+        .unwrap_or(0);
+    let first = &mantissa[..1];
+    let others = mantissa.get(2..).unwrap_or_default();
+    if !(EXPONENT_MIN..exponent_end).contains(&exponent) {
+        out.extend_from_slice(mantissa);
+        out.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });
+        if exponent.abs() < 10 {
+            out.push(b'0');
+        }
+        write_integer(exponent.abs().into(), out);
+    } else if exponent < 0 {
+        out.extend_from_slice(b"0.");
+        out.resize(out.len() + (-exponent - 1) as usize, b'0');
+        out.extend_from_slice(first);
+        out.extend_from_slice(others);
+    } else {
+        let whole = exponent as usize;
+        out.extend_from_slice(first);
+        if others.len() > whole {
+            out.extend_from_slice(&others[..whole]);
+            out.push(b'.');
+            out.extend_from_slice(&others[whole..]);
+        } else {
+            out.extend_from_slice(others);
+            out.resize(out.len() + whole - others.len(), b'0');
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "text_format_tests.rs"]
+mod tests;
