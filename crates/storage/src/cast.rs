@@ -185,9 +185,9 @@ fn to_integer(
 
 fn float_to_integer(value: f64) -> Option<i64> {
     let rounded = value.round_ties_even();
-    // 2^63 is exact in a double; NaN fails both comparisons.
+    // 2^63 is exact in a double; NaN is in no range.
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
-    (rounded >= -LIMIT && rounded < LIMIT).then_some(rounded as i64)
+    (-LIMIT..LIMIT).contains(&rounded).then_some(rounded as i64)
 }
 
 /// The value as a double.
