@@ -247,5 +247,4 @@ fn mismatch(value: &Value, type_name: &str) -> ValueError {
 }
 
 #[cfg(test)]
-#[path = "cast_tests.rs"]
 mod tests;

@@ -278,5 +278,4 @@ fn push_numeric(number: Numeric, out: &mut Vec<u8>) {
 }
 
 #[cfg(test)]
-#[path = "key_tests.rs"]
 mod tests;

@@ -468,5 +468,4 @@ fn write_float(value: f64, digits: std::fmt::Arguments<'_>, exponent_end: i32, o
 }
 
 #[cfg(test)]
-#[path = "text_format_tests.rs"]
 mod tests;

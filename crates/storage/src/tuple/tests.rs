@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::numeric::Numeric;
 use crate::sample_values::{any_type, nullable_value_of};
 
 fn shape(data_type: DataType, nullable: bool) -> ColumnShape {
@@ -201,7 +202,7 @@ proptest! {
     ) {
         let layouts = Layouts::new(&shapes);
         let mut bytes = encode(&layouts, &values);
-        if bytes.len() % 2 == 0 {
+        if bytes.len().is_multiple_of(2) {
             bytes.truncate(cut.index(bytes.len()) + 1);
         }
         for (index, byte) in damage {
