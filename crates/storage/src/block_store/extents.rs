@@ -91,7 +91,7 @@ mod tests {
         fn extents_agree_with_a_bitmap(
             steps in prop::collection::vec((any::<bool>(), 1u64..9, any::<prop::sample::Index>()), 0..200)
         ) {
-            let mut bitmap = vec![true; 128];
+            let mut bitmap = [true; 128];
             let mut extents = FreeExtents::default();
             extents.give(0, 128);
             let mut taken: Vec<(u64, u64)> = Vec::new();

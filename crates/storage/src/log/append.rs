@@ -18,8 +18,9 @@ use super::segment::{
     GROUP_HEADER_BYTES, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, payload_crc, record_crc,
     round_to_sectors,
 };
+use super::segments::Segments;
 use super::wait::{Room, WaitDurable, Waiters, block_on};
-use super::writer::{Group, LogWriter, Segments};
+use super::writer::{Group, LogWriter};
 use super::{LogError, LogFailed, LogOptions, LogStatistics, Lsn};
 
 /// Gathered bytes at which records are refused whatever the caller does: a
@@ -250,6 +251,10 @@ impl Log {
 
     /// Ready when the record that ends at `lsn` is durable. Asks for the flush.
     pub fn wait_durable(&self, lsn: Lsn) -> WaitDurable<'_> {
+        assert!(
+            lsn <= self.appended_lsn(),
+            "what is waited for was appended"
+        );
         WaitDurable {
             log: self,
             lsn,
@@ -260,6 +265,10 @@ impl Log {
     /// As [`Log::wait_durable`], for a thread. Where no writer thread runs, the
     /// caller writes.
     pub fn wait_durable_blocking(&self, lsn: Lsn) -> Result<(), LogFailed> {
+        assert!(
+            lsn <= self.appended_lsn(),
+            "what is waited for was appended"
+        );
         while self.durable_lsn() < lsn && !self.signal.lock().running {
             self.step();
             if let Some(why) = self.refusal() {

@@ -15,6 +15,7 @@ mod append;
 mod counters;
 mod reader;
 mod segment;
+mod segments;
 mod wait;
 mod writer;
 

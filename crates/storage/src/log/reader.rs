@@ -141,7 +141,7 @@ pub(super) struct Recovered {
     pub spares: Vec<String>,
     /// Where the stream ends.
     pub end: Lsn,
-    /// LSN of the next record; beyond any that may have been given and lost.
+    /// LSN of the next record; beyond any in a group that was torn.
     pub next: Lsn,
     /// Sequence of the next group.
     pub sequence: u64,
@@ -187,7 +187,8 @@ pub(super) fn recover(
     let next = if segments.is_empty() {
         FIRST_LSN
     } else {
-        // LSNs that a crash took back may stand in blocks already written.
+        // The rest of a torn group may still be on the device: its LSNs are not
+        // used again, so that a recycled file can't pass it off for a new one.
         let reached = end.max(start.unwrap_or(0));
         (reached / options.segment_bytes + 2) * options.segment_bytes
     };

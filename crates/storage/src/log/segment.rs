@@ -6,13 +6,14 @@
 //! holds an acknowledged record.
 //!
 //! Survives: torn writes (a checksum a record, one a header), stale groups of a
-//! recycled file (LSNs are never given twice, and are part of each checksum),
+//! recycled file (their LSNs are lower, and part of each checksum),
 //! files of another database (its id is part of each header's checksum).
 //! Assumes: writes to sectors other than those being written change nothing.
 
 use thermocline_device::SECTOR_BYTES;
 
-/// Position in the endless stream of record bytes. Never 0, never given twice.
+/// Position in the endless stream of record bytes. Never 0. One that may have
+/// reached the device is never given to another record, not even after a crash.
 pub type Lsn = u64;
 
 /// LSN of the first record of a new database.

@@ -1,0 +1,175 @@
+//! The segment files of a log, and the spares: those found, made ahead of need,
+//! given up and reused.
+//!
+//! Guarantees: a spare's space is allocated and synced before it is offered; a
+//! file that is recycled is offered only once its old name is durably gone.
+//! Survives: a full device, told from all other failures by [`Stop`].
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use thermocline_device::{Device, OpenMode};
+
+use super::reader::SegmentRef;
+use super::segment::{parse_spare_name, segment_name, spare_name};
+use super::{LogError, LogOptions, Lsn};
+
+/// Why a group is not written.
+pub(super) enum Stop {
+    Full,
+    Fatal(LogError),
+}
+
+impl Stop {
+    /// For calls that promise nothing when they fail, unlike a sync.
+    pub fn of(error: LogError) -> Self {
+        match &error {
+            LogError::Io { source, .. } if is_full(source) => Self::Full,
+            _ => Self::Fatal(error),
+        }
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}
+
+/// A segment file that is allocated and holds nothing yet.
+pub(super) struct Spare {
+    pub name: String,
+    pub bytes: u64,
+}
+
+/// The segments in the directory, and the spares.
+pub(super) struct Segments {
+    device: Arc<dyn Device>,
+    state: Mutex<SegmentsState>,
+}
+
+struct SegmentsState {
+    list: Vec<SegmentRef>,
+    spares: VecDeque<Spare>,
+    next_spare: u64,
+}
+
+impl Segments {
+    /// Takes over the segments found, and the spares whose allocation was ended.
+    pub fn new(
+        device: Arc<dyn Device>,
+        list: Vec<SegmentRef>,
+        spare_names: Vec<String>,
+        options: &LogOptions,
+    ) -> Result<Self, LogError> {
+        let mut spares = VecDeque::new();
+        let mut next_spare = 0;
+        for name in spare_names {
+            next_spare = next_spare.max(parse_spare_name(&name).unwrap_or(0) + 1);
+            let bytes = device
+                .open(&name, OpenMode::Existing)
+                .and_then(|file| file.len())
+                .map_err(LogError::io(&name, "open"))?;
+            if bytes == options.segment_bytes && spares.len() < options.spare_segments_max {
+                spares.push_back(Spare { name, bytes });
+            } else {
+                device
+                    .remove(&name)
+                    .map_err(LogError::io(&name, "remove"))?;
+            }
+        }
+        Ok(Self {
+            device,
+            state: Mutex::new(SegmentsState {
+                list,
+                spares,
+                next_spare,
+            }),
+        })
+    }
+
+    pub fn device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
+    pub fn list(&self) -> Vec<SegmentRef> {
+        self.state.lock().list.clone()
+    }
+
+    /// Notes a segment that was begun.
+    pub fn push(&self, segment: SegmentRef) {
+        self.state.lock().list.push(segment);
+    }
+
+    pub fn has_spare(&self) -> bool {
+        !self.state.lock().spares.is_empty()
+    }
+
+    pub fn take_spare(&self, bytes: u64) -> Option<Spare> {
+        let mut state = self.state.lock();
+        let at = state.spares.iter().position(|spare| spare.bytes >= bytes)?;
+        state.spares.remove(at)
+    }
+
+    pub fn give_spare(&self, spare: Spare) {
+        self.state.lock().spares.push_back(spare);
+    }
+
+    fn next_spare_name(&self) -> String {
+        let mut state = self.state.lock();
+        state.next_spare += 1;
+        spare_name(state.next_spare - 1)
+    }
+
+    pub fn create_spare(&self, bytes: u64) -> Result<Spare, Stop> {
+        let name = self.next_spare_name();
+        let file = self
+            .device
+            .open(&name, OpenMode::CreateNew)
+            .map_err(|e| Stop::of(LogError::io(&name, "create")(e)))?;
+        if let Err(error) = file.set_len(bytes) {
+            self.device
+                .remove(&name)
+                .map_err(|e| Stop::Fatal(LogError::io(&name, "remove")(e)))?;
+            return Err(Stop::of(LogError::io(&name, "allocate")(error)));
+        }
+        file.sync_data()
+            .map_err(|e| Stop::Fatal(LogError::io(&name, "sync")(e)))?;
+        Ok(Spare { name, bytes })
+    }
+
+    /// Renames or removes the segments of which no record ends after `lsn`.
+    /// What is returned may be reused once the directory is synced.
+    pub fn retire(&self, lsn: Lsn, options: &LogOptions) -> Result<Option<Vec<Spare>>, LogError> {
+        let mut state = self.state.lock();
+        let mut recycled = Vec::new();
+        let mut retired = 0;
+        while state.list.len() > 1 && state.list[1].previous_end <= lsn {
+            let name = segment_name(state.list[0].first);
+            let bytes = self
+                .device
+                .open(&name, OpenMode::Existing)
+                .and_then(|file| file.len())
+                .map_err(LogError::io(&name, "open"))?;
+            let kept = state.spares.len() + recycled.len();
+            if bytes == options.segment_bytes && kept < options.spare_segments_max {
+                let spare = spare_name(state.next_spare);
+                state.next_spare += 1;
+                self.device
+                    .rename(&name, &spare)
+                    .map_err(LogError::io(&name, "rename"))?;
+                recycled.push(Spare { name: spare, bytes });
+            } else {
+                self.device
+                    .remove(&name)
+                    .map_err(LogError::io(&name, "remove"))?;
+            }
+            state.list.remove(0);
+            retired += 1;
+        }
+        Ok((retired > 0).then_some(recycled))
+    }
+}
