@@ -6,7 +6,7 @@
 //! partition locks, so that the buffer stays near `buffer_bytes`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Poll, Waker};
 
 use parking_lot::{Condvar, Mutex};
@@ -36,6 +36,8 @@ pub struct Log {
     pub(super) signalled: Condvar,
     pub(super) segments: Segments,
     pub(super) writer: Mutex<LogWriter>,
+    /// Whether the writer's spare time goes to filling segments.
+    pub(super) filling: AtomicBool,
     waiters: Waiters,
     appended: AtomicU64,
     gathered_bytes: AtomicUsize,
@@ -133,6 +135,7 @@ impl Log {
             signalled: Condvar::new(),
             segments,
             writer: Mutex::new(LogWriter::new(end, recovered.sequence, buffer_bytes)),
+            filling: AtomicBool::new(true),
             waiters: Waiters::new(next),
             appended: AtomicU64::new(next),
             gathered_bytes: AtomicUsize::new(0),

@@ -10,11 +10,34 @@ use std::io;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use thermocline_device::{Device, OpenMode};
+use thermocline_device::{AlignedBuffer, Device, DeviceFile, OpenMode};
 
 use super::reader::SegmentRef;
 use super::segment::{parse_spare_name, segment_name, spare_name};
 use super::{LogError, LogOptions, Lsn};
+
+/// Zeros written at a time: a commit that comes meanwhile waits for this long.
+const FILL_BYTES: u64 = 512 << 10;
+
+/// Writes zeros over the next piece of a file from `offset` on; where it ends.
+///
+/// An fdatasync after writes to blocks that are allocated, but were never written,
+/// has to sync the file system's journal too: several times the latency of a commit.
+pub(super) fn fill_piece(
+    file: &dyn DeviceFile,
+    name: &str,
+    offset: u64,
+    end: u64,
+) -> Result<u64, LogError> {
+    let bytes = FILL_BYTES.min(end - offset);
+    let zeros = AlignedBuffer::new_zeroed(bytes as usize);
+    match file.write_at(&zeros[..], offset) {
+        Ok(()) => Ok(offset + bytes),
+        // It is for speed only; the log's own writes will meet the full device.
+        Err(error) if is_full(&error) => Ok(end),
+        Err(error) => Err(LogError::io(name, "fill")(error)),
+    }
+}
 
 /// Why a group is not written.
 pub(super) enum Stop {
@@ -43,6 +66,8 @@ fn is_full(error: &io::Error) -> bool {
 pub(super) struct Spare {
     pub name: String,
     pub bytes: u64,
+    /// How much of it was written once, from its start.
+    pub filled_bytes: u64,
 }
 
 /// The segments in the directory, and the spares.
@@ -74,7 +99,11 @@ impl Segments {
                 .and_then(|file| file.len())
                 .map_err(LogError::io(&name, "open"))?;
             if bytes == options.segment_bytes && spares.len() < options.spare_segments_max {
-                spares.push_back(Spare { name, bytes });
+                spares.push_back(Spare {
+                    name,
+                    bytes,
+                    filled_bytes: 0,
+                });
             } else {
                 device
                     .remove(&name)
@@ -138,7 +167,26 @@ impl Segments {
         }
         file.sync_data()
             .map_err(|e| Stop::Fatal(LogError::io(&name, "sync")(e)))?;
-        Ok(Spare { name, bytes })
+        Ok(Spare {
+            name,
+            bytes,
+            filled_bytes: 0,
+        })
+    }
+
+    /// Fills the next piece of a spare; `false` when all are filled.
+    pub fn fill_piece(&self) -> Result<bool, LogError> {
+        let unfilled = |s: &&mut Spare| s.filled_bytes < s.bytes;
+        let mut state = self.state.lock();
+        let Some(spare) = state.spares.iter_mut().find(unfilled) else {
+            return Ok(false);
+        };
+        let file = self
+            .device
+            .open(&spare.name, OpenMode::Existing)
+            .map_err(LogError::io(&spare.name, "open"))?;
+        spare.filled_bytes = fill_piece(&*file, &spare.name, spare.filled_bytes, spare.bytes)?;
+        Ok(true)
     }
 
     /// Renames or removes the segments of which no record ends after `lsn`.
@@ -161,7 +209,11 @@ impl Segments {
                 self.device
                     .rename(&name, &spare)
                     .map_err(LogError::io(&name, "rename"))?;
-                recycled.push(Spare { name: spare, bytes });
+                recycled.push(Spare {
+                    name: spare,
+                    bytes,
+                    filled_bytes: bytes,
+                });
             } else {
                 self.device
                     .remove(&name)

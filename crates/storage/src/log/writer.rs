@@ -10,6 +10,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use super::reader::SegmentRef;
 use super::segment::{
     GROUP_HEADER_BYTES, GroupHeader, SegmentHeader, round_to_sectors, segment_name,
 };
-use super::segments::Stop;
+use super::segments::{Stop, fill_piece};
 use super::{Log, LogError, LogFailed, Lsn};
 
 /// What one step of the writer did.
@@ -49,6 +50,8 @@ struct Current {
     file: Arc<dyn DeviceFile>,
     offset: u64,
     bytes: u64,
+    /// How much of it was written once, from its start.
+    filled_bytes: u64,
 }
 
 /// Writes groups into segments. Driven by [`Log::step`].
@@ -83,12 +86,14 @@ impl LogWriter {
         };
         let Some(mut group) = group else {
             self.prepare(log)?;
+            self.fill(log)?;
             return Ok(Step::Idle);
         };
         match self.write(log, &mut group) {
             Ok(()) => {
                 self.written(log, group);
                 self.prepare(log)?;
+                self.fill(log)?;
                 Ok(Step::Flushed)
             }
             Err(Stop::Full) => {
@@ -198,6 +203,7 @@ impl LogWriter {
             file,
             offset: SECTOR_BYTES as u64,
             bytes: spare.bytes,
+            filled_bytes: spare.filled_bytes,
         });
         Ok(())
     }
@@ -248,6 +254,20 @@ impl LogWriter {
         }
         self.retry_at = None;
         log.gather.lock().limit_bytes = None;
+        Ok(())
+    }
+
+    /// Fills the next piece of the segment being written, then of the spares.
+    fn fill(&mut self, log: &Log) -> Result<(), LogError> {
+        let unfilled = |c: &&mut Current| c.offset.max(c.filled_bytes) < c.bytes;
+        let more = if let Some(current) = self.current.as_mut().filter(unfilled) {
+            let from = current.offset.max(current.filled_bytes);
+            current.filled_bytes = fill_piece(&*current.file, &current.name, from, current.bytes)?;
+            true
+        } else {
+            log.segments.fill_piece()?
+        };
+        log.filling.store(more, Ordering::Relaxed);
         Ok(())
     }
 }
@@ -317,9 +337,10 @@ impl Log {
             let gather = self.gather.lock();
             (gather.refusal.is_some(), gather.limit_bytes.is_some())
         };
+        let filling = !stuck && self.filling.load(Ordering::Relaxed);
         let mut signal = self.signal.lock();
         loop {
-            if signal.stop || (signal.requested > self.durable_lsn() && !stuck) {
+            if filling || signal.stop || (signal.requested > self.durable_lsn() && !stuck) {
                 return signal.stop;
             }
             let timeout = if stuck || short {
