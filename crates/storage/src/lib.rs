@@ -11,6 +11,7 @@ pub mod btree;
 pub mod cast;
 pub mod compare;
 pub mod datetime;
+pub mod hash_index;
 pub mod heap;
 pub mod index_snapshot;
 pub mod key;
