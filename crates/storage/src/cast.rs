@@ -3,6 +3,7 @@
 //! PostgreSQL reports is an error here; there is no silent truncation but
 //! where SQL asks for it.
 
+use crate::arithmetic::{float_overflow, float_underflow};
 use crate::datetime::{date_from_timestamp, timestamp_from_date};
 use crate::numeric::Numeric;
 use crate::text_format::{
@@ -216,10 +217,10 @@ fn to_real(value: &Value) -> Result<f32, ValueError> {
     };
     let real = double as f32;
     if real.is_infinite() && double.is_finite() {
-        return Err(ValueError::new("22003", "value out of range: overflow"));
+        return Err(float_overflow());
     }
     if real == 0.0 && double != 0.0 {
-        return Err(ValueError::new("22003", "value out of range: underflow"));
+        return Err(float_underflow());
     }
     Ok(real)
 }

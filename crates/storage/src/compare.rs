@@ -49,6 +49,39 @@ pub fn is_comparable(a: &DataType, b: &DataType) -> bool {
         || a.oid() == b.oid()
 }
 
+/// The type that values of both types convert to without being asked, as the
+/// branches of `CASE`, `COALESCE` and `GREATEST` need it.
+#[must_use]
+pub fn common_type(a: &DataType, b: &DataType) -> Option<DataType> {
+    if a == b {
+        return Some(*a);
+    }
+    let rank = |data_type: &DataType| match data_type {
+        DataType::SmallInt => Some((0, 0)),
+        DataType::Integer => Some((0, 1)),
+        DataType::BigInt => Some((0, 2)),
+        DataType::Numeric { .. } => Some((0, 3)),
+        DataType::Real => Some((0, 4)),
+        DataType::Double => Some((0, 5)),
+        DataType::Char(_) => Some((1, 0)),
+        DataType::Varchar(_) => Some((1, 1)),
+        DataType::Text => Some((1, 2)),
+        DataType::Date => Some((2, 0)),
+        DataType::Timestamp => Some((2, 1)),
+        DataType::TimestampTz => Some((2, 2)),
+        DataType::Boolean | DataType::Bytea | DataType::Uuid => None,
+    };
+    let ((a_kind, a_rank), (b_kind, b_rank)) = (rank(a)?, rank(b)?);
+    let wider = if a_rank > b_rank { a } else { b };
+    // Modifiers that differ are dropped.
+    (a_kind == b_kind).then_some(match wider {
+        DataType::Numeric { .. } => DataType::NUMERIC,
+        DataType::Varchar(_) => DataType::Varchar(0),
+        DataType::Char(_) => DataType::Char(0),
+        other => *other,
+    })
+}
+
 fn integer(value: ValueRef<'_>) -> Option<i64> {
     match value {
         ValueRef::SmallInt(value) => Some(value.into()),
@@ -146,6 +179,23 @@ mod tests {
             compared("infinity", T::Date, "infinity", T::TimestampTz),
             Some(Ordering::Equal)
         );
+    }
+
+    #[test]
+    fn the_common_type_is_the_wider_without_its_modifier() {
+        use DataType as T;
+        let price = T::numeric(12, 2).unwrap();
+        assert_eq!(common_type(&price, &price), Some(price));
+        assert_eq!(common_type(&price, &T::Integer), Some(T::NUMERIC));
+        assert_eq!(common_type(&T::Real, &price), Some(T::Real));
+        assert_eq!(
+            common_type(&T::Varchar(3), &T::Varchar(4)),
+            Some(T::Varchar(0))
+        );
+        assert_eq!(common_type(&T::Char(3), &T::Text), Some(T::Text));
+        assert_eq!(common_type(&T::Date, &T::TimestampTz), Some(T::TimestampTz));
+        assert_eq!(common_type(&T::Date, &T::Integer), None);
+        assert_eq!(common_type(&T::Boolean, &T::Integer), None);
     }
 
     #[test]

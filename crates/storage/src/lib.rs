@@ -4,6 +4,7 @@
 //! Each module is used under its partition's lock unless it says otherwise.
 
 pub mod arena;
+pub mod arithmetic;
 pub mod binary_format;
 pub mod block;
 pub mod block_store;
@@ -12,6 +13,7 @@ pub mod cast;
 pub mod compare;
 pub mod datetime;
 pub mod hash_index;
+pub mod functions;
 pub mod heap;
 pub mod index_snapshot;
 pub mod key;
