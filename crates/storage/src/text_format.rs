@@ -2,20 +2,17 @@
 //! Reading never panics: what is malformed is a `ValueError` in PostgreSQL's
 //! words. Printing appends to the caller's buffer and allocates nothing else.
 
-use std::io::Write;
+mod float;
+#[cfg(test)]
+mod tests;
+
+use float::{write_double, write_real};
 
 use crate::datetime;
 use crate::numeric::Numeric;
 use crate::types::DataType;
 use crate::value::{Value, ValueRef};
 use crate::value_error::ValueError;
-
-/// The largest decimal exponent, exclusive, that PostgreSQL prints without `e`.
-const DOUBLE_EXPONENT_END: i32 = 15;
-/// As [`DOUBLE_EXPONENT_END`], for `real`.
-const REAL_EXPONENT_END: i32 = 6;
-/// The smallest decimal exponent that is printed without `e`.
-const EXPONENT_MIN: i32 = -4;
 
 /// Reads a value from its text.
 ///
@@ -374,98 +371,3 @@ pub fn write_integer(value: i64, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(&digits[start..]);
 }
-
-/// The shortest digits of a float as Rust prints them, `d.ddde±x`.
-struct Shortest {
-    bytes: [u8; 32],
-    length: usize,
-}
-
-impl Write for Shortest {
-    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
-        let end = self.length + text.len();
-        let Some(slot) = self.bytes.get_mut(self.length..end) else {
-            return Err(std::io::ErrorKind::StorageFull.into());
-        };
-        slot.copy_from_slice(text);
-        self.length = end;
-        Ok(text.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-fn write_double(value: f64, out: &mut Vec<u8>) {
-    write_float(value, format_args!("{value:e}"), DOUBLE_EXPONENT_END, out);
-}
-
-fn write_real(value: f32, out: &mut Vec<u8>) {
-    write_float(
-        value.into(),
-        format_args!("{value:e}"),
-        REAL_EXPONENT_END,
-        out,
-    );
-}
-
-/// Lays the shortest digits out as PostgreSQL does.
-fn write_float(value: f64, digits: std::fmt::Arguments<'_>, exponent_end: i32, out: &mut Vec<u8>) {
-    if value.is_nan() {
-        return out.extend_from_slice(b"NaN");
-    }
-    if value.is_sign_negative() {
-        out.push(b'-');
-    }
-    if value.is_infinite() {
-        return out.extend_from_slice(b"Infinity");
-    }
-    if value == 0.0 {
-        return out.push(b'0');
-    }
-    let mut shortest = Shortest {
-        bytes: [0; 32],
-        length: 0,
-    };
-    let written = shortest.write_fmt(digits);
-    assert!(written.is_ok(), "a float has at most 17 digits");
-    let text = shortest.bytes[..shortest.length]
-        .strip_prefix(b"-")
-        .unwrap_or(&shortest.bytes[..shortest.length]);
-    let at = text.iter().position(|byte| *byte == b'e');
-    let (mantissa, exponent) = text.split_at(at.unwrap_or(text.len()));
-    let exponent: i32 = std::str::from_utf8(exponent.get(1..).unwrap_or_default())
-        .ok()
-        .and_then(|exponent| exponent.parse().ok())
-        .unwrap_or(0);
-    let first = &mantissa[..1];
-    let others = mantissa.get(2..).unwrap_or_default();
-    if !(EXPONENT_MIN..exponent_end).contains(&exponent) {
-        out.extend_from_slice(mantissa);
-        out.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });
-        if exponent.abs() < 10 {
-            out.push(b'0');
-        }
-        write_integer(exponent.abs().into(), out);
-    } else if exponent < 0 {
-        out.extend_from_slice(b"0.");
-        out.resize(out.len() + (-exponent - 1) as usize, b'0');
-        out.extend_from_slice(first);
-        out.extend_from_slice(others);
-    } else {
-        let whole = exponent as usize;
-        out.extend_from_slice(first);
-        if others.len() > whole {
-            out.extend_from_slice(&others[..whole]);
-            out.push(b'.');
-            out.extend_from_slice(&others[whole..]);
-        } else {
-            out.extend_from_slice(others);
-            out.resize(out.len() + whole - others.len(), b'0');
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -83,6 +83,11 @@ fn doubles_print_as_postgresqls_shortest() {
         ("-123.456", "-123.456"),
         ("5e-324", "5e-324"),
         ("1.7976931348623157e308", "1.7976931348623157e+308"),
+        // Half way between two doubles, which PostgreSQL does not print.
+        ("1e23", "9.999999999999999e+22"),
+        ("5e22", "4.9999999999999996e+22"),
+        ("9.5e22", "9.5e+22"),
+        ("18014398509481984", "1.8014398509481984e+16"),
         ("nan", "NaN"),
         ("-inf", "-Infinity"),
         ("Infinity", "Infinity"),
@@ -111,6 +116,13 @@ fn reals_print_as_postgresqls_shortest() {
         ("1e6", "1e+06"),
         ("1234567", "1.234567e+06"),
         ("3.4028235e38", "3.4028235e+38"),
+        // Equally near are ...02 and ...03.
+        ("1758090.25", "1.7580902e+06"),
+        ("2964.28125", "2964.2812"),
+        // Half way between two reals.
+        ("74908736", "7.4908736e+07"),
+        ("-1.626161972124575e8", "-1.6261619e+08"),
+        ("8589934592", "8.589935e+09"),
         ("1e-5", "1e-05"),
     ] {
         assert_eq!(through(DataType::Real, text), printed, "{text}");
