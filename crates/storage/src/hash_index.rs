@@ -218,24 +218,18 @@ impl HashIndex {
 
     /// The rows that may have the key of `hash`: all that have, and of others
     /// few. A row that is entered under two hashes may come twice.
-    #[inline]
+    #[inline(always)]
     pub fn candidates(&self, hash: u64) -> Candidates<'_> {
         let (geometry, group) = self.locate(hash);
-        let probe = probe_of(hash, geometry.level);
-        let first = geometry.first_line(group);
-        let at = geometry.home(hash as u8);
-        let line = self.line(first + u64::from(at));
+        let home = geometry.first_line(group) + u64::from(geometry.home(hash as u8));
+        let line = self.line(home);
         Candidates {
             index: self,
             hash,
             line,
-            found: line.matches(probe),
-            probe,
-            first,
-            at,
-            group_lines: geometry.lines,
-            lines_left: PROBE_LINES_MAX.min(geometry.lines) - 1,
-            aside: line.aside & filter_bit(hash as u8) != 0,
+            found: line.matches(probe_of(hash, geometry.level)),
+            lines_read: 1,
+            more: (line.passed | line.aside) & filter_bit(hash as u8) != 0,
             side: None,
         }
     }
@@ -243,9 +237,13 @@ impl HashIndex {
     /// Asks for the cache line that a look-up of `hash` reads.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
+        prefetch_line(self.line(self.home_of(hash)));
+    }
+
+    #[inline(always)]
+    fn home_of(&self, hash: u64) -> u64 {
         let (geometry, group) = self.locate(hash);
-        let home = geometry.first_line(group) + u64::from(geometry.home(hash as u8));
-        prefetch_line(self.line(home));
+        geometry.first_line(group) + u64::from(geometry.home(hash as u8))
     }
 
     /// The geometry and group that `hash` lies by at present.
@@ -474,45 +472,62 @@ pub struct Candidates<'a> {
     hash: u64,
     line: &'a Line,
     found: u32,
-    probe: u32,
-    first: u64,
-    at: u32,
-    group_lines: u32,
-    lines_left: u32,
-    aside: bool,
+    lines_read: u32,
+    /// Whether there is anything to look at behind what `found` says.
+    more: bool,
     side: Option<SideCandidates<'a>>,
 }
 
 impl Iterator for Candidates<'_> {
     type Item = u32;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<u32> {
-        while self.found == 0 {
-            if self.line.passed & filter_bit(self.hash as u8) == 0 || self.lines_left == 0 {
-                return if self.aside { self.next_aside() } else { None };
-            }
-            self.lines_left -= 1;
-            self.at += 1;
-            if self.at == self.group_lines {
-                self.at = 0;
-            }
-            self.line = self.index.line(self.first + u64::from(self.at));
-            self.found = self.line.matches(self.probe);
+        if self.found == 0 {
+            return if self.more { self.next_further() } else { None };
         }
-        let index = self.found.trailing_zeros() as usize;
-        self.found &= self.found - 1;
-        Some(self.line.row(index))
+        Some(self.take_found())
     }
 }
 
 impl Candidates<'_> {
+    #[inline(always)]
+    fn take_found(&mut self) -> u32 {
+        let index = self.found.trailing_zeros() as usize;
+        self.found &= self.found - 1;
+        self.line.row(index)
+    }
+
+    /// What the home line does not have: later lines, then the side tables.
     #[cold]
-    fn next_aside(&mut self) -> Option<u32> {
+    fn next_further(&mut self) -> Option<u32> {
+        if self.advance() {
+            return Some(self.take_found());
+        }
         if self.side.is_none() {
-            let side = self.index.side.as_ref()?;
+            let home = self.index.line(self.index.home_of(self.hash));
+            self.more = home.aside & filter_bit(self.hash as u8) != 0;
+            let side = self.index.side.as_ref().filter(|_| self.more)?;
             self.side = Some(side.candidates(self.hash));
         }
         self.side.as_mut()?.next()
+    }
+
+    /// Goes on to the next line with an entry that may have the hash.
+    fn advance(&mut self) -> bool {
+        let (geometry, group) = self.index.locate(self.hash);
+        let spread = self.hash as u8;
+        let probe = probe_of(self.hash, geometry.level);
+        let lines_max = PROBE_LINES_MAX.min(geometry.lines);
+        while self.lines_read < lines_max && self.line.passed & filter_bit(spread) != 0 {
+            let at = (geometry.home(spread) + self.lines_read) % geometry.lines;
+            self.lines_read += 1;
+            self.line = self.index.line(geometry.first_line(group) + u64::from(at));
+            self.found = self.line.matches(probe);
+            if self.found != 0 {
+                return true;
+            }
+        }
+        false
     }
 }

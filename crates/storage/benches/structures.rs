@@ -1,0 +1,280 @@
+//! What the memory structures cost: nanoseconds an operation and bytes an
+//! entry, beside the standard library's maps (whose hash map is hashbrown's).
+//!
+//! `cargo bench -p thermocline-storage --bench structures -- [entries]`
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::hint::black_box;
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+use std::time::Instant;
+
+use thermocline_storage::arena::{Arena, HugePages};
+use thermocline_storage::btree::BTree;
+use thermocline_storage::hash_index::HashIndex;
+use thermocline_storage::heap::Heap;
+use thermocline_storage::row_directory::{RowDirectory, Word};
+
+/// Takes a `u64` that is a hash already for its hash.
+#[derive(Default)]
+struct Identity(u64);
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0 << 8 | u64::from(*byte);
+        }
+    }
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+fn mix(key: u64) -> u64 {
+    let mut z = key.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+fn timed(name: &str, operations: usize, work: impl FnOnce()) {
+    let start = Instant::now();
+    work();
+    let ns = start.elapsed().as_nanos() as f64 / operations as f64;
+    println!("{name:<44} {ns:>8.1} ns");
+}
+
+fn size(name: &str, bytes: usize, entries: usize) {
+    let each = bytes as f64 / entries as f64;
+    println!("{name:<44} {each:>8.2} bytes");
+}
+
+fn hash_indexes(entries: usize) {
+    println!("-- hash index, {entries} entries");
+    let keys: Vec<u64> = (0..entries as u64).map(mix).collect();
+    // Looked up in another order than inserted.
+    let order: Vec<u64> = (0..entries as u64)
+        .map(|i| keys[(mix(i ^ 77) % entries as u64) as usize])
+        .collect();
+    let absent: Vec<u64> = (0..entries as u64).map(|i| mix(i + (1 << 40))).collect();
+
+    let mut index = HashIndex::new();
+    let mut longest_us = 0;
+    for (row, key) in keys.iter().enumerate() {
+        let start = Instant::now();
+        index.insert(*key, row as u32);
+        longest_us = longest_us.max(start.elapsed().as_micros());
+    }
+    println!(
+        "{:<44} {longest_us:>8} us",
+        "ours, longest insert (with preemption)"
+    );
+    index = HashIndex::new();
+    timed("ours, insert", entries, || {
+        for (row, key) in keys.iter().enumerate() {
+            index.insert(*key, row as u32);
+        }
+    });
+    timed("ours, hit", entries, || {
+        for key in &order {
+            black_box(index.candidates(*key).next());
+        }
+    });
+    timed("ours, hit, each after the one before", entries, || {
+        let mut last = 0;
+        for key in &order {
+            // Rows are below 2^32, so this is the key, but known only then.
+            let row = index.candidates(*key ^ black_box(last) >> 32).next();
+            last = u64::from(row.unwrap_or(0));
+        }
+        black_box(last);
+    });
+    timed("ours, miss", entries, || {
+        for key in &absent {
+            black_box(index.candidates(*key).next());
+        }
+    });
+    size("ours", index.bytes(), entries);
+    let mut snapshot = Vec::new();
+    timed("ours, snapshot written, an entry", entries, || {
+        index.write_to(&mut snapshot).expect("a vector takes it");
+    });
+    timed("ours, snapshot read, an entry", entries, || {
+        black_box(HashIndex::read_from(&snapshot).expect("just written"));
+    });
+    timed("ours, remove", entries, || {
+        for (row, key) in keys.iter().enumerate() {
+            assert!(index.remove(*key, row as u32));
+        }
+    });
+
+    let mut map: HashMap<u64, u32, BuildHasherDefault<Identity>> = HashMap::default();
+    timed("HashMap<u64, u32>, insert", entries, || {
+        for (row, key) in keys.iter().enumerate() {
+            map.insert(*key, row as u32);
+        }
+    });
+    timed("HashMap<u64, u32>, hit", entries, || {
+        for key in &order {
+            black_box(map.get(key));
+        }
+    });
+    timed("HashMap<u64, u32>, miss", entries, || {
+        for key in &absent {
+            black_box(map.get(key));
+        }
+    });
+    size("HashMap<u64, u32>", map.capacity() * 8 / 7 * 17, entries);
+}
+
+fn trees(entries: usize) {
+    println!("-- B+tree, {entries} entries of 4-byte keys");
+    let random: Vec<u32> = {
+        let mut keys: Vec<u32> = (0..entries as u32).collect();
+        for i in (1..keys.len()).rev() {
+            keys.swap(i, (mix(i as u64) % (i as u64 + 1)) as usize);
+        }
+        keys
+    };
+    let mut tree = BTree::new();
+    timed("ours, insert ascending", entries, || {
+        for key in 0..entries as u32 {
+            tree.insert(&key.to_be_bytes(), key).expect("short key");
+        }
+    });
+    size("ours, ascending", tree.bytes(), entries);
+    tree = BTree::new();
+    timed("ours, insert at random", entries, || {
+        for key in &random {
+            tree.insert(&key.to_be_bytes(), *key).expect("short key");
+        }
+    });
+    size("ours, random", tree.bytes(), entries);
+    timed("ours, hit", entries, || {
+        for key in random.iter().rev() {
+            black_box(tree.get_first(&key.to_be_bytes()));
+        }
+    });
+    timed("ours, scan, an entry", entries, || {
+        let mut sum = 0u64;
+        let _ = tree.scan(Bound::Unbounded, Bound::Unbounded, true, |_, row| {
+            sum += u64::from(row);
+            ControlFlow::Continue(())
+        });
+        black_box(sum);
+    });
+    let mut snapshot = Vec::new();
+    timed("ours, snapshot written, an entry", entries, || {
+        tree.write_to(&mut snapshot).expect("a vector takes it");
+    });
+    timed("ours, snapshot read, an entry", entries, || {
+        black_box(BTree::read_from(&snapshot).expect("just written"));
+    });
+    timed("ours, remove", entries, || {
+        for key in random.iter().rev() {
+            assert!(tree.remove(&key.to_be_bytes(), *key));
+        }
+    });
+
+    let mut map = BTreeMap::new();
+    timed("BTreeMap<u32, u32>, insert at random", entries, || {
+        for key in &random {
+            map.insert(*key, *key);
+        }
+    });
+    timed("BTreeMap<u32, u32>, hit", entries, || {
+        for key in random.iter().rev() {
+            black_box(map.get(key));
+        }
+    });
+    let mut map: BTreeMap<Box<[u8]>, u32> = BTreeMap::new();
+    timed(
+        "BTreeMap<Box<[u8]>, u32>, insert at random",
+        entries,
+        || {
+            for key in &random {
+                map.insert(Box::new(key.to_be_bytes()), *key);
+            }
+        },
+    );
+    timed("BTreeMap<Box<[u8]>, u32>, hit", entries, || {
+        for key in random.iter().rev() {
+            black_box(map.get(key.to_be_bytes().as_slice()));
+        }
+    });
+}
+
+fn heaps(entries: usize, huge_pages: HugePages) {
+    println!("-- heap, {entries} tuples of 100 bytes, huge pages {huge_pages:?}");
+    let arena = Arena::reserve_with(8 << 30, huge_pages).expect("address space");
+    let mut heap = Heap::new(Arc::new(arena));
+    let mut directory = RowDirectory::new();
+    let payload = [7; 100];
+    timed("heap and directory, insert", entries, || {
+        for _ in 0..entries {
+            let row = directory.allocate().expect("row ids left");
+            let ptr = heap.insert(row, 0, &payload).expect("room");
+            directory.set(row, Word::hot(ptr));
+        }
+    });
+    size("heap", heap.allocated_bytes(), entries);
+    size("directory", directory.bytes(), entries);
+    let order: Vec<u32> = (0..entries as u64)
+        .map(|i| (mix(i) % entries as u64) as u32)
+        .collect();
+    timed("heap and directory, read at random", entries, || {
+        let mut sum = 0;
+        for row in &order {
+            if let Some(hot) = directory.get(*row).as_hot() {
+                sum += usize::from(heap.payload(hot.pointer())[50]);
+            }
+        }
+        black_box(sum);
+    });
+    timed("heap, free and insert in another's place", entries, || {
+        for row in &order {
+            if let Some(hot) = directory.get(*row).as_hot() {
+                heap.free(hot.pointer());
+                let ptr = heap.insert(*row, 0, &payload).expect("room");
+                directory.set(*row, Word::hot(ptr));
+            }
+        }
+    });
+    let before_bytes = heap.allocated_bytes();
+    let doomed: Vec<u32> = (0..entries as u32).filter(|row| row % 4 != 0).collect();
+    timed("heap, free", doomed.len(), || {
+        for row in &doomed {
+            if let Some(hot) = directory.get(*row).as_hot() {
+                heap.free(hot.pointer());
+                directory.release(*row);
+            }
+        }
+    });
+    let mut moved = 0;
+    let start = Instant::now();
+    while heap
+        .evacuate(1 << 20, &mut |row, _, new| {
+            directory.set(row, Word::hot(new));
+            moved += 1;
+        })
+        .released_bytes
+        > 0
+    {}
+    let ns = start.elapsed().as_nanos() as f64 / f64::from(moved.max(1));
+    println!("{:<44} {ns:>8.1} ns", "heap, evacuate, a tuple moved");
+    let share = heap.allocated_bytes() as f64 / before_bytes as f64;
+    println!("{:<44} {share:>8.3}", "heap, bytes left of those before");
+}
+
+fn main() {
+    let asked = std::env::args().skip(1).find_map(|word| word.parse().ok());
+    let entries = asked.unwrap_or(1_000_000);
+    hash_indexes(entries);
+    trees(entries);
+    heaps(entries, HugePages::Never);
+    heaps(entries, HugePages::Asked);
+}
