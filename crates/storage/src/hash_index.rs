@@ -21,12 +21,14 @@
 mod line;
 mod side;
 mod snapshot;
+mod sweep;
 #[cfg(test)]
 mod tests;
 
 use crate::arena::prefetch_line;
 use line::{LINE_BYTES, LINE_ENTRIES, Line, Window, filter_bit, probe_of};
-use side::{Side, SideCandidates, Stray, align_top};
+use side::{Side, SideCandidates};
+use sweep::Swept;
 
 /// A step of growth comes when more than this share of the slots is taken.
 pub const LOAD_PERCENT_MAX: u64 = 83;
@@ -105,7 +107,6 @@ pub struct HashIndex {
     lines: u64,
     in_lines: u64,
     side: Option<Box<Side>>,
-    scratch: Vec<(Window, u32)>,
 }
 
 impl Default for HashIndex {
@@ -125,7 +126,6 @@ impl HashIndex {
             lines: 1,
             in_lines: 0,
             side: None,
-            scratch: Vec::new(),
         };
         index.make_room();
         index.ensure_lines(0, 1);
@@ -147,7 +147,6 @@ impl HashIndex {
         let lines: usize = self.chunks.iter().map(|chunk| chunk.len()).sum();
         lines * LINE_BYTES
             + self.chunks.capacity() * size_of::<Box<[Line]>>()
-            + self.scratch.capacity() * size_of::<(Window, u32)>()
             + self.side.as_ref().map_or(0, |side| side.bytes())
     }
 
@@ -320,68 +319,31 @@ impl HashIndex {
         self.sweep -= 1;
         let group = self.sweep;
         let (old, new) = (self.old, self.new);
-        let mut entries = std::mem::take(&mut self.scratch);
-        let aside = self.empty_group(group, &mut entries);
-
         let splits = new.level - old.level;
+        let mut swept = Swept::new(group, old, new);
+        let old_first = old.first_line(group);
+        let mut aside = 0;
+        for number in old_first..old_first + u64::from(old.lines) {
+            let line = std::mem::replace(self.line_mut(number), Line::EMPTY);
+            aside |= line.aside;
+            self.in_lines -= line.len() as u64;
+            swept.take(&line);
+        }
         let first = new.first_line(group << splits);
         let lines = u64::from(new.lines) << splits;
         self.ensure_lines(first, first + lines);
-        self.lines += lines - u64::from(old.lines);
-        self.release_between(old.first_line(group), first);
-        for (window, row) in entries.drain(..) {
-            self.put_swept(group, window, row);
+        self.release_between(old_first, first);
+        for (number, line) in (first..first + lines).zip(&swept.lines) {
+            self.in_lines += line.len() as u64;
+            *self.line_mut(number) = *line;
         }
-        self.scratch = entries;
-        if aside {
+        self.lines += lines - u64::from(old.lines);
+        if aside != 0 || !swept.strays.is_empty() {
+            let side = self.side.get_or_insert_default();
+            swept.strays.into_iter().for_each(|s| side.add_stray(s));
             for part in 0..1 << splits {
                 self.recall_side(group << splits | part);
             }
-        }
-    }
-
-    /// Takes all entries out of a group that lies by the old geometry; true if
-    /// some of its entries are in the side tables.
-    fn empty_group(&mut self, group: u64, entries: &mut Vec<(Window, u32)>) -> bool {
-        let first = self.old.first_line(group);
-        let mut aside = 0;
-        for number in first..first + u64::from(self.old.lines) {
-            let line = self.line_mut(number);
-            aside |= line.aside;
-            entries.extend((0..line.len()).map(|index| (line.window(index), line.row(index))));
-            *line = Line::EMPTY;
-        }
-        self.in_lines -= entries.len() as u64;
-        aside != 0
-    }
-
-    /// Puts an entry of a swept group where it lies by the new geometry.
-    fn put_swept(&mut self, group: u64, window: Window, row: u32) {
-        let (old, new) = (self.old, self.new);
-        let (group, window) = if new.level == old.level {
-            (group, window)
-        } else if let Some((bit, window)) = window.split() {
-            (group << 1 | bit, window)
-        } else {
-            // Its bits are used up: both halves must ask the side tables.
-            self.add_stray(Stray {
-                prefix: align_top(group, old.level),
-                known_bits: old.level as u8,
-                spread: window.spread,
-                row,
-            });
-            self.mark_aside(group << 1, window.spread);
-            self.mark_aside(group << 1 | 1, window.spread);
-            return;
-        };
-        if !self.put(new, group, window, row, None) {
-            self.add_stray(Stray {
-                prefix: align_top(group, new.level) | window.known() >> new.level,
-                known_bits: (new.level + window.valid_bits()) as u8,
-                spread: window.spread,
-                row,
-            });
-            self.mark_aside(group, window.spread);
         }
     }
 
@@ -417,10 +379,6 @@ impl HashIndex {
         if side.len() > 0 {
             self.side = Some(side);
         }
-    }
-
-    fn add_stray(&mut self, stray: Stray) {
-        self.side.get_or_insert_default().add_stray(stray);
     }
 
     fn mark_aside(&mut self, group: u64, spread: u8) {

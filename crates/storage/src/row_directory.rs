@@ -281,6 +281,34 @@ impl RowDirectory {
         *self.word_mut(row) = word.0;
     }
 
+    /// Puts back the word of a row while a directory is restored, whether the
+    /// row is there or not; a free word takes it away. Row ids must not be
+    /// allocated again before [`RowDirectory::rebuild_free_list`].
+    pub fn restore(&mut self, row: u32, word: Word) {
+        while self.appended <= row {
+            if self.append().is_none() {
+                return;
+            }
+        }
+        *self.word_mut(row) = word.0;
+    }
+
+    /// Finds the free rows after words were restored one by one; the lowest
+    /// ids will be given out first.
+    pub fn rebuild_free_list(&mut self) {
+        self.rows = 0;
+        self.free = None;
+        for row in (0..self.appended).rev() {
+            let word = self.get(row);
+            if word.is_hot() || word.is_cold() {
+                self.rows += 1;
+            } else {
+                *self.word_mut(row) = Word::free(self.free).0;
+                self.free = Some(row);
+            }
+        }
+    }
+
     /// Asks for the cache line of a row's word.
     #[inline]
     pub fn prefetch(&self, row: u32) {
@@ -349,19 +377,9 @@ impl RowDirectory {
             let Some(row) = directory.append() else {
                 break;
             };
-            let word = Word(word);
-            if word.is_hot() || word.is_cold() {
-                *directory.word_mut(row) = word.0;
-                directory.rows += 1;
-            }
+            *directory.word_mut(row) = word;
         }
-        // From the last row down, so that low ids are given out first.
-        for row in (0..directory.appended).rev() {
-            if directory.get(row).is_free() {
-                *directory.word_mut(row) = Word::free(directory.free).0;
-                directory.free = Some(row);
-            }
-        }
+        directory.rebuild_free_list();
         directory
     }
 
