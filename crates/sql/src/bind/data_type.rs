@@ -1,0 +1,174 @@
+//! Type names of SQL to types. Synonyms are PostgreSQL's.
+
+use sqlparser::ast::{self, CharacterLength, ExactNumberInfo, TimezoneInfo};
+use thermocline_storage::types::{DataType, TEXT_LENGTH_MAX};
+
+use crate::error::{Result, SqlError};
+
+/// The type that `name` names; a type that no column can have is an error.
+///
+/// # Errors
+/// 0A000 for a type that PostgreSQL has and this database has not, 42704 for
+/// an unknown one, 22023 for lengths and precisions out of bounds.
+pub fn data_type(name: &ast::DataType) -> Result<DataType> {
+    use ast::DataType as Sql;
+    Ok(match name {
+        Sql::Bool | Sql::Boolean => DataType::Boolean,
+        Sql::SmallInt(_) | Sql::Int2(_) => DataType::SmallInt,
+        Sql::Int(_) | Sql::Integer(_) | Sql::Int4(_) => DataType::Integer,
+        Sql::BigInt(_) | Sql::Int8(_) => DataType::BigInt,
+        Sql::Real | Sql::Float4 => DataType::Real,
+        Sql::Float8 | Sql::DoublePrecision | Sql::Double(_) | Sql::Float(ExactNumberInfo::None) => {
+            DataType::Double
+        }
+        Sql::Float(ExactNumberInfo::Precision(bits)) => match bits {
+            1..=24 => DataType::Real,
+            25..=53 => DataType::Double,
+            0 => return Err(invalid("precision for type float must be at least 1 bit")),
+            _ => {
+                return Err(invalid(
+                    "precision for type float must be less than 54 bits",
+                ));
+            }
+        },
+        Sql::Numeric(info) | Sql::Decimal(info) | Sql::Dec(info) => numeric(info)?,
+        Sql::Text => DataType::Text,
+        Sql::Varchar(length) | Sql::CharacterVarying(length) | Sql::CharVarying(length) => {
+            DataType::Varchar(text_length(length.as_ref(), "varchar")?.unwrap_or(0))
+        }
+        Sql::Char(length) | Sql::Character(length) => {
+            DataType::Char(text_length(length.as_ref(), "char")?.unwrap_or(1))
+        }
+        Sql::Bytea => DataType::Bytea,
+        Sql::Date => DataType::Date,
+        Sql::Timestamp(None, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+            DataType::Timestamp
+        }
+        Sql::Timestamp(None, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
+            DataType::TimestampTz
+        }
+        Sql::Timestamp(Some(6), zone) => data_type(&Sql::Timestamp(None, *zone))?,
+        Sql::Uuid => DataType::Uuid,
+        Sql::Custom(name, modifiers) => custom(&name.to_string(), modifiers)?,
+        other => {
+            return Err(SqlError::unsupported(format!(
+                "type {} is not supported",
+                other.to_string().to_lowercase()
+            )));
+        }
+    })
+}
+
+fn custom(name: &str, modifiers: &[String]) -> Result<DataType> {
+    let folded = name.to_lowercase();
+    let bare = folded
+        .strip_prefix("pg_catalog.")
+        .unwrap_or(&folded)
+        .trim_matches('"');
+    let number = |at: usize| -> Result<Option<u64>> {
+        modifiers
+            .get(at)
+            .map(|text| {
+                text.parse()
+                    .map_err(|_| invalid("type modifiers must be numbers"))
+            })
+            .transpose()
+    };
+    Ok(match bare {
+        "bool" => DataType::Boolean,
+        "int2" => DataType::SmallInt,
+        "int4" => DataType::Integer,
+        "int8" => DataType::BigInt,
+        "float4" => DataType::Real,
+        "float8" => DataType::Double,
+        "text" => DataType::Text,
+        "bytea" => DataType::Bytea,
+        "date" => DataType::Date,
+        "timestamp" => DataType::Timestamp,
+        "timestamptz" => DataType::TimestampTz,
+        "uuid" => DataType::Uuid,
+        "varchar" => DataType::Varchar(bounded(number(0)?, "varchar")?.unwrap_or(0)),
+        "bpchar" => DataType::Char(bounded(number(0)?, "char")?.unwrap_or(0)),
+        "numeric" | "decimal" => match (number(0)?, number(1)?) {
+            (None, _) => DataType::NUMERIC,
+            (Some(precision), scale) => exact(precision, scale.unwrap_or(0) as i64)?,
+        },
+        _ if KNOWN_ELSEWHERE.contains(&bare) => {
+            return Err(SqlError::unsupported(format!(
+                "type {bare} is not supported"
+            )));
+        }
+        _ => {
+            return Err(SqlError::new(
+                "42704",
+                format!("type \"{name}\" does not exist"),
+            ));
+        }
+    })
+}
+
+/// Types that PostgreSQL has and columns here have not.
+const KNOWN_ELSEWHERE: [&str; 22] = [
+    "oid",
+    "name",
+    "regclass",
+    "regtype",
+    "regproc",
+    "regrole",
+    "regnamespace",
+    "json",
+    "jsonb",
+    "interval",
+    "time",
+    "timetz",
+    "inet",
+    "cidr",
+    "macaddr",
+    "money",
+    "xml",
+    "point",
+    "char",
+    "record",
+    "xid",
+    "tsvector",
+];
+
+fn numeric(info: &ExactNumberInfo) -> Result<DataType> {
+    match *info {
+        ExactNumberInfo::None => Ok(DataType::NUMERIC),
+        ExactNumberInfo::Precision(precision) => exact(precision, 0),
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => exact(precision, scale),
+    }
+}
+
+fn exact(precision: u64, scale: i64) -> Result<DataType> {
+    let precision = u32::try_from(precision).unwrap_or(u32::MAX);
+    let scale = u32::try_from(scale)
+        .map_err(|_| SqlError::unsupported("a negative scale of a numeric is not supported"))?;
+    Ok(DataType::numeric(precision, scale)?)
+}
+
+fn text_length(length: Option<&CharacterLength>, type_name: &str) -> Result<Option<u32>> {
+    match length {
+        None | Some(CharacterLength::Max) => Ok(None),
+        Some(CharacterLength::IntegerLength { length, .. }) => bounded(Some(*length), type_name),
+    }
+}
+
+fn bounded(length: Option<u64>, type_name: &str) -> Result<Option<u32>> {
+    match length {
+        None => Ok(None),
+        Some(0) => Err(invalid(&format!(
+            "length for type {type_name} must be at least 1"
+        ))),
+        Some(length) if length > u64::from(TEXT_LENGTH_MAX) => Err(invalid(&format!(
+            "length for type {type_name} cannot exceed {TEXT_LENGTH_MAX}"
+        ))),
+        Some(length) => Ok(Some(length as u32)),
+    }
+}
+
+#[cold]
+fn invalid(message: &str) -> SqlError {
+    SqlError::new("22023", message)
+}

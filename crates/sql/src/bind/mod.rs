@@ -1,0 +1,179 @@
+//! Binding: the names of a statement are looked up in the catalog, its types
+//! are settled as PostgreSQL settles them, its access path is chosen. What
+//! comes out holds no names any more and is executed many times.
+//!
+//! A pure SELECT that the short path does not run becomes
+//! [`Plan::Analytical`] with the reason; of anything else that is declined the
+//! reason becomes an error. A [`Bound`] is good for the catalog version it was
+//! made for.
+
+mod aggregate;
+mod data_type;
+mod expression;
+mod function;
+mod insert;
+mod literal;
+mod modify;
+mod operator;
+mod projection;
+mod refusal;
+mod scalar;
+mod scope;
+mod select;
+#[cfg(test)]
+mod tests;
+mod typed;
+
+pub use data_type::data_type;
+pub use function::session_function;
+pub use insert::insert_target;
+pub use scalar::{bind_condition, bind_default, bind_scalar};
+
+pub(crate) use refusal::{Bindable, Refusal};
+
+use sqlparser::ast::Statement;
+use thermocline_engine::{Catalog, Table};
+use thermocline_storage::types::DataType;
+
+use crate::error::{Result, SqlError};
+use crate::output::OutputColumn;
+use crate::plan::{Plan, ShortPlan};
+
+/// Up to this many rows a table is small: the short path may scan it.
+pub const SMALL_TABLE_ROWS: u64 = 10_000;
+
+/// What a statement is bound against.
+#[derive(Clone, Copy)]
+pub struct BindContext<'a> {
+    /// The tables, indexes and sequences there are.
+    pub catalog: &'a Catalog,
+    /// Where unqualified names are looked for, in this order.
+    pub search_path: &'a [String],
+    /// Types that the client declared for `$1`, `$2`, …
+    pub parameters: &'a [Option<DataType>],
+    /// The text the statement was parsed from, for the positions of errors;
+    /// empty when it is not known.
+    pub sql: &'a str,
+    /// The number of live rows of a table. Without it every table is small:
+    /// no SELECT from one table is declined for the size of its scan.
+    pub row_estimate: Option<&'a dyn Fn(&Table) -> u64>,
+}
+
+impl<'a> BindContext<'a> {
+    /// A context without declared types, text and sizes.
+    #[must_use]
+    pub const fn new(catalog: &'a Catalog, search_path: &'a [String]) -> Self {
+        Self {
+            catalog,
+            search_path,
+            parameters: &[],
+            sql: "",
+            row_estimate: None,
+        }
+    }
+
+    fn is_small(&self, table: &Table) -> bool {
+        self.row_estimate
+            .is_none_or(|estimate| estimate(table) <= SMALL_TABLE_ROWS)
+    }
+}
+
+/// What a statement does, for its command tag.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Command {
+    /// `SELECT`, `VALUES`
+    Select,
+    /// `INSERT`
+    Insert,
+    /// `UPDATE`
+    Update,
+    /// `DELETE`
+    Delete,
+}
+
+/// A statement whose names and types are settled.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    /// The types of `$1`, `$2`, …
+    pub parameters: Vec<DataType>,
+    /// The result's columns; `None` when the statement returns no rows.
+    pub columns: Option<Vec<OutputColumn>>,
+    /// How it is run.
+    pub plan: Plan,
+    /// The catalog it was bound against.
+    pub catalog_version: u64,
+    /// What it does.
+    pub command: Command,
+}
+
+/// Binds a SELECT, VALUES, INSERT, UPDATE or DELETE. For an analytical plan
+/// the parameters and columns are left to the analytical side.
+///
+/// # Errors
+/// As PostgreSQL when names or types do not fit; 0A000 for what this database
+/// does not do.
+pub fn bind(statement: &Statement, context: &BindContext<'_>) -> Result<Bound> {
+    let mut binder = typed::Binder::new(context);
+    let (command, bound) = match statement {
+        Statement::Query(query) => (Command::Select, binder.query(query)),
+        Statement::Insert(insert) => (Command::Insert, binder.insert(insert)),
+        Statement::Update(update) => (Command::Update, binder.update(update)),
+        Statement::Delete(delete) => (Command::Delete, binder.delete(delete)),
+        _ => return Err(SqlError::unsupported("this statement cannot be bound")),
+    };
+    let (plan, columns) = match bound {
+        Ok((plan, columns)) => (Plan::Short(plan), columns),
+        Err(Refusal::Error(error)) => return Err(*error),
+        Err(Refusal::Declined { reason, .. })
+            if command == Command::Select && is_pure(statement) =>
+        {
+            return Ok(Bound {
+                parameters: Vec::new(),
+                columns: None,
+                plan: Plan::Analytical { reason },
+                catalog_version: context.catalog.version,
+                command,
+            });
+        }
+        Err(Refusal::Declined { error, .. }) => return Err(*error),
+    };
+    Ok(Bound {
+        parameters: binder.settled_parameters(),
+        columns,
+        plan,
+        catalog_version: context.catalog.version,
+        command,
+    })
+}
+
+type BoundPlan = (ShortPlan, Option<Vec<OutputColumn>>);
+
+/// Whether a query only reads: no lock clause and no writing statement in it.
+/// DataFusion must never see another one (it ignores FOR UPDATE).
+fn is_pure(statement: &Statement) -> bool {
+    use sqlparser::ast::{Query, SetExpr, Visit, Visitor};
+    use std::ops::ControlFlow;
+
+    struct Writes;
+    fn body_writes(body: &SetExpr) -> bool {
+        match body {
+            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
+                true
+            }
+            SetExpr::SetOperation { left, right, .. } => body_writes(left) || body_writes(right),
+            SetExpr::Select(select) => select.into.is_some(),
+            _ => false,
+        }
+    }
+    impl Visitor for Writes {
+        type Break = ();
+        fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+            if query.locks.is_empty() && !body_writes(&query.body) {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        }
+    }
+    matches!(statement, Statement::Query(_)) && statement.visit(&mut Writes).is_continue()
+}

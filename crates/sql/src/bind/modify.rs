@@ -1,0 +1,111 @@
+//! UPDATE and DELETE of one table.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{self, FromTable, SelectItem, TableWithJoins};
+use thermocline_engine::Table;
+
+use super::typed::Binder;
+use super::{Bindable, BoundPlan, Refusal};
+use crate::expr::Expr;
+use crate::output::OutputColumn;
+use crate::plan::{DeletePlan, OutputExpr, ShortPlan, UpdatePlan, choose};
+
+type Returning = (Option<Vec<OutputExpr>>, Option<Vec<OutputColumn>>);
+
+impl Binder<'_> {
+    pub(super) fn update(&mut self, update: &ast::Update) -> Bindable<BoundPlan> {
+        if update.from.is_some() {
+            return Err(Refusal::declined("UPDATE … FROM"));
+        }
+        if update.or.is_some()
+            || update.output.is_some()
+            || !update.order_by.is_empty()
+            || update.limit.is_some()
+        {
+            return Err(Refusal::declined("this form of UPDATE"));
+        }
+        let table = self.modified(&update.table)?;
+        let assignments = self.assignments(&table, &update.assignments)?;
+        let condition = self.modified_rows(update.selection.as_ref())?;
+        let (returning, columns) = self.returning(update.returning.as_deref())?;
+        let (source, _) = choose(&table, condition, &[], false);
+        let plan = UpdatePlan {
+            source,
+            checks: self.checks_of(&table)?,
+            leaves_partition: leaves_partition(&table, &assignments),
+            assignments,
+            returning,
+        };
+        Ok((ShortPlan::Update(Arc::new(plan)), columns))
+    }
+
+    pub(super) fn delete(&mut self, delete: &ast::Delete) -> Bindable<BoundPlan> {
+        if delete.using.is_some() {
+            return Err(Refusal::declined("DELETE … USING"));
+        }
+        if !delete.tables.is_empty()
+            || delete.output.is_some()
+            || !delete.order_by.is_empty()
+            || delete.limit.is_some()
+        {
+            return Err(Refusal::declined("this form of DELETE"));
+        }
+        let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
+        let [from] = from.as_slice() else {
+            return Err(Refusal::declined("DELETE from several tables"));
+        };
+        let table = self.modified(from)?;
+        let condition = self.modified_rows(delete.selection.as_ref())?;
+        let (returning, columns) = self.returning(delete.returning.as_deref())?;
+        let (source, _) = choose(&table, condition, &[], false);
+        let plan = DeletePlan { source, returning };
+        Ok((ShortPlan::Delete(Arc::new(plan)), columns))
+    }
+
+    fn modified(&mut self, target: &TableWithJoins) -> Bindable<Arc<Table>> {
+        if !target.joins.is_empty() {
+            return Err(Refusal::declined("a join as the target"));
+        }
+        let relation = self.relation(&target.relation)?;
+        let table = Arc::clone(&relation.table);
+        self.relations = vec![relation];
+        Ok(table)
+    }
+
+    fn modified_rows(&mut self, selection: Option<&ast::Expr>) -> Bindable<Option<Expr>> {
+        selection
+            .map(|selection| {
+                let typed = self.expression(selection)?;
+                self.condition(typed, "WHERE")
+            })
+            .transpose()
+    }
+
+    fn returning(&mut self, items: Option<&[SelectItem]>) -> Bindable<Returning> {
+        Ok(match items {
+            None => (None, None),
+            Some(items) => {
+                let (output, columns) = self.select_list(items)?;
+                (Some(output), Some(columns))
+            }
+        })
+    }
+}
+
+/// Whether the assignments may move a row to another partition, or make it
+/// clash with a row of another partition.
+fn leaves_partition(table: &Table, assignments: &[(usize, Expr)]) -> bool {
+    let assigned = |column: &usize| assignments.iter().any(|(assigned, _)| assigned == column);
+    let moves = table.partition_key.iter().any(assigned);
+    let clashes = table.indexes.iter().any(|index| {
+        index.unique
+            && index.columns.iter().any(assigned)
+            && (table.partition_key.is_empty()
+                || !table
+                    .partition_key
+                    .iter()
+                    .all(|column| index.columns.contains(column)))
+    });
+    moves || clashes
+}

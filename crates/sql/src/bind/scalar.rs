@@ -1,0 +1,135 @@
+//! Expressions outside of statements: a column's DEFAULT, a CHECK, the WHERE
+//! of a COPY. They are kept as SQL text in the catalog and bound with the
+//! statement that needs them.
+
+use std::sync::Arc;
+
+use sqlparser::ast;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::Parser;
+use thermocline_engine::Table;
+use thermocline_storage::types::DataType;
+use thermocline_storage::value::Value;
+
+use super::scope::Relation;
+use super::typed::{Binder, Typed};
+use super::{BindContext, Bindable, Refusal};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::plan::Check;
+
+impl From<Refusal> for SqlError {
+    #[cold]
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Error(error) | Refusal::Declined { error, .. } => *error,
+        }
+    }
+}
+
+/// Parses one expression.
+fn parse(text: &str) -> Result<ast::Expr> {
+    let mut parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(text)?;
+    Ok(parser.parse_expr()?)
+}
+
+/// Binds a scalar expression over the columns of `table` (none: no columns),
+/// and says its type.
+///
+/// # Errors
+/// As PostgreSQL when names or types do not fit; 0A000 for what expressions
+/// here cannot do.
+pub fn bind_scalar(
+    expr: &ast::Expr,
+    table: Option<&Arc<Table>>,
+    context: &BindContext<'_>,
+) -> Result<(Expr, DataType)> {
+    let mut binder = over(table, context);
+    let typed = binder.expression(expr)?;
+    Ok(binder.settled(typed)?)
+}
+
+/// Binds a condition over the columns of `table`; `clause` names it in
+/// messages.
+///
+/// # Errors
+/// As [`bind_scalar`], and 42804 when it is not boolean.
+pub fn bind_condition(
+    expr: &ast::Expr,
+    table: &Arc<Table>,
+    clause: &str,
+    context: &BindContext<'_>,
+) -> Result<Expr> {
+    let mut binder = over(Some(table), context);
+    let typed = binder.expression(expr)?;
+    Ok(binder.condition(typed, clause)?)
+}
+
+/// Binds a DEFAULT for a column of this name and type.
+///
+/// # Errors
+/// As [`bind_scalar`], and 42804 when the type does not suit the column.
+pub fn bind_default(
+    text: &str,
+    column: &str,
+    data_type: DataType,
+    context: &BindContext<'_>,
+) -> Result<Expr> {
+    let expr = parse(text)?;
+    let mut binder = over(None, context);
+    let typed = binder.expression(&expr)?;
+    Ok(binder.assigned(typed, column, data_type)?)
+}
+
+fn over<'a>(table: Option<&Arc<Table>>, context: &'a BindContext<'a>) -> Binder<'a> {
+    let mut binder = Binder::new(context);
+    binder.relations = table
+        .map(|table| Relation::new(table, None, 0))
+        .into_iter()
+        .collect();
+    binder
+}
+
+impl Binder<'_> {
+    /// What `column` of `table` gets when no value is given for it.
+    pub(super) fn default_of(&mut self, table: &Table, column: usize) -> Bindable<Expr> {
+        let def = &table.columns[column];
+        let next_value = def.identity.is_some()
+            || def
+                .default
+                .as_deref()
+                .is_some_and(|text| text.trim_start().starts_with("nextval("));
+        if let (Some(sequence), true) = (def.sequence, next_value) {
+            let typed = Typed::known(Expr::NextValue(sequence), DataType::BigInt);
+            return self.assigned(typed, &def.name, def.data_type);
+        }
+        let Some(text) = &def.default else {
+            return Ok(Expr::Constant(Value::Null));
+        };
+        // The text's positions mean nothing in the statement's text.
+        let context = BindContext {
+            parameters: &[],
+            sql: "",
+            ..*self.context
+        };
+        Ok(bind_default(text, &def.name, def.data_type, &context)?)
+    }
+
+    /// The CHECK constraints of `table`.
+    pub(super) fn checks_of(&mut self, table: &Arc<Table>) -> Bindable<Vec<Check>> {
+        let context = BindContext {
+            parameters: &[],
+            sql: "",
+            ..*self.context
+        };
+        let mut checks = Vec::with_capacity(table.checks.len());
+        for check in &table.checks {
+            let expr = parse(&check.expression)?;
+            checks.push(Check {
+                name: check.name.clone(),
+                condition: bind_condition(&expr, table, "CHECK", &context)?,
+            });
+        }
+        Ok(checks)
+    }
+}

@@ -1,0 +1,203 @@
+//! The columns that names in an expression may mean: those of the relations in
+//! scope, laid out one after the other in the row that is evaluated.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+use thermocline_engine::{Catalog, Table};
+
+use super::{BindContext, Bindable, Refusal};
+use crate::error::SqlError;
+
+/// An identifier as PostgreSQL folds it: lower case unless quoted.
+pub(crate) fn folded(ident: &Ident) -> String {
+    if ident.quote_style.is_some() {
+        ident.value.clone()
+    } else {
+        ident.value.to_lowercase()
+    }
+}
+
+/// The folded parts of a possibly qualified name.
+pub(crate) fn name_parts(name: &ObjectName) -> Bindable<Vec<String>> {
+    name.0
+        .iter()
+        .map(|part| match part {
+            ObjectNamePart::Identifier(ident) => Ok(folded(ident)),
+            ObjectNamePart::Function(_) => Err(Refusal::declined("a computed name")),
+        })
+        .collect()
+}
+
+/// Schemas whose relations the analytical side makes up.
+fn is_system_name(schema: Option<&str>, name: &str) -> bool {
+    match schema {
+        Some(schema) => matches!(schema, "pg_catalog" | "information_schema"),
+        None => name.starts_with("pg_") || name.starts_with("thermocline_"),
+    }
+}
+
+/// Looks a table up along the search path.
+pub(crate) fn find_table<'a>(
+    context: &BindContext<'a>,
+    name: &ObjectName,
+) -> Bindable<&'a Arc<Table>> {
+    let parts = name_parts(name)?;
+    let (schema, relation) = match parts.as_slice() {
+        [relation] => (None, relation),
+        [schema, relation] | [_, schema, relation] => (Some(schema.as_str()), relation),
+        _ => return Err(SqlError::syntax(format!("improper qualified name: {name}")).into()),
+    };
+    if let Some(table) = lookup(context.catalog, context.search_path, schema, relation) {
+        return Ok(table);
+    }
+    let span = match name.0.first() {
+        Some(ObjectNamePart::Identifier(ident)) => ident.span,
+        _ => sqlparser::tokenizer::Span::empty(),
+    };
+    let shown = match schema {
+        Some(schema) => format!("{schema}.{relation}"),
+        None => relation.clone(),
+    };
+    let refusal = if is_system_name(schema, relation) {
+        Refusal::declined_with("a system catalog", SqlError::undefined_table(&shown))
+    } else if schema.is_some_and(|schema| schema == "thermocline") {
+        Refusal::declined("a system view")
+    } else {
+        SqlError::undefined_table(&shown).into()
+    };
+    Err(refusal.at(context.sql, span))
+}
+
+fn lookup<'a>(
+    catalog: &'a Catalog,
+    search_path: &[String],
+    schema: Option<&str>,
+    relation: &str,
+) -> Option<&'a Arc<Table>> {
+    match schema {
+        Some(schema) => catalog.table_by_name(schema, relation),
+        None => search_path
+            .iter()
+            .find_map(|schema| catalog.table_by_name(schema, relation)),
+    }
+}
+
+/// One relation in scope.
+#[derive(Clone)]
+pub(crate) struct Relation {
+    /// The name that qualifies its columns.
+    pub(crate) alias: String,
+    /// Whether the table's own name was replaced by an alias.
+    pub(crate) aliased: bool,
+    /// The table.
+    pub(crate) table: Arc<Table>,
+    /// Where its columns begin in the row.
+    pub(crate) offset: usize,
+    /// Names given to its columns by the alias, first columns first.
+    pub(crate) column_aliases: Vec<String>,
+}
+
+impl Relation {
+    pub(crate) fn new(table: &Arc<Table>, alias: Option<String>, offset: usize) -> Self {
+        Self {
+            aliased: alias.is_some(),
+            alias: alias.unwrap_or_else(|| table.name.clone()),
+            table: Arc::clone(table),
+            offset,
+            column_aliases: Vec::new(),
+        }
+    }
+
+    pub(crate) fn column_name(&self, column: usize) -> &str {
+        match self.column_aliases.get(column) {
+            Some(alias) => alias,
+            None => &self.table.columns[column].name,
+        }
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        (0..self.table.columns.len()).find(|column| self.column_name(*column) == name)
+    }
+
+    fn answers_to(&self, schema: Option<&str>, name: &str) -> bool {
+        self.alias == name
+            && schema.is_none_or(|schema| !self.aliased && self.table.schema == schema)
+    }
+}
+
+/// A column found in scope.
+pub(crate) struct Found<'a> {
+    pub(crate) relation: &'a Relation,
+    pub(crate) column: usize,
+}
+
+/// Finds what `[[schema.]relation.]column` means.
+pub(crate) fn find_column<'a>(
+    relations: &'a [Relation],
+    parts: &[Ident],
+    sql: &str,
+) -> Bindable<Found<'a>> {
+    let folded_parts: Vec<String> = parts.iter().map(folded).collect();
+    let names: Vec<&str> = folded_parts.iter().map(String::as_str).collect();
+    let at = |refusal: Refusal| match parts.first() {
+        Some(first) => refusal.at(sql, first.span),
+        None => refusal,
+    };
+    let (schema, qualifier, name) = match names.as_slice() {
+        [name] => (None, None, *name),
+        [qualifier, name] => (None, Some(*qualifier), *name),
+        [schema, qualifier, name] | [_, schema, qualifier, name] => {
+            (Some(*schema), Some(*qualifier), *name)
+        }
+        _ => return Err(at(SqlError::syntax("improper qualified name").into())),
+    };
+    if let Some(qualifier) = qualifier {
+        let Some(relation) = relations
+            .iter()
+            .find(|relation| relation.answers_to(schema, qualifier))
+        else {
+            let error = SqlError::new(
+                "42P01",
+                format!("missing FROM-clause entry for table \"{qualifier}\""),
+            );
+            return Err(at(error.into()));
+        };
+        return match relation.position(name) {
+            Some(column) => Ok(Found { relation, column }),
+            None if is_system_column(name) => Err(at(Refusal::declined("a system column"))),
+            None => Err(at(SqlError::new(
+                "42703",
+                format!("column {qualifier}.{name} does not exist"),
+            )
+            .into())),
+        };
+    }
+    let mut found = None;
+    for relation in relations {
+        if let Some(column) = relation.position(name) {
+            if found.is_some() {
+                let message = format!("column reference \"{name}\" is ambiguous");
+                return Err(at(SqlError::new("42702", message).into()));
+            }
+            found = Some(Found { relation, column });
+        }
+    }
+    match found {
+        Some(found) => Ok(found),
+        None if relations.iter().any(|relation| relation.alias == name) => {
+            Err(at(Refusal::declined("a whole row as a value")))
+        }
+        None if is_system_column(name) && !relations.is_empty() => {
+            Err(at(Refusal::declined("a system column")))
+        }
+        None => Err(at(SqlError::undefined_column(name).into())),
+    }
+}
+
+fn is_system_column(name: &str) -> bool {
+    matches!(
+        name,
+        "ctid" | "xmin" | "xmax" | "cmin" | "cmax" | "tableoid"
+    )
+}

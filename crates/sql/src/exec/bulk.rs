@@ -1,0 +1,149 @@
+//! Statements over a large table that no index bounds. A snapshot is scanned
+//! in chunks that hold no partition for long; UPDATE and DELETE then change
+//! each chunk's rows in a step of their own, looking again whether the row
+//! still qualifies. Without a transaction they get one, so that the statement
+//! is atomic.
+
+use std::ops::ControlFlow;
+
+use thermocline_engine::{Access, Isolation, RowId, Scope};
+
+use super::insert::CHUNK_ROWS_MAX;
+use super::row::TupleRow;
+use super::{ExecContext, Stop, run};
+use crate::bind::SMALL_TABLE_ROWS;
+use crate::error::{Result, SqlError};
+use crate::expr::EvalContext;
+use crate::output::RowWriter;
+use crate::plan::Source;
+
+/// Whether a change of these rows is done in parts.
+pub(super) fn is_wanted(source: &Source, context: &ExecContext<'_>) -> bool {
+    !source.is_bounded() && context.db.row_estimate(&source.table) > SMALL_TABLE_ROWS
+}
+
+/// Calls `each` with the rows of a snapshot that the filter admits, until it
+/// breaks.
+pub(super) async fn scan(
+    source: &Source,
+    context: &mut ExecContext<'_>,
+    evaluation: &EvalContext<'_>,
+    mut each: impl FnMut(&TupleRow<'_>) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    let table = &source.table;
+    let snapshot = match context.txn.as_deref_mut() {
+        Some(txn) => txn.snapshot()?,
+        None => context.db.snapshot(),
+    };
+    for partition in 0..context.db.partitions() {
+        let mut scan = snapshot.scan(table, partition);
+        loop {
+            if context.options.cancel.is_cancelled() {
+                return Err(thermocline_engine::Error::Cancelled.into());
+            }
+            let mut outcome = Ok(ControlFlow::Continue(()));
+            let more = scan
+                .next_chunk(|_, tuple| {
+                    if !matches!(outcome, Ok(ControlFlow::Continue(()))) {
+                        return;
+                    }
+                    let row = TupleRow { table, tuple };
+                    outcome = admits(source, &row, evaluation).and_then(|admitted| {
+                        if admitted {
+                            each(&row)
+                        } else {
+                            Ok(ControlFlow::Continue(()))
+                        }
+                    });
+                })
+                .await?;
+            if outcome?.is_break() {
+                return Ok(());
+            }
+            if !more {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn admits(source: &Source, row: &TupleRow<'_>, evaluation: &EvalContext<'_>) -> Result<bool> {
+    match &source.filter {
+        Some(filter) => filter.accepts(row, evaluation),
+        None => Ok(true),
+    }
+}
+
+/// Calls `change` in the engine for each row that qualifies; returns how many
+/// it changed.
+pub(super) async fn change(
+    source: &Source,
+    context: &mut ExecContext<'_>,
+    evaluation: &EvalContext<'_>,
+    leaves_partition: bool,
+    rows: &mut RowWriter,
+    mut change: impl FnMut(&mut Access<'_>, RowId, &mut RowWriter) -> std::result::Result<bool, Stop>,
+) -> Result<u64> {
+    let table = &source.table;
+    let mut own = match context.txn {
+        Some(_) => None,
+        None => Some(context.db.begin(Isolation::ReadCommitted, false)),
+    };
+    let snapshot = match (own.as_mut(), context.txn.as_deref_mut()) {
+        (Some(txn), _) | (None, Some(txn)) => txn.snapshot()?,
+        (None, None) => return Err(SqlError::internal("a bulk statement has no transaction")),
+    };
+    let mut changed = 0;
+    for partition in 0..context.db.partitions() {
+        let mut scan = snapshot.scan(table, partition);
+        let mut more = true;
+        while more {
+            let mut candidates: Vec<RowId> = Vec::new();
+            let mut failure = None;
+            more = scan
+                .next_chunk(|row, tuple| {
+                    match admits(source, &TupleRow { table, tuple }, evaluation) {
+                        Ok(true) => candidates.push(row),
+                        Ok(false) => {}
+                        Err(error) => failure = Some(error),
+                    }
+                })
+                .await?;
+            if let Some(error) = failure {
+                return Err(error);
+            }
+            for part in candidates.chunks(CHUNK_ROWS_MAX) {
+                let mark = rows.mark();
+                let body = |access: &mut Access<'_>| -> std::result::Result<u64, Stop> {
+                    rows.rewind(mark);
+                    let mut changed = 0;
+                    for row in part {
+                        let still = match access.tuple(table, *row)? {
+                            Some(tuple) => admits(source, &TupleRow { table, tuple }, evaluation)?,
+                            None => false,
+                        };
+                        if still {
+                            changed += u64::from(change(access, *row, rows)?);
+                        }
+                    }
+                    Ok(changed)
+                };
+                let scope = if leaves_partition {
+                    Scope::All
+                } else {
+                    Scope::One(partition)
+                };
+                let txn = match own.as_mut() {
+                    Some(own) => Some(own),
+                    None => context.txn.as_deref_mut(),
+                };
+                changed += run(context.db, txn, context.options, scope, body).await?;
+            }
+        }
+    }
+    if let Some(own) = own {
+        context.db.commit(own, context.options).await?;
+    }
+    Ok(changed)
+}

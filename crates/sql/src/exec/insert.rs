@@ -1,0 +1,374 @@
+//! INSERT. Rows are evaluated, checked and encoded once, before the partitions
+//! are locked: then their partitions are known, and a body that is run again
+//! takes no second sequence value. INSERT … SELECT and COPY FROM come here
+//! with values.
+
+use std::ops::Range;
+
+use thermocline_engine::{Access, Isolation, RowId, Scope, Table};
+use thermocline_storage::cast::CastContext;
+use thermocline_storage::types::DataType;
+use thermocline_storage::value::{Value, ValueRef};
+
+use super::row::{
+    ConflictRow, NewRow, TupleRow, null_violation, verify_checks, with_values, write_row,
+};
+use super::update::Rewriter;
+use super::{ExecContext, Stop, run};
+use crate::error::{Result, SqlError};
+use crate::expr::{CastPath, Datum, EvalContext, NoRow};
+use crate::output::RowWriter;
+use crate::plan::{ConflictPlan, InsertPlan, InsertSource, InsertTarget};
+
+/// At most this many rows are stored in one run.
+pub(crate) const CHUNK_ROWS_MAX: usize = 1_000;
+/// At most about this many bytes of tuples are stored in one run.
+pub(crate) const CHUNK_BYTES_MAX: usize = 256 << 10;
+
+/// Rows ready to be stored: encoded, one after the other.
+#[derive(Default)]
+struct Encoded {
+    bytes: Vec<u8>,
+    tuples: Vec<Range<usize>>,
+    partitions: Vec<u16>,
+}
+
+impl Encoded {
+    /// The parts of bounded size, as ranges of tuples.
+    fn chunks(&self) -> Vec<Range<usize>> {
+        let mut chunks = Vec::new();
+        let mut start = 0;
+        for (number, tuple) in self.tuples.iter().enumerate() {
+            let bytes = tuple.end - self.tuples[start].start;
+            let rows = number - start;
+            if rows > 0 && (rows >= CHUNK_ROWS_MAX || bytes > CHUNK_BYTES_MAX) {
+                chunks.push(start..number);
+                start = number;
+            }
+        }
+        if start < self.tuples.len() {
+            chunks.push(start..self.tuples.len());
+        }
+        chunks
+    }
+
+    fn scope(&self, target: &InsertTarget, rows: Range<usize>) -> Scope {
+        if !target.unique_within_partition && target.table.indexes.iter().any(|index| index.unique)
+            || target
+                .conflict
+                .as_ref()
+                .and_then(|conflict| conflict.update.as_ref())
+                .is_some_and(|update| {
+                    update
+                        .assignments
+                        .iter()
+                        .any(|(column, _)| target.table.partition_key.contains(column))
+                })
+        {
+            return Scope::All;
+        }
+        let mut partitions = self.partitions[rows].to_vec();
+        partitions.sort_unstable();
+        partitions.dedup();
+        match partitions.as_slice() {
+            [one] => Scope::One(*one),
+            _ => Scope::Many(partitions),
+        }
+    }
+}
+
+/// Evaluates, checks and encodes rows.
+struct Encoder<'a> {
+    target: &'a InsertTarget,
+    context: EvalContext<'a>,
+    /// Where rows of a table without partition key go.
+    spread: u16,
+    out: Encoded,
+}
+
+impl<'a> Encoder<'a> {
+    fn new(target: &'a InsertTarget, context: EvalContext<'a>, spread: u16) -> Self {
+        Self {
+            target,
+            context,
+            spread,
+            out: Encoded::default(),
+        }
+    }
+
+    /// Adds the row whose target columns `given` yields in their order.
+    fn add(
+        &mut self,
+        row: &mut Vec<Datum<'a>>,
+        given: impl FnMut(usize) -> Result<Datum<'a>>,
+    ) -> Result<()> {
+        let table = &*self.target.table;
+        row.clear();
+        row.resize(table.columns.len(), Datum::NULL);
+        for (column, value) in self.target.columns.iter().zip((0..).map(given)) {
+            row[*column] = value?;
+        }
+        for (column, default) in &self.target.defaults {
+            row[*column] = default.evaluate(&NoRow, &self.context)?;
+        }
+        for (column, def) in table.columns.iter().enumerate() {
+            if def.not_null && row[column].is_null() {
+                return Err(null_violation(table, column, &NewRow(row)));
+            }
+        }
+        verify_checks(&self.target.checks, table, &NewRow(row), &self.context)?;
+        let start = self.out.bytes.len();
+        let bytes = &mut self.out.bytes;
+        with_values(row, |values| table.encode_tuple(values, bytes));
+        let tuple = &self.out.bytes[start..];
+        let partition = table.partition_of_tuple(tuple).unwrap_or(self.spread);
+        self.out.partitions.push(partition);
+        self.out.tuples.push(start..self.out.bytes.len());
+        Ok(())
+    }
+}
+
+pub(super) async fn insert(
+    plan: &InsertPlan,
+    context: &mut ExecContext<'_>,
+    parameters: &[Value],
+    rows: &mut RowWriter,
+) -> Result<u64> {
+    match &plan.source {
+        InsertSource::Values(values) => {
+            let evaluation = EvalContext {
+                parameters,
+                now_us: context.now_us,
+                session: context.session,
+            };
+            let mut encoder = Encoder::new(&plan.target, evaluation, context.db.spread());
+            let mut row: Vec<Datum<'_>> = Vec::with_capacity(plan.target.table.columns.len());
+            for exprs in values {
+                encoder.add(&mut row, |position| {
+                    exprs[position].evaluate(&NoRow, &evaluation)
+                })?;
+            }
+            let encoded = encoder.out;
+            store(&plan.target, &encoded, context, parameters, rows).await
+        }
+        InsertSource::Query(query, types) => {
+            let mut source = RowWriter::values();
+            Box::pin(super::execute(query, context, parameters, &mut source)).await?;
+            let values = source.take_values();
+            insert_rows(&plan.target, types, &values, context, parameters, rows).await
+        }
+        InsertSource::Analytical { reason, .. } => Err(SqlError::internal(format!(
+            "the source of the INSERT is not a short query ({reason})"
+        ))),
+    }
+}
+
+/// Stores rows of values of `types`, one value for each of the target's
+/// columns: the rows of a COPY FROM, or of a query that ran elsewhere. Without
+/// a transaction they are one, however many they are. Returns the rows stored.
+///
+/// # Errors
+/// As INSERT: 23502, 23505, 23514, 22001, …
+pub async fn insert_rows(
+    target: &InsertTarget,
+    types: &[DataType],
+    values: &[Vec<Value>],
+    context: &mut ExecContext<'_>,
+    parameters: &[Value],
+    rows: &mut RowWriter,
+) -> Result<u64> {
+    if types.len() != target.columns.len() {
+        return Err(if types.len() > target.columns.len() {
+            SqlError::syntax("INSERT has more expressions than target columns")
+        } else {
+            SqlError::syntax("INSERT has more target columns than expressions")
+        });
+    }
+    let paths: Vec<CastPath> = types
+        .iter()
+        .zip(&target.columns)
+        .map(|(from, column)| CastPath {
+            from: *from,
+            to: target.table.columns[*column].data_type,
+            context: CastContext::Assignment,
+        })
+        .collect();
+    let evaluation = EvalContext {
+        parameters,
+        now_us: context.now_us,
+        session: context.session,
+    };
+    let mut encoder = Encoder::new(target, evaluation, context.db.spread());
+    let mut row: Vec<Datum<'_>> = Vec::with_capacity(target.table.columns.len());
+    for given in values {
+        encoder.add(&mut row, |position| {
+            let value = given.get(position).map_or(ValueRef::Null, Value::as_ref);
+            let path = &paths[position];
+            if path.from == path.to {
+                Ok(Datum::Ref(value))
+            } else {
+                path.apply(Datum::Ref(value))
+            }
+        })?;
+    }
+    let encoded = encoder.out;
+    store(target, &encoded, context, parameters, rows).await
+}
+
+/// Stores encoded rows, in parts of bounded size.
+async fn store(
+    target: &InsertTarget,
+    encoded: &Encoded,
+    context: &mut ExecContext<'_>,
+    parameters: &[Value],
+    rows: &mut RowWriter,
+) -> Result<u64> {
+    let evaluation = EvalContext {
+        parameters,
+        now_us: context.now_us,
+        session: context.session,
+    };
+    let chunks = encoded.chunks();
+    let mut own = None;
+    if chunks.len() > 1 && context.txn.is_none() {
+        own = Some(context.db.begin(Isolation::ReadCommitted, false));
+    }
+    let mut touched = Vec::new();
+    let mut count = 0;
+    for chunk in chunks {
+        let mark = rows.mark();
+        let touched_before = touched.len();
+        let scope = encoded.scope(target, chunk.clone());
+        let mut writer = Rewriter::default();
+        let body = |access: &mut Access<'_>| -> std::result::Result<u64, Stop> {
+            rows.rewind(mark);
+            touched.truncate(touched_before);
+            let mut stored = 0;
+            for tuple in &encoded.tuples[chunk.clone()] {
+                let tuple = &encoded.bytes[tuple.clone()];
+                let outcome = match &target.conflict {
+                    None => {
+                        access.insert(&target.table, tuple)?;
+                        Outcome::Inserted
+                    }
+                    Some(conflict) => resolve(
+                        access,
+                        target,
+                        conflict,
+                        tuple,
+                        &evaluation,
+                        &mut touched,
+                        &mut writer,
+                    )?,
+                };
+                let shown = match outcome {
+                    Outcome::Skipped => continue,
+                    Outcome::Inserted => tuple,
+                    Outcome::Updated => writer.tuple(),
+                };
+                stored += 1;
+                if let Some(returning) = &target.returning {
+                    let row = TupleRow {
+                        table: &target.table,
+                        tuple: shown,
+                    };
+                    write_row(returning, &row, &evaluation, rows)?;
+                }
+            }
+            Ok(stored)
+        };
+        let txn = match own.as_mut() {
+            Some(own) => Some(own),
+            None => context.txn.as_deref_mut(),
+        };
+        count += run(context.db, txn, context.options, scope, body).await?;
+    }
+    if let Some(own) = own {
+        context.db.commit(own, context.options).await?;
+    }
+    Ok(count)
+}
+
+enum Outcome {
+    Inserted,
+    Updated,
+    Skipped,
+}
+
+/// Stores a row or does what ON CONFLICT says. `touched` are the rows that the
+/// statement has stored or updated before.
+fn resolve(
+    access: &mut Access<'_>,
+    target: &InsertTarget,
+    conflict: &ConflictPlan,
+    tuple: &[u8],
+    context: &EvalContext<'_>,
+    touched: &mut Vec<RowId>,
+    writer: &mut Rewriter,
+) -> std::result::Result<Outcome, Stop> {
+    let table = &*target.table;
+    let Some(existing) = conflicting(access, table, &conflict.arbiters, tuple)? else {
+        touched.push(access.insert(table, tuple)?);
+        return Ok(Outcome::Inserted);
+    };
+    let Some(update) = &conflict.update else {
+        return Ok(Outcome::Skipped);
+    };
+    if touched.contains(&existing) {
+        let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
+        return Err(SqlError::new("21000", message)
+            .with_hint(
+                "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+            )
+            .into());
+    }
+    // The row is locked first, so that what is read of it stays so.
+    access.lock(table, existing)?;
+    let Some(old) = access.tuple(table, existing)? else {
+        return Ok(Outcome::Skipped);
+    };
+    let row = ConflictRow {
+        table,
+        existing: old,
+        excluded: tuple,
+    };
+    if let Some(filter) = &update.filter {
+        if !filter.accepts(&row, context)? {
+            return Ok(Outcome::Skipped);
+        }
+    }
+    writer.rewrite(
+        table,
+        old,
+        &update.assignments,
+        &row,
+        &target.checks,
+        context,
+    )?;
+    access.update(table, existing, writer.tuple())?;
+    touched.push(existing);
+    Ok(Outcome::Updated)
+}
+
+/// The row that holds a key of `tuple` in one of the arbiter indexes.
+fn conflicting(
+    access: &mut Access<'_>,
+    table: &Table,
+    arbiters: &[usize],
+    tuple: &[u8],
+) -> std::result::Result<Option<RowId>, Stop> {
+    let mut found = Vec::new();
+    let mut key = Vec::new();
+    for index in arbiters {
+        if table.key_has_null(*index, tuple) {
+            continue;
+        }
+        key.clear();
+        table.index_key_of(*index, tuple, &mut key);
+        access.find(table, *index, &key, &mut found)?;
+        if let Some(row) = found.first() {
+            return Ok(Some(*row));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,174 @@
+//! Rows as expressions see them: a stored tuple, a row about to be stored, a
+//! conflicting pair. Nothing is decoded that is not asked for.
+
+use thermocline_engine::Table;
+use thermocline_storage::value::ValueRef;
+
+use crate::error::{Result, SqlError};
+use crate::expr::{Datum, EvalContext, RowAccess};
+use crate::output::{ColumnType, RowWriter};
+use crate::plan::{Check, OutputExpr};
+
+/// A stored tuple.
+#[derive(Clone, Copy)]
+pub(crate) struct TupleRow<'a> {
+    pub(crate) table: &'a Table,
+    pub(crate) tuple: &'a [u8],
+}
+
+impl RowAccess for TupleRow<'_> {
+    #[inline]
+    fn column(&self, column: usize) -> ValueRef<'_> {
+        self.table.value(self.tuple, column)
+    }
+}
+
+/// A row about to be stored.
+#[derive(Clone, Copy)]
+pub(crate) struct NewRow<'a, 'v>(pub(crate) &'a [Datum<'v>]);
+
+impl RowAccess for NewRow<'_, '_> {
+    #[inline]
+    fn column(&self, column: usize) -> ValueRef<'_> {
+        self.0[column].as_ref()
+    }
+}
+
+/// ON CONFLICT: the existing row, and behind its columns the new one's.
+pub(crate) struct ConflictRow<'a> {
+    pub(crate) table: &'a Table,
+    pub(crate) existing: &'a [u8],
+    pub(crate) excluded: &'a [u8],
+}
+
+impl RowAccess for ConflictRow<'_> {
+    #[inline]
+    fn column(&self, column: usize) -> ValueRef<'_> {
+        let width = self.table.columns.len();
+        match column.checked_sub(width) {
+            None => self.table.value(self.existing, column),
+            Some(column) => self.table.value(self.excluded, column),
+        }
+    }
+}
+
+/// Evaluates an output list into a row of the result.
+pub(crate) fn write_row<R: RowAccess + ?Sized>(
+    output: &[OutputExpr],
+    row: &R,
+    context: &EvalContext<'_>,
+    rows: &mut RowWriter,
+) -> Result<()> {
+    rows.begin_row(output.len());
+    for column in output {
+        let value = column.expr.evaluate(row, context)?;
+        write_value(value.as_ref(), &column.column_type, rows)?;
+    }
+    rows.end_row();
+    Ok(())
+}
+
+/// Writes one value of a result.
+#[inline]
+pub(crate) fn write_value(
+    value: ValueRef<'_>,
+    column_type: &ColumnType,
+    rows: &mut RowWriter,
+) -> Result<()> {
+    match column_type {
+        ColumnType::Scalar(data_type) => rows.value(value, data_type),
+        ColumnType::Other(other) => match value {
+            ValueRef::Text(text) => rows.other(text, *other)?,
+            _ => rows.null(),
+        },
+    }
+    Ok(())
+}
+
+/// 23514 unless no check is false for the row.
+pub(crate) fn verify_checks<R: RowAccess + ?Sized>(
+    checks: &[Check],
+    table: &Table,
+    row: &R,
+    context: &EvalContext<'_>,
+) -> Result<()> {
+    for check in checks {
+        if check.condition.truth(row, context)? == Some(false) {
+            let message = format!(
+                "new row for relation \"{}\" violates check constraint \"{}\"",
+                table.name, check.name
+            );
+            return Err(SqlError::new("23514", message)
+                .with_detail(failing_row(table, row))
+                .with_table(&table.schema, &table.name)
+                .with_constraint(check.name.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// 23502: NULL for a column that refuses it.
+#[cold]
+pub(crate) fn null_violation<R: RowAccess + ?Sized>(
+    table: &Table,
+    column: usize,
+    row: &R,
+) -> SqlError {
+    let name = &table.columns[column].name;
+    let message = format!(
+        "null value in column \"{name}\" of relation \"{}\" violates not-null constraint",
+        table.name
+    );
+    SqlError::new("23502", message)
+        .with_detail(failing_row(table, row))
+        .with_table(&table.schema, &table.name)
+        .with_column(name.clone())
+}
+
+/// PostgreSQL shows this many bytes of a value in a detail.
+const SHOWN_BYTES_MAX: usize = 64;
+
+fn failing_row<R: RowAccess + ?Sized>(table: &Table, row: &R) -> String {
+    let mut detail = String::from("Failing row contains (");
+    for (column, def) in table.columns.iter().enumerate() {
+        if column > 0 {
+            detail.push_str(", ");
+        }
+        let value = row.column(column);
+        if value.is_null() {
+            detail.push_str("null");
+            continue;
+        }
+        let mut text = Vec::new();
+        thermocline_storage::text_format::write_text(value, &def.data_type, &mut text);
+        let text = String::from_utf8_lossy(&text);
+        if text.len() > SHOWN_BYTES_MAX {
+            let mut end = SHOWN_BYTES_MAX;
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+            detail.push_str(&text[..end]);
+            detail.push_str("...");
+        } else {
+            detail.push_str(&text);
+        }
+    }
+    detail.push_str(").");
+    detail
+}
+
+/// Calls `body` with the values of `datums`, without allocating for tables of
+/// ordinary width.
+pub(crate) fn with_values<R>(datums: &[Datum<'_>], body: impl FnOnce(&[ValueRef<'_>]) -> R) -> R {
+    const INLINE: usize = 24;
+    if datums.len() <= INLINE {
+        let mut values = [ValueRef::Null; INLINE];
+        for (value, datum) in values.iter_mut().zip(datums) {
+            *value = datum.as_ref();
+        }
+        body(&values[..datums.len()])
+    } else {
+        let values: Vec<ValueRef<'_>> = datums.iter().map(Datum::as_ref).collect();
+        body(&values)
+    }
+}

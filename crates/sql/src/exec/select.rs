@@ -1,0 +1,168 @@
+//! SELECT and VALUES.
+
+use std::ops::ControlFlow;
+
+use thermocline_storage::value::Value;
+
+use super::lookup::{Keys, Lookup, visit};
+use super::row::TupleRow;
+use super::sink::{Sink, Window};
+use super::{ExecContext, Stop, bulk, run};
+use crate::bind::SMALL_TABLE_ROWS;
+use crate::error::Result;
+use crate::expr::{EvalContext, NoRow};
+use crate::output::RowWriter;
+use crate::plan::{OutputExpr, SelectPlan, Source, ValuesPlan};
+
+pub(super) async fn select(
+    plan: &SelectPlan,
+    context: &mut ExecContext<'_>,
+    parameters: &[Value],
+    rows: &mut RowWriter,
+) -> Result<u64> {
+    let before = rows.rows();
+    let session = context.session;
+    let evaluation = EvalContext {
+        parameters,
+        now_us: context.now_us,
+        session,
+    };
+    let window = Window::of(plan.limit.as_ref(), plan.offset.as_ref(), &evaluation)?;
+    let Some(source) = &plan.source else {
+        let mut sink = Sink::new(plan, window, evaluation);
+        let wanted = match &plan.condition {
+            Some(condition) => condition.accepts(&NoRow, &evaluation)?,
+            None => true,
+        };
+        if wanted && window.limit > 0 {
+            let _ = sink.row(&NoRow, rows)?;
+        }
+        sink.finish(rows)?;
+        return Ok(rows.rows() - before);
+    };
+    if window.limit == 0 {
+        return Ok(0);
+    }
+    let lookup = Lookup::of(source, &evaluation)?;
+    if matches!(lookup.keys, Keys::Nothing) {
+        Sink::new(plan, window, evaluation).finish(rows)?;
+        return Ok(rows.rows() - before);
+    }
+    let scans = matches!(lookup.keys, Keys::Scan)
+        && plan.lock.is_none()
+        && context.db.row_estimate(&source.table) > SMALL_TABLE_ROWS;
+    if scans {
+        let mut sink = Sink::new(plan, window, evaluation);
+        bulk::scan(source, context, &evaluation, |tuple| sink.row(tuple, rows)).await?;
+        sink.finish(rows)?;
+        return Ok(rows.rows() - before);
+    }
+
+    let mark = rows.mark();
+    let keys = &lookup.keys;
+    let mut found = Vec::new();
+    let body = |access: &mut thermocline_engine::Access<'_>| -> std::result::Result<(), Stop> {
+        rows.rewind(mark);
+        let mut sink = Sink::new(plan, window, evaluation);
+        if plan.lock.is_some() {
+            locked(
+                access,
+                plan,
+                source,
+                keys,
+                window,
+                &evaluation,
+                &mut sink,
+                rows,
+            )?;
+        } else {
+            visit(access, source, keys, &evaluation, &mut found, |_, tuple| {
+                Ok(sink.row(tuple, rows)?)
+            })?;
+        }
+        sink.finish(rows)?;
+        Ok(())
+    };
+    run(
+        context.db,
+        context.txn.as_deref_mut(),
+        context.options,
+        lookup.scope,
+        body,
+    )
+    .await?;
+    Ok(rows.rows() - before)
+}
+
+/// SELECT … FOR UPDATE: the rows are locked before they are shown, and shown
+/// as they are then.
+#[allow(clippy::too_many_arguments)]
+fn locked(
+    access: &mut thermocline_engine::Access<'_>,
+    plan: &SelectPlan,
+    source: &Source,
+    keys: &Keys,
+    window: Window,
+    evaluation: &EvalContext<'_>,
+    sink: &mut Sink<'_>,
+    rows: &mut RowWriter,
+) -> std::result::Result<(), Stop> {
+    let table = &*source.table;
+    let wanted = if plan.sort.is_empty() {
+        usize::try_from(window.end()).unwrap_or(usize::MAX)
+    } else {
+        usize::MAX
+    };
+    let mut candidates = Vec::new();
+    let mut found = Vec::new();
+    visit(access, source, keys, evaluation, &mut found, |row, _| {
+        candidates.push(row);
+        Ok(if candidates.len() >= wanted {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        })
+    })?;
+    for row in candidates {
+        access.lock(table, row)?;
+        if let Some(tuple) = access.tuple(table, row)? {
+            let tuple = TupleRow { table, tuple };
+            if sink.row(&tuple, rows)?.is_break() {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn values(
+    plan: &ValuesPlan,
+    context: &mut ExecContext<'_>,
+    parameters: &[Value],
+    rows: &mut RowWriter,
+) -> Result<u64> {
+    let before = rows.rows();
+    let evaluation = context.evaluation(parameters);
+    let window = Window::of(plan.limit.as_ref(), plan.offset.as_ref(), &evaluation)?;
+    let output: Vec<OutputExpr> = plan
+        .types
+        .iter()
+        .enumerate()
+        .map(|(column, data_type)| OutputExpr {
+            expr: crate::expr::Expr::Column(column),
+            column_type: crate::output::ColumnType::Scalar(*data_type),
+        })
+        .collect();
+    let mut sink = Sink::plain(&output, &plan.sort, window, evaluation);
+    for row in &plan.rows {
+        let mut values = Vec::with_capacity(row.len());
+        for expr in row {
+            values.push(expr.evaluate(&NoRow, &evaluation)?.into_value());
+        }
+        if window.limit == 0 || sink.row(&values, rows)?.is_break() {
+            break;
+        }
+    }
+    sink.finish(rows)?;
+    Ok(rows.rows() - before)
+}

@@ -1,0 +1,206 @@
+//! UPDATE. The rows are found first and changed then, so that a changed key
+//! does not bring a row back into the scan. A new tuple is a patched copy of
+//! the old one when only columns of fixed width change.
+
+use thermocline_engine::{Access, RowId, Scope, Table};
+use thermocline_storage::value::{Value, ValueRef};
+
+use super::lookup::{Keys, Lookup, visit};
+use super::row::{TupleRow, null_violation, verify_checks, write_row};
+use super::{ExecContext, Stop, bulk, run};
+use crate::error::Result;
+use crate::expr::{Datum, EvalContext, Expr, RowAccess};
+use crate::output::RowWriter;
+use crate::plan::{Check, UpdatePlan};
+
+/// Makes new tuples from old ones; its buffer is used again from row to row.
+#[derive(Default)]
+pub(crate) struct Rewriter {
+    tuple: Vec<u8>,
+}
+
+impl Rewriter {
+    /// The tuple made last.
+    pub(crate) fn tuple(&self) -> &[u8] {
+        &self.tuple
+    }
+
+    /// Makes the tuple that `assignments`, evaluated over `row`, make of
+    /// `old`.
+    ///
+    /// # Errors
+    /// 23502, 23514, and what the expressions raise.
+    pub(crate) fn rewrite<R: RowAccess + ?Sized>(
+        &mut self,
+        table: &Table,
+        old: &[u8],
+        assignments: &[(usize, Expr)],
+        row: &R,
+        checks: &[Check],
+        context: &EvalContext<'_>,
+    ) -> Result<()> {
+        self.tuple.clear();
+        self.tuple.extend_from_slice(old);
+        let mut patched = true;
+        let mut null_column = None;
+        for (column, expr) in assignments {
+            let value = expr.evaluate(row, context)?;
+            if value.is_null() && table.columns[*column].not_null {
+                null_column.get_or_insert(*column);
+            }
+            if !table
+                .layouts
+                .patch(&mut self.tuple, *column, value.as_ref())
+            {
+                patched = false;
+                break;
+            }
+        }
+        if !patched {
+            null_column = self.encode(table, old, assignments, row, context)?;
+        }
+        let new = TupleRow {
+            table,
+            tuple: &self.tuple,
+        };
+        if let Some(column) = null_column {
+            return Err(null_violation(table, column, &new));
+        }
+        verify_checks(checks, table, &new, context)
+    }
+
+    /// The slow way: all columns are decoded and encoded again. Returns a
+    /// column that must not be NULL and is.
+    fn encode<R: RowAccess + ?Sized>(
+        &mut self,
+        table: &Table,
+        old: &[u8],
+        assignments: &[(usize, Expr)],
+        row: &R,
+        context: &EvalContext<'_>,
+    ) -> Result<Option<usize>> {
+        let mut assigned: Vec<Datum<'_>> = Vec::with_capacity(assignments.len());
+        for (_, expr) in assignments {
+            assigned.push(expr.evaluate(row, context)?);
+        }
+        let mut values: Vec<ValueRef<'_>> = (0..table.columns.len())
+            .map(|column| table.value(old, column))
+            .collect();
+        let mut null_column = None;
+        for ((column, _), value) in assignments.iter().zip(&assigned) {
+            values[*column] = value.as_ref();
+            if value.is_null() && table.columns[*column].not_null {
+                null_column.get_or_insert(*column);
+            }
+        }
+        self.tuple.clear();
+        table.encode_tuple(&values, &mut self.tuple);
+        Ok(null_column)
+    }
+}
+
+pub(super) async fn update(
+    plan: &UpdatePlan,
+    context: &mut ExecContext<'_>,
+    parameters: &[Value],
+    rows: &mut RowWriter,
+) -> Result<u64> {
+    let evaluation = EvalContext {
+        parameters,
+        now_us: context.now_us,
+        session: context.session,
+    };
+    let lookup = Lookup::of(&plan.source, &evaluation)?;
+    if matches!(lookup.keys, Keys::Nothing) {
+        return Ok(0);
+    }
+    let mut rewriter = Rewriter::default();
+    if bulk::is_wanted(&plan.source, context) {
+        return bulk::change(
+            &plan.source,
+            context,
+            &evaluation,
+            plan.leaves_partition,
+            rows,
+            |access, row, rows| change(access, plan, row, &evaluation, &mut rewriter, rows),
+        )
+        .await;
+    }
+    let mark = rows.mark();
+    let keys = &lookup.keys;
+    let mut found = Vec::new();
+    let mut targets: Vec<RowId> = Vec::new();
+    let body = |access: &mut Access<'_>| -> std::result::Result<u64, Stop> {
+        rows.rewind(mark);
+        targets.clear();
+        visit(
+            access,
+            &plan.source,
+            keys,
+            &evaluation,
+            &mut found,
+            |row, _| {
+                targets.push(row);
+                Ok(std::ops::ControlFlow::Continue(()))
+            },
+        )?;
+        let mut changed = 0;
+        for row in &targets {
+            changed += u64::from(change(
+                access,
+                plan,
+                *row,
+                &evaluation,
+                &mut rewriter,
+                rows,
+            )?);
+        }
+        Ok(changed)
+    };
+    let scope = if plan.leaves_partition {
+        Scope::All
+    } else {
+        lookup.scope
+    };
+    run(
+        context.db,
+        context.txn.as_deref_mut(),
+        context.options,
+        scope,
+        body,
+    )
+    .await
+}
+
+/// Changes one row; false when it is not there (any more).
+fn change(
+    access: &mut Access<'_>,
+    plan: &UpdatePlan,
+    row: RowId,
+    context: &EvalContext<'_>,
+    rewriter: &mut Rewriter,
+    rows: &mut RowWriter,
+) -> std::result::Result<bool, Stop> {
+    let table = &*plan.source.table;
+    let Some(old) = access.tuple(table, row)? else {
+        return Ok(false);
+    };
+    let old_row = TupleRow { table, tuple: old };
+    rewriter.rewrite(
+        table,
+        old,
+        &plan.assignments,
+        &old_row,
+        &plan.checks,
+        context,
+    )?;
+    access.update(table, row, rewriter.tuple())?;
+    if let Some(returning) = &plan.returning {
+        let new = TupleRow {
+            table,
+            tuple: rewriter.tuple(),
+        };
+        write_row(returning, &new, context, rows)?;
+    }
+    Ok(true)
+}

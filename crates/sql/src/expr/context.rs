@@ -1,0 +1,110 @@
+//! What an expression needs from outside: a row, the parameters, the
+//! transaction's time, and the session for what only it knows.
+
+use thermocline_storage::value::{Value, ValueRef};
+
+use crate::error::{Result, SqlError};
+
+/// A row whose columns an expression reads.
+pub trait RowAccess {
+    /// The value of the column at this position.
+    fn column(&self, column: usize) -> ValueRef<'_>;
+}
+
+/// The row of an expression that reads none.
+#[derive(Clone, Copy, Debug)]
+pub struct NoRow;
+
+impl RowAccess for NoRow {
+    fn column(&self, _: usize) -> ValueRef<'_> {
+        ValueRef::Null
+    }
+}
+
+impl RowAccess for [Value] {
+    #[inline]
+    fn column(&self, column: usize) -> ValueRef<'_> {
+        self[column].as_ref()
+    }
+}
+
+impl RowAccess for Vec<Value> {
+    #[inline]
+    fn column(&self, column: usize) -> ValueRef<'_> {
+        self[column].as_ref()
+    }
+}
+
+/// What the session answers: functions whose value depends on the connection
+/// (`version`, `current_user`, `current_setting`, …) and sequences, whose last
+/// value it remembers for `currval` and `lastval`.
+pub trait SessionInfo: Send + Sync {
+    /// Calls the function `name`, one of those that [`crate::bind::session_function`]
+    /// lists, with arguments of the types given there (NULLs included).
+    ///
+    /// # Errors
+    /// As the function in PostgreSQL.
+    fn call(&self, name: &str, arguments: &[Value]) -> Result<Value>;
+
+    /// The next value of the sequence with this object id.
+    ///
+    /// # Errors
+    /// 2200H when the sequence is at its end, 55000 and others as the engine's.
+    fn next_value(&self, sequence: u32) -> Result<i64>;
+}
+
+/// A session that answers nothing: for expressions evaluated where there is
+/// none, and for constants while a statement is bound.
+#[derive(Clone, Copy, Debug)]
+pub struct NoSession;
+
+impl SessionInfo for NoSession {
+    fn call(&self, name: &str, _: &[Value]) -> Result<Value> {
+        Err(SqlError::unsupported(format!(
+            "function {name} is not available here"
+        )))
+    }
+
+    fn next_value(&self, _: u32) -> Result<i64> {
+        Err(SqlError::unsupported("sequences are not available here"))
+    }
+}
+
+/// What one execution gives to its expressions.
+#[derive(Clone, Copy)]
+pub struct EvalContext<'a> {
+    /// The values of `$1`, `$2`, … in the types the statement gave them.
+    pub parameters: &'a [Value],
+    /// When the transaction began, in microseconds since 2000-01-01 UTC.
+    pub now_us: i64,
+    /// The session.
+    pub session: &'a dyn SessionInfo,
+}
+
+impl EvalContext<'_> {
+    /// No parameters, no session, time zero: for constants.
+    #[must_use]
+    pub const fn none() -> EvalContext<'static> {
+        EvalContext {
+            parameters: &[],
+            now_us: 0,
+            session: &NoSession,
+        }
+    }
+}
+
+/// Whether a session function may change something or answer differently
+/// within one statement.
+#[must_use]
+pub fn is_volatile(name: &str) -> bool {
+    matches!(
+        name,
+        "nextval"
+            | "setval"
+            | "currval"
+            | "lastval"
+            | "set_config"
+            | "clock_timestamp"
+            | "pg_cancel_backend"
+    )
+}

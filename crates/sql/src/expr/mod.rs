@@ -1,0 +1,319 @@
+//! Bound expressions: names and types are settled, so that evaluating one
+//! needs a row, the parameters and the session, and nothing of the engine.
+//! CHECK, DEFAULT, `COPY … WHERE` and the short path evaluate the same trees.
+//!
+//! Evaluating borrows from the row and from the expression; only a value that
+//! did not exist before (a concatenation, say) is allocated.
+
+mod cast;
+mod context;
+mod evaluate;
+
+pub use cast::CastPath;
+pub use context::{EvalContext, NoRow, NoSession, RowAccess, SessionInfo};
+pub use evaluate::Datum;
+
+use thermocline_storage::arithmetic::Operator;
+use thermocline_storage::functions::Function;
+use thermocline_storage::types::DataType;
+use thermocline_storage::value::Value;
+
+/// How two values of one type are compared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Comparison {
+    /// `=`
+    Equal,
+    /// `<>`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+impl Comparison {
+    /// The comparison with its sides exchanged.
+    #[must_use]
+    pub const fn mirrored(self) -> Self {
+        match self {
+            Self::Less => Self::Greater,
+            Self::LessOrEqual => Self::GreaterOrEqual,
+            Self::Greater => Self::Less,
+            Self::GreaterOrEqual => Self::LessOrEqual,
+            same => same,
+        }
+    }
+
+    /// The operator's spelling.
+    #[must_use]
+    pub const fn symbol(self) -> &'static str {
+        match self {
+            Self::Equal => "=",
+            Self::NotEqual => "<>",
+            Self::Less => "<",
+            Self::LessOrEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterOrEqual => ">=",
+        }
+    }
+}
+
+/// The clock readings that do not change within a transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TransactionTime {
+    /// `now()`, `CURRENT_TIMESTAMP`
+    TimestampTz,
+    /// `LOCALTIMESTAMP`
+    Timestamp,
+    /// `CURRENT_DATE`
+    Date,
+}
+
+/// A span of time as PostgreSQL keeps it: its three parts do not mix.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Interval {
+    /// Months, of whatever length.
+    pub months: i32,
+    /// Days, of whatever length.
+    pub days: i32,
+    /// Microseconds.
+    pub time_us: i64,
+}
+
+/// A bound expression.
+#[derive(Clone, Debug)]
+pub enum Expr {
+    /// A value known when the statement was bound.
+    Constant(Value),
+    /// `$n`, counted from 0; already of the type the statement gave it.
+    Parameter(usize),
+    /// A column of the row.
+    Column(usize),
+    /// Two values of the same type; NULL if one is.
+    Compare(Comparison, Box<Expr>, Box<Expr>),
+    /// `IS [NOT] DISTINCT FROM`
+    Distinct {
+        /// One side.
+        left: Box<Expr>,
+        /// The other, of the same type.
+        right: Box<Expr>,
+        /// `IS NOT DISTINCT FROM`
+        negated: bool,
+    },
+    /// All are true.
+    And(Vec<Expr>),
+    /// One is true.
+    Or(Vec<Expr>),
+    /// Three-valued NOT.
+    Not(Box<Expr>),
+    /// `IS [NOT] NULL`
+    IsNull {
+        /// What is looked at.
+        operand: Box<Expr>,
+        /// `IS NOT NULL`
+        negated: bool,
+    },
+    /// `IS [NOT] TRUE`, `IS [NOT] FALSE`
+    IsTruth {
+        /// What is looked at.
+        operand: Box<Expr>,
+        /// TRUE or FALSE.
+        wanted: bool,
+        /// With NOT.
+        negated: bool,
+    },
+    /// `[NOT] IN (list)`; all of one type.
+    InList {
+        /// What is looked for.
+        operand: Box<Expr>,
+        /// Where.
+        list: Vec<Expr>,
+        /// `NOT IN`
+        negated: bool,
+    },
+    /// `[NOT] [I]LIKE`
+    Like {
+        /// The text.
+        operand: Box<Expr>,
+        /// The pattern.
+        pattern: Box<Expr>,
+        /// The escape character; `None` when `ESCAPE ''` switched it off.
+        escape: Option<char>,
+        /// ILIKE
+        case_insensitive: bool,
+        /// NOT
+        negated: bool,
+    },
+    /// `CASE WHEN condition THEN result … ELSE otherwise END`
+    Case {
+        /// Conditions and results.
+        arms: Vec<(Expr, Expr)>,
+        /// When no condition is true.
+        otherwise: Box<Expr>,
+    },
+    /// The first that is not NULL.
+    Coalesce(Vec<Expr>),
+    /// The largest (or least) that is not NULL.
+    Extreme {
+        /// Of these.
+        operands: Vec<Expr>,
+        /// GREATEST rather than LEAST.
+        greatest: bool,
+    },
+    /// `+ - * / %` with operands as PostgreSQL's operator takes them.
+    Arithmetic(Operator, Box<Expr>, Box<Expr>),
+    /// Unary minus.
+    Negate(Box<Expr>),
+    /// A date or timestamp and a constant span of time.
+    AddInterval {
+        /// A timestamp of either kind.
+        operand: Box<Expr>,
+        /// What is added.
+        interval: Interval,
+    },
+    /// A conversion.
+    Cast(Box<CastPath>, Box<Expr>),
+    /// A function of its arguments alone.
+    Function(Box<FunctionCall>),
+    /// The transaction's time.
+    Now(TransactionTime),
+    /// `gen_random_uuid()`
+    RandomUuid,
+    /// `nextval` of a sequence known when the statement was bound.
+    NextValue(u32),
+    /// A function that the session answers.
+    Session(&'static str, Vec<Expr>),
+}
+
+/// A call of a function of the storage floor.
+#[derive(Clone, Debug)]
+pub struct FunctionCall {
+    /// Its name, for EXPLAIN and comparison.
+    pub name: String,
+    /// What is called.
+    pub function: Function,
+    /// With what.
+    pub arguments: Vec<Expr>,
+}
+
+impl Expr {
+    /// The constant `value`.
+    #[must_use]
+    pub const fn constant(value: Value) -> Self {
+        Self::Constant(value)
+    }
+
+    /// The constant true.
+    pub const TRUE: Self = Self::Constant(Value::Boolean(true));
+
+    /// Calls `visit` with this expression and everything below it.
+    pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a Self)) {
+        visit(self);
+        match self {
+            Self::Constant(_)
+            | Self::Parameter(_)
+            | Self::Column(_)
+            | Self::Now(_)
+            | Self::RandomUuid
+            | Self::NextValue(_) => {}
+            Self::Compare(_, left, right)
+            | Self::Arithmetic(_, left, right)
+            | Self::Distinct { left, right, .. }
+            | Self::Like {
+                operand: left,
+                pattern: right,
+                ..
+            } => {
+                left.walk(visit);
+                right.walk(visit);
+            }
+            Self::And(list)
+            | Self::Or(list)
+            | Self::Coalesce(list)
+            | Self::Extreme { operands: list, .. }
+            | Self::Session(_, list) => list.iter().for_each(|each| each.walk(visit)),
+            Self::Not(operand)
+            | Self::IsNull { operand, .. }
+            | Self::IsTruth { operand, .. }
+            | Self::Negate(operand)
+            | Self::AddInterval { operand, .. }
+            | Self::Cast(_, operand) => operand.walk(visit),
+            Self::InList { operand, list, .. } => {
+                operand.walk(visit);
+                list.iter().for_each(|each| each.walk(visit));
+            }
+            Self::Case { arms, otherwise } => {
+                for (condition, result) in arms {
+                    condition.walk(visit);
+                    result.walk(visit);
+                }
+                otherwise.walk(visit);
+            }
+            Self::Function(call) => call.arguments.iter().for_each(|each| each.walk(visit)),
+        }
+    }
+
+    /// Whether a column of the row is read.
+    #[must_use]
+    pub fn reads_row(&self) -> bool {
+        let mut reads = false;
+        self.walk(&mut |each| reads |= matches!(each, Self::Column(_)));
+        reads
+    }
+
+    /// Whether evaluating it twice may give two values or change something.
+    #[must_use]
+    pub fn is_volatile(&self) -> bool {
+        let mut volatile = false;
+        self.walk(&mut |each| {
+            volatile |= match each {
+                Self::RandomUuid | Self::NextValue(_) => true,
+                Self::Session(name, _) => context::is_volatile(name),
+                _ => false,
+            };
+        });
+        volatile
+    }
+
+    /// Whether the value depends on nothing outside the expression.
+    #[must_use]
+    pub fn is_constant(&self) -> bool {
+        let mut constant = true;
+        self.walk(&mut |each| {
+            constant &= !matches!(
+                each,
+                Self::Parameter(_)
+                    | Self::Column(_)
+                    | Self::Now(_)
+                    | Self::RandomUuid
+                    | Self::NextValue(_)
+                    | Self::Session(..)
+            );
+        });
+        constant
+    }
+}
+
+/// Two expressions that say the same; functions are the same by name. Used to
+/// find the GROUP BY expression that a select item repeats.
+impl PartialEq for Expr {
+    fn eq(&self, other: &Self) -> bool {
+        format!("{self:?}") == format!("{other:?}")
+    }
+}
+
+/// The type in which values of `data_type` are compared and passed on: the
+/// same without its length or precision.
+#[must_use]
+pub const fn base_type(data_type: DataType) -> DataType {
+    match data_type {
+        DataType::Numeric { .. } => DataType::NUMERIC,
+        DataType::Varchar(_) => DataType::Varchar(0),
+        DataType::Char(_) => DataType::Char(0),
+        other => other,
+    }
+}

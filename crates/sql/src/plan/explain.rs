@@ -1,0 +1,359 @@
+//! EXPLAIN: the plan in PostgreSQL's words, then which path a statement takes
+//! and why.
+
+use std::fmt::Write;
+
+use thermocline_engine::Table;
+use thermocline_storage::types::DataType;
+use thermocline_storage::value::Value;
+
+use super::{InsertSource, KeyBound, KeyChoice, Path, Plan, Probe, ShortPlan, SortKey, Source};
+use crate::expr::{Comparison, Expr};
+
+impl Plan {
+    /// The lines of EXPLAIN.
+    #[must_use]
+    pub fn explain(&self) -> Vec<String> {
+        match self {
+            Self::Short(plan) => plan.explain(),
+            Self::Analytical { reason } => vec![format!("Path: analytical ({reason})")],
+        }
+    }
+}
+
+impl ShortPlan {
+    /// The lines of EXPLAIN.
+    #[must_use]
+    pub fn explain(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        match self {
+            Self::Select(select) => {
+                let mut depth = 0;
+                let node = |depth: &mut usize, name: &str, lines: &mut Vec<String>| {
+                    lines.push(indented(*depth, name));
+                    *depth += 1;
+                };
+                if select.limit.is_some() || select.offset.is_some() {
+                    node(&mut depth, "Limit", &mut lines);
+                }
+                if select.lock.is_some() {
+                    node(&mut depth, "LockRows", &mut lines);
+                }
+                if !select.sort.is_empty() {
+                    node(&mut depth, "Sort", &mut lines);
+                    let names = sort_names(&select.sort, select.source.as_ref());
+                    lines.push(detail(depth, &format!("Sort Key: {names}")));
+                }
+                if let Some(aggregate) = &select.aggregate {
+                    let name = if aggregate.groups.is_empty() {
+                        "Aggregate"
+                    } else {
+                        "HashAggregate"
+                    };
+                    node(&mut depth, name, &mut lines);
+                    if aggregate.first_row_decides {
+                        lines.push(detail(depth, "First Row Decides: true"));
+                    }
+                }
+                match &select.source {
+                    Some(source) => explain_source(source, depth, &mut lines),
+                    None => lines.push(indented(depth, "Result")),
+                }
+            }
+            Self::Values(values) => {
+                lines.push(format!("Values Scan  ({} rows)", values.rows.len()));
+            }
+            Self::Insert(insert) => {
+                lines.push(format!("Insert on {}", insert.target.table.name));
+                if let Some(conflict) = &insert.target.conflict {
+                    let resolution = match conflict.update {
+                        Some(_) => "UPDATE",
+                        None => "NOTHING",
+                    };
+                    lines.push(detail(1, &format!("Conflict Resolution: {resolution}")));
+                    let names: Vec<&str> = conflict
+                        .arbiters
+                        .iter()
+                        .map(|index| insert.target.table.indexes[*index].name.as_str())
+                        .collect();
+                    lines.push(detail(
+                        1,
+                        &format!("Conflict Arbiter Indexes: {}", names.join(", ")),
+                    ));
+                }
+                match &insert.source {
+                    InsertSource::Values(rows) if rows.len() == 1 => {
+                        lines.push(indented(1, "Result"));
+                    }
+                    InsertSource::Values(rows) => {
+                        lines.push(indented(1, &format!("Values Scan  ({} rows)", rows.len())));
+                    }
+                    InsertSource::Query(query, _) => {
+                        let mut inner = query.explain();
+                        inner.pop();
+                        lines.extend(inner.into_iter().map(|line| format!("  {line}")));
+                    }
+                    InsertSource::Analytical { reason, .. } => {
+                        lines.push(indented(1, &format!("Analytical Query  ({reason})")));
+                    }
+                }
+            }
+            Self::Update(update) => {
+                lines.push(format!("Update on {}", update.source.table.name));
+                explain_source(&update.source, 1, &mut lines);
+            }
+            Self::Delete(delete) => {
+                lines.push(format!("Delete on {}", delete.source.table.name));
+                explain_source(&delete.source, 1, &mut lines);
+            }
+        }
+        lines.push(format!("Path: short ({})", self.why()));
+        lines
+    }
+
+    /// Why the statement is short.
+    fn why(&self) -> String {
+        match self {
+            Self::Select(select) => match &select.source {
+                Some(source) => reach(source),
+                None => "no table".to_owned(),
+            },
+            Self::Values(_) => "no table".to_owned(),
+            Self::Insert(_) => "rows are stored in place".to_owned(),
+            Self::Update(update) => reach(&update.source),
+            Self::Delete(delete) => reach(&delete.source),
+        }
+    }
+}
+
+fn reach(source: &Source) -> String {
+    let partitions = if source.partition.is_some() {
+        "one partition a key"
+    } else {
+        "all partitions"
+    };
+    match &source.path {
+        Path::Scan => format!("a scan; {partitions}"),
+        Path::Probe(probe) => {
+            let index = &source.table.indexes[probe.index].name;
+            let how = if probe.is_unique(&source.table) {
+                "a unique key of"
+            } else if probe.is_exact(&source.table) {
+                "a key of"
+            } else if probe.is_bounded() {
+                "a range of"
+            } else {
+                "the order of"
+            };
+            format!("{how} {index}; {partitions}")
+        }
+    }
+}
+
+fn indented(depth: usize, name: &str) -> String {
+    if depth == 0 {
+        name.to_owned()
+    } else {
+        format!("{:width$}->  {name}", "", width = (depth - 1) * 6 + 2)
+    }
+}
+
+fn detail(depth: usize, text: &str) -> String {
+    format!("{:width$}{text}", "", width = (depth - 1) * 6 + 2)
+}
+
+fn explain_source(source: &Source, depth: usize, lines: &mut Vec<String>) {
+    let table = &*source.table;
+    match &source.path {
+        Path::Scan => lines.push(indented(depth, &format!("Seq Scan on {}", table.name))),
+        Path::Probe(probe) => {
+            let backward = if probe.backward { " Backward" } else { "" };
+            let index = &table.indexes[probe.index];
+            lines.push(indented(
+                depth,
+                &format!(
+                    "Index Scan{backward} using {} on {}",
+                    index.name, table.name
+                ),
+            ));
+            let condition = probe_text(table, probe);
+            if !condition.is_empty() {
+                lines.push(detail(depth + 1, &format!("Index Cond: ({condition})")));
+            }
+        }
+    }
+    if let Some(filter) = &source.filter {
+        lines.push(detail(
+            depth + 1,
+            &format!("Filter: {}", text(filter, table)),
+        ));
+    }
+}
+
+fn probe_text(table: &Table, probe: &Probe) -> String {
+    let columns = &table.indexes[probe.index].columns;
+    let mut parts = Vec::new();
+    for (choice, column) in probe.keys.iter().zip(columns) {
+        parts.push(choice_text(table, *column, choice));
+    }
+    if let Some(column) = columns.get(probe.keys.len()) {
+        let mut bound = |bound: &Option<KeyBound>, exclusive: &str| {
+            if let Some(bound) = bound {
+                let equals = if bound.inclusive { "=" } else { "" };
+                parts.push(format!(
+                    "{} {exclusive}{equals} {}",
+                    table.columns[*column].name,
+                    text(&bound.part.expr, table)
+                ));
+            }
+        };
+        bound(&probe.lower, ">");
+        bound(&probe.upper, "<");
+    }
+    parts.join(") AND (")
+}
+
+fn choice_text(table: &Table, column: usize, choice: &KeyChoice) -> String {
+    let name = &table.columns[column].name;
+    match choice.as_slice() {
+        [one] => format!("{name} = {}", text(&one.expr, table)),
+        several => {
+            let values: Vec<String> = several.iter().map(|part| text(&part.expr, table)).collect();
+            format!("{name} IN ({})", values.join(", "))
+        }
+    }
+}
+
+fn sort_names(sort: &[SortKey], source: Option<&Source>) -> String {
+    let names: Vec<String> = sort
+        .iter()
+        .map(|key| {
+            let mut name = match source {
+                Some(source) => text(&key.expr, &source.table),
+                None => "?".to_owned(),
+            };
+            if key.descending {
+                name.push_str(" DESC");
+            }
+            if key.nulls_first != key.descending {
+                name.push_str(if key.nulls_first {
+                    " NULLS FIRST"
+                } else {
+                    " NULLS LAST"
+                });
+            }
+            name
+        })
+        .collect();
+    names.join(", ")
+}
+
+/// An expression over the columns of `table`, roughly as PostgreSQL shows it.
+fn text(expr: &Expr, table: &Table) -> String {
+    let joined = |operands: &[Expr], between: &str| {
+        let parts: Vec<String> = operands.iter().map(|each| text(each, table)).collect();
+        format!("({})", parts.join(between))
+    };
+    match expr {
+        Expr::Constant(value) => constant(value),
+        Expr::Parameter(number) => format!("${}", number + 1),
+        Expr::Column(column) => table
+            .columns
+            .get(*column)
+            .map_or_else(|| "?".to_owned(), |def| def.name.clone()),
+        Expr::Compare(comparison, left, right) => {
+            format!(
+                "({} {} {})",
+                text(left, table),
+                Comparison::symbol(*comparison),
+                text(right, table)
+            )
+        }
+        Expr::Arithmetic(operator, left, right) => {
+            format!(
+                "({} {} {})",
+                text(left, table),
+                operator.symbol(),
+                text(right, table)
+            )
+        }
+        Expr::And(operands) => joined(operands, " AND "),
+        Expr::Or(operands) => joined(operands, " OR "),
+        Expr::Not(operand) => format!("(NOT {})", text(operand, table)),
+        Expr::IsNull { operand, negated } => {
+            let not = if *negated { "NOT " } else { "" };
+            format!("({} IS {not}NULL)", text(operand, table))
+        }
+        Expr::InList {
+            operand,
+            list,
+            negated,
+        } => {
+            let not = if *negated { "NOT " } else { "" };
+            let elements: Vec<String> = list.iter().map(|each| text(each, table)).collect();
+            format!(
+                "({} {not}IN ({}))",
+                text(operand, table),
+                elements.join(", ")
+            )
+        }
+        Expr::Like {
+            operand,
+            pattern,
+            case_insensitive,
+            negated,
+            ..
+        } => {
+            let mut operator = String::new();
+            let _ = write!(
+                operator,
+                "{}~~{}",
+                if *negated { "!" } else { "" },
+                if *case_insensitive { "*" } else { "" }
+            );
+            format!(
+                "({} {operator} {})",
+                text(operand, table),
+                text(pattern, table)
+            )
+        }
+        Expr::Cast(path, operand) => format!("({})::{}", text(operand, table), path.to),
+        Expr::Negate(operand) => format!("(- {})", text(operand, table)),
+        Expr::Function(call) => {
+            let arguments: Vec<String> = call
+                .arguments
+                .iter()
+                .map(|each| text(each, table))
+                .collect();
+            format!("{}({})", call.name, arguments.join(", "))
+        }
+        Expr::Now(_) => "now()".to_owned(),
+        Expr::Session(name, _) => format!("{name}()"),
+        _ => "(…)".to_owned(),
+    }
+}
+
+fn constant(value: &Value) -> String {
+    let data_type = match value {
+        Value::Null => return "NULL".to_owned(),
+        Value::Boolean(value) => return value.to_string(),
+        Value::SmallInt(_) | Value::Integer(_) | Value::BigInt(_) => DataType::BigInt,
+        Value::Real(_) => DataType::Real,
+        Value::Double(_) => DataType::Double,
+        Value::Numeric(_) => DataType::NUMERIC,
+        Value::Text(_) => DataType::Text,
+        Value::Bytea(_) => DataType::Bytea,
+        Value::Date(_) => DataType::Date,
+        Value::Timestamp(_) => DataType::Timestamp,
+        Value::TimestampTz(_) => DataType::TimestampTz,
+        Value::Uuid(_) => DataType::Uuid,
+    };
+    let mut bytes = Vec::new();
+    thermocline_storage::text_format::write_text(value.as_ref(), &data_type, &mut bytes);
+    let text = String::from_utf8_lossy(&bytes);
+    if data_type.is_number() {
+        text.into_owned()
+    } else {
+        format!("'{text}'::{data_type}")
+    }
+}

@@ -1,0 +1,392 @@
+//! Plans: what a bound statement does, with its access path chosen. A plan
+//! holds no names and no text; it is shared by all executions of a prepared
+//! statement and stays valid as long as the catalog version it was bound for.
+
+mod choose;
+mod explain;
+mod fit;
+
+pub(crate) use choose::{OrderKey, choose};
+pub(crate) use fit::{Fit, fit};
+
+use std::sync::Arc;
+
+use sqlparser::ast::Statement;
+use thermocline_engine::Table;
+use thermocline_storage::types::DataType;
+
+use crate::expr::Expr;
+use crate::output::ColumnType;
+
+/// How a statement is run.
+#[derive(Clone, Debug)]
+pub enum Plan {
+    /// On tuples in place, by [`crate::exec::execute`].
+    Short(ShortPlan),
+    /// A pure SELECT that the short path declines.
+    Analytical {
+        /// Why it was declined.
+        reason: String,
+    },
+}
+
+/// A statement of the short path.
+#[derive(Clone, Debug)]
+pub enum ShortPlan {
+    /// SELECT from one table or from none.
+    Select(Arc<SelectPlan>),
+    /// VALUES.
+    Values(Arc<ValuesPlan>),
+    /// INSERT.
+    Insert(Arc<InsertPlan>),
+    /// UPDATE.
+    Update(Arc<UpdatePlan>),
+    /// DELETE.
+    Delete(Arc<DeletePlan>),
+}
+
+impl ShortPlan {
+    /// Whether the statement leaves all rows and sequences as they are. The
+    /// session refuses the others in a read-only transaction.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        match self {
+            Self::Select(select) => select.lock.is_none() && !select.calls_sequences(),
+            Self::Values(_) => true,
+            Self::Insert(_) | Self::Update(_) | Self::Delete(_) => false,
+        }
+    }
+
+    /// The query whose rows an INSERT stores, when the short path cannot run
+    /// it: its rows are for [`crate::exec::insert_rows`].
+    #[must_use]
+    pub fn analytical_source(&self) -> Option<(&Arc<InsertTarget>, &Statement, &str)> {
+        match self {
+            Self::Insert(insert) => match &insert.source {
+                InsertSource::Analytical { statement, reason } => {
+                    Some((&insert.target, statement, reason))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// One value of an output row.
+#[derive(Clone, Debug)]
+pub struct OutputExpr {
+    /// What is evaluated.
+    pub expr: Expr,
+    /// The type it is written in.
+    pub column_type: ColumnType,
+}
+
+/// Rows of one table: how they are found and which of them count.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The table.
+    pub table: Arc<Table>,
+    /// How candidates are found.
+    pub path: Path,
+    /// What candidates must satisfy besides.
+    pub filter: Option<Expr>,
+    /// The values of the partition key columns, where equalities give them:
+    /// then only these partitions are touched.
+    pub partition: Option<Vec<KeyChoice>>,
+}
+
+/// The way to the rows.
+#[derive(Clone, Debug)]
+pub enum Path {
+    /// All rows.
+    Scan,
+    /// Through an index.
+    Probe(Probe),
+}
+
+/// A look into an index: leading columns equal to given values, then
+/// possibly a range on the next one.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    /// Which index of the table.
+    pub index: usize,
+    /// The leading columns' values.
+    pub keys: Vec<KeyChoice>,
+    /// Where the next column begins.
+    pub lower: Option<KeyBound>,
+    /// Where the next column ends.
+    pub upper: Option<KeyBound>,
+    /// From the last key to the first.
+    pub backward: bool,
+}
+
+impl Probe {
+    /// Whether every column of the index is given: a look-up, not a range.
+    #[must_use]
+    pub fn is_exact(&self, table: &Table) -> bool {
+        self.keys.len() == table.indexes[self.index].columns.len()
+    }
+
+    /// Whether at most one row comes back for each combination of keys.
+    #[must_use]
+    pub fn is_unique(&self, table: &Table) -> bool {
+        self.is_exact(table) && table.indexes[self.index].unique
+    }
+
+    /// Whether the rows are bounded at both ends.
+    #[must_use]
+    pub fn is_bounded(&self) -> bool {
+        !self.keys.is_empty() || (self.lower.is_some() && self.upper.is_some())
+    }
+}
+
+impl Source {
+    /// Whether an index bounds the rows at both ends.
+    #[must_use]
+    pub fn is_bounded(&self) -> bool {
+        match &self.path {
+            Path::Scan => false,
+            Path::Probe(probe) => probe.is_bounded(),
+        }
+    }
+}
+
+/// The values one column may have: one for `=`, several for IN.
+pub type KeyChoice = Vec<KeyPart>;
+
+/// A value for a column of a key.
+#[derive(Clone, Debug)]
+pub struct KeyPart {
+    /// What gives it; reads no row.
+    pub expr: Expr,
+    /// Its type, which need not be the column's.
+    pub data_type: DataType,
+}
+
+/// An end of a range.
+#[derive(Clone, Debug)]
+pub struct KeyBound {
+    /// The value.
+    pub part: KeyPart,
+    /// Whether the value itself belongs to the range.
+    pub inclusive: bool,
+}
+
+/// How strongly `SELECT … FOR …` locks. The engine has one kind of row lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LockMode {
+    /// FOR SHARE, FOR KEY SHARE
+    Share,
+    /// FOR UPDATE, FOR NO KEY UPDATE
+    Update,
+}
+
+/// A key of ORDER BY.
+#[derive(Clone, Debug)]
+pub struct SortKey {
+    /// What is ordered by.
+    pub expr: Expr,
+    /// From the largest.
+    pub descending: bool,
+    /// NULLs before all others.
+    pub nulls_first: bool,
+}
+
+/// SELECT from one table or from none.
+#[derive(Clone, Debug)]
+pub struct SelectPlan {
+    /// The rows; `None` without FROM, which is one row.
+    pub source: Option<Source>,
+    /// The condition of a SELECT without FROM.
+    pub condition: Option<Expr>,
+    /// Aggregation between the rows and the output.
+    pub aggregate: Option<AggregatePlan>,
+    /// The select list.
+    pub output: Vec<OutputExpr>,
+    /// What is left to sort in memory.
+    pub sort: Vec<SortKey>,
+    /// LIMIT.
+    pub limit: Option<Expr>,
+    /// OFFSET.
+    pub offset: Option<Expr>,
+    /// FOR UPDATE, FOR SHARE.
+    pub lock: Option<LockMode>,
+}
+
+impl SelectPlan {
+    fn calls_sequences(&self) -> bool {
+        self.output.iter().any(|output| {
+            let mut calls = false;
+            output.expr.walk(&mut |expr| {
+                calls |= matches!(
+                    expr,
+                    Expr::NextValue(_) | Expr::Session("nextval" | "setval", _)
+                );
+            });
+            calls
+        })
+    }
+}
+
+/// Aggregation in memory. Its result row is the group's keys, then the calls'
+/// results; the expressions above it read that row.
+#[derive(Clone, Debug)]
+pub struct AggregatePlan {
+    /// GROUP BY; empty for one group of all rows.
+    pub groups: Vec<Expr>,
+    /// The aggregate functions.
+    pub calls: Vec<AggregateCall>,
+    /// HAVING.
+    pub having: Option<Expr>,
+    /// The path gives rows in the order of a lone `min` or `max`: the first
+    /// row decides.
+    pub first_row_decides: bool,
+}
+
+/// A call of an aggregate function.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AggregateCall {
+    /// Which.
+    pub function: AggregateFunction,
+    /// Of what; `None` for `count(*)`.
+    pub argument: Option<Expr>,
+    /// The argument's type.
+    pub argument_type: DataType,
+    /// `FILTER (WHERE …)`.
+    pub filter: Option<Expr>,
+}
+
+/// The aggregate functions of the short path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AggregateFunction {
+    /// `count(*)`, `count(x)`
+    Count,
+    /// `sum(x)`
+    Sum,
+    /// `avg(x)`
+    Average,
+    /// `min(x)`
+    Minimum,
+    /// `max(x)`
+    Maximum,
+    /// `bool_and(x)`, `every(x)`
+    BoolAnd,
+    /// `bool_or(x)`
+    BoolOr,
+}
+
+/// VALUES as a statement.
+#[derive(Clone, Debug)]
+pub struct ValuesPlan {
+    /// The rows.
+    pub rows: Vec<Vec<Expr>>,
+    /// The columns' types.
+    pub types: Vec<DataType>,
+    /// ORDER BY, over the columns.
+    pub sort: Vec<SortKey>,
+    /// LIMIT.
+    pub limit: Option<Expr>,
+    /// OFFSET.
+    pub offset: Option<Expr>,
+}
+
+/// A CHECK constraint, bound.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// The constraint's name.
+    pub name: String,
+    /// What must not be false.
+    pub condition: Expr,
+}
+
+/// Where and how an INSERT or a COPY FROM stores rows.
+#[derive(Clone, Debug)]
+pub struct InsertTarget {
+    /// The table.
+    pub table: Arc<Table>,
+    /// The columns that the source gives, in its order.
+    pub columns: Vec<usize>,
+    /// The other columns and what they get; a column in neither list gets
+    /// NULL.
+    pub defaults: Vec<(usize, Expr)>,
+    /// CHECK constraints.
+    pub checks: Vec<Check>,
+    /// ON CONFLICT.
+    pub conflict: Option<ConflictPlan>,
+    /// RETURNING.
+    pub returning: Option<Vec<OutputExpr>>,
+    /// Whether each unique index covers the partition key, so that a row's
+    /// own partition is all that must be looked at.
+    pub unique_within_partition: bool,
+}
+
+/// INSERT.
+#[derive(Clone, Debug)]
+pub struct InsertPlan {
+    /// Where the rows go.
+    pub target: Arc<InsertTarget>,
+    /// Where they come from.
+    pub source: InsertSource,
+}
+
+/// The rows of an INSERT.
+#[derive(Clone, Debug)]
+pub enum InsertSource {
+    /// VALUES, already of the columns' types.
+    Values(Vec<Vec<Expr>>),
+    /// A query of the short path and the types of its columns.
+    Query(Arc<ShortPlan>, Vec<DataType>),
+    /// A query that the caller runs.
+    Analytical {
+        /// The query.
+        statement: Box<Statement>,
+        /// Why the short path does not run it.
+        reason: String,
+    },
+}
+
+/// ON CONFLICT.
+#[derive(Clone, Debug)]
+pub struct ConflictPlan {
+    /// The unique indexes in which a conflict is handled; in all others it is
+    /// an error.
+    pub arbiters: Vec<usize>,
+    /// DO UPDATE; `None` is DO NOTHING.
+    pub update: Option<ConflictUpdate>,
+}
+
+/// ON CONFLICT DO UPDATE. Expressions read the existing row, then behind it
+/// the row that was to be inserted (`EXCLUDED`).
+#[derive(Clone, Debug)]
+pub struct ConflictUpdate {
+    /// Columns and their new values.
+    pub assignments: Vec<(usize, Expr)>,
+    /// WHERE.
+    pub filter: Option<Expr>,
+}
+
+/// UPDATE.
+#[derive(Clone, Debug)]
+pub struct UpdatePlan {
+    /// Which rows.
+    pub source: Source,
+    /// Columns and their new values.
+    pub assignments: Vec<(usize, Expr)>,
+    /// CHECK constraints.
+    pub checks: Vec<Check>,
+    /// RETURNING.
+    pub returning: Option<Vec<OutputExpr>>,
+    /// Whether a new row may belong to, or clash with a row of, another
+    /// partition than the old one's.
+    pub leaves_partition: bool,
+}
+
+/// DELETE.
+#[derive(Clone, Debug)]
+pub struct DeletePlan {
+    /// Which rows.
+    pub source: Source,
+    /// RETURNING.
+    pub returning: Option<Vec<OutputExpr>>,
+}
