@@ -119,3 +119,10 @@ mod tests {
         assert!(allocate(&file, u64::MAX, 1).is_err());
     }
 }
+
+/// Bytes of a page of memory.
+pub(crate) fn page_bytes() -> u64 {
+    // SAFETY: sysconf only reads a constant of the system.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(bytes).unwrap_or(4096)
+}

@@ -1,1 +1,61 @@
-//! placeholder
+//! The engine: partitions that run transactions serially, a catalog, one log,
+//! blocks of cold tuples, checkpoints and recovery. [`Database`] is its face.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | `database`, `config` | the database and what it is opened with |
+//! | `partition` | rows and indexes behind one lock |
+//! | `run`, `access` | running a statement: locks, pre-pass, restart; what it sees and changes |
+//! | `transaction`, `commit`, `versions`, `snapshot` | interactive transactions, validation, before-images, scans at one moment |
+//! | `evict`, `fetch`, `compaction`, `memory`, `policy` | anti-caching: eviction, retrieval, holes, the limit, the choices |
+//! | `record`, `checkpoint`, `manifest`, `recovery` | what is logged, what is kept, how it comes back |
+//! | `catalog`, `ddl`, `definition`, `sequence` | definitions and their changes |
+//! | `background`, `counters`, `report`, `wait` | threads, figures, waiting |
+//!
+//! No SQL here, no wire protocol, no async runtime.
+
+pub mod access;
+mod background;
+pub mod catalog;
+mod checkpoint;
+mod commit;
+mod compaction;
+mod config;
+mod counters;
+mod database;
+pub mod ddl;
+mod definition;
+mod error;
+mod evict;
+mod fetch;
+mod manifest;
+mod memory;
+mod partition;
+mod policy;
+mod record;
+mod recovery;
+mod report;
+mod row_id;
+mod run;
+mod sequence;
+mod snapshot;
+mod transaction;
+mod versions;
+mod wait;
+
+pub use access::{Access, Direction, Scope, TUPLE_BYTES_MAX};
+pub use catalog::{
+    Catalog, CheckDef, ColumnDef, Identity, IndexDef, IndexKind, SchemaDef, SequenceDef, Table,
+    TableDef,
+};
+pub use config::{Config, MEMORY_LIMIT_MIN, PARTITIONS_MAX};
+pub use counters::CountersReading;
+pub use database::{Database, RecoveryReport};
+pub use ddl::Change;
+pub use error::{Error, Result};
+pub use policy::{Identification, Merge, Policy, Retrieval};
+pub use report::{DeviceReport, MemoryReport, TableReport};
+pub use row_id::RowId;
+pub use snapshot::{Snapshot, SnapshotScan};
+pub use transaction::{Isolation, RunOptions, Savepoint, Transaction};
+pub use wait::{Cancel, block_on};

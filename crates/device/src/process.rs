@@ -1,0 +1,66 @@
+//! What the kernel says of this process and machine: resident memory, and how
+//! much memory there is.
+
+use std::fs::File;
+use std::io::Read;
+use std::sync::OnceLock;
+
+/// The process's resident memory in bytes; None where the kernel does not say.
+/// One short read, without allocation.
+pub fn resident_bytes() -> Option<u64> {
+    let mut text = [0; 128];
+    let length = File::open("/proc/self/statm").ok()?.read(&mut text).ok()?;
+    let text = std::str::from_utf8(text.get(..length)?).ok()?;
+    let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * page_bytes())
+}
+
+fn page_bytes() -> u64 {
+    static PAGE: OnceLock<u64> = OnceLock::new();
+    *PAGE.get_or_init(crate::sys::page_bytes)
+}
+
+/// The memory that this process may use in bytes: the machine's, or its
+/// cgroup's limit (v1 or v2) if that is lower.
+pub fn memory_bytes() -> Option<u64> {
+    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let total = info.lines().find_map(|line| {
+        let rest = line.strip_prefix("MemTotal:")?;
+        rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+    })? * 1024;
+    Some(cgroup_limit().map_or(total, |limit| limit.min(total)))
+}
+
+fn cgroup_limit() -> Option<u64> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    groups
+        .lines()
+        .filter_map(|line| {
+            let mut parts = line.splitn(3, ':').skip(1);
+            let (controllers, path) = (parts.next()?, parts.next()?);
+            let file = if controllers.is_empty() {
+                format!("/sys/fs/cgroup{path}/memory.max")
+            } else if controllers.split(',').any(|c| c == "memory") {
+                format!("/sys/fs/cgroup/memory{path}/memory.limit_in_bytes")
+            } else {
+                return None;
+            };
+            std::fs::read_to_string(file).ok()?.trim().parse().ok()
+        })
+        .min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resident_memory_grows_with_what_is_touched() {
+        let before = resident_bytes().expect("this kernel says");
+        let touched = vec![1u8; 64 << 20];
+        let after = resident_bytes().expect("this kernel says");
+        assert!(after >= before + (60 << 20), "{before} to {after}");
+        assert_eq!(touched[touched.len() - 1], 1);
+        assert!(memory_bytes().expect("this kernel says") > after);
+    }
+}

@@ -1,0 +1,493 @@
+//! The locked partitions as a statement sees them.
+//!
+//! `Access` gives a statement's body rows with the visibility of its
+//! transaction, and takes its changes. A tuple that is evicted is noted and
+//! skipped: the run goes on as a pre-pass that finds out all that is needed
+//! from the device (004 §3.3), its changes are undone, and the body is run
+//! again when the tuples are there.
+
+mod read;
+mod undo;
+mod write;
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use parking_lot::MutexGuard;
+use thermocline_storage::arena::TuplePtr;
+use thermocline_storage::row_directory::{ColdAddress, Word};
+
+use crate::catalog::Table;
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::partition::{PartitionState, TablePartition};
+use crate::policy::Merge;
+use crate::record::ChangeWriter;
+use crate::row_id::RowId;
+use crate::transaction::{Isolation, READ_ENTRIES_MAX, ReadEntry, ReadWhat, TxnId, TxnState};
+use crate::versions::{Seen, StoredRow, Timestamp};
+
+pub(crate) use read::fingerprint_index;
+pub(crate) use undo::Undo;
+pub use write::TUPLE_BYTES_MAX;
+
+/// More evicted tuples than this in one run of a statement are an error; a
+/// statement that needs so many belongs on a snapshot scan.
+pub const MISSING_MAX: usize = 65_536;
+
+/// Evicted tuples that the first pre-pass of a scan collects.
+const PREPASS_ROWS: usize = 64;
+
+/// What kind of run an `Access` is for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RunKind {
+    pub read_only: bool,
+    /// How often the body has been run before.
+    pub attempt: u32,
+}
+
+/// Which partitions a statement needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// This one.
+    One(u16),
+    /// These.
+    Many(Vec<u16>),
+    /// All.
+    All,
+}
+
+/// A direction of an ordered scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Smallest key first.
+    Ascending,
+    /// Largest key first.
+    Descending,
+}
+
+/// The locks that a run holds, in order of partition.
+pub(crate) enum Guards<'a> {
+    One(MutexGuard<'a, PartitionState>),
+    Many(Vec<MutexGuard<'a, PartitionState>>),
+}
+
+impl<'a> Guards<'a> {
+    fn len(&self) -> usize {
+        match self {
+            Guards::One(_) => 1,
+            Guards::Many(guards) => guards.len(),
+        }
+    }
+
+    /// The position of a partition among the guards.
+    #[inline]
+    fn position(&self, partition: u16) -> Result<usize> {
+        let found = match self {
+            Guards::One(guard) => (guard.id == partition).then_some(0),
+            Guards::Many(guards) => match guards.get(partition as usize) {
+                Some(guard) if guard.id == partition => Some(partition as usize),
+                _ => guards.binary_search_by_key(&partition, |g| g.id).ok(),
+            },
+        };
+        found.ok_or_else(|| {
+            Error::Internal(format!(
+                "partition {partition} is not in the statement's scope"
+            ))
+        })
+    }
+
+    #[inline]
+    pub fn at(&self, position: usize) -> &PartitionState {
+        match self {
+            Guards::One(guard) => guard,
+            Guards::Many(guards) => &guards[position],
+        }
+    }
+
+    #[inline]
+    pub fn at_mut(&mut self, position: usize) -> &mut PartitionState {
+        match self {
+            Guards::One(guard) => guard,
+            Guards::Many(guards) => &mut guards[position],
+        }
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut PartitionState> {
+        let slice = match self {
+            Guards::One(guard) => std::slice::from_mut(guard),
+            Guards::Many(guards) => guards.as_mut_slice(),
+        };
+        slice.iter_mut().map(|guard| &mut **guard)
+    }
+}
+
+/// Tuples that were read from the device for this statement, by address.
+pub(crate) type Fetched = HashMap<u64, Arc<[u8]>>;
+
+/// An evicted tuple that a run needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Missing {
+    pub row: RowId,
+    pub address: ColdAddress,
+}
+
+/// Why a run has to stop and be tried again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Obstacle {
+    /// Another transaction holds a row or a table.
+    Held(TxnId),
+    /// A row to be written changed after the transaction's snapshot.
+    Stale,
+}
+
+/// Vectors that are used again from run to run.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    missing: Vec<Missing>,
+    undo: Undo,
+    changes: ChangeWriter,
+    rows: Vec<u32>,
+    key: Vec<u8>,
+    keys: (Vec<u8>, Vec<u8>),
+    removed: Vec<u8>,
+}
+
+/// The locked partitions, seen by one transaction.
+pub struct Access<'a> {
+    pub(crate) db: &'a Database,
+    pub(crate) guards: Guards<'a>,
+    pub(crate) txn: Option<&'a mut TxnState>,
+    /// None: the latest committed state.
+    pub(crate) snapshot: Option<Timestamp>,
+    fetched: &'a Fetched,
+    scratch: Scratch,
+    pub(crate) obstacle: Option<Obstacle>,
+    track_reads: bool,
+    read_only: bool,
+    /// An ordered or whole scan stops its pre-pass after this many evicted
+    /// tuples: with a LIMIT it may need no more. Doubles from run to run.
+    prepass_rows: usize,
+}
+
+/// Where a visible tuple's bytes are.
+#[derive(Debug, Clone)]
+pub(crate) enum Image {
+    /// No such row, for this transaction.
+    Gone,
+    /// Evicted and not fetched yet; noted.
+    Evicted,
+    /// In the heap.
+    Hot(TuplePtr),
+    /// Beside the table: overlay, before-image or fetched.
+    Beside(Arc<[u8]>),
+}
+
+impl<'a> Access<'a> {
+    pub(crate) fn new(
+        db: &'a Database,
+        guards: Guards<'a>,
+        txn: Option<&'a mut TxnState>,
+        fetched: &'a Fetched,
+        scratch: Scratch,
+        run: RunKind,
+    ) -> Self {
+        let snapshot = txn.as_ref().and_then(|t| t.snapshot);
+        let track_reads = txn
+            .as_ref()
+            .is_some_and(|t| t.isolation == Isolation::Serializable && !t.read_only);
+        let read_only = run.read_only || txn.as_ref().is_some_and(|t| t.read_only);
+        Access {
+            db,
+            guards,
+            txn,
+            snapshot,
+            fetched,
+            scratch,
+            obstacle: None,
+            track_reads,
+            read_only,
+            prepass_rows: PREPASS_ROWS << run.attempt.min(10),
+        }
+    }
+
+    /// Whether a scan's pre-pass has met enough for this run.
+    #[inline]
+    fn prepass_full(&self) -> bool {
+        self.scratch.missing.len() >= self.prepass_rows
+    }
+
+    /// Whether something was evicted in this run; its result will be thrown
+    /// away and the body run again.
+    pub fn evicted(&self) -> bool {
+        !self.scratch.missing.is_empty()
+    }
+
+    pub(crate) fn missing(&self) -> &[Missing] {
+        &self.scratch.missing
+    }
+
+    /// The visible image of a row; None if it is gone, invisible or evicted.
+    pub fn tuple(&mut self, table: &Table, row: RowId) -> Result<Option<&[u8]>> {
+        self.check(table)?;
+        let position = self.guards.position(row.partition())?;
+        self.note_read(table, row.partition(), || ReadWhat::Row(row.row()));
+        let image = self.resolve(position, table, row)?;
+        match image {
+            Image::Gone | Image::Evicted => Ok(None),
+            Image::Hot(pointer) => Ok(self.hot_bytes(position, table, pointer)),
+            Image::Beside(bytes) => {
+                // Kept alive by the scratch until the next call.
+                self.scratch.key.clear();
+                self.scratch.key.extend_from_slice(&bytes);
+                Ok(Some(&self.scratch.key))
+            }
+        }
+    }
+
+    /// The image that is stored now, whatever a snapshot sees.
+    pub(crate) fn current(&mut self, table: &Table, row: RowId) -> Result<Option<&[u8]>> {
+        let position = self.guards.position(row.partition())?;
+        let Some(rows) = self.table_at(position, table) else {
+            return Ok(None);
+        };
+        let word = rows.directory.get(row.row());
+        match self.resolve_current(position, table, row, word)? {
+            Image::Gone | Image::Evicted => Ok(None),
+            Image::Hot(pointer) => Ok(self.hot_bytes(position, table, pointer)),
+            Image::Beside(bytes) => {
+                self.scratch.key.clear();
+                self.scratch.key.extend_from_slice(&bytes);
+                Ok(Some(&self.scratch.key))
+            }
+        }
+    }
+
+    /// A table that a DDL of another transaction holds or has replaced must
+    /// not be used.
+    #[inline]
+    pub(crate) fn check(&mut self, table: &Table) -> Result<()> {
+        use std::sync::atomic::Ordering;
+        if table.retired.load(Ordering::Relaxed) {
+            return Err(Error::StalePlan);
+        }
+        let holder = table.held_by.load(Ordering::Relaxed);
+        if holder != 0 && self.txn.as_ref().is_none_or(|t| t.id.0 != holder) {
+            return Err(self.blocked(Obstacle::Held(TxnId(holder))));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn blocked(&mut self, obstacle: Obstacle) -> Error {
+        self.obstacle.get_or_insert(obstacle);
+        Error::Internal("the statement waits".into())
+    }
+
+    fn note_read(&mut self, table: &Table, partition: u16, what: impl FnOnce() -> ReadWhat) {
+        if !self.track_reads {
+            return;
+        }
+        let Some(txn) = self.txn.as_deref_mut() else {
+            return;
+        };
+        if txn.sees_draft_of(table.def.storage) {
+            return;
+        }
+        if txn.reads.len() >= READ_ENTRIES_MAX {
+            // Too many to keep apart: whole tables, once each.
+            let mut whole: Vec<(u16, u32, u32)> = txn
+                .reads
+                .iter()
+                .map(|r| (r.partition, r.table, r.storage))
+                .collect();
+            whole.sort_unstable();
+            whole.dedup();
+            txn.reads = whole
+                .into_iter()
+                .map(|(partition, table, storage)| ReadEntry {
+                    partition,
+                    table,
+                    storage,
+                    what: ReadWhat::Table,
+                })
+                .collect();
+        }
+        let covered = txn.reads.iter().rev().take(8).any(|r| {
+            r.partition == partition
+                && r.storage == table.def.storage
+                && matches!(r.what, ReadWhat::Table)
+        });
+        if !covered {
+            txn.reads.push(ReadEntry {
+                partition,
+                table: table.def.oid,
+                storage: table.def.storage,
+                what: what(),
+            });
+        }
+    }
+
+    #[inline]
+    fn table_at(&self, position: usize, table: &Table) -> Option<&TablePartition> {
+        self.guards
+            .at(position)
+            .tables
+            .get(&table.def.storage)
+            .map(|t| &**t)
+    }
+
+    #[inline]
+    fn hot_bytes(&self, position: usize, table: &Table, pointer: TuplePtr) -> Option<&[u8]> {
+        Some(self.table_at(position, table)?.heap.payload(pointer))
+    }
+
+    /// Finds the image of `row` that this transaction sees.
+    fn resolve(&mut self, position: usize, table: &Table, row: RowId) -> Result<Image> {
+        let storage = table.def.storage;
+        if let Some(txn) = self.txn.as_deref()
+            && !txn.overlay.is_empty()
+            && let Some(overlaid) = txn.overlay.get(&(storage, row))
+        {
+            return Ok(match &overlaid.new {
+                Some(bytes) => Image::Beside(bytes.clone()),
+                None => Image::Gone,
+            });
+        }
+        let state = self.guards.at(position);
+        let stored: StoredRow = (storage, row.row());
+        if let Some(snapshot) = self.snapshot
+            && !state.versions.is_empty()
+        {
+            match state.versions.seen(stored, snapshot) {
+                Seen::Current => {}
+                Seen::Before(bytes) => return Ok(Image::Beside(bytes.clone())),
+                Seen::Absent => return Ok(Image::Gone),
+            }
+        }
+        let Some(rows) = state.tables.get(&storage) else {
+            return Ok(Image::Gone);
+        };
+        let word = rows.directory.get(row.row());
+        if word.is_uncommitted() && !self.owns(position, stored) {
+            return Ok(Image::Gone);
+        }
+        self.resolve_current(position, table, row, word)
+    }
+
+    /// Whether this transaction inserted the uncommitted row.
+    fn owns(&self, position: usize, row: StoredRow) -> bool {
+        match &self.txn {
+            Some(txn) => self.guards.at(position).owner_of(row) == Some(txn.id),
+            None => false,
+        }
+    }
+
+    /// The image that the directory word leads to.
+    #[inline]
+    fn resolve_current(
+        &mut self,
+        position: usize,
+        table: &Table,
+        row: RowId,
+        word: Word,
+    ) -> Result<Image> {
+        if let Some(hot) = word.as_hot() {
+            if hot.referenced() < 2 {
+                self.touch(
+                    position,
+                    table,
+                    row,
+                    hot.with_referenced(hot.referenced() + 1),
+                );
+            }
+            return Ok(Image::Hot(hot.pointer()));
+        }
+        let Some(cold) = word.as_cold() else {
+            return Ok(Image::Gone);
+        };
+        let address = cold.address();
+        let Some(bytes) = self.fetched.get(&address_key(address)) else {
+            if self.scratch.missing.len() >= MISSING_MAX {
+                return Err(Error::TooLarge(format!(
+                    "the statement needs more than {MISSING_MAX} evicted tuples at once"
+                )));
+            }
+            self.scratch.missing.push(Missing { row, address });
+            return Ok(Image::Evicted);
+        };
+        let bytes = bytes.clone();
+        if self.db.policy.merge == Merge::Always && !self.db.memory.is_tight() {
+            if let Some(pointer) = self.merge(position, table, row, word, &bytes) {
+                return Ok(Image::Hot(pointer));
+            }
+        }
+        Ok(Image::Beside(bytes))
+    }
+
+    #[inline]
+    fn touch(&mut self, position: usize, table: &Table, row: RowId, word: Word) {
+        if let Some(rows) = self
+            .guards
+            .at_mut(position)
+            .tables
+            .get_mut(&table.def.storage)
+        {
+            rows.directory.set(row.row(), word);
+        }
+    }
+
+    /// Makes a fetched tuple hot; it keeps its cold address, so that evicting
+    /// it again costs no write (design point 8).
+    fn merge(
+        &mut self,
+        position: usize,
+        table: &Table,
+        row: RowId,
+        word: Word,
+        bytes: &[u8],
+    ) -> Option<TuplePtr> {
+        let address = word.as_cold()?.address();
+        let rows = self
+            .guards
+            .at_mut(position)
+            .tables
+            .get_mut(&table.def.storage)?;
+        let pointer = rows.heap.insert(row.row(), address.to_word(), bytes)?;
+        rows.directory.set(
+            row.row(),
+            Word::hot(pointer)
+                .with_aside(word.is_aside())
+                .with_uncommitted(word.is_uncommitted()),
+        );
+        rows.cold -= 1;
+        self.db.counters.merged();
+        Some(pointer)
+    }
+}
+
+/// The key of a cold address among fetched tuples.
+#[inline]
+pub(crate) fn address_key(address: ColdAddress) -> u64 {
+    (u64::from(address.block) << 16) | u64::from(address.slot)
+}
+
+/// The word of a row that a transaction under way has deleted: nobody sees it,
+/// and its number is not given out. The directory takes unknown tags for free
+/// when it is restored.
+pub(crate) const DEAD: Word = Word(3 << 62);
+
+/// Whether `key` lies between the bounds.
+pub(crate) fn in_bounds(key: &[u8], lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> bool {
+    let above = match lower {
+        Bound::Included(bound) => key >= bound,
+        Bound::Excluded(bound) => key > bound,
+        Bound::Unbounded => true,
+    };
+    above
+        && match upper {
+            Bound::Included(bound) => key <= bound,
+            Bound::Excluded(bound) => key < bound,
+            Bound::Unbounded => true,
+        }
+}

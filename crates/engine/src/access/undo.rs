@@ -1,0 +1,403 @@
+//! Taking back a run's changes, or making them final.
+//!
+//! A run keeps an undo list with the images before its changes. Aborted, the
+//! list is carried out backwards; committed, the images become before-images
+//! for open snapshots, if there are any, and are forgotten otherwise.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use thermocline_storage::log::Lsn;
+use thermocline_storage::row_directory::Word;
+
+use super::write::restore_overlay;
+use super::{Access, Scratch};
+use crate::catalog::{Catalog, Table};
+use crate::error::{Error, Result};
+use crate::record::{RecordKind, commit_body_head, record_head};
+use crate::row_id::RowId;
+use crate::transaction::{Overlaid, TxnId};
+use crate::versions::{Timestamp, Version};
+
+/// One change and what it takes to undo it.
+pub(crate) enum UndoStep {
+    Insert {
+        position: usize,
+        table: u32,
+        storage: u32,
+        row: u32,
+    },
+    Replace {
+        position: usize,
+        table: u32,
+        storage: u32,
+        row: u32,
+        before: Range<usize>,
+        /// The cold copy that the old image had.
+        cold: u64,
+        /// The word, if the row was cold and not merged.
+        was_cold: Option<Word>,
+    },
+    Delete {
+        position: usize,
+        table: u32,
+        storage: u32,
+        row: u32,
+        before: Range<usize>,
+        word: Word,
+    },
+    Overlay {
+        key: (u32, RowId),
+        previous: Option<Overlaid>,
+    },
+}
+
+/// The undo list of a run.
+#[derive(Default)]
+pub(crate) struct Undo {
+    steps: Vec<UndoStep>,
+    images: Vec<u8>,
+    /// The blocks whose copies of tuples die with the commit, once a copy.
+    dead_copies: Vec<u32>,
+    /// Whether each `Replace` changed an index key, in order.
+    moved: Vec<bool>,
+}
+
+impl Undo {
+    pub fn push(&mut self, step: UndoStep) {
+        self.steps.push(step);
+    }
+
+    /// Keeps a copy of an image.
+    pub fn keep(&mut self, image: &[u8]) -> Range<usize> {
+        let start = self.images.len();
+        self.images.extend_from_slice(image);
+        start..self.images.len()
+    }
+
+    pub fn kept(&self, range: &Range<usize>) -> &[u8] {
+        &self.images[range.clone()]
+    }
+
+    pub fn dead_copy(&mut self, block: u32) {
+        self.dead_copies.push(block);
+    }
+
+    pub fn note_moved(&mut self, moved: bool) {
+        self.moved.push(moved);
+    }
+
+    fn clear(&mut self) {
+        self.steps.clear();
+        self.images.clear();
+        self.dead_copies.clear();
+        self.moved.clear();
+    }
+}
+
+impl Scratch {
+    /// Empties it for the next run; what grew large is given back.
+    pub(crate) fn recycle(mut self) -> Self {
+        const KEPT_BYTES_MAX: usize = 256 * 1024;
+        if self.undo.images.capacity() > KEPT_BYTES_MAX
+            || self.changes.bytes.capacity() > KEPT_BYTES_MAX
+            || self.missing.capacity() > 4096
+        {
+            return Scratch::default();
+        }
+        self.undo.clear();
+        self.changes.bytes.clear();
+        self.missing.clear();
+        self
+    }
+}
+
+impl Access<'_> {
+    /// Whether the run has changed anything in place that must be logged.
+    pub(crate) fn has_changes(&self) -> bool {
+        !self.scratch.changes.bytes.is_empty()
+    }
+
+    /// Gives the scratch vectors back for the next run.
+    pub(crate) fn into_scratch(self) -> Scratch {
+        self.scratch.recycle()
+    }
+
+    /// Takes everything back that this run has changed.
+    pub(crate) fn undo(&mut self) {
+        let catalog = self.catalog();
+        let mut undo = std::mem::take(&mut self.scratch.undo);
+        let steps = std::mem::take(&mut undo.steps);
+        for step in steps.into_iter().rev() {
+            self.undo_step(&catalog, &undo, step);
+        }
+        undo.clear();
+        self.scratch.undo = undo;
+        self.scratch.changes.bytes.clear();
+    }
+
+    fn undo_step(&mut self, catalog: &Catalog, undo: &Undo, step: UndoStep) {
+        let mut key = std::mem::take(&mut self.scratch.key);
+        let mut keys = std::mem::take(&mut self.scratch.keys);
+        match step {
+            UndoStep::Insert {
+                position,
+                table,
+                storage,
+                row,
+            } => {
+                let state = self.guards.at_mut(position);
+                let partition = state.id;
+                if let (Some(table), Some(rows)) =
+                    (catalog.table(table), state.tables.get_mut(&storage))
+                    && let Some(hot) = rows.directory.get(row).as_hot()
+                {
+                    let tuple = rows.heap.payload(hot.pointer()).to_vec();
+                    rows.unindex_tuple(table, &tuple, row, &mut key);
+                    rows.heap.free(hot.pointer());
+                    rows.directory.release(row);
+                    rows.live -= 1;
+                    state.forget_uncommitted((storage, row));
+                }
+                if let Some(txn) = self.txn.as_deref_mut()
+                    && let Some(count) = txn.inserted.get_mut(&(partition, storage))
+                {
+                    *count -= 1;
+                }
+            }
+            UndoStep::Replace {
+                position,
+                table,
+                storage,
+                row,
+                before,
+                cold,
+                was_cold,
+            } => {
+                let state = self.guards.at_mut(position);
+                if let (Some(table), Some(rows)) =
+                    (catalog.table(table), state.tables.get_mut(&storage))
+                    && let Some(hot) = rows.directory.get(row).as_hot()
+                {
+                    let new = rows.heap.payload(hot.pointer()).to_vec();
+                    let old = undo.kept(&before);
+                    // Going back to keys that were there cannot fail.
+                    let _ = rows.reindex_tuple(table, &new, old, row, &mut keys);
+                    match was_cold {
+                        Some(word) => {
+                            rows.heap.free(hot.pointer());
+                            rows.directory.set(row, word);
+                            rows.cold += 1;
+                        }
+                        None => {
+                            if let Some(pointer) = rows.heap.replace(hot.pointer(), old) {
+                                rows.heap.set_cold(pointer, cold);
+                                rows.directory.set(row, hot.with_pointer(pointer));
+                            }
+                        }
+                    }
+                }
+            }
+            UndoStep::Delete {
+                position,
+                table,
+                storage,
+                row,
+                before,
+                word,
+            } => {
+                let state = self.guards.at_mut(position);
+                if let (Some(table), Some(rows)) =
+                    (catalog.table(table), state.tables.get_mut(&storage))
+                {
+                    rows.directory.set(row, word);
+                    rows.live += 1;
+                    if word.is_cold() {
+                        rows.cold += 1;
+                    }
+                    let _ = rows.index_tuple(table, undo.kept(&before), row, &mut key);
+                }
+            }
+            UndoStep::Overlay { key, previous } => {
+                if let Some(txn) = self.txn.as_deref_mut() {
+                    restore_overlay(txn, key, previous);
+                }
+            }
+        }
+        self.scratch.key = key;
+        self.scratch.keys = keys;
+    }
+
+    /// The catalog in force for this transaction. It cannot change while a
+    /// partition is held.
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        match self.txn.as_deref().and_then(|t| t.draft.as_ref()) {
+            Some(draft) => draft.catalog.clone(),
+            None => self.db.catalog(),
+        }
+    }
+
+    /// Makes a one-shot transaction's changes final: logs them, keeps
+    /// before-images for open snapshots. Returns the end of its log record.
+    pub(crate) fn commit_one_shot(&mut self, synchronous: bool) -> Result<Lsn> {
+        let changes = &self.scratch.changes.bytes;
+        let lsn = self.db.append_log(&[
+            &record_head(RecordKind::Commit, 0),
+            &commit_body_head(changes),
+            changes,
+        ])?;
+        let (timestamp, snapshots_open) = self.db.transactions.commit_timestamp();
+        self.finish_steps(timestamp, snapshots_open);
+        if synchronous {
+            for state in self.guards.iter_mut() {
+                state.last_commit = lsn;
+            }
+        }
+        Ok(lsn)
+    }
+
+    /// Ends a statement of an interactive transaction: what it inserted or
+    /// changed in place is logged provisionally.
+    pub(crate) fn finish_statement(&mut self) -> Result<()> {
+        let Some(txn) = self.txn.as_deref_mut() else {
+            return Ok(());
+        };
+        if !self.scratch.changes.bytes.is_empty() {
+            self.db.append_log(&[
+                &record_head(RecordKind::Provisional, txn.id.0),
+                &self.scratch.changes.bytes,
+            ])?;
+            txn.logged = true;
+        }
+        // Nobody else sees uncommitted rows, so there are no before-images to
+        // keep; deleted ones go at once.
+        self.finish_steps(0, false);
+        Ok(())
+    }
+
+    fn finish_steps(&mut self, timestamp: Timestamp, snapshots_open: bool) {
+        let mut undo = std::mem::take(&mut self.scratch.undo);
+        let oldest = self.db.transactions.oldest_snapshot();
+        let mut moved = undo.moved.drain(..);
+        for step in undo.steps.drain(..) {
+            match step {
+                UndoStep::Insert {
+                    position,
+                    storage,
+                    row,
+                    ..
+                } => {
+                    if snapshots_open {
+                        self.guards.at_mut(position).versions.push(Version {
+                            committed: timestamp,
+                            row: (storage, row),
+                            before: None,
+                            detached: false,
+                            frees_row: false,
+                        });
+                    }
+                }
+                UndoStep::Replace {
+                    position,
+                    storage,
+                    row,
+                    before,
+                    ..
+                } => {
+                    let moved = moved.next().unwrap_or(true);
+                    if snapshots_open {
+                        self.guards.at_mut(position).versions.push(Version {
+                            committed: timestamp,
+                            row: (storage, row),
+                            before: Some(undo.images[before].into()),
+                            detached: moved,
+                            frees_row: false,
+                        });
+                    }
+                }
+                UndoStep::Delete {
+                    position,
+                    storage,
+                    row,
+                    before,
+                    word,
+                    ..
+                } => {
+                    let state = self.guards.at_mut(position);
+                    if let Some(rows) = state.tables.get_mut(&storage) {
+                        if let Some(hot) = word.as_hot() {
+                            rows.heap.free(hot.pointer());
+                        }
+                        if !snapshots_open {
+                            rows.directory.release(row);
+                        }
+                    }
+                    if word.is_uncommitted() {
+                        state.forget_uncommitted((storage, row));
+                    }
+                    if snapshots_open {
+                        state.versions.push(Version {
+                            committed: timestamp,
+                            row: (storage, row),
+                            before: Some(undo.images[before].into()),
+                            detached: true,
+                            frees_row: true,
+                        });
+                    }
+                }
+                UndoStep::Overlay { .. } => {}
+            }
+        }
+        drop(moved);
+        for block in undo.dead_copies.drain(..) {
+            self.db.blocks.sub_live(block, 1);
+        }
+        undo.clear();
+        self.scratch.undo = undo;
+        for state in self.guards.iter_mut() {
+            if !state.versions.is_empty() {
+                state.collect_versions(oldest);
+            }
+        }
+    }
+}
+
+impl Access<'_> {
+    /// The changes of this run, encoded for the log.
+    pub(crate) fn changes(&self) -> &[u8] {
+        &self.scratch.changes.bytes
+    }
+
+    /// Applies a transaction's updates and deletes in place.
+    pub(crate) fn apply_overlay(
+        &mut self,
+        catalog: &Catalog,
+        owner: TxnId,
+        overlay: &[((u32, RowId), Overlaid)],
+    ) -> Result<()> {
+        // Deletes first, and rows that leave a key before those that take it.
+        let mut order: Vec<_> = overlay.iter().collect();
+        order.sort_by_key(|(key, overlaid)| (overlaid.new.is_some(), key.0, key.1));
+        for ((storage, row), overlaid) in order {
+            let table = catalog
+                .table(overlaid.table)
+                .filter(|table| table.def.storage == *storage)
+                .ok_or(Error::Serialization("a concurrent change of the table"))?;
+            self.apply_row(table, owner, *row, overlaid)?;
+        }
+        Ok(())
+    }
+
+    /// Removes rows, whoever inserted them, as an aborted transaction's.
+    pub(crate) fn remove_rows(&mut self, table: &Table, rows: &[RowId]) -> Result<()> {
+        for row in rows {
+            self.remove_row(table, *row)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the steps of `apply_overlay` or `remove_rows`.
+    pub(crate) fn finish_overlay(&mut self, timestamp: Timestamp, snapshots_open: bool) {
+        self.finish_steps(timestamp, snapshots_open);
+    }
+}

@@ -1,0 +1,593 @@
+//! Changing rows: in place in a one-shot transaction, beside the table in an
+//! interactive one (inserts are in place in both, marked uncommitted in the
+//! latter).
+
+use thermocline_storage::row_directory::Word;
+
+use super::undo::UndoStep;
+use super::{Access, DEAD, Image, Obstacle};
+use crate::catalog::Table;
+use crate::error::{Error, Result};
+use crate::evict::cold_copy;
+use crate::record::push_removed;
+use crate::row_id::RowId;
+use crate::transaction::{Isolation, Overlaid, TxnId, TxnState};
+
+/// The largest tuple, in bytes: it must fit in a block.
+pub const TUPLE_BYTES_MAX: usize = (1 << 20) - 8192;
+
+impl Access<'_> {
+    /// Inserts a tuple of the newest layout.
+    pub fn insert(&mut self, table: &Table, tuple: &[u8]) -> Result<RowId> {
+        self.begin_write(table)?;
+        if tuple.len() > TUPLE_BYTES_MAX {
+            return Err(Error::TooLarge(format!(
+                "row is too big: size {}, maximum size {TUPLE_BYTES_MAX}",
+                tuple.len()
+            )));
+        }
+        let position = match table.partition_of_tuple(tuple) {
+            Some(partition) => self.guards.position(partition)?,
+            None => 0,
+        };
+        self.check_unique(position, table, tuple, None)?;
+        let owner = self
+            .txn
+            .as_deref()
+            .map(|t| (t.id, t.sees_draft_of(table.def.storage)));
+        let mut keys = std::mem::take(&mut self.scratch.key);
+        let state = self.guards.at_mut(position);
+        let partition = state.id;
+        let rows = state.table_mut(table);
+        let result = (|| {
+            let row = rows
+                .directory
+                .allocate()
+                .ok_or_else(|| Error::TooLarge("the partition has no row numbers left".into()))?;
+            let Some(pointer) = rows.heap.insert(row, 0, tuple) else {
+                rows.directory.release(row);
+                return Err(Error::OutOfMemory("the arena is exhausted".into()));
+            };
+            let uncommitted = matches!(owner, Some((_, false)));
+            rows.directory
+                .set(row, Word::hot(pointer).with_uncommitted(uncommitted));
+            rows.live += 1;
+            self.scratch.undo.push(UndoStep::Insert {
+                position,
+                table: table.def.oid,
+                storage: table.def.storage,
+                row,
+            });
+            rows.index_tuple(table, tuple, row, &mut keys)?;
+            Ok(row)
+        })();
+        self.scratch.key = keys;
+        let row = result?;
+        if let Some((owner, false)) = owner {
+            state.note_uncommitted((table.def.storage, row), owner);
+        }
+        let row = RowId::new(partition, row);
+        self.scratch.changes.put(table.def.storage, row, tuple, &[]);
+        if let Some(txn) = self.txn.as_deref_mut() {
+            *txn.inserted
+                .entry((partition, table.def.storage))
+                .or_default() += 1;
+        }
+        Ok(row)
+    }
+
+    /// Replaces a row's tuple. A row whose partition key changes moves.
+    pub fn update(&mut self, table: &Table, row: RowId, tuple: &[u8]) -> Result<()> {
+        self.begin_write(table)?;
+        if tuple.len() > TUPLE_BYTES_MAX {
+            return Err(Error::TooLarge(format!(
+                "row is too big: size {}, maximum size {TUPLE_BYTES_MAX}",
+                tuple.len()
+            )));
+        }
+        if let Some(partition) = table.partition_of_tuple(tuple)
+            && partition != row.partition()
+        {
+            self.delete(table, row)?;
+            self.insert(table, tuple)?;
+            return Ok(());
+        }
+        let position = self.guards.position(row.partition())?;
+        let own = self.lock_row(position, table, row)?;
+        let old = match self.resolve(position, table, row)? {
+            Image::Gone => return Ok(()),
+            Image::Evicted => return Ok(()),
+            image => image,
+        };
+        let keys_differ = self.keys_differ(position, table, &old, tuple);
+        if keys_differ {
+            self.check_unique(position, table, tuple, Some(row))?;
+        }
+        if own {
+            self.replace_in_place(position, table, row, &old, tuple)
+        } else {
+            self.overlay(table, row, Some(tuple), keys_differ)
+        }
+    }
+
+    /// Deletes a row.
+    pub fn delete(&mut self, table: &Table, row: RowId) -> Result<()> {
+        self.begin_write(table)?;
+        let position = self.guards.position(row.partition())?;
+        let own = self.lock_row(position, table, row)?;
+        let old = match self.resolve(position, table, row)? {
+            Image::Gone | Image::Evicted => return Ok(()),
+            image => image,
+        };
+        if own {
+            self.delete_in_place(position, table, row, &old)
+        } else {
+            self.overlay(table, row, None, false)
+        }
+    }
+
+    /// Locks a row until the transaction ends (`SELECT … FOR UPDATE`). A
+    /// one-shot transaction holds its partitions anyway.
+    pub fn lock(&mut self, table: &Table, row: RowId) -> Result<()> {
+        self.check(table)?;
+        let position = self.guards.position(row.partition())?;
+        self.lock_row(position, table, row).map(|_| ())
+    }
+
+    /// Applies one row of a committing transaction's overlay.
+    pub(super) fn apply_row(
+        &mut self,
+        table: &Table,
+        owner: TxnId,
+        row: RowId,
+        overlaid: &Overlaid,
+    ) -> Result<()> {
+        let position = self.guards.position(row.partition())?;
+        let state = self.guards.at(position);
+        let stored = (table.def.storage, row.row());
+        if state.locks.get(&stored) != Some(&owner) {
+            return Err(Error::Internal("a changed row is not locked".into()));
+        }
+        let Some(rows) = state.tables.get(&stored.0) else {
+            return Err(Error::Internal("a locked row has no table".into()));
+        };
+        let word = rows.directory.get(row.row());
+        let old = self.resolve_current(position, table, row, word)?;
+        match (&old, &overlaid.new) {
+            (Image::Gone, _) => Err(Error::Internal("a locked row is gone".into())),
+            (Image::Evicted, _) => Ok(()),
+            (_, None) => self.delete_in_place(position, table, row, &old),
+            (_, Some(new)) => {
+                if overlaid.moved {
+                    self.check_unique(position, table, new, Some(row))?;
+                }
+                self.replace_in_place(position, table, row, &old, new)
+            }
+        }
+    }
+
+    /// Removes an uncommitted row.
+    pub(super) fn remove_row(&mut self, table: &Table, row: RowId) -> Result<()> {
+        let position = self.guards.position(row.partition())?;
+        let Some(rows) = self.table_at(position, table) else {
+            return Ok(());
+        };
+        let word = rows.directory.get(row.row());
+        match self.resolve_current(position, table, row, word)? {
+            Image::Gone | Image::Evicted => Ok(()),
+            old => self.delete_in_place(position, table, row, &old),
+        }
+    }
+
+    fn begin_write(&mut self, table: &Table) -> Result<()> {
+        use std::sync::atomic::Ordering;
+        if self.read_only {
+            return Err(Error::ReadOnly);
+        }
+        self.check(table)?;
+        let Some(txn) = self.txn.as_deref_mut() else {
+            return Ok(());
+        };
+        let storage = table.def.storage;
+        if !txn.sees_draft_of(storage)
+            && !txn.written.iter().any(|t| t.def.storage == storage)
+            && let Some(shared) = self.db.catalog().table(table.def.oid)
+        {
+            shared.writers.fetch_add(1, Ordering::Relaxed);
+            txn.written.push(shared.clone());
+        }
+        Ok(())
+    }
+
+    /// Makes sure that this transaction may change the row. Whether it may do
+    /// so in place: in a one-shot, or because it inserted the row itself.
+    fn lock_row(&mut self, position: usize, table: &Table, row: RowId) -> Result<bool> {
+        let stored = (table.def.storage, row.row());
+        let state = self.guards.at(position);
+        let Some(rows) = state.tables.get(&stored.0) else {
+            return Ok(true);
+        };
+        let word = rows.directory.get(row.row());
+        let holder = word
+            .is_aside()
+            .then(|| state.locks.get(&stored).copied())
+            .flatten();
+        let Some(txn) = self.txn.as_deref() else {
+            return match holder {
+                Some(holder) => Err(self.blocked(Obstacle::Held(holder))),
+                None => Ok(true),
+            };
+        };
+        let id = txn.id;
+        if txn.sees_draft_of(stored.0) {
+            return Ok(true);
+        }
+        if word.is_uncommitted() {
+            return match state.owner_of(stored) {
+                Some(owner) if owner == id => Ok(true),
+                Some(owner) => Err(self.blocked(Obstacle::Held(owner))),
+                None => Err(Error::Internal("an uncommitted row has no owner".into())),
+            };
+        }
+        match holder {
+            Some(holder) if holder == id => return Ok(false),
+            Some(holder) => return Err(self.blocked(Obstacle::Held(holder))),
+            None => {}
+        }
+        if txn.isolation != Isolation::ReadCommitted
+            && let Some(snapshot) = self.snapshot
+            && state.versions.changed_since(stored, snapshot)
+        {
+            return Err(self.blocked(Obstacle::Stale));
+        }
+        let state = self.guards.at_mut(position);
+        state.locks.insert(stored, id);
+        if let Some(rows) = state.tables.get_mut(&stored.0) {
+            let word = rows.directory.get(row.row());
+            if !word.is_free() {
+                rows.directory.set(row.row(), word.with_aside(true));
+            }
+        }
+        let partition = row.partition();
+        if let Some(txn) = self.txn.as_deref_mut() {
+            txn.locked.push((partition, stored));
+        }
+        Ok(false)
+    }
+
+    fn keys_differ(&mut self, position: usize, table: &Table, old: &Image, new: &[u8]) -> bool {
+        let mut keys = std::mem::take(&mut self.scratch.keys);
+        let mut differ = false;
+        for index in 0..table.def.indexes.len() {
+            keys.0.clear();
+            keys.1.clear();
+            match old {
+                Image::Hot(pointer) => {
+                    if let Some(bytes) = self.hot_bytes(position, table, *pointer) {
+                        table.index_key_of(index, bytes, &mut keys.0);
+                    }
+                }
+                Image::Beside(bytes) => table.index_key_of(index, bytes, &mut keys.0),
+                Image::Gone | Image::Evicted => {}
+            }
+            table.index_key_of(index, new, &mut keys.1);
+            if keys.0 != keys.1 {
+                differ = true;
+                break;
+            }
+        }
+        self.scratch.keys = keys;
+        differ
+    }
+
+    /// Refuses a tuple whose key in a unique index another row has.
+    fn check_unique(
+        &mut self,
+        home: usize,
+        table: &Table,
+        tuple: &[u8],
+        itself: Option<RowId>,
+    ) -> Result<()> {
+        for index in 0..table.def.indexes.len() {
+            if !table.def.indexes[index].unique || table.key_has_null(index, tuple) {
+                continue;
+            }
+            let mut key = Vec::with_capacity(32);
+            table.index_key_of(index, tuple, &mut key);
+            if table.is_local(index) {
+                self.check_unique_in(home, table, index, &key, tuple, itself)?;
+            } else {
+                for position in 0..self.guards.len() {
+                    self.check_unique_in(position, table, index, &key, tuple, itself)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_unique_in(
+        &mut self,
+        position: usize,
+        table: &Table,
+        index: usize,
+        key: &[u8],
+        tuple: &[u8],
+        itself: Option<RowId>,
+    ) -> Result<()> {
+        let partition = self.guards.at(position).id;
+        let mut rows = Vec::new();
+        self.candidates(position, table, index, key, &mut rows)?;
+        for row in rows {
+            let row = RowId::new(partition, row);
+            if Some(row) == itself {
+                continue;
+            }
+            let stored = (table.def.storage, row.row());
+            let state = self.guards.at(position);
+            let Some(rows) = state.tables.get(&stored.0) else {
+                continue;
+            };
+            // What counts is what is stored now, not what a snapshot sees.
+            let word = rows.directory.get(row.row());
+            let overlaid = self
+                .txn
+                .as_deref()
+                .and_then(|t| t.overlay.get(&(stored.0, row)))
+                .map(|o| o.new.clone());
+            let image = match overlaid {
+                Some(Some(new)) => Image::Beside(new),
+                Some(None) => continue,
+                None => self.resolve_current(position, table, row, word)?,
+            };
+            if !self.image_has_key(position, table, index, &image, key) {
+                continue;
+            }
+            let state = self.guards.at(position);
+            let me = self.txn.as_deref().map(|t| t.id);
+            let holder = if word.is_uncommitted() {
+                state.owner_of(stored)
+            } else if word.is_aside() {
+                state.locks.get(&stored).copied()
+            } else {
+                None
+            };
+            if let Some(holder) = holder
+                && Some(holder) != me
+            {
+                return Err(self.blocked(Obstacle::Held(holder)));
+            }
+            return Err(self.db.unique_violation(table, index, tuple));
+        }
+        // A row of this transaction may have moved to the key.
+        if let Some(txn) = self.txn.as_deref() {
+            let mut other = Vec::new();
+            for ((storage, row), overlaid) in &txn.overlay {
+                if *storage == table.def.storage
+                    && Some(*row) != itself
+                    && overlaid.moved
+                    && let Some(new) = &overlaid.new
+                {
+                    other.clear();
+                    table.index_key_of(index, new, &mut other);
+                    if other == key {
+                        return Err(self.db.unique_violation(table, index, tuple));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn replace_in_place(
+        &mut self,
+        position: usize,
+        table: &Table,
+        row: RowId,
+        old: &Image,
+        tuple: &[u8],
+    ) -> Result<()> {
+        let mut keys = std::mem::take(&mut self.scratch.keys);
+        let mut removed = std::mem::take(&mut self.scratch.removed);
+        removed.clear();
+        let state = self.guards.at_mut(position);
+        let rows = state.table_mut(table);
+        let word = rows.directory.get(row.row());
+        let result = (|| {
+            let (step, copy) = match old {
+                Image::Hot(pointer) => {
+                    let cold = rows.heap.cold(*pointer);
+                    let before = self.scratch.undo.keep(rows.heap.payload(*pointer));
+                    let step = UndoStep::Replace {
+                        position,
+                        table: table.def.oid,
+                        storage: table.def.storage,
+                        row: row.row(),
+                        before,
+                        cold,
+                        was_cold: None,
+                    };
+                    (step, cold_copy(cold))
+                }
+                Image::Beside(bytes) => {
+                    let before = self.scratch.undo.keep(bytes);
+                    let address = word.as_cold().map(|cold| cold.address());
+                    let step = UndoStep::Replace {
+                        position,
+                        table: table.def.oid,
+                        storage: table.def.storage,
+                        row: row.row(),
+                        before,
+                        cold: 0,
+                        was_cold: Some(word),
+                    };
+                    (step, address)
+                }
+                Image::Gone | Image::Evicted => return Ok(()),
+            };
+            let UndoStep::Replace { before, .. } = &step else {
+                return Ok(());
+            };
+            let before = before.clone();
+            let moved = {
+                let old_bytes = self.scratch.undo.kept(&before);
+                note_removed(table, old_bytes, tuple, &mut keys, &mut removed);
+                rows.reindex_tuple(table, old_bytes, tuple, row.row(), &mut keys)?
+            };
+            let pointer = match old {
+                Image::Hot(pointer) => rows.heap.replace(*pointer, tuple),
+                _ => rows.heap.insert(row.row(), 0, tuple),
+            };
+            let Some(pointer) = pointer else {
+                if moved {
+                    let old_bytes = self.scratch.undo.kept(&before);
+                    rows.reindex_tuple(table, tuple, old_bytes, row.row(), &mut keys)?;
+                }
+                return Err(Error::OutOfMemory("the arena is exhausted".into()));
+            };
+            if word.is_cold() {
+                rows.cold -= 1;
+            }
+            rows.heap.set_cold(pointer, 0);
+            let hot = Word::hot(pointer)
+                .with_aside(word.is_aside())
+                .with_uncommitted(word.is_uncommitted());
+            let hot = hot.as_hot().map_or(hot, |h| h.with_referenced(1));
+            rows.directory.set(row.row(), hot);
+            self.scratch.undo.push(step);
+            if let Some(address) = copy {
+                self.scratch.undo.dead_copy(address.block);
+            }
+            self.scratch.undo.note_moved(moved);
+            Ok(())
+        })();
+        if result.is_ok() {
+            self.scratch
+                .changes
+                .put(table.def.storage, row, tuple, &removed);
+        }
+        self.scratch.keys = keys;
+        self.scratch.removed = removed;
+        result
+    }
+
+    fn delete_in_place(
+        &mut self,
+        position: usize,
+        table: &Table,
+        row: RowId,
+        old: &Image,
+    ) -> Result<()> {
+        let mut key = std::mem::take(&mut self.scratch.key);
+        let mut removed = std::mem::take(&mut self.scratch.removed);
+        removed.clear();
+        let state = self.guards.at_mut(position);
+        let rows = state.table_mut(table);
+        let word = rows.directory.get(row.row());
+        let (before, copy) = match old {
+            Image::Hot(pointer) => (
+                self.scratch.undo.keep(rows.heap.payload(*pointer)),
+                cold_copy(rows.heap.cold(*pointer)),
+            ),
+            Image::Beside(bytes) => (
+                self.scratch.undo.keep(bytes),
+                word.as_cold().map(|cold| cold.address()),
+            ),
+            Image::Gone | Image::Evicted => (0..0, None),
+        };
+        {
+            let bytes = self.scratch.undo.kept(&before);
+            for (index, def) in table.def.indexes.iter().enumerate() {
+                key.clear();
+                table.index_key_of(index, bytes, &mut key);
+                push_removed(&mut removed, def.oid, &key);
+            }
+            rows.unindex_tuple(table, bytes, row.row(), &mut key);
+        }
+        rows.directory.set(row.row(), DEAD);
+        rows.live -= 1;
+        if word.is_cold() {
+            rows.cold -= 1;
+        }
+        if let Some(address) = copy {
+            self.scratch.undo.dead_copy(address.block);
+        }
+        self.scratch.undo.push(UndoStep::Delete {
+            position,
+            table: table.def.oid,
+            storage: table.def.storage,
+            row: row.row(),
+            before,
+            word,
+        });
+        self.scratch
+            .changes
+            .delete(table.def.storage, row, &removed);
+        self.scratch.key = key;
+        self.scratch.removed = removed;
+        Ok(())
+    }
+
+    /// Keeps an update or delete beside the table until the commit.
+    fn overlay(
+        &mut self,
+        table: &Table,
+        row: RowId,
+        new: Option<&[u8]>,
+        moved: bool,
+    ) -> Result<()> {
+        let limit = self.db.memory.transaction_limit();
+        let Some(txn) = self.txn.as_deref_mut() else {
+            return Err(Error::Internal("an overlay needs a transaction".into()));
+        };
+        txn.bytes += new.map_or(0, <[u8]>::len) + size_of::<Overlaid>() + 48;
+        if txn.bytes > limit {
+            return Err(Error::OutOfMemory(format!(
+                "the transaction's changes exceed {limit} bytes, its share of memory_limit"
+            )));
+        }
+        let key = (table.def.storage, row);
+        let previous = txn.overlay.get(&key).cloned();
+        let moved = moved || previous.as_ref().is_some_and(|p| p.moved);
+        txn.overlay.insert(
+            key,
+            Overlaid {
+                table: table.def.oid,
+                new: new.map(Into::into),
+                moved,
+            },
+        );
+        self.scratch.undo.push(UndoStep::Overlay { key, previous });
+        Ok(())
+    }
+}
+
+/// Appends the index keys that `old` has and `new` has not.
+fn note_removed(
+    table: &Table,
+    old: &[u8],
+    new: &[u8],
+    keys: &mut (Vec<u8>, Vec<u8>),
+    removed: &mut Vec<u8>,
+) {
+    for (index, def) in table.def.indexes.iter().enumerate() {
+        keys.0.clear();
+        keys.1.clear();
+        table.index_key_of(index, old, &mut keys.0);
+        table.index_key_of(index, new, &mut keys.1);
+        if keys.0 != keys.1 {
+            push_removed(removed, def.oid, &keys.0);
+        }
+    }
+}
+
+/// Puts the overlay back as a savepoint or a failed statement had it.
+pub(crate) fn restore_overlay(txn: &mut TxnState, key: (u32, RowId), previous: Option<Overlaid>) {
+    match previous {
+        Some(previous) => {
+            txn.overlay.insert(key, previous);
+        }
+        None => {
+            txn.overlay.remove(&key);
+        }
+    }
+}

@@ -1,0 +1,513 @@
+//! Committing and rolling back interactive transactions.
+//!
+//! The commit takes the locks of all partitions that were read or written,
+//! checks that what was read is unchanged since the snapshot (SERIALIZABLE),
+//! applies the overlay in place, makes inserted rows visible and appends one
+//! log record, all before the locks go. So commits are serial, and the order of
+//! the log is theirs.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
+use thermocline_storage::log::Lsn;
+
+use crate::access::{Access, Fetched, Guards, RunKind, Scope, Scratch};
+use crate::catalog::Catalog;
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::partition::PartitionState;
+use crate::record::{RecordKind, commit_body_head, record_head};
+use crate::row_id::RowId;
+use crate::transaction::{
+    Isolation, ReadEntry, ReadWhat, RunOptions, Savepoint, Transaction, TxnState,
+};
+use crate::versions::{InsertedRange, Seen, Timestamp, Version};
+
+impl Database {
+    /// Commits. An error means that nothing of the transaction happened.
+    pub async fn commit(&self, mut txn: Transaction, options: &RunOptions) -> Result<()> {
+        let Some(mut state) = txn.state.take() else {
+            return Err(Error::Internal("the transaction has ended".into()));
+        };
+        let mut fetched = Fetched::new();
+        let committed = loop {
+            match self.try_commit(&mut state, &fetched, options.synchronous_commit) {
+                Ok(Committing::Done(lsn)) => break Ok(lsn),
+                Ok(Committing::Evicted(reads, pin)) => {
+                    if let Err(error) = self.fetcher.fetch(&reads, &mut fetched).await {
+                        break Err(error);
+                    }
+                    drop(pin);
+                }
+                Err(error) => break Err(error),
+            }
+        };
+        match committed {
+            Ok(lsn) => {
+                self.release(&mut state);
+                self.wait_durable(options, lsn).await
+            }
+            Err(error) => {
+                self.roll_back(state).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Rolls back.
+    pub async fn rollback(&self, mut txn: Transaction) {
+        if let Some(state) = txn.state.take() {
+            self.roll_back(state).await;
+        }
+    }
+
+    fn try_commit(
+        &self,
+        txn: &mut TxnState,
+        fetched: &Fetched,
+        synchronous: bool,
+    ) -> Result<Committing> {
+        self.check_open()?;
+        let writes = !txn.overlay.is_empty() || txn.logged || txn.draft.is_some();
+        if !writes {
+            return Ok(Committing::Done(Lsn::default()));
+        }
+        let mut partitions: BTreeSet<u16> = txn.inserted.keys().map(|k| k.0).collect();
+        partitions.extend(txn.overlay.keys().map(|k| k.1.partition()));
+        let validate = txn.isolation == Isolation::Serializable;
+        if validate {
+            partitions.extend(txn.reads.iter().map(|r| r.partition));
+        }
+        let scope = if txn.draft.is_some() {
+            Scope::All
+        } else {
+            Scope::Many(partitions.into_iter().collect())
+        };
+        let mut guards = self.lock(&scope)?;
+        if validate && let Some(snapshot) = txn.snapshot {
+            self.validate(&mut guards, txn, snapshot)?;
+        }
+        // From here the overlay is applied as a one-shot's changes are. A
+        // row that an index key moves away from must be in memory for that.
+        let overlay: Vec<_> = txn
+            .overlay
+            .iter()
+            .map(|(key, overlaid)| (*key, overlaid.clone()))
+            .collect();
+        let catalog = match &txn.draft {
+            Some(draft) => draft.catalog.clone(),
+            None => self.catalog(),
+        };
+        let run = RunKind::default();
+        let mut access = Access::new(self, guards, None, fetched, Scratch::default(), run);
+        let applied = access.apply_overlay(&catalog, txn.id, &overlay);
+        if access.evicted() {
+            let missing = access.missing().iter().map(|m| (m.row, m.address));
+            let planned = crate::fetch::plan(&self.blocks, missing);
+            access.undo();
+            let (reads, pin) = planned?;
+            return Ok(Committing::Evicted(reads, pin));
+        }
+        if let Err(error) = applied {
+            access.undo();
+            return Err(error);
+        }
+        match self.finish_commit(txn, &mut access, synchronous) {
+            Ok(lsn) => Ok(Committing::Done(lsn)),
+            Err(error) => {
+                access.undo();
+                Err(error)
+            }
+        }
+    }
+
+    fn finish_commit(
+        &self,
+        txn: &mut TxnState,
+        access: &mut Access<'_>,
+        synchronous: bool,
+    ) -> Result<Lsn> {
+        let number = if txn.logged { txn.id.0 } else { 0 };
+        let catalog = match &txn.draft {
+            Some(draft) => self.encode_catalog(&draft.catalog)?,
+            None => Vec::new(),
+        };
+        let lsn = {
+            let changes = access.changes();
+            self.append_log(&[
+                &record_head(RecordKind::Commit, number),
+                &commit_body_head(changes),
+                changes,
+                &catalog,
+            ])?
+        };
+        // Nothing below can fail: the record is in the log.
+        if let Some(snapshot) = txn.snapshot.take() {
+            self.transactions.close_snapshot(snapshot);
+        }
+        let (timestamp, snapshots_open) = self.transactions.commit_timestamp();
+        access.finish_overlay(timestamp, snapshots_open);
+        for ((partition, storage), _) in std::mem::take(&mut txn.inserted) {
+            for state in access.guards.iter_mut() {
+                if state.id == partition {
+                    make_visible(state, txn, storage, timestamp, snapshots_open);
+                }
+            }
+        }
+        for (partition, row) in std::mem::take(&mut txn.locked) {
+            for state in access.guards.iter_mut() {
+                if state.id == partition {
+                    state.unlock_row(row);
+                }
+            }
+        }
+        if synchronous {
+            for state in access.guards.iter_mut() {
+                state.last_commit = lsn;
+            }
+        }
+        if let Some(draft) = txn.draft.take() {
+            self.install(draft, &mut access.guards);
+        }
+        Ok(lsn)
+    }
+
+    /// Checks that nothing that the transaction read was changed by others
+    /// after `snapshot`.
+    fn validate(&self, guards: &mut Guards<'_>, txn: &TxnState, snapshot: Timestamp) -> Result<()> {
+        let catalog = match &txn.draft {
+            Some(draft) => draft.catalog.clone(),
+            None => self.catalog(),
+        };
+        for state in guards.iter_mut() {
+            if state.versions.is_empty() {
+                continue;
+            }
+            for read in txn.reads.iter().filter(|r| r.partition == state.id) {
+                if changed(state, &catalog, read, snapshot) {
+                    return Err(Error::Serialization(
+                        "read/write dependencies among transactions",
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the snapshot of a serializable transaction forward, if nothing
+    /// that it has read has changed: the transaction is then as if it had
+    /// begun later, and may write what others have written since.
+    pub(crate) fn refresh(&self, txn: &mut TxnState) -> Result<()> {
+        let Some(old) = txn.snapshot else {
+            return Ok(());
+        };
+        let mut partitions: Vec<u16> = txn.reads.iter().map(|r| r.partition).collect();
+        partitions.extend(txn.overlay.keys().map(|k| k.1.partition()));
+        let mut guards = self.lock(&Scope::Many(partitions))?;
+        self.validate(&mut guards, txn, old)
+            .map_err(|_| Error::Serialization("concurrent update"))?;
+        txn.snapshot = Some(self.transactions.open_snapshot());
+        self.transactions.close_snapshot(old);
+        self.counters.refreshes.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Takes back an open transaction's inserted rows, and frees what it holds.
+    async fn roll_back(&self, mut state: Box<TxnState>) {
+        // A device error leaves rows behind that nobody sees; the next start
+        // removes them, since their transaction has no commit record.
+        let inserted: Vec<_> = state.inserted.keys().copied().collect();
+        for (partition, storage) in inserted {
+            if !state.sees_draft_of(storage) {
+                let removed = self
+                    .remove_uncommitted(partition, storage, state.id, 0)
+                    .await;
+                if let Err(error) = removed {
+                    self.report(&format!("rolling back: {error}"));
+                }
+            }
+        }
+        self.abandon(&mut state);
+    }
+
+    /// The part of a rollback that needs no device.
+    pub(crate) fn abandon(&self, state: &mut TxnState) {
+        if state.logged
+            && let Err(error) = self.append_log(&[&record_head(RecordKind::Abort, state.id.0)])
+        {
+            self.report(&format!("rolling back: {error}"));
+        }
+        for (partition, row) in std::mem::take(&mut state.locked) {
+            let mut guard = self.partitions[partition as usize].state.lock();
+            guard.unlock_row(row);
+        }
+        if let Some(draft) = state.draft.take() {
+            self.discard(draft);
+        }
+        self.release(state);
+    }
+
+    /// Lets go of everything that others wait for.
+    fn release(&self, state: &mut TxnState) {
+        if let Some(snapshot) = state.snapshot.take() {
+            self.transactions.close_snapshot(snapshot);
+        }
+        for table in state.written.drain(..) {
+            table.writers.fetch_sub(1, Ordering::Relaxed);
+        }
+        state.overlay.clear();
+        self.transactions.end(state.id);
+    }
+
+    /// Removes rows that a transaction inserted and did not commit, from row
+    /// `from` on.
+    pub(crate) async fn remove_uncommitted(
+        &self,
+        partition: u16,
+        storage: u32,
+        owner: crate::transaction::TxnId,
+        from: u32,
+    ) -> Result<()> {
+        const ROWS_AT_ONCE: usize = 1000;
+        let Some(table) = self.storages.read().get(&storage).cloned() else {
+            return Ok(());
+        };
+        loop {
+            let rows: Vec<RowId> = {
+                let state = self.partitions[partition as usize].state.lock();
+                state
+                    .uncommitted_of(owner)
+                    .into_iter()
+                    .filter(|(first, _)| first.0 == storage)
+                    .flat_map(|(first, last)| first.1..=last)
+                    .filter(|row| *row >= from)
+                    .take(ROWS_AT_ONCE)
+                    .map(|row| RowId::new(partition, row))
+                    .collect()
+            };
+            if rows.is_empty() {
+                return Ok(());
+            }
+            let mut fetched = Fetched::new();
+            loop {
+                let scope = Scope::One(partition);
+                let guards = self.lock(&scope)?;
+                let scratch = Scratch::default();
+                let mut access =
+                    Access::new(self, guards, None, &fetched, scratch, RunKind::default());
+                access.remove_rows(&table, &rows)?;
+                if access.evicted() {
+                    let missing = access.missing().iter().map(|m| (m.row, m.address));
+                    let (reads, pin) = crate::fetch::plan(&self.blocks, missing)?;
+                    access.undo();
+                    drop(access);
+                    self.fetcher.fetch(&reads, &mut fetched).await?;
+                    drop(pin);
+                    continue;
+                }
+                access.finish_overlay(0, false);
+                break;
+            }
+        }
+    }
+}
+
+impl Transaction {
+    /// A point to roll back to.
+    pub fn savepoint(&mut self) -> Savepoint {
+        let mut inserted = std::collections::BTreeMap::new();
+        let Some(state) = &self.state else {
+            return Savepoint {
+                overlay: Default::default(),
+                inserted,
+                bytes: 0,
+            };
+        };
+        for (partition, storage) in state.inserted.keys() {
+            let guard = self.db.partitions[*partition as usize].state.lock();
+            let ranges = guard
+                .uncommitted_of(state.id)
+                .into_iter()
+                .filter(|(first, _)| first.0 == *storage)
+                .map(|(first, last)| (first.1, last))
+                .collect();
+            inserted.insert((*partition, *storage), ranges);
+        }
+        Savepoint {
+            overlay: state.overlay.clone(),
+            inserted,
+            bytes: state.bytes,
+        }
+    }
+
+    /// Takes back what was done since the savepoint. Row locks stay.
+    pub async fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
+        let db = self.db.clone();
+        let state = self.state_mut()?;
+        state.overlay = savepoint.overlay.clone();
+        state.bytes = savepoint.bytes;
+        let id = state.id;
+        let written: Vec<_> = state.inserted.keys().copied().collect();
+        for (partition, storage) in written {
+            let kept = savepoint.inserted.get(&(partition, storage));
+            let gone: Vec<u32> = {
+                let guard = db.partitions[partition as usize].state.lock();
+                guard
+                    .uncommitted_of(id)
+                    .into_iter()
+                    .filter(|(first, _)| first.0 == storage)
+                    .flat_map(|(first, last)| first.1..=last)
+                    .filter(|row| {
+                        kept.is_none_or(|ranges| {
+                            !ranges
+                                .iter()
+                                .any(|(first, last)| (first..=last).contains(&row))
+                        })
+                    })
+                    .collect()
+            };
+            let Some(table) = db.storages.read().get(&storage).cloned() else {
+                continue;
+            };
+            for rows in gone.chunks(1000) {
+                let rows: Vec<RowId> = rows.iter().map(|r| RowId::new(partition, *r)).collect();
+                db.in_transaction(
+                    self,
+                    &RunOptions::default(),
+                    Scope::One(partition),
+                    |access| {
+                        for row in &rows {
+                            access.delete(&table, *row)?;
+                        }
+                        Ok(())
+                    },
+                )
+                .await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if let Some(state) = self.state.take() {
+            // A client that went away: rolled back on this thread.
+            crate::wait::block_on(self.db.clone().roll_back(state));
+        }
+    }
+}
+
+/// How far a commit got.
+enum Committing {
+    Done(Lsn),
+    Evicted(
+        Vec<crate::fetch::PlannedRead>,
+        thermocline_storage::block_store::BlockPin,
+    ),
+}
+
+/// Makes the rows that `txn` inserted into a storage of this partition visible.
+fn make_visible(
+    state: &mut PartitionState,
+    txn: &TxnState,
+    storage: u32,
+    timestamp: Timestamp,
+    snapshots_open: bool,
+) {
+    for (first, last) in state.uncommitted_of(txn.id) {
+        if first.0 != storage {
+            continue;
+        }
+        state.uncommitted.remove(&first);
+        if let Some(rows) = state.tables.get_mut(&storage) {
+            for row in first.1..=last {
+                let word = rows.directory.get(row);
+                if word.is_uncommitted() {
+                    rows.directory.set(row, word.with_uncommitted(false));
+                }
+            }
+        }
+        if snapshots_open {
+            state.versions.push_inserted(InsertedRange {
+                committed: timestamp,
+                storage,
+                first: first.1,
+                last,
+            });
+        }
+    }
+}
+
+/// Whether anything that `read` covers was changed after `snapshot`.
+fn changed(
+    state: &PartitionState,
+    catalog: &Catalog,
+    read: &ReadEntry,
+    snapshot: Timestamp,
+) -> bool {
+    if let ReadWhat::Row(row) = read.what {
+        return state.versions.changed_since((read.storage, row), snapshot);
+    }
+    let Some(table) = catalog.table(read.table) else {
+        return true;
+    };
+    if table.def.storage != read.storage {
+        return true;
+    }
+    if state
+        .versions
+        .inserted_since(snapshot)
+        .any(|range| range.storage == read.storage)
+    {
+        return true;
+    }
+    let mut key = Vec::new();
+    state.versions.since(snapshot).any(|version: &Version| {
+        if version.row.0 != read.storage {
+            return false;
+        }
+        let ReadWhat::Keys {
+            index,
+            lower,
+            upper,
+        } = &read.what
+        else {
+            return true;
+        };
+        let Some(position) = table.def.indexes.iter().position(|i| i.oid == *index) else {
+            return true;
+        };
+        let mut covered = |tuple: &[u8]| {
+            key.clear();
+            table.index_key_of(position, tuple, &mut key);
+            key.as_slice() >= &lower[..] && upper.as_ref().is_none_or(|u| key.as_slice() <= &u[..])
+        };
+        if version
+            .before
+            .as_ref()
+            .is_some_and(|before| covered(before))
+        {
+            return true;
+        }
+        if version.before.is_some() && !version.detached {
+            return false;
+        }
+        // The image after the change: the next before-image, or the row.
+        match state.versions.seen(version.row, version.committed) {
+            Seen::Before(after) => covered(after),
+            Seen::Absent => false,
+            Seen::Current => {
+                let Some(rows) = state.tables.get(&read.storage) else {
+                    return true;
+                };
+                let word = rows.directory.get(version.row.1);
+                match word.as_hot() {
+                    Some(hot) => covered(rows.heap.payload(hot.pointer())),
+                    // Cold already: rather one retry too many than a read here.
+                    None => word.is_cold(),
+                }
+            }
+        }
+    })
+}

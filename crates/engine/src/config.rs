@@ -1,0 +1,65 @@
+//! What a database is opened with. Everything that comes from outside (device,
+//! clock) is here, so that a whole database can be run from a seed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thermocline_device::{Clock, Device, SystemClock};
+
+use crate::policy::Policy;
+
+/// The smallest `memory_limit` that the engine works in, in bytes.
+pub const MEMORY_LIMIT_MIN: u64 = 64 << 20;
+/// The largest number of partitions.
+pub const PARTITIONS_MAX: u16 = 1024;
+
+/// What a database is opened with.
+#[derive(Clone)]
+pub struct Config {
+    /// Where everything is kept.
+    pub device: Arc<dyn Device>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// The process's resident memory stays below this, in bytes.
+    pub memory_limit: u64,
+    /// Partitions: a power of two; 0 chooses eight a core. A directory keeps
+    /// the number it was made with.
+    pub partitions: u16,
+    /// A checkpoint begins when the log has grown by this much, in bytes.
+    pub checkpoint_log_bytes: u64,
+    /// A checkpoint begins at the latest after this time, if anything changed.
+    pub checkpoint_interval: Duration,
+    /// Background threads run (evictor, checkpointer, log writer). Without
+    /// them the caller drives the steps itself, as a simulator does.
+    pub background: bool,
+    /// The policy; None chooses by the device's profile.
+    pub policy: Option<Policy>,
+}
+
+impl Config {
+    /// Defaults over a device.
+    pub fn new(device: Arc<dyn Device>) -> Self {
+        Config {
+            device,
+            clock: Arc::new(SystemClock::default()),
+            memory_limit: 1 << 30,
+            partitions: 0,
+            checkpoint_log_bytes: 256 << 20,
+            checkpoint_interval: Duration::from_secs(300),
+            background: true,
+            policy: None,
+        }
+    }
+
+    /// Sets `memory_limit`, in bytes.
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = bytes;
+        self
+    }
+
+    /// Sets the number of partitions.
+    pub fn partitions(mut self, partitions: u16) -> Self {
+        self.partitions = partitions;
+        self
+    }
+}

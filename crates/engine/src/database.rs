@@ -1,0 +1,301 @@
+//! The database: partitions, catalog, log, blocks, and the threads that keep
+//! them in order. Statements are run in `run`, commits made in `commit`, DDL in
+//! `definition`; opening is in `recovery`.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+
+use hashbrown::HashMap;
+use parking_lot::{Condvar, Mutex, RwLock};
+use thermocline_device::{Clock, Device};
+use thermocline_storage::arena::Arena;
+use thermocline_storage::block_store::BlockStore;
+use thermocline_storage::log::Log;
+
+use crate::catalog::{Catalog, Table};
+use crate::checkpoint::CheckpointState;
+use crate::config::Config;
+use crate::counters::{Counters, CountersReading};
+use crate::error::{Error, Result};
+use crate::fetch::Fetcher;
+use crate::memory::Memory;
+use crate::partition::Partition;
+use crate::policy::Policy;
+use crate::sequence::Sequence;
+use crate::transaction::{Transactions, TxnId};
+use crate::wait::Event;
+
+/// A database in a directory of a device.
+pub struct Database {
+    pub(crate) device: Arc<dyn Device>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) policy: Policy,
+    pub(crate) arena: Arc<Arena>,
+    pub(crate) memory: Memory,
+    pub(crate) partitions: Vec<Partition>,
+    pub(crate) catalog: RwLock<Arc<Catalog>>,
+    /// Which table owns a storage, drafts included. Never held while a
+    /// partition's lock is taken; see `storages()`.
+    pub(crate) storages: RwLock<HashMap<u32, Arc<Table>>>,
+    pub(crate) sequences: RwLock<HashMap<u32, Arc<Sequence>>>,
+    pub(crate) next_oid: AtomicU32,
+    pub(crate) next_storage: AtomicU32,
+    pub(crate) log: Arc<Log>,
+    pub(crate) blocks: BlockStore,
+    pub(crate) fetcher: Fetcher,
+    pub(crate) transactions: Transactions,
+    /// The transaction that is changing the catalog.
+    pub(crate) defining: Mutex<Option<TxnId>>,
+    pub(crate) counters: Counters,
+    /// Happens every few milliseconds while somebody waits with a time limit.
+    pub(crate) tick: Event,
+    pub(crate) checkpoint: CheckpointState,
+    pub(crate) config: Config,
+    pub(crate) database_id: u128,
+    /// Opened in this many milliseconds, and records replayed.
+    pub(crate) recovered: Mutex<RecoveryReport>,
+    next_spread: AtomicUsize,
+    closed: AtomicBool,
+    pub(crate) stopping: AtomicBool,
+    pub(crate) evictor_signal: (Mutex<bool>, Condvar),
+    pub(crate) threads: Mutex<Vec<JoinHandle<()>>>,
+    problems: Mutex<Vec<String>>,
+}
+
+/// What opening the database took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// Milliseconds from the call to readiness.
+    pub milliseconds: u64,
+    /// Rows that the checkpoint brought, all cold.
+    pub rows: u64,
+    /// Log records applied after it.
+    pub records: u64,
+}
+
+/// The parts that `recovery` has put together.
+pub(crate) struct Parts {
+    pub policy: Policy,
+    pub arena: Arc<Arena>,
+    pub memory: Memory,
+    pub partitions: Vec<Partition>,
+    pub log: Arc<Log>,
+    pub blocks: BlockStore,
+    pub database_id: u128,
+    pub checkpoint: CheckpointState,
+}
+
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Database")
+            .field("device", &self.device.describe())
+            .field("partitions", &self.partitions.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Database {
+    pub(crate) fn from_parts(config: Config, parts: Parts) -> Self {
+        Database {
+            device: config.device.clone(),
+            clock: config.clock.clone(),
+            policy: parts.policy,
+            arena: parts.arena,
+            memory: parts.memory,
+            partitions: parts.partitions,
+            catalog: RwLock::new(Arc::new(Catalog::empty())),
+            storages: RwLock::default(),
+            sequences: RwLock::default(),
+            next_oid: AtomicU32::new(crate::catalog::FIRST_USER_OID),
+            next_storage: AtomicU32::new(1),
+            log: parts.log,
+            fetcher: Fetcher::new(parts.blocks.file().clone()),
+            blocks: parts.blocks,
+            transactions: Transactions::default(),
+            defining: Mutex::new(None),
+            counters: Counters::default(),
+            tick: Event::default(),
+            checkpoint: parts.checkpoint,
+            config,
+            database_id: parts.database_id,
+            recovered: Mutex::default(),
+            next_spread: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+            evictor_signal: (Mutex::new(false), Condvar::new()),
+            threads: Mutex::default(),
+            problems: Mutex::default(),
+        }
+    }
+
+    /// The committed catalog.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.catalog.read().clone()
+    }
+
+    /// Which table owns a storage, as of now.
+    pub(crate) fn storages(&self) -> HashMap<u32, Arc<Table>> {
+        self.storages.read().clone()
+    }
+
+    /// A new object id.
+    pub fn allocate_oid(&self) -> u32 {
+        self.next_oid.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The time on the configured clock, as deadlines count it.
+    pub fn now(&self) -> std::time::Duration {
+        self.clock.now()
+    }
+
+    /// How many partitions there are.
+    pub fn partitions(&self) -> u16 {
+        self.partitions.len() as u16
+    }
+
+    /// A partition for a row of a table without a partition key: each in turn.
+    pub fn spread(&self) -> u16 {
+        (self.next_spread.fetch_add(1, Ordering::Relaxed) % self.partitions.len()) as u16
+    }
+
+    /// The policy in force.
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// Live tuples of a table, counted, not estimated; cheap.
+    pub fn row_estimate(&self, table: &Table) -> u64 {
+        self.partitions
+            .iter()
+            .map(|p| {
+                let state = p.state.lock();
+                state.tables.get(&table.def.storage).map_or(0, |t| t.live)
+            })
+            .sum()
+    }
+
+    /// The engine's counters.
+    pub fn counters(&self) -> CountersReading {
+        self.counters.read()
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
+    /// What opening the database took.
+    pub fn recovery_report(&self) -> RecoveryReport {
+        *self.recovered.lock()
+    }
+
+    /// Changes `memory_limit`; the evictor brings the process below it.
+    pub fn set_memory_limit(&self, bytes: u64) {
+        self.memory
+            .set_limit(bytes.max(crate::config::MEMORY_LIMIT_MIN));
+        self.poke_evictor();
+    }
+
+    /// Reserves memory for an analytical statement, drawn on `memory_limit`;
+    /// false when the share of such statements is used up.
+    pub fn try_reserve_memory(&self, bytes: u64) -> bool {
+        let reserved = self.memory.try_reserve(bytes);
+        if reserved && self.memory.is_full() {
+            self.poke_evictor();
+        }
+        reserved
+    }
+
+    /// Gives reserved memory back.
+    pub fn release_memory(&self, bytes: u64) {
+        self.memory.release(bytes);
+    }
+
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(Error::ShuttingDown);
+        }
+        Ok(())
+    }
+
+    /// Wakes the evictor before its next look.
+    pub(crate) fn poke_evictor(&self) {
+        let (poked, signal) = &self.evictor_signal;
+        let mut poked = poked.lock();
+        if !*poked {
+            *poked = true;
+            signal.notify_one();
+        }
+    }
+
+    /// Keeps a problem of a background task for the operator.
+    pub(crate) fn report(&self, problem: &str) {
+        const KEPT: usize = 100;
+        let mut problems = self.problems.lock();
+        if problems.len() < KEPT {
+            problems.push(problem.to_owned());
+        }
+    }
+
+    /// Takes the problems of background tasks since the last call.
+    pub fn take_problems(&self) -> Vec<String> {
+        std::mem::take(&mut *self.problems.lock())
+    }
+
+    pub(crate) fn unique_violation(&self, table: &Table, index: usize, tuple: &[u8]) -> Error {
+        use thermocline_storage::text_format::write_text;
+        let def = &table.def.indexes[index];
+        let mut names = String::new();
+        let mut values = Vec::new();
+        for (number, &column) in def.columns.iter().enumerate() {
+            if number > 0 {
+                names.push_str(", ");
+                values.extend_from_slice(b", ");
+            }
+            let column_def = &table.def.columns[column];
+            names.push_str(&column_def.name);
+            write_text(
+                table.value(tuple, column),
+                &column_def.data_type,
+                &mut values,
+            );
+        }
+        Error::UniqueViolation {
+            table: table.def.name.clone(),
+            constraint: def.name.clone(),
+            detail: format!(
+                "Key ({names})=({}) already exists.",
+                String::from_utf8_lossy(&values)
+            ),
+        }
+    }
+
+    /// Gives up a block that nothing refers to.
+    pub(crate) fn give_up_block(&self, block: u32) {
+        if self.blocks.free(block).is_ok() {
+            Counters::add(&self.counters.blocks_freed, 1);
+        }
+    }
+
+    /// A clean stop: no new statements, a last checkpoint, everything flushed.
+    /// Leaving this out loses nothing; the next start replays more of the log.
+    pub fn close(&self) -> Result<()> {
+        if self.closed.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        let result = self.run_checkpoint();
+        self.stopping.store(true, Ordering::SeqCst);
+        self.poke_evictor();
+        self.checkpoint.poke();
+        let threads = std::mem::take(&mut *self.threads.lock());
+        for thread in threads {
+            if thread.thread().id() != std::thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+        self.log.shut_down();
+        result
+    }
+}

@@ -1,0 +1,630 @@
+//! DDL inside transactions.
+//!
+//! One transaction at a time changes the catalog. It works on a draft that only
+//! it sees; tables that others can see are held exclusively meanwhile. The
+//! commit swaps the draft in under the locks of all partitions; a rollback
+//! drops what was made. TRUNCATE gives a table new storage, so that its rows
+//! come back by a rollback and the old ones cost nothing to drop.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::access::{Guards, Scope};
+use crate::catalog::{Catalog, CatalogImage, IndexDef, SchemaDef, Table, TableDef};
+use crate::database::Database;
+use crate::ddl::Change;
+use crate::error::{Error, Result};
+use crate::partition::{Index, IndexSlot};
+use crate::record::{RecordKind, record_head};
+use crate::sequence::Sequence;
+use crate::transaction::{Draft, RunOptions, Transaction};
+
+impl Database {
+    /// Carries out a change of the catalog in a transaction. Others see it when
+    /// that commits.
+    pub async fn ddl(
+        &self,
+        txn: &mut Transaction,
+        options: &RunOptions,
+        change: Change,
+    ) -> Result<()> {
+        self.begin_definition(txn, options).await?;
+        match change {
+            Change::CreateSchema(name) => self.edit(txn, |catalog| {
+                if catalog.schema(&name).is_some() {
+                    return Err(Error::catalog(
+                        "42P06",
+                        format!("schema \"{name}\" already exists"),
+                    ));
+                }
+                let oid = self.allocate_oid();
+                catalog.schemas.push(SchemaDef { oid, name });
+                Ok(())
+            }),
+            Change::DropSchema(name) => self.edit(txn, |catalog| drop_schema(catalog, &name)),
+            Change::CreateTable(def) => self.create_table(txn, def),
+            Change::DropTable(oid) => self.drop_table(txn, options, oid).await,
+            Change::Truncate {
+                tables,
+                restart_identity,
+            } => {
+                for oid in tables {
+                    self.truncate(txn, options, oid, restart_identity).await?;
+                }
+                Ok(())
+            }
+            Change::AlterTable(def) => {
+                self.hold(txn, options, def.oid).await?;
+                self.replace_table(txn, def)
+            }
+            Change::CreateIndex { table, index } => {
+                self.create_index(txn, options, table, index).await
+            }
+            Change::DropIndex { table, index } => {
+                self.hold(txn, options, table).await?;
+                let mut def = self.drafted(txn, table)?.def.clone();
+                def.indexes.retain(|i| i.oid != index);
+                let storage = def.storage;
+                self.replace_table(txn, def)?;
+                self.draft(txn)?.dropped_indexes.push((storage, index));
+                Ok(())
+            }
+            Change::CreateSequence(def) => {
+                self.sequences
+                    .write()
+                    .insert(def.oid, Sequence::new(def.start, false));
+                self.edit(txn, |catalog| {
+                    free_name(catalog, &def.schema, &def.name)?;
+                    catalog.sequences.insert(def.oid, Arc::new(def));
+                    Ok(())
+                })
+            }
+            Change::AlterSequence(def) => self.edit(txn, |catalog| {
+                catalog.sequences.insert(def.oid, Arc::new(def));
+                Ok(())
+            }),
+            Change::DropSequence(oid) => self.edit(txn, |catalog| {
+                catalog.sequences.remove(&oid);
+                Ok(())
+            }),
+        }
+    }
+
+    /// Makes this transaction the one that changes the catalog.
+    async fn begin_definition(&self, txn: &mut Transaction, options: &RunOptions) -> Result<()> {
+        self.check_open()?;
+        let state = txn.state_mut()?;
+        if state.read_only {
+            return Err(Error::ReadOnly);
+        }
+        if state.draft.is_some() {
+            return Ok(());
+        }
+        loop {
+            let holder = {
+                let mut defining = self.defining.lock();
+                match *defining {
+                    None => {
+                        *defining = Some(state.id);
+                        None
+                    }
+                    holder => holder,
+                }
+            };
+            match holder {
+                None => break,
+                Some(holder) => {
+                    self.transactions.wait_for(state.id, holder)?;
+                    let waited = self.wait_for_end(options, holder).await;
+                    self.transactions.stop_waiting(state.id);
+                    waited?;
+                }
+            }
+        }
+        state.draft = Some(Draft {
+            catalog: self.catalog(),
+            made: Vec::new(),
+            dropped: Vec::new(),
+            held: Vec::new(),
+            dropped_indexes: Vec::new(),
+            made_indexes: Vec::new(),
+            restarted: Vec::new(),
+        });
+        Ok(())
+    }
+
+    fn draft<'t>(&self, txn: &'t mut Transaction) -> Result<&'t mut Draft> {
+        txn.state_mut()?
+            .draft
+            .as_mut()
+            .ok_or_else(|| Error::Internal("no definition is under way".into()))
+    }
+
+    fn drafted(&self, txn: &mut Transaction, oid: u32) -> Result<Arc<Table>> {
+        self.draft(txn)?.catalog.table(oid).cloned().ok_or_else(|| {
+            Error::catalog("42P01", format!("relation with OID {oid} does not exist"))
+        })
+    }
+
+    fn edit(
+        &self,
+        txn: &mut Transaction,
+        edit: impl FnOnce(&mut Catalog) -> Result<()>,
+    ) -> Result<()> {
+        let draft = self.draft(txn)?;
+        let mut catalog = (*draft.catalog).clone();
+        edit(&mut catalog)?;
+        catalog.version += 1;
+        catalog.index_names();
+        draft.catalog = Arc::new(catalog);
+        Ok(())
+    }
+
+    /// Holds a table exclusively until the transaction ends.
+    async fn hold(&self, txn: &mut Transaction, options: &RunOptions, oid: u32) -> Result<()> {
+        let Some(shared) = self.catalog().table(oid).cloned() else {
+            return Ok(());
+        };
+        let id = txn.state_mut()?.id;
+        if shared.held_by.load(Ordering::Relaxed) == id.0 {
+            return Ok(());
+        }
+        let own = u32::from(txn.state_mut()?.written.iter().any(|t| t.def.oid == oid));
+        loop {
+            let ended = self.transactions.ended.listen();
+            {
+                let _guards = self.lock(&Scope::All)?;
+                if shared.retired.load(Ordering::Relaxed) {
+                    return Err(Error::StalePlan);
+                }
+                if shared.writers.load(Ordering::Relaxed) == own {
+                    shared.held_by.store(id.0, Ordering::Relaxed);
+                    break;
+                }
+            }
+            if options.cancel.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            ended.await;
+        }
+        self.draft(txn)?.held.push(shared);
+        Ok(())
+    }
+
+    fn create_table(&self, txn: &mut Transaction, mut def: TableDef) -> Result<()> {
+        def.storage = self.next_storage.fetch_add(1, Ordering::Relaxed);
+        let storage = def.storage;
+        let table = self.new_table(def);
+        self.edit(txn, |catalog| {
+            free_name(catalog, &table.def.schema, &table.def.name)?;
+            for index in &table.def.indexes {
+                free_name(catalog, &table.def.schema, &index.name)?;
+            }
+            if catalog.schema(&table.def.schema).is_none() {
+                return Err(Error::catalog(
+                    "3F000",
+                    format!("schema \"{}\" does not exist", table.def.schema),
+                ));
+            }
+            catalog.tables.insert(table.def.oid, table.clone());
+            Ok(())
+        })?;
+        self.announce(txn, storage, &table)
+    }
+
+    fn new_table(&self, def: TableDef) -> Arc<Table> {
+        Arc::new(Table::new(def, self.partitions()))
+    }
+
+    /// Logs the definition of a new storage, ahead of the rows that the
+    /// transaction may put there.
+    fn announce(&self, txn: &mut Transaction, storage: u32, table: &Arc<Table>) -> Result<()> {
+        self.storages.write().insert(storage, table.clone());
+        self.draft(txn)?.made.push(storage);
+        let state = txn.state_mut()?;
+        state.logged = true;
+        let image = serde_json::to_vec(&table.def)
+            .map_err(|error| Error::Internal(format!("encoding a table: {error}")))?;
+        self.append_log(&[&record_head(RecordKind::Draft, state.id.0), &image])?;
+        Ok(())
+    }
+
+    /// Puts a changed definition with the same storage into the draft.
+    fn replace_table(&self, txn: &mut Transaction, def: TableDef) -> Result<()> {
+        let table = self.new_table(def);
+        let own = txn.state_mut()?.sees_draft_of(table.def.storage);
+        self.edit(txn, |catalog| {
+            if let Some(old) = catalog.tables.remove(&table.def.oid) {
+                let renamed = old.def.name != table.def.name || old.def.schema != table.def.schema;
+                if renamed {
+                    free_name(catalog, &table.def.schema, &table.def.name)?;
+                }
+            }
+            catalog.tables.insert(table.def.oid, table.clone());
+            Ok(())
+        })?;
+        if own {
+            self.storages.write().insert(table.def.storage, table);
+        }
+        Ok(())
+    }
+
+    async fn drop_table(
+        &self,
+        txn: &mut Transaction,
+        options: &RunOptions,
+        oid: u32,
+    ) -> Result<()> {
+        self.hold(txn, options, oid).await?;
+        let table = self.drafted(txn, oid)?;
+        self.draft(txn)?.dropped.push(table.def.storage);
+        self.edit(txn, |catalog| {
+            catalog.tables.remove(&oid);
+            catalog
+                .sequences
+                .retain(|_, s| s.owned_by.is_none_or(|(owner, _)| owner != oid));
+            Ok(())
+        })
+    }
+
+    async fn truncate(
+        &self,
+        txn: &mut Transaction,
+        options: &RunOptions,
+        oid: u32,
+        restart_identity: bool,
+    ) -> Result<()> {
+        self.hold(txn, options, oid).await?;
+        let old = self.drafted(txn, oid)?;
+        let mut def = old.def.clone();
+        def.storage = self.next_storage.fetch_add(1, Ordering::Relaxed);
+        self.swap_storage(txn, &old, def)?;
+        if restart_identity {
+            let owned: Vec<u32> = self
+                .draft(txn)?
+                .catalog
+                .sequences
+                .values()
+                .filter(|s| s.owned_by.is_some_and(|(owner, _)| owner == oid))
+                .map(|s| s.oid)
+                .collect();
+            self.draft(txn)?.restarted.extend(owned);
+        }
+        Ok(())
+    }
+
+    /// Gives a table of the draft new storage; the old one goes at commit.
+    fn swap_storage(
+        &self,
+        txn: &mut Transaction,
+        old: &Table,
+        def: TableDef,
+    ) -> Result<Arc<Table>> {
+        let table = self.new_table(def);
+        self.draft(txn)?.dropped.push(old.def.storage);
+        self.edit(txn, |catalog| {
+            catalog.tables.insert(table.def.oid, table.clone());
+            Ok(())
+        })?;
+        self.announce(txn, table.def.storage, &table)?;
+        Ok(table)
+    }
+
+    async fn create_index(
+        &self,
+        txn: &mut Transaction,
+        options: &RunOptions,
+        oid: u32,
+        index: IndexDef,
+    ) -> Result<()> {
+        self.hold(txn, options, oid).await?;
+        let old = self.drafted(txn, oid)?;
+        self.edit(txn, |catalog| {
+            free_name(catalog, &old.def.schema, &index.name)
+        })?;
+        let mut def = old.def.clone();
+        if index.primary {
+            for &column in &index.columns {
+                def.columns[column].not_null = true;
+            }
+        }
+        def.indexes.push(index.clone());
+        if index.primary && def.partition_key.is_empty() {
+            // Rows were spread; with a key to go by they are laid out anew, so
+            // that a look-up goes to one partition.
+            def.partition_key = index.columns.clone();
+            def.storage = self.next_storage.fetch_add(1, Ordering::Relaxed);
+            return self.rebuild(txn, options, &old, def).await;
+        }
+        let table = self.new_table(def);
+        let position = table.def.indexes.len() - 1;
+        if index.unique
+            && !table.is_local(position)
+            && index.kind == crate::catalog::IndexKind::Hash
+        {
+            return Err(Error::catalog(
+                "0A000",
+                "a unique hash index must contain the table's partition key",
+            ));
+        }
+        self.build_index(txn, &old, &table, position).await?;
+        let storage = table.def.storage;
+        self.replace_table(txn, table.def.clone())?;
+        self.draft(txn)?.made_indexes.push((storage, index.oid));
+        self.checkpoint.poke();
+        Ok(())
+    }
+
+    /// Copies the rows of `old` into new storage with another layout.
+    async fn rebuild(
+        &self,
+        txn: &mut Transaction,
+        options: &RunOptions,
+        old: &Arc<Table>,
+        def: TableDef,
+    ) -> Result<()> {
+        let table = self.swap_storage(txn, old, def)?;
+        let snapshot = txn.snapshot()?;
+        for partition in 0..self.partitions() {
+            let mut scan = snapshot.scan(old, partition);
+            loop {
+                let mut rows: Vec<Vec<u8>> = Vec::new();
+                let more = scan
+                    .next_chunk(|_, tuple| rows.push(tuple.to_vec()))
+                    .await?;
+                for some in rows.chunks(500) {
+                    self.in_transaction(txn, options, Scope::All, |access| {
+                        for tuple in some {
+                            access.insert(&table, tuple)?;
+                        }
+                        Ok(())
+                    })
+                    .await?;
+                }
+                if !more {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds an index of `table` over its rows, which nobody can change
+    /// meanwhile, and puts it into the partitions.
+    async fn build_index(
+        &self,
+        txn: &mut Transaction,
+        old: &Arc<Table>,
+        table: &Arc<Table>,
+        position: usize,
+    ) -> Result<()> {
+        let def = &table.def.indexes[position];
+        let local = table.is_local(position);
+        let snapshot = txn.snapshot()?;
+        let mut built: Vec<Index> = Vec::new();
+        for partition in 0..self.partitions() {
+            let mut index = Index::new(def.kind);
+            let mut scan = snapshot.scan(old, partition);
+            let mut failed: Option<Error> = None;
+            let mut key = Vec::new();
+            loop {
+                let mut suspects: Vec<(u32, u32, Vec<u8>)> = Vec::new();
+                let more = scan
+                    .next_chunk(|row, tuple| {
+                        if failed.is_some() {
+                            return;
+                        }
+                        key.clear();
+                        table.index_key_of(position, tuple, &mut key);
+                        if def.unique && !table.key_has_null(position, tuple) {
+                            let elsewhere = !local
+                                && built.iter().any(|other| {
+                                    matches!(other, Index::BTree(t) if t.get_first(&key).is_some())
+                                });
+                            let here = match &index {
+                                Index::BTree(tree) => tree.get_first(&key).is_some(),
+                                Index::Hash(hash) => {
+                                    let hash_of = crate::catalog::key_hash(&key);
+                                    suspects.extend(
+                                        hash.candidates(hash_of)
+                                            .map(|other| (row.row(), other, key.clone())),
+                                    );
+                                    false
+                                }
+                            };
+                            if elsewhere || here {
+                                failed = Some(self.cannot_be_unique(table, position, tuple));
+                                return;
+                            }
+                        }
+                        if let Err(error) = index.insert(&key, row.row()) {
+                            failed = Some(error);
+                        }
+                    })
+                    .await?;
+                // Equal fingerprints of a hash index: look at the keys.
+                for (_, other, key) in suspects {
+                    let row = crate::row_id::RowId::new(partition, other);
+                    let tuple = self.read_row(old, row).await?;
+                    if let Some(tuple) = tuple {
+                        let mut stored = Vec::new();
+                        table.index_key_of(position, &tuple, &mut stored);
+                        if stored == key {
+                            return Err(self.cannot_be_unique(table, position, &tuple));
+                        }
+                    }
+                }
+                if let Some(error) = failed {
+                    return Err(error);
+                }
+                if !more {
+                    break;
+                }
+            }
+            built.push(index);
+        }
+        for (partition, index) in self.partitions.iter().zip(built) {
+            let mut state = partition.state.lock();
+            let rows = state.table_mut(old);
+            rows.indexes.push(IndexSlot {
+                oid: def.oid,
+                index,
+            });
+        }
+        Ok(())
+    }
+
+    async fn read_row(
+        &self,
+        table: &Arc<Table>,
+        row: crate::row_id::RowId,
+    ) -> Result<Option<Vec<u8>>> {
+        self.one_shot_unchecked(row.partition(), |access| {
+            Ok(access.current(table, row)?.map(<[u8]>::to_vec))
+        })
+        .await
+    }
+
+    fn cannot_be_unique(&self, table: &Table, index: usize, tuple: &[u8]) -> Error {
+        match self.unique_violation(table, index, tuple) {
+            Error::UniqueViolation {
+                table,
+                constraint,
+                detail,
+            } => Error::UniqueViolation {
+                table,
+                constraint,
+                detail: detail.replace("already exists", "is duplicated"),
+            },
+            other => other,
+        }
+    }
+
+    /// Makes a committed draft the catalog. Under the locks of all partitions.
+    pub(crate) fn install(&self, draft: Draft, guards: &mut Guards<'_>) {
+        let mut catalog = self.catalog.write();
+        let mut storages = self.storages.write();
+        for (oid, old) in &catalog.tables {
+            match draft.catalog.tables.get(oid) {
+                Some(new) if Arc::ptr_eq(new, old) => {}
+                _ => old.retired.store(true, Ordering::Relaxed),
+            }
+        }
+        for table in draft.catalog.tables.values() {
+            storages.insert(table.def.storage, table.clone());
+        }
+        for storage in &draft.dropped {
+            storages.remove(storage);
+        }
+        for state in guards.iter_mut() {
+            for storage in &draft.dropped {
+                self.drop_storage(state, *storage);
+            }
+            for (storage, oid) in &draft.dropped_indexes {
+                if let Some(rows) = state.tables.get_mut(storage) {
+                    rows.indexes.retain(|slot| slot.oid != *oid);
+                }
+            }
+        }
+        for oid in &draft.restarted {
+            if let (Some(sequence), Some(def)) = (
+                self.sequences.read().get(oid),
+                draft.catalog.sequences.get(oid),
+            ) {
+                sequence.restore(def.start, false);
+            }
+        }
+        self.sequences
+            .write()
+            .retain(|oid, _| draft.catalog.sequences.contains_key(oid));
+        for table in &draft.held {
+            table.held_by.store(0, Ordering::Relaxed);
+        }
+        *catalog = draft.catalog;
+        *self.defining.lock() = None;
+    }
+
+    /// Throws a draft away.
+    pub(crate) fn discard(&self, draft: Draft) {
+        for partition in &self.partitions {
+            let mut state = partition.state.lock();
+            for storage in &draft.made {
+                self.drop_storage(&mut state, *storage);
+            }
+            for (storage, oid) in &draft.made_indexes {
+                if let Some(rows) = state.tables.get_mut(storage) {
+                    rows.indexes.retain(|slot| slot.oid != *oid);
+                }
+            }
+        }
+        {
+            let committed = self.catalog();
+            let mut storages = self.storages.write();
+            for storage in &draft.made {
+                storages.remove(storage);
+            }
+            self.sequences
+                .write()
+                .retain(|oid, _| committed.sequences.contains_key(oid));
+        }
+        for table in &draft.held {
+            table.held_by.store(0, Ordering::Relaxed);
+        }
+        *self.defining.lock() = None;
+    }
+
+    /// Drops the rows of a storage in a partition. Its blocks go when nothing
+    /// in them is alive.
+    pub(crate) fn drop_storage(&self, state: &mut crate::partition::PartitionState, storage: u32) {
+        state.versions.forget_storage(storage);
+        state.locks.retain(|row, _| row.0 != storage);
+        state.uncommitted.retain(|row, _| row.0 != storage);
+        if state.tables.remove(&storage).is_some() {
+            let partition = state.id;
+            for block in self.blocks.blocks() {
+                if block.table == storage && block.partition == partition {
+                    self.give_up_block(block.id);
+                }
+            }
+        }
+    }
+
+    /// The catalog and the sequences, as they are logged and checkpointed.
+    pub(crate) fn encode_catalog(&self, catalog: &Catalog) -> Result<Vec<u8>> {
+        let image: CatalogImage = catalog.image(
+            self.next_oid.load(Ordering::Relaxed),
+            self.next_storage.load(Ordering::Relaxed),
+        );
+        serde_json::to_vec(&image)
+            .map_err(|error| Error::Internal(format!("encoding the catalog: {error}")))
+    }
+}
+
+fn free_name(catalog: &Catalog, schema: &str, name: &str) -> Result<()> {
+    if catalog.relation_exists(schema, name) {
+        return Err(Error::catalog(
+            "42P07",
+            format!("relation \"{name}\" already exists"),
+        ));
+    }
+    Ok(())
+}
+
+fn drop_schema(catalog: &mut Catalog, name: &str) -> Result<()> {
+    if catalog.schema(name).is_none() {
+        return Err(Error::catalog(
+            "3F000",
+            format!("schema \"{name}\" does not exist"),
+        ));
+    }
+    let used = catalog.tables.values().any(|t| t.def.schema == name)
+        || catalog.sequences.values().any(|s| s.schema == name);
+    if used {
+        return Err(Error::catalog(
+            "2BP01",
+            format!("cannot drop schema {name} because other objects depend on it"),
+        ));
+    }
+    catalog.schemas.retain(|s| s.name != name);
+    Ok(())
+}

@@ -1,0 +1,197 @@
+//! What can go wrong in the engine, each with the SQLSTATE that a PostgreSQL
+//! client acts on. Binding and value errors of SQL are made above; here are
+//! those that only the engine can find out.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use thermocline_storage::value_error::ValueError;
+
+/// The engine's result.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An error of the engine.
+#[derive(Debug, Clone)]
+pub enum Error {
+    /// A unique index already holds the key (23505).
+    UniqueViolation {
+        /// The table's name.
+        table: String,
+        /// The index that holds the key.
+        constraint: String,
+        /// PostgreSQL's detail line, e.g. `Key (a)=(1) already exists.`
+        detail: String,
+    },
+    /// The transaction read or wrote something that another one changed
+    /// (40001); run it again.
+    Serialization(&'static str),
+    /// Two transactions wait for each other; this one gives way (40P01).
+    Deadlock,
+    /// `lock_timeout` passed while waiting for a row (55P03).
+    LockTimeout,
+    /// The client asked for it (57014).
+    Cancelled,
+    /// `statement_timeout` passed (57014).
+    Timeout,
+    /// The device has no room (53100).
+    DiskFull(String),
+    /// The transaction needs more memory than its share of `memory_limit`
+    /// (53200).
+    OutOfMemory(String),
+    /// A tuple, key or statement exceeds a limit (54000).
+    TooLarge(String),
+    /// A snapshot had to be given up because what it needs no longer fits in
+    /// memory (72000).
+    SnapshotTooOld,
+    /// The table was changed by a DDL since the statement was bound (0A000);
+    /// bind it again.
+    StalePlan,
+    /// A write in a read-only transaction (25006).
+    ReadOnly,
+    /// The catalog does not allow it; SQLSTATE and message as PostgreSQL's.
+    Catalog {
+        /// The SQLSTATE.
+        sqlstate: &'static str,
+        /// The message.
+        message: String,
+    },
+    /// A value error found while keys or tuples were made.
+    Value(ValueError),
+    /// Stored bytes fail their checksum or contradict each other (XX001).
+    Corrupt(String),
+    /// A device operation failed (58030).
+    Io(Arc<io::Error>, String),
+    /// The log could not be made durable; the database has stopped taking
+    /// writes and must be restarted (58030).
+    LogFailed(String),
+    /// The database is closing (57P01).
+    ShuttingDown,
+    /// A broken invariant; please report it (XX000).
+    Internal(String),
+}
+
+impl Error {
+    /// The five-character SQLSTATE.
+    pub fn sqlstate(&self) -> &'static str {
+        match self {
+            Error::UniqueViolation { .. } => "23505",
+            Error::Serialization(_) => "40001",
+            Error::Deadlock => "40P01",
+            Error::LockTimeout => "55P03",
+            Error::Cancelled | Error::Timeout => "57014",
+            Error::DiskFull(_) => "53100",
+            Error::OutOfMemory(_) => "53200",
+            Error::TooLarge(_) => "54000",
+            Error::SnapshotTooOld => "72000",
+            Error::StalePlan => "0A000",
+            Error::ReadOnly => "25006",
+            Error::Catalog { sqlstate, .. } => sqlstate,
+            Error::Value(error) => error.sqlstate,
+            Error::Corrupt(_) => "XX001",
+            Error::Io(..) | Error::LogFailed(_) => "58030",
+            Error::ShuttingDown => "57P01",
+            Error::Internal(_) => "XX000",
+        }
+    }
+
+    /// PostgreSQL's DETAIL line, where there is one.
+    pub fn detail(&self) -> Option<&str> {
+        match self {
+            Error::UniqueViolation { detail, .. } => Some(detail),
+            _ => None,
+        }
+    }
+
+    /// What the user can do about it, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Error::Serialization(_) | Error::Deadlock => {
+                Some("The transaction might succeed if retried.")
+            }
+            Error::DiskFull(_) => Some("Free space on the device; writes resume by themselves."),
+            Error::OutOfMemory(_) => Some("Split the transaction, or raise memory_limit."),
+            Error::SnapshotTooOld => Some("Use shorter transactions, or raise memory_limit."),
+            Error::LogFailed(_) => {
+                Some("Check the device, then restart; everything acknowledged is in the log.")
+            }
+            Error::Corrupt(_) => Some("Restore the named file from a backup."),
+            _ => None,
+        }
+    }
+
+    /// The violated constraint's name.
+    pub fn constraint(&self) -> Option<&str> {
+        match self {
+            Error::UniqueViolation { constraint, .. } => Some(constraint),
+            _ => None,
+        }
+    }
+
+    /// The table concerned.
+    pub fn table(&self) -> Option<&str> {
+        match self {
+            Error::UniqueViolation { table, .. } => Some(table),
+            _ => None,
+        }
+    }
+
+    /// A catalog error with PostgreSQL's SQLSTATE and words.
+    pub fn catalog(sqlstate: &'static str, message: impl Into<String>) -> Self {
+        Error::Catalog {
+            sqlstate,
+            message: message.into(),
+        }
+    }
+
+    /// A failed device operation; `what` names the file and the operation.
+    pub fn io(error: io::Error, what: impl Into<String>) -> Self {
+        let what = what.into();
+        match error.kind() {
+            io::ErrorKind::StorageFull => Error::DiskFull(what),
+            _ => Error::Io(Arc::new(error), what),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::UniqueViolation { constraint, .. } => write!(
+                f,
+                "duplicate key value violates unique constraint \"{constraint}\""
+            ),
+            Error::Serialization(why) => {
+                write!(f, "could not serialize access due to {why}")
+            }
+            Error::Deadlock => f.write_str("deadlock detected"),
+            Error::LockTimeout => f.write_str("canceling statement due to lock timeout"),
+            Error::Cancelled => f.write_str("canceling statement due to user request"),
+            Error::Timeout => f.write_str("canceling statement due to statement timeout"),
+            Error::DiskFull(what) => write!(f, "no space left on the device: {what}"),
+            Error::OutOfMemory(what) => write!(f, "out of memory: {what}"),
+            Error::TooLarge(what) => f.write_str(what),
+            Error::SnapshotTooOld => f.write_str("snapshot too old"),
+            Error::StalePlan => f.write_str("the table was changed since the statement was bound"),
+            Error::ReadOnly => f.write_str("cannot execute a write in a read-only transaction"),
+            Error::Catalog { message, .. } => f.write_str(message),
+            Error::Value(error) => f.write_str(&error.message),
+            Error::Corrupt(what) => write!(f, "data corrupted: {what}"),
+            Error::Io(error, what) => write!(f, "{what}: {error}"),
+            Error::LogFailed(why) => write!(
+                f,
+                "the log could not be made durable ({why}); the database has stopped taking writes"
+            ),
+            Error::ShuttingDown => f.write_str("the database system is shutting down"),
+            Error::Internal(what) => write!(f, "internal error: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<ValueError> for Error {
+    fn from(error: ValueError) -> Self {
+        Error::Value(error)
+    }
+}

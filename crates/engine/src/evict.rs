@@ -1,0 +1,490 @@
+//! Eviction: cold tuples leave memory in blocks (004 §3.2).
+//!
+//! A hand sweeps over the row directory of a table in a partition (CLOCK: a
+//! tuple used since the hand's last visit stays). What it picks is copied into
+//! a block in short turns under the partition's lock; the block is written
+//! without the lock; then the directory words are swung, but only of tuples
+//! that nobody has changed meanwhile. A clean tuple, one that came from a block
+//! and was not changed, leaves without a write (design point 8).
+//!
+//! The log keeps what the device has not synced: a block need not be durable
+//! before its tuples leave memory, only before the next checkpoint.
+
+use std::sync::Arc;
+
+use thermocline_device::AlignedBuffer;
+use thermocline_storage::arena::TuplePtr;
+use thermocline_storage::block::BlockBuilder;
+use thermocline_storage::block_store::{BlockStoreError, NewBlock};
+use thermocline_storage::row_directory::{ColdAddress, Word};
+
+use crate::access::fingerprint_index;
+use crate::catalog::{Table, key_hash};
+use crate::counters::Counters;
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::memory::Pressure;
+use crate::partition::{PartitionState, TablePartition};
+use crate::policy::Identification;
+
+/// Words that the hand passes in one turn under the lock.
+const TURN_WORDS: u32 = 2048;
+/// Bytes that are copied in one turn under the lock.
+const TURN_BYTES: usize = 128 << 10;
+
+/// In place of a cold address: the tuple is being copied into a block. A
+/// change of the tuple overwrites it, and the copy is then not the tuple's.
+const COPYING: u64 = 1 << 63;
+
+/// The cold copy that a tuple's header names, if it has one.
+pub(crate) fn cold_copy(cold: u64) -> Option<ColdAddress> {
+    (cold & COPYING == 0)
+        .then(|| ColdAddress::from_word(cold))
+        .flatten()
+}
+
+/// The 8 bits of a key's hash that are kept in a cold word: others than the
+/// hash index keeps.
+#[inline]
+pub(crate) fn fingerprint_of(hash: u64) -> u8 {
+    (hash.wrapping_mul(0xD6E8_FEB8_6659_FD93) >> 48) as u8
+}
+
+/// The fingerprint of a tuple for its cold word.
+pub(crate) fn fingerprint(table: &Table, tuple: &[u8], key: &mut Vec<u8>) -> u8 {
+    match fingerprint_index(table) {
+        Some(index) => {
+            key.clear();
+            table.index_key_of(index, tuple, key);
+            fingerprint_of(key_hash(key))
+        }
+        None => 0,
+    }
+}
+
+/// A tuple copied into a block that is not written yet.
+struct Picked {
+    row: u32,
+    pointer: TuplePtr,
+    slot: u16,
+    extent: u8,
+    fingerprint: u8,
+}
+
+/// What becomes of the tuples that a block was made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaving {
+    /// They leave memory.
+    Evicted,
+    /// They stay, clean (a checkpoint).
+    Kept,
+}
+
+/// What one step did.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Evicted {
+    pub tuples: u64,
+    pub bytes: u64,
+}
+
+/// The evictor's place and its buffer, made once: it never allocates more to
+/// make progress.
+pub(crate) struct Evictor {
+    builder: BlockBuilder,
+    picked: Vec<Picked>,
+    key: Vec<u8>,
+    partition: usize,
+    turn: u64,
+}
+
+impl Evictor {
+    pub fn new(block_bytes: u32) -> Self {
+        Evictor {
+            builder: BlockBuilder::new(AlignedBuffer::new_zeroed(block_bytes as usize)),
+            picked: Vec::new(),
+            key: Vec::new(),
+            partition: 0,
+            turn: 0,
+        }
+    }
+
+    /// Evicts from the next partition if memory is short. Whether there is
+    /// more to do.
+    pub fn step(&mut self, db: &Database) -> Result<bool> {
+        let Pressure::Evict(_) = db.memory.pressure() else {
+            return Ok(false);
+        };
+        let mut freed = Evicted::default();
+        for _ in 0..db.partitions.len() {
+            self.partition = (self.partition + 1) % db.partitions.len();
+            if let Some(table) = self.choose(db, self.partition) {
+                freed = self.evict(db, self.partition, &table)?;
+                if freed.tuples > 0 {
+                    break;
+                }
+            }
+        }
+        db.memory.freed.notify();
+        Ok(freed.tuples > 0)
+    }
+
+    /// The table to evict from: each in proportion to the memory that it has.
+    fn choose(&mut self, db: &Database, partition: usize) -> Option<Arc<Table>> {
+        self.turn = self.turn.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let storages = db.storages();
+        let state = db.partitions[partition].state.lock();
+        let evictable = |(storage, rows): (&u32, &Box<TablePartition>)| {
+            let table = storages.get(storage)?;
+            (table.def.evictable && rows.heap.tuples() > 0)
+                .then(|| (table, rows.heap.allocated_bytes() as u64))
+        };
+        let total: u64 = state.tables.iter().filter_map(evictable).map(|t| t.1).sum();
+        if total == 0 {
+            return None;
+        }
+        let mut at = ((u128::from(self.turn) * u128::from(total)) >> 64) as u64;
+        for (table, bytes) in state.tables.iter().filter_map(evictable) {
+            if at < bytes {
+                return Some(table.clone());
+            }
+            at -= bytes;
+        }
+        None
+    }
+
+    /// Evicts up to a block of cold tuples of a table in a partition.
+    fn evict(&mut self, db: &Database, partition: usize, table: &Table) -> Result<Evicted> {
+        let mut evicted = Evicted::default();
+        self.builder.clear();
+        self.picked.clear();
+        let mut passed = 0u64;
+        let (goal, limit) = {
+            let mut state = db.partitions[partition].state.lock();
+            let rows = state.table_mut(table);
+            // A block, but not so much of a small table that its warm part goes.
+            let goal = (rows.heap.live_bytes() as u64 / 4).max(16 << 10);
+            (goal, u64::from(rows.directory.appended()) * 4)
+        };
+        loop {
+            let mut state = db.partitions[partition].state.lock();
+            let full = self.sweep(db, &mut state, table, &mut evicted, &mut passed);
+            drop(state);
+            let collected = evicted.bytes + self.builder.record_bytes() as u64;
+            if full || passed >= limit || collected >= goal {
+                break;
+            }
+        }
+        if self.builder.record_count() > 0 {
+            let written = self.write_block(db, partition, table, Leaving::Evicted)?;
+            evicted.tuples += written.tuples;
+            evicted.bytes += written.bytes;
+        }
+        self.tidy(db, partition, table);
+        Counters::add(&db.counters.evictions, evicted.tuples);
+        Ok(evicted)
+    }
+
+    /// One turn of the hand. Whether the block is full.
+    fn sweep(
+        &mut self,
+        db: &Database,
+        state: &mut PartitionState,
+        table: &Table,
+        evicted: &mut Evicted,
+        passed: &mut u64,
+    ) -> bool {
+        let second_chance = db.policy.identification == Identification::Clock;
+        let rows = state.table_mut(table);
+        let end = rows.directory.appended();
+        if end == 0 {
+            *passed = u64::MAX;
+            return false;
+        }
+        let mut copied = 0;
+        for _ in 0..TURN_WORDS {
+            if rows.hand >= end {
+                rows.hand = 0;
+            }
+            let row = rows.hand;
+            rows.hand += 1;
+            *passed += 1;
+            let word = rows.directory.get(row);
+            let Some(hot) = word.as_hot() else { continue };
+            if second_chance && hot.referenced() > 0 {
+                rows.directory
+                    .set(row, hot.with_referenced(hot.referenced() - 1));
+                continue;
+            }
+            let pointer = hot.pointer();
+            let cold = rows.heap.cold(pointer);
+            if let Some(address) = cold_copy(cold) {
+                let tuple = rows.heap.payload(pointer);
+                evicted.bytes += tuple.len() as u64;
+                evicted.tuples += 1;
+                let fingerprint = fingerprint(table, tuple, &mut self.key);
+                leave(rows, row, word, pointer, address, fingerprint);
+                Counters::add(&db.counters.clean_evictions, 1);
+                continue;
+            }
+            if cold != 0 {
+                continue;
+            }
+            if !self.copy(rows, table, row, pointer) {
+                rows.hand = row;
+                return true;
+            }
+            copied += rows.heap.payload(pointer).len();
+            if copied >= TURN_BYTES {
+                break;
+            }
+        }
+        false
+    }
+
+    /// Copies a dirty tuple into the block. False: the block is full.
+    fn copy(
+        &mut self,
+        rows: &mut TablePartition,
+        table: &Table,
+        row: u32,
+        pointer: TuplePtr,
+    ) -> bool {
+        let tuple = rows.heap.payload(pointer);
+        let Some((slot, extent)) = self.builder.try_push(row, tuple, 0) else {
+            return false;
+        };
+        let fingerprint = fingerprint(table, tuple, &mut self.key);
+        rows.heap.set_cold(pointer, COPYING | u64::from(slot));
+        self.picked.push(Picked {
+            row,
+            pointer,
+            slot,
+            extent,
+            fingerprint,
+        });
+        true
+    }
+
+    /// Writes the block and swings the words of the tuples that are still as
+    /// they were copied; the others' copies are holes from the start.
+    fn write_block(
+        &mut self,
+        db: &Database,
+        partition: usize,
+        table: &Table,
+        leaving: Leaving,
+    ) -> Result<Evicted> {
+        let written = self.write(db, partition, table);
+        let mut state = db.partitions[partition].state.lock();
+        let Some(rows) = state.tables.get_mut(&table.def.storage) else {
+            // The table was dropped meanwhile.
+            if let Ok(block) = written {
+                db.give_up_block(block);
+            }
+            return Ok(Evicted::default());
+        };
+        let mut done = Evicted::default();
+        for picked in self.picked.drain(..) {
+            let word = rows.directory.get(picked.row);
+            let unchanged = word.as_hot().is_some_and(|hot| {
+                hot.pointer() == picked.pointer
+                    && rows.heap.cold(picked.pointer) == COPYING | u64::from(picked.slot)
+            });
+            match (&written, unchanged) {
+                (Ok(block), true) => {
+                    let address = ColdAddress {
+                        block: *block,
+                        slot: picked.slot,
+                        extent: picked.extent,
+                    };
+                    done.tuples += 1;
+                    done.bytes += rows.heap.payload(picked.pointer).len() as u64;
+                    match leaving {
+                        Leaving::Evicted => leave(
+                            rows,
+                            picked.row,
+                            word,
+                            picked.pointer,
+                            address,
+                            picked.fingerprint,
+                        ),
+                        Leaving::Kept => rows.heap.set_cold(picked.pointer, address.to_word()),
+                    }
+                }
+                (Ok(block), false) => {
+                    db.blocks.sub_live(*block, 1);
+                }
+                (Err(_), true) => rows.heap.set_cold(picked.pointer, 0),
+                (Err(_), false) => {}
+            }
+        }
+        drop(state);
+        self.builder.clear();
+        written.map(|_| done)
+    }
+
+    fn write(&mut self, db: &Database, partition: usize, table: &Table) -> Result<u32> {
+        let (id, _) = db
+            .blocks
+            .allocate(NewBlock {
+                device_bytes: self.builder.device_bytes(),
+                record_bytes: self.builder.record_count(),
+                table: table.def.storage,
+                partition: partition as u16,
+            })
+            .map_err(store_failed)?;
+        let bytes = self.builder.finish(
+            id,
+            table.def.storage,
+            partition as u16,
+            db.log.appended_lsn(),
+        );
+        Counters::add(&db.counters.block_bytes_written, bytes.len() as u64);
+        if let Err(error) = db.blocks.write(id, bytes) {
+            db.give_up_block(id);
+            return Err(store_failed(error));
+        }
+        Counters::add(&db.counters.blocks_evicted, 1);
+        Ok(id)
+    }
+
+    /// Empties sparse pages, so that what was evicted really leaves memory.
+    fn tidy(&self, db: &Database, partition: usize, table: &Table) {
+        let mut state = db.partitions[partition].state.lock();
+        if let Some(rows) = state.tables.get_mut(&table.def.storage) {
+            rows.compact_heap(1 << 20);
+        }
+    }
+
+    /// Writes dirty tuples of a table in a partition to blocks and leaves them
+    /// in memory, clean: what a checkpoint does before its cut. Tuples written.
+    pub fn clean(&mut self, db: &Database, partition: usize, table: &Table) -> Result<u64> {
+        let mut row = 0;
+        let mut cleaned = 0;
+        loop {
+            self.builder.clear();
+            self.picked.clear();
+            let mut at_end = false;
+            let mut full = false;
+            while !full && !at_end {
+                let mut state = db.partitions[partition].state.lock();
+                let rows = state.table_mut(table);
+                let end = rows.directory.appended();
+                let mut copied = 0;
+                for _ in 0..TURN_WORDS * 4 {
+                    if row >= end {
+                        at_end = true;
+                        break;
+                    }
+                    if let Some(hot) = rows.directory.get(row).as_hot()
+                        && rows.heap.cold(hot.pointer()) == 0
+                    {
+                        if !self.copy(rows, table, row, hot.pointer()) {
+                            full = true;
+                            break;
+                        }
+                        copied += rows.heap.payload(hot.pointer()).len();
+                    }
+                    row += 1;
+                    if copied >= TURN_BYTES {
+                        break;
+                    }
+                }
+            }
+            if self.builder.record_count() > 0 {
+                cleaned += self
+                    .write_block(db, partition, table, Leaving::Kept)?
+                    .tuples;
+                Counters::add(&db.counters.blocks_checkpointed, 1);
+            }
+            if at_end {
+                return Ok(cleaned);
+            }
+        }
+    }
+
+    /// Copies the dirty tuples that are left at a checkpoint's cut, under the
+    /// partition's lock, into blocks that are written at once.
+    pub fn clean_locked(
+        &mut self,
+        db: &Database,
+        state: &mut PartitionState,
+        table: &Table,
+    ) -> Result<()> {
+        let partition = state.id as usize;
+        let rows = state.table_mut(table);
+        let mut row = 0;
+        while row < rows.directory.appended() {
+            self.builder.clear();
+            self.picked.clear();
+            while row < rows.directory.appended() {
+                if let Some(hot) = rows.directory.get(row).as_hot()
+                    && cold_copy(rows.heap.cold(hot.pointer())).is_none()
+                    && !self.copy(rows, table, row, hot.pointer())
+                {
+                    break;
+                }
+                row += 1;
+            }
+            if self.builder.record_count() == 0 {
+                break;
+            }
+            let written = self.write(db, partition, table);
+            for picked in self.picked.drain(..) {
+                let cold = match &written {
+                    Ok(block) => ColdAddress {
+                        block: *block,
+                        slot: picked.slot,
+                        extent: picked.extent,
+                    }
+                    .to_word(),
+                    Err(_) => 0,
+                };
+                rows.heap.set_cold(picked.pointer, cold);
+            }
+            written?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes a tuple out of memory.
+fn leave(
+    rows: &mut TablePartition,
+    row: u32,
+    word: Word,
+    pointer: TuplePtr,
+    address: ColdAddress,
+    fingerprint: u8,
+) {
+    let cold = Word::cold(address, fingerprint)
+        .with_aside(word.is_aside())
+        .with_uncommitted(word.is_uncommitted());
+    rows.directory.set(row, cold);
+    rows.heap.free(pointer);
+    rows.cold += 1;
+}
+
+impl TablePartition {
+    /// Moves tuples out of sparse pages, about `bytes_max` of them, when a
+    /// noticeable part of the heap is free slots.
+    pub fn compact_heap(&mut self, bytes_max: usize) {
+        if self.heap.fragmentation() < 0.12 {
+            return;
+        }
+        let directory = &mut self.directory;
+        self.heap.evacuate(bytes_max, &mut |row, _, new| {
+            if let Some(hot) = directory.get(row).as_hot() {
+                directory.set(row, hot.with_pointer(new));
+            }
+        });
+    }
+}
+
+pub(crate) fn store_failed(error: BlockStoreError) -> Error {
+    match error {
+        BlockStoreError::StorageFull => Error::DiskFull("blocks".into()),
+        BlockStoreError::Io { doing, source } => Error::io(source, format!("blocks: {doing}")),
+        other => Error::Corrupt(other.to_string()),
+    }
+}

@@ -1,0 +1,285 @@
+//! Retrieval of evicted tuples (004 §3.3, 000 §4.1): only the sectors that a
+//! tuple lies in are read, all that a transaction needs at once, and two
+//! transactions that need one tuple cause one read (design points 5, 8a).
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Poll, Waker};
+
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use thermocline_device::{AlignedBuffer, DeviceFile, ReadRequest};
+use thermocline_storage::block;
+use thermocline_storage::block_store::{BlockPin, BlockStore};
+use thermocline_storage::row_directory::ColdAddress;
+
+use crate::access::{Fetched, address_key};
+use crate::error::{Error, Result};
+use crate::row_id::RowId;
+
+/// A tuple to be read: planned under the partition's lock, so that the block
+/// cannot be given up before the read.
+#[derive(Clone, Copy)]
+pub(crate) struct PlannedRead {
+    pub row: RowId,
+    pub address: ColdAddress,
+    /// Where the block begins in its file, and its length, in bytes.
+    pub block_offset: u64,
+    pub block_bytes: u64,
+}
+
+/// Plans reads; the pin keeps the blocks until they are done.
+pub(crate) fn plan(
+    blocks: &BlockStore,
+    rows: impl Iterator<Item = (RowId, ColdAddress)>,
+) -> Result<(Vec<PlannedRead>, BlockPin)> {
+    let pin = blocks.pin();
+    let mut reads = Vec::new();
+    for (row, address) in rows {
+        let info = blocks.info(address.block).ok_or_else(|| {
+            Error::Corrupt(format!(
+                "row {row} refers to block {}, which is gone",
+                address.block
+            ))
+        })?;
+        reads.push(PlannedRead {
+            row,
+            address,
+            block_offset: info.offset,
+            block_bytes: info.device_bytes,
+        });
+    }
+    Ok((reads, pin))
+}
+
+/// A read under way, shared by all who need the tuple.
+struct Shared {
+    state: Mutex<SharedState>,
+}
+
+#[derive(Default)]
+struct SharedState {
+    result: Option<Result<Arc<[u8]>>>,
+    waiting: Vec<Waker>,
+}
+
+/// Reads evicted tuples.
+pub(crate) struct Fetcher {
+    file: Arc<dyn DeviceFile>,
+    under_way: Arc<Mutex<HashMap<u64, Arc<Shared>>>>,
+    /// Bytes of buffers handed to the device.
+    in_flight_bytes: Arc<AtomicUsize>,
+}
+
+impl Fetcher {
+    pub fn new(file: Arc<dyn DeviceFile>) -> Self {
+        Fetcher {
+            file,
+            under_way: Arc::default(),
+            in_flight_bytes: Arc::default(),
+        }
+    }
+
+    pub fn in_flight_bytes(&self) -> usize {
+        self.in_flight_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Reads all of them together; the tuples go to `fetched`.
+    pub async fn fetch(&self, reads: &[PlannedRead], fetched: &mut Fetched) -> Result<()> {
+        let mut shared = Vec::with_capacity(reads.len());
+        let mut requests = Vec::new();
+        {
+            let mut under_way = self.under_way.lock();
+            for read in reads {
+                let key = address_key(read.address);
+                let entry = under_way.entry(key).or_insert_with(|| {
+                    let entry = Arc::new(Shared {
+                        state: Mutex::default(),
+                    });
+                    requests.push(self.request(*read, entry.clone()));
+                    entry
+                });
+                shared.push((key, entry.clone()));
+            }
+        }
+        if !requests.is_empty() {
+            self.file.submit_reads(requests);
+        }
+        for (key, entry) in shared {
+            let tuple = poll_fn(|context| {
+                let mut state = entry.state.lock();
+                match &state.result {
+                    Some(result) => Poll::Ready(result.clone()),
+                    None => {
+                        if !state.waiting.iter().any(|w| w.will_wake(context.waker())) {
+                            state.waiting.push(context.waker().clone());
+                        }
+                        Poll::Pending
+                    }
+                }
+            })
+            .await?;
+            fetched.insert(key, tuple);
+        }
+        Ok(())
+    }
+
+    /// Reads tuples in the order of their addresses, in large reads where they
+    /// lie close together, and gives each to `each`. For scans: the tuples are
+    /// not shared with others and not kept.
+    pub async fn read_in_order(
+        &self,
+        reads: &[PlannedRead],
+        each: &mut impl FnMut(RowId, &[u8]),
+    ) -> Result<()> {
+        let mut runs: Vec<Run> = Vec::new();
+        for (number, read) in reads.iter().enumerate() {
+            let (first, bytes) = read_range(read.address, read.block_bytes);
+            let end = first + bytes;
+            match runs.last_mut() {
+                Some(run)
+                    if run.block == read.address.block
+                        && first <= run.end + GAP_BYTES_MAX
+                        && end.max(run.end) - run.first <= RUN_BYTES_MAX =>
+                {
+                    run.end = run.end.max(end);
+                    run.reads.end = number + 1;
+                }
+                _ => runs.push(Run {
+                    block: read.address.block,
+                    offset: read.block_offset,
+                    first,
+                    end,
+                    reads: number..number + 1,
+                }),
+            }
+        }
+        let arrived: Arc<Mutex<Arrived>> = Arc::default();
+        let mut requests = Vec::with_capacity(runs.len());
+        for (number, run) in runs.iter().enumerate() {
+            let arrived = arrived.clone();
+            requests.push(ReadRequest {
+                offset: run.offset + run.first as u64,
+                buffer: AlignedBuffer::new_zeroed(run.end - run.first),
+                completion: Box::new(move |outcome| {
+                    let waker = {
+                        let mut arrived = arrived.lock();
+                        arrived.buffers.push((number, outcome));
+                        arrived.waiting.take()
+                    };
+                    if let Some(waker) = waker {
+                        waker.wake();
+                    }
+                }),
+            });
+        }
+        self.file.submit_reads(requests);
+        for _ in 0..runs.len() {
+            let (number, outcome) = poll_fn(|context| {
+                let mut arrived = arrived.lock();
+                match arrived.buffers.pop() {
+                    Some(buffer) => Poll::Ready(buffer),
+                    None => {
+                        arrived.waiting = Some(context.waker().clone());
+                        Poll::Pending
+                    }
+                }
+            })
+            .await;
+            let run = &runs[number];
+            let buffer = outcome
+                .map_err(|error| Error::io(error, format!("reading block {}", run.block)))?;
+            for read in &reads[run.reads.clone()] {
+                let (first, _) = read_range(read.address, read.block_bytes);
+                let sectors = &buffer[first - run.first..];
+                each(read.row, verified(sectors, first, read.address, read.row)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn request(&self, read: PlannedRead, shared: Arc<Shared>) -> ReadRequest {
+        let (first, bytes) = read_range(read.address, read.block_bytes);
+        let under_way = self.under_way.clone();
+        let in_flight = self.in_flight_bytes.clone();
+        in_flight.fetch_add(bytes, Ordering::Relaxed);
+        ReadRequest {
+            offset: read.block_offset + first as u64,
+            buffer: AlignedBuffer::new_zeroed(bytes),
+            completion: Box::new(move |outcome| {
+                in_flight.fetch_sub(bytes, Ordering::Relaxed);
+                let result = match outcome {
+                    Ok(buffer) => tuple_in(&buffer, first, read.address, read.row),
+                    Err(error) => Err(Error::io(
+                        error,
+                        format!(
+                            "reading block {} slot {}",
+                            read.address.block, read.address.slot
+                        ),
+                    )),
+                };
+                under_way.lock().remove(&address_key(read.address));
+                let wakers = {
+                    let mut state = shared.state.lock();
+                    state.result = Some(result);
+                    std::mem::take(&mut state.waiting)
+                };
+                for waker in wakers {
+                    waker.wake();
+                }
+            }),
+        }
+    }
+}
+
+/// The sectors of the block that a record lies in: first byte and length. A
+/// record whose extent is "long" is read to the end of its block.
+fn read_range(address: ColdAddress, block_bytes: u64) -> (usize, usize) {
+    let (first, bytes) = block::sector_range(address.slot, address.extent);
+    if address.extent == ColdAddress::EXTENT_LONG {
+        (first, block_bytes as usize - first)
+    } else {
+        (first, bytes)
+    }
+}
+
+/// Reads of a scan are joined across gaps up to this.
+const GAP_BYTES_MAX: usize = 32 << 10;
+/// The longest joined read.
+const RUN_BYTES_MAX: usize = 256 << 10;
+
+/// Neighbouring records of one block that are read at once.
+struct Run {
+    block: u32,
+    offset: u64,
+    first: usize,
+    end: usize,
+    reads: std::ops::Range<usize>,
+}
+
+#[derive(Default)]
+struct Arrived {
+    buffers: Vec<(usize, std::io::Result<AlignedBuffer>)>,
+    waiting: Option<Waker>,
+}
+
+/// The verified tuple in the sectors that were read.
+fn tuple_in(sectors: &[u8], first: usize, address: ColdAddress, row: RowId) -> Result<Arc<[u8]>> {
+    verified(sectors, first, address, row).map(Into::into)
+}
+
+fn verified(sectors: &[u8], first: usize, address: ColdAddress, row: RowId) -> Result<&[u8]> {
+    let record = block::read_record(sectors, address.block, address.slot, first)
+        .map_err(|error| Error::Corrupt(error.to_string()))?;
+    if record.row != row.row() {
+        return Err(Error::Corrupt(format!(
+            "block {} slot {} holds row {}, not row {}",
+            address.block,
+            address.slot,
+            record.row,
+            row.row()
+        )));
+    }
+    Ok(record.payload)
+}

@@ -1,0 +1,120 @@
+//! The manifest: which files make up the last checkpoint (docs/format.md).
+//!
+//! One JSON line and its CRC-32C in hexadecimal on the next. It is written to
+//! a temporary name, synced, renamed over `manifest`, and the directory synced:
+//! at any moment there is one whole manifest or none.
+
+use serde::{Deserialize, Serialize};
+use thermocline_device::{Device, OpenMode};
+
+use crate::catalog::{CatalogImage, TableDef};
+use crate::error::{Error, Result};
+
+/// The file's name.
+pub(crate) const MANIFEST: &str = "manifest";
+const MANIFEST_NEW: &str = "manifest.new";
+/// The format that this build writes and reads.
+pub(crate) const FORMAT_VERSION: u32 = 1;
+
+/// What a checkpoint is made of.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    pub format: u32,
+    /// Sixteen bytes in hexadecimal.
+    pub database_id: String,
+    /// Number of the checkpoint.
+    pub checkpoint: u64,
+    pub partitions: Vec<PartitionFile>,
+    /// The file with the block table.
+    pub blocks: String,
+    pub catalog: CatalogImage,
+    /// Catalog records before this are in `catalog`.
+    pub catalog_lsn: u64,
+    /// Value and whether it was given out.
+    pub sequences: Vec<(u32, i64, bool)>,
+    /// Tables that transactions still open had made.
+    pub drafts: Vec<TableDef>,
+    /// The log is needed from here on; 0: all of it.
+    pub log_start: u64,
+    /// Transactions are numbered from here on.
+    pub last_transaction: u64,
+}
+
+/// A partition's image.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct PartitionFile {
+    /// Empty: the partition held nothing.
+    pub file: String,
+    /// Changes logged before this are in the image.
+    pub cut: u64,
+    /// CRC-32C of the file.
+    pub crc: u32,
+}
+
+impl Manifest {
+    /// Reads the manifest; None if there is none: a new directory.
+    pub fn read(device: &dyn Device) -> Result<Option<Self>> {
+        let files = device
+            .list()
+            .map_err(|e| Error::io(e, "listing the data directory"))?;
+        if !files.iter().any(|f| f == MANIFEST) {
+            return Ok(None);
+        }
+        let bytes = read_file(device, MANIFEST)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let (line, crc) = text
+            .split_once('\n')
+            .ok_or_else(|| Error::Corrupt("manifest: it ends too early".into()))?;
+        if u32::from_str_radix(crc.trim(), 16).ok() != Some(crc32c::crc32c(line.as_bytes())) {
+            return Err(Error::Corrupt("manifest: its checksum is wrong".into()));
+        }
+        let manifest: Manifest = serde_json::from_str(line)
+            .map_err(|error| Error::Corrupt(format!("manifest: {error}")))?;
+        if manifest.format != FORMAT_VERSION {
+            return Err(Error::Corrupt(format!(
+                "manifest: format {} is not the format {FORMAT_VERSION} of this program",
+                manifest.format
+            )));
+        }
+        Ok(Some(manifest))
+    }
+
+    /// Makes this the manifest.
+    pub fn write(&self, device: &dyn Device) -> Result<()> {
+        let mut text = serde_json::to_string(self)
+            .map_err(|error| Error::Internal(format!("encoding the manifest: {error}")))?;
+        let crc = crc32c::crc32c(text.as_bytes());
+        text.push_str(&format!("\n{crc:08x}\n"));
+        write_file(device, MANIFEST_NEW, text.as_bytes())?;
+        device
+            .rename(MANIFEST_NEW, MANIFEST)
+            .map_err(|e| Error::io(e, "renaming the manifest"))?;
+        device
+            .sync_directory()
+            .map_err(|e| Error::io(e, "syncing the data directory"))
+    }
+}
+
+/// Writes a whole file and syncs it.
+pub(crate) fn write_file(device: &dyn Device, name: &str, bytes: &[u8]) -> Result<()> {
+    let write = || {
+        let file = device.open(name, OpenMode::Create)?;
+        file.set_len(bytes.len() as u64)?;
+        for (number, piece) in bytes.chunks(1 << 20).enumerate() {
+            file.write_at(piece, (number as u64) << 20)?;
+        }
+        file.sync_data()
+    };
+    write().map_err(|e| Error::io(e, format!("writing {name}")))
+}
+
+/// Reads a whole file.
+pub(crate) fn read_file(device: &dyn Device, name: &str) -> Result<Vec<u8>> {
+    let read = || {
+        let file = device.open(name, OpenMode::Existing)?;
+        let mut bytes = vec![0; file.len()? as usize];
+        file.read_at(&mut bytes, 0)?;
+        Ok(bytes)
+    };
+    read().map_err(|e| Error::io(e, format!("reading {name}")))
+}

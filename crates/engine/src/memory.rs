@@ -1,0 +1,150 @@
+//! `memory_limit`: a promise about the process's resident memory (design
+//! point 7).
+//!
+//! The resident size is read from the kernel every few milliseconds; between
+//! two readings the arena's growth is added, which is where memory comes from
+//! fastest. Above the soft line the evictor works; above the hard line writers
+//! wait (they do not fail); merges of fetched tuples stop before that. What is
+//! not in arenas (indexes, directories, buffers) is in the reading, so nothing
+//! escapes it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use thermocline_storage::arena::Arena;
+
+use crate::wait::Event;
+
+/// The process's resident memory and its limit.
+pub(crate) struct Memory {
+    limit: AtomicU64,
+    arena: Arc<Arena>,
+    /// The last reading of the resident size.
+    resident: AtomicU64,
+    resident_max: AtomicU64,
+    /// What the arena held when the reading was taken.
+    arena_at_reading: AtomicU64,
+    /// Bytes promised to others (analytical statements) and not yet resident.
+    reserved: AtomicI64,
+    /// Memory became free: writers that wait look again.
+    pub freed: Event,
+}
+
+/// How the evictor should see the situation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pressure {
+    /// Room enough.
+    None,
+    /// This many bytes should leave.
+    Evict(u64),
+}
+
+impl Memory {
+    pub fn new(limit: u64, arena: Arc<Arena>) -> Self {
+        let memory = Memory {
+            limit: AtomicU64::new(limit),
+            arena,
+            resident: AtomicU64::new(0),
+            resident_max: AtomicU64::new(0),
+            arena_at_reading: AtomicU64::new(0),
+            reserved: AtomicI64::new(0),
+            freed: Event::default(),
+        };
+        memory.read_resident();
+        memory
+    }
+
+    pub fn limit(&self) -> u64 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    pub fn set_limit(&self, bytes: u64) {
+        self.limit.store(bytes, Ordering::Relaxed);
+        self.freed.notify();
+    }
+
+    /// Where eviction begins.
+    fn soft(&self) -> u64 {
+        let limit = self.limit();
+        limit - (limit / 12).clamp(12 << 20, 256 << 20)
+    }
+
+    /// Where writers wait.
+    fn hard(&self) -> u64 {
+        let limit = self.limit();
+        limit - (limit / 24).clamp(6 << 20, 128 << 20)
+    }
+
+    /// Takes a reading; call it every few milliseconds.
+    pub fn read_resident(&self) -> u64 {
+        let arena = self.arena.used_bytes() as u64;
+        let resident = resident_bytes().unwrap_or(arena);
+        self.arena_at_reading.store(arena, Ordering::Relaxed);
+        self.resident.store(resident, Ordering::Relaxed);
+        self.resident_max.fetch_max(resident, Ordering::Relaxed);
+        resident
+    }
+
+    pub fn resident_max(&self) -> u64 {
+        self.resident_max.load(Ordering::Relaxed)
+    }
+
+    /// The resident size now, as far as is known.
+    #[inline]
+    fn projected(&self) -> u64 {
+        let grown = (self.arena.used_bytes() as u64)
+            .saturating_sub(self.arena_at_reading.load(Ordering::Relaxed));
+        let reserved = self.reserved.load(Ordering::Relaxed).max(0) as u64;
+        self.resident.load(Ordering::Relaxed) + grown + reserved
+    }
+
+    pub fn pressure(&self) -> Pressure {
+        let (projected, soft) = (self.projected(), self.soft());
+        if projected > soft {
+            Pressure::Evict(projected - soft)
+        } else {
+            Pressure::None
+        }
+    }
+
+    /// Fetched tuples should not become hot now.
+    #[inline]
+    pub fn is_tight(&self) -> bool {
+        self.projected() > (self.soft() + self.hard()) / 2
+    }
+
+    /// Writers have to wait.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.projected() > self.hard()
+    }
+
+    /// What the changes of one transaction may take.
+    pub fn transaction_limit(&self) -> usize {
+        (self.limit() / 4) as usize
+    }
+
+    /// Reserves memory for an analytical statement; false if its share of the
+    /// limit is used up.
+    pub fn try_reserve(&self, bytes: u64) -> bool {
+        let share = (self.limit() / 4) as i64;
+        let before = self.reserved.fetch_add(bytes as i64, Ordering::Relaxed);
+        if before + bytes as i64 > share {
+            self.reserved.fetch_sub(bytes as i64, Ordering::Relaxed);
+            return false;
+        }
+        true
+    }
+
+    pub fn release(&self, bytes: u64) {
+        self.reserved.fetch_sub(bytes as i64, Ordering::Relaxed);
+    }
+
+    pub fn reserved(&self) -> u64 {
+        self.reserved.load(Ordering::Relaxed).max(0) as u64
+    }
+}
+
+fn resident_bytes() -> Option<u64> {
+    thermocline_device::resident_bytes()
+}

@@ -1,0 +1,346 @@
+//! A partition: a disjoint part of the rows behind one lock, executed serially
+//! by whoever holds it (design point 1).
+//!
+//! Here are the partition's parts and the few operations that change a row and
+//! its indexes together. Who may see or change what is decided above, in
+//! `access`; what leaves memory, in `evict`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use thermocline_storage::arena::Arena;
+use thermocline_storage::btree::BTree;
+use thermocline_storage::hash_index::HashIndex;
+use thermocline_storage::heap::Heap;
+use thermocline_storage::log::Lsn;
+use thermocline_storage::row_directory::RowDirectory;
+
+use crate::catalog::{IndexDef, IndexKind, Table, key_hash};
+use crate::error::{Error, Result};
+use crate::transaction::TxnId;
+use crate::versions::{StoredRow, Versions};
+
+/// A partition.
+pub(crate) struct Partition {
+    pub state: Mutex<PartitionState>,
+}
+
+/// What the partition's lock protects.
+pub(crate) struct PartitionState {
+    pub id: u16,
+    pub arena: Arc<Arena>,
+    /// The rows of each storage.
+    pub tables: HashMap<u32, Box<TablePartition>>,
+    /// Before-images for open snapshots.
+    pub versions: Versions,
+    /// Rows that an interactive transaction has locked.
+    pub locks: HashMap<StoredRow, TxnId>,
+    /// Rows inserted by interactive transactions that are not committed yet:
+    /// ranges of row numbers, by (storage, first row).
+    pub uncommitted: BTreeMap<StoredRow, UncommittedRange>,
+    /// The last synchronous commit that wrote here: what is read here must not
+    /// be released before that is durable.
+    pub last_commit: Lsn,
+}
+
+/// Consecutive rows that one transaction inserted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UncommittedRange {
+    pub last: u32,
+    pub owner: TxnId,
+}
+
+/// An index of a table in a partition.
+pub(crate) enum Index {
+    Hash(HashIndex),
+    BTree(BTree),
+}
+
+/// An index and the object id it belongs to.
+pub(crate) struct IndexSlot {
+    pub oid: u32,
+    pub index: Index,
+}
+
+/// The rows of one table in one partition.
+pub(crate) struct TablePartition {
+    pub heap: Heap,
+    pub directory: RowDirectory,
+    pub indexes: Vec<IndexSlot>,
+    /// Rows that are there, hot or cold.
+    pub live: u64,
+    /// Of these, the cold ones.
+    pub cold: u64,
+    /// Where the evictor's hand stands.
+    pub hand: u32,
+}
+
+impl Index {
+    pub fn new(kind: IndexKind) -> Self {
+        match kind {
+            IndexKind::Hash => Index::Hash(HashIndex::new()),
+            IndexKind::BTree => Index::BTree(BTree::new()),
+        }
+    }
+
+    pub fn kind(&self) -> IndexKind {
+        match self {
+            Index::Hash(_) => IndexKind::Hash,
+            Index::BTree(_) => IndexKind::BTree,
+        }
+    }
+
+    pub fn insert(&mut self, key: &[u8], row: u32) -> Result<()> {
+        match self {
+            Index::Hash(index) => {
+                index.insert(key_hash(key), row);
+                Ok(())
+            }
+            Index::BTree(index) => index.insert(key, row).map(|_| ()).map_err(|_| {
+                Error::TooLarge(format!(
+                    "index row size {} exceeds the maximum of {} bytes",
+                    key.len(),
+                    thermocline_storage::btree::KEY_BYTES_MAX
+                ))
+            }),
+        }
+    }
+
+    pub fn remove(&mut self, key: &[u8], row: u32) -> bool {
+        match self {
+            Index::Hash(index) => index.remove(key_hash(key), row),
+            Index::BTree(index) => index.remove(key, row),
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        match self {
+            Index::Hash(index) => index.bytes(),
+            Index::BTree(index) => index.bytes(),
+        }
+    }
+}
+
+impl TablePartition {
+    pub fn new(arena: &Arc<Arena>, indexes: &[IndexDef]) -> Self {
+        TablePartition {
+            heap: Heap::new(arena.clone()),
+            directory: RowDirectory::new(),
+            indexes: indexes
+                .iter()
+                .map(|def| IndexSlot {
+                    oid: def.oid,
+                    index: Index::new(def.kind),
+                })
+                .collect(),
+            live: 0,
+            cold: 0,
+            hand: 0,
+        }
+    }
+
+    /// Bytes of directory and indexes.
+    pub fn metadata_bytes(&self) -> usize {
+        self.directory.bytes() + self.indexes.iter().map(|i| i.index.bytes()).sum::<usize>()
+    }
+
+    /// The index at `position` of the table's definition; it must be the one
+    /// that the definition means.
+    pub fn index(&self, table: &Table, position: usize) -> Result<&Index> {
+        let def = &table.def.indexes[position];
+        match self.indexes.get(position) {
+            Some(slot) if slot.oid == def.oid => Ok(&slot.index),
+            _ => match self.indexes.iter().find(|slot| slot.oid == def.oid) {
+                Some(slot) => Ok(&slot.index),
+                None => Err(Error::Internal(format!(
+                    "index {} is not in its partition",
+                    def.name
+                ))),
+            },
+        }
+    }
+
+    /// Adds `row` to all indexes under the keys of `tuple`.
+    pub fn index_tuple(
+        &mut self,
+        table: &Table,
+        tuple: &[u8],
+        row: u32,
+        key: &mut Vec<u8>,
+    ) -> Result<()> {
+        for slot in &mut self.indexes {
+            let Some(position) = position_of(table, slot.oid) else {
+                continue;
+            };
+            key.clear();
+            table.index_key_of(position, tuple, key);
+            slot.index.insert(key, row)?;
+        }
+        Ok(())
+    }
+
+    /// Takes `row` out of all indexes.
+    pub fn unindex_tuple(&mut self, table: &Table, tuple: &[u8], row: u32, key: &mut Vec<u8>) {
+        for slot in &mut self.indexes {
+            let Some(position) = position_of(table, slot.oid) else {
+                continue;
+            };
+            key.clear();
+            table.index_key_of(position, tuple, key);
+            slot.index.remove(key, row);
+        }
+    }
+
+    /// Moves `row` in those indexes whose key differs between the images.
+    /// Whether any did.
+    pub fn reindex_tuple(
+        &mut self,
+        table: &Table,
+        old: &[u8],
+        new: &[u8],
+        row: u32,
+        keys: &mut (Vec<u8>, Vec<u8>),
+    ) -> Result<bool> {
+        let mut moved = false;
+        for slot in &mut self.indexes {
+            let Some(position) = position_of(table, slot.oid) else {
+                continue;
+            };
+            keys.0.clear();
+            keys.1.clear();
+            table.index_key_of(position, old, &mut keys.0);
+            table.index_key_of(position, new, &mut keys.1);
+            if keys.0 != keys.1 {
+                slot.index.insert(&keys.1, row)?;
+                slot.index.remove(&keys.0, row);
+                moved = true;
+            }
+        }
+        Ok(moved)
+    }
+}
+
+fn position_of(table: &Table, oid: u32) -> Option<usize> {
+    table.def.indexes.iter().position(|def| def.oid == oid)
+}
+
+impl PartitionState {
+    pub fn new(id: u16, arena: Arc<Arena>) -> Self {
+        PartitionState {
+            id,
+            arena,
+            tables: HashMap::new(),
+            versions: Versions::default(),
+            locks: HashMap::new(),
+            uncommitted: BTreeMap::new(),
+            last_commit: Lsn::default(),
+        }
+    }
+
+    /// The rows of `table` here, made when first written.
+    pub fn table_mut(&mut self, table: &Table) -> &mut TablePartition {
+        let arena = &self.arena;
+        self.tables
+            .entry(table.def.storage)
+            .or_insert_with(|| Box::new(TablePartition::new(arena, &table.def.indexes)))
+    }
+
+    /// Who inserted this uncommitted row.
+    pub fn owner_of(&self, row: StoredRow) -> Option<TxnId> {
+        let (first, range) = self.uncommitted.range(..=row).next_back()?;
+        (first.0 == row.0 && row.1 <= range.last).then_some(range.owner)
+    }
+
+    /// Notes that `owner` inserted `row`.
+    pub fn note_uncommitted(&mut self, row: StoredRow, owner: TxnId) {
+        if let Some((first, range)) = self.uncommitted.range_mut(..row).next_back()
+            && first.0 == row.0
+            && range.owner == owner
+            && range.last + 1 == row.1
+        {
+            range.last = row.1;
+            return;
+        }
+        self.uncommitted
+            .insert(row, UncommittedRange { last: row.1, owner });
+    }
+
+    /// Forgets that `row` is uncommitted; its range is split if need be.
+    pub fn forget_uncommitted(&mut self, row: StoredRow) {
+        let Some((&first, &range)) = self.uncommitted.range(..=row).next_back() else {
+            return;
+        };
+        if first.0 != row.0 || row.1 > range.last {
+            return;
+        }
+        self.uncommitted.remove(&first);
+        if first.1 < row.1 {
+            let head = UncommittedRange {
+                last: row.1 - 1,
+                owner: range.owner,
+            };
+            self.uncommitted.insert(first, head);
+        }
+        if row.1 < range.last {
+            self.uncommitted.insert((row.0, row.1 + 1), range);
+        }
+    }
+
+    /// The ranges that `owner` inserted.
+    pub fn uncommitted_of(&self, owner: TxnId) -> Vec<(StoredRow, u32)> {
+        self.uncommitted
+            .iter()
+            .filter(|(_, range)| range.owner == owner)
+            .map(|(first, range)| (*first, range.last))
+            .collect()
+    }
+
+    /// Frees a row that a transaction had locked.
+    pub fn unlock_row(&mut self, row: StoredRow) {
+        self.locks.remove(&row);
+        if let Some(rows) = self.tables.get_mut(&row.0) {
+            let word = rows.directory.get(row.1);
+            if word.is_hot() || word.is_cold() {
+                rows.directory.set(row.1, word.with_aside(false));
+            }
+        }
+    }
+
+    /// Gives back what no open snapshot needs.
+    pub fn collect_versions(&mut self, oldest: Option<u64>) {
+        let tables = &mut self.tables;
+        self.versions.collect(oldest, |(storage, row)| {
+            if let Some(table) = tables.get_mut(&storage) {
+                table.directory.release(row);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uncommitted_rows_are_kept_as_ranges() {
+        let arena = Arc::new(Arena::reserve(64 << 20).expect("address space"));
+        let mut state = PartitionState::new(0, arena);
+        for row in 10..20 {
+            state.note_uncommitted((1, row), TxnId(7));
+        }
+        state.note_uncommitted((1, 20), TxnId(8));
+        assert_eq!(state.uncommitted.len(), 2);
+        assert_eq!(state.owner_of((1, 15)), Some(TxnId(7)));
+        assert_eq!(state.owner_of((1, 20)), Some(TxnId(8)));
+        assert_eq!(state.owner_of((2, 15)), None);
+        state.forget_uncommitted((1, 15));
+        assert_eq!(state.owner_of((1, 15)), None);
+        assert_eq!(state.owner_of((1, 14)), Some(TxnId(7)));
+        assert_eq!(
+            state.uncommitted_of(TxnId(7)),
+            [((1, 10), 14), ((1, 16), 19)]
+        );
+    }
+}

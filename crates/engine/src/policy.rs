@@ -1,0 +1,96 @@
+//! Everything that the papers vary, as values (design point 6; 004 §3, 000 §3–4).
+//! Adding a choice touches this enum and the one file that carries it out.
+
+use std::fmt;
+
+use thermocline_device::{DeviceKind, DeviceProfile};
+
+/// How cold tuples are found (000 §3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Identification {
+    /// A hand sweeps over the row directory; a tuple that was used since its
+    /// last visit stays.
+    Clock,
+    /// The hand sweeps, but use does not count.
+    Fifo,
+}
+
+/// What becomes of a tuple that was fetched and not changed (000 §4.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Merge {
+    /// It becomes hot.
+    Always,
+    /// It is used where it is and forgotten; only an update makes it hot.
+    UpdateOnly,
+}
+
+/// How a transaction gets an evicted tuple (000 §4.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retrieval {
+    /// Abort-and-restart: the partition goes on while the device reads.
+    Restart,
+}
+
+/// The set of choices in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Policy {
+    /// See [`Identification`].
+    pub identification: Identification,
+    /// See [`Retrieval`].
+    pub retrieval: Retrieval,
+    /// See [`Merge`].
+    pub merge: Merge,
+    /// The unit of writing, in bytes; 4 KiB to 1 MiB (004 §5.2, 000 §5.1).
+    pub block_bytes: u32,
+    /// A block whose live share falls below this percentage is compacted.
+    pub compaction_percent: u8,
+}
+
+impl Policy {
+    /// The default for a device. What the papers saw is not a law here: reads
+    /// are of sectors and asynchronous, so large blocks cost reading nothing,
+    /// and every device gets them until a measurement says otherwise.
+    pub fn for_device(profile: &DeviceProfile) -> Self {
+        let merge = match profile.kind {
+            DeviceKind::Nvram | DeviceKind::Dram => Merge::UpdateOnly,
+            _ => Merge::Always,
+        };
+        Policy {
+            identification: Identification::Clock,
+            retrieval: Retrieval::Restart,
+            merge,
+            block_bytes: 1 << 20,
+            compaction_percent: 60,
+        }
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy {
+            identification: Identification::Clock,
+            retrieval: Retrieval::Restart,
+            merge: Merge::Always,
+            block_bytes: 1 << 20,
+            compaction_percent: 60,
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let identification = match self.identification {
+            Identification::Clock => "clock",
+            Identification::Fifo => "fifo",
+        };
+        let merge = match self.merge {
+            Merge::Always => "always",
+            Merge::UpdateOnly => "update_only",
+        };
+        write!(
+            f,
+            "identification={identification} retrieval=restart merge={merge} block={} compaction={}%",
+            self.block_bytes, self.compaction_percent
+        )
+    }
+}

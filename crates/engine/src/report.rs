@@ -1,0 +1,167 @@
+//! What the system views show: memory by use, tables, the device.
+
+use std::sync::atomic::Ordering;
+
+use thermocline_device::{CountersSnapshot, DeviceProfile};
+
+use crate::database::Database;
+
+/// Memory by use, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MemoryReport {
+    /// `memory_limit`.
+    pub limit: u64,
+    /// Resident memory at the last reading (a few milliseconds ago).
+    pub resident: u64,
+    /// The highest reading.
+    pub resident_max: u64,
+    /// Arenas: tuples and their free slots.
+    pub arena: u64,
+    /// Of that, tuples.
+    pub tuples: u64,
+    /// Row directories.
+    pub directories: u64,
+    /// Indexes.
+    pub indexes: u64,
+    /// Before-images for open snapshots.
+    pub versions: u64,
+    /// The log's buffers.
+    pub log_buffers: u64,
+    /// Buffers of device reads under way.
+    pub read_buffers: u64,
+    /// Reserved by analytical statements.
+    pub analytical: u64,
+    /// Open snapshots.
+    pub snapshots: u64,
+}
+
+/// A table's tuples and bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TableReport {
+    /// Schema.
+    pub schema: String,
+    /// Name.
+    pub name: String,
+    /// Object id.
+    pub oid: u32,
+    /// Tuples in memory.
+    pub hot: u64,
+    /// Tuples that are only on the device.
+    pub cold: u64,
+    /// Bytes of hot tuples.
+    pub hot_bytes: u64,
+    /// Bytes of directory and indexes.
+    pub metadata_bytes: u64,
+    /// Blocks.
+    pub blocks: u64,
+    /// Bytes of blocks on the device.
+    pub block_bytes: u64,
+    /// Records in blocks that are no tuple's any more.
+    pub holes: u64,
+}
+
+/// A device and what was done with it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeviceReport {
+    /// Path, file system, how it is accessed.
+    pub description: String,
+    /// What it is like.
+    pub profile: DeviceProfile,
+    /// Counters and latencies.
+    pub counters: CountersSnapshot,
+    /// Free bytes.
+    pub free_bytes: u64,
+    /// Bytes of the block file that blocks take.
+    pub block_bytes: u64,
+    /// The end of the log.
+    pub log_end: u64,
+    /// The log is durable up to here.
+    pub log_durable: u64,
+}
+
+impl Database {
+    /// Memory by use.
+    pub fn memory_report(&self) -> MemoryReport {
+        let mut report = MemoryReport {
+            limit: self.memory.limit(),
+            resident: self.memory.read_resident(),
+            resident_max: self.memory.resident_max(),
+            arena: self.arena.used_bytes() as u64,
+            log_buffers: self.log.memory_bytes() as u64,
+            read_buffers: self.fetcher.in_flight_bytes() as u64,
+            analytical: self.memory.reserved(),
+            snapshots: self.transactions.open_snapshots() as u64,
+            ..MemoryReport::default()
+        };
+        for partition in &self.partitions {
+            let state = partition.state.lock();
+            report.versions += state.versions.bytes() as u64;
+            for rows in state.tables.values() {
+                report.tuples += rows.heap.live_bytes() as u64;
+                report.directories += rows.directory.bytes() as u64;
+                let indexes: usize = rows.indexes.iter().map(|i| i.index.bytes()).sum();
+                report.indexes += indexes as u64;
+            }
+        }
+        report
+    }
+
+    /// The tables, in order of schema and name.
+    pub fn table_reports(&self) -> Vec<TableReport> {
+        let catalog = self.catalog();
+        let blocks = self.blocks.blocks();
+        let mut reports: Vec<TableReport> = catalog
+            .tables
+            .values()
+            .map(|table| {
+                let mut report = TableReport {
+                    schema: table.def.schema.clone(),
+                    name: table.def.name.clone(),
+                    oid: table.def.oid,
+                    ..TableReport::default()
+                };
+                for partition in &self.partitions {
+                    let state = partition.state.lock();
+                    if let Some(rows) = state.tables.get(&table.def.storage) {
+                        report.cold += rows.cold;
+                        report.hot += rows.live.saturating_sub(rows.cold);
+                        report.hot_bytes += rows.heap.live_bytes() as u64;
+                        report.metadata_bytes += rows.metadata_bytes() as u64;
+                    }
+                }
+                for block in blocks.iter().filter(|b| b.table == table.def.storage) {
+                    report.blocks += 1;
+                    report.block_bytes += block.device_bytes;
+                    report.holes += u64::from(block.record_bytes - block.live_bytes);
+                }
+                report
+            })
+            .collect();
+        reports.sort_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
+        reports
+    }
+
+    /// The devices.
+    pub fn device_reports(&self) -> Vec<DeviceReport> {
+        let statistics = self.blocks.statistics();
+        vec![DeviceReport {
+            description: self.device.describe(),
+            profile: self.device.profile(),
+            counters: self.device.counters().snapshot(),
+            free_bytes: self.device.free_bytes().unwrap_or(0),
+            block_bytes: statistics.device_bytes,
+            log_end: self.log.appended_lsn(),
+            log_durable: self.log.durable_lsn(),
+        }]
+    }
+
+    /// Checkpoints: how many, how long the last took in milliseconds, the
+    /// longest hold of a partition in microseconds.
+    pub fn checkpoint_report(&self) -> (u64, u64, u64) {
+        (
+            self.checkpoint.number.load(Ordering::Relaxed),
+            self.checkpoint.last_duration_ms.load(Ordering::Relaxed),
+            self.checkpoint.longest_hold_us.load(Ordering::Relaxed),
+        )
+    }
+}

@@ -1,0 +1,358 @@
+//! Running statements: take the partitions, run the body, commit or undo; if
+//! something was evicted or held, wait outside the locks and run it again
+//! (design points 1–3; 004 §3.3).
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use thermocline_storage::block_store::BlockPin;
+use thermocline_storage::log::{LogFailed, Lsn};
+
+use crate::access::{Access, Fetched, Guards, Obstacle, RunKind, Scope, Scratch};
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::fetch::{PlannedRead, plan};
+use crate::transaction::{Isolation, RunOptions, Transaction, TxnId, TxnState};
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// How a run ended.
+enum Outcome<R> {
+    /// Done; what it read or wrote is durable when the log is up to here.
+    Done(R, Lsn),
+    /// These tuples are needed first.
+    Evicted(Vec<PlannedRead>, BlockPin),
+    /// This transaction has to end first.
+    Held(TxnId),
+    /// The snapshot is too old for a write.
+    Stale,
+}
+
+impl Database {
+    /// Runs an autocommitted statement. `body` may run several times and must
+    /// reset its output first. Returns when the commit, and every commit whose
+    /// result the statement saw, is durable as the options ask.
+    pub async fn one_shot<R>(
+        &self,
+        options: &RunOptions,
+        scope: Scope,
+        mut body: impl FnMut(&mut Access<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let mut fetched = Fetched::new();
+        let mut run = RunKind::default();
+        loop {
+            self.admit(options).await?;
+            match self.attempt(options, &scope, None, &fetched, run, &mut body)? {
+                Outcome::Done(result, lsn) => {
+                    self.wait_durable(options, lsn).await?;
+                    return Ok(result);
+                }
+                Outcome::Evicted(reads, pin) => {
+                    self.fetch(&reads, &mut fetched).await?;
+                    drop(pin);
+                }
+                Outcome::Held(holder) => self.wait_for_end(options, holder).await?,
+                Outcome::Stale => return Err(Error::Internal("a one-shot has no snapshot".into())),
+            }
+            run.attempt += 1;
+        }
+    }
+
+    /// Runs a body of the engine's own on one partition: nothing is checked,
+    /// nothing committed.
+    pub(crate) async fn one_shot_unchecked<R>(
+        &self,
+        partition: u16,
+        mut body: impl FnMut(&mut Access<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let mut fetched = Fetched::new();
+        let options = RunOptions::default();
+        let mut run = RunKind {
+            read_only: true,
+            attempt: 0,
+        };
+        loop {
+            let scope = Scope::One(partition);
+            match self.attempt(&options, &scope, None, &fetched, run, &mut body)? {
+                Outcome::Done(result, _) => return Ok(result),
+                Outcome::Evicted(reads, pin) => {
+                    self.fetch(&reads, &mut fetched).await?;
+                    drop(pin);
+                }
+                Outcome::Held(_) | Outcome::Stale => {
+                    return Err(Error::Internal("an unchecked run waits for nobody".into()));
+                }
+            }
+            run.attempt += 1;
+        }
+    }
+
+    /// Runs one statement, or a part of a bulk statement, of an interactive
+    /// transaction. An error leaves the transaction as it was before.
+    pub async fn in_transaction<R>(
+        &self,
+        txn: &mut Transaction,
+        options: &RunOptions,
+        scope: Scope,
+        mut body: impl FnMut(&mut Access<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let state = txn.state_mut()?;
+        if state.isolation != Isolation::ReadCommitted && state.snapshot.is_none() {
+            state.snapshot = Some(self.transactions.open_snapshot());
+        }
+        let mut fetched = Fetched::new();
+        let mut run = RunKind::default();
+        loop {
+            self.admit(options).await?;
+            match self.attempt(options, &scope, Some(state), &fetched, run, &mut body)? {
+                Outcome::Done(result, lsn) => {
+                    self.wait_durable(options, lsn).await?;
+                    return Ok(result);
+                }
+                Outcome::Evicted(reads, pin) => {
+                    self.fetch(&reads, &mut fetched).await?;
+                    drop(pin);
+                }
+                Outcome::Held(holder) => {
+                    self.transactions.wait_for(state.id, holder)?;
+                    let waited = self.wait_for_end(options, holder).await;
+                    self.transactions.stop_waiting(state.id);
+                    waited?;
+                }
+                Outcome::Stale => {
+                    if state.isolation == Isolation::RepeatableRead {
+                        return Err(Error::Serialization("concurrent update"));
+                    }
+                    self.refresh(state)?;
+                }
+            }
+            run.attempt += 1;
+        }
+    }
+
+    /// One run of a body under the locks of its partitions.
+    fn attempt<R>(
+        &self,
+        options: &RunOptions,
+        scope: &Scope,
+        txn: Option<&mut TxnState>,
+        fetched: &Fetched,
+        run: RunKind,
+        body: &mut impl FnMut(&mut Access<'_>) -> Result<R>,
+    ) -> Result<Outcome<R>> {
+        let interactive = txn.is_some();
+        let scratch = SCRATCH.with(|s| std::mem::take(&mut *s.borrow_mut()));
+        let mut access = Access::new(self, self.lock(scope)?, txn, fetched, scratch, run);
+        let result = body(&mut access);
+        let outcome = self.conclude(options, interactive, &mut access, result);
+        SCRATCH.with(|s| *s.borrow_mut() = access.into_scratch());
+        outcome
+    }
+
+    fn conclude<R>(
+        &self,
+        options: &RunOptions,
+        interactive: bool,
+        access: &mut Access<'_>,
+        result: Result<R>,
+    ) -> Result<Outcome<R>> {
+        if let Some(obstacle) = access.obstacle {
+            access.undo();
+            return Ok(match obstacle {
+                Obstacle::Held(holder) => Outcome::Held(holder),
+                Obstacle::Stale => Outcome::Stale,
+            });
+        }
+        if access.evicted() {
+            // Planned before the locks go, so that no block goes meanwhile.
+            let missing = access.missing().iter().map(|m| (m.row, m.address));
+            let planned = plan(&self.blocks, missing);
+            access.undo();
+            let (mut reads, pin) = planned?;
+            reads.sort_unstable_by_key(|r| (r.address.block, r.address.slot));
+            reads.dedup_by_key(|r| (r.address.block, r.address.slot));
+            self.counters.missed(reads.len() as u64);
+            return Ok(Outcome::Evicted(reads, pin));
+        }
+        let result = match result {
+            Ok(result) => result,
+            Err(error) => {
+                access.undo();
+                return Err(error);
+            }
+        };
+        let logged = if interactive {
+            access.finish_statement().map(|()| None)
+        } else if access.has_changes() {
+            access.commit_one_shot(options.synchronous_commit).map(Some)
+        } else {
+            Ok(None)
+        };
+        match logged {
+            Ok(Some(lsn)) if options.synchronous_commit => Ok(Outcome::Done(result, lsn)),
+            Ok(_) => {
+                let seen = access.guards.iter_mut().map(|state| state.last_commit);
+                let seen = seen.max().unwrap_or_default();
+                Ok(Outcome::Done(result, seen))
+            }
+            Err(error) => {
+                access.undo();
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes the locks of a scope, in order.
+    pub(crate) fn lock(&self, scope: &Scope) -> Result<Guards<'_>> {
+        match scope {
+            Scope::One(partition) => match self.partitions.get(*partition as usize) {
+                Some(partition) => Ok(Guards::One(partition.state.lock())),
+                None => Err(Error::Internal(format!(
+                    "there is no partition {partition}"
+                ))),
+            },
+            Scope::Many(wanted) => {
+                let mut wanted = wanted.clone();
+                wanted.sort_unstable();
+                wanted.dedup();
+                let mut guards = Vec::with_capacity(wanted.len());
+                for partition in wanted {
+                    match self.partitions.get(partition as usize) {
+                        Some(partition) => guards.push(partition.state.lock()),
+                        None => {
+                            return Err(Error::Internal(format!(
+                                "there is no partition {partition}"
+                            )));
+                        }
+                    }
+                }
+                Ok(Guards::Many(guards))
+            }
+            Scope::All => Ok(Guards::Many(
+                self.partitions.iter().map(|p| p.state.lock()).collect(),
+            )),
+        }
+    }
+
+    /// Waits until there is room in memory and in the log's buffer. Before the
+    /// locks are taken, so that nobody waits for a device while holding one.
+    async fn admit(&self, options: &RunOptions) -> Result<()> {
+        self.check_open()?;
+        if options.cancel.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        if !self.log.has_room() {
+            self.log.room().await.map_err(log_failed)?;
+        }
+        while self.memory.is_full() {
+            let freed = self.memory.freed.listen();
+            if !self.memory.is_full() {
+                break;
+            }
+            self.poke_evictor();
+            self.counters.waited_for_memory();
+            self.or_interrupted(options, None, freed).await?;
+        }
+        Ok(())
+    }
+
+    async fn fetch(&self, reads: &[PlannedRead], fetched: &mut Fetched) -> Result<()> {
+        self.fetcher.fetch(reads, fetched).await
+    }
+
+    pub(crate) async fn wait_durable(&self, options: &RunOptions, lsn: Lsn) -> Result<()> {
+        if !options.synchronous_commit || self.log.durable_lsn() >= lsn {
+            return Ok(());
+        }
+        self.log.wait_durable(lsn).await.map_err(log_failed)
+    }
+
+    /// Waits until a transaction has ended.
+    pub(crate) async fn wait_for_end(&self, options: &RunOptions, holder: TxnId) -> Result<()> {
+        let until = options.lock_timeout.map(|t| self.clock.now() + t);
+        loop {
+            let ended = self.transactions.ended.listen();
+            if !self.transactions.is_active(holder) {
+                return Ok(());
+            }
+            self.or_interrupted(options, until, ended).await?;
+        }
+    }
+
+    /// Waits for `event`, but not beyond a cancel, the statement's deadline or
+    /// the lock timeout.
+    async fn or_interrupted(
+        &self,
+        options: &RunOptions,
+        lock_until: Option<Duration>,
+        event: impl Future<Output = ()>,
+    ) -> Result<()> {
+        let mut event = pin!(event);
+        let mut cancelled = pin!(options.cancel.event().listen());
+        loop {
+            let now = self.clock.now();
+            if options.cancel.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            if options.deadline.is_some_and(|d| now >= d) {
+                return Err(Error::Timeout);
+            }
+            if lock_until.is_some_and(|d| now >= d) {
+                return Err(Error::LockTimeout);
+            }
+            let timed = options.deadline.is_some() || lock_until.is_some();
+            let mut tick = pin!(self.tick.listen());
+            let happened = poll_fn(|context| {
+                if event.as_mut().poll(context).is_ready() {
+                    return Poll::Ready(true);
+                }
+                if cancelled.as_mut().poll(context).is_ready()
+                    || (timed && tick.as_mut().poll(context).is_ready())
+                {
+                    return Poll::Ready(false);
+                }
+                Poll::Pending
+            })
+            .await;
+            if happened {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(crate) fn append_log(&self, pieces: &[&[u8]]) -> Result<Lsn> {
+        let lsn = self.log.append(pieces).map_err(log_failed)?;
+        self.counters.logged(lsn);
+        Ok(lsn)
+    }
+
+    /// A read-only statement of the caller's own thread, for the embedded
+    /// library: as `one_shot`, without waiting for anything but the device.
+    pub fn one_shot_blocking<R>(
+        &self,
+        options: &RunOptions,
+        scope: Scope,
+        body: impl FnMut(&mut Access<'_>) -> Result<R>,
+    ) -> Result<R> {
+        crate::wait::block_on(self.one_shot(options, scope, body))
+    }
+
+    /// Starts an interactive transaction.
+    pub fn begin(self: &Arc<Self>, isolation: Isolation, read_only: bool) -> Transaction {
+        Transaction::begin(self.clone(), isolation, read_only)
+    }
+}
+
+pub(crate) fn log_failed(error: LogFailed) -> Error {
+    match error {
+        LogFailed::StorageFull => Error::DiskFull("the log".into()),
+        LogFailed::TooLarge => Error::TooLarge("the transaction's log record is too large".into()),
+        LogFailed::Failed(why) => Error::LogFailed(why.to_string()),
+    }
+}

@@ -1,0 +1,266 @@
+//! Snapshots for statements that read much: all rows of a table as they were
+//! at one moment, partition by partition, in bounded memory, without holding a
+//! partition for long.
+//!
+//! Rows in memory are given out under the partition's lock, a turn at a time.
+//! Evicted ones are planned there and read after it, in the order of their
+//! blocks and in large reads where they lie close together.
+
+use std::sync::Arc;
+
+use thermocline_storage::row_directory::ColdAddress;
+
+use crate::catalog::{Catalog, Table};
+use crate::database::Database;
+use crate::error::Result;
+use crate::fetch::plan;
+use crate::row_id::RowId;
+use crate::transaction::{Isolation, Transaction, TxnId};
+use crate::versions::{Seen, Timestamp};
+
+/// Row numbers passed in one turn under the lock.
+const TURN_ROWS: u32 = 2048;
+/// Bytes of cold records collected before they are read.
+const COLD_BYTES_MAX: usize = 2 << 20;
+
+/// A moment of the database, held open until the last clone is dropped.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    inner: Arc<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    db: Arc<Database>,
+    timestamp: Timestamp,
+    catalog: Arc<Catalog>,
+    own: Option<OwnChanges>,
+}
+
+/// What the transaction that the snapshot belongs to has changed itself.
+#[derive(Debug)]
+struct OwnChanges {
+    id: TxnId,
+    overlay: hashbrown::HashMap<(u32, RowId), Option<Arc<[u8]>>>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.db.transactions.close_snapshot(self.timestamp);
+    }
+}
+
+impl Database {
+    /// The latest committed state, for a read-only statement.
+    pub fn snapshot(self: &Arc<Self>) -> Snapshot {
+        // The catalog first: a DDL between the two makes the scan fail, not
+        // return rows of another shape.
+        let catalog = self.catalog();
+        Snapshot {
+            inner: Arc::new(Held {
+                timestamp: self.transactions.open_snapshot(),
+                catalog,
+                own: None,
+                db: self.clone(),
+            }),
+        }
+    }
+}
+
+impl Transaction {
+    /// What a statement of this transaction sees, its own changes included.
+    pub fn snapshot(&mut self) -> Result<Snapshot> {
+        let db = self.db.clone();
+        let catalog = self.catalog();
+        let state = self.state_mut()?;
+        let timestamp = match state.snapshot {
+            Some(timestamp) => {
+                db.transactions.share_snapshot(timestamp);
+                timestamp
+            }
+            None => {
+                let timestamp = db.transactions.open_snapshot();
+                if state.isolation != Isolation::ReadCommitted {
+                    db.transactions.share_snapshot(timestamp);
+                    state.snapshot = Some(timestamp);
+                }
+                timestamp
+            }
+        };
+        let overlay = state
+            .overlay
+            .iter()
+            .map(|(key, overlaid)| (*key, overlaid.new.clone()))
+            .collect();
+        Ok(Snapshot {
+            inner: Arc::new(Held {
+                timestamp,
+                catalog,
+                own: Some(OwnChanges {
+                    id: state.id,
+                    overlay,
+                }),
+                db,
+            }),
+        })
+    }
+
+    /// Notes that a statement read all of a table through a snapshot, so that
+    /// a serializable commit validates it.
+    pub fn note_table_read(&mut self, table: &Table) -> Result<()> {
+        use crate::transaction::{ReadEntry, ReadWhat};
+        let partitions = self.db.partitions();
+        let state = self.state_mut()?;
+        if state.isolation != Isolation::Serializable
+            || state.read_only
+            || state.sees_draft_of(table.def.storage)
+        {
+            return Ok(());
+        }
+        for partition in 0..partitions {
+            let known = state.reads.iter().any(|r| {
+                r.partition == partition
+                    && r.storage == table.def.storage
+                    && matches!(r.what, ReadWhat::Table)
+            });
+            if !known {
+                state.reads.push(ReadEntry {
+                    partition,
+                    table: table.def.oid,
+                    storage: table.def.storage,
+                    what: ReadWhat::Table,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Snapshot {
+    /// The catalog of the moment.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.inner.catalog.clone()
+    }
+
+    /// The database.
+    pub fn database(&self) -> &Arc<Database> {
+        &self.inner.db
+    }
+
+    /// All rows of a table in one partition.
+    pub fn scan(&self, table: &Arc<Table>, partition: u16) -> SnapshotScan {
+        SnapshotScan {
+            snapshot: self.clone(),
+            table: table.clone(),
+            partition,
+            next: 0,
+        }
+    }
+}
+
+/// See [`Snapshot::scan`].
+#[derive(Debug)]
+pub struct SnapshotScan {
+    snapshot: Snapshot,
+    table: Arc<Table>,
+    partition: u16,
+    next: u32,
+}
+
+impl SnapshotScan {
+    /// Calls `each` with the next rows (some thousands, or a megabyte or two);
+    /// false at the end. `each` may run under the partition's lock: it must be
+    /// short and must not call the database.
+    pub async fn next_chunk(&mut self, mut each: impl FnMut(RowId, &[u8])) -> Result<bool> {
+        let (cold, more) = self.turn(&mut each)?;
+        if let Some((reads, pin)) = cold {
+            let db = &self.snapshot.inner.db;
+            db.fetcher.read_in_order(&reads, &mut each).await?;
+            drop(pin);
+        }
+        Ok(more)
+    }
+
+    #[expect(
+        clippy::type_complexity,
+        reason = "the plan and its pin belong together"
+    )]
+    fn turn(
+        &mut self,
+        each: &mut impl FnMut(RowId, &[u8]),
+    ) -> Result<(
+        Option<(
+            Vec<crate::fetch::PlannedRead>,
+            thermocline_storage::block_store::BlockPin,
+        )>,
+        bool,
+    )> {
+        use std::sync::atomic::Ordering;
+        let held = &self.snapshot.inner;
+        let db = &held.db;
+        let storage = self.table.def.storage;
+        let mut cold: Vec<(RowId, ColdAddress)> = Vec::new();
+        let mut cold_bytes = 0;
+        let mut last_sector = (0, 0);
+        let state = db.partitions[self.partition as usize].state.lock();
+        let holder = self.table.held_by.load(Ordering::Relaxed);
+        let own_hold = held.own.as_ref().is_some_and(|own| own.id.0 == holder);
+        if self.table.retired.load(Ordering::Relaxed) && !own_hold {
+            return Err(crate::error::Error::StalePlan);
+        }
+        let Some(rows) = state.tables.get(&storage) else {
+            return Ok((None, false));
+        };
+        let end = rows.directory.appended();
+        let stop = end.min(self.next.saturating_add(TURN_ROWS));
+        while self.next < stop && cold_bytes < COLD_BYTES_MAX {
+            let number = self.next;
+            self.next += 1;
+            let row = RowId::new(self.partition, number);
+            if let Some(own) = &held.own
+                && !own.overlay.is_empty()
+                && let Some(new) = own.overlay.get(&(storage, row))
+            {
+                if let Some(new) = new {
+                    each(row, new);
+                }
+                continue;
+            }
+            if !state.versions.is_empty() {
+                match state.versions.seen((storage, number), held.timestamp) {
+                    Seen::Current => {}
+                    Seen::Absent => continue,
+                    Seen::Before(image) => {
+                        each(row, image);
+                        continue;
+                    }
+                }
+            }
+            let word = rows.directory.get(number);
+            if word.is_uncommitted() {
+                let own = held.own.as_ref().map(|own| own.id);
+                if own.is_none() || state.owner_of((storage, number)) != own {
+                    continue;
+                }
+            }
+            if let Some(hot) = word.as_hot() {
+                each(row, rows.heap.payload(hot.pointer()));
+            } else if let Some(word) = word.as_cold() {
+                let address = word.address();
+                let sector = (address.block, address.slot / 256);
+                if sector != last_sector {
+                    cold_bytes += usize::from(address.extent) * 4096;
+                    last_sector = sector;
+                }
+                cold.push((row, address));
+            }
+        }
+        let more = self.next < end;
+        if cold.is_empty() {
+            return Ok((None, more));
+        }
+        cold.sort_unstable_by_key(|(_, address)| (address.block, address.slot));
+        let planned = plan(&db.blocks, cold.into_iter())?;
+        Ok((Some(planned), more))
+    }
+}

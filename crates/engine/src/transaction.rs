@@ -1,0 +1,370 @@
+//! Transactions: the order of commits, open snapshots, and what an
+//! interactive transaction carries with it until it commits.
+//!
+//! A one-shot transaction has none of this: it holds its partitions from
+//! beginning to end. An interactive one (`BEGIN … COMMIT`) reads a snapshot,
+//! keeps its updates and deletes beside the tables (the overlay), inserts in
+//! place as uncommitted rows, locks the rows it writes, and when it commits
+//! checks under the locks of all partitions concerned that what it read is
+//! still so (design point 2).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+
+use crate::catalog::{Catalog, Table};
+use crate::database::Database;
+use crate::error::Error;
+use crate::row_id::RowId;
+use crate::versions::{StoredRow, Timestamp};
+use crate::wait::{Cancel, Event};
+
+/// A transaction's number; never used twice in the life of a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct TxnId(pub u64);
+
+/// How much of other transactions a transaction may see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// Each statement sees what is committed when it runs.
+    ReadCommitted,
+    /// All statements see one snapshot; a write to what changed since is
+    /// 40001.
+    RepeatableRead,
+    /// As if transactions ran one after the other.
+    Serializable,
+}
+
+/// What a statement is run with.
+#[derive(Debug, Clone, Default)]
+pub struct RunOptions {
+    /// Wait until the commit is on the device before returning.
+    pub synchronous_commit: bool,
+    /// How long to wait for a row lock; None: without end.
+    pub lock_timeout: Option<Duration>,
+    /// When the statement must be over, on the configured clock.
+    pub deadline: Option<Duration>,
+    /// Lets somebody else stop the statement.
+    pub cancel: Cancel,
+}
+
+impl RunOptions {
+    /// Synchronous commit, no time limits.
+    pub fn new() -> Self {
+        RunOptions {
+            synchronous_commit: true,
+            ..Self::default()
+        }
+    }
+}
+
+/// The order of commits, and who is under way.
+#[derive(Debug, Default)]
+pub(crate) struct Transactions {
+    /// The last commit's timestamp.
+    clock: AtomicU64,
+    /// Open snapshots; counted apart so that a commit looks at one word.
+    open: AtomicUsize,
+    snapshots: Mutex<BTreeMap<Timestamp, usize>>,
+    next: AtomicU64,
+    /// Who waits for whom.
+    waits: Mutex<HashMap<TxnId, TxnId>>,
+    active: Mutex<BTreeSet<TxnId>>,
+    /// Some interactive transaction has ended.
+    pub ended: Event,
+}
+
+impl Transactions {
+    /// Starts numbering after `last`.
+    pub fn start_after(&self, last: u64) {
+        self.next.fetch_max(last, Ordering::Relaxed);
+    }
+
+    pub fn last_number(&self) -> u64 {
+        self.next.load(Ordering::Relaxed)
+    }
+
+    /// The timestamp of a commit. Taken under the locks of all partitions that
+    /// the commit changes; the second value says whether snapshots are open
+    /// that need the before-images.
+    pub fn commit_timestamp(&self) -> (Timestamp, bool) {
+        let timestamp = self.clock.fetch_add(1, Ordering::SeqCst) + 1;
+        // A snapshot registers before it reads the clock, so one that is not
+        // seen here reads a clock that includes this commit.
+        (timestamp, self.open.load(Ordering::SeqCst) > 0)
+    }
+
+    /// Opens a snapshot of everything committed so far.
+    pub fn open_snapshot(&self) -> Timestamp {
+        let mut snapshots = self.snapshots.lock();
+        self.open.fetch_add(1, Ordering::SeqCst);
+        let timestamp = self.clock.load(Ordering::SeqCst);
+        *snapshots.entry(timestamp).or_default() += 1;
+        timestamp
+    }
+
+    /// Holds an open snapshot once more.
+    pub fn share_snapshot(&self, timestamp: Timestamp) {
+        let mut snapshots = self.snapshots.lock();
+        self.open.fetch_add(1, Ordering::SeqCst);
+        *snapshots.entry(timestamp).or_default() += 1;
+    }
+
+    pub fn close_snapshot(&self, timestamp: Timestamp) {
+        let mut snapshots = self.snapshots.lock();
+        if let Some(count) = snapshots.get_mut(&timestamp) {
+            *count -= 1;
+            if *count == 0 {
+                snapshots.remove(&timestamp);
+            }
+            self.open.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// The oldest open snapshot.
+    pub fn oldest_snapshot(&self) -> Option<Timestamp> {
+        if self.open.load(Ordering::SeqCst) == 0 {
+            return None;
+        }
+        self.snapshots.lock().keys().next().copied()
+    }
+
+    /// Open snapshots.
+    pub fn open_snapshots(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    fn begin(&self) -> TxnId {
+        let id = TxnId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
+        self.active.lock().insert(id);
+        id
+    }
+
+    pub fn end(&self, id: TxnId) {
+        self.active.lock().remove(&id);
+        self.waits.lock().remove(&id);
+        self.ended.notify();
+    }
+
+    pub fn is_active(&self, id: TxnId) -> bool {
+        self.active.lock().contains(&id)
+    }
+
+    /// Notes that `waiter` waits for `holder`; Deadlock if that closes a circle.
+    pub fn wait_for(&self, waiter: TxnId, holder: TxnId) -> Result<(), Error> {
+        let mut waits = self.waits.lock();
+        let mut at = holder;
+        loop {
+            if at == waiter {
+                waits.remove(&waiter);
+                return Err(Error::Deadlock);
+            }
+            match waits.get(&at) {
+                Some(next) => at = *next,
+                None => break,
+            }
+        }
+        waits.insert(waiter, holder);
+        Ok(())
+    }
+
+    pub fn stop_waiting(&self, waiter: TxnId) {
+        self.waits.lock().remove(&waiter);
+    }
+}
+
+/// An update or delete that is not committed yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Overlaid {
+    /// The table's object id.
+    pub table: u32,
+    /// The new image; None: deleted.
+    pub new: Option<Arc<[u8]>>,
+    /// An index key differs from the committed image's.
+    pub moved: bool,
+}
+
+/// Something read that must still be so at commit.
+#[derive(Debug)]
+pub(crate) struct ReadEntry {
+    pub partition: u16,
+    pub table: u32,
+    pub storage: u32,
+    pub what: ReadWhat,
+}
+
+/// See [`ReadEntry`].
+#[derive(Debug)]
+pub(crate) enum ReadWhat {
+    /// This row.
+    Row(u32),
+    /// All rows with keys of this index in this closed interval of bytes.
+    Keys {
+        index: u32,
+        lower: Box<[u8]>,
+        /// None: to the end.
+        upper: Option<Box<[u8]>>,
+    },
+    /// All rows.
+    Table,
+}
+
+/// More entries than this become reads of whole tables.
+pub(crate) const READ_ENTRIES_MAX: usize = 16_384;
+
+/// The state of an interactive transaction.
+#[derive(Debug)]
+pub(crate) struct TxnState {
+    pub id: TxnId,
+    pub isolation: Isolation,
+    pub read_only: bool,
+    /// Taken at the first statement (not under READ COMMITTED).
+    pub snapshot: Option<Timestamp>,
+    pub overlay: HashMap<(u32, RowId), Overlaid>,
+    /// Rows inserted in place, by partition and storage: they are marked there.
+    pub inserted: BTreeMap<(u16, u32), u64>,
+    pub locked: Vec<(u16, StoredRow)>,
+    pub reads: Vec<ReadEntry>,
+    /// The tables written, so that DDL waits for this transaction.
+    pub written: Vec<Arc<Table>>,
+    /// What a DDL of this transaction has made of the catalog.
+    pub draft: Option<Draft>,
+    /// The log holds provisional records of this transaction.
+    pub logged: bool,
+    /// Bytes of overlay and reads.
+    pub bytes: usize,
+}
+
+/// A changed catalog that only its transaction sees.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub catalog: Arc<Catalog>,
+    /// Storages that this transaction made; dropped with it.
+    pub made: Vec<u32>,
+    /// Storages that are dropped when it commits.
+    pub dropped: Vec<u32>,
+    /// Tables as others see them, held exclusively.
+    pub held: Vec<Arc<Table>>,
+    /// Indexes to take out at commit: storage, index object id.
+    pub dropped_indexes: Vec<(u32, u32)>,
+    /// Indexes built; taken out again at rollback.
+    pub made_indexes: Vec<(u32, u32)>,
+    /// Sequences to start again at commit.
+    pub restarted: Vec<u32>,
+}
+
+impl TxnState {
+    pub fn sees_draft_of(&self, storage: u32) -> bool {
+        self.draft
+            .as_ref()
+            .is_some_and(|d| d.made.contains(&storage))
+    }
+}
+
+/// An interactive transaction. Dropping it rolls it back.
+#[derive(Debug)]
+pub struct Transaction {
+    pub(crate) db: Arc<Database>,
+    /// None once it has ended.
+    pub(crate) state: Option<Box<TxnState>>,
+}
+
+/// A point that a transaction can be rolled back to.
+#[derive(Debug, Clone)]
+pub struct Savepoint {
+    pub(crate) overlay: HashMap<(u32, RowId), Overlaid>,
+    pub(crate) inserted: BTreeMap<(u16, u32), Vec<(u32, u32)>>,
+    pub(crate) bytes: usize,
+}
+
+impl Transaction {
+    pub(crate) fn begin(db: Arc<Database>, isolation: Isolation, read_only: bool) -> Self {
+        let id = db.transactions.begin();
+        Transaction {
+            state: Some(Box::new(TxnState {
+                id,
+                isolation,
+                read_only,
+                snapshot: None,
+                overlay: HashMap::new(),
+                inserted: BTreeMap::new(),
+                locked: Vec::new(),
+                reads: Vec::new(),
+                written: Vec::new(),
+                draft: None,
+                logged: false,
+                bytes: 0,
+            })),
+            db,
+        }
+    }
+
+    /// The isolation level.
+    pub fn isolation(&self) -> Isolation {
+        self.state
+            .as_ref()
+            .map_or(Isolation::Serializable, |s| s.isolation)
+    }
+
+    /// Sets the isolation level; only before the first statement.
+    pub fn set_isolation(&mut self, isolation: Isolation, read_only: bool) {
+        if let Some(state) = &mut self.state {
+            state.isolation = isolation;
+            state.read_only = read_only;
+        }
+    }
+
+    /// Whether a statement has run in it.
+    pub fn has_run(&self) -> bool {
+        self.state
+            .as_ref()
+            .is_some_and(|s| s.snapshot.is_some() || s.logged || !s.overlay.is_empty())
+    }
+
+    /// The catalog as this transaction sees it.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        match self.state.as_ref().and_then(|s| s.draft.as_ref()) {
+            Some(draft) => draft.catalog.clone(),
+            None => self.db.catalog(),
+        }
+    }
+
+    pub(crate) fn state_mut(&mut self) -> Result<&mut TxnState, Error> {
+        self.state
+            .as_deref_mut()
+            .ok_or_else(|| Error::Internal("the transaction has ended".into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_circle_of_waits_is_a_deadlock_for_the_last_to_wait() {
+        let transactions = Transactions::default();
+        let (a, b, c) = (TxnId(1), TxnId(2), TxnId(3));
+        assert!(transactions.wait_for(a, b).is_ok());
+        assert!(transactions.wait_for(b, c).is_ok());
+        assert!(matches!(transactions.wait_for(c, a), Err(Error::Deadlock)));
+        transactions.stop_waiting(b);
+        assert!(transactions.wait_for(c, a).is_ok());
+    }
+
+    #[test]
+    fn a_commit_learns_of_open_snapshots() {
+        let transactions = Transactions::default();
+        assert_eq!(transactions.commit_timestamp(), (1, false));
+        let snapshot = transactions.open_snapshot();
+        assert_eq!(snapshot, 1);
+        assert_eq!(transactions.commit_timestamp(), (2, true));
+        assert_eq!(transactions.oldest_snapshot(), Some(1));
+        transactions.close_snapshot(snapshot);
+        assert_eq!(transactions.oldest_snapshot(), None);
+        assert_eq!(transactions.commit_timestamp(), (3, false));
+    }
+}

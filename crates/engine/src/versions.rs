@@ -1,0 +1,269 @@
+//! Before-images, kept only while an open snapshot can see them (design
+//! point 2). They lie beside the tuples, in the partition, so that a tuple
+//! pays nothing for them while no snapshot is open.
+//!
+//! The list is in commit order. It serves three readers: a snapshot that wants
+//! the image of a row as it was, an index scan of a snapshot that looks for
+//! rows which have left the index, and the validation of a transaction that
+//! wants to know what changed since its snapshot.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+
+/// A commit's place in the order of commits.
+pub type Timestamp = u64;
+
+/// A row of the partition: its storage and its number.
+pub type StoredRow = (u32, u32);
+
+/// One commit's effect on one row.
+#[derive(Debug)]
+pub struct Version {
+    /// When the change was committed.
+    pub committed: Timestamp,
+    /// The table's storage and the row.
+    pub row: StoredRow,
+    /// The tuple before the change; None: there was no row.
+    pub before: Option<Arc<[u8]>>,
+    /// Indexes no longer lead from the old image's keys to the row.
+    pub detached: bool,
+    /// The row is gone; its number may be used again when no snapshot sees
+    /// this version any more.
+    pub frees_row: bool,
+}
+
+/// The before-images of a partition.
+#[derive(Debug, Default)]
+pub struct Versions {
+    list: VecDeque<Version>,
+    /// The sequence number of the list's front.
+    first: u64,
+    by_row: HashMap<StoredRow, Vec<u64>>,
+    detached: usize,
+    bytes: usize,
+    /// Rows that a bulk insert made, as ranges: absent for older snapshots.
+    inserted: Vec<InsertedRange>,
+}
+
+/// Consecutive rows that were inserted by one commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InsertedRange {
+    /// When the insert was committed.
+    pub committed: Timestamp,
+    /// The table's storage.
+    pub storage: u32,
+    /// First row.
+    pub first: u32,
+    /// Last row.
+    pub last: u32,
+}
+
+/// What a snapshot sees of a row.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Seen<'a> {
+    /// The row as it is now.
+    Current,
+    /// An older image.
+    Before(&'a Arc<[u8]>),
+    /// No row.
+    Absent,
+}
+
+impl Versions {
+    /// Whether there are none: the common case, checked before all else.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty() && self.inserted.is_empty()
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Records a committed change. Commits come in order.
+    pub fn push(&mut self, version: Version) {
+        assert!(
+            self.list
+                .back()
+                .is_none_or(|last| last.committed <= version.committed),
+            "versions are recorded in commit order"
+        );
+        let sequence = self.first + self.list.len() as u64;
+        self.bytes += Self::size(&version);
+        self.detached += usize::from(version.detached);
+        self.by_row.entry(version.row).or_default().push(sequence);
+        self.list.push_back(version);
+    }
+
+    /// Records that a commit inserted consecutive rows.
+    pub fn push_inserted(&mut self, range: InsertedRange) {
+        self.bytes += size_of::<InsertedRange>();
+        self.inserted.push(range);
+    }
+
+    /// Ranges of rows inserted after `snapshot`.
+    pub fn inserted_since(&self, snapshot: Timestamp) -> impl Iterator<Item = &InsertedRange> {
+        self.inserted
+            .iter()
+            .filter(move |range| range.committed > snapshot)
+    }
+
+    fn inserted_after(&self, row: StoredRow, snapshot: Timestamp) -> bool {
+        self.inserted.iter().any(|range| {
+            range.committed > snapshot
+                && range.storage == row.0
+                && (range.first..=range.last).contains(&row.1)
+        })
+    }
+
+    fn size(version: &Version) -> usize {
+        size_of::<Version>() + 48 + version.before.as_ref().map_or(0, |b| b.len())
+    }
+
+    /// What a snapshot taken at `snapshot` sees of `row`.
+    pub fn seen(&self, row: StoredRow, snapshot: Timestamp) -> Seen<'_> {
+        if self.inserted_after(row, snapshot) {
+            return Seen::Absent;
+        }
+        let Some(sequences) = self.by_row.get(&row) else {
+            return Seen::Current;
+        };
+        for sequence in sequences {
+            let version = &self.list[(sequence - self.first) as usize];
+            if version.committed > snapshot {
+                return match &version.before {
+                    Some(before) => Seen::Before(before),
+                    None => Seen::Absent,
+                };
+            }
+        }
+        Seen::Current
+    }
+
+    /// Whether `row` was changed after `snapshot`.
+    pub fn changed_since(&self, row: StoredRow, snapshot: Timestamp) -> bool {
+        self.inserted_after(row, snapshot)
+            || self.by_row.get(&row).is_some_and(|sequences| {
+                sequences
+                    .last()
+                    .is_some_and(|s| self.list[(s - self.first) as usize].committed > snapshot)
+            })
+    }
+
+    /// All changes after `snapshot`, newest first.
+    pub fn since(&self, snapshot: Timestamp) -> impl Iterator<Item = &Version> {
+        self.list
+            .iter()
+            .rev()
+            .take_while(move |version| version.committed > snapshot)
+    }
+
+    /// Whether any row left an index since; if not, a snapshot's index scan
+    /// needs only what the index has.
+    pub fn any_detached(&self) -> bool {
+        self.detached > 0
+    }
+
+    /// Drops what no snapshot at or after `oldest` needs; None: no snapshot is
+    /// open. `freed` gets the rows whose numbers may be used again.
+    pub fn collect(&mut self, oldest: Option<Timestamp>, mut freed: impl FnMut(StoredRow)) {
+        let bytes = &mut self.bytes;
+        self.inserted.retain(|range| {
+            let kept = oldest.is_some_and(|oldest| range.committed > oldest);
+            *bytes -= if kept { 0 } else { size_of::<InsertedRange>() };
+            kept
+        });
+        while let Some(version) = self.list.front() {
+            if oldest.is_some_and(|oldest| version.committed > oldest) {
+                break;
+            }
+            let Some(version) = self.list.pop_front() else {
+                break;
+            };
+            self.bytes -= Self::size(&version);
+            self.detached -= usize::from(version.detached);
+            if let Some(sequences) = self.by_row.get_mut(&version.row) {
+                sequences.remove(0);
+                if sequences.is_empty() {
+                    self.by_row.remove(&version.row);
+                }
+            }
+            self.first += 1;
+            if version.frees_row {
+                freed(version.row);
+            }
+        }
+        if self.list.is_empty() && self.by_row.capacity() > 1024 {
+            self.by_row = HashMap::new();
+            self.list = VecDeque::new();
+        }
+    }
+
+    /// Forgets the versions of a storage that was dropped.
+    pub fn forget_storage(&mut self, storage: u32) {
+        let kept: Vec<Version> = std::mem::take(&mut self.list)
+            .into_iter()
+            .filter(|v| v.row.0 != storage)
+            .collect();
+        let mut inserted = std::mem::take(&mut self.inserted);
+        inserted.retain(|range| range.storage != storage);
+        *self = Versions::default();
+        for version in kept {
+            self.push(version);
+        }
+        for range in inserted {
+            self.push_inserted(range);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(committed: u64, row: u32, before: Option<&[u8]>) -> Version {
+        Version {
+            committed,
+            row: (1, row),
+            before: before.map(Into::into),
+            detached: before.is_none(),
+            frees_row: false,
+        }
+    }
+
+    #[test]
+    fn a_snapshot_sees_the_oldest_image_after_it() {
+        let mut versions = Versions::default();
+        versions.push(version(5, 7, None));
+        versions.push(version(8, 7, Some(b"five")));
+        versions.push(version(9, 7, Some(b"eight")));
+        assert_eq!(versions.seen((1, 7), 4), Seen::Absent);
+        assert_eq!(versions.seen((1, 7), 5), Seen::Before(&b"five"[..].into()));
+        assert_eq!(versions.seen((1, 7), 8), Seen::Before(&b"eight"[..].into()));
+        assert_eq!(versions.seen((1, 7), 9), Seen::Current);
+        assert_eq!(versions.seen((1, 8), 0), Seen::Current);
+        assert!(versions.changed_since((1, 7), 8));
+        assert!(!versions.changed_since((1, 7), 9));
+        assert_eq!(versions.since(7).count(), 2);
+    }
+
+    #[test]
+    fn collecting_keeps_what_an_open_snapshot_needs() {
+        let mut versions = Versions::default();
+        versions.push(version(5, 7, None));
+        let mut gone = version(8, 7, Some(b"five"));
+        gone.frees_row = true;
+        versions.push(gone);
+        let mut freed = Vec::new();
+        versions.collect(Some(5), |row| freed.push(row));
+        assert_eq!(versions.seen((1, 7), 5), Seen::Before(&b"five"[..].into()));
+        assert!(freed.is_empty());
+        versions.collect(None, |row| freed.push(row));
+        assert_eq!(freed, [(1, 7)]);
+        assert!(versions.is_empty());
+        assert_eq!(versions.bytes(), 0);
+    }
+}
