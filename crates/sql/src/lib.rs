@@ -2,11 +2,33 @@
 //! once and executed on tuples in place; everything else that is a pure SELECT
 //! goes to DataFusion at one snapshot (feature `analytics`). PostgreSQL's
 //! behaviour, words and codes are the measure.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | `parse` | from text to statements |
+//! | `bind`, `expr`, `plan`, `exec` | the short path |
+//! | `analytics`, `pg_catalog`, `system_views` | the bridge to DataFusion, the system catalogs |
+//! | `ddl`, `copy` | changes of the catalog; rows in bulk |
+//! | `session`, `settings` | what one client does; SET and SHOW |
+//! | `output`, `messages`, `error` | rows, messages and errors as PostgreSQL's clients read them |
 
+#[cfg(feature = "analytics")]
+pub mod analytics;
+pub mod bind;
 pub mod copy;
+mod ddl;
 pub mod error;
+pub mod exec;
+pub mod expr;
 pub mod messages;
 pub mod output;
+pub mod parse;
+#[cfg(feature = "analytics")]
+pub mod pg_catalog;
+pub mod plan;
+pub mod session;
+pub mod settings;
 
 pub use error::{Result, SqlError};
 pub use output::{ColumnType, OtherType, OutputColumn, RowWriter};
+pub use session::{Client, ClientLink, Engine, Session};

@@ -4,6 +4,8 @@
 //! type, so that no row pays for a virtual call, and it can be rewound, since
 //! the engine may run a statement's body more than once.
 
+use std::sync::Arc;
+
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
 use thermocline_storage::{binary_format, text_format};
@@ -111,7 +113,7 @@ pub enum Formats {
     /// All in binary.
     Binary,
     /// One choice a column.
-    Each(Box<[bool]>),
+    Each(Arc<[bool]>),
 }
 
 impl Formats {
@@ -160,7 +162,7 @@ pub struct Mark {
 enum Sink {
     /// DataRow messages.
     Wire(Formats),
-    /// The payload of CopyData messages.
+    /// CopyData messages, one a row, as clients expect them.
     Copy(CopyEncoder),
     /// Values, for the embedded library and for further use.
     Values {
@@ -188,7 +190,7 @@ impl RowWriter {
         Self::new(Sink::Wire(formats), buffer)
     }
 
-    /// Writes the rows of a COPY TO, without CopyData headers.
+    /// Writes the rows of a COPY TO.
     #[must_use]
     pub(crate) fn copy(buffer: Vec<u8>, encoder: CopyEncoder) -> Self {
         Self::new(Sink::Copy(encoder), buffer)
@@ -225,7 +227,10 @@ impl RowWriter {
                 self.buffer
                     .extend_from_slice(&[b'D', 0, 0, 0, 0, count[0], count[1]]);
             }
-            Sink::Copy(encoder) => encoder.begin_row(columns, &mut self.buffer),
+            Sink::Copy(encoder) => {
+                self.buffer.extend_from_slice(&[b'd', 0, 0, 0, 0]);
+                encoder.begin_row(columns, self.rows == 0, &mut self.buffer);
+            }
             Sink::Values { row, .. } => row.reserve_exact(columns),
         }
     }
@@ -321,7 +326,12 @@ impl RowWriter {
                 debug_assert!(length as usize >= ROW_HEADER_BYTES - 1);
                 self.buffer[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
             }
-            Sink::Copy(encoder) => encoder.end_row(&mut self.buffer),
+            Sink::Copy(encoder) => {
+                encoder.end_row(&mut self.buffer);
+                let start = self.row_start;
+                let length = (self.buffer.len() - start - 1) as u32;
+                self.buffer[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+            }
             Sink::Values { rows, row } => rows.push(std::mem::take(row)),
         }
         self.rows += 1;
@@ -411,7 +421,7 @@ mod tests {
 
     #[test]
     fn a_row_in_text_and_binary() {
-        let mut rows = RowWriter::wire(Vec::new(), Formats::Each(Box::new([false, true, true])));
+        let mut rows = RowWriter::wire(Vec::new(), Formats::Each([false, true, true].into()));
         rows.begin_row(3);
         rows.value(ValueRef::Integer(-5), &DataType::Integer);
         rows.value(ValueRef::Integer(5), &DataType::Integer);
@@ -455,7 +465,7 @@ mod tests {
         assert_eq!(Formats::from_codes(&[1], 3), Ok(Formats::Binary));
         assert_eq!(
             Formats::from_codes(&[1, 0], 2),
-            Ok(Formats::Each(Box::new([true, false])))
+            Ok(Formats::Each([true, false].into()))
         );
         assert_eq!(
             Formats::from_codes(&[1, 0], 3).unwrap_err().sqlstate,

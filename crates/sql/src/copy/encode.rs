@@ -36,29 +36,41 @@ impl CopyEncoder {
         self.options.format == CopyFormat::Binary
     }
 
-    /// What comes before the rows: the signature, or the header line.
-    pub(crate) fn header(&mut self, names: &[String], out: &mut Vec<u8>) {
-        if self.is_binary() {
-            out.extend_from_slice(BINARY_HEADER);
-        } else if self.options.header {
-            self.columns = names.len();
-            for (column, name) in names.iter().enumerate() {
-                self.text(column, name, out);
-            }
-            out.push(b'\n');
+    /// The header line, if there is to be one.
+    pub(crate) fn header(&mut self, names: &[String]) -> Option<Vec<u8>> {
+        if self.is_binary() || !self.options.header {
+            return None;
         }
+        let mut line = Vec::new();
+        self.columns = names.len();
+        for (column, name) in names.iter().enumerate() {
+            self.text(column, name, &mut line);
+        }
+        line.push(b'\n');
+        Some(line)
     }
 
-    /// What comes after the rows.
-    pub(crate) fn trailer(&self, out: &mut Vec<u8>) {
-        if self.is_binary() {
-            out.extend_from_slice(BINARY_TRAILER);
+    /// What comes after `rows` rows.
+    pub(crate) fn trailer(options: &CopyOptions, rows: u64) -> Option<Vec<u8>> {
+        if options.format != CopyFormat::Binary {
+            return None;
         }
+        let mut trailer = Vec::new();
+        if rows == 0 {
+            trailer.extend_from_slice(BINARY_HEADER);
+        }
+        trailer.extend_from_slice(BINARY_TRAILER);
+        Some(trailer)
     }
 
-    pub(crate) fn begin_row(&mut self, columns: usize, out: &mut Vec<u8>) {
+    /// Begins a row; the first one of a binary COPY brings the signature, as
+    /// clients that read message by message expect it.
+    pub(crate) fn begin_row(&mut self, columns: usize, first: bool, out: &mut Vec<u8>) {
         self.columns = columns;
         if self.is_binary() {
+            if first {
+                out.extend_from_slice(BINARY_HEADER);
+            }
             out.extend_from_slice(&(columns as i16).to_be_bytes());
         }
     }

@@ -1,7 +1,16 @@
-//! COPY in both directions and its three formats: text, csv and binary.
+//! COPY in both directions and its three formats: text, csv and binary. Input
+//! is cut into records as it arrives, whatever its pieces; output is written
+//! row by row. Neither holds more than a record.
 
+mod csv;
+mod decode;
 mod encode;
 mod options;
+mod text;
 
+#[cfg(test)]
+mod tests;
+
+pub(crate) use decode::{CopyDecoder, Record};
 pub(crate) use encode::CopyEncoder;
 pub use options::{ColumnChoice, CopyFormat, CopyOptions};

@@ -1,0 +1,479 @@
+//! ALTER TABLE: its operations one after the other, in one transaction.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation, RenameTableNameKind};
+use thermocline_engine::ddl::Change;
+use thermocline_engine::{IndexKind, Table, TableDef};
+use thermocline_storage::value::Value;
+
+use super::create_table::{
+    Constraint, Parts, column_part, named_check, parse_expression, position, table_constraint,
+};
+use super::{Definition, exists, names, options};
+use crate::bind;
+use crate::error::{Result, SqlError};
+use crate::expr::{EvalContext, NoRow};
+use crate::parse::sequence::SequenceOptions;
+use crate::parse::tokens::{fold, fold_parts};
+
+impl Definition<'_> {
+    pub(super) async fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<&'static str> {
+        const TAG: &str = "ALTER TABLE";
+        let parts = fold_parts(&alter.name);
+        if alter.if_exists && self.find_relation(&parts).is_none() {
+            let name = parts.join(".");
+            self.notice("42P01", format!("relation \"{name}\" does not exist, skipping"));
+            return Ok(TAG);
+        }
+        let oid = self.find_table(&alter.name)?.oid;
+        for operation in &alter.operations {
+            // Each operation sees what the ones before it have done.
+            let catalog = self.catalog();
+            let table = catalog
+                .table(oid)
+                .ok_or_else(|| SqlError::internal("the altered table is gone"))?;
+            self.alter(table, operation).await?;
+        }
+        Ok(TAG)
+    }
+
+    async fn alter(&mut self, table: &Arc<Table>, operation: &AlterTableOperation) -> Result<()> {
+        use AlterTableOperation as Operation;
+        match operation {
+            Operation::AddColumn {
+                if_not_exists,
+                column_def,
+                ..
+            } => self.add_column(table, column_def, *if_not_exists).await,
+            Operation::AddConstraint { constraint, .. } => {
+                self.add_constraint(table, constraint).await
+            }
+            Operation::DropConstraint {
+                if_exists, name, ..
+            } => self.drop_constraint(table, &fold(name), *if_exists).await,
+            Operation::AlterColumn { column_name, op } => {
+                self.alter_column(table, &fold(column_name), op).await
+            }
+            Operation::RenameTable {
+                table_name: RenameTableNameKind::To(name) | RenameTableNameKind::As(name),
+            } => {
+                let name = fold_parts(name).pop().unwrap_or_default();
+                self.rename_table(table, &name).await
+            }
+            Operation::RenameColumn {
+                old_column_name,
+                new_column_name,
+            } => {
+                self.rename_column(table, &fold(old_column_name), &fold(new_column_name))
+                    .await
+            }
+            Operation::RenameConstraint { old_name, new_name } => {
+                self.rename_constraint(table, &fold(old_name), &fold(new_name))
+                    .await
+            }
+            Operation::OwnerTo { .. } => Ok(()),
+            Operation::SetOptionsParens { options } => self.set_options(table, options).await,
+            Operation::DropColumn { .. } => Err(SqlError::unsupported(
+                "ALTER TABLE DROP COLUMN is not supported yet",
+            )),
+            other => Err(SqlError::unsupported(format!(
+                "ALTER TABLE {other} is not supported"
+            ))),
+        }
+    }
+
+    async fn add_column(
+        &mut self,
+        table: &Arc<Table>,
+        column: &ast::ColumnDef,
+        if_not_exists: bool,
+    ) -> Result<()> {
+        let mut parts = Parts::default();
+        let identity = SequenceOptions::default();
+        let mut part = column_part(column, &mut std::iter::repeat(&identity), &mut parts)?;
+        let name = part.def.name.clone();
+        if table.columns.iter().any(|column| column.name == name) {
+            let message = format!("column \"{name}\" of relation \"{}\" already exists", table.name);
+            if if_not_exists {
+                self.notice("42701", format!("{message}, skipping"));
+                return Ok(());
+            }
+            return Err(SqlError::new("42701", message));
+        }
+        if part.sequence.is_some() && self.db.row_estimate(table) > 0 {
+            return Err(SqlError::unsupported(
+                "adding a serial or identity column to a table with rows is not supported yet",
+            ));
+        }
+        let mut def = table.def.clone();
+        if let Some(options) = part.sequence.take() {
+            let mut made = Vec::new();
+            let position = def.columns.len();
+            let sequence =
+                self.owned_sequence(&def, &mut part.def, position, &options, &mut made)?;
+            self.apply(Change::CreateSequence(sequence)).await?;
+        } else {
+            part.def.missing = self.missing_value(&part.def)?;
+            if part.def.not_null
+                && part.def.missing == Value::Null
+                && self.db.row_estimate(table) > 0
+            {
+                return Err(SqlError::new(
+                    "23502",
+                    format!(
+                        "column \"{name}\" of relation \"{}\" contains null values",
+                        table.name
+                    ),
+                ));
+            }
+        }
+        let newest = table.columns.iter().map(|column| column.added_in).max();
+        part.def.added_in = newest
+            .unwrap_or(0)
+            .checked_add(1)
+            .ok_or_else(|| SqlError::new("54000", "columns were added to the table too often"))?;
+        def.columns.push(part.def);
+        self.apply(Change::AlterTable(def)).await?;
+        let oid = table.oid;
+        for key in &parts.keys {
+            self.add_key(oid, key).await?;
+        }
+        for check in parts.checks {
+            self.add_check(oid, check).await?;
+        }
+        let altered = self.current(oid)?;
+        self.check_expressions(&altered)
+    }
+
+    /// What rows that are there have in a new column: its default, computed
+    /// once.
+    fn missing_value(&self, column: &thermocline_engine::ColumnDef) -> Result<Value> {
+        let Some(default) = &column.default else {
+            return Ok(Value::Null);
+        };
+        let catalog = self.catalog();
+        let context = self.bind_context(&catalog);
+        let expression =
+            bind::bind_default(default, &column.name, column.data_type, &context)?;
+        if expression.is_volatile() {
+            return Err(SqlError::unsupported(
+                "adding a column with a default that differs from row to row is not supported yet",
+            ));
+        }
+        let context = EvalContext {
+            parameters: &[],
+            now_us: self.now_us,
+            session: self.session,
+        };
+        Ok(expression.evaluate(&NoRow, &context)?.into_value())
+    }
+
+    /// The table as it is now in this transaction.
+    fn current(&self, oid: u32) -> Result<Arc<Table>> {
+        self.catalog()
+            .table(oid)
+            .cloned()
+            .ok_or_else(|| SqlError::internal("the altered table is gone"))
+    }
+
+    async fn add_constraint(
+        &mut self,
+        table: &Arc<Table>,
+        constraint: &ast::TableConstraint,
+    ) -> Result<()> {
+        match table_constraint(constraint)? {
+            Constraint::Key(key) => self.add_key(table.oid, &key).await,
+            Constraint::Check(check) => self.add_check(table.oid, check).await,
+        }
+    }
+
+    async fn add_key(&mut self, oid: u32, key: &super::create_table::KeyConstraint) -> Result<()> {
+        let table = self.current(oid)?;
+        let mut def = table.def.clone();
+        let kind = match def.options.get("primary_key").map(String::as_str) {
+            Some("hash") if key.primary => IndexKind::Hash,
+            _ => IndexKind::BTree,
+        };
+        let index = self.key_index(&mut def, key, kind, &mut Vec::new())?;
+        if key.primary {
+            let nullable: Vec<usize> = index
+                .columns
+                .iter()
+                .copied()
+                .filter(|column| !table.columns[*column].not_null)
+                .collect();
+            for column in &nullable {
+                self.verify_not_null(&table, *column).await?;
+            }
+            self.set_nullability(&table, &nullable, true).await?;
+        }
+        self.apply(Change::CreateIndex { table: oid, index }).await
+    }
+
+    async fn add_check(
+        &mut self,
+        oid: u32,
+        check: super::create_table::CheckConstraint,
+    ) -> Result<()> {
+        let table = self.current(oid)?;
+        let named = named_check(&table.def, check)?;
+        let expression = parse_expression(&named.expression)?;
+        let condition = {
+            let catalog = self.catalog();
+            let context = self.bind_context(&catalog);
+            bind::bind_condition(&expression, &table, "CHECK", &context)?
+        };
+        self.verify_check(&table, &named.name, &condition).await?;
+        let mut def = table.def.clone();
+        def.checks.push(named);
+        self.apply(Change::AlterTable(def)).await
+    }
+
+    async fn drop_constraint(
+        &mut self,
+        table: &Arc<Table>,
+        name: &str,
+        if_exists: bool,
+    ) -> Result<()> {
+        let mut def = table.def.clone();
+        if let Some(at) = def.checks.iter().position(|check| check.name == name) {
+            def.checks.remove(at);
+            return self.apply(Change::AlterTable(def)).await;
+        }
+        let index = def
+            .indexes
+            .iter()
+            .find(|index| index.constraint && index.name == name);
+        if let Some(index) = index {
+            let change = Change::DropIndex {
+                table: table.oid,
+                index: index.oid,
+            };
+            return self.apply(change).await;
+        }
+        let message = format!(
+            "constraint \"{name}\" of relation \"{}\" does not exist",
+            table.name
+        );
+        if if_exists {
+            self.notice("42704", format!("{message}, skipping"));
+            return Ok(());
+        }
+        Err(SqlError::new("42704", message))
+    }
+
+    async fn alter_column(
+        &mut self,
+        table: &Arc<Table>,
+        name: &str,
+        operation: &AlterColumnOperation,
+    ) -> Result<()> {
+        let column = table
+            .columns
+            .iter()
+            .position(|column| column.name == name)
+            .ok_or_else(|| no_column(name, &table.def))?;
+        let mut def = table.def.clone();
+        match operation {
+            AlterColumnOperation::SetDefault { value } => {
+                if def.columns[column].identity.is_some() {
+                    return Err(SqlError::syntax(format!(
+                        "column \"{name}\" of relation \"{}\" is an identity column",
+                        table.name
+                    )));
+                }
+                let text = value.to_string();
+                let data_type = def.columns[column].data_type;
+                let catalog = self.catalog();
+                bind::bind_default(&text, name, data_type, &self.bind_context(&catalog))?;
+                let null = text.eq_ignore_ascii_case("null");
+                def.columns[column].default = (!null).then_some(text);
+                self.apply(Change::AlterTable(def)).await
+            }
+            AlterColumnOperation::DropDefault => {
+                def.columns[column].default = None;
+                self.apply(Change::AlterTable(def)).await
+            }
+            AlterColumnOperation::SetNotNull => {
+                if def.columns[column].not_null {
+                    return Ok(());
+                }
+                self.verify_not_null(table, column).await?;
+                self.set_nullability(table, &[column], true).await
+            }
+            AlterColumnOperation::DropNotNull => {
+                let in_primary_key = table
+                    .indexes
+                    .iter()
+                    .any(|index| index.primary && index.columns.contains(&column));
+                if in_primary_key {
+                    return Err(SqlError::new(
+                        "42P16",
+                        format!("column \"{name}\" is in a primary key"),
+                    ));
+                }
+                if def.columns[column].identity.is_some() {
+                    return Err(SqlError::syntax(format!(
+                        "column \"{name}\" of relation \"{}\" is an identity column",
+                        table.name
+                    )));
+                }
+                if !def.columns[column].not_null {
+                    return Ok(());
+                }
+                self.set_nullability(table, &[column], false).await
+            }
+            AlterColumnOperation::SetDataType { .. } => Err(SqlError::unsupported(
+                "ALTER COLUMN TYPE is not supported yet",
+            )),
+            other => Err(SqlError::unsupported(format!(
+                "ALTER COLUMN {other} is not supported yet"
+            ))),
+        }
+    }
+
+    /// Changes whether columns take NULL. The keys of an index over such a
+    /// column are written otherwise then, so it is built anew.
+    async fn set_nullability(
+        &mut self,
+        table: &Arc<Table>,
+        columns: &[usize],
+        not_null: bool,
+    ) -> Result<()> {
+        if columns.is_empty() {
+            return Ok(());
+        }
+        let touched = |of: &[usize]| of.iter().any(|column| columns.contains(column));
+        if touched(&table.partition_key) && self.db.row_estimate(table) > 0 {
+            return Err(SqlError::unsupported(
+                "NOT NULL of a column of the partition key cannot be changed while there are rows",
+            ));
+        }
+        let rebuilt: Vec<_> = table
+            .indexes
+            .iter()
+            .filter(|index| touched(&index.columns))
+            .cloned()
+            .collect();
+        for index in &rebuilt {
+            let change = Change::DropIndex {
+                table: table.oid,
+                index: index.oid,
+            };
+            self.apply(change).await?;
+        }
+        let mut def = self.current(table.oid)?.def.clone();
+        for column in columns {
+            def.columns[*column].not_null = not_null;
+        }
+        self.apply(Change::AlterTable(def)).await?;
+        for mut index in rebuilt {
+            index.oid = self.db.allocate_oid();
+            let change = Change::CreateIndex {
+                table: table.oid,
+                index,
+            };
+            self.apply(change).await?;
+        }
+        Ok(())
+    }
+
+    async fn rename_table(&mut self, table: &Arc<Table>, name: &str) -> Result<()> {
+        let name = names::truncated(name);
+        if self.catalog().relation_exists(&table.schema, &name) {
+            return Err(exists(&name));
+        }
+        let mut def = table.def.clone();
+        def.name = name;
+        self.apply(Change::AlterTable(def)).await
+    }
+
+    async fn rename_column(&mut self, table: &Arc<Table>, old: &str, new: &str) -> Result<()> {
+        let mut def = table.def.clone();
+        let column = position(&def, old)?;
+        let new = names::truncated(new);
+        if def.columns.iter().any(|column| column.name == new) {
+            return Err(SqlError::new(
+                "42701",
+                format!("column \"{new}\" of relation \"{}\" already exists", def.name),
+            ));
+        }
+        for check in &mut def.checks {
+            check.expression = renamed_in(&check.expression, old, &new)?;
+        }
+        if let Some(key) = def.options.get_mut("partition_key") {
+            let renamed: Vec<&str> = key
+                .split(',')
+                .map(|column| if column.trim() == old { new.as_str() } else { column })
+                .collect();
+            *key = renamed.join(",");
+        }
+        def.columns[column].name = new;
+        self.apply(Change::AlterTable(def)).await
+    }
+
+    async fn rename_constraint(&mut self, table: &Arc<Table>, old: &str, new: &str) -> Result<()> {
+        let mut def = table.def.clone();
+        let new = names::truncated(new);
+        if let Some(check) = def.checks.iter_mut().find(|check| check.name == old) {
+            check.name = new;
+        } else if let Some(index) = def
+            .indexes
+            .iter_mut()
+            .find(|index| index.constraint && index.name == old)
+        {
+            if self.catalog().relation_exists(&table.schema, &new) {
+                return Err(exists(&new));
+            }
+            index.name = new;
+        } else {
+            return Err(SqlError::new(
+                "42704",
+                format!("constraint \"{old}\" for table \"{}\" does not exist", table.name),
+            ));
+        }
+        self.apply(Change::AlterTable(def)).await
+    }
+
+    async fn set_options(&mut self, table: &Arc<Table>, given: &[ast::SqlOption]) -> Result<()> {
+        let read = options::read(given)?;
+        if read.partition_key.is_some() || read.texts.contains_key("primary_key") {
+            return Err(SqlError::unsupported(
+                "partition_key and primary_key are chosen when the table is created",
+            ));
+        }
+        let mut def = table.def.clone();
+        if read.texts.contains_key("evictable") {
+            def.evictable = read.evictable;
+        }
+        def.options.extend(read.texts);
+        self.apply(Change::AlterTable(def)).await
+    }
+}
+
+/// A CHECK's text with a column's new name.
+fn renamed_in(expression: &str, old: &str, new: &str) -> Result<String> {
+    use std::ops::ControlFlow;
+    let mut expression = parse_expression(expression)?;
+    let _ = ast::visit_expressions_mut(&mut expression, |inner| {
+        let ident = match inner {
+            ast::Expr::Identifier(ident) => Some(ident),
+            ast::Expr::CompoundIdentifier(parts) => parts.last_mut(),
+            _ => None,
+        };
+        if let Some(ident) = ident.filter(|ident| fold(ident) == old) {
+            *ident = ast::Ident::with_quote('"', new);
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    Ok(expression.to_string())
+}
+
+#[cold]
+fn no_column(name: &str, table: &TableDef) -> SqlError {
+    SqlError::new(
+        "42703",
+        format!("column \"{name}\" of relation \"{}\" does not exist", table.name),
+    )
+}

@@ -1,0 +1,564 @@
+//! CREATE TABLE: columns, constraints and options become a table definition
+//! with its indexes and sequences.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{self, ColumnOption, GeneratedAs, IndexColumn, TableConstraint};
+use thermocline_engine::ddl::Change;
+use thermocline_engine::{
+    CheckDef, ColumnDef, Identity, IndexDef, IndexKind, SequenceDef, Table, TableDef,
+};
+use thermocline_storage::types::DataType;
+use thermocline_storage::value::Value;
+
+use super::options::{TableOptions, check_access_method, table_options};
+use super::{Definition, exists, names};
+use crate::bind;
+use crate::error::{Result, SqlError};
+use crate::parse::sequence::SequenceOptions;
+use crate::parse::statement::CreateTable;
+use crate::parse::tokens::{fold, fold_parts};
+
+/// PostgreSQL's limit.
+const COLUMNS_MAX: usize = 1600;
+/// PostgreSQL's limit.
+pub(super) const INDEX_COLUMNS_MAX: usize = 32;
+
+/// A PRIMARY KEY or UNIQUE.
+pub(super) struct KeyConstraint {
+    pub(super) name: Option<String>,
+    pub(super) columns: Vec<String>,
+    pub(super) primary: bool,
+}
+
+/// A CHECK; `column` is where it stood.
+pub(super) struct CheckConstraint {
+    pub(super) name: Option<String>,
+    pub(super) column: Option<String>,
+    pub(super) expression: ast::Expr,
+}
+
+/// A column's own part of its definition.
+pub(super) struct ColumnPart {
+    pub(super) def: ColumnDef,
+    /// The sequence it owns, if it is serial or an identity column.
+    pub(super) sequence: Option<SequenceOptions>,
+}
+
+/// What a definition is built up of.
+#[derive(Default)]
+pub(super) struct Parts {
+    pub(super) columns: Vec<ColumnPart>,
+    pub(super) keys: Vec<KeyConstraint>,
+    pub(super) checks: Vec<CheckConstraint>,
+}
+
+impl Definition<'_> {
+    pub(super) async fn create_table(&mut self, create: &CreateTable) -> Result<&'static str> {
+        const TAG: &str = "CREATE TABLE";
+        let statement = &create.statement;
+        refuse_unsupported(statement)?;
+        if let Some(method) = &create.access_method {
+            check_access_method(method)?;
+        }
+        let options = table_options(&statement.table_options)?;
+        let (schema, name) = self.new_name(&fold_parts(&statement.name))?;
+        if self.catalog().relation_exists(&schema, &name) {
+            if statement.if_not_exists {
+                self.notice("42P07", format!("relation \"{name}\" already exists, skipping"));
+                return Ok(TAG);
+            }
+            return Err(exists(&name));
+        }
+        let parts = parts(statement, &create.identities)?;
+        let (def, sequences) = self.table_def(&schema, &name, parts, options)?;
+        let oid = def.oid;
+        for sequence in sequences {
+            self.apply(Change::CreateSequence(sequence)).await?;
+        }
+        self.apply(Change::CreateTable(def)).await?;
+        let catalog = self.catalog();
+        let table = catalog
+            .table(oid)
+            .ok_or_else(|| SqlError::internal("the table that was made is not there"))?;
+        self.check_expressions(table)?;
+        Ok(TAG)
+    }
+
+    /// The definition with all its object ids and names, and the sequences it
+    /// needs.
+    fn table_def(
+        &mut self,
+        schema: &str,
+        name: &str,
+        parts: Parts,
+        options: TableOptions,
+    ) -> Result<(TableDef, Vec<SequenceDef>)> {
+        let oid = self.db.allocate_oid();
+        let mut made = vec![name.to_owned()];
+        let mut def = TableDef {
+            oid,
+            storage: 0,
+            schema: schema.to_owned(),
+            name: name.to_owned(),
+            columns: Vec::with_capacity(parts.columns.len()),
+            indexes: Vec::new(),
+            checks: Vec::new(),
+            partition_key: Vec::new(),
+            evictable: options.evictable,
+            options: options.texts,
+        };
+        let mut sequences = Vec::new();
+        for (position, mut part) in parts.columns.into_iter().enumerate() {
+            if let Some(sequence) = part.sequence.take() {
+                let sequence =
+                    self.owned_sequence(&def, &mut part.def, position, &sequence, &mut made)?;
+                sequences.push(sequence);
+            }
+            def.columns.push(part.def);
+        }
+        // The primary key comes first, whatever the order of the statement.
+        for primary in [true, false] {
+            for key in parts.keys.iter().filter(|key| key.primary == primary) {
+                let kind = if primary {
+                    options.primary_key
+                } else {
+                    IndexKind::BTree
+                };
+                let index = self.key_index(&mut def, key, kind, &mut made)?;
+                def.indexes.push(index);
+            }
+        }
+        for check in parts.checks {
+            let named = named_check(&def, check)?;
+            def.checks.push(named);
+        }
+        def.partition_key = match &options.partition_key {
+            Some(columns) => columns
+                .iter()
+                .map(|column| position(&def, column))
+                .collect::<Result<_>>()?,
+            None => primary_key(&def).to_vec(),
+        };
+        Ok((def, sequences))
+    }
+
+    /// The sequence of a serial or identity column, and that column's default.
+    pub(super) fn owned_sequence(
+        &self,
+        table: &TableDef,
+        column: &mut ColumnDef,
+        position: usize,
+        options: &SequenceOptions,
+        made: &mut Vec<String>,
+    ) -> Result<SequenceDef> {
+        let catalog = self.catalog();
+        let name = names::choose(&table.name, &column.name, "seq", |name| {
+            names::is_taken(&catalog, &table.schema, made, name)
+        });
+        made.push(name.clone());
+        let oid = self.db.allocate_oid();
+        let mut sequence =
+            super::sequence::definition(oid, &table.schema, &name, options, column.data_type)?;
+        sequence.owned_by = Some((table.oid, position));
+        column.sequence = Some(oid);
+        column.not_null = true;
+        if column.identity.is_none() {
+            let quoted = super::sequence::quoted(&table.schema, &name, self.search_path);
+            column.default = Some(format!("nextval('{quoted}'::regclass)"));
+        }
+        Ok(sequence)
+    }
+
+    /// The index of a PRIMARY KEY or UNIQUE; its columns become NOT NULL for
+    /// the former.
+    pub(super) fn key_index(
+        &self,
+        def: &mut TableDef,
+        key: &KeyConstraint,
+        kind: IndexKind,
+        made: &mut Vec<String>,
+    ) -> Result<IndexDef> {
+        if key.primary && def.indexes.iter().any(|index| index.primary) {
+            return Err(SqlError::new(
+                "42P16",
+                format!("multiple primary keys for table \"{}\" are not allowed", def.name),
+            ));
+        }
+        let what = if key.primary { "primary key" } else { "unique" };
+        let columns = key_columns(def, &key.columns, what)?;
+        if key.primary {
+            for column in &columns {
+                def.columns[*column].not_null = true;
+            }
+        }
+        let catalog = self.catalog();
+        let taken = |name: &str| names::is_taken(&catalog, &def.schema, made, name);
+        let name = match &key.name {
+            Some(name) if taken(name) => return Err(exists(name)),
+            Some(name) => name.clone(),
+            None if key.primary => names::choose(&def.name, "", "pkey", taken),
+            None => {
+                let joined = names::joined(key.columns.iter().map(String::as_str));
+                names::choose(&def.name, &joined, "key", taken)
+            }
+        };
+        made.push(name.clone());
+        Ok(IndexDef {
+            oid: self.db.allocate_oid(),
+            name,
+            columns,
+            unique: true,
+            primary: key.primary,
+            constraint: true,
+            kind,
+        })
+    }
+
+    /// Binds the defaults and checks of a table that was made, for their
+    /// errors.
+    pub(super) fn check_expressions(&self, table: &Arc<Table>) -> Result<()> {
+        let catalog = self.catalog();
+        let context = self.bind_context(&catalog);
+        for column in &table.columns {
+            if let (Some(default), None) = (&column.default, column.sequence) {
+                bind::bind_default(default, &column.name, column.data_type, &context)?;
+            }
+        }
+        for check in &table.checks {
+            let expression = parse_expression(&check.expression)?;
+            bind::bind_condition(&expression, table, "CHECK", &context)?;
+        }
+        Ok(())
+    }
+}
+
+/// Parses the text of an expression that the catalog keeps.
+pub(super) fn parse_expression(text: &str) -> Result<ast::Expr> {
+    let tokens = crate::parse::tokens::tokenize(text)?;
+    crate::parse::tokens::parser(tokens)
+        .parse_expr()
+        .map_err(|error| SqlError::from_parser(&error, text))
+}
+
+/// The columns of the primary key.
+pub(super) fn primary_key(def: &TableDef) -> &[usize] {
+    def.indexes
+        .iter()
+        .find(|index| index.primary)
+        .map_or(&[], |index| &index.columns)
+}
+
+/// The place of a column.
+pub(super) fn position(def: &TableDef, name: &str) -> Result<usize> {
+    def.columns
+        .iter()
+        .position(|column| column.name == name)
+        .ok_or_else(|| SqlError::undefined_column(name))
+}
+
+/// The places of a key's columns.
+fn key_columns(def: &TableDef, names: &[String], what: &str) -> Result<Vec<usize>> {
+    if names.len() > INDEX_COLUMNS_MAX {
+        return Err(SqlError::new(
+            "54011",
+            format!("cannot use more than {INDEX_COLUMNS_MAX} columns in an index"),
+        ));
+    }
+    let mut columns = Vec::with_capacity(names.len());
+    for name in names {
+        let column = def
+            .columns
+            .iter()
+            .position(|column| column.name == *name)
+            .ok_or_else(|| {
+                SqlError::new("42703", format!("column \"{name}\" named in key does not exist"))
+            })?;
+        if columns.contains(&column) {
+            return Err(SqlError::new(
+                "42701",
+                format!("column \"{name}\" appears twice in {what} constraint"),
+            ));
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+/// A CHECK with the name it was given or that PostgreSQL would give it.
+pub(super) fn named_check(def: &TableDef, check: CheckConstraint) -> Result<CheckDef> {
+    let taken = |name: &str| {
+        def.checks.iter().any(|check| check.name == name)
+            || def.indexes.iter().any(|index| index.constraint && index.name == name)
+    };
+    let name = match check.name {
+        Some(name) if taken(&name) => {
+            return Err(SqlError::new(
+                "42710",
+                format!(
+                    "constraint \"{name}\" for relation \"{}\" already exists",
+                    def.name
+                ),
+            ));
+        }
+        Some(name) => name,
+        None => {
+            let column = check
+                .column
+                .or_else(|| only_column(&check.expression, def))
+                .unwrap_or_default();
+            names::choose(&def.name, &column, "check", taken)
+        }
+    };
+    Ok(CheckDef {
+        name,
+        expression: check.expression.to_string(),
+    })
+}
+
+/// The column that an expression reads, if it is one.
+fn only_column(expression: &ast::Expr, def: &TableDef) -> Option<String> {
+    use std::ops::ControlFlow;
+    let mut found: Vec<String> = Vec::new();
+    let _ = ast::visit_expressions(expression, |inner| {
+        let ident = match inner {
+            ast::Expr::Identifier(ident) => Some(ident),
+            ast::Expr::CompoundIdentifier(parts) => parts.last(),
+            _ => None,
+        };
+        if let Some(name) = ident.map(fold) {
+            if def.columns.iter().any(|column| column.name == name) && !found.contains(&name) {
+                found.push(name);
+            }
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    match found.len() {
+        1 => found.pop(),
+        _ => None,
+    }
+}
+
+fn refuse_unsupported(statement: &ast::CreateTable) -> Result<()> {
+    let refused = [
+        (statement.temporary, "temporary tables are not supported yet"),
+        (statement.query.is_some(), "CREATE TABLE AS is not supported yet"),
+        (statement.like.is_some(), "CREATE TABLE LIKE is not supported yet"),
+        (statement.inherits.is_some(), "table inheritance is not supported"),
+        (
+            statement.partition_by.is_some(),
+            "PARTITION BY is not supported; rows are spread by WITH (partition_key = …)",
+        ),
+        (
+            statement.partition_of.is_some(),
+            "PARTITION OF is not supported; rows are spread by WITH (partition_key = …)",
+        ),
+        (statement.on_commit.is_some(), "ON COMMIT is for temporary tables, which are not supported yet"),
+    ];
+    match refused.iter().find(|(present, _)| *present) {
+        Some((_, message)) => Err(SqlError::unsupported(*message)),
+        None => Ok(()),
+    }
+}
+
+/// Takes the statement apart.
+fn parts(statement: &ast::CreateTable, identities: &[SequenceOptions]) -> Result<Parts> {
+    if statement.columns.len() > COLUMNS_MAX {
+        return Err(SqlError::new(
+            "54011",
+            format!("tables can have at most {COLUMNS_MAX} columns"),
+        ));
+    }
+    let mut parts = Parts::default();
+    let mut identities = identities.iter();
+    for column in &statement.columns {
+        let part = column_part(column, &mut identities, &mut parts)?;
+        if parts.columns.iter().any(|other| other.def.name == part.def.name) {
+            return Err(SqlError::new(
+                "42701",
+                format!("column \"{}\" specified more than once", part.def.name),
+            ));
+        }
+        parts.columns.push(part);
+    }
+    for constraint in &statement.constraints {
+        match table_constraint(constraint)? {
+            Constraint::Key(key) => parts.keys.push(key),
+            Constraint::Check(check) => parts.checks.push(check),
+        }
+    }
+    Ok(parts)
+}
+
+/// A table-level constraint.
+pub(super) enum Constraint {
+    Key(KeyConstraint),
+    Check(CheckConstraint),
+}
+
+/// Reads a table-level constraint.
+pub(super) fn table_constraint(constraint: &TableConstraint) -> Result<Constraint> {
+    let name = |name: &Option<ast::Ident>| name.as_ref().map(fold);
+    match constraint {
+        TableConstraint::PrimaryKey(key) => Ok(Constraint::Key(KeyConstraint {
+            name: name(&key.name),
+            columns: plain_columns(&key.columns)?,
+            primary: true,
+        })),
+        TableConstraint::Unique(key) => Ok(Constraint::Key(KeyConstraint {
+            name: name(&key.name),
+            columns: plain_columns(&key.columns)?,
+            primary: false,
+        })),
+        TableConstraint::Check(check) => Ok(Constraint::Check(CheckConstraint {
+            name: name(&check.name),
+            column: None,
+            expression: (*check.expr).clone(),
+        })),
+        TableConstraint::ForeignKey(_) => Err(no_foreign_keys()),
+        other => Err(SqlError::unsupported(format!(
+            "constraint {other} is not supported"
+        ))),
+    }
+}
+
+/// The names in a key's column list.
+pub(super) fn plain_columns(columns: &[IndexColumn]) -> Result<Vec<String>> {
+    columns
+        .iter()
+        .map(|column| match &column.column.expr {
+            ast::Expr::Identifier(ident) => Ok(fold(ident)),
+            other => Err(SqlError::unsupported(format!(
+                "an index on an expression is not supported: {other}"
+            ))),
+        })
+        .collect()
+}
+
+#[cold]
+fn no_foreign_keys() -> SqlError {
+    SqlError::unsupported("foreign keys are not supported yet")
+        .with_hint("Leave the REFERENCES or FOREIGN KEY clause out; the application must keep the reference.")
+}
+
+/// The type of a column, and whether it is one of the serial types.
+pub(super) fn column_type(name: &ast::DataType) -> Result<(DataType, bool)> {
+    if let ast::DataType::Custom(custom, _) = name {
+        let parts = fold_parts(custom);
+        if let [bare] = parts.as_slice() {
+            let serial = match bare.as_str() {
+                "serial" | "serial4" => Some(DataType::Integer),
+                "bigserial" | "serial8" => Some(DataType::BigInt),
+                "smallserial" | "serial2" => Some(DataType::SmallInt),
+                _ => None,
+            };
+            if let Some(data_type) = serial {
+                return Ok((data_type, true));
+            }
+        }
+    }
+    Ok((bind::data_type(name)?, false))
+}
+
+/// Reads a column; its constraints go to `parts`.
+pub(super) fn column_part<'i>(
+    column: &ast::ColumnDef,
+    identities: &mut impl Iterator<Item = &'i SequenceOptions>,
+    parts: &mut Parts,
+) -> Result<ColumnPart> {
+    let name = names::truncated(&fold(&column.name));
+    let (data_type, serial) = column_type(&column.data_type)?;
+    let mut part = ColumnPart {
+        def: ColumnDef {
+            name: name.clone(),
+            data_type,
+            not_null: false,
+            default: None,
+            identity: None,
+            sequence: None,
+            missing: Value::Null,
+            added_in: 0,
+        },
+        sequence: serial.then(SequenceOptions::default),
+    };
+    let mut nullable = false;
+    for option in &column.options {
+        let constraint_name = option.name.as_ref().map(fold);
+        match &option.option {
+            ColumnOption::Null => nullable = true,
+            ColumnOption::NotNull => part.def.not_null = true,
+            ColumnOption::Default(expression) => {
+                if part.def.default.is_some() || part.sequence.is_some() {
+                    return Err(multiple_defaults(&name));
+                }
+                let text = expression.to_string();
+                part.def.default = (!text.eq_ignore_ascii_case("null")).then_some(text);
+            }
+            ColumnOption::PrimaryKey(_) | ColumnOption::Unique(_) => {
+                parts.keys.push(KeyConstraint {
+                    name: constraint_name,
+                    columns: vec![name.clone()],
+                    primary: matches!(option.option, ColumnOption::PrimaryKey(_)),
+                });
+            }
+            ColumnOption::Check(check) => parts.checks.push(CheckConstraint {
+                name: constraint_name.or_else(|| check.name.as_ref().map(fold)),
+                column: Some(name.clone()),
+                expression: (*check.expr).clone(),
+            }),
+            ColumnOption::ForeignKey(_) => return Err(no_foreign_keys()),
+            ColumnOption::Collation(collation) => check_collation(&fold_parts(collation))?,
+            ColumnOption::Generated { generated_as, .. } => {
+                let identity = match generated_as {
+                    GeneratedAs::Always => Identity::Always,
+                    GeneratedAs::ByDefault => Identity::ByDefault,
+                    GeneratedAs::ExpStored => {
+                        return Err(SqlError::unsupported(
+                            "generated columns are not supported yet",
+                        ));
+                    }
+                };
+                if !data_type.is_integer() {
+                    return Err(SqlError::new(
+                        "22023",
+                        "identity column type must be smallint, integer, or bigint",
+                    ));
+                }
+                if part.sequence.is_some() || part.def.default.is_some() {
+                    return Err(multiple_defaults(&name));
+                }
+                part.def.identity = Some(identity);
+                part.sequence = Some(identities.next().cloned().unwrap_or_default());
+            }
+            other => {
+                return Err(SqlError::unsupported(format!(
+                    "column option {other} is not supported"
+                )));
+            }
+        }
+    }
+    if nullable && (part.def.not_null || part.sequence.is_some()) {
+        return Err(SqlError::syntax(format!(
+            "conflicting NULL/NOT NULL declarations for column \"{name}\""
+        )));
+    }
+    Ok(part)
+}
+
+#[cold]
+fn multiple_defaults(column: &str) -> SqlError {
+    SqlError::syntax(format!(
+        "multiple default values specified for column \"{column}\""
+    ))
+}
+
+/// Strings compare by their bytes: the collations "C", "POSIX" and "default".
+fn check_collation(parts: &[String]) -> Result<()> {
+    match parts.last().map(String::as_str) {
+        Some("C" | "POSIX" | "default" | "ucs_basic") => Ok(()),
+        other => Err(SqlError::unsupported(format!(
+            "collation \"{}\" is not supported, strings compare by their bytes (\"C\")",
+            other.unwrap_or_default()
+        ))),
+    }
+}

@@ -1,0 +1,229 @@
+//! DROP TABLE, INDEX, SEQUENCE and SCHEMA, and TRUNCATE.
+
+use sqlparser::ast::{self, ObjectName, ObjectType, TruncateIdentityOption};
+use thermocline_engine::ddl::Change;
+
+use super::{Definition, no_schema};
+use crate::error::{Result, SqlError};
+use crate::parse::tokens::fold_parts;
+
+impl Definition<'_> {
+    pub(super) async fn drop_objects(
+        &mut self,
+        object_type: ObjectType,
+        if_exists: bool,
+        names: &[ObjectName],
+        cascade: bool,
+    ) -> Result<&'static str> {
+        for name in names {
+            let parts = fold_parts(name);
+            match object_type {
+                ObjectType::Schema => self.drop_schema(&parts, if_exists, cascade).await?,
+                ObjectType::Table | ObjectType::Index | ObjectType::Sequence => {
+                    self.drop_relation(object_type, &parts, if_exists, cascade)
+                        .await?;
+                }
+                _ => self.drop_unknown(object_type, &parts, if_exists)?,
+            }
+        }
+        Ok(match object_type {
+            ObjectType::Table => "DROP TABLE",
+            ObjectType::Index => "DROP INDEX",
+            ObjectType::Sequence => "DROP SEQUENCE",
+            ObjectType::Schema => "DROP SCHEMA",
+            ObjectType::View => "DROP VIEW",
+            ObjectType::MaterializedView => "DROP MATERIALIZED VIEW",
+            ObjectType::Role | ObjectType::User => "DROP ROLE",
+            ObjectType::Database => "DROP DATABASE",
+            ObjectType::Type => "DROP TYPE",
+            _ => "DROP",
+        })
+    }
+
+    /// A kind of object of which there is none.
+    fn drop_unknown(
+        &mut self,
+        object_type: ObjectType,
+        parts: &[String],
+        if_exists: bool,
+    ) -> Result<()> {
+        let kind = object_type.to_string().to_lowercase();
+        let name = parts.join(".");
+        let message = format!("{kind} \"{name}\" does not exist");
+        if if_exists {
+            self.notice("00000", format!("{message}, skipping"));
+            return Ok(());
+        }
+        let sqlstate = match object_type {
+            ObjectType::View | ObjectType::MaterializedView => "42P01",
+            ObjectType::Database => "3D000",
+            _ => "42704",
+        };
+        Err(SqlError::new(sqlstate, message))
+    }
+
+    async fn drop_relation(
+        &mut self,
+        object_type: ObjectType,
+        parts: &[String],
+        if_exists: bool,
+        cascade: bool,
+    ) -> Result<()> {
+        let kind = object_type.to_string().to_lowercase();
+        let name = parts.join(".");
+        let Some((schema, relation)) = self.find_relation(parts) else {
+            let message = format!("{kind} \"{name}\" does not exist");
+            if if_exists {
+                self.notice("00000", format!("{message}, skipping"));
+                return Ok(());
+            }
+            let sqlstate = match object_type {
+                ObjectType::Index => "42704",
+                _ => "42P01",
+            };
+            return Err(SqlError::new(sqlstate, message));
+        };
+        let catalog = self.catalog();
+        let is = |other: &str| {
+            let article = if other == "index" { "an" } else { "a" };
+            SqlError::new("42809", format!("\"{relation}\" is not {article} {kind}")).with_hint(
+                format!("Use DROP {} to remove {article} {other}.", other.to_uppercase()),
+            )
+        };
+        if let Some(table) = catalog.table_by_name(&schema, &relation) {
+            if object_type != ObjectType::Table {
+                return Err(is("table"));
+            }
+            return self.apply(Change::DropTable(table.oid)).await;
+        }
+        if let Some((table, at)) = catalog.index_by_name(&schema, &relation) {
+            if object_type != ObjectType::Index {
+                return Err(is("index"));
+            }
+            let index = &table.indexes[at];
+            if index.constraint {
+                let table_name = &table.name;
+                return Err(depended_on(format!(
+                    "cannot drop index {relation} because constraint {relation} on table {table_name} requires it"
+                ))
+                .with_hint(format!(
+                    "You can drop constraint {relation} on table {table_name} instead."
+                )));
+            }
+            return self
+                .apply(Change::DropIndex {
+                    table: table.oid,
+                    index: index.oid,
+                })
+                .await;
+        }
+        if let Some(sequence) = catalog.sequence_by_name(&schema, &relation) {
+            if object_type != ObjectType::Sequence {
+                return Err(is("sequence"));
+            }
+            return self.drop_sequence(sequence.oid, cascade).await;
+        }
+        Err(SqlError::undefined_table(&name))
+    }
+
+    /// Drops a sequence; a default that uses it goes with it if told to.
+    async fn drop_sequence(&mut self, oid: u32, cascade: bool) -> Result<()> {
+        let catalog = self.catalog();
+        let Some(sequence) = catalog.sequences.get(&oid) else {
+            return Ok(());
+        };
+        let user = catalog.tables.values().find_map(|table| {
+            let column = table
+                .columns
+                .iter()
+                .position(|column| column.sequence == Some(oid))?;
+            Some((table, column))
+        });
+        if let Some((table, column)) = user {
+            let name = &table.columns[column].name;
+            if table.columns[column].identity.is_some() {
+                return Err(depended_on(format!(
+                    "cannot drop sequence {} because column {name} of table {} requires it",
+                    sequence.name, table.name
+                )));
+            }
+            if !cascade {
+                return Err(depended_on(format!(
+                    "cannot drop sequence {} because other objects depend on it",
+                    sequence.name
+                ))
+                .with_detail(format!(
+                    "default value for column {name} of table {} depends on sequence {}",
+                    table.name, sequence.name
+                ))
+                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+            }
+            let mut def = table.def.clone();
+            def.columns[column].default = None;
+            def.columns[column].sequence = None;
+            self.apply(Change::AlterTable(def)).await?;
+        }
+        self.apply(Change::DropSequence(oid)).await
+    }
+
+    async fn drop_schema(&mut self, parts: &[String], if_exists: bool, cascade: bool) -> Result<()> {
+        let name = parts.last().map_or("", String::as_str);
+        let catalog = self.catalog();
+        if catalog.schema(name).is_none() {
+            if if_exists {
+                self.notice("00000", format!("schema \"{name}\" does not exist, skipping"));
+                return Ok(());
+            }
+            return Err(no_schema(name));
+        }
+        let tables: Vec<u32> = catalog
+            .tables
+            .values()
+            .filter(|table| table.schema == name)
+            .map(|table| table.oid)
+            .collect();
+        let sequences: Vec<u32> = catalog
+            .sequences
+            .values()
+            .filter(|sequence| sequence.schema == name)
+            .map(|sequence| sequence.oid)
+            .collect();
+        if !cascade && !(tables.is_empty() && sequences.is_empty()) {
+            return Err(depended_on(format!(
+                "cannot drop schema {name} because other objects depend on it"
+            ))
+            .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        for table in tables {
+            self.apply(Change::DropTable(table)).await?;
+        }
+        for sequence in sequences {
+            // Those that a dropped table owned are gone with it.
+            if self.catalog().sequences.contains_key(&sequence) {
+                self.drop_sequence(sequence, true).await?;
+            }
+        }
+        self.apply(Change::DropSchema(name.to_owned())).await
+    }
+
+    pub(super) async fn truncate(&mut self, truncate: &ast::Truncate) -> Result<&'static str> {
+        let tables = truncate
+            .table_names
+            .iter()
+            .map(|target| Ok(self.find_table(&target.name)?.oid))
+            .collect::<Result<Vec<u32>>>()?;
+        let restart_identity =
+            matches!(truncate.identity, Some(TruncateIdentityOption::Restart));
+        self.apply(Change::Truncate {
+            tables,
+            restart_identity,
+        })
+        .await?;
+        Ok("TRUNCATE TABLE")
+    }
+}
+
+#[cold]
+fn depended_on(message: String) -> SqlError {
+    SqlError::new("2BP01", message)
+}

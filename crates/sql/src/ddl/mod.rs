@@ -1,0 +1,192 @@
+//! DDL: statements that change the catalog become the engine's changes, in
+//! the session's transaction or one of their own. Names that PostgreSQL makes
+//! up are made up its way, errors are its errors. What a statement does in
+//! several changes happens in one transaction: all or nothing.
+
+mod alter_table;
+mod create_table;
+mod drop;
+mod index;
+mod names;
+mod options;
+mod schema;
+mod sequence;
+mod verify;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use sqlparser::ast::{self, ObjectName};
+use thermocline_engine::ddl::Change;
+use thermocline_engine::{Catalog, Database, RunOptions, Table, Transaction};
+
+use crate::bind::BindContext;
+use crate::error::{Result, SqlError};
+use crate::expr::SessionInfo;
+use crate::parse::statement::Ddl;
+use crate::parse::tokens::fold_parts;
+
+/// What a DDL statement is run with.
+pub(crate) struct Definition<'a> {
+    pub(crate) db: &'a Arc<Database>,
+    pub(crate) txn: &'a mut Transaction,
+    pub(crate) options: &'a RunOptions,
+    pub(crate) search_path: &'a [String],
+    pub(crate) session: &'a dyn SessionInfo,
+    pub(crate) now_us: i64,
+    /// NOTICEs for the client.
+    pub(crate) notices: Vec<SqlError>,
+}
+
+/// Runs a DDL statement and returns its command tag.
+///
+/// # Errors
+/// As PostgreSQL; the transaction is to be rolled back then.
+pub(crate) async fn run(statement: &Ddl, definition: &mut Definition<'_>) -> Result<&'static str> {
+    match statement {
+        Ddl::CreateTable(create) => definition.create_table(create).await,
+        Ddl::CreateSequence {
+            name,
+            if_not_exists,
+            options,
+        } => {
+            definition
+                .create_sequence(name, *if_not_exists, options)
+                .await
+        }
+        Ddl::AlterSequence {
+            name,
+            if_exists,
+            change,
+        } => definition.alter_sequence(name, *if_exists, change).await,
+        Ddl::Parsed(statement) => definition.parsed(statement).await,
+    }
+}
+
+impl Definition<'_> {
+    async fn parsed(&mut self, statement: &ast::Statement) -> Result<&'static str> {
+        use ast::Statement as Sql;
+        match statement {
+            Sql::CreateIndex(create) => self.create_index(create).await,
+            Sql::AlterTable(alter) => self.alter_table(alter).await,
+            Sql::AlterIndex { name, operation } => self.alter_index(name, operation).await,
+            Sql::Truncate(truncate) => self.truncate(truncate).await,
+            Sql::CreateSchema {
+                schema_name,
+                if_not_exists,
+                ..
+            } => self.create_schema(schema_name, *if_not_exists).await,
+            Sql::Drop {
+                object_type,
+                if_exists,
+                names,
+                cascade,
+                ..
+            } => {
+                self.drop_objects(*object_type, *if_exists, names, *cascade)
+                    .await
+            }
+            Sql::Call(_) => Err(SqlError::unsupported("procedures are not supported yet")),
+            Sql::CreateView(_) => Err(SqlError::unsupported("views are not supported yet")),
+            other => {
+                let text = other.to_string();
+                let words: Vec<&str> = text.split_whitespace().take(2).collect();
+                Err(SqlError::unsupported(format!(
+                    "{} is not supported",
+                    words.join(" ").to_uppercase()
+                )))
+            }
+        }
+    }
+
+    /// Carries out one change.
+    pub(crate) async fn apply(&mut self, change: Change) -> Result<()> {
+        Ok(self.db.ddl(self.txn, self.options, change).await?)
+    }
+
+    /// The catalog with the changes made so far.
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        self.txn.catalog()
+    }
+
+    fn notice(&mut self, sqlstate: &'static str, message: String) {
+        self.notices.push(SqlError::new(sqlstate, message));
+    }
+
+    /// What defaults and checks are bound against.
+    fn bind_context<'c>(&'c self, catalog: &'c Catalog) -> BindContext<'c> {
+        BindContext::new(catalog, self.search_path)
+    }
+
+    /// The schema and name that a new relation gets.
+    fn new_name(&self, parts: &[String]) -> Result<(String, String)> {
+        let catalog = self.catalog();
+        let (schema, name) = match parts {
+            [name] => {
+                let schema = self
+                    .search_path
+                    .iter()
+                    .find(|schema| catalog.schema(schema).is_some())
+                    .ok_or_else(|| {
+                        SqlError::new("3F000", "no schema has been selected to create in")
+                    })?;
+                (schema.clone(), name.clone())
+            }
+            [schema, name] | [_, schema, name] => (schema.clone(), name.clone()),
+            _ => return Err(SqlError::syntax("improper relation name")),
+        };
+        if matches!(schema.as_str(), "pg_catalog" | "information_schema") {
+            return Err(SqlError::new(
+                "42501",
+                format!("permission denied for schema {schema}"),
+            ));
+        }
+        if catalog.schema(&schema).is_none() {
+            return Err(no_schema(&schema));
+        }
+        if name.is_empty() {
+            return Err(SqlError::syntax("zero-length delimited identifier"));
+        }
+        Ok((schema, names::truncated(&name)))
+    }
+
+    /// The schema and name of a relation that is there, of any kind.
+    fn find_relation(&self, parts: &[String]) -> Option<(String, String)> {
+        let catalog = self.catalog();
+        match parts {
+            [name] => self
+                .search_path
+                .iter()
+                .find(|schema| catalog.relation_exists(schema, name))
+                .map(|schema| (schema.clone(), name.clone())),
+            [schema, name] | [_, schema, name] => catalog
+                .relation_exists(schema, name)
+                .then(|| (schema.clone(), name.clone())),
+            _ => None,
+        }
+    }
+
+    /// The table of this name.
+    fn find_table(&self, name: &ObjectName) -> Result<Arc<Table>> {
+        let parts = fold_parts(name);
+        let Some((schema, relation)) = self.find_relation(&parts) else {
+            return Err(SqlError::undefined_table(&parts.join(".")));
+        };
+        self.catalog()
+            .table_by_name(&schema, &relation)
+            .cloned()
+            .ok_or_else(|| SqlError::new("42809", format!("\"{relation}\" is not a table")))
+    }
+}
+
+#[cold]
+fn no_schema(name: &str) -> SqlError {
+    SqlError::new("3F000", format!("schema \"{name}\" does not exist"))
+}
+
+#[cold]
+fn exists(name: &str) -> SqlError {
+    SqlError::new("42P07", format!("relation \"{name}\" already exists"))
+}

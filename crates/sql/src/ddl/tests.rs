@@ -1,0 +1,1 @@
+//! What DDL statements make of the catalog.

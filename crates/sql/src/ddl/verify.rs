@@ -1,0 +1,110 @@
+//! Do the rows that are there satisfy a new constraint? All of them are read
+//! at the transaction's snapshot, in bounded memory.
+
+use std::sync::Arc;
+
+use thermocline_engine::Table;
+use thermocline_storage::value::ValueRef;
+
+use super::Definition;
+use crate::error::{Result, SqlError};
+use crate::expr::{EvalContext, Expr, RowAccess};
+
+struct Stored<'a> {
+    table: &'a Table,
+    tuple: &'a [u8],
+}
+
+impl RowAccess for Stored<'_> {
+    fn column(&self, column: usize) -> ValueRef<'_> {
+        self.table.value(self.tuple, column)
+    }
+}
+
+impl Definition<'_> {
+    /// 23502 if a row has NULL in the column.
+    pub(super) async fn verify_not_null(&mut self, table: &Arc<Table>, column: usize) -> Result<()> {
+        let found = self
+            .any_row(table, |tuple| {
+                Ok(matches!(table.value(tuple, column), ValueRef::Null))
+            })
+            .await?;
+        if !found {
+            return Ok(());
+        }
+        let name = &table.columns[column].name;
+        Err(SqlError::new(
+            "23502",
+            format!("column \"{name}\" of relation \"{}\" contains null values", table.name),
+        )
+        .with_table(&table.schema, &table.name)
+        .with_column(name.clone()))
+    }
+
+    /// 23514 if a row violates the condition.
+    pub(super) async fn verify_check(
+        &mut self,
+        table: &Arc<Table>,
+        name: &str,
+        condition: &Expr,
+    ) -> Result<()> {
+        let session = self.session;
+        let now_us = self.now_us;
+        let found = self
+            .any_row(table, |tuple| {
+                let context = EvalContext {
+                    parameters: &[],
+                    now_us,
+                    session,
+                };
+                let row = Stored { table, tuple };
+                // NULL satisfies a CHECK.
+                Ok(condition.truth(&row, &context)? == Some(false))
+            })
+            .await?;
+        if !found {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            "23514",
+            format!(
+                "check constraint \"{name}\" of relation \"{}\" is violated by some row",
+                table.name
+            ),
+        )
+        .with_table(&table.schema, &table.name)
+        .with_constraint(name))
+    }
+
+    /// Whether some row of the table is as `matches` says.
+    async fn any_row(
+        &mut self,
+        table: &Arc<Table>,
+        matches: impl Fn(&[u8]) -> Result<bool> + Send,
+    ) -> Result<bool> {
+        let snapshot = self.txn.snapshot()?;
+        for partition in 0..self.db.partitions() {
+            let mut scan = snapshot.scan(table, partition);
+            loop {
+                let mut found = Ok(false);
+                let more = scan
+                    .next_chunk(|_, tuple| {
+                        if let Ok(false) = found {
+                            found = matches(tuple);
+                        }
+                    })
+                    .await?;
+                if found? {
+                    return Ok(true);
+                }
+                if !more {
+                    break;
+                }
+                if self.options.cancel.is_cancelled() {
+                    return Err(thermocline_engine::Error::Cancelled.into());
+                }
+            }
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,251 @@
+//! What a parsed statement is. Queries and data changes stay sqlparser's
+//! tree, for the binder; everything else has its own small type.
+
+use sqlparser::ast;
+
+use super::copy::Copy;
+use super::sequence::SequenceOptions;
+
+/// One statement.
+#[derive(Debug, Clone)]
+pub enum Statement {
+    /// SELECT, VALUES, INSERT, UPDATE, DELETE: for the binder.
+    Query(Box<ast::Statement>),
+    /// EXPLAIN of a statement.
+    Explain(Explain),
+    /// BEGIN or START TRANSACTION.
+    Begin {
+        /// Isolation level and access mode.
+        modes: Modes,
+        /// Written START TRANSACTION, which the command tag repeats.
+        start: bool,
+    },
+    /// COMMIT or END.
+    Commit {
+        /// AND CHAIN: a new transaction follows at once.
+        chain: bool,
+    },
+    /// ROLLBACK or ABORT.
+    Rollback {
+        /// AND CHAIN: a new transaction follows at once.
+        chain: bool,
+    },
+    /// SAVEPOINT name
+    Savepoint(String),
+    /// RELEASE [SAVEPOINT] name
+    Release(String),
+    /// ROLLBACK TO [SAVEPOINT] name
+    RollbackTo(String),
+    /// SET TRANSACTION
+    SetTransaction(Modes),
+    /// SET SESSION CHARACTERISTICS AS TRANSACTION
+    SetSessionCharacteristics(Modes),
+    /// SET [LOCAL] name = value
+    Set(Set),
+    /// RESET name
+    Reset(String),
+    /// RESET ALL
+    ResetAll,
+    /// SHOW name
+    Show(String),
+    /// SHOW ALL
+    ShowAll,
+    /// DISCARD ALL, PLANS, SEQUENCES or TEMP
+    Discard(&'static str),
+    /// PREPARE name (types) AS statement
+    Prepare {
+        /// Its name.
+        name: String,
+        /// The declared types of its parameters.
+        types: Vec<ast::DataType>,
+        /// The statement.
+        statement: Box<Statement>,
+    },
+    /// EXECUTE name (arguments)
+    Execute {
+        /// Its name.
+        name: String,
+        /// The arguments.
+        arguments: Vec<ast::Expr>,
+    },
+    /// DEALLOCATE name, or all
+    Deallocate(Option<String>),
+    /// DECLARE name CURSOR FOR query
+    Declare(Declare),
+    /// FETCH or MOVE
+    Fetch(Fetch),
+    /// CLOSE name, or all
+    CloseCursor(Option<String>),
+    /// COPY
+    Copy(Copy),
+    /// LISTEN, UNLISTEN, NOTIFY, VACUUM, ANALYZE, LOCK, COMMENT, GRANT and
+    /// others: accepted, they change nothing here.
+    Accepted(Accepted),
+    /// CHECKPOINT
+    Checkpoint,
+    /// A change of the catalog.
+    Ddl(Ddl),
+}
+
+/// EXPLAIN's options and its statement.
+#[derive(Debug, Clone)]
+pub struct Explain {
+    /// Run it and count.
+    pub analyze: bool,
+    /// The statement.
+    pub statement: Box<Statement>,
+}
+
+/// SET.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Set {
+    /// The setting's name, lower case.
+    pub name: String,
+    /// The values, as text; `None` for DEFAULT.
+    pub value: Option<Vec<String>>,
+    /// Until the end of the transaction.
+    pub local: bool,
+}
+
+/// A transaction's modes; what is not named stays as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Modes {
+    /// ISOLATION LEVEL
+    pub isolation: Option<IsolationLevel>,
+    /// READ ONLY or READ WRITE
+    pub read_only: Option<bool>,
+}
+
+/// The four levels that SQL names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IsolationLevel {
+    /// READ UNCOMMITTED, which is READ COMMITTED here as in PostgreSQL.
+    ReadUncommitted,
+    /// READ COMMITTED
+    ReadCommitted,
+    /// REPEATABLE READ
+    RepeatableRead,
+    /// SERIALIZABLE
+    Serializable,
+}
+
+impl IsolationLevel {
+    /// As SHOW writes it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ReadUncommitted => "read uncommitted",
+            Self::ReadCommitted => "read committed",
+            Self::RepeatableRead => "repeatable read",
+            Self::Serializable => "serializable",
+        }
+    }
+
+    /// The level of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [
+            Self::ReadUncommitted,
+            Self::ReadCommitted,
+            Self::RepeatableRead,
+            Self::Serializable,
+        ]
+        .into_iter()
+        .find(|level| level.name().eq_ignore_ascii_case(name.trim()))
+    }
+}
+
+/// DECLARE … CURSOR.
+#[derive(Debug, Clone)]
+pub struct Declare {
+    /// Its name.
+    pub name: String,
+    /// WITH HOLD: it outlives its transaction.
+    pub hold: bool,
+    /// Rows come in binary.
+    pub binary: bool,
+    /// The query.
+    pub query: Box<ast::Statement>,
+}
+
+/// FETCH or MOVE.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fetch {
+    /// The cursor.
+    pub cursor: String,
+    /// How many rows forward; `None` for all that are left.
+    pub count: Option<u64>,
+    /// MOVE: the rows are skipped.
+    pub skip: bool,
+}
+
+/// A command that is accepted and changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    /// Its command tag.
+    pub tag: &'static str,
+    /// What to tell the client about it.
+    pub notice: Option<&'static str>,
+    /// Tables it names, which must exist.
+    pub tables: Vec<Vec<String>>,
+    /// 25001 inside a transaction block (VACUUM).
+    pub outside_transaction: bool,
+}
+
+/// A change of the catalog.
+#[derive(Debug, Clone)]
+pub enum Ddl {
+    /// CREATE TABLE
+    CreateTable(Box<CreateTable>),
+    /// CREATE SEQUENCE
+    CreateSequence {
+        /// Its name.
+        name: Vec<String>,
+        /// An existing one is left alone.
+        if_not_exists: bool,
+        /// Its options.
+        options: SequenceOptions,
+    },
+    /// ALTER SEQUENCE
+    AlterSequence {
+        /// Its name.
+        name: Vec<String>,
+        /// A missing one is left alone.
+        if_exists: bool,
+        /// What is to change.
+        change: AlterSequence,
+    },
+    /// Everything that sqlparser parses whole.
+    Parsed(Box<ast::Statement>),
+}
+
+/// What ALTER SEQUENCE changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AlterSequence {
+    /// Its options.
+    Options(SequenceOptions),
+    /// Its name.
+    Rename(String),
+}
+
+/// CREATE TABLE, with what sqlparser does not parse.
+#[derive(Debug, Clone)]
+pub struct CreateTable {
+    /// The statement without the following.
+    pub statement: ast::CreateTable,
+    /// USING method
+    pub access_method: Option<String>,
+    /// The options of the identity columns, in order.
+    pub identities: Vec<SequenceOptions>,
+}
+
+impl Statement {
+    /// Whether a failed transaction lets it through.
+    #[must_use]
+    pub const fn ends_transaction(&self) -> bool {
+        matches!(
+            self,
+            Self::Commit { .. } | Self::Rollback { .. } | Self::RollbackTo(_)
+        )
+    }
+}

@@ -1,0 +1,621 @@
+//! The commands parsed by hand, by their first word: transaction control,
+//! settings, prepared statements, cursors, COPY, sequences, maintenance.
+
+use sqlparser::tokenizer::Token;
+
+use super::statement::{
+    Accepted, AlterSequence, Ddl, Declare, Explain, Fetch, IsolationLevel, Modes, Set, Statement,
+};
+use super::tokens::{Tokens, parser};
+use super::{copy, create_table, parse_ast, parse_one, sequence};
+use crate::error::{Result, SqlError};
+
+/// Parses a command of this module; `None` when the first words are another's.
+pub(super) fn parse(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
+    let Some(Token::Word(first)) = tokens.peek() else {
+        return Ok(None);
+    };
+    if first.quote_style.is_some() {
+        return Ok(None);
+    }
+    let mut word = [0u8; 12];
+    let Some(word) = lower_case(&first.value, &mut word) else {
+        return Ok(None);
+    };
+    let all = tokens.rest();
+    let sql = tokens.sql();
+    let statement = match word {
+        "select" | "insert" | "update" | "delete" | "with" | "values" => return Ok(None),
+        "create" => return create(tokens),
+        "alter" => return alter(tokens),
+        "table" => return table(tokens).map(Some),
+        _ => {
+            tokens.advance();
+            match word {
+                "begin" => begin(tokens, false)?,
+                "start" => {
+                    tokens.expect_keyword("transaction")?;
+                    begin(tokens, true)?
+                }
+                "commit" | "end" => end(tokens, true)?,
+                "rollback" | "abort" => end(tokens, false)?,
+                "savepoint" => Statement::Savepoint(tokens.identifier()?),
+                "release" => {
+                    tokens.keyword("savepoint");
+                    Statement::Release(tokens.identifier()?)
+                }
+                "set" => set(tokens)?,
+                "reset" => reset(tokens)?,
+                "show" => show(tokens)?,
+                "discard" => discard(tokens)?,
+                "prepare" => return prepare(tokens).map(Some),
+                "execute" => return execute(tokens).map(Some),
+                "deallocate" => {
+                    tokens.keyword("prepare");
+                    Statement::Deallocate(all_or_name(tokens)?)
+                }
+                "declare" => return declare(tokens).map(Some),
+                "fetch" => fetch(tokens, false)?,
+                "move" => fetch(tokens, true)?,
+                "close" => Statement::CloseCursor(all_or_name(tokens)?),
+                "copy" => return copy::copy(tokens).map(|copy| Some(Statement::Copy(copy))),
+                "explain" => return explain(tokens).map(Some),
+                "checkpoint" => Statement::Checkpoint,
+                "vacuum" | "analyze" | "analyse" => maintain(tokens, word)?,
+                "lock" => lock(tokens)?,
+                "listen" | "unlisten" | "notify" => notify(tokens, word)?,
+                "reindex" | "cluster" => skip(tokens, if word == "reindex" { "REINDEX" } else { "CLUSTER" }),
+                "comment" => comment(tokens)?,
+                "grant" => granted(tokens, "GRANT"),
+                "revoke" => granted(tokens, "REVOKE"),
+                "do" => return Err(SqlError::unsupported("DO is not supported")),
+                _ => return parse_ast(sql, all).map(super::classify).map(Some),
+            }
+        }
+    };
+    tokens.end()?;
+    Ok(Some(statement))
+}
+
+/// `word` in lower case, if it is short enough to be one of ours.
+fn lower_case<'a>(word: &str, buffer: &'a mut [u8; 12]) -> Option<&'a str> {
+    let target = buffer.get_mut(..word.len())?;
+    target.copy_from_slice(word.as_bytes());
+    target.make_ascii_lowercase();
+    std::str::from_utf8(target).ok()
+}
+
+fn begin(tokens: &mut Tokens<'_>, start: bool) -> Result<Statement> {
+    if !start {
+        tokens.one_of(&["transaction", "work"]);
+    }
+    let modes = modes(tokens)?;
+    Ok(Statement::Begin { modes, start })
+}
+
+/// Transaction modes, with or without commas, up to the end.
+fn modes(tokens: &mut Tokens<'_>) -> Result<Modes> {
+    let mut modes = Modes::default();
+    while !tokens.is_at_end() {
+        if tokens.keywords(&["isolation", "level"]) {
+            modes.isolation = Some(isolation(tokens)?);
+        } else if tokens.keywords(&["read", "only"]) {
+            modes.read_only = Some(true);
+        } else if tokens.keywords(&["read", "write"]) {
+            modes.read_only = Some(false);
+        } else if tokens.keyword("deferrable") || tokens.keywords(&["not", "deferrable"]) {
+            // Only a wait for a safe snapshot in PostgreSQL.
+        } else {
+            return Err(tokens.error());
+        }
+        if tokens.token(&Token::Comma) && tokens.is_at_end() {
+            return Err(tokens.error());
+        }
+    }
+    Ok(modes)
+}
+
+fn isolation(tokens: &mut Tokens<'_>) -> Result<IsolationLevel> {
+    if tokens.keywords(&["read", "uncommitted"]) {
+        Ok(IsolationLevel::ReadUncommitted)
+    } else if tokens.keywords(&["read", "committed"]) {
+        Ok(IsolationLevel::ReadCommitted)
+    } else if tokens.keywords(&["repeatable", "read"]) {
+        Ok(IsolationLevel::RepeatableRead)
+    } else if tokens.keyword("serializable") {
+        Ok(IsolationLevel::Serializable)
+    } else {
+        Err(tokens.error())
+    }
+}
+
+/// What follows COMMIT, END, ROLLBACK and ABORT.
+fn end(tokens: &mut Tokens<'_>, commit: bool) -> Result<Statement> {
+    tokens.one_of(&["transaction", "work"]);
+    if !commit && tokens.keyword("to") {
+        tokens.keyword("savepoint");
+        return Ok(Statement::RollbackTo(tokens.identifier()?));
+    }
+    if tokens.keyword("prepared") {
+        return Err(SqlError::unsupported("prepared transactions are not supported"));
+    }
+    let mut chain = false;
+    if tokens.keyword("and") {
+        chain = !tokens.keyword("no");
+        tokens.expect_keyword("chain")?;
+    }
+    Ok(if commit {
+        Statement::Commit { chain }
+    } else {
+        Statement::Rollback { chain }
+    })
+}
+
+fn set(tokens: &mut Tokens<'_>) -> Result<Statement> {
+    if tokens.keywords(&["session", "characteristics", "as", "transaction"]) {
+        return modes_given(tokens).map(Statement::SetSessionCharacteristics);
+    }
+    let local = tokens.keyword("local");
+    if !local && !tokens.are_keywords(&["session", "authorization"]) {
+        tokens.keyword("session");
+    }
+    if tokens.keyword("transaction") {
+        if tokens.keyword("snapshot") {
+            return Err(SqlError::unsupported("SET TRANSACTION SNAPSHOT is not supported"));
+        }
+        return modes_given(tokens).map(Statement::SetTransaction);
+    }
+    let set = |name: &str, value| {
+        Statement::Set(Set {
+            name: name.to_owned(),
+            value,
+            local,
+        })
+    };
+    if tokens.keywords(&["time", "zone"]) {
+        if tokens.keyword("local") || tokens.keyword("default") {
+            return Ok(set("timezone", None));
+        }
+        return Ok(set("timezone", Some(vec![value(tokens)?])));
+    }
+    if tokens.keyword("names") {
+        if tokens.keyword("default") {
+            return Ok(set("client_encoding", None));
+        }
+        return Ok(set("client_encoding", Some(vec![value(tokens)?])));
+    }
+    if tokens.keywords(&["session", "authorization"]) {
+        if tokens.keyword("default") {
+            return Ok(set("session_authorization", None));
+        }
+        return Ok(set("session_authorization", Some(vec![value(tokens)?])));
+    }
+    if tokens.keyword("role") {
+        let _ = tokens.token(&Token::Eq) || tokens.keyword("to");
+        return Ok(set("role", Some(vec![value(tokens)?])));
+    }
+    let name = tokens.qualified_name()?.join(".").to_lowercase();
+    if !tokens.token(&Token::Eq) {
+        tokens.expect_keyword("to")?;
+    }
+    if tokens.keyword("default") {
+        return Ok(set(&name, None));
+    }
+    let mut values = vec![value(tokens)?];
+    while tokens.token(&Token::Comma) {
+        values.push(value(tokens)?);
+    }
+    Ok(set(&name, Some(values)))
+}
+
+fn modes_given(tokens: &mut Tokens<'_>) -> Result<Modes> {
+    if tokens.is_at_end() {
+        return Err(tokens.error());
+    }
+    modes(tokens)
+}
+
+/// A setting's value: a word, a string or a number.
+fn value(tokens: &mut Tokens<'_>) -> Result<String> {
+    if let Some(text) = tokens.try_string() {
+        return Ok(text);
+    }
+    if let Some(number) = tokens.try_number() {
+        return Ok(number);
+    }
+    tokens.identifier()
+}
+
+/// The name of a setting as SHOW and RESET take it.
+fn setting_name(tokens: &mut Tokens<'_>) -> Result<String> {
+    if tokens.keywords(&["time", "zone"]) {
+        return Ok("timezone".to_owned());
+    }
+    if tokens.keywords(&["transaction", "isolation", "level"]) {
+        return Ok("transaction_isolation".to_owned());
+    }
+    if tokens.keywords(&["session", "authorization"]) {
+        return Ok("session_authorization".to_owned());
+    }
+    Ok(tokens.qualified_name()?.join(".").to_lowercase())
+}
+
+fn reset(tokens: &mut Tokens<'_>) -> Result<Statement> {
+    if tokens.keyword("all") {
+        return Ok(Statement::ResetAll);
+    }
+    Ok(Statement::Reset(setting_name(tokens)?))
+}
+
+fn show(tokens: &mut Tokens<'_>) -> Result<Statement> {
+    if tokens.keyword("all") {
+        return Ok(Statement::ShowAll);
+    }
+    Ok(Statement::Show(setting_name(tokens)?))
+}
+
+fn discard(tokens: &mut Tokens<'_>) -> Result<Statement> {
+    match tokens.one_of(&["all", "plans", "sequences", "temporary", "temp"]) {
+        Some(what) => Ok(Statement::Discard(what)),
+        None => Err(tokens.error()),
+    }
+}
+
+fn all_or_name(tokens: &mut Tokens<'_>) -> Result<Option<String>> {
+    if tokens.keyword("all") {
+        Ok(None)
+    } else {
+        tokens.identifier().map(Some)
+    }
+}
+
+fn prepare(tokens: &mut Tokens<'_>) -> Result<Statement> {
+    if tokens.keyword("transaction") {
+        return Err(SqlError::unsupported("prepared transactions are not supported"));
+    }
+    let name = tokens.identifier()?;
+    let mut types = Vec::new();
+    if tokens.token(&Token::LParen) {
+        let inner = tokens.until_closing()?.to_vec();
+        types = parser(inner)
+            .parse_comma_separated(sqlparser::parser::Parser::parse_data_type)
+            .map_err(|error| SqlError::from_parser(&error, tokens.sql()))?;
+    }
+    tokens.expect_keyword("as")?;
+    let statement = parse_one(tokens.sql(), tokens.rest())?;
+    if !matches!(statement, Statement::Query(_)) {
+        return Err(SqlError::syntax(
+            "PREPARE takes SELECT, INSERT, UPDATE, DELETE or VALUES",
+        ));
+    }
+    Ok(Statement::Prepare {
+        name,
+        types,
+        statement: Box::new(statement),
+    })
+}
+
+fn execute(tokens: &mut Tokens<'_>) -> Result<Statement> {
+    let name = tokens.identifier()?;
+    let mut arguments = Vec::new();
+    if tokens.token(&Token::LParen) {
+        let inner = tokens.until_closing()?.to_vec();
+        arguments = parser(inner)
+            .parse_comma_separated(sqlparser::parser::Parser::parse_expr)
+            .map_err(|error| SqlError::from_parser(&error, tokens.sql()))?;
+    }
+    tokens.end()?;
+    Ok(Statement::Execute { name, arguments })
+}
+
+fn declare(tokens: &mut Tokens<'_>) -> Result<Statement> {
+    let name = tokens.identifier()?;
+    let mut binary = false;
+    while let Some(word) = tokens.one_of(&["binary", "insensitive", "asensitive", "no", "scroll"]) {
+        match word {
+            "binary" => binary = true,
+            "no" => tokens.expect_keyword("scroll")?,
+            _ => {}
+        }
+    }
+    tokens.expect_keyword("cursor")?;
+    let mut hold = false;
+    if let Some(with) = tokens.one_of(&["with", "without"]) {
+        tokens.expect_keyword("hold")?;
+        hold = with == "with";
+    }
+    tokens.expect_keyword("for")?;
+    let Statement::Query(query) = parse_one(tokens.sql(), tokens.rest())? else {
+        return Err(SqlError::syntax("DECLARE CURSOR takes a query"));
+    };
+    if !matches!(*query, sqlparser::ast::Statement::Query(_)) {
+        return Err(SqlError::syntax("DECLARE CURSOR takes SELECT or VALUES"));
+    }
+    Ok(Statement::Declare(Declare {
+        name,
+        hold,
+        binary,
+        query,
+    }))
+}
+
+fn fetch(tokens: &mut Tokens<'_>, skip: bool) -> Result<Statement> {
+    const BACKWARD: [&str; 6] = ["prior", "first", "last", "absolute", "relative", "backward"];
+    // A direction may also be the cursor's name: `fetch next` is of cursor "next".
+    let named = tokens.rest().len() == 1;
+    let mut count = Some(1);
+    if !named {
+        if let Some(word) = BACKWARD.iter().find(|word| tokens.is_keyword(word)) {
+            return Err(SqlError::new(
+                "0A000",
+                format!("FETCH {} is not supported, cursors only go forward", word.to_uppercase()),
+            ));
+        }
+        if tokens.keyword("next") {
+        } else if tokens.keyword("all") {
+            count = None;
+        } else {
+            let forward = tokens.keyword("forward");
+            if forward && tokens.keyword("all") {
+                count = None;
+            } else if matches!(tokens.peek(), Some(Token::Number(..) | Token::Minus | Token::Plus)) {
+                let number = tokens.integer()?;
+                count = Some(u64::try_from(number).map_err(|_| {
+                    SqlError::new("55000", "cursor can only scan forward")
+                        .with_hint("Declare it with SCROLL option to enable backward scan.")
+                })?);
+            }
+        }
+        let _ = tokens.keyword("from") || tokens.keyword("in");
+    }
+    Ok(Statement::Fetch(Fetch {
+        cursor: tokens.identifier()?,
+        count,
+        skip,
+    }))
+}
+
+fn explain(tokens: &mut Tokens<'_>) -> Result<Statement> {
+    let mut analyze = false;
+    if tokens.token(&Token::LParen) {
+        let sql = tokens.sql();
+        let mut options = Tokens::new(sql, tokens.until_closing()?);
+        while !options.is_at_end() {
+            let name = options.identifier()?;
+            let value = match options.peek() {
+                None | Some(Token::Comma) => "on".to_owned(),
+                _ => value(&mut options)?,
+            };
+            let on = !matches!(value.to_lowercase().as_str(), "off" | "false" | "0");
+            match name.as_str() {
+                "analyze" | "analyse" => analyze = on,
+                "verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "summary"
+                | "generic_plan" | "memory" => {}
+                "format" if value.eq_ignore_ascii_case("text") => {}
+                "format" => {
+                    return Err(SqlError::unsupported(format!(
+                        "EXPLAIN FORMAT {} is not supported, only TEXT",
+                        value.to_uppercase()
+                    )));
+                }
+                _ => {
+                    return Err(SqlError::syntax(format!(
+                        "unrecognized EXPLAIN option \"{name}\""
+                    )));
+                }
+            }
+            if !options.is_at_end() {
+                options.expect(&Token::Comma)?;
+            }
+        }
+    } else {
+        analyze = tokens.keyword("analyze") || tokens.keyword("analyse");
+        tokens.keyword("verbose");
+    }
+    let statement = parse_one(tokens.sql(), tokens.rest())?;
+    match statement {
+        Statement::Query(_) => {}
+        Statement::Execute { .. } | Statement::Declare(_) => {
+            return Err(SqlError::unsupported("EXPLAIN of this command is not supported"));
+        }
+        _ => {
+            return Err(SqlError::syntax(
+                "EXPLAIN takes SELECT, INSERT, UPDATE, DELETE or VALUES",
+            ));
+        }
+    }
+    Ok(Statement::Explain(Explain {
+        analyze,
+        statement: Box::new(statement),
+    }))
+}
+
+fn accepted(tag: &'static str) -> Accepted {
+    Accepted {
+        tag,
+        notice: None,
+        tables: Vec::new(),
+        outside_transaction: false,
+    }
+}
+
+/// VACUUM and ANALYZE: options in words or parentheses, then tables.
+fn maintain(tokens: &mut Tokens<'_>, word: &str) -> Result<Statement> {
+    let vacuum = word == "vacuum";
+    let mut command = accepted(if vacuum { "VACUUM" } else { "ANALYZE" });
+    command.outside_transaction = vacuum;
+    if tokens.token(&Token::LParen) {
+        tokens.until_closing()?;
+    } else {
+        while tokens
+            .one_of(&["full", "freeze", "verbose", "analyze", "analyse"])
+            .is_some()
+        {}
+    }
+    while !tokens.is_at_end() {
+        command.tables.push(tokens.qualified_name()?);
+        if tokens.token(&Token::LParen) {
+            tokens.until_closing()?;
+        }
+        if !tokens.is_at_end() {
+            tokens.expect(&Token::Comma)?;
+        }
+    }
+    Ok(Statement::Accepted(command))
+}
+
+/// LOCK TABLE: rows are locked as they are written; the tables must exist.
+fn lock(tokens: &mut Tokens<'_>) -> Result<Statement> {
+    let mut command = accepted("LOCK TABLE");
+    tokens.keyword("table");
+    loop {
+        tokens.keyword("only");
+        command.tables.push(tokens.qualified_name()?);
+        tokens.token(&Token::Mul);
+        if !tokens.token(&Token::Comma) {
+            break;
+        }
+    }
+    if tokens.keyword("in") {
+        while !tokens.is_at_end() && !tokens.keyword("mode") {
+            tokens.identifier()?;
+        }
+    }
+    tokens.keyword("nowait");
+    Ok(Statement::Accepted(command))
+}
+
+fn notify(tokens: &mut Tokens<'_>, word: &str) -> Result<Statement> {
+    let command = match word {
+        "listen" => {
+            tokens.identifier()?;
+            accepted("LISTEN")
+        }
+        "unlisten" => {
+            if !tokens.token(&Token::Mul) {
+                tokens.identifier()?;
+            }
+            accepted("UNLISTEN")
+        }
+        _ => {
+            tokens.identifier()?;
+            if tokens.token(&Token::Comma) {
+                tokens.string()?;
+            }
+            accepted("NOTIFY")
+        }
+    };
+    Ok(Statement::Accepted(command))
+}
+
+fn comment(tokens: &mut Tokens<'_>) -> Result<Statement> {
+    tokens.expect_keyword("on")?;
+    let mut command = accepted("COMMENT");
+    if tokens.keyword("table") {
+        command.tables.push(tokens.qualified_name()?);
+    }
+    Ok(skip_rest(tokens, command))
+}
+
+fn granted(tokens: &mut Tokens<'_>, tag: &'static str) -> Statement {
+    let mut command = accepted(tag);
+    command.notice = Some("privileges are not kept: every user may do everything");
+    skip_rest(tokens, command)
+}
+
+fn skip(tokens: &mut Tokens<'_>, tag: &'static str) -> Statement {
+    skip_rest(tokens, accepted(tag))
+}
+
+fn skip_rest(tokens: &mut Tokens<'_>, command: Accepted) -> Statement {
+    while !tokens.is_at_end() {
+        tokens.advance();
+    }
+    Statement::Accepted(command)
+}
+
+/// `TABLE t` is `SELECT * FROM t`.
+fn table(tokens: &mut Tokens<'_>) -> Result<Statement> {
+    tokens.advance();
+    let name = tokens.qualified_name()?;
+    tokens.end()?;
+    let quoted: Vec<String> = name
+        .iter()
+        .map(|part| format!("\"{}\"", part.replace('"', "\"\"")))
+        .collect();
+    let sql = format!("SELECT * FROM {}", quoted.join("."));
+    parse_one(&sql, &super::tokenize(&sql)?)
+}
+
+fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
+    let all = tokens.rest();
+    let sql = tokens.sql();
+    tokens.advance();
+    if tokens.keyword("sequence") {
+        let if_not_exists = tokens.keywords(&["if", "not", "exists"]);
+        let name = tokens.qualified_name()?;
+        let options = sequence::options(tokens)?;
+        return Ok(Some(Statement::Ddl(Ddl::CreateSequence {
+            name,
+            if_not_exists,
+            options,
+        })));
+    }
+    if tokens.is_keyword("table") || tokens.are_keywords(&["unlogged", "table"]) {
+        return create_table::create_table(sql, all).map(Some);
+    }
+    let refused = [
+        (&["user"][..], "roles are not kept yet: user \"postgres\" may do everything"),
+        (&["role"], "roles are not kept yet: user \"postgres\" may do everything"),
+        (&["group"], "roles are not kept yet: user \"postgres\" may do everything"),
+        (&["database"], "there is one database a directory; CREATE DATABASE is not supported"),
+        (&["view"], "views are not supported yet"),
+        (&["or", "replace", "view"], "views are not supported yet"),
+        (&["materialized", "view"], "views are not supported yet"),
+        (&["function"], "functions are not supported yet"),
+        (&["or", "replace", "function"], "functions are not supported yet"),
+        (&["procedure"], "procedures are not supported yet"),
+        (&["or", "replace", "procedure"], "procedures are not supported yet"),
+        (&["trigger"], "triggers are not supported yet"),
+        (&["type"], "user-defined types are not supported yet"),
+        (&["domain"], "user-defined types are not supported yet"),
+        (&["extension"], "extensions are not supported"),
+        (&["tablespace"], "tablespaces are not supported yet"),
+        (&["temp"], "temporary tables are not supported yet"),
+        (&["temporary"], "temporary tables are not supported yet"),
+    ];
+    match refused.iter().find(|(words, _)| tokens.are_keywords(words)) {
+        Some((_, message)) => Err(SqlError::unsupported(*message)),
+        None => Ok(None),
+    }
+}
+
+fn alter(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
+    tokens.advance();
+    if tokens.keyword("system") {
+        return Err(SqlError::unsupported(
+            "ALTER SYSTEM is not supported: settings of the server are in its configuration file",
+        ));
+    }
+    if !tokens.keyword("sequence") {
+        return Ok(None);
+    }
+    let if_exists = tokens.keywords(&["if", "exists"]);
+    let name = tokens.qualified_name()?;
+    let change = if tokens.keywords(&["rename", "to"]) {
+        let change = AlterSequence::Rename(tokens.identifier()?);
+        tokens.end()?;
+        change
+    } else if tokens.keywords(&["owner", "to"]) {
+        tokens.identifier()?;
+        tokens.end()?;
+        AlterSequence::Options(sequence::SequenceOptions::default())
+    } else {
+        AlterSequence::Options(sequence::options(tokens)?)
+    };
+    Ok(Some(Statement::Ddl(Ddl::AlterSequence {
+        name,
+        if_exists,
+        change,
+    })))
+}

@@ -1,0 +1,301 @@
+//! A session: what one client does, from simple queries to pipelines of the
+//! extended protocol. The server reads messages and calls the methods here;
+//! they write the answers into [`Client::out`].
+//!
+//! Guarantees PostgreSQL's rules for when a transaction begins, fails and
+//! ends. Memory for a result is bounded: what streams is flushed in pieces,
+//! what the short path gives is bounded by its indexes. Errors leave the
+//! session usable; the transaction they happened in is rolled back.
+
+mod analytical;
+mod arguments;
+mod context;
+mod copy;
+mod engine;
+mod explain;
+mod extended;
+mod insert_select;
+mod parameters;
+mod portal;
+mod prepared;
+mod run;
+mod simple;
+mod transaction;
+mod utility;
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use thermocline_engine::Cancel;
+
+pub use context::{SessionContext, version};
+pub use engine::{DATABASE_NAME, Engine};
+
+use crate::error::{Result, SqlError};
+use crate::messages;
+use crate::settings::Settings;
+use portal::Portal;
+use prepared::{Statements, TextCache};
+use transaction::TransactionState;
+
+/// A future that may move between threads.
+pub type SendFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The client's connection, as far as a session needs it while a statement
+/// runs.
+pub trait ClientLink: Send {
+    /// Writes `out` to the client and empties it.
+    fn flush<'a>(&'a mut self, out: &'a mut BytesMut) -> SendFuture<'a, io::Result<()>>;
+
+    /// The payload of the next CopyData message; `None` for CopyDone, an
+    /// error for CopyFail.
+    fn copy_data<'a>(&'a mut self) -> SendFuture<'a, Result<Option<Bytes>>>;
+}
+
+/// What a session answers with.
+pub struct Client {
+    /// Messages ready to be sent.
+    pub out: BytesMut,
+    /// The connection.
+    pub link: Box<dyn ClientLink>,
+}
+
+/// Answers longer than this are sent in pieces, in bytes.
+pub(crate) const STREAM_BYTES: usize = 64 << 10;
+
+impl Client {
+    /// Sends what is there if it is much.
+    async fn flush_if_large(&mut self) -> Result<()> {
+        if self.out.len() < STREAM_BYTES {
+            return Ok(());
+        }
+        self.flush().await
+    }
+
+    async fn flush(&mut self) -> Result<()> {
+        let flushed = self.link.flush(&mut self.out).await;
+        flushed.map_err(|error| {
+            SqlError::new("08006", format!("could not send data to client: {error}"))
+        })
+    }
+}
+
+/// One client's session.
+pub struct Session {
+    engine: Arc<Engine>,
+    context: Arc<SessionContext>,
+    transaction: TransactionState,
+    statements: Statements,
+    portals: HashMap<String, Portal>,
+    texts: TextCache,
+    /// Kept between statements, so that rows need no new buffer.
+    row_buffer: Vec<u8>,
+    /// See [`Session::sync_follows`].
+    sync_follows: bool,
+}
+
+impl Session {
+    /// A session of `user`; `parameters` are those of the start-up message.
+    ///
+    /// # Errors
+    /// 3D000 for another database than the one there is, 22023 and 42704 for
+    /// parameters that cannot be set.
+    pub fn new(
+        engine: Arc<Engine>,
+        user: &str,
+        database: &str,
+        parameters: &[(String, String)],
+        process_id: i32,
+        _secret: i32,
+    ) -> Result<Self> {
+        if database != DATABASE_NAME && database != user {
+            return Err(SqlError::new(
+                "3D000",
+                format!("database \"{database}\" does not exist"),
+            )
+            .with_hint(format!("The one database here is \"{DATABASE_NAME}\".")));
+        }
+        let fixed = [
+            (
+                "memory_limit",
+                shown_bytes(engine.db.memory_report().limit),
+            ),
+            ("partitions", engine.db.partitions().to_string()),
+        ];
+        let mut settings = Settings::new(user, &fixed);
+        for (name, value) in parameters {
+            match name.as_str() {
+                "user" | "database" | "replication" => {}
+                "options" => start_up_options(&mut settings, value)?,
+                // Options of the protocol itself, which the server negotiates.
+                name if name.starts_with("_pq_.") => {}
+                name => settings.start_up(name, value)?,
+            }
+        }
+        let context = Arc::new(SessionContext::new(
+            &engine.db,
+            &engine.sessions,
+            user,
+            database,
+            process_id,
+            settings,
+        ));
+        engine.sessions.enter(&context);
+        Ok(Self {
+            engine,
+            context,
+            transaction: TransactionState::new(),
+            statements: Statements::default(),
+            portals: HashMap::new(),
+            texts: TextCache::new(),
+            row_buffer: Vec::new(),
+            sync_follows: false,
+        })
+    }
+
+    /// The ParameterStatus set of a new connection.
+    #[must_use]
+    pub fn startup_parameters(&self) -> Vec<(String, String)> {
+        self.context.settings(|settings| settings.reported())
+    }
+
+    /// The reported settings that changed, to be sent before ReadyForQuery.
+    pub fn changed_parameters(&mut self) -> Vec<(&'static str, String)> {
+        self.context.settings(Settings::take_changed)
+    }
+
+    /// What stops the running statement.
+    #[must_use]
+    pub fn cancel(&self) -> Cancel {
+        self.context.cancel.clone()
+    }
+
+    /// `I`, `T` or `E`, for ReadyForQuery.
+    #[must_use]
+    pub fn transaction_status(&self) -> u8 {
+        self.transaction.status()
+    }
+
+    /// Says that the message after the next Execute is a Sync: that statement
+    /// is a transaction of its own. Without it each batch of the extended
+    /// protocol is run as a transaction of several statements, which is right
+    /// but costs more.
+    pub fn sync_follows(&mut self, follows: bool) {
+        self.sync_follows = follows;
+    }
+
+    /// Rolls back what is open; the client is gone.
+    pub async fn terminate(&mut self) {
+        self.portals.clear();
+        self.transaction
+            .rollback(&self.engine.db, &self.context)
+            .await;
+    }
+
+    /// What follows an error: the transaction fails, its portals go.
+    async fn failed(&mut self) {
+        self.transaction.fail();
+        self.close_transaction_portals();
+        self.transaction
+            .end_failed(&self.engine.db, &self.context)
+            .await;
+    }
+
+    /// Tells the client something, if it wants to hear of it.
+    fn notify(&self, client: &mut Client, severity: &str, notice: &SqlError) {
+        let least = self
+            .context
+            .settings(|settings| settings.get("client_min_messages"))
+            .unwrap_or_default();
+        let wanted = match least.as_str() {
+            "error" => false,
+            "warning" => severity == "WARNING",
+            _ => true,
+        };
+        if wanted {
+            messages::notice_response(&mut client.out, severity, notice);
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.engine.sessions.leave(&self.context);
+    }
+}
+
+/// `-c name=value` and `--name=value` of the start-up option `options`; a
+/// backslash keeps a blank in a value.
+fn start_up_options(settings: &mut Settings, options: &str) -> Result<()> {
+    let mut words = vec![String::new()];
+    let mut characters = options.chars();
+    while let Some(character) = characters.next() {
+        match (character, words.last_mut()) {
+            ('\\', Some(word)) => word.extend(characters.next()),
+            (' ', _) => words.push(String::new()),
+            (other, Some(word)) => word.push(other),
+            (_, None) => {}
+        }
+    }
+    let mut words = words.into_iter().filter(|word| !word.is_empty());
+    while let Some(word) = words.next() {
+        let assignment = if word == "-c" {
+            words.next()
+        } else if let Some(rest) = word.strip_prefix("--") {
+            Some(rest.to_owned())
+        } else {
+            word.strip_prefix("-c").map(str::to_owned)
+        };
+        let assigned = assignment
+            .as_deref()
+            .and_then(|assignment| assignment.split_once('='));
+        let Some((name, value)) = assigned else {
+            return Err(SqlError::syntax(format!(
+                "invalid command-line argument for server process: {word}"
+            )));
+        };
+        settings.start_up(&name.replace('-', "_"), value)?;
+    }
+    Ok(())
+}
+
+/// A number of bytes as SHOW writes it.
+fn shown_bytes(bytes: u64) -> String {
+    for (unit, shift) in [("GB", 30), ("MB", 20), ("kB", 10)] {
+        if bytes != 0 && bytes.trailing_zeros() >= shift {
+            return format!("{}{unit}", bytes >> shift);
+        }
+    }
+    format!("{bytes}B")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_the_start_up_message() {
+        let mut settings = Settings::new("postgres", &[]);
+        start_up_options(
+            &mut settings,
+            "-c statement_timeout=5s --search-path=a,b -cjit=on -c application_name=a\\ b",
+        )
+        .unwrap();
+        assert_eq!(settings.show("statement_timeout").unwrap(), "5s");
+        assert_eq!(settings.show("jit").unwrap(), "on");
+        assert_eq!(settings.show("application_name").unwrap(), "a b");
+        assert_eq!(*settings.search_path(), ["a".to_owned(), "b".to_owned()]);
+        assert!(start_up_options(&mut settings, "-x").is_err());
+    }
+
+    #[test]
+    fn bytes_are_shown_in_the_largest_unit() {
+        assert_eq!(shown_bytes(256 << 20), "256MB");
+        assert_eq!(shown_bytes(1 << 30), "1GB");
+        assert_eq!(shown_bytes(1000), "1000B");
+    }
+}

@@ -1,0 +1,190 @@
+//! The way to the analytical side, and what stands in its place in a build
+//! without it. A result is a stream; nothing here holds more than a batch.
+
+use std::sync::Arc;
+
+use sqlparser::ast;
+use thermocline_engine::{Catalog, Snapshot};
+use thermocline_storage::value::Value;
+
+use super::context::SessionContext;
+use super::engine::Engine;
+use super::prepared::Planned;
+use crate::error::Result;
+use crate::output::RowWriter;
+
+/// An analytical query, with all it is run with.
+#[cfg_attr(
+    not(feature = "analytics"),
+    expect(dead_code, reason = "without the analytical side it is only refused")
+)]
+pub(super) struct AnalyticalQuery<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) context: &'a SessionContext,
+    pub(super) statement: &'a ast::Statement,
+    pub(super) catalog: &'a Arc<Catalog>,
+    pub(super) declared: &'a [u32],
+}
+
+#[cfg(feature = "analytics")]
+mod present {
+    use thermocline_storage::types::DataType;
+
+    use super::super::prepared::parameter_oids;
+    use super::{AnalyticalQuery, Arc, Planned, Result, RowWriter, SessionContext, Snapshot, Value};
+    use crate::analytics::{RowStream, SessionFacts};
+
+    /// The rows of an analytical query.
+    pub(in crate::session) struct AnalyticalRows(RowStream);
+
+    impl AnalyticalRows {
+        /// Writes up to `rows_max` further rows; 0 when there are no more.
+        pub(in crate::session) async fn next(
+            &mut self,
+            rows: &mut RowWriter,
+            rows_max: usize,
+        ) -> Result<usize> {
+            self.0.next_batch(rows, rows_max).await
+        }
+
+        /// Up to `rows_max` further rows as values.
+        pub(in crate::session) async fn next_values(
+            &mut self,
+            rows_max: usize,
+        ) -> Result<Vec<Vec<Value>>> {
+            self.0.next_values(rows_max).await
+        }
+    }
+
+    impl AnalyticalQuery<'_> {
+        /// Settles the parameters and columns of a plan.
+        pub(in crate::session) async fn describe(&self, planned: &mut Planned) -> Result<()> {
+            let (parameters, columns) = self
+                .engine
+                .analytics
+                .describe(self.statement, self.catalog, &self.declared(), &self.facts())
+                .await?;
+            planned.parameter_oids = parameter_oids(&parameters, self.declared);
+            planned.parameters = parameters;
+            planned.columns = Some(Arc::from(columns));
+            Ok(())
+        }
+
+        /// Begins to run.
+        pub(in crate::session) async fn rows(
+            &self,
+            parameters: &[Value],
+            snapshot: Snapshot,
+        ) -> Result<AnalyticalRows> {
+            let stream = self
+                .engine
+                .analytics
+                .execute(
+                    self.statement,
+                    self.catalog,
+                    &self.declared(),
+                    parameters,
+                    snapshot,
+                    &self.facts(),
+                )
+                .await?;
+            for change in stream.setting_changes() {
+                self.context.settings(|settings| {
+                    settings.set(
+                        &change.name,
+                        Some(std::slice::from_ref(&change.value)),
+                        change.local,
+                    )
+                })?;
+            }
+            Ok(AnalyticalRows(stream))
+        }
+
+        /// The plan, one line a row.
+        pub(in crate::session) async fn explain(&self) -> Result<Vec<String>> {
+            self.engine
+                .analytics
+                .explain(self.statement, self.catalog, &self.declared(), &self.facts())
+                .await
+        }
+
+        fn declared(&self) -> Vec<Option<DataType>> {
+            self.declared
+                .iter()
+                .map(|oid| DataType::from_oid(*oid, -1))
+                .collect()
+        }
+
+        fn facts(&self) -> SessionFacts {
+            facts(self.context, self.engine)
+        }
+    }
+
+    fn facts(context: &SessionContext, engine: &super::Engine) -> SessionFacts {
+        let (search_path, settings) =
+            context.settings(|settings| (settings.search_path(), settings.all()));
+        SessionFacts {
+            user: context.user.clone(),
+            database: context.database.clone(),
+            search_path: search_path.to_vec(),
+            process_id: context.process_id,
+            now_us: context.transaction_us(),
+            settings: Arc::new(
+                settings
+                    .into_iter()
+                    .map(|(name, value, description)| (name, value, description.to_owned()))
+                    .collect(),
+            ),
+            activity: Arc::new(engine.sessions.activity()),
+            transactions: engine.sessions.transactions(),
+        }
+    }
+}
+
+#[cfg(not(feature = "analytics"))]
+mod absent {
+    use super::{AnalyticalQuery, Planned, Result, RowWriter, Snapshot, Value};
+    use crate::error::SqlError;
+    use crate::plan::Plan;
+
+    /// The rows of an analytical query; there are none in this build.
+    pub(in crate::session) enum AnalyticalRows {}
+
+    impl AnalyticalRows {
+        pub(in crate::session) async fn next(&mut self, _: &mut RowWriter, _: usize) -> Result<usize> {
+            match *self {}
+        }
+
+        pub(in crate::session) async fn next_values(&mut self, _: usize) -> Result<Vec<Vec<Value>>> {
+            match *self {}
+        }
+    }
+
+    fn refusal(reason: &str) -> SqlError {
+        SqlError::unsupported("this build has no analytical queries")
+            .with_detail(format!("The short path does not run {reason}."))
+            .with_hint("Build with the feature \"analytics\".")
+    }
+
+    impl AnalyticalQuery<'_> {
+        pub(in crate::session) async fn describe(&self, planned: &mut Planned) -> Result<()> {
+            Err(match &planned.bound.plan {
+                Plan::Analytical { reason } => refusal(reason),
+                Plan::Short(_) => SqlError::internal("a short plan is described when bound"),
+            })
+        }
+
+        pub(in crate::session) async fn rows(&self, _: &[Value], _: Snapshot) -> Result<AnalyticalRows> {
+            Err(refusal("it"))
+        }
+
+        pub(in crate::session) async fn explain(&self) -> Result<Vec<String>> {
+            Err(refusal("it"))
+        }
+    }
+}
+
+#[cfg(not(feature = "analytics"))]
+pub(super) use absent::AnalyticalRows;
+#[cfg(feature = "analytics")]
+pub(super) use present::AnalyticalRows;

@@ -1,0 +1,366 @@
+//! What a session knows of itself and tells to expressions: who and where it
+//! is, its settings, the sequences it has used. Shared between the session and
+//! the statements it runs; its locks are held for single look-ups only.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+use thermocline_engine::{Cancel, Catalog, Database, SequenceDef};
+use thermocline_storage::value::Value;
+
+use super::engine::Sessions;
+use crate::error::{Result, SqlError};
+use crate::expr::SessionInfo;
+use crate::settings::{SERVER_VERSION, Settings};
+
+/// Seconds from 1970 to 2000, where PostgreSQL's times begin.
+const EPOCH_OFFSET_SECONDS: i64 = 946_684_800;
+
+/// The time, in microseconds since 2000-01-01 UTC.
+pub(crate) fn now_us() -> i64 {
+    let since_1970 = match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_micros()).unwrap_or(i64::MAX),
+        Err(before) => -i64::try_from(before.duration().as_micros()).unwrap_or(i64::MAX),
+    };
+    since_1970.saturating_sub(EPOCH_OFFSET_SECONDS * 1_000_000)
+}
+
+/// See the head of this file.
+pub struct SessionContext {
+    /// Who is connected.
+    pub user: String,
+    /// The database's name.
+    pub database: String,
+    /// The number that BackendKeyData gave.
+    pub process_id: i32,
+    /// When the session began, in microseconds since 2000-01-01 UTC.
+    pub started_us: i64,
+    pub(super) cancel: Cancel,
+    /// Transactions that ended well, and that did not.
+    pub(super) committed: AtomicU64,
+    pub(super) rolled_back: AtomicU64,
+    db: Arc<Database>,
+    sessions: Arc<Sessions>,
+    settings: Mutex<Settings>,
+    sequences: Mutex<Sequences>,
+    running: Mutex<Running>,
+}
+
+/// The sequences that the session has used.
+#[derive(Default)]
+struct Sequences {
+    values: HashMap<u32, i64>,
+    last: Option<u32>,
+}
+
+/// What belongs to the statement that runs.
+struct Running {
+    /// `active`, `idle`, `idle in transaction`, …
+    state: &'static str,
+    /// The text that runs or ran last.
+    text: Arc<str>,
+    /// The catalog as the statement's transaction sees it.
+    catalog: Arc<Catalog>,
+    /// When the statement began.
+    began_us: i64,
+    /// When its transaction began: `now()`.
+    transaction_us: i64,
+}
+
+impl SessionContext {
+    pub(super) fn new(
+        db: &Arc<Database>,
+        sessions: &Arc<Sessions>,
+        user: &str,
+        database: &str,
+        process_id: i32,
+        settings: Settings,
+    ) -> Self {
+        Self {
+            user: user.to_owned(),
+            database: database.to_owned(),
+            process_id,
+            started_us: now_us(),
+            cancel: Cancel::new(),
+            committed: AtomicU64::new(0),
+            rolled_back: AtomicU64::new(0),
+            db: Arc::clone(db),
+            sessions: Arc::clone(sessions),
+            settings: Mutex::new(settings),
+            sequences: Mutex::default(),
+            running: Mutex::new(Running {
+                state: "idle",
+                text: Arc::from(""),
+                catalog: db.catalog(),
+                began_us: 0,
+                transaction_us: 0,
+            }),
+        }
+    }
+
+    /// Reads or changes the settings.
+    pub fn settings<R>(&self, use_them: impl FnOnce(&mut Settings) -> R) -> R {
+        use_them(&mut self.settings.lock())
+    }
+
+    /// The catalog as the running statement sees it.
+    #[must_use]
+    pub fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&self.running.lock().catalog)
+    }
+
+    /// When the running transaction began, in microseconds since 2000-01-01
+    /// UTC: `now()`.
+    #[must_use]
+    pub fn transaction_us(&self) -> i64 {
+        self.running.lock().transaction_us
+    }
+
+    /// What `pg_stat_activity` shows: the state and the text.
+    #[must_use]
+    pub fn activity(&self) -> (&'static str, Arc<str>) {
+        let running = self.running.lock();
+        (running.state, Arc::clone(&running.text))
+    }
+
+    pub(super) fn set_state(&self, state: &'static str) {
+        self.running.lock().state = state;
+    }
+
+    pub(super) fn begin_statement(
+        &self,
+        text: &Arc<str>,
+        catalog: &Arc<Catalog>,
+        began_us: i64,
+        transaction_us: i64,
+    ) {
+        let mut running = self.running.lock();
+        running.state = "active";
+        if !Arc::ptr_eq(&running.text, text) {
+            running.text = Arc::clone(text);
+        }
+        if !Arc::ptr_eq(&running.catalog, catalog) {
+            running.catalog = Arc::clone(catalog);
+        }
+        running.began_us = began_us;
+        running.transaction_us = transaction_us;
+    }
+
+    /// Forgets the sequences' values (DISCARD SEQUENCES).
+    pub(super) fn discard_sequences(&self) {
+        *self.sequences.lock() = Sequences::default();
+    }
+
+    /// The first schema of the search path that exists.
+    #[must_use]
+    pub fn current_schema(&self) -> Option<String> {
+        let path = self.settings.lock().search_path();
+        let catalog = self.catalog();
+        path.iter()
+            .find(|schema| catalog.schemas.iter().any(|there| there.name == **schema))
+            .cloned()
+    }
+
+    /// The sequence of this name, which may be qualified.
+    ///
+    /// # Errors
+    /// 42P01 when there is none, 42809 when the name is another relation's.
+    pub fn sequence(&self, name: &str) -> Result<Arc<SequenceDef>> {
+        let catalog = self.catalog();
+        let parts = qualified(name);
+        let found = match parts.as_slice() {
+            [name] => {
+                let path = self.settings.lock().search_path();
+                path.iter()
+                    .find(|schema| catalog.relation_exists(schema, name))
+                    .map(|schema| (schema.clone(), name.clone()))
+            }
+            [.., schema, name] => catalog
+                .relation_exists(schema, name)
+                .then(|| (schema.clone(), name.clone())),
+            [] => None,
+        };
+        let Some((schema, relation)) = found else {
+            return Err(SqlError::undefined_table(name));
+        };
+        catalog
+            .sequence_by_name(&schema, &relation)
+            .cloned()
+            .ok_or_else(|| SqlError::new("42809", format!("\"{relation}\" is not a sequence")))
+    }
+
+    fn note_sequence(&self, sequence: u32, value: i64) {
+        let mut sequences = self.sequences.lock();
+        sequences.values.insert(sequence, value);
+        sequences.last = Some(sequence);
+    }
+
+    fn current_value(&self, name: &str) -> Result<i64> {
+        let sequence = self.sequence(name)?;
+        let value = self.sequences.lock().values.get(&sequence.oid).copied();
+        value.ok_or_else(|| {
+            SqlError::new(
+                "55000",
+                format!(
+                    "currval of sequence \"{}\" is not yet defined in this session",
+                    sequence.name
+                ),
+            )
+        })
+    }
+
+    fn last_value(&self) -> Result<i64> {
+        let sequences = self.sequences.lock();
+        sequences
+            .last
+            .and_then(|last| sequences.values.get(&last).copied())
+            .ok_or_else(|| SqlError::new("55000", "lastval is not yet defined in this session"))
+    }
+
+    fn set_value(&self, name: &str, value: i64, is_called: bool) -> Result<i64> {
+        let sequence = self.sequence(name)?;
+        self.db.set_value(&sequence, value, is_called)?;
+        if is_called {
+            self.note_sequence(sequence.oid, value);
+        }
+        Ok(value)
+    }
+
+    fn set_config(&self, name: &str, value: &str, local: bool) -> Result<String> {
+        let mut settings = self.settings.lock();
+        settings.set(name, Some(&[value.to_owned()]), local)?;
+        settings.show(name)
+    }
+}
+
+/// PostgreSQL's `version()`.
+#[must_use]
+pub fn version() -> String {
+    format!(
+        "PostgreSQL {SERVER_VERSION} on {}-{}, compiled by rustc, {}-bit",
+        std::env::consts::ARCH,
+        std::env::consts::OS,
+        usize::BITS
+    )
+}
+
+/// The parts of a name written as SQL writes it, in a text.
+fn qualified(name: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut quoted = false;
+    for character in name.trim().chars() {
+        match character {
+            '"' => quoted = !quoted,
+            '.' if !quoted => parts.push(String::new()),
+            _ => {
+                if let Some(part) = parts.last_mut() {
+                    if quoted {
+                        part.push(character);
+                    } else {
+                        part.extend(character.to_lowercase());
+                    }
+                }
+            }
+        }
+    }
+    parts
+}
+
+impl SessionInfo for SessionContext {
+    fn call(&self, name: &str, arguments: &[Value]) -> Result<Value> {
+        let text = |at: usize| match arguments.get(at) {
+            Some(Value::Text(text)) => Some(text.as_str()),
+            _ => None,
+        };
+        let boolean = |at: usize| match arguments.get(at) {
+            Some(Value::Boolean(value)) => Some(*value),
+            _ => None,
+        };
+        Ok(match name {
+            "version" => Value::Text(version()),
+            "current_schema" => self.current_schema().map_or(Value::Null, Value::Text),
+            "current_database" | "current_catalog" => Value::Text(self.database.clone()),
+            "current_user" | "current_role" | "session_user" | "user" => {
+                Value::Text(self.user.clone())
+            }
+            "pg_backend_pid" => Value::Integer(self.process_id),
+            "pg_is_in_recovery" => Value::Boolean(false),
+            "pg_advisory_unlock_all" => Value::Text(String::new()),
+            "pg_cancel_backend" => match arguments.first() {
+                Some(Value::Integer(process_id)) => {
+                    Value::Boolean(self.sessions.cancel(*process_id))
+                }
+                _ => Value::Null,
+            },
+            "current_setting" => match text(0) {
+                Some(name) if boolean(1) == Some(true) => {
+                    self.settings.lock().get(name).map_or(Value::Null, Value::Text)
+                }
+                Some(name) => Value::Text(self.settings.lock().show(name)?),
+                None => Value::Null,
+            },
+            "set_config" => match text(0) {
+                Some(name) => Value::Text(self.set_config(
+                    name,
+                    text(1).unwrap_or(""),
+                    boolean(2).unwrap_or(false),
+                )?),
+                None => return Err(SqlError::new("22004", "SET requires parameter name")),
+            },
+            "nextval" => match text(0) {
+                Some(name) => Value::BigInt(self.next_value(self.sequence(name)?.oid)?),
+                None => Value::Null,
+            },
+            "currval" => match text(0) {
+                Some(name) => Value::BigInt(self.current_value(name)?),
+                None => Value::Null,
+            },
+            "lastval" => Value::BigInt(self.last_value()?),
+            "setval" => match (text(0), arguments.get(1)) {
+                (Some(name), Some(Value::BigInt(value))) => {
+                    Value::BigInt(self.set_value(name, *value, boolean(2).unwrap_or(true))?)
+                }
+                _ => Value::Null,
+            },
+            "clock_timestamp" => Value::TimestampTz(now_us()),
+            "statement_timestamp" => Value::TimestampTz(self.running.lock().began_us),
+            _ => {
+                return Err(SqlError::new(
+                    "42883",
+                    format!("function {name}() does not exist"),
+                ));
+            }
+        })
+    }
+
+    fn next_value(&self, sequence: u32) -> Result<i64> {
+        let catalog = self.catalog();
+        let def = catalog.sequences.get(&sequence).ok_or_else(|| {
+            SqlError::new("42P01", format!("the sequence with OID {sequence} does not exist"))
+        })?;
+        let value = self.db.next_value(def)?;
+        self.note_sequence(sequence, value);
+        Ok(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_texts_are_folded_and_unquoted() {
+        assert_eq!(qualified("App.\"Seq.X\""), ["app", "Seq.X"]);
+        assert_eq!(qualified(" s "), ["s"]);
+    }
+
+    #[test]
+    fn the_version_can_be_parsed_by_sqlalchemy() {
+        let version = version();
+        let rest = version.strip_prefix("PostgreSQL ").unwrap();
+        assert!(rest.starts_with("15."), "{version}");
+    }
+}

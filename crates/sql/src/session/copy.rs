@@ -1,0 +1,479 @@
+//! COPY: rows of the client into a table, rows of a table or query to the
+//! client, in constant memory. A COPY FROM is one transaction: all rows or
+//! none, whatever the number of batches they are stored in.
+
+use std::sync::Arc;
+
+use thermocline_engine::Table;
+use thermocline_storage::types::DataType;
+use thermocline_storage::value::Value;
+use thermocline_storage::{binary_format, text_format};
+
+use super::prepared::Prepared;
+use super::run::{Run, counted, send_rows};
+use super::transaction::Block;
+use super::{Client, STREAM_BYTES, Session};
+use crate::bind::{self, BindContext};
+use crate::copy::{CopyDecoder, CopyEncoder, CopyFormat, CopyOptions, Record};
+use crate::error::{Result, SqlError};
+use crate::exec::{self, ExecContext};
+use crate::expr::{EvalContext, Expr};
+use crate::messages;
+use crate::output::RowWriter;
+use crate::parse::Statement;
+use crate::parse::copy::{Copy, CopySource};
+use crate::parse::statement::{IsolationLevel, Modes};
+use crate::plan::{InsertTarget, Plan};
+
+/// Rows stored at a time.
+const BATCH_ROWS_MAX: usize = 1000;
+/// Bytes of input stored at a time.
+const BATCH_BYTES_MAX: usize = 256 << 10;
+/// The most characters of input that an error quotes.
+const QUOTED_CHARACTERS_MAX: usize = 100;
+
+/// A COPY FROM under way.
+struct Incoming {
+    table: Arc<Table>,
+    target: InsertTarget,
+    types: Vec<DataType>,
+    binary: bool,
+    filter: Option<Expr>,
+    /// Where the filter finds its columns in a batch's rows.
+    places: Vec<usize>,
+    decoder: CopyDecoder,
+    record: Record,
+    batch: Vec<Vec<Value>>,
+    lines: Vec<u64>,
+    batch_bytes: usize,
+    stored: u64,
+}
+
+impl Session {
+    pub(super) async fn copy(
+        &mut self,
+        copy: &Copy,
+        run: &Run<'_>,
+        client: &mut Client,
+    ) -> Result<()> {
+        let count = if copy.from {
+            self.copy_from(copy, run, client).await?
+        } else {
+            self.copy_to(copy, run, client).await?
+        };
+        counted(client, b"COPY ", count);
+        Ok(())
+    }
+
+    /// The table and the places of the columns that a COPY names.
+    fn copy_table(&self, name: &[String], columns: &[String]) -> Result<(Arc<Table>, Vec<usize>)> {
+        let catalog = self.transaction.catalog(&self.engine.db);
+        let search_path = self.context.settings(|settings| settings.search_path());
+        let found = match name {
+            [relation] => search_path
+                .iter()
+                .find_map(|schema| catalog.table_by_name(schema, relation)),
+            [.., schema, relation] => catalog.table_by_name(schema, relation),
+            [] => None,
+        };
+        let table = found
+            .cloned()
+            .ok_or_else(|| SqlError::undefined_table(&name.join(".")))?;
+        if columns.is_empty() {
+            let all = (0..table.columns.len()).collect();
+            return Ok((table, all));
+        }
+        let mut places = Vec::with_capacity(columns.len());
+        for column in columns {
+            let place = table
+                .columns
+                .iter()
+                .position(|there| there.name == *column)
+                .ok_or_else(|| {
+                    SqlError::new(
+                        "42703",
+                        format!(
+                            "column \"{column}\" of relation \"{}\" does not exist",
+                            table.name
+                        ),
+                    )
+                })?;
+            if places.contains(&place) {
+                return Err(SqlError::new(
+                    "42701",
+                    format!("column \"{column}\" specified more than once"),
+                ));
+            }
+            places.push(place);
+        }
+        Ok((table, places))
+    }
+
+    async fn copy_from(
+        &mut self,
+        copy: &Copy,
+        run: &Run<'_>,
+        client: &mut Client,
+    ) -> Result<u64> {
+        let CopySource::Table { name, columns } = &copy.source else {
+            return Err(SqlError::syntax("COPY FROM takes a table"));
+        };
+        self.check_writable("COPY FROM")?;
+        let mut incoming = self.incoming(copy, run, name, columns)?;
+        let own = self.transaction.block() == Block::None;
+        if own {
+            self.transaction.begin(Block::Implicit, &self.context);
+            // Nothing is read: the lowest level is as good.
+            self.transaction.set_modes(Modes {
+                isolation: Some(IsolationLevel::ReadCommitted),
+                read_only: None,
+            })?;
+        }
+        messages::copy_in_response(&mut client.out, incoming.binary, incoming.types.len());
+        client.flush().await?;
+        loop {
+            let data = client.link.copy_data().await?;
+            let last = data.is_none();
+            match &data {
+                Some(data) => incoming.decoder.push(data)?,
+                None => incoming.decoder.finish(),
+            }
+            self.take_records(&mut incoming).await?;
+            if last {
+                break;
+            }
+        }
+        self.store(&mut incoming).await?;
+        if own {
+            self.end_implicit().await?;
+        }
+        Ok(incoming.stored)
+    }
+
+    fn incoming(
+        &self,
+        copy: &Copy,
+        run: &Run<'_>,
+        name: &[String],
+        columns: &[String],
+    ) -> Result<Incoming> {
+        let (table, places) = self.copy_table(name, columns)?;
+        let names: Vec<String> = places
+            .iter()
+            .map(|place| table.columns[*place].name.clone())
+            .collect();
+        let options = resolved(copy, &names)?;
+        let catalog = self.transaction.catalog(&self.engine.db);
+        let search_path = self.context.settings(|settings| settings.search_path());
+        let context = BindContext {
+            sql: &run.prepared.text,
+            ..BindContext::new(&catalog, &search_path)
+        };
+        let filter = match &copy.filter {
+            Some(filter) => Some(bind::bind_condition(filter, &table, "WHERE", &context)?),
+            None => None,
+        };
+        let target = bind::insert_target(&table, &places, &context)?;
+        let types = places
+            .iter()
+            .map(|place| table.columns[*place].data_type)
+            .collect();
+        Ok(Incoming {
+            target,
+            types,
+            binary: options.format == CopyFormat::Binary,
+            filter,
+            places,
+            decoder: CopyDecoder::new(options, names),
+            record: Record::default(),
+            batch: Vec::with_capacity(BATCH_ROWS_MAX),
+            lines: Vec::with_capacity(BATCH_ROWS_MAX),
+            batch_bytes: 0,
+            stored: 0,
+            table,
+        })
+    }
+
+    /// Takes the whole records that have come, storing full batches.
+    async fn take_records(&mut self, incoming: &mut Incoming) -> Result<()> {
+        loop {
+            let whole = incoming.decoder.next(&mut incoming.record);
+            let whole = whole.map_err(|error| {
+                let line = incoming.decoder.line();
+                error.with_context(format!("COPY {}, line {line}", incoming.table.name))
+            })?;
+            if !whole {
+                return Ok(());
+            }
+            let row = incoming.values()?;
+            if !self.passes(incoming, &row)? {
+                continue;
+            }
+            incoming.batch_bytes += incoming.record.bytes.len();
+            incoming.lines.push(incoming.record.line);
+            incoming.batch.push(row);
+            if incoming.batch.len() >= BATCH_ROWS_MAX || incoming.batch_bytes >= BATCH_BYTES_MAX {
+                self.store(incoming).await?;
+            }
+        }
+    }
+
+    /// Whether the WHERE of the COPY is true for the row.
+    fn passes(&self, incoming: &Incoming, row: &[Value]) -> Result<bool> {
+        let Some(filter) = &incoming.filter else {
+            return Ok(true);
+        };
+        let mut whole = vec![Value::Null; incoming.table.columns.len()];
+        for (place, value) in incoming.places.iter().zip(row) {
+            whole[*place] = value.clone();
+        }
+        let context = EvalContext {
+            parameters: &[],
+            now_us: self.context.transaction_us(),
+            session: &*self.context,
+        };
+        filter.accepts(&whole, &context)
+    }
+
+    /// Stores the batch. An error names the line it is about, found by storing
+    /// the rows one by one: the transaction is given up in any case.
+    async fn store(&mut self, incoming: &mut Incoming) -> Result<()> {
+        if incoming.batch.is_empty() {
+            return Ok(());
+        }
+        let batch = std::mem::take(&mut incoming.batch);
+        if let Err(error) = self.store_rows(incoming, &batch).await {
+            if !error.sqlstate.starts_with("22") && !error.sqlstate.starts_with("23") {
+                return Err(error);
+            }
+            for (row, line) in batch.iter().zip(&incoming.lines) {
+                if let Err(error) = self.store_rows(incoming, std::slice::from_ref(row)).await {
+                    let table = &incoming.table.name;
+                    return Err(error.with_context(format!("COPY {table}, line {line}")));
+                }
+            }
+            return Err(error);
+        }
+        incoming.stored += batch.len() as u64;
+        incoming.batch = batch;
+        incoming.batch.clear();
+        incoming.lines.clear();
+        incoming.batch_bytes = 0;
+        Ok(())
+    }
+
+    async fn store_rows(&mut self, incoming: &Incoming, batch: &[Vec<Value>]) -> Result<u64> {
+        let options = self.options();
+        let now_us = self.context.transaction_us();
+        let Self {
+            engine,
+            transaction,
+            context,
+            ..
+        } = self;
+        let mut exec = ExecContext {
+            db: &engine.db,
+            txn: transaction.of_block(&engine.db),
+            options: &options,
+            now_us,
+            session: &**context,
+        };
+        let mut nothing = RowWriter::values();
+        exec::insert_rows(
+            &incoming.target,
+            &incoming.types,
+            batch,
+            &mut exec,
+            &[],
+            &mut nothing,
+        )
+        .await
+    }
+
+    async fn copy_to(&mut self, copy: &Copy, run: &Run<'_>, client: &mut Client) -> Result<u64> {
+        match &copy.source {
+            CopySource::Table { name, columns } => {
+                let (table, places) = self.copy_table(name, columns)?;
+                self.copy_table_to(copy, &table, &places, client).await
+            }
+            CopySource::Query(query) => {
+                let prepared = Arc::new(Prepared::new(
+                    Arc::clone(&run.prepared.text),
+                    Some(Statement::Query(query.clone())),
+                    Vec::new(),
+                ));
+                self.copy_query_to(copy, &prepared, query, client).await
+            }
+        }
+    }
+
+    /// The rows of a table, straight from its tuples.
+    async fn copy_table_to(
+        &mut self,
+        copy: &Copy,
+        table: &Arc<Table>,
+        places: &[usize],
+        client: &mut Client,
+    ) -> Result<u64> {
+        let names: Vec<String> = places
+            .iter()
+            .map(|place| table.columns[*place].name.clone())
+            .collect();
+        let options = resolved(copy, &names)?;
+        let db = Arc::clone(&self.engine.db);
+        let snapshot = match self.transaction.of_block(&db) {
+            Some(transaction) => {
+                transaction.note_table_read(table)?;
+                transaction.snapshot()?
+            }
+            None => db.snapshot(),
+        };
+        let mut rows = begin_copy_out(&options, &names, client);
+        let limits = self.options();
+        for partition in 0..db.partitions() {
+            let mut scan = snapshot.scan(table, partition);
+            loop {
+                self.check_interrupted(&limits)?;
+                let more = scan
+                    .next_chunk(|_, tuple| {
+                        rows.begin_row(places.len());
+                        for place in places {
+                            let data_type = &table.columns[*place].data_type;
+                            rows.value(table.value(tuple, *place), data_type);
+                        }
+                        rows.end_row();
+                    })
+                    .await?;
+                send_rows(&mut rows, client).await?;
+                if !more {
+                    break;
+                }
+            }
+        }
+        Ok(end_copy_out(&options, &rows, client))
+    }
+
+    async fn copy_query_to(
+        &mut self,
+        copy: &Copy,
+        prepared: &Arc<Prepared>,
+        query: &sqlparser::ast::Statement,
+        client: &mut Client,
+    ) -> Result<u64> {
+        let planned = self.plan(prepared, query).await?;
+        self.check_read_only(&planned)?;
+        let names: Vec<String> = planned
+            .columns
+            .iter()
+            .flat_map(|columns| columns.iter())
+            .map(|column| column.name.clone())
+            .collect();
+        let options = resolved(copy, &names)?;
+        let mut rows = begin_copy_out(&options, &names, client);
+        match &planned.bound.plan {
+            Plan::Short(plan) => {
+                self.run_short(plan, &[], &[], &mut rows).await?;
+            }
+            Plan::Analytical { .. } => {
+                let limits = self.options();
+                let mut stream = self.start_analytical(&[], query, &planned, &[]).await?;
+                loop {
+                    self.check_interrupted(&limits)?;
+                    if stream.next(&mut rows, BATCH_ROWS_MAX).await? == 0 {
+                        break;
+                    }
+                    if rows.bytes_buffered() >= STREAM_BYTES {
+                        send_rows(&mut rows, client).await?;
+                    }
+                }
+            }
+        }
+        send_rows(&mut rows, client).await?;
+        Ok(end_copy_out(&options, &rows, client))
+    }
+}
+
+impl Incoming {
+    /// The values of the record.
+    fn values(&self) -> Result<Vec<Value>> {
+        (0..self.types.len())
+            .map(|at| {
+                let Some(bytes) = self.record.field(at) else {
+                    return Ok(Value::Null);
+                };
+                self.value(at, bytes).map_err(|error| self.located(error, at, bytes))
+            })
+            .collect()
+    }
+
+    fn value(&self, at: usize, bytes: &[u8]) -> Result<Value> {
+        let data_type = &self.types[at];
+        if self.binary {
+            return Ok(binary_format::parse_binary(data_type, bytes)?);
+        }
+        let text = std::str::from_utf8(bytes).map_err(|error| {
+            let byte = bytes.get(error.valid_up_to()).copied().unwrap_or(0);
+            SqlError::new(
+                "22021",
+                format!("invalid byte sequence for encoding \"UTF8\": 0x{byte:02x}"),
+            )
+        })?;
+        if text.contains('\0') {
+            return Err(SqlError::new(
+                "22021",
+                "invalid byte sequence for encoding \"UTF8\": 0x00",
+            ));
+        }
+        Ok(text_format::parse_text(data_type, text)?)
+    }
+
+    /// With the line, the column and the value, as PostgreSQL names them.
+    fn located(&self, error: SqlError, at: usize, bytes: &[u8]) -> SqlError {
+        let column = self
+            .places
+            .get(at)
+            .map_or("", |place| self.table.columns[*place].name.as_str());
+        let place = format!(
+            "COPY {}, line {}, column {column}",
+            self.table.name, self.record.line
+        );
+        if self.binary {
+            return error.with_context(place);
+        }
+        let text = String::from_utf8_lossy(bytes);
+        let mut quoted: String = text.chars().take(QUOTED_CHARACTERS_MAX).collect();
+        if quoted.len() < text.len() {
+            quoted.push_str("...");
+        }
+        error.with_context(format!("{place}: \"{quoted}\""))
+    }
+}
+
+/// The options with the columns that they name.
+fn resolved(copy: &Copy, names: &[String]) -> Result<CopyOptions> {
+    let mut options = copy.options.clone();
+    options.force_quote = copy.forced.quote.resolve(names)?;
+    options.force_not_null = copy.forced.not_null.resolve(names)?;
+    options.force_null = copy.forced.null.resolve(names)?;
+    Ok(options)
+}
+
+/// CopyOutResponse and the header line.
+fn begin_copy_out(options: &CopyOptions, names: &[String], client: &mut Client) -> RowWriter {
+    let binary = options.format == CopyFormat::Binary;
+    messages::copy_out_response(&mut client.out, binary, names.len());
+    let mut encoder = CopyEncoder::new(options.clone());
+    if let Some(line) = encoder.header(names) {
+        messages::copy_data(&mut client.out, &line);
+    }
+    RowWriter::copy(Vec::new(), encoder)
+}
+
+/// The trailer and CopyDone; returns the number of rows.
+fn end_copy_out(options: &CopyOptions, rows: &RowWriter, client: &mut Client) -> u64 {
+    if let Some(trailer) = CopyEncoder::trailer(options, rows.rows()) {
+        messages::copy_data(&mut client.out, &trailer);
+    }
+    messages::copy_done(&mut client.out);
+    rows.rows()
+}

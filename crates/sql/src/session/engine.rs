@@ -1,0 +1,123 @@
+//! What all sessions of a server share: the database, the analytical side, the
+//! list of who is connected.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use thermocline_engine::Database;
+
+use super::context::SessionContext;
+#[cfg(feature = "analytics")]
+use crate::analytics::{Activity, Analytics};
+use crate::error::Result;
+
+/// The name of the one database of a directory.
+pub const DATABASE_NAME: &str = "postgres";
+
+/// The sessions there are, by process id, and what those that left have done.
+#[derive(Default)]
+pub(crate) struct Sessions {
+    open: Mutex<BTreeMap<i32, Arc<SessionContext>>>,
+    committed: AtomicU64,
+    rolled_back: AtomicU64,
+}
+
+impl Sessions {
+    pub(super) fn enter(&self, session: &Arc<SessionContext>) {
+        self.open
+            .lock()
+            .insert(session.process_id, Arc::clone(session));
+    }
+
+    pub(super) fn leave(&self, session: &SessionContext) {
+        let mut open = self.open.lock();
+        open.remove(&session.process_id);
+        let add = |total: &AtomicU64, of: &AtomicU64| {
+            total.fetch_add(of.load(Ordering::Relaxed), Ordering::Relaxed);
+        };
+        add(&self.committed, &session.committed);
+        add(&self.rolled_back, &session.rolled_back);
+    }
+
+    /// Cancels what the session runs; false when there is no such session.
+    pub(super) fn cancel(&self, process_id: i32) -> bool {
+        let session = self.open.lock().get(&process_id).cloned();
+        session.map(|session| session.cancel.cancel()).is_some()
+    }
+
+    /// Transactions committed and rolled back since the start.
+    pub(crate) fn transactions(&self) -> (u64, u64) {
+        let open = self.open.lock();
+        let mut committed = self.committed.load(Ordering::Relaxed);
+        let mut rolled_back = self.rolled_back.load(Ordering::Relaxed);
+        for session in open.values() {
+            committed += session.committed.load(Ordering::Relaxed);
+            rolled_back += session.rolled_back.load(Ordering::Relaxed);
+        }
+        (committed, rolled_back)
+    }
+
+    /// The sessions as `pg_stat_activity` shows them.
+    #[cfg(feature = "analytics")]
+    pub(crate) fn activity(&self) -> Vec<Activity> {
+        let open: Vec<_> = self.open.lock().values().cloned().collect();
+        open.iter()
+            .map(|session| {
+                let (state, query) = session.activity();
+                Activity {
+                    process_id: session.process_id,
+                    user: session.user.clone(),
+                    application: session
+                        .settings(|settings| settings.get("application_name"))
+                        .unwrap_or_default(),
+                    state: state.to_owned(),
+                    query: query.to_string(),
+                    started_us: session.started_us,
+                }
+            })
+            .collect()
+    }
+}
+
+/// What all sessions share.
+pub struct Engine {
+    pub(crate) db: Arc<Database>,
+    #[cfg(feature = "analytics")]
+    pub(crate) analytics: Analytics,
+    pub(crate) sessions: Arc<Sessions>,
+}
+
+impl Engine {
+    /// SQL over `db`.
+    ///
+    /// # Errors
+    /// When the analytical side cannot be set up.
+    pub fn new(db: Arc<Database>) -> Result<Arc<Self>> {
+        Ok(Arc::new(Self {
+            #[cfg(feature = "analytics")]
+            analytics: Analytics::new(Arc::clone(&db), db.memory_report().limit)?,
+            sessions: Arc::default(),
+            db,
+        }))
+    }
+
+    /// The database.
+    #[must_use]
+    pub fn database(&self) -> &Arc<Database> {
+        &self.db
+    }
+
+    /// How many sessions there are.
+    #[must_use]
+    pub fn session_count(&self) -> usize {
+        self.sessions.open.lock().len()
+    }
+
+    /// Transactions committed and rolled back since the start.
+    #[must_use]
+    pub fn transactions(&self) -> (u64, u64) {
+        self.sessions.transactions()
+    }
+}

@@ -1,0 +1,89 @@
+//! EXPLAIN: the plan, which path the statement takes and why. With ANALYZE the
+//! statement runs, its changes included, and its rows are counted.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use thermocline_storage::types::DataType;
+
+use super::analytical::AnalyticalQuery;
+use super::prepared::Prepared;
+use super::run::Run;
+use super::utility::send_texts;
+use super::{Client, Session};
+use crate::error::{Result, SqlError};
+use crate::messages;
+use crate::output::{OutputColumn, RowWriter};
+use crate::parse::statement::{Explain, Statement};
+use crate::plan::Plan;
+
+impl Session {
+    pub(super) async fn explain(
+        &mut self,
+        explain: &Explain,
+        run: &Run<'_>,
+        client: &mut Client,
+    ) -> Result<()> {
+        let Statement::Query(query) = &*explain.statement else {
+            return Err(SqlError::unsupported("EXPLAIN takes a query or a data change"));
+        };
+        let prepared = Arc::new(Prepared::new(
+            Arc::clone(&run.prepared.text),
+            Some((*explain.statement).clone()),
+            run.prepared.declared.clone(),
+        ));
+        let planning = Instant::now();
+        let planned = self.plan(&prepared, query).await?;
+        let planning = planning.elapsed();
+        let mut lines = planned.bound.plan.explain();
+        if matches!(planned.bound.plan, Plan::Analytical { .. }) {
+            let analytical = AnalyticalQuery {
+                engine: &self.engine,
+                context: &self.context,
+                statement: query,
+                catalog: &planned.catalog,
+                declared: &prepared.declared,
+            };
+            let mut plan = analytical.explain().await?;
+            plan.append(&mut lines);
+            lines = plan;
+        }
+        if explain.analyze {
+            self.check_read_only(&planned)?;
+            let began = Instant::now();
+            let count = match &planned.bound.plan {
+                Plan::Short(plan) => {
+                    let mut rows = RowWriter::values();
+                    let declared = &planned.parameter_oids;
+                    self.run_short(plan, declared, run.parameters, &mut rows)
+                        .await?
+                }
+                Plan::Analytical { .. } => {
+                    let mut stream = self
+                        .start_analytical(&prepared.declared, query, &planned, run.parameters)
+                        .await?;
+                    let mut count = 0;
+                    loop {
+                        let taken = stream.next_values(1024).await?.len();
+                        if taken == 0 {
+                            break count;
+                        }
+                        count += taken as u64;
+                    }
+                }
+            };
+            let milliseconds = |time: std::time::Duration| time.as_secs_f64() * 1000.0;
+            lines.push(format!("Rows: {count}"));
+            lines.push(format!("Planning Time: {:.3} ms", milliseconds(planning)));
+            lines.push(format!(
+                "Execution Time: {:.3} ms",
+                milliseconds(began.elapsed())
+            ));
+        }
+        let columns = [OutputColumn::scalar("QUERY PLAN", DataType::Text)];
+        let table: Vec<Vec<String>> = lines.into_iter().map(|line| vec![line]).collect();
+        send_texts(&columns, &table, run, client);
+        messages::command_complete(&mut client.out, "EXPLAIN");
+        Ok(())
+    }
+}

@@ -1,0 +1,356 @@
+//! The extended protocol: Parse, Bind, Describe, Execute, Sync. What comes
+//! between two Syncs is one implicit transaction, unless BEGIN made it a real
+//! one. A statement whose Execute is followed by Sync is a transaction of its
+//! own, if the server says so.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::parameters;
+use super::portal::{Portal, PortalRows, no_portal};
+use super::prepared::Prepared;
+use super::run::{Run, command_complete, counted};
+use super::transaction::Block;
+use super::{Client, Session};
+use crate::error::{Result, SqlError};
+use crate::messages;
+use crate::output::{Formats, RowWriter};
+use crate::parse::{self, Statement};
+use crate::plan::Plan;
+
+impl Session {
+    /// Parse: a statement under a name.
+    ///
+    /// # Errors
+    /// 42601 and others of the statement, 42P05 for a name in use.
+    pub async fn parse(&mut self, name: &str, sql: &str, parameter_oids: &[u32]) -> Result<()> {
+        if name.is_empty() {
+            self.statements.remove("");
+        }
+        let text: Arc<str> = Arc::from(sql);
+        let mut statements = parse::parse(&text)?;
+        if statements.len() > 1 {
+            return Err(SqlError::syntax(
+                "cannot insert multiple commands into a prepared statement",
+            ));
+        }
+        let statement = statements.pop();
+        if let Some(statement) = &statement {
+            if self.transaction.is_failed() && !statement.ends_transaction() {
+                return Err(SqlError::transaction_failed());
+            }
+        }
+        let prepared = Arc::new(Prepared::new(text, statement, parameter_oids.to_vec()));
+        // Errors of names and types belong to Parse.
+        if let Some(query) = prepared.query() {
+            self.note_catalog(&prepared);
+            self.plan(&prepared, query).await?;
+        }
+        self.statements.insert(name, prepared)
+    }
+
+    /// Shows the catalog as it is now to what is bound or described.
+    fn note_catalog(&self, prepared: &Arc<Prepared>) {
+        let now = super::context::now_us();
+        let catalog = self.transaction.catalog(&self.engine.db);
+        self.context
+            .begin_statement(&prepared.text, &catalog, now, now);
+    }
+
+    /// Bind: a portal of a statement with its parameters.
+    ///
+    /// # Errors
+    /// 26000 for an unknown statement, 42P03 for a portal's name in use, 08P01
+    /// and others for parameters that do not fit.
+    pub async fn bind(
+        &mut self,
+        portal: &str,
+        statement: &str,
+        parameter_formats: &[i16],
+        parameters: &[Option<&[u8]>],
+        result_formats: &[i16],
+    ) -> Result<()> {
+        let prepared = Arc::clone(self.statements.get(statement)?);
+        if let Some(statement) = &prepared.statement {
+            if self.transaction.is_failed() && !statement.ends_transaction() {
+                return Err(SqlError::transaction_failed());
+            }
+        }
+        if !portal.is_empty() && self.portals.contains_key(portal) {
+            return Err(SqlError::new(
+                "42P03",
+                format!("cursor \"{portal}\" already exists"),
+            ));
+        }
+        let (planned, parameters) = match prepared.query() {
+            Some(query) => {
+                let planned = self.plan(&prepared, query).await?;
+                let values =
+                    parameters::decode(&planned, statement, parameter_formats, parameters)?;
+                (Some(planned), values)
+            }
+            None if parameters.is_empty() => (None, Vec::new()),
+            None => {
+                return Err(SqlError::protocol(format!(
+                    "bind message supplies {} parameters, but prepared statement \"{statement}\" requires 0",
+                    parameters.len()
+                )));
+            }
+        };
+        let columns = match &planned {
+            Some(planned) => planned.columns.as_ref().map_or(0, |columns| columns.len()),
+            None => self.utility_columns(&prepared)?.map_or(0, |columns| columns.len()),
+        };
+        // Formats for a statement without rows are of no consequence.
+        let formats = if columns == 0 {
+            Formats::Text
+        } else {
+            Formats::from_codes(result_formats, columns)?
+        };
+        let portal_state = Portal {
+            prepared,
+            planned,
+            parameters,
+            formats,
+            rows: PortalRows::Unstarted,
+            held: false,
+        };
+        self.portals.insert(portal.to_owned(), portal_state);
+        Ok(())
+    }
+
+    /// Describe of a statement: ParameterDescription, then RowDescription or
+    /// NoData.
+    ///
+    /// # Errors
+    /// 26000 for an unknown statement; 0A000 when its rows changed their shape.
+    pub async fn describe_statement(&mut self, name: &str, client: &mut Client) -> Result<()> {
+        let prepared = Arc::clone(self.statements.get(name)?);
+        let Some(query) = prepared.query() else {
+            let oids = prepared.declared.iter().copied();
+            messages::parameter_description(&mut client.out, oids);
+            match self.utility_columns(&prepared)? {
+                Some(columns) => {
+                    messages::row_description(&mut client.out, &columns, &Formats::Text);
+                }
+                None => messages::no_data(&mut client.out),
+            }
+            return Ok(());
+        };
+        if self.transaction.is_failed() {
+            return Err(SqlError::transaction_failed());
+        }
+        let planned = self.plan(&prepared, query).await?;
+        let oids = planned.parameter_oids.iter().copied();
+        messages::parameter_description(&mut client.out, oids);
+        match &planned.columns {
+            Some(columns) => messages::row_description(&mut client.out, columns, &Formats::Text),
+            None => messages::no_data(&mut client.out),
+        }
+        Ok(())
+    }
+
+    /// Describe of a portal: RowDescription or NoData.
+    ///
+    /// # Errors
+    /// 34000 for an unknown portal.
+    pub async fn describe_portal(&mut self, portal: &str, client: &mut Client) -> Result<()> {
+        let portal = self.portal(portal)?;
+        match &portal.planned {
+            Some(planned) => match &planned.columns {
+                Some(columns) => {
+                    messages::row_description(&mut client.out, columns, &portal.formats);
+                }
+                None => messages::no_data(&mut client.out),
+            },
+            None => match self.utility_columns(&portal.prepared)? {
+                Some(columns) => {
+                    messages::row_description(&mut client.out, &columns, &portal.formats);
+                }
+                None => messages::no_data(&mut client.out),
+            },
+        }
+        Ok(())
+    }
+
+    /// Execute: up to `max_rows` rows of a portal, all for 0; then
+    /// CommandComplete, PortalSuspended or EmptyQueryResponse.
+    ///
+    /// # Errors
+    /// 34000 for an unknown portal, and the statement's own.
+    pub async fn execute(&mut self, portal: &str, max_rows: u32, client: &mut Client) -> Result<()> {
+        self.context.cancel.reset();
+        let alone = std::mem::take(&mut self.sync_follows);
+        // Taken out while it runs; a transaction command may close all portals.
+        let mut taken = self
+            .portals
+            .remove(portal)
+            .ok_or_else(|| no_portal(portal))?;
+        let prepared = Arc::clone(&taken.prepared);
+        let Some(statement) = &prepared.statement else {
+            messages::empty_query_response(&mut client.out);
+            self.portals.insert(portal.to_owned(), taken);
+            return Ok(());
+        };
+        self.begin_statement(&prepared, statement, alone)?;
+        let own = self.transaction.block() == Block::None;
+        self.execute_portal(&mut taken, statement, max_rows, client)
+            .await?;
+        if own && self.transaction.block() == Block::None {
+            self.context
+                .settings(crate::settings::Settings::end_transaction);
+            self.count_transaction(true);
+        } else if !statement.ends_transaction() {
+            self.portals.insert(portal.to_owned(), taken);
+        }
+        Ok(())
+    }
+
+    async fn execute_portal(
+        &mut self,
+        portal: &mut Portal,
+        statement: &Statement,
+        max_rows: u32,
+        client: &mut Client,
+    ) -> Result<()> {
+        let rows_planned = portal
+            .planned
+            .clone()
+            .filter(|planned| planned.columns.is_some());
+        let unstarted = matches!(portal.rows, PortalRows::Unstarted);
+        let Some(planned) = rows_planned.filter(|_| max_rows > 0 || !unstarted) else {
+            if !unstarted {
+                return Err(SqlError::new(
+                    "55000",
+                    "portal cannot be run anymore",
+                ));
+            }
+            let run = Run {
+                prepared: &portal.prepared,
+                planned: portal.planned.as_ref(),
+                parameters: &portal.parameters,
+                formats: &portal.formats,
+                describe: false,
+            };
+            portal.rows = PortalRows::Finished;
+            return self.run(run, client).await;
+        };
+        if let (true, Statement::Query(query)) = (unstarted, statement) {
+            self.start_portal(portal, query).await?;
+        }
+        let limit = match max_rows {
+            0 => usize::MAX,
+            limit => limit as usize,
+        };
+        let columns = planned.columns.clone().unwrap_or_default();
+        let (count, more) = self
+            .send_portal_rows(portal, &columns, limit, client)
+            .await?;
+        if more && max_rows > 0 {
+            messages::portal_suspended(&mut client.out);
+        } else {
+            command_complete(client, planned.bound.command, count);
+        }
+        Ok(())
+    }
+
+    /// Runs the portal's query as far as rows can be taken from it.
+    pub(super) async fn start_portal(
+        &mut self,
+        portal: &mut Portal,
+        query: &sqlparser::ast::Statement,
+    ) -> Result<()> {
+        let planned = self.plan(&portal.prepared, query).await?;
+        self.check_read_only(&planned)?;
+        portal.rows = match &planned.bound.plan {
+            Plan::Short(plan) => {
+                let mut rows = RowWriter::values();
+                let declared = &planned.parameter_oids;
+                self.run_short(plan, declared, &portal.parameters, &mut rows)
+                    .await?;
+                PortalRows::Kept(VecDeque::from(rows.take_values()))
+            }
+            Plan::Analytical { .. } => {
+                let declared = &portal.prepared.declared;
+                let stream = self
+                    .start_analytical(declared, query, &planned, &portal.parameters)
+                    .await?;
+                PortalRows::Stream(Box::new(stream))
+            }
+        };
+        portal.planned = Some(planned);
+        Ok(())
+    }
+
+    /// Sends up to `limit` rows of a started portal, in pieces.
+    pub(super) async fn send_portal_rows(
+        &mut self,
+        portal: &mut Portal,
+        columns: &[crate::output::OutputColumn],
+        limit: usize,
+        client: &mut Client,
+    ) -> Result<(u64, bool)> {
+        const PIECE_ROWS: usize = 512;
+        let options = self.options();
+        let buffer = std::mem::take(&mut self.row_buffer);
+        let mut rows = RowWriter::wire(buffer, portal.formats.clone());
+        let mut sent = 0u64;
+        let mut more = true;
+        while more && sent < limit as u64 {
+            self.check_interrupted(&options)?;
+            let piece = (limit - sent as usize).min(PIECE_ROWS);
+            let (count, left) = portal.rows.take(columns, &mut rows, piece).await?;
+            sent += count;
+            more = left;
+            super::run::send_rows(&mut rows, client).await?;
+        }
+        self.row_buffer = rows.into_buffer();
+        Ok((sent, more))
+    }
+
+    /// FETCH's or MOVE's command tag.
+    pub(super) fn fetched(client: &mut Client, skip: bool, count: u64) {
+        counted(client, if skip { b"MOVE " } else { b"FETCH " }, count);
+    }
+
+    /// Close of a statement; an unknown one is no error.
+    pub fn close_statement(&mut self, name: &str) {
+        self.statements.remove(name);
+    }
+
+    /// Close of a portal; an unknown one is no error.
+    pub fn close_portal(&mut self, name: &str) {
+        self.portals.remove(name);
+    }
+
+    /// Sync: the end of an implicit transaction.
+    ///
+    /// # Errors
+    /// 40001 and others when it cannot be committed; it is rolled back then.
+    pub async fn sync(&mut self) -> Result<()> {
+        self.sync_follows = false;
+        self.transaction
+            .end_failed(&self.engine.db, &self.context)
+            .await;
+        let ended = match self.transaction.block() {
+            Block::Implicit => self.end_implicit().await,
+            Block::None => {
+                self.close_transaction_portals();
+                Ok(())
+            }
+            Block::Explicit => Ok(()),
+        };
+        self.idle();
+        ended
+    }
+
+    /// An error was answered; messages up to Sync will be passed over.
+    pub fn extended_error(&mut self) {
+        if self.transaction.block() == Block::None {
+            self.count_transaction(false);
+        }
+        self.sync_follows = false;
+        self.transaction.fail();
+        self.close_transaction_portals();
+    }
+}

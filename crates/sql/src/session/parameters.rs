@@ -1,0 +1,251 @@
+//! Parameter values of a Bind message, in text or binary, converted to the
+//! types that the statement gave its parameters. A client may declare a type
+//! that no column has (`name`, `oid`, arrays): its values become texts.
+
+use thermocline_storage::types::DataType;
+use thermocline_storage::value::Value;
+use thermocline_storage::{binary_format, text_format};
+
+use super::prepared::Planned;
+use crate::error::{Result, SqlError};
+
+/// The values of all parameters.
+///
+/// # Errors
+/// 08P01 when the message does not fit the statement, 22P02, 22P03 and others
+/// for single values.
+pub(super) fn decode(
+    planned: &Planned,
+    statement: &str,
+    formats: &[i16],
+    values: &[Option<&[u8]>],
+) -> Result<Vec<Value>> {
+    let expected = planned.parameter_oids.len();
+    if values.len() != expected {
+        return Err(SqlError::protocol(format!(
+            "bind message supplies {} parameters, but prepared statement \"{statement}\" requires {expected}",
+            values.len(),
+        )));
+    }
+    if formats.len() > 1 && formats.len() != values.len() {
+        return Err(SqlError::protocol(format!(
+            "bind message has {} parameter formats but {} parameters",
+            formats.len(),
+            values.len()
+        )));
+    }
+    values
+        .iter()
+        .enumerate()
+        .map(|(at, value)| {
+            let Some(bytes) = value else {
+                return Ok(Value::Null);
+            };
+            let format = match formats {
+                [] => 0,
+                [one] => *one,
+                each => each[at],
+            };
+            let data_type = planned.parameters.get(at).unwrap_or(&DataType::Text);
+            let oid = planned.parameter_oids[at];
+            decode_one(oid, data_type, format, bytes)
+        })
+        .collect()
+}
+
+fn decode_one(oid: u32, data_type: &DataType, format: i16, bytes: &[u8]) -> Result<Value> {
+    match format {
+        0 => Ok(text_format::parse_text(data_type, utf8(bytes)?)?),
+        1 if oid == data_type.oid() => Ok(binary_format::parse_binary(data_type, bytes)?),
+        1 => {
+            let text = other_text(oid, bytes)?;
+            Ok(text_format::parse_text(data_type, &text)?)
+        }
+        _ => Err(SqlError::new(
+            "22023",
+            format!("unsupported format code: {format}"),
+        )),
+    }
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let at = error.valid_up_to();
+        SqlError::new(
+            "22021",
+            format!(
+                "invalid byte sequence for encoding \"UTF8\": 0x{:02x}",
+                bytes.get(at).copied().unwrap_or(0)
+            ),
+        )
+    })?;
+    if text.contains('\0') {
+        return Err(SqlError::new(
+            "22021",
+            "invalid byte sequence for encoding \"UTF8\": 0x00",
+        ));
+    }
+    Ok(text)
+}
+
+/// The text of a binary value whose type is declared otherwise than inferred.
+fn other_text(oid: u32, bytes: &[u8]) -> Result<String> {
+    let malformed = || {
+        SqlError::new(
+            "22P03",
+            format!("incorrect binary data format for a value of type {oid}"),
+        )
+    };
+    if let Some(data_type) = DataType::from_oid(oid, -1) {
+        let value = binary_format::parse_binary(&data_type, bytes)?;
+        let mut text = Vec::new();
+        text_format::write_text(value.as_ref(), &data_type, &mut text);
+        return String::from_utf8(text).map_err(|_| malformed());
+    }
+    let array = bytes.len() >= 12 && bytes.get(8..12).map(be_u32) == element_oid(oid);
+    match oid {
+        _ if array => array_text(bytes).ok_or_else(malformed)?,
+        26 | 24 | 28 | 2205 | 2206 | 4089 | 4096 if bytes.len() == 4 => {
+            Ok(be_u32(bytes).to_string())
+        }
+        3802 => match bytes.split_first() {
+            Some((1, json)) => utf8(json).map(str::to_owned),
+            _ => Err(malformed()),
+        },
+        _ => utf8(bytes).map(str::to_owned),
+    }
+}
+
+fn be_u32(bytes: &[u8]) -> u32 {
+    bytes
+        .iter()
+        .take(4)
+        .fold(0, |number, byte| number << 8 | u32::from(*byte))
+}
+
+/// The element type of an array type.
+fn element_oid(array: u32) -> Option<u32> {
+    Some(match array {
+        1000 => 16,
+        1001 => 17,
+        1002 => 18,
+        1003 => 19,
+        1005 => 21,
+        1007 => 23,
+        1009 => 25,
+        1014 => 1042,
+        1015 => 1043,
+        1016 => 20,
+        1021 => 700,
+        1022 => 701,
+        1028 => 26,
+        1115 => 1114,
+        1182 => 1082,
+        1185 => 1184,
+        1231 => 1700,
+        2951 => 2950,
+        _ => return None,
+    })
+}
+
+/// A one-dimensional binary array as `{a,b}`; `None` when it is malformed.
+fn array_text(bytes: &[u8]) -> Option<Result<String>> {
+    let mut rest = bytes;
+    let mut word = || -> Option<i32> {
+        let (head, tail) = rest.split_first_chunk::<4>()?;
+        rest = tail;
+        Some(i32::from_be_bytes(*head))
+    };
+    let dimensions = word()?;
+    let _has_nulls = word()?;
+    let element = word()? as u32;
+    let mut text = String::from("{");
+    if dimensions == 1 {
+        let count = word()?;
+        let _lower_bound = word()?;
+        for at in 0..count {
+            if at > 0 {
+                text.push(',');
+            }
+            let (head, tail) = rest.split_first_chunk::<4>()?;
+            let length = i32::from_be_bytes(*head);
+            rest = tail;
+            let Ok(length) = usize::try_from(length) else {
+                text.push_str("NULL");
+                continue;
+            };
+            let value = rest.get(..length)?;
+            rest = rest.get(length..)?;
+            match other_text(element, value) {
+                Ok(value) => {
+                    text.push('"');
+                    for character in value.chars() {
+                        if matches!(character, '"' | '\\') {
+                            text.push('\\');
+                        }
+                        text.push(character);
+                    }
+                    text.push('"');
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    } else if dimensions != 0 {
+        return Some(Err(SqlError::unsupported(
+            "arrays of several dimensions are not supported",
+        )));
+    }
+    text.push('}');
+    Some(Ok(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_in_both_formats() {
+        let integer = DataType::Integer;
+        assert_eq!(
+            decode_one(23, &integer, 0, b"-5").unwrap(),
+            Value::Integer(-5)
+        );
+        assert_eq!(
+            decode_one(23, &integer, 1, &[0, 0, 1, 0]).unwrap(),
+            Value::Integer(256)
+        );
+        assert_eq!(decode_one(23, &integer, 0, b"x").unwrap_err().sqlstate, "22P02");
+        assert_eq!(decode_one(23, &integer, 1, b"x").unwrap_err().sqlstate, "22P03");
+        assert_eq!(decode_one(25, &DataType::Text, 0, b"\xff").unwrap_err().sqlstate, "22021");
+    }
+
+    #[test]
+    fn a_declared_type_that_differs_is_converted() {
+        // An int8 for what the statement takes as text.
+        assert_eq!(
+            decode_one(20, &DataType::Text, 1, &7i64.to_be_bytes()).unwrap(),
+            Value::Text("7".into())
+        );
+        assert_eq!(
+            decode_one(26, &DataType::Text, 1, &16384u32.to_be_bytes()).unwrap(),
+            Value::Text("16384".into())
+        );
+    }
+
+    #[test]
+    fn binary_arrays_become_literals() {
+        let mut bytes = Vec::new();
+        for word in [1i32, 1, 26, 2, 1, 4, 16384, -1] {
+            bytes.extend_from_slice(&word.to_be_bytes());
+        }
+        assert_eq!(
+            decode_one(1028, &DataType::Text, 1, &bytes).unwrap(),
+            Value::Text("{\"16384\",NULL}".into())
+        );
+        bytes.truncate(22);
+        assert_eq!(
+            decode_one(1028, &DataType::Text, 1, &bytes).unwrap_err().sqlstate,
+            "22P03"
+        );
+    }
+}

@@ -1,0 +1,387 @@
+//! Prepared statements and plans. A text is parsed once; a statement is bound
+//! once and again only when the catalog, the search path or the size of a
+//! table it scans has changed. SQL's PREPARE and the protocol's Parse share
+//! one name space. Texts of the simple protocol that come again are kept too.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use sqlparser::ast;
+use thermocline_engine::{Catalog, Database, Table};
+use thermocline_storage::types::DataType;
+
+use super::context::SessionContext;
+use crate::bind::{self, BindContext, Bound, SMALL_TABLE_ROWS};
+use crate::error::{Result, SqlError};
+use crate::output::OutputColumn;
+use crate::parse::{self, Statement};
+use crate::plan::Plan;
+
+/// A statement, parsed, with the plan it was last given.
+pub(super) struct Prepared {
+    /// The text it was parsed from, for the positions of errors.
+    pub(super) text: Arc<str>,
+    /// The statement; `None` for an empty one.
+    pub(super) statement: Option<Statement>,
+    /// The parameters' types as the client declared them; 0 for not at all.
+    pub(super) declared: Vec<u32>,
+    planned: Mutex<Option<Arc<Planned>>>,
+}
+
+/// A bound query and what it was bound to.
+pub(super) struct Planned {
+    pub(super) bound: Bound,
+    /// The types that parameter values are converted to.
+    pub(super) parameters: Vec<DataType>,
+    /// The numbers that ParameterDescription gives.
+    pub(super) parameter_oids: Vec<u32>,
+    /// The result's columns.
+    pub(super) columns: Option<Arc<[OutputColumn]>>,
+    /// The catalog it was bound against, which may be a transaction's own.
+    pub(super) catalog: Arc<Catalog>,
+    search_path: Arc<[String]>,
+    /// Tables that were small enough to be scanned.
+    scanned: Vec<u32>,
+}
+
+impl Planned {
+    fn is_current(&self, db: &Database, catalog: &Arc<Catalog>, search_path: &Arc<[String]>) -> bool {
+        Arc::ptr_eq(&self.catalog, catalog)
+            && (Arc::ptr_eq(&self.search_path, search_path) || *self.search_path == **search_path)
+            && self.scanned.iter().all(|oid| {
+                catalog
+                    .table(*oid)
+                    .is_some_and(|table| db.row_estimate(table) <= SMALL_TABLE_ROWS)
+            })
+    }
+}
+
+impl Prepared {
+    /// Of one parsed statement, or none.
+    pub(super) fn new(text: Arc<str>, statement: Option<Statement>, declared: Vec<u32>) -> Self {
+        Self {
+            text,
+            statement,
+            declared,
+            planned: Mutex::new(None),
+        }
+    }
+
+    /// The query, if it is one for the binder.
+    pub(super) fn query(&self) -> Option<&ast::Statement> {
+        match &self.statement {
+            Some(Statement::Query(query)) => Some(query),
+            _ => None,
+        }
+    }
+
+    /// The plan it was last given, if that still holds.
+    pub(super) fn current_plan(
+        &self,
+        db: &Database,
+        catalog: &Arc<Catalog>,
+        search_path: &Arc<[String]>,
+    ) -> Option<Arc<Planned>> {
+        let planned = self.planned.lock();
+        planned
+            .as_ref()
+            .filter(|planned| planned.is_current(db, catalog, search_path))
+            .cloned()
+    }
+
+    /// Binds `query`. The parameters and columns of an analytical plan are
+    /// still to be described.
+    pub(super) fn bind(
+        &self,
+        query: &ast::Statement,
+        db: &Database,
+        catalog: &Arc<Catalog>,
+        search_path: &Arc<[String]>,
+    ) -> Result<Planned> {
+        bind_query(query, &self.text, &self.declared, db, catalog, search_path)
+    }
+
+    /// Keeps a plan. A statement that was described must go on to give rows
+    /// of the same shape.
+    pub(super) fn keep(&self, planned: Planned) -> Result<Arc<Planned>> {
+        let mut kept = self.planned.lock();
+        if let Some(before) = kept.as_ref() {
+            let shape = |planned: &Planned| -> Option<Vec<u32>> {
+                let columns = planned.columns.as_ref()?;
+                Some(columns.iter().map(|column| column.type_oid).collect())
+            };
+            if shape(before) != shape(&planned) {
+                return Err(SqlError::unsupported(
+                    "cached plan must not change result type",
+                ));
+            }
+        }
+        let planned = Arc::new(planned);
+        *kept = Some(Arc::clone(&planned));
+        Ok(planned)
+    }
+
+    /// The columns of the plan it was last given.
+    pub(super) fn known_columns(&self) -> Option<Arc<[OutputColumn]>> {
+        self.planned
+            .lock()
+            .as_ref()
+            .and_then(|planned| planned.columns.clone())
+    }
+
+    /// Forgets the plan (DISCARD PLANS).
+    pub(super) fn forget_plan(&self) {
+        *self.planned.lock() = None;
+    }
+}
+
+/// Binds a query against a catalog.
+pub(super) fn bind_query(
+    query: &ast::Statement,
+    text: &str,
+    declared: &[u32],
+    db: &Database,
+    catalog: &Arc<Catalog>,
+    search_path: &Arc<[String]>,
+) -> Result<Planned> {
+    let parameters: Vec<Option<DataType>> = declared
+        .iter()
+        .map(|oid| DataType::from_oid(*oid, -1))
+        .collect();
+    let scanned = Mutex::new(Vec::new());
+    let row_estimate = |table: &Table| {
+        scanned.lock().push(table.oid);
+        db.row_estimate(table)
+    };
+    let context = BindContext {
+        catalog,
+        search_path,
+        parameters: &parameters,
+        sql: text,
+        row_estimate: Some(&row_estimate),
+    };
+    let bound = bind::bind(query, &context)?;
+    // A plan that was declined for a large table has nothing to outgrow.
+    let scanned = match bound.plan {
+        Plan::Short(_) => scanned.into_inner(),
+        Plan::Analytical { .. } => Vec::new(),
+    };
+    let columns = bound.columns.clone().map(Arc::from);
+    let parameters = bound.parameters.clone();
+    Ok(Planned {
+        parameter_oids: parameter_oids(&parameters, declared),
+        parameters,
+        columns,
+        catalog: Arc::clone(catalog),
+        search_path: Arc::clone(search_path),
+        scanned,
+        bound,
+    })
+}
+
+/// What a client is told of its parameters: what it declared itself, else
+/// what was inferred.
+pub(super) fn parameter_oids(inferred: &[DataType], declared: &[u32]) -> Vec<u32> {
+    (0..inferred.len().max(declared.len()))
+        .map(|at| match (declared.get(at), inferred.get(at)) {
+            (Some(oid), _) if *oid != 0 && *oid != UNKNOWN_OID => *oid,
+            (_, Some(data_type)) => data_type.oid(),
+            (_, None) => DataType::Text.oid(),
+        })
+        .collect()
+}
+
+/// PostgreSQL's type `unknown`.
+const UNKNOWN_OID: u32 = 705;
+
+/// The named statements and the unnamed one.
+#[derive(Default)]
+pub(super) struct Statements {
+    named: HashMap<String, Arc<Prepared>>,
+    unnamed: Option<Arc<Prepared>>,
+}
+
+impl Statements {
+    pub(super) fn get(&self, name: &str) -> Result<&Arc<Prepared>> {
+        let found = if name.is_empty() {
+            self.unnamed.as_ref()
+        } else {
+            self.named.get(name)
+        };
+        found.ok_or_else(|| {
+            let message = if name.is_empty() {
+                "unnamed prepared statement does not exist".to_owned()
+            } else {
+                format!("prepared statement \"{name}\" does not exist")
+            };
+            SqlError::new("26000", message)
+        })
+    }
+
+    pub(super) fn insert(&mut self, name: &str, prepared: Arc<Prepared>) -> Result<()> {
+        if name.is_empty() {
+            self.unnamed = Some(prepared);
+            return Ok(());
+        }
+        if self.named.contains_key(name) {
+            return Err(SqlError::new(
+                "42P05",
+                format!("prepared statement \"{name}\" already exists"),
+            ));
+        }
+        self.named.insert(name.to_owned(), prepared);
+        Ok(())
+    }
+
+    /// Forgets a statement; false when there was none of this name.
+    pub(super) fn remove(&mut self, name: &str) -> bool {
+        if name.is_empty() {
+            self.unnamed.take().is_some()
+        } else {
+            self.named.remove(name).is_some()
+        }
+    }
+
+    /// Forgets all named statements.
+    pub(super) fn clear(&mut self) {
+        self.named.clear();
+    }
+
+    pub(super) fn forget_plans(&self) {
+        for prepared in self.named.values().chain(&self.unnamed) {
+            prepared.forget_plan();
+        }
+    }
+}
+
+/// How many texts of simple queries are kept a session.
+const TEXTS_MAX: usize = 128;
+/// The longest text that is kept, in bytes.
+const TEXT_BYTES_MAX: usize = 4096;
+/// How many hashes of texts seen once are kept.
+const SEEN_SLOTS: usize = 512;
+
+/// Parsed texts of the simple protocol. A text is kept when it comes the
+/// second time: clients that put values into the text must not drive out
+/// those that repeat it.
+pub(super) struct TextCache {
+    texts: HashMap<Arc<str>, Arc<[Arc<Prepared>]>>,
+    seen: Box<[u64]>,
+    hasher: RandomState,
+}
+
+impl TextCache {
+    pub(super) fn new() -> Self {
+        Self {
+            texts: HashMap::new(),
+            seen: vec![0; SEEN_SLOTS].into_boxed_slice(),
+            hasher: RandomState::new(),
+        }
+    }
+
+    /// The statements of `sql`, parsed now or before.
+    pub(super) fn parse(&mut self, sql: &str) -> Result<Arc<[Arc<Prepared>]>> {
+        if sql.len() > TEXT_BYTES_MAX {
+            return prepare_all(&Arc::from(sql));
+        }
+        if let Some(statements) = self.texts.get(sql) {
+            return Ok(Arc::clone(statements));
+        }
+        let text: Arc<str> = Arc::from(sql);
+        let statements = prepare_all(&text)?;
+        let hash = self.hasher.hash_one(sql) | 1;
+        let slot = &mut self.seen[hash as usize / 2 % SEEN_SLOTS];
+        if *slot == hash {
+            if self.texts.len() >= TEXTS_MAX {
+                self.texts.clear();
+            }
+            self.texts.insert(text, Arc::clone(&statements));
+        } else {
+            *slot = hash;
+        }
+        Ok(statements)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.texts.clear();
+    }
+}
+
+fn prepare_all(text: &Arc<str>) -> Result<Arc<[Arc<Prepared>]>> {
+    let statements = parse::parse(text)?;
+    Ok(statements
+        .into_iter()
+        .map(|statement| Arc::new(Prepared::new(Arc::clone(text), Some(statement), Vec::new())))
+        .collect())
+}
+
+/// The plan of `prepared` for the session's catalog, bound if need be. `None`
+/// for a statement that is not for the binder.
+pub(super) struct Lookup<'a> {
+    pub(super) db: &'a Arc<Database>,
+    pub(super) catalog: Arc<Catalog>,
+    pub(super) context: &'a SessionContext,
+}
+
+impl Lookup<'_> {
+    /// The plan that still holds, or a new one to be described and kept.
+    pub(super) fn plan(&self, prepared: &Prepared, query: &ast::Statement) -> Result<Found> {
+        let search_path = self.context.settings(|settings| settings.search_path());
+        if let Some(planned) = prepared.current_plan(self.db, &self.catalog, &search_path) {
+            return Ok(Found::Kept(planned));
+        }
+        let planned = prepared.bind(query, self.db, &self.catalog, &search_path)?;
+        match planned.bound.plan {
+            Plan::Short(_) => prepared.keep(planned).map(Found::Kept),
+            Plan::Analytical { .. } => Ok(Found::Undescribed(Box::new(planned))),
+        }
+    }
+}
+
+/// See [`Lookup::plan`].
+pub(super) enum Found {
+    Kept(Arc<Planned>),
+    Undescribed(Box<Planned>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_kept_when_it_comes_again() {
+        let mut cache = TextCache::new();
+        let first = cache.parse("select 1; select 2").unwrap();
+        assert_eq!((first.len(), cache.texts.len()), (2, 0));
+        let second = cache.parse("select 1; select 2").unwrap();
+        let third = cache.parse("select 1; select 2").unwrap();
+        assert!(!Arc::ptr_eq(&first, &second));
+        assert!(Arc::ptr_eq(&second, &third));
+        for number in 0..1000 {
+            cache.parse(&format!("select {number}")).unwrap();
+        }
+        assert!(cache.texts.len() <= TEXTS_MAX);
+    }
+
+    #[test]
+    fn what_a_client_declares_is_what_it_is_told() {
+        let inferred = [DataType::Integer, DataType::Text];
+        assert_eq!(parameter_oids(&inferred, &[]), [23, 25]);
+        assert_eq!(parameter_oids(&inferred, &[20, 705]), [20, 25]);
+        assert_eq!(parameter_oids(&[], &[1028]), [1028]);
+    }
+
+    #[test]
+    fn names_of_statements() {
+        let prepared = || Arc::new(Prepared::new("".into(), None, Vec::new()));
+        let mut statements = Statements::default();
+        assert_eq!(statements.get("").err().unwrap().sqlstate, "26000");
+        statements.insert("", prepared()).unwrap();
+        statements.insert("", prepared()).unwrap();
+        statements.insert("a", prepared()).unwrap();
+        assert_eq!(statements.insert("a", prepared()).unwrap_err().sqlstate, "42P05");
+        assert!(statements.remove("a") && !statements.remove("a"));
+    }
+}

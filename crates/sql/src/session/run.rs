@@ -1,0 +1,399 @@
+//! Running one statement: its transaction, its plan, its rows to the client,
+//! its command tag.
+
+use std::sync::Arc;
+
+use sqlparser::ast;
+use thermocline_engine::{Error, RunOptions, Snapshot};
+use thermocline_storage::value::Value;
+
+use super::analytical::{AnalyticalQuery, AnalyticalRows};
+use super::context::now_us;
+use super::prepared::{Found, Lookup, Planned, Prepared};
+use super::transaction::Block;
+use super::{Client, STREAM_BYTES, Session};
+use crate::bind::Command;
+use crate::error::{Result, SqlError};
+use crate::exec::{self, ExecContext};
+use crate::messages;
+use crate::output::{Formats, RowWriter};
+use crate::parse::Statement;
+use crate::plan::{Plan, ShortPlan};
+
+/// Rows asked of the analytical side at a time.
+const BATCH_ROWS: usize = 1024;
+
+/// A statement to run and how to answer.
+pub(super) struct Run<'a> {
+    pub(super) prepared: &'a Arc<Prepared>,
+    /// The plan its parameters were read for, if it is for the binder.
+    pub(super) planned: Option<&'a Arc<Planned>>,
+    pub(super) parameters: &'a [Value],
+    pub(super) formats: &'a Formats,
+    /// The simple protocol: RowDescription comes with the rows.
+    pub(super) describe: bool,
+}
+
+impl Session {
+    /// Before a statement: is it allowed now, and what does it see?
+    /// `alone` says that no other statement belongs to its transaction.
+    pub(super) fn begin_statement(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        statement: &Statement,
+        alone: bool,
+    ) -> Result<()> {
+        if self.transaction.is_failed() && !statement.ends_transaction() {
+            return Err(SqlError::transaction_failed());
+        }
+        if !alone && self.transaction.block() == Block::None && wants_transaction(statement) {
+            self.transaction.begin(Block::Implicit, &self.context);
+        }
+        let now = now_us();
+        let transaction_us = match self.transaction.block() {
+            Block::None => now,
+            Block::Implicit | Block::Explicit => self.transaction.began_us(),
+        };
+        let catalog = self.transaction.catalog(&self.engine.db);
+        self.context
+            .begin_statement(&prepared.text, &catalog, now, transaction_us);
+        Ok(())
+    }
+
+    /// How the engine is to run a statement that begins now.
+    pub(super) fn options(&self) -> RunOptions {
+        let (synchronous_commit, lock_timeout, timeout) = self.context.settings(|settings| {
+            (
+                settings.synchronous_commit(),
+                settings.lock_timeout(),
+                settings.statement_timeout(),
+            )
+        });
+        RunOptions {
+            synchronous_commit,
+            lock_timeout,
+            deadline: timeout.map(|timeout| self.engine.db.now() + timeout),
+            cancel: self.context.cancel.clone(),
+        }
+    }
+
+    /// The plan of a query for the catalog as it is now, with its parameters
+    /// and columns settled.
+    pub(super) async fn plan(
+        &self,
+        prepared: &Arc<Prepared>,
+        query: &ast::Statement,
+    ) -> Result<Arc<Planned>> {
+        let lookup = Lookup {
+            db: &self.engine.db,
+            catalog: self.transaction.catalog(&self.engine.db),
+            context: &self.context,
+        };
+        match lookup.plan(prepared, query)? {
+            Found::Kept(planned) => Ok(planned),
+            Found::Undescribed(mut planned) => {
+                let analytical = AnalyticalQuery {
+                    engine: &self.engine,
+                    context: &self.context,
+                    statement: query,
+                    catalog: &lookup.catalog,
+                    declared: &prepared.declared,
+                };
+                analytical.describe(&mut planned).await?;
+                prepared.keep(*planned)
+            }
+        }
+    }
+
+    /// Runs a statement to its end and answers.
+    pub(super) async fn run(&mut self, run: Run<'_>, client: &mut Client) -> Result<()> {
+        let Some(statement) = &run.prepared.statement else {
+            messages::empty_query_response(&mut client.out);
+            return Ok(());
+        };
+        let Statement::Query(query) = statement else {
+            return self.run_utility(statement, &run, client).await;
+        };
+        // The catalog may have changed since the parameters were read.
+        let current = self.plan(run.prepared, query).await?;
+        if let Some(planned) = run.planned {
+            if planned.parameters != current.parameters {
+                return Err(SqlError::unsupported(
+                    "cached plan must not change result type",
+                ));
+            }
+        }
+        let parameters = run.parameters;
+        let command = current.bound.command;
+        let count = self
+            .run_query(run.prepared, query, &current, parameters, &run, client)
+            .await?;
+        command_complete(client, command, count);
+        Ok(())
+    }
+
+    async fn run_query(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        query: &ast::Statement,
+        planned: &Arc<Planned>,
+        parameters: &[Value],
+        run: &Run<'_>,
+        client: &mut Client,
+    ) -> Result<u64> {
+        self.check_read_only(planned)?;
+        if let (true, Some(columns)) = (run.describe, &planned.columns) {
+            messages::row_description(&mut client.out, columns, run.formats);
+        }
+        let buffer = std::mem::take(&mut self.row_buffer);
+        let mut rows = RowWriter::wire(buffer, run.formats.clone());
+        let outcome = match &planned.bound.plan {
+            Plan::Short(plan) => {
+                let declared = &planned.parameter_oids;
+                self.run_short(plan, declared, parameters, &mut rows).await
+            }
+            Plan::Analytical { .. } => {
+                let mut stream = self
+                    .start_analytical(&prepared.declared, query, planned, parameters)
+                    .await?;
+                self.stream_rows(&mut stream, &mut rows, client).await
+            }
+        };
+        if outcome.is_ok() {
+            send_rows(&mut rows, client).await?;
+        }
+        let mut buffer = rows.into_buffer();
+        buffer.clear();
+        // One large result must not hold its buffer for the session's life.
+        buffer.shrink_to(STREAM_BYTES);
+        self.row_buffer = buffer;
+        outcome
+    }
+
+    /// Sends the rows of an analytical result as they come.
+    async fn stream_rows(
+        &self,
+        stream: &mut AnalyticalRows,
+        rows: &mut RowWriter,
+        client: &mut Client,
+    ) -> Result<u64> {
+        let options = self.options();
+        let mut count = 0;
+        loop {
+            self.check_interrupted(&options)?;
+            let taken = stream.next(rows, BATCH_ROWS).await?;
+            if taken == 0 {
+                return Ok(count);
+            }
+            count += taken as u64;
+            if rows.bytes_buffered() >= STREAM_BYTES {
+                send_rows(rows, client).await?;
+            }
+        }
+    }
+
+    /// 57014 when the client or a time limit wants the statement to end.
+    pub(super) fn check_interrupted(&self, options: &RunOptions) -> Result<()> {
+        if options.cancel.is_cancelled() {
+            return Err(Error::Cancelled.into());
+        }
+        if options
+            .deadline
+            .is_some_and(|deadline| self.engine.db.now() >= deadline)
+        {
+            return Err(Error::Timeout.into());
+        }
+        Ok(())
+    }
+
+    /// Runs a plan of the short path; `declared` are the numbers of its
+    /// parameters' types.
+    pub(super) async fn run_short(
+        &mut self,
+        plan: &ShortPlan,
+        declared: &[u32],
+        parameters: &[Value],
+        rows: &mut RowWriter,
+    ) -> Result<u64> {
+        if let Some((target, query, _)) = plan.analytical_source() {
+            return self
+                .insert_select(target, query, declared, parameters, rows)
+                .await;
+        }
+        let options = self.options();
+        let now_us = self.context.transaction_us();
+        let Self {
+            engine,
+            transaction,
+            context,
+            ..
+        } = self;
+        let mut exec = ExecContext {
+            db: &engine.db,
+            txn: transaction.of_block(&engine.db),
+            options: &options,
+            now_us,
+            session: &**context,
+        };
+        exec::execute(plan, &mut exec, parameters, rows).await
+    }
+
+    /// The rows of an analytical query, of the session's transaction if there
+    /// is one.
+    pub(super) async fn start_analytical(
+        &mut self,
+        declared: &[u32],
+        query: &ast::Statement,
+        planned: &Planned,
+        parameters: &[Value],
+    ) -> Result<AnalyticalRows> {
+        let snapshot = self.read_snapshot(query, planned)?;
+        let analytical = AnalyticalQuery {
+            engine: &self.engine,
+            context: &self.context,
+            statement: query,
+            catalog: &planned.catalog,
+            declared,
+        };
+        analytical.rows(parameters, snapshot).await
+    }
+
+    /// What a read-only statement sees. A serializable transaction notes the
+    /// tables it names, to validate them when it commits.
+    fn read_snapshot(&mut self, query: &ast::Statement, planned: &Planned) -> Result<Snapshot> {
+        let db = &self.engine.db;
+        let Some(transaction) = self.transaction.of_block(db) else {
+            return Ok(db.snapshot());
+        };
+        let snapshot = transaction.snapshot()?;
+        let search_path = self.context.settings(|settings| settings.search_path());
+        for name in relations(query) {
+            let table = match name.as_slice() {
+                [table] => search_path
+                    .iter()
+                    .find_map(|schema| planned.catalog.table_by_name(schema, table)),
+                [.., schema, table] => planned.catalog.table_by_name(schema, table),
+                [] => None,
+            };
+            if let Some(table) = table {
+                transaction.note_table_read(table)?;
+            }
+        }
+        Ok(snapshot)
+    }
+
+    /// 25006 for a statement that writes in a read-only transaction.
+    pub(super) fn check_read_only(&self, planned: &Planned) -> Result<()> {
+        match &planned.bound.plan {
+            Plan::Short(plan) if !plan.is_read_only() => {
+                self.check_writable(command_name(planned.bound.command))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// 25006 in a read-only transaction.
+    pub(super) fn check_writable(&self, command: &str) -> Result<()> {
+        if self.transaction.is_read_only(&self.context) {
+            return Err(SqlError::new(
+                "25006",
+                format!("cannot execute {command} in a read-only transaction"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Counts a transaction that was one statement.
+    pub(super) fn count_transaction(&self, well: bool) {
+        use std::sync::atomic::Ordering::Relaxed;
+        let counter = if well {
+            &self.context.committed
+        } else {
+            &self.context.rolled_back
+        };
+        counter.fetch_add(1, Relaxed);
+    }
+}
+
+/// The folded names of the relations in a query.
+fn relations(query: &ast::Statement) -> Vec<Vec<String>> {
+    let mut names = Vec::new();
+    let _ = ast::visit_relations(query, |name| {
+        names.push(crate::parse::tokens::fold_parts(name));
+        std::ops::ControlFlow::<()>::Continue(())
+    });
+    names
+}
+
+/// Moves what was written so far to the client.
+pub(super) async fn send_rows(rows: &mut RowWriter, client: &mut Client) -> Result<()> {
+    if rows.bytes_buffered() < STREAM_BYTES {
+        client.out.extend_from_slice(rows.bytes());
+        rows.clear_bytes();
+        return client.flush_if_large().await;
+    }
+    // A large piece goes out in parts, so that it is not twice in memory.
+    let bytes = rows.bytes();
+    for part in bytes.chunks(STREAM_BYTES) {
+        client.out.extend_from_slice(part);
+        client.flush_if_large().await?;
+    }
+    rows.clear_bytes();
+    Ok(())
+}
+
+/// Whether a statement is part of a transaction, or about one.
+const fn wants_transaction(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::Query(_)
+            | Statement::Explain(_)
+            | Statement::Execute { .. }
+            | Statement::Copy(_)
+            | Statement::Ddl(_)
+            | Statement::Declare(_)
+            | Statement::Set(_)
+            | Statement::Reset(_)
+            | Statement::ResetAll
+    )
+}
+
+pub(super) const fn command_name(command: Command) -> &'static str {
+    match command {
+        Command::Select => "SELECT",
+        Command::Insert => "INSERT",
+        Command::Update => "UPDATE",
+        Command::Delete => "DELETE",
+    }
+}
+
+/// CommandComplete of a query, without a string of its own.
+pub(super) fn command_complete(client: &mut Client, command: Command, count: u64) {
+    let tag: &[u8] = match command {
+        Command::Select => b"SELECT ",
+        Command::Insert => b"INSERT 0 ",
+        Command::Update => b"UPDATE ",
+        Command::Delete => b"DELETE ",
+    };
+    counted(client, tag, count);
+}
+
+/// CommandComplete of a tag and a number.
+pub(super) fn counted(client: &mut Client, tag: &[u8], count: u64) {
+    messages::message(&mut client.out, b'C', |out| {
+        out.extend_from_slice(tag);
+        let mut digits = [0u8; 20];
+        let mut at = digits.len();
+        let mut left = count;
+        loop {
+            at -= 1;
+            digits[at] = b'0' + (left % 10) as u8;
+            left /= 10;
+            if left == 0 {
+                break;
+            }
+        }
+        out.extend_from_slice(&digits[at..]);
+        out.extend_from_slice(&[0]);
+    });
+}

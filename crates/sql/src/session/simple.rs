@@ -1,0 +1,95 @@
+//! The simple protocol: all statements of a text, each answered in turn.
+//! Several are one implicit transaction, which BEGIN inside makes a real one;
+//! the first error ends the text.
+
+use std::sync::Arc;
+
+use super::prepared::Prepared;
+use super::run::Run;
+use super::transaction::Block;
+use super::{Client, Session};
+use crate::error::Result;
+use crate::messages;
+use crate::output::Formats;
+
+impl Session {
+    /// Runs the statements of `sql`; writes all answers but ReadyForQuery.
+    pub async fn simple_query(&mut self, sql: &str, client: &mut Client) {
+        self.context.cancel.reset();
+        // PostgreSQL forgets the unnamed statement and portal.
+        self.statements.remove("");
+        self.portals.remove("");
+        if let Err(error) = self.run_text(sql, client).await {
+            messages::error_response(&mut client.out, "ERROR", &error);
+            if self.transaction.block() == Block::None {
+                self.count_transaction(false);
+            }
+            self.failed().await;
+        }
+        self.idle();
+    }
+
+    async fn run_text(&mut self, sql: &str, client: &mut Client) -> Result<()> {
+        let statements = self.texts.parse(sql)?;
+        if statements.is_empty() {
+            messages::empty_query_response(&mut client.out);
+            return Ok(());
+        }
+        let alone = statements.len() == 1;
+        for prepared in statements.iter() {
+            self.run_simple(prepared, alone, client).await?;
+            client.flush_if_large().await?;
+        }
+        self.end_implicit().await
+    }
+
+    async fn run_simple(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        alone: bool,
+        client: &mut Client,
+    ) -> Result<()> {
+        if let Some(statement) = &prepared.statement {
+            self.begin_statement(prepared, statement, alone)?;
+        }
+        let own = self.transaction.block() == Block::None;
+        let run = Run {
+            prepared,
+            planned: None,
+            parameters: &[],
+            formats: &Formats::Text,
+            describe: true,
+        };
+        self.run(run, client).await?;
+        if own && self.transaction.block() == Block::None {
+            self.context
+                .settings(crate::settings::Settings::end_transaction);
+            self.count_transaction(true);
+        }
+        Ok(())
+    }
+
+    /// Commits an implicit transaction.
+    pub(super) async fn end_implicit(&mut self) -> Result<()> {
+        if self.transaction.block() != Block::Implicit {
+            return Ok(());
+        }
+        let options = self.options();
+        self.close_transaction_portals();
+        let committed = self
+            .transaction
+            .commit(&self.engine.db, &options, &self.context)
+            .await;
+        self.count_transaction(matches!(committed, Ok(true)));
+        committed.map(drop)
+    }
+
+    /// Notes that the session waits for its client.
+    pub(super) fn idle(&self) {
+        self.context.set_state(match self.transaction.status() {
+            b'T' => "idle in transaction",
+            b'E' => "idle in transaction (aborted)",
+            _ => "idle",
+        });
+    }
+}

@@ -1,0 +1,310 @@
+//! Transaction control: BEGIN to COMMIT, implicit transactions of several
+//! statements, savepoints, the failed state. The engine's transaction begins
+//! with the first statement that needs it, so that `SET TRANSACTION` can still
+//! choose its level and its snapshot is not older than that statement. An
+//! error ends the engine's transaction at once unless a savepoint may bring it
+//! back: locks are not held for a client that has yet to say ROLLBACK.
+
+use std::sync::Arc;
+
+use thermocline_engine::{Catalog, Database, Isolation, RunOptions, Savepoint, Transaction};
+
+use super::context::{SessionContext, now_us};
+use crate::error::{Result, SqlError};
+use crate::parse::statement::{IsolationLevel, Modes};
+use crate::settings::SavedSettings;
+
+/// Whether statements belong together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Block {
+    /// Each is its own transaction.
+    None,
+    /// Those of one message or pipeline; ends with it.
+    Implicit,
+    /// Those from BEGIN to COMMIT.
+    Explicit,
+}
+
+struct SavepointState {
+    name: String,
+    point: Savepoint,
+    settings: SavedSettings,
+    catalog: Arc<Catalog>,
+}
+
+/// The transaction of a session.
+pub(super) struct TransactionState {
+    block: Block,
+    failed: bool,
+    transaction: Option<Transaction>,
+    /// A statement has run: the level is settled.
+    settled: bool,
+    isolation: IsolationLevel,
+    read_only: bool,
+    began_us: i64,
+    saved: Option<SavedSettings>,
+    savepoints: Vec<SavepointState>,
+}
+
+impl TransactionState {
+    pub(super) fn new() -> Self {
+        Self {
+            block: Block::None,
+            failed: false,
+            transaction: None,
+            settled: false,
+            isolation: IsolationLevel::Serializable,
+            read_only: false,
+            began_us: 0,
+            saved: None,
+            savepoints: Vec::new(),
+        }
+    }
+
+    pub(super) fn block(&self) -> Block {
+        self.block
+    }
+
+    pub(super) fn is_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// `I`, `T` or `E`, as ReadyForQuery says it.
+    pub(super) fn status(&self) -> u8 {
+        match (self.block, self.failed) {
+            (Block::Explicit, true) => b'E',
+            (Block::Explicit, false) => b'T',
+            (Block::None | Block::Implicit, _) => b'I',
+        }
+    }
+
+    pub(super) fn began_us(&self) -> i64 {
+        self.began_us
+    }
+
+    pub(super) fn is_read_only(&self, context: &SessionContext) -> bool {
+        match self.block {
+            Block::None => context.settings(|settings| settings.default_read_only()),
+            Block::Implicit | Block::Explicit => self.read_only,
+        }
+    }
+
+    pub(super) fn isolation(&self, context: &SessionContext) -> IsolationLevel {
+        match self.block {
+            Block::None => context.settings(|settings| settings.default_isolation()),
+            Block::Implicit | Block::Explicit => self.isolation,
+        }
+    }
+
+    /// A transaction of several statements begins; an implicit one becomes a
+    /// real one.
+    pub(super) fn begin(&mut self, block: Block, context: &SessionContext) {
+        if self.block == Block::None {
+            let (isolation, read_only, saved) = context.settings(|settings| {
+                (
+                    settings.default_isolation(),
+                    settings.default_read_only(),
+                    settings.save(),
+                )
+            });
+            self.isolation = isolation;
+            self.read_only = read_only;
+            self.saved = Some(saved);
+            self.settled = false;
+            self.began_us = now_us();
+        }
+        self.block = block;
+    }
+
+    /// SET TRANSACTION, and the modes of BEGIN.
+    pub(super) fn set_modes(&mut self, modes: Modes) -> Result<()> {
+        if let Some(isolation) = modes.isolation {
+            if self.settled && isolation != self.isolation {
+                return Err(SqlError::new(
+                    "25001",
+                    "SET TRANSACTION ISOLATION LEVEL must be called before any query",
+                ));
+            }
+            if !self.savepoints.is_empty() && isolation != self.isolation {
+                return Err(SqlError::new(
+                    "25001",
+                    "SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction",
+                ));
+            }
+            self.isolation = isolation;
+        }
+        if let Some(read_only) = modes.read_only {
+            if self.settled && self.read_only && !read_only {
+                return Err(SqlError::new(
+                    "25001",
+                    "transaction read-write mode must be set before any query",
+                ));
+            }
+            self.read_only = read_only;
+        }
+        if let (Some(transaction), false) = (&mut self.transaction, self.settled) {
+            transaction.set_isolation(engine_isolation(self.isolation), self.read_only);
+        }
+        Ok(())
+    }
+
+    /// The engine's transaction of this block, begun if it is not; `None`
+    /// when the statement is a transaction of its own.
+    pub(super) fn of_block(&mut self, db: &Arc<Database>) -> Option<&mut Transaction> {
+        if self.block == Block::None {
+            return None;
+        }
+        self.settled = true;
+        Some(self.opened(db))
+    }
+
+    fn opened(&mut self, db: &Arc<Database>) -> &mut Transaction {
+        let isolation = engine_isolation(self.isolation);
+        let read_only = self.read_only;
+        self.transaction
+            .get_or_insert_with(|| db.begin(isolation, read_only))
+    }
+
+    /// The catalog as this session's transaction sees it.
+    pub(super) fn catalog(&self, db: &Arc<Database>) -> Arc<Catalog> {
+        match &self.transaction {
+            Some(transaction) => transaction.catalog(),
+            None => db.catalog(),
+        }
+    }
+
+    /// Ends the block with its changes; false when it had failed and was
+    /// rolled back instead.
+    pub(super) async fn commit(
+        &mut self,
+        db: &Arc<Database>,
+        options: &RunOptions,
+        context: &SessionContext,
+    ) -> Result<bool> {
+        if self.failed {
+            self.rollback(db, context).await;
+            return Ok(false);
+        }
+        self.block = Block::None;
+        self.savepoints.clear();
+        if let Some(transaction) = self.transaction.take() {
+            if let Err(error) = db.commit(transaction, options).await {
+                self.restore_settings(context);
+                return Err(error.into());
+            }
+        }
+        self.saved = None;
+        context.settings(crate::settings::Settings::end_transaction);
+        Ok(true)
+    }
+
+    /// Ends the block without its changes.
+    pub(super) async fn rollback(&mut self, db: &Arc<Database>, context: &SessionContext) {
+        self.block = Block::None;
+        self.failed = false;
+        self.savepoints.clear();
+        if let Some(transaction) = self.transaction.take() {
+            db.rollback(transaction).await;
+        }
+        self.restore_settings(context);
+    }
+
+    fn restore_settings(&mut self, context: &SessionContext) {
+        if let Some(saved) = self.saved.take() {
+            context.settings(|settings| settings.restore(&saved));
+        }
+    }
+
+    /// A statement failed: nothing of the block will be kept.
+    pub(super) fn fail(&mut self) {
+        self.failed = self.block != Block::None;
+    }
+
+    /// Gives up what a failed transaction holds, if no savepoint can bring it
+    /// back. An implicit one is over; an explicit one waits for its ROLLBACK.
+    pub(super) async fn end_failed(&mut self, db: &Arc<Database>, context: &SessionContext) {
+        if !self.failed {
+            return;
+        }
+        if self.block == Block::Implicit {
+            self.rollback(db, context).await;
+        } else if self.savepoints.is_empty() {
+            if let Some(transaction) = self.transaction.take() {
+                db.rollback(transaction).await;
+            }
+        }
+    }
+
+    pub(super) fn savepoint(
+        &mut self,
+        name: &str,
+        db: &Arc<Database>,
+        context: &SessionContext,
+    ) -> Result<()> {
+        self.require_block("SAVEPOINT")?;
+        let transaction = self.opened(db);
+        let point = transaction.savepoint();
+        let catalog = transaction.catalog();
+        self.savepoints.push(SavepointState {
+            name: name.to_owned(),
+            point,
+            settings: context.settings(|settings| settings.save()),
+            catalog,
+        });
+        Ok(())
+    }
+
+    pub(super) fn release(&mut self, name: &str) -> Result<()> {
+        self.require_block("RELEASE SAVEPOINT")?;
+        let at = self.find_savepoint(name)?;
+        self.savepoints.truncate(at);
+        Ok(())
+    }
+
+    pub(super) async fn rollback_to(&mut self, name: &str, context: &SessionContext) -> Result<()> {
+        self.require_block("ROLLBACK TO SAVEPOINT")?;
+        let at = self.find_savepoint(name)?;
+        let Some(transaction) = &mut self.transaction else {
+            return Err(SqlError::internal("a savepoint without a transaction"));
+        };
+        let state = &self.savepoints[at];
+        if !Arc::ptr_eq(&state.catalog, &transaction.catalog()) {
+            return Err(SqlError::unsupported(
+                "a change of the catalog cannot be rolled back to a savepoint",
+            )
+            .with_hint("Roll back the whole transaction."));
+        }
+        transaction.rollback_to(&state.point).await?;
+        context.settings(|settings| settings.restore(&state.settings));
+        self.savepoints.truncate(at + 1);
+        self.failed = false;
+        Ok(())
+    }
+
+    fn find_savepoint(&self, name: &str) -> Result<usize> {
+        self.savepoints
+            .iter()
+            .rposition(|savepoint| savepoint.name == name)
+            .ok_or_else(|| {
+                SqlError::new("3B001", format!("savepoint \"{name}\" does not exist"))
+            })
+    }
+
+    fn require_block(&self, command: &str) -> Result<()> {
+        if self.block == Block::Explicit {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            "25P01",
+            format!("{command} can only be used in transaction blocks"),
+        ))
+    }
+}
+
+const fn engine_isolation(level: IsolationLevel) -> Isolation {
+    match level {
+        IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted => Isolation::ReadCommitted,
+        IsolationLevel::RepeatableRead => Isolation::RepeatableRead,
+        IsolationLevel::Serializable => Isolation::Serializable,
+    }
+}

@@ -1,0 +1,580 @@
+//! The commands that are not for the binder: transaction control, settings,
+//! prepared statements, cursors, DDL and what is only accepted.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use thermocline_storage::types::DataType;
+use thermocline_storage::value::ValueRef;
+
+use super::portal::{Portal, PortalRows};
+use super::prepared::Prepared;
+use super::run::Run;
+use super::transaction::Block;
+use super::{Client, Session};
+use crate::bind;
+use crate::ddl::{self, Definition};
+use crate::error::{Result, SqlError};
+use crate::messages;
+use crate::output::{Formats, OutputColumn, RowWriter};
+use crate::parse::statement::{Accepted, Ddl, Declare, Fetch, Modes, Set, Statement};
+use crate::settings::{self, Settings};
+
+/// The most bytes that a cursor WITH HOLD keeps.
+const HELD_BYTES_MAX: usize = 64 << 20;
+
+impl Session {
+    /// Runs a command and answers.
+    pub(super) async fn run_utility(
+        &mut self,
+        statement: &Statement,
+        run: &Run<'_>,
+        client: &mut Client,
+    ) -> Result<()> {
+        let tag = match statement {
+            Statement::Query(_) => return Err(SqlError::internal("a query is no utility")),
+            Statement::Begin { modes, start } => {
+                self.begin(*modes, client)?;
+                if *start { "START TRANSACTION" } else { "BEGIN" }
+            }
+            Statement::Commit { chain } => self.end(true, *chain, client).await?,
+            Statement::Rollback { chain } => self.end(false, *chain, client).await?,
+            Statement::Savepoint(name) => {
+                self.transaction
+                    .savepoint(name, &self.engine.db, &self.context)?;
+                "SAVEPOINT"
+            }
+            Statement::Release(name) => {
+                self.transaction.release(name)?;
+                "RELEASE"
+            }
+            Statement::RollbackTo(name) => {
+                self.transaction.rollback_to(name, &self.context).await?;
+                "ROLLBACK"
+            }
+            Statement::SetTransaction(modes) => {
+                self.set_transaction(*modes, client)?;
+                "SET"
+            }
+            Statement::SetSessionCharacteristics(modes) => {
+                self.set_characteristics(*modes)?;
+                "SET"
+            }
+            Statement::Set(set) => {
+                self.set(set, client)?;
+                "SET"
+            }
+            Statement::Reset(name) => {
+                self.context
+                    .settings(|settings| settings.set(name, None, false))?;
+                "RESET"
+            }
+            Statement::ResetAll => {
+                self.context.settings(Settings::reset_all);
+                "RESET"
+            }
+            Statement::Show(_) | Statement::ShowAll => {
+                self.show(statement, run, client)?;
+                "SHOW"
+            }
+            Statement::Discard(what) => self.discard(what)?,
+            Statement::Prepare {
+                name,
+                types,
+                statement,
+            } => {
+                self.prepare(name, types, statement, &run.prepared.text)
+                    .await?;
+                "PREPARE"
+            }
+            Statement::Execute { name, arguments } => {
+                return self.execute_prepared(name, arguments, run, client).await;
+            }
+            Statement::Deallocate(Some(name)) => {
+                if !self.statements.remove(name) {
+                    return Err(SqlError::new(
+                        "26000",
+                        format!("prepared statement \"{name}\" does not exist"),
+                    ));
+                }
+                "DEALLOCATE"
+            }
+            Statement::Deallocate(None) => {
+                self.statements.clear();
+                "DEALLOCATE ALL"
+            }
+            Statement::Declare(declare) => {
+                self.declare(declare, run).await?;
+                "DECLARE CURSOR"
+            }
+            Statement::Fetch(fetch) => return self.fetch(fetch, run, client).await,
+            Statement::CloseCursor(Some(name)) => {
+                if self.portals.remove(name).is_none() {
+                    return Err(no_cursor(name));
+                }
+                "CLOSE CURSOR"
+            }
+            Statement::CloseCursor(None) => {
+                self.portals.clear();
+                "CLOSE CURSOR ALL"
+            }
+            Statement::Copy(copy) => return self.copy(copy, run, client).await,
+            Statement::Accepted(command) => {
+                self.accept(command, client)?;
+                command.tag
+            }
+            Statement::Checkpoint => {
+                self.engine.db.checkpoint().await?;
+                "CHECKPOINT"
+            }
+            Statement::Explain(explain) => return self.explain(explain, run, client).await,
+            Statement::Ddl(ddl) => self.define(ddl, client).await?,
+        };
+        messages::command_complete(&mut client.out, tag);
+        Ok(())
+    }
+
+    fn begin(&mut self, modes: Modes, client: &mut Client) -> Result<()> {
+        if self.transaction.block() == Block::Explicit {
+            let warning = SqlError::new("25001", "there is already a transaction in progress");
+            self.notify(client, "WARNING", &warning);
+            return self.transaction.set_modes(modes);
+        }
+        self.transaction.begin(Block::Explicit, &self.context);
+        self.transaction.set_modes(modes)
+    }
+
+    /// COMMIT and ROLLBACK; a failed transaction is rolled back by both.
+    async fn end(
+        &mut self,
+        commit: bool,
+        chain: bool,
+        client: &mut Client,
+    ) -> Result<&'static str> {
+        let tag = if commit { "COMMIT" } else { "ROLLBACK" };
+        if self.transaction.block() != Block::Explicit {
+            if chain {
+                return Err(SqlError::new(
+                    "25P01",
+                    format!("{tag} AND CHAIN can only be used in transaction blocks"),
+                ));
+            }
+            let warning = SqlError::new("25P01", "there is no transaction in progress");
+            self.notify(client, "WARNING", &warning);
+            if self.transaction.block() == Block::None {
+                return Ok(tag);
+            }
+        }
+        let modes = Modes {
+            isolation: Some(self.transaction.isolation(&self.context)),
+            read_only: Some(self.transaction.is_read_only(&self.context)),
+        };
+        self.close_transaction_portals();
+        let committed = if commit {
+            let options = self.options();
+            let committed = self
+                .transaction
+                .commit(&self.engine.db, &options, &self.context)
+                .await;
+            self.count_transaction(matches!(committed, Ok(true)));
+            committed?
+        } else {
+            self.transaction
+                .rollback(&self.engine.db, &self.context)
+                .await;
+            self.count_transaction(false);
+            false
+        };
+        if chain {
+            self.transaction.begin(Block::Explicit, &self.context);
+            self.transaction.set_modes(modes)?;
+        }
+        Ok(if committed { "COMMIT" } else { "ROLLBACK" })
+    }
+
+    fn set_transaction(&mut self, modes: Modes, client: &mut Client) -> Result<()> {
+        if self.transaction.block() == Block::None {
+            let warning = SqlError::new(
+                "25P01",
+                "SET TRANSACTION can only be used in transaction blocks",
+            );
+            self.notify(client, "WARNING", &warning);
+            return Ok(());
+        }
+        self.transaction.set_modes(modes)
+    }
+
+    fn set_characteristics(&mut self, modes: Modes) -> Result<()> {
+        self.context.settings(|settings| {
+            if let Some(isolation) = modes.isolation {
+                let value = [isolation.name().to_owned()];
+                settings.set("default_transaction_isolation", Some(&value), false)?;
+            }
+            if let Some(read_only) = modes.read_only {
+                let value = [if read_only { "on" } else { "off" }.to_owned()];
+                settings.set("default_transaction_read_only", Some(&value), false)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn set(&mut self, set: &Set, client: &mut Client) -> Result<()> {
+        if set.local && self.transaction.block() == Block::None {
+            let warning = SqlError::new("25P01", "SET LOCAL can only be used in transaction blocks");
+            self.notify(client, "WARNING", &warning);
+        }
+        let one = set.value.as_deref().and_then(<[String]>::first);
+        match (set.name.as_str(), one) {
+            ("transaction_isolation", Some(level)) => {
+                let isolation = crate::parse::statement::IsolationLevel::from_name(level);
+                self.set_transaction(
+                    Modes {
+                        isolation,
+                        read_only: None,
+                    },
+                    client,
+                )
+            }
+            ("transaction_read_only", Some(value)) => self.set_transaction(
+                Modes {
+                    isolation: None,
+                    read_only: Some(matches!(value.as_str(), "on" | "true" | "1")),
+                },
+                client,
+            ),
+            ("role" | "session_authorization", Some(user))
+                if user != &self.context.user && user != "none" =>
+            {
+                Err(SqlError::new("22023", format!("role \"{user}\" does not exist")))
+            }
+            _ => self
+                .context
+                .settings(|settings| settings.set(&set.name, set.value.as_deref(), set.local)),
+        }
+    }
+
+    /// The value of a setting, those of the transaction included.
+    fn shown(&self, name: &str) -> Result<String> {
+        match name {
+            "transaction_isolation" => {
+                Ok(self.transaction.isolation(&self.context).name().to_owned())
+            }
+            "transaction_read_only" => {
+                let read_only = self.transaction.is_read_only(&self.context);
+                Ok(if read_only { "on" } else { "off" }.to_owned())
+            }
+            _ => self.context.settings(|settings| settings.show(name)),
+        }
+    }
+
+    fn show(&mut self, statement: &Statement, run: &Run<'_>, client: &mut Client) -> Result<()> {
+        let mut table = Vec::new();
+        match statement {
+            Statement::Show(name) => table.push(vec![self.shown(name)?]),
+            _ => {
+                for (name, value, description) in self.context.settings(|settings| settings.all()) {
+                    table.push(vec![name, value, description.to_owned()]);
+                }
+            }
+        }
+        let columns = command_columns(statement).unwrap_or_default();
+        send_texts(&columns, &table, run, client);
+        Ok(())
+    }
+
+    fn discard(&mut self, what: &str) -> Result<&'static str> {
+        Ok(match what {
+            "plans" => {
+                self.statements.forget_plans();
+                "DISCARD PLANS"
+            }
+            "sequences" => {
+                self.context.discard_sequences();
+                "DISCARD SEQUENCES"
+            }
+            "temp" | "temporary" => "DISCARD TEMP",
+            _ => {
+                if self.transaction.block() == Block::Explicit {
+                    return Err(SqlError::new(
+                        "25001",
+                        "DISCARD ALL cannot run inside a transaction block",
+                    ));
+                }
+                self.portals.clear();
+                self.statements.clear();
+                self.texts.clear();
+                self.context.settings(Settings::reset_all);
+                self.context.discard_sequences();
+                "DISCARD ALL"
+            }
+        })
+    }
+
+    async fn prepare(
+        &mut self,
+        name: &str,
+        types: &[sqlparser::ast::DataType],
+        statement: &Statement,
+        text: &Arc<str>,
+    ) -> Result<()> {
+        let declared = types
+            .iter()
+            .map(|name| bind::data_type(name).map(|data_type| data_type.oid()))
+            .collect::<Result<Vec<u32>>>()?;
+        let prepared = Arc::new(Prepared::new(
+            Arc::clone(text),
+            Some(statement.clone()),
+            declared,
+        ));
+        if let Some(query) = prepared.query() {
+            self.plan(&prepared, query).await?;
+        }
+        self.statements.insert(name, prepared)
+    }
+
+    async fn declare(&mut self, declare: &Declare, run: &Run<'_>) -> Result<()> {
+        if self.transaction.block() == Block::None && !declare.hold {
+            return Err(SqlError::new(
+                "25P01",
+                "DECLARE CURSOR can only be used in transaction blocks",
+            ));
+        }
+        if self.portals.contains_key(&declare.name) {
+            return Err(SqlError::new(
+                "42P03",
+                format!("cursor \"{}\" already exists", declare.name),
+            ));
+        }
+        let prepared = Arc::new(Prepared::new(
+            Arc::clone(&run.prepared.text),
+            Some(Statement::Query(declare.query.clone())),
+            run.prepared.declared.clone(),
+        ));
+        let planned = self.plan(&prepared, &declare.query).await?;
+        let mut portal = Portal {
+            prepared,
+            planned: Some(planned),
+            parameters: Vec::new(),
+            formats: if declare.binary {
+                Formats::Binary
+            } else {
+                Formats::Text
+            },
+            rows: PortalRows::Unstarted,
+            held: declare.hold,
+        };
+        self.start_portal(&mut portal, &declare.query).await?;
+        if declare.hold {
+            keep_all(&mut portal).await?;
+        }
+        self.portals.insert(declare.name.clone(), portal);
+        Ok(())
+    }
+
+    async fn fetch(&mut self, fetch: &Fetch, run: &Run<'_>, client: &mut Client) -> Result<()> {
+        let mut portal = self
+            .portals
+            .remove(&fetch.cursor)
+            .ok_or_else(|| no_cursor(&fetch.cursor))?;
+        let columns = portal
+            .planned
+            .as_ref()
+            .and_then(|planned| planned.columns.clone())
+            .unwrap_or_default();
+        if run.describe && !fetch.skip {
+            messages::row_description(&mut client.out, &columns, &portal.formats);
+        } else if *run.formats != Formats::Text {
+            portal.formats = run.formats.clone();
+        }
+        let limit = match fetch.count {
+            Some(count) => usize::try_from(count).unwrap_or(usize::MAX),
+            None => usize::MAX,
+        };
+        let count = if fetch.skip {
+            let mut skipped = RowWriter::values();
+            let taken = portal.rows.take(&columns, &mut skipped, limit).await?;
+            taken.0
+        } else {
+            let sent = self
+                .send_portal_rows(&mut portal, &columns, limit, client)
+                .await?;
+            sent.0
+        };
+        self.portals.insert(fetch.cursor.clone(), portal);
+        Self::fetched(client, fetch.skip, count);
+        Ok(())
+    }
+
+    fn accept(&mut self, command: &Accepted, client: &mut Client) -> Result<()> {
+        if command.outside_transaction && self.transaction.block() == Block::Explicit {
+            return Err(SqlError::new(
+                "25001",
+                format!("{} cannot run inside a transaction block", command.tag),
+            ));
+        }
+        let catalog = self.transaction.catalog(&self.engine.db);
+        let search_path = self.context.settings(|settings| settings.search_path());
+        for name in &command.tables {
+            let found = match name.as_slice() {
+                [relation] => search_path
+                    .iter()
+                    .any(|schema| catalog.relation_exists(schema, relation)),
+                [.., schema, relation] => {
+                    matches!(schema.as_str(), "pg_catalog" | "information_schema")
+                        || catalog.relation_exists(schema, relation)
+                }
+                [] => true,
+            };
+            let system = matches!(name.as_slice(), [relation] if relation.starts_with("pg_"));
+            if !found && !system {
+                return Err(SqlError::undefined_table(&name.join(".")));
+            }
+        }
+        if let Some(notice) = command.notice {
+            self.notify(client, "NOTICE", &SqlError::new("00000", notice));
+        }
+        Ok(())
+    }
+
+    /// Runs a DDL statement, in a transaction of its own if there is none.
+    async fn define(&mut self, statement: &Ddl, client: &mut Client) -> Result<&'static str> {
+        let own = self.transaction.block() == Block::None;
+        self.check_writable("DDL")?;
+        if own {
+            self.transaction.begin(Block::Implicit, &self.context);
+        }
+        let options = self.options();
+        let search_path = self.context.settings(|settings| settings.search_path());
+        let now_us = self.context.transaction_us();
+        let Self {
+            engine,
+            transaction,
+            context,
+            ..
+        } = self;
+        let txn = transaction
+            .of_block(&engine.db)
+            .ok_or_else(|| SqlError::internal("a block without a transaction"))?;
+        let mut definition = Definition {
+            db: &engine.db,
+            txn,
+            options: &options,
+            search_path: &search_path,
+            session: &**context,
+            now_us,
+            notices: Vec::new(),
+        };
+        let outcome = ddl::run(statement, &mut definition).await;
+        let notices = std::mem::take(&mut definition.notices);
+        for notice in &notices {
+            self.notify(client, "NOTICE", notice);
+        }
+        let tag = outcome?;
+        if own {
+            self.end_implicit().await?;
+        }
+        Ok(tag)
+    }
+
+    /// The columns of a command's rows, if it has any.
+    pub(super) fn utility_columns(
+        &self,
+        prepared: &Prepared,
+    ) -> Result<Option<Arc<[OutputColumn]>>> {
+        Ok(match &prepared.statement {
+            Some(Statement::Fetch(fetch)) if !fetch.skip => self
+                .portals
+                .get(&fetch.cursor)
+                .ok_or_else(|| no_cursor(&fetch.cursor))?
+                .planned
+                .as_ref()
+                .and_then(|planned| planned.columns.clone()),
+            Some(Statement::Execute { name, .. }) => {
+                let executed = self.statements.get(name)?;
+                executed.known_columns()
+            }
+            Some(statement) => command_columns(statement).map(Arc::from),
+            None => None,
+        })
+    }
+}
+
+/// The columns of SHOW and EXPLAIN.
+fn command_columns(statement: &Statement) -> Option<Vec<OutputColumn>> {
+    let text = |name: &str| OutputColumn::scalar(name, DataType::Text);
+    match statement {
+        Statement::Show(name) => {
+            let shown = settings::find(name).map_or(name.as_str(), |setting| setting.name);
+            Some(vec![text(shown)])
+        }
+        Statement::ShowAll => Some(vec![text("name"), text("setting"), text("description")]),
+        Statement::Explain(_) => Some(vec![text("QUERY PLAN")]),
+        _ => None,
+    }
+}
+
+/// Sends rows of texts.
+pub(super) fn send_texts(
+    columns: &[OutputColumn],
+    table: &[Vec<String>],
+    run: &Run<'_>,
+    client: &mut Client,
+) {
+    if run.describe {
+        messages::row_description(&mut client.out, columns, run.formats);
+    }
+    let mut rows = RowWriter::wire(Vec::new(), run.formats.clone());
+    for row in table {
+        rows.begin_row(row.len());
+        for value in row {
+            rows.value(ValueRef::Text(value), &DataType::Text);
+        }
+        rows.end_row();
+    }
+    client.out.extend_from_slice(rows.bytes());
+}
+
+/// Takes all rows of a cursor WITH HOLD while its transaction is there.
+async fn keep_all(portal: &mut Portal) -> Result<()> {
+    let PortalRows::Stream(stream) = &mut portal.rows else {
+        return Ok(());
+    };
+    let mut kept = VecDeque::new();
+    let mut bytes = 0usize;
+    loop {
+        let rows = stream.next_values(1024).await?;
+        if rows.is_empty() {
+            break;
+        }
+        for row in rows {
+            bytes += row
+                .iter()
+                .map(|value| std::mem::size_of_val(value) + heap_bytes(value))
+                .sum::<usize>();
+            kept.push_back(row);
+        }
+        if bytes > HELD_BYTES_MAX {
+            return Err(SqlError::new(
+                "53200",
+                "the result is too large for a cursor WITH HOLD",
+            )
+            .with_hint("Declare the cursor without HOLD, in a transaction."));
+        }
+    }
+    portal.rows = PortalRows::Kept(kept);
+    Ok(())
+}
+
+fn heap_bytes(value: &thermocline_storage::value::Value) -> usize {
+    use thermocline_storage::value::Value;
+    match value {
+        Value::Text(text) => text.len(),
+        Value::Bytea(bytes) => bytes.len(),
+        _ => 0,
+    }
+}
+
+#[cold]
+fn no_cursor(name: &str) -> SqlError {
+    SqlError::new("34000", format!("cursor \"{name}\" does not exist"))
+}

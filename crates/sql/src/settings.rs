@@ -1,0 +1,629 @@
+//! The settings of a session: SET, SHOW, RESET and what the session itself
+//! reads from them. A change inside a transaction is undone with it: the
+//! values are an immutable map that a transaction keeps a copy of.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::{Result, SqlError};
+use crate::parse::statement::IsolationLevel;
+
+mod table;
+
+pub use table::{Definition, Kind, SERVER_VERSION, SETTINGS, find};
+
+/// The values that differ from the defaults, by lower-case name.
+type Values = Arc<BTreeMap<String, String>>;
+
+/// The settings of a session.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What RESET goes back to: defaults, then the start-up parameters.
+    initial: Values,
+    /// What holds now.
+    current: Values,
+    /// What holds after the transaction: SET LOCAL changes only `current`.
+    after: Values,
+    /// Reported settings that changed since the client was told.
+    changed: Vec<&'static str>,
+    read: Read,
+}
+
+/// A transaction's or savepoint's copy of the settings.
+#[derive(Clone, Debug)]
+pub struct SavedSettings {
+    current: Values,
+    after: Values,
+}
+
+/// What every statement reads, parsed once a change.
+#[derive(Clone, Debug)]
+struct Read {
+    statement_timeout: Option<Duration>,
+    lock_timeout: Option<Duration>,
+    synchronous_commit: bool,
+    isolation: IsolationLevel,
+    read_only: bool,
+    search_path: Arc<[String]>,
+}
+
+impl Settings {
+    /// The settings of a new session of `user`; `fixed` are the server's own
+    /// values, such as `memory_limit`.
+    #[must_use]
+    pub fn new(user: &str, fixed: &[(&str, String)]) -> Self {
+        let mut values = BTreeMap::new();
+        values.insert("session_authorization".to_owned(), user.to_owned());
+        for (name, value) in fixed {
+            values.insert((*name).to_owned(), value.clone());
+        }
+        let values = Arc::new(values);
+        let mut settings = Self {
+            initial: Arc::clone(&values),
+            current: Arc::clone(&values),
+            after: values,
+            changed: Vec::new(),
+            read: Read {
+                statement_timeout: None,
+                lock_timeout: None,
+                synchronous_commit: true,
+                isolation: IsolationLevel::Serializable,
+                read_only: false,
+                search_path: Arc::new([]),
+            },
+        };
+        settings.refresh();
+        settings
+    }
+
+    /// A setting given with the connection: RESET comes back to it.
+    ///
+    /// # Errors
+    /// As [`Self::set`].
+    pub fn start_up(&mut self, name: &str, value: &str) -> Result<()> {
+        self.set(name, Some(&[value.to_owned()]), false)?;
+        self.initial = Arc::clone(&self.current);
+        self.changed.clear();
+        Ok(())
+    }
+
+    /// The value of a setting, as SHOW writes it.
+    ///
+    /// # Errors
+    /// 42704 for a name that is no setting.
+    pub fn show(&self, name: &str) -> Result<String> {
+        self.get(name).ok_or_else(|| unrecognized(name))
+    }
+
+    /// The value of a setting, if there is one of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<String> {
+        let folded = name.to_lowercase();
+        if let Some(value) = self.current.get(&folded) {
+            return Some(value.clone());
+        }
+        if folded == "transaction_isolation" {
+            return Some(self.read.isolation.name().to_owned());
+        }
+        find(&folded).map(|definition| definition.default.to_owned())
+    }
+
+    /// Changes a setting; `None` sets its default, `local` until the end of
+    /// the transaction.
+    ///
+    /// # Errors
+    /// 42704 for a name that is no setting, 55P02 for one that cannot be
+    /// changed, 22023 for a value it does not take.
+    pub fn set(&mut self, name: &str, value: Option<&[String]>, local: bool) -> Result<()> {
+        let folded = name.to_lowercase();
+        let definition = find(&folded);
+        let value = match (definition, value) {
+            (Some(definition), _) if !definition.settable => {
+                return Err(SqlError::new(
+                    "55P02",
+                    format!("parameter \"{}\" cannot be changed", definition.name),
+                ));
+            }
+            (_, None) => None,
+            (Some(definition), Some(values)) => Some(accept(definition, values)?),
+            (None, Some(values)) if is_custom(&folded) => Some(values.join(", ")),
+            (None, Some(_)) => return Err(unrecognized(name)),
+        };
+        if definition.is_none() && !is_custom(&folded) {
+            return Err(unrecognized(name));
+        }
+        let value = value.or_else(|| self.initial.get(&folded).cloned());
+        put(&mut self.current, &folded, value.as_ref());
+        if !local {
+            put(&mut self.after, &folded, value.as_ref());
+        }
+        if let Some(definition) = definition.filter(|definition| definition.reported) {
+            self.note_change(definition.name);
+        }
+        self.refresh();
+        Ok(())
+    }
+
+    /// All settings to what they were at the start.
+    pub fn reset_all(&mut self) {
+        let initial = Arc::clone(&self.initial);
+        self.replace(SavedSettings {
+            current: Arc::clone(&initial),
+            after: initial,
+        });
+    }
+
+    /// A copy to come back to.
+    #[must_use]
+    pub fn save(&self) -> SavedSettings {
+        SavedSettings {
+            current: Arc::clone(&self.current),
+            after: Arc::clone(&self.after),
+        }
+    }
+
+    /// Back to the copy: the transaction or its part was rolled back.
+    pub fn restore(&mut self, saved: &SavedSettings) {
+        self.replace(saved.clone());
+    }
+
+    /// The transaction committed: what SET LOCAL set is over.
+    pub fn end_transaction(&mut self) {
+        if !Arc::ptr_eq(&self.current, &self.after) {
+            let after = Arc::clone(&self.after);
+            self.replace(SavedSettings {
+                current: Arc::clone(&after),
+                after,
+            });
+        }
+    }
+
+    fn replace(&mut self, values: SavedSettings) {
+        if Arc::ptr_eq(&self.current, &values.current) && Arc::ptr_eq(&self.after, &values.after) {
+            return;
+        }
+        let before = std::mem::replace(&mut self.current, values.current);
+        self.after = values.after;
+        for definition in SETTINGS.iter().filter(|definition| definition.reported) {
+            let name = definition.name.to_lowercase();
+            if before.get(&name) != self.current.get(&name) {
+                self.note_change(definition.name);
+            }
+        }
+        self.refresh();
+    }
+
+    fn note_change(&mut self, name: &'static str) {
+        if !self.changed.contains(&name) {
+            self.changed.push(name);
+        }
+    }
+
+    /// The reported settings that changed since this was last asked.
+    pub fn take_changed(&mut self) -> Vec<(&'static str, String)> {
+        std::mem::take(&mut self.changed)
+            .into_iter()
+            .filter_map(|name| Some((name, self.get(name)?)))
+            .collect()
+    }
+
+    /// All reported settings.
+    #[must_use]
+    pub fn reported(&self) -> Vec<(String, String)> {
+        SETTINGS
+            .iter()
+            .filter(|definition| definition.reported)
+            .filter_map(|definition| Some((definition.name.to_owned(), self.get(definition.name)?)))
+            .collect()
+    }
+
+    /// All settings: name, value, description; in the order of names.
+    #[must_use]
+    pub fn all(&self) -> Vec<(String, String, &'static str)> {
+        let mut all: Vec<_> = SETTINGS
+            .iter()
+            .filter_map(|definition| {
+                let value = self.get(definition.name)?;
+                Some((definition.name.to_owned(), value, definition.description))
+            })
+            .collect();
+        all.sort_by_key(|(name, _, _)| name.to_lowercase());
+        all
+    }
+
+    /// `statement_timeout`
+    #[must_use]
+    pub fn statement_timeout(&self) -> Option<Duration> {
+        self.read.statement_timeout
+    }
+
+    /// `lock_timeout`
+    #[must_use]
+    pub fn lock_timeout(&self) -> Option<Duration> {
+        self.read.lock_timeout
+    }
+
+    /// Whether a commit waits until it is durable.
+    #[must_use]
+    pub fn synchronous_commit(&self) -> bool {
+        self.read.synchronous_commit
+    }
+
+    /// `default_transaction_isolation`
+    #[must_use]
+    pub fn default_isolation(&self) -> IsolationLevel {
+        self.read.isolation
+    }
+
+    /// `default_transaction_read_only`
+    #[must_use]
+    pub fn default_read_only(&self) -> bool {
+        self.read.read_only
+    }
+
+    /// Where unqualified names are looked for.
+    #[must_use]
+    pub fn search_path(&self) -> Arc<[String]> {
+        Arc::clone(&self.read.search_path)
+    }
+
+    fn refresh(&mut self) {
+        let text = |name: &str| self.get(name).unwrap_or_default();
+        let timeout = |name: &str| {
+            milliseconds(&text(name))
+                .filter(|time| *time > 0)
+                .and_then(|time| u64::try_from(time).ok())
+                .map(Duration::from_millis)
+        };
+        let user = text("session_authorization");
+        let search_path: Arc<[String]> = names(&text("search_path"))
+            .into_iter()
+            .map(|name| if name == "$user" { user.clone() } else { name })
+            .collect();
+        let search_path = if *search_path == *self.read.search_path {
+            Arc::clone(&self.read.search_path)
+        } else {
+            search_path
+        };
+        self.read = Read {
+            statement_timeout: timeout("statement_timeout"),
+            lock_timeout: timeout("lock_timeout"),
+            synchronous_commit: text("synchronous_commit") != "off",
+            isolation: IsolationLevel::from_name(&text("default_transaction_isolation"))
+                .unwrap_or(IsolationLevel::Serializable),
+            read_only: text("default_transaction_read_only") == "on",
+            search_path,
+        };
+    }
+}
+
+fn put(values: &mut Values, name: &str, value: Option<&String>) {
+    if values.get(name) == value {
+        return;
+    }
+    let values = Arc::make_mut(values);
+    match value {
+        Some(value) => values.insert(name.to_owned(), value.clone()),
+        None => values.remove(name),
+    };
+}
+
+/// A setting of an extension's: any name with a point.
+fn is_custom(name: &str) -> bool {
+    name.contains('.')
+}
+
+#[cold]
+fn unrecognized(name: &str) -> SqlError {
+    SqlError::new(
+        "42704",
+        format!("unrecognized configuration parameter \"{name}\""),
+    )
+}
+
+/// The value in the form that SHOW writes, if the setting takes it.
+fn accept(definition: &Definition, values: &[String]) -> Result<String> {
+    let invalid = || {
+        let value = values.join(", ");
+        SqlError::new(
+            "22023",
+            format!("invalid value for parameter \"{}\": \"{value}\"", definition.name),
+        )
+    };
+    if definition.kind == Kind::Names {
+        let path: Vec<String> = values.iter().map(|name| quoted_name(name)).collect();
+        // `SET search_path = 'a, b'` names one schema, but set_config and
+        // start-up options give the whole list in one string.
+        return Ok(if values.len() == 1 && values[0].contains(',') {
+            values[0].clone()
+        } else {
+            path.join(", ")
+        });
+    }
+    if definition.kind == Kind::DateStyle {
+        return date_style(&values.join(",")).ok_or_else(invalid);
+    }
+    let [value] = values else {
+        return Err(SqlError::new(
+            "22023",
+            format!("SET {} takes only one argument", definition.name),
+        ));
+    };
+    let word = value.trim().to_lowercase();
+    match definition.kind {
+        Kind::Bool => match word.as_str() {
+            "on" | "true" | "yes" | "1" | "t" | "y" => Ok("on".to_owned()),
+            "off" | "false" | "no" | "0" | "f" | "n" => Ok("off".to_owned()),
+            _ => Err(SqlError::new(
+                "22023",
+                format!("parameter \"{}\" requires a Boolean value", definition.name),
+            )),
+        },
+        Kind::Integer(min, max) => {
+            let number: i64 = word.parse().map_err(|_| invalid())?;
+            if number < min || number > max {
+                return Err(SqlError::new(
+                    "22023",
+                    format!(
+                        "{number} is outside the valid range for parameter \"{}\" ({min} .. {max})",
+                        definition.name
+                    ),
+                ));
+            }
+            Ok(number.to_string())
+        }
+        Kind::Milliseconds => {
+            let time = milliseconds(&word)
+                .filter(|time| (0..=i64::from(i32::MAX)).contains(time))
+                .ok_or_else(|| {
+                    invalid().with_hint(
+                        "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".",
+                    )
+                })?;
+            Ok(shown_milliseconds(time))
+        }
+        Kind::Enum(words) => enum_value(definition, words, &word).ok_or_else(|| {
+            invalid().with_hint(format!("Available values: {}.", words.join(", ")))
+        }),
+        Kind::Encoding => match word.trim_matches('\'').replace(['-', '_'], "").as_str() {
+            "utf8" | "unicode" | "sqlascii" => Ok("UTF8".to_owned()),
+            _ => Err(invalid()),
+        },
+        Kind::TimeZone => time_zone(&word).map(str::to_owned).ok_or_else(|| {
+            invalid().with_hint("Only UTC is supported; times are shown and read in UTC.")
+        }),
+        Kind::Text | Kind::Names | Kind::DateStyle => Ok(value.clone()),
+    }
+}
+
+fn enum_value(definition: &Definition, words: &[&str], word: &str) -> Option<String> {
+    let boolean = match word {
+        "true" | "yes" | "1" => "on",
+        "false" | "no" | "0" => "off",
+        other => other,
+    };
+    let found = words
+        .iter()
+        .find(|allowed| **allowed == word || **allowed == boolean)?;
+    debug_assert!(definition.settable);
+    Some((*found).to_owned())
+}
+
+/// UTC under any of its names, as it was given.
+fn time_zone(word: &str) -> Option<&'static str> {
+    match word {
+        "utc" | "z" | "zulu" | "universal" | "0" | "+00" | "+00:00" | "00:00" => Some("UTC"),
+        "etc/utc" => Some("Etc/UTC"),
+        "gmt" | "etc/gmt" | "greenwich" => Some("GMT"),
+        _ => None,
+    }
+}
+
+fn date_style(value: &str) -> Option<String> {
+    let mut order = "MDY";
+    for word in value.split(',') {
+        match word.trim().to_lowercase().as_str() {
+            "iso" | "default" => {}
+            "mdy" | "us" | "noneuropean" => order = "MDY",
+            "dmy" | "european" => order = "DMY",
+            "ymd" => order = "YMD",
+            _ => return None,
+        }
+    }
+    Some(format!("ISO, {order}"))
+}
+
+/// A time in milliseconds: a number and a unit, which is ms when missing.
+fn milliseconds(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let split = text
+        .find(|character: char| !character.is_ascii_digit() && !matches!(character, '.' | '-' | '+'))
+        .unwrap_or(text.len());
+    let number: f64 = text[..split].parse().ok()?;
+    let factor = match text[split..].trim() {
+        "us" => 0.001,
+        "" | "ms" => 1.0,
+        "s" => 1000.0,
+        "min" => 60_000.0,
+        "h" => 3_600_000.0,
+        "d" => 86_400_000.0,
+        _ => return None,
+    };
+    let time = (number * factor).round();
+    (time.abs() < 9.0e15).then_some(time as i64)
+}
+
+/// As SHOW writes a time: in the largest unit that is exact.
+fn shown_milliseconds(time: i64) -> String {
+    for (unit, factor) in [
+        ("d", 86_400_000),
+        ("h", 3_600_000),
+        ("min", 60_000),
+        ("s", 1000),
+        ("ms", 1),
+    ] {
+        if time != 0 && time % factor == 0 {
+            return format!("{}{unit}", time / factor);
+        }
+    }
+    "0".to_owned()
+}
+
+/// A name as it stands in a search path.
+fn quoted_name(name: &str) -> String {
+    let plain = !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    if plain {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
+}
+
+/// The names in a comma-separated list with optional double quotes.
+fn names(list: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut name = String::new();
+    let mut quoted = false;
+    let mut was_quoted = false;
+    for character in list.chars().chain([',']) {
+        match character {
+            '"' => {
+                // A doubled quote inside a quoted name is a quote.
+                if !quoted && was_quoted {
+                    name.push('"');
+                }
+                quoted = !quoted;
+                was_quoted = true;
+            }
+            ',' if !quoted => {
+                let taken = std::mem::take(&mut name);
+                let taken = if was_quoted {
+                    taken
+                } else {
+                    taken.trim().to_lowercase()
+                };
+                if !taken.is_empty() {
+                    names.push(taken);
+                }
+                was_quoted = false;
+            }
+            ' ' if !quoted => {}
+            other => name.push(other),
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> Settings {
+        Settings::new("postgres", &[("memory_limit", "256MB".to_owned())])
+    }
+
+    fn set(settings: &mut Settings, name: &str, value: &str) -> Result<()> {
+        settings.set(name, Some(&[value.to_owned()]), false)
+    }
+
+    #[test]
+    fn defaults_are_postgresqls_but_for_isolation() {
+        let settings = settings();
+        assert_eq!(settings.show("datestyle").unwrap(), "ISO, MDY");
+        assert_eq!(settings.show("DEFAULT_TRANSACTION_ISOLATION").unwrap(), "serializable");
+        assert_eq!(settings.show("memory_limit").unwrap(), "256MB");
+        assert_eq!(settings.show("statement_timeout").unwrap(), "0");
+        assert_eq!(*settings.search_path(), ["postgres".to_owned(), "public".to_owned()]);
+        assert_eq!(settings.show("nothing").unwrap_err().sqlstate, "42704");
+        assert!(settings.reported().iter().any(|(name, value)| name == "TimeZone" && value == "UTC"));
+        assert_eq!(settings.reported().len(), 13);
+    }
+
+    #[test]
+    fn times_have_units() {
+        let mut settings = settings();
+        for (given, shown) in [
+            ("5s", "5s"),
+            ("5000", "5s"),
+            ("1500ms", "1500ms"),
+            ("2min", "2min"),
+            ("0", "0"),
+            ("1.5s", "1500ms"),
+        ] {
+            set(&mut settings, "statement_timeout", given).unwrap();
+            assert_eq!(settings.show("statement_timeout").unwrap(), shown, "{given}");
+        }
+        set(&mut settings, "lock_timeout", "1min").unwrap();
+        assert_eq!(settings.lock_timeout(), Some(Duration::from_secs(60)));
+        assert_eq!(set(&mut settings, "lock_timeout", "5 parsecs").unwrap_err().sqlstate, "22023");
+        assert_eq!(set(&mut settings, "lock_timeout", "-1").unwrap_err().sqlstate, "22023");
+    }
+
+    #[test]
+    fn values_are_checked_and_written_in_one_form() {
+        let mut settings = settings();
+        set(&mut settings, "jit", "FALSE").unwrap();
+        assert_eq!(settings.show("jit").unwrap(), "off");
+        set(&mut settings, "synchronous_commit", "false").unwrap();
+        assert!(!settings.synchronous_commit());
+        set(&mut settings, "client_encoding", "'utf-8'").unwrap();
+        assert_eq!(settings.show("client_encoding").unwrap(), "UTF8");
+        assert!(set(&mut settings, "client_encoding", "latin1").is_err());
+        assert!(set(&mut settings, "timezone", "Europe/Berlin").is_err());
+        assert_eq!(set(&mut settings, "server_version", "9").unwrap_err().sqlstate, "55P02");
+        assert_eq!(set(&mut settings, "no_such", "9").unwrap_err().sqlstate, "42704");
+        set(&mut settings, "app.user", "x").unwrap();
+        assert_eq!(settings.show("app.user").unwrap(), "x");
+        assert_eq!(
+            set(&mut settings, "extra_float_digits", "99").unwrap_err().message,
+            "99 is outside the valid range for parameter \"extra_float_digits\" (-15 .. 3)"
+        );
+    }
+
+    #[test]
+    fn the_search_path_is_a_list_of_names() {
+        let mut settings = settings();
+        settings
+            .set("search_path", Some(&["a".into(), "B c".into()]), false)
+            .unwrap();
+        assert_eq!(settings.show("search_path").unwrap(), "a, \"B c\"");
+        assert_eq!(*settings.search_path(), ["a".to_owned(), "B c".to_owned()]);
+        set(&mut settings, "search_path", "").unwrap();
+        assert_eq!(*settings.search_path(), [] as [String; 0]);
+        assert_eq!(names("\"a\"\"b\", C"), ["a\"b", "c"]);
+    }
+
+    #[test]
+    fn a_rolled_back_transaction_takes_its_settings_along() {
+        let mut settings = settings();
+        let saved = settings.save();
+        set(&mut settings, "application_name", "x").unwrap();
+        settings.set("jit", Some(&["on".into()]), true).unwrap();
+        settings.restore(&saved);
+        assert_eq!(settings.show("application_name").unwrap(), "");
+        assert_eq!(settings.show("jit").unwrap(), "off");
+        settings.set("application_name", Some(&["y".into()]), true).unwrap();
+        set(&mut settings, "jit", "on").unwrap();
+        settings.take_changed();
+        settings.end_transaction();
+        assert_eq!(settings.show("application_name").unwrap(), "");
+        assert_eq!(settings.show("jit").unwrap(), "on");
+        assert_eq!(settings.take_changed(), [("application_name", String::new())]);
+    }
+
+    #[test]
+    fn reset_goes_back_to_the_start_up_value() {
+        let mut settings = settings();
+        settings.start_up("application_name", "psql").unwrap();
+        set(&mut settings, "application_name", "x").unwrap();
+        settings.set("application_name", None, false).unwrap();
+        assert_eq!(settings.show("application_name").unwrap(), "psql");
+        set(&mut settings, "timezone", "GMT").unwrap();
+        settings.reset_all();
+        assert_eq!(settings.show("timezone").unwrap(), "UTC");
+    }
+}

@@ -1,0 +1,159 @@
+//! Every setting there is: its name as SHOW writes it, its default, what
+//! values it takes, whether clients are told of its changes.
+
+/// What values a setting takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// on, off and their synonyms
+    Bool,
+    /// A whole number within bounds.
+    Integer(i64, i64),
+    /// A time in milliseconds; units are understood and shown.
+    Milliseconds,
+    /// One of these words.
+    Enum(&'static [&'static str]),
+    /// Any text.
+    Text,
+    /// Names in a list.
+    Names,
+    /// The server's encoding and its synonyms.
+    Encoding,
+    /// A time zone; only UTC and its synonyms are known.
+    TimeZone,
+    /// An output style of dates; only ISO is known.
+    DateStyle,
+}
+
+/// A setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Definition {
+    /// Its name as SHOW ALL writes it.
+    pub name: &'static str,
+    /// Its value in a new session.
+    pub default: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// Whether a session may change it.
+    pub settable: bool,
+    /// Whether clients are told its value (ParameterStatus).
+    pub reported: bool,
+    /// One line about it.
+    pub description: &'static str,
+}
+
+/// PostgreSQL's release whose behaviour this is: clients choose their catalog
+/// queries by it.
+pub const SERVER_VERSION: &str = concat!("15.18 (Thermocline ", env!("CARGO_PKG_VERSION"), ")");
+
+const ISOLATION_LEVELS: &[&str] = &[
+    "serializable",
+    "repeatable read",
+    "read committed",
+    "read uncommitted",
+];
+const MESSAGE_LEVELS: &[&str] = &[
+    "debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "notice", "warning", "error",
+];
+
+const fn user(
+    name: &'static str,
+    default: &'static str,
+    kind: Kind,
+    description: &'static str,
+) -> Definition {
+    Definition {
+        name,
+        default,
+        kind,
+        settable: true,
+        reported: false,
+        description,
+    }
+}
+
+const fn fixed(
+    name: &'static str,
+    default: &'static str,
+    description: &'static str,
+) -> Definition {
+    Definition {
+        name,
+        default,
+        kind: Kind::Text,
+        settable: false,
+        reported: false,
+        description,
+    }
+}
+
+const fn reported(mut definition: Definition) -> Definition {
+    definition.reported = true;
+    definition
+}
+
+/// The settings, by name without regard to case.
+pub const SETTINGS: &[Definition] = &[
+    reported(user("application_name", "", Kind::Text, "Sets the application name to be reported in statistics and logs.")),
+    user("bytea_output", "hex", Kind::Enum(&["hex"]), "Sets the output format for bytea."),
+    user("check_function_bodies", "on", Kind::Bool, "Check routine bodies during CREATE FUNCTION and CREATE PROCEDURE."),
+    reported(user("client_encoding", "UTF8", Kind::Encoding, "Sets the client's character set encoding.")),
+    user("client_min_messages", "notice", Kind::Enum(MESSAGE_LEVELS), "Sets the message levels that are sent to the client."),
+    reported(user("DateStyle", "ISO, MDY", Kind::DateStyle, "Sets the display format for date and time values.")),
+    fixed("default_table_access_method", "memory", "The default table access method for new tables."),
+    user("default_tablespace", "", Kind::Text, "Sets the default tablespace to create tables and indexes in."),
+    user("default_transaction_deferrable", "off", Kind::Bool, "Sets the default deferrable status of new transactions."),
+    user("default_transaction_isolation", "serializable", Kind::Enum(ISOLATION_LEVELS), "Sets the transaction isolation level of each new transaction."),
+    reported(user("default_transaction_read_only", "off", Kind::Bool, "Sets the default read-only status of new transactions.")),
+    user("enable_bitmapscan", "on", Kind::Bool, "Accepted for compatibility; plans do not depend on it."),
+    user("enable_hashjoin", "on", Kind::Bool, "Accepted for compatibility; plans do not depend on it."),
+    user("enable_indexscan", "on", Kind::Bool, "Accepted for compatibility; plans do not depend on it."),
+    user("enable_mergejoin", "on", Kind::Bool, "Accepted for compatibility; plans do not depend on it."),
+    user("enable_nestloop", "on", Kind::Bool, "Accepted for compatibility; plans do not depend on it."),
+    user("enable_seqscan", "on", Kind::Bool, "Accepted for compatibility; plans do not depend on it."),
+    user("extra_float_digits", "1", Kind::Integer(-15, 3), "Sets the number of digits displayed for floating-point values; the shortest exact form is always used."),
+    user("idle_in_transaction_session_timeout", "0", Kind::Milliseconds, "Sets the maximum allowed idle time between queries, when in a transaction."),
+    user("idle_session_timeout", "0", Kind::Milliseconds, "Sets the maximum allowed idle time between queries, when not in a transaction."),
+    reported(fixed("in_hot_standby", "off", "Shows whether hot standby is currently active.")),
+    reported(fixed("integer_datetimes", "on", "Shows whether datetimes are integer based.")),
+    reported(user("IntervalStyle", "postgres", Kind::Enum(&["postgres"]), "Sets the display format for interval values.")),
+    user("jit", "off", Kind::Bool, "Accepted for compatibility; there is no just-in-time compiler."),
+    user("lc_messages", "C", Kind::Text, "Sets the language in which messages are displayed."),
+    user("lc_monetary", "C", Kind::Text, "Sets the locale for formatting monetary amounts."),
+    user("lc_numeric", "C", Kind::Text, "Sets the locale for formatting numbers."),
+    user("lc_time", "C", Kind::Text, "Sets the locale for formatting date and time values."),
+    fixed("lc_collate", "C", "Shows the collation order locale: strings compare by their bytes."),
+    fixed("lc_ctype", "C", "Shows the character classification and case conversion locale."),
+    user("lock_timeout", "0", Kind::Milliseconds, "Sets the maximum allowed duration of any wait for a lock."),
+    fixed("max_connections", "100", "Sets the maximum number of concurrent connections."),
+    fixed("max_identifier_length", "63", "Shows the maximum identifier length."),
+    fixed("max_index_keys", "32", "Shows the maximum number of index keys."),
+    fixed("memory_limit", "0", "Shows the most bytes that the process takes."),
+    fixed("partitions", "0", "Shows the number of partitions that rows are spread over."),
+    user("password_encryption", "scram-sha-256", Kind::Enum(&["scram-sha-256"]), "Chooses the algorithm for encrypting passwords."),
+    user("quote_all_identifiers", "off", Kind::Bool, "When generating SQL fragments, quote all identifiers."),
+    user("role", "none", Kind::Text, "Sets the current role."),
+    user("row_security", "on", Kind::Bool, "Accepted for compatibility; there are no row policies."),
+    user("search_path", "\"$user\", public", Kind::Names, "Sets the schema search order for names that are not schema-qualified."),
+    reported(fixed("server_encoding", "UTF8", "Shows the server (database) character set encoding.")),
+    reported(fixed("server_version", SERVER_VERSION, "Shows the server version.")),
+    fixed("server_version_num", "150018", "Shows the server version as an integer."),
+    reported(fixed("is_superuser", "on", "Shows whether the current user is a superuser.")),
+    reported(user("session_authorization", "postgres", Kind::Text, "Sets the session user name.")),
+    reported(user("standard_conforming_strings", "on", Kind::Enum(&["on"]), "Causes '...' strings to treat backslashes literally.")),
+    user("statement_timeout", "0", Kind::Milliseconds, "Sets the maximum allowed duration of any statement."),
+    user("synchronize_seqscans", "on", Kind::Bool, "Accepted for compatibility; plans do not depend on it."),
+    user("synchronous_commit", "on", Kind::Enum(&["local", "remote_write", "remote_apply", "on", "off"]), "Sets whether a commit waits until it is durable."),
+    reported(user("TimeZone", "UTC", Kind::TimeZone, "Sets the time zone for displaying and interpreting time stamps.")),
+    user("transaction_isolation", "serializable", Kind::Enum(ISOLATION_LEVELS), "Sets the current transaction's isolation level."),
+    user("transaction_read_only", "off", Kind::Bool, "Sets the current transaction's read-only status."),
+    user("work_mem", "4096", Kind::Integer(64, 2_147_483_647), "Accepted for compatibility; memory_limit bounds every query."),
+    user("xmloption", "content", Kind::Text, "Accepted for compatibility."),
+];
+
+/// The setting of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Definition> {
+    SETTINGS
+        .iter()
+        .find(|definition| definition.name.eq_ignore_ascii_case(name))
+}
