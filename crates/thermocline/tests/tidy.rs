@@ -1,0 +1,270 @@
+//! What a reviewer would otherwise have to repeat: the length of files, unfinished marks,
+//! where `unsafe` and file access may be, head comments, names, and which crate may know
+//! which. A rule that stands in the way is changed here, with its reason, and not evaded.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A file is one idea.
+const LINES_MAX: usize = 700;
+
+/// The modules that may hold `unsafe` code; each says at its head why it is sound.
+const UNSAFE_MODULES: [&str; 6] = [
+    "crates/device/src/buffer.rs",
+    "crates/device/src/sys.rs",
+    "crates/device/src/uring.rs",
+    "crates/storage/src/arena.rs",
+    "crates/storage/src/hash_index/line.rs",
+    "crates/storage/src/heap.rs",
+];
+
+/// What touches files: the device, the program with its settings, and the workloads.
+const CRATES_WITH_FILES: [&str; 3] = ["device", "thermocline", "bench"];
+
+/// File names that say nothing of what is inside.
+const NAMES_BANNED: [&str; 8] = [
+    "util", "utils", "common", "manager", "helper", "helpers", "misc", "stuff",
+];
+
+/// The floors of the house, and what each may stand on (ARCHITECTURE.md). Of the lower
+/// three the whole list of dependencies is kept: each is a decision.
+const FLOORS: [(&str, &[&str]); 7] = [
+    ("device", &[]),
+    ("storage", &["device"]),
+    ("engine", &["device", "storage"]),
+    ("sql", &["device", "storage", "engine"]),
+    ("server", &["device", "storage", "engine", "sql"]),
+    ("bench", &["device", "storage", "engine"]),
+    (
+        "thermocline",
+        &["device", "storage", "engine", "sql", "server", "bench"],
+    ),
+];
+const DEPENDENCIES: [(&str, &[&str]); 3] = [
+    ("device", &["io-uring", "libc", "parking_lot"]),
+    (
+        "storage",
+        &["crc32c", "libc", "parking_lot", "serde", "xxhash-rust"],
+    ),
+    (
+        "engine",
+        &[
+            "crc32c",
+            "hashbrown",
+            "libc",
+            "parking_lot",
+            "serde",
+            "serde_json",
+            "xxhash-rust",
+        ],
+    ),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .expect("the workspace is there")
+}
+
+/// A source file: its path from the workspace's root, and its text.
+struct Source {
+    path: String,
+    text: String,
+}
+
+impl Source {
+    fn crate_name(&self) -> &str {
+        self.path.split('/').nth(1).expect("it is in a crate")
+    }
+
+    fn is_test(&self) -> bool {
+        self.path.contains("/tests/")
+            || self.path.ends_with("/tests.rs")
+            || self.path.ends_with("_tests.rs")
+    }
+
+    /// Lines with their numbers, comments left out.
+    fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        let lines = self.text.lines().enumerate();
+        lines
+            .map(|(number, line)| (number + 1, line.trim_start()))
+            .filter(|(_, line)| !line.starts_with("//"))
+    }
+}
+
+fn sources() -> Vec<Source> {
+    let root = root();
+    let mut waiting = vec![root.join("crates")];
+    let mut found = Vec::new();
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(&directory).expect("a readable directory") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                if !path.ends_with("target") {
+                    waiting.push(path);
+                }
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                let name = path.strip_prefix(&root).expect("below the root");
+                found.push(Source {
+                    path: name.to_string_lossy().replace('\\', "/"),
+                    text: fs::read_to_string(&path).expect("a text"),
+                });
+            }
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    assert!(found.len() > 50, "the sources were found");
+    found
+}
+
+fn none_of(violations: Vec<String>) {
+    assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
+}
+
+#[test]
+fn no_file_is_too_long() {
+    let long = sources().into_iter().filter_map(|source| {
+        let lines = source.text.lines().count();
+        (lines > LINES_MAX).then(|| format!("{}: {lines} lines, at most {LINES_MAX}", source.path))
+    });
+    none_of(long.collect());
+}
+
+#[test]
+fn nothing_is_marked_unfinished() {
+    // In pieces, so that this file does not find itself.
+    let marks = [
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+        concat!("XX", "X:"),
+        concat!("todo", "!("),
+        concat!("unimpl", "emented!("),
+        concat!("db", "g!("),
+        concat!("#[ig", "nore"),
+    ];
+    let mut found = Vec::new();
+    for source in sources() {
+        for (number, line) in source.text.lines().enumerate() {
+            for mark in marks.iter().filter(|mark| line.contains(**mark)) {
+                found.push(format!("{}:{}: {mark}", source.path, number + 1));
+            }
+        }
+    }
+    none_of(found);
+}
+
+#[test]
+fn unsafe_code_is_only_where_it_has_an_address() {
+    let opening = concat!("uns", "afe ");
+    let permission = concat!("allow(uns", "afe_code)");
+    let mut found = Vec::new();
+    for source in sources() {
+        let may = UNSAFE_MODULES.contains(&source.path.as_str());
+        let has_permission = source.text.contains(permission);
+        if may && !has_permission {
+            found.push(format!(
+                "{}: holds none any more; take it off the list",
+                source.path
+            ));
+        }
+        for (number, line) in source.code() {
+            let opens = line.contains(&format!("{opening}{{"))
+                || line.contains(&format!("{opening}fn"))
+                || line.contains(&format!("{opening}impl"))
+                || line.contains(permission);
+            if opens && !may {
+                found.push(format!("{}:{number}: {line}", source.path));
+            }
+        }
+    }
+    none_of(found);
+}
+
+#[test]
+fn files_are_touched_through_devices_only() {
+    let patterns = ["std::fs", "tokio::fs", "File::open(", "OpenOptions::new("];
+    let mut found = Vec::new();
+    for source in sources() {
+        if CRATES_WITH_FILES.contains(&source.crate_name()) || source.is_test() {
+            continue;
+        }
+        for (number, line) in source.code() {
+            if patterns.iter().any(|pattern| line.contains(pattern)) {
+                found.push(format!("{}:{number}: {line}", source.path));
+            }
+        }
+    }
+    none_of(found);
+}
+
+#[test]
+fn every_module_says_what_it_is_for() {
+    let silent = sources().into_iter().filter_map(|source| {
+        let first = source.text.lines().next().unwrap_or_default();
+        // A module of tests is explained by the module beside it.
+        let excused = source.is_test() && source.path.contains("/src/");
+        (!excused && !first.starts_with("//! "))
+            .then(|| format!("{}: no head comment", source.path))
+    });
+    none_of(silent.collect());
+}
+
+#[test]
+fn file_names_mean_something() {
+    let empty = sources().into_iter().filter_map(|source| {
+        let stem = Path::new(&source.path).file_stem()?.to_str()?.to_owned();
+        let folder = Path::new(&source.path).parent()?.file_name()?.to_str()?;
+        let banned = |name: &str| NAMES_BANNED.contains(&name);
+        (banned(&stem) || banned(folder)).then(|| format!("{}: a name for anything", source.path))
+    });
+    none_of(empty.collect());
+}
+
+/// The names under `[dependencies]` of a crate's manifest.
+fn dependencies(name: &str) -> Vec<String> {
+    let path = root().join(format!("crates/{name}/Cargo.toml"));
+    let manifest = fs::read_to_string(path).expect("a manifest");
+    let section = manifest
+        .split("\n[dependencies]\n")
+        .nth(1)
+        .unwrap_or_default();
+    section
+        .lines()
+        .take_while(|line| !line.starts_with('['))
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .filter_map(|line| line.split(['.', '=', ' ']).next())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn each_floor_stands_on_the_floors_below_it() {
+    let mut found = Vec::new();
+    for (name, below) in FLOORS {
+        for dependency in dependencies(name) {
+            if let Some(floor) = dependency.strip_prefix("thermocline-")
+                && !below.contains(&floor)
+            {
+                found.push(format!("{name} must not know {floor}"));
+            }
+        }
+    }
+    none_of(found);
+}
+
+#[test]
+fn the_lower_floors_take_no_new_dependency_by_accident() {
+    let mut found = Vec::new();
+    for (name, allowed) in DEPENDENCIES {
+        let taken = dependencies(name);
+        assert!(taken.len() > 1, "the manifest of {name} was read");
+        for dependency in taken {
+            let ours = dependency.starts_with("thermocline-");
+            if !ours && !allowed.contains(&dependency.as_str()) {
+                found.push(format!("{name}: {dependency}"));
+            }
+        }
+    }
+    none_of(found);
+}
