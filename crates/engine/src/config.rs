@@ -29,6 +29,8 @@ pub struct Config {
     pub checkpoint_log_bytes: u64,
     /// A checkpoint begins at the latest after this time, if anything changed.
     pub checkpoint_interval: Duration,
+    /// Bytes of a log segment file.
+    pub log_segment_bytes: u64,
     /// Background threads run (evictor, checkpointer, log writer). Without
     /// them the caller drives the steps itself, as a simulator does.
     pub background: bool,
@@ -46,6 +48,7 @@ impl Config {
             partitions: 0,
             checkpoint_log_bytes: 256 << 20,
             checkpoint_interval: Duration::from_secs(300),
+            log_segment_bytes: 64 << 20,
             background: true,
             policy: None,
         }

@@ -289,13 +289,13 @@ impl Database {
         self.stopping.store(true, Ordering::SeqCst);
         self.poke_evictor();
         self.checkpoint.poke();
+        self.log.shut_down();
         let threads = std::mem::take(&mut *self.threads.lock());
         for thread in threads {
             if thread.thread().id() != std::thread::current().id() {
                 let _ = thread.join();
             }
         }
-        self.log.shut_down();
         result
     }
 }

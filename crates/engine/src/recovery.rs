@@ -75,7 +75,10 @@ impl Database {
             first_manifest(database_id, partitions).write(&*config.device)?;
         }
         let start = manifest.as_ref().map(|m| m.log_start).filter(|l| *l > 0);
-        let options = LogOptions::new(database_id, config.clock.clone());
+        let options = LogOptions {
+            segment_bytes: config.log_segment_bytes,
+            ..LogOptions::new(database_id, config.clock.clone())
+        };
         let (log, tail) = Log::open(config.device.clone(), options, start).map_err(log_broken)?;
         let policy = config
             .policy

@@ -147,10 +147,17 @@ impl Database {
         body: &mut impl FnMut(&mut Access<'_>) -> Result<R>,
     ) -> Result<Outcome<R>> {
         let interactive = txn.is_some();
+        let reads = txn.as_ref().map_or(0, |txn| txn.reads.len());
         let scratch = SCRATCH.with(|s| std::mem::take(&mut *s.borrow_mut()));
         let mut access = Access::new(self, self.lock(scope)?, txn, fetched, scratch, run);
         let result = body(&mut access);
         let outcome = self.conclude(options, interactive, &mut access, result);
+        if !matches!(outcome, Ok(Outcome::Done(..)) | Err(_))
+            && let Some(txn) = access.txn.as_deref_mut()
+        {
+            // What this run saw is thrown away: it need not stay true.
+            txn.reads.truncate(reads);
+        }
         SCRATCH.with(|s| *s.borrow_mut() = access.into_scratch());
         outcome
     }
