@@ -1,1 +1,82 @@
-//! placeholder
+//! Workloads, and what they measure.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`ycsb`] | reads and updates of one row by key, with a Zipf-distributed choice of rows |
+//! | [`bank`] | transfers whose traces show any lost, doubled or halved commit after a crash |
+//! | [`copy`], [`query`], [`rss`] | what the trial scripts need besides: a COPY to interrupt, a query with a stopwatch, a process's resident memory |
+//! | [`machine`], [`size`] | what a result was measured on; byte sizes as text |
+//!
+//! A figure that a run can't measure is absent (`null`), never 0.
+
+pub mod bank;
+pub mod copy;
+pub mod machine;
+pub mod query;
+pub mod rss;
+pub mod size;
+pub mod ycsb;
+
+use std::process::ExitCode;
+
+/// What went wrong, for a person to read.
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
+/// A result with an error for a person to read.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// `thermocline bench …`.
+#[derive(Debug, Clone, clap::Subcommand)]
+pub enum Command {
+    /// Reads and updates of rows by key, Zipf-distributed; in this process or over the wire.
+    Ycsb(ycsb::Options),
+    /// Transfers between accounts, with a journal of what was acknowledged.
+    #[command(hide = true)]
+    Bank(bank::Options),
+    /// Checks accounts and transfers against the journal.
+    #[command(hide = true)]
+    BankCheck(bank::CheckOptions),
+    /// One COPY of many rows, to be interrupted.
+    #[command(hide = true)]
+    Copy(copy::Options),
+    /// Runs a query as soon as the server answers, and prints the result.
+    #[command(hide = true)]
+    Query(query::Options),
+    /// Watches a process's resident memory.
+    #[command(hide = true)]
+    Rss(rss::Options),
+}
+
+/// Runs a workload. The exit code is not 0 when what it checks does not hold.
+pub fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Ycsb(options) => ycsb::run(options).map(|()| ExitCode::SUCCESS),
+        Command::Bank(options) => bank::run(&options).map(|()| ExitCode::SUCCESS),
+        Command::BankCheck(options) => Ok(exit_code(bank::check(&options)?)),
+        Command::Copy(options) => copy::run(&options).map(|()| ExitCode::SUCCESS),
+        Command::Query(options) => query::run(&options).map(|()| ExitCode::SUCCESS),
+        Command::Rss(options) => Ok(exit_code(rss::run(&options)?)),
+    }
+}
+
+fn exit_code(holds: bool) -> ExitCode {
+    if holds {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// A runtime for one thread, for workloads that speak the wire protocol.
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?)
+}
+
+/// Connects, and leaves the connection's own work to the runtime.
+async fn connect(url: &str) -> Result<tokio_postgres::Client> {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
+    // A connection that ends is an error of each request that follows.
+    tokio::spawn(async move { drop(connection.await) });
+    Ok(client)
+}

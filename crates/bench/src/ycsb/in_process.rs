@@ -1,0 +1,474 @@
+//! YCSB against the engine itself, in this process: no SQL, no wire.
+//!
+//! A read finds its row by the primary key's hash index and copies the payload,
+//! as a caller would; an update writes a whole new tuple. The first run of a
+//! statement tells whether its tuple was in memory.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use indicatif::ProgressBar;
+use thermocline_device::{Device, FileDevice, IoEngine, lock_directory};
+use thermocline_engine::catalog::{ColumnDef, IndexDef, IndexKind, Table, TableDef};
+use thermocline_engine::ddl::Change;
+use thermocline_engine::{Access, Config, Database, Isolation, RowId, RunOptions, Scope};
+use thermocline_storage::types::DataType;
+use thermocline_storage::value::{Value, ValueRef};
+
+use super::Options;
+use super::client::{Client, Noise, run_clients};
+use super::keys::KeyChooser;
+use super::load::{LOAD_TABLE, Loaded, TABLE, print_loaded, progress_bar};
+use super::measure::{Measured, Phase, Tally};
+use super::report::{Report, Traffic};
+use crate::rss::Sampler;
+use crate::{Result, runtime};
+
+/// Rows that a loading thread sorts by partition at a time.
+const LOAD_CHUNK_ROWS: u64 = 16_384;
+/// Bounds of one loading transaction.
+const LOAD_TRANSACTION_ROWS: usize = 1000;
+const LOAD_TRANSACTION_BYTES: usize = 256 << 10;
+/// The primary key's place among the indexes.
+const PRIMARY: usize = 0;
+
+/// Loads if need be, and measures.
+pub(super) fn run(options: &Options) -> Result<Option<Report>> {
+    let sampler = Sampler::start(std::process::id());
+    let _lock = lock_directory(&options.data_dir)
+        .map_err(|error| format!("{}: {error}", options.data_dir.display()))?;
+    let device = Arc::new(
+        FileDevice::open(&options.data_dir, IoEngine::Auto)
+            .map_err(|error| format!("{}: {error}", options.data_dir.display()))?,
+    );
+    let config = Config::new(device.clone())
+        .memory_limit(options.memory_limit)
+        .partitions(options.partitions);
+    let db = Database::open(config)?;
+    let load_s = prepare(&db, options)?;
+    if options.load_only {
+        db.close()?;
+        return Ok(None);
+    }
+    let table = table(&db, TABLE)?;
+    let (measured, tally) = measure(&db, &table, options, &device)?;
+    // The sampler watches the clean stop, too: its checkpoint is not exempt.
+    db.close()?;
+    let rss_max_bytes = sampler.stop();
+    let target = format!("in process, {}", device.describe());
+    Ok(Some(Report::new(
+        options,
+        &tally,
+        &measured,
+        target,
+        rss_max_bytes,
+        load_s,
+    )))
+}
+
+fn measure(
+    db: &Arc<Database>,
+    table: &Arc<Table>,
+    options: &Options,
+    device: &FileDevice,
+) -> Result<(Measured<Option<Traffic>>, Tally)> {
+    let phase = Phase::default();
+    let (measured, tallies) = thread::scope(|scope| {
+        let threads: Vec<_> = (0..options.threads)
+            .map(|number| {
+                let phase = &phase;
+                scope.spawn(move || {
+                    let tally = run_thread(db, table, options, number, phase);
+                    if tally.is_err() {
+                        phase.stop();
+                    }
+                    tally
+                })
+            })
+            .collect();
+        let measured = phase.conduct(options, || {
+            let counters = device.counters().snapshot();
+            Some(Traffic {
+                read_bytes: counters.read_bytes,
+                written_bytes: counters.written_bytes,
+            })
+        });
+        let tallies: Vec<_> = threads
+            .into_iter()
+            .map(|thread| thread.join().map_err(|_| "a client thread panicked"))
+            .collect();
+        (measured, tallies)
+    });
+    let mut all = Tally::new()?;
+    for tally in tallies {
+        all.add(&tally??)?;
+    }
+    Ok((measured, all))
+}
+
+fn run_thread(
+    db: &Arc<Database>,
+    table: &Arc<Table>,
+    options: &Options,
+    number: usize,
+    phase: &Phase,
+) -> Result<Tally> {
+    let clients = (0..options.tasks_of(number))
+        .map(|_| EngineClient {
+            db,
+            table,
+            options: RunOptions {
+                synchronous_commit: options.synchronous_commit,
+                ..RunOptions::default()
+            },
+            key: Vec::new(),
+            rows: Vec::new(),
+            tuple: Vec::new(),
+            result: Vec::new(),
+        })
+        .collect();
+    runtime()?.block_on(run_clients(clients, options, number, phase))
+}
+
+/// A client, with the buffers that it uses again and again.
+struct EngineClient<'a> {
+    db: &'a Arc<Database>,
+    table: &'a Table,
+    options: RunOptions,
+    key: Vec<u8>,
+    rows: Vec<RowId>,
+    tuple: Vec<u8>,
+    result: Vec<u8>,
+}
+
+impl EngineClient<'_> {
+    fn locate(&mut self, key: u64) -> Scope {
+        self.key.clear();
+        let value = ValueRef::BigInt(key as i64);
+        self.table
+            .encode_index_key(PRIMARY, &[value], &mut self.key);
+        match self.table.partition_of_index_key(PRIMARY, &self.key) {
+            Some(partition) => Scope::One(partition),
+            None => Scope::All,
+        }
+    }
+}
+
+/// The only row with this key; None while it is evicted.
+fn only_row(
+    access: &mut Access<'_>,
+    table: &Table,
+    key: &[u8],
+    rows: &mut Vec<RowId>,
+) -> thermocline_engine::Result<Option<RowId>> {
+    rows.clear();
+    access.find(table, PRIMARY, key, rows)?;
+    Ok(rows.first().copied())
+}
+
+impl Client for EngineClient<'_> {
+    async fn read(&mut self, key: u64) -> Result<Option<bool>> {
+        let scope = self.locate(key);
+        let mut missed = false;
+        let (table, key_bytes, rows, result) =
+            (self.table, &self.key, &mut self.rows, &mut self.result);
+        let found = self
+            .db
+            .one_shot(&self.options, scope, |access| {
+                result.clear();
+                if let Some(row) = only_row(access, table, key_bytes, rows)?
+                    && let Some(tuple) = access.tuple(table, row)?
+                    && let ValueRef::Bytea(payload) = table.value(tuple, 1)
+                {
+                    result.extend_from_slice(payload);
+                }
+                missed |= access.evicted();
+                Ok(!result.is_empty())
+            })
+            .await?;
+        if !found {
+            return Err(format!("row {key} is not there").into());
+        }
+        Ok(Some(missed))
+    }
+
+    async fn update(&mut self, key: u64, payload: &[u8]) -> Result<Option<bool>> {
+        let scope = self.locate(key);
+        self.tuple.clear();
+        let values = [ValueRef::BigInt(key as i64), ValueRef::Bytea(payload)];
+        self.table.encode_tuple(&values, &mut self.tuple);
+        let mut missed = false;
+        let (table, key_bytes, rows, tuple) = (self.table, &self.key, &mut self.rows, &self.tuple);
+        let found = self
+            .db
+            .one_shot(&self.options, scope, |access| {
+                let row = only_row(access, table, key_bytes, rows)?;
+                if let Some(row) = row {
+                    access.update(table, row, tuple)?;
+                }
+                missed |= access.evicted();
+                Ok(row.is_some())
+            })
+            .await?;
+        if !found {
+            return Err(format!("row {key} is not there").into());
+        }
+        Ok(Some(missed))
+    }
+}
+
+fn table(db: &Database, name: &str) -> Result<Arc<Table>> {
+    let catalog = db.catalog();
+    let table = catalog.table_by_name("public", name);
+    Ok(table
+        .ok_or_else(|| format!("table {name} is not there"))?
+        .clone())
+}
+
+/// Loads if need be; the seconds it took.
+fn prepare(db: &Arc<Database>, options: &Options) -> Result<Option<f64>> {
+    let there = db.catalog().table_by_name("public", TABLE).is_some();
+    if Loaded::check(found(db)?, there, options)? {
+        return Ok(None);
+    }
+    let begin = Instant::now();
+    create(db, TABLE, &["payload"], DataType::Bytea)?;
+    create(
+        db,
+        LOAD_TABLE,
+        &["row_count", "row_bytes"],
+        DataType::BigInt,
+    )?;
+    load(db, options)?;
+    note_loaded(db, options)?;
+    let seconds = begin.elapsed().as_secs_f64();
+    print_loaded(options, seconds);
+    Ok(Some(seconds))
+}
+
+fn found(db: &Arc<Database>) -> Result<Option<Loaded>> {
+    let Ok(table) = table(db, LOAD_TABLE) else {
+        return Ok(None);
+    };
+    let mut key = Vec::new();
+    table.encode_index_key(PRIMARY, &[ValueRef::BigInt(1)], &mut key);
+    let mut rows = Vec::new();
+    let options = RunOptions::default();
+    let read = db.one_shot(&options, Scope::All, |access| {
+        let Some(row) = only_row(access, &table, &key, &mut rows)? else {
+            return Ok(None);
+        };
+        let Some(tuple) = access.tuple(&table, row)? else {
+            return Ok(None);
+        };
+        let number = |column| match table.value(tuple, column) {
+            ValueRef::BigInt(number) => number,
+            _ => 0,
+        };
+        Ok(Some(Loaded {
+            rows: number(1),
+            row_bytes: number(2),
+        }))
+    });
+    Ok(runtime()?.block_on(read)?)
+}
+
+fn create(db: &Arc<Database>, name: &str, others: &[&str], data_type: DataType) -> Result<()> {
+    let column = |name: &str, data_type| ColumnDef {
+        name: name.into(),
+        data_type,
+        not_null: true,
+        default: None,
+        identity: None,
+        sequence: None,
+        missing: Value::Null,
+        added_in: 0,
+    };
+    let mut columns = vec![column("id", DataType::BigInt)];
+    columns.extend(others.iter().map(|name| column(name, data_type)));
+    let def = TableDef {
+        oid: db.allocate_oid(),
+        storage: 0,
+        schema: "public".into(),
+        name: name.into(),
+        columns,
+        indexes: vec![IndexDef {
+            oid: db.allocate_oid(),
+            name: format!("{name}_pkey"),
+            columns: vec![0],
+            unique: true,
+            primary: true,
+            constraint: true,
+            kind: IndexKind::Hash,
+        }],
+        checks: Vec::new(),
+        partition_key: vec![0],
+        evictable: true,
+        options: Default::default(),
+    };
+    let options = RunOptions::new();
+    runtime()?.block_on(async {
+        let mut txn = db.begin(Isolation::ReadCommitted, false);
+        db.ddl(&mut txn, &options, Change::CreateTable(def)).await?;
+        db.commit(txn, &options).await
+    })?;
+    Ok(())
+}
+
+/// Loads with all threads. Each takes a chunk of keys, sorts it by partition, and
+/// inserts partition by partition, so that no two wait for each other for long.
+fn load(db: &Arc<Database>, options: &Options) -> Result<()> {
+    let table = table(db, TABLE)?;
+    let next = AtomicU64::new(0);
+    let bar = progress_bar(options.rows);
+    let ended: Vec<Result<()>> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..options.threads)
+            .map(|number| {
+                let (table, next, bar) = (&table, &next, &bar);
+                scope.spawn(move || load_thread(db, table, options, number, next, bar))
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| {
+                thread
+                    .join()
+                    .unwrap_or_else(|_| Err("a loader panicked".into()))
+            })
+            .collect()
+    });
+    bar.finish_and_clear();
+    ended.into_iter().collect()
+}
+
+fn load_thread(
+    db: &Arc<Database>,
+    table: &Table,
+    options: &Options,
+    number: usize,
+    next: &AtomicU64,
+    bar: &ProgressBar,
+) -> Result<()> {
+    let mut chooser = KeyChooser::new(options.rows, 0.0, options.seed + number as u64)?;
+    let noise = Noise::new(&mut chooser, options.row_bytes);
+    let run_options = RunOptions::default();
+    let batch_rows = (LOAD_TRANSACTION_BYTES / options.row_bytes).clamp(1, LOAD_TRANSACTION_ROWS);
+    let mut key_bytes = Vec::new();
+    let mut tuples = Tuples::default();
+    let runtime = runtime()?;
+    loop {
+        let first = next.fetch_add(LOAD_CHUNK_ROWS, Ordering::Relaxed);
+        if first >= options.rows {
+            return Ok(());
+        }
+        let end = (first + LOAD_CHUNK_ROWS).min(options.rows);
+        let mut keys: Vec<(u16, u64)> = (first..end)
+            .map(|key| {
+                key_bytes.clear();
+                let value = ValueRef::BigInt(key as i64);
+                table.encode_index_key(PRIMARY, &[value], &mut key_bytes);
+                let partition = table.partition_of_index_key(PRIMARY, &key_bytes);
+                (partition.unwrap_or_default(), key)
+            })
+            .collect();
+        keys.sort_unstable();
+        for partition in keys.chunk_by(|a, b| a.0 == b.0) {
+            for batch in partition.chunks(batch_rows) {
+                tuples.clear();
+                for (_, key) in batch {
+                    let payload = noise.payload(chooser.key(), options.row_bytes);
+                    let values = [ValueRef::BigInt(*key as i64), ValueRef::Bytea(payload)];
+                    tuples.push(table, &values);
+                }
+                let scope = Scope::One(batch[0].0);
+                runtime.block_on(db.one_shot(&run_options, scope, |access| {
+                    for tuple in tuples.iter() {
+                        access.insert(table, tuple)?;
+                    }
+                    Ok(())
+                }))?;
+                bar.inc(batch.len() as u64);
+            }
+        }
+    }
+}
+
+/// Tuples back to back.
+#[derive(Default)]
+struct Tuples {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Tuples {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+    }
+
+    fn push(&mut self, table: &Table, values: &[ValueRef<'_>]) {
+        table.encode_tuple(values, &mut self.bytes);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| {
+            let tuple = &self.bytes[start..end];
+            start = end;
+            tuple
+        })
+    }
+}
+
+/// Notes the load as completed; durable together with all before it.
+fn note_loaded(db: &Arc<Database>, options: &Options) -> Result<()> {
+    let table = table(db, LOAD_TABLE)?;
+    let loaded = Loaded::of(options);
+    let mut tuple = Vec::new();
+    let values = [1, loaded.rows, loaded.row_bytes].map(ValueRef::BigInt);
+    table.encode_tuple(&values, &mut tuple);
+    let run_options = RunOptions::new();
+    let insert = db.one_shot(&run_options, Scope::All, |access| {
+        access.insert(&table, &tuple).map(|_| ())
+    });
+    Ok(runtime()?.block_on(insert)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(directory: &std::path::Path) -> Options {
+        Options {
+            data_dir: directory.join("data"),
+            rows: 5000,
+            row_bytes: 200,
+            warmup: 0,
+            seconds: 1,
+            memory_limit: 256 << 20,
+            partitions: 4,
+            ..Options::default()
+        }
+    }
+
+    #[test]
+    fn a_run_loads_measures_and_uses_the_rows_again() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let options = options(directory.path());
+        let first = run(&options).expect("it runs").expect("it reports");
+        assert!(first.load_s.is_some());
+        assert!(first.ops_per_s.is_some_and(|rate| rate > 0.0));
+        assert!(first.p50_us <= first.p99_us && first.p99_us <= first.p999_us);
+        assert!(first.miss_share.is_some() && first.rss_max_bytes.is_some());
+        let second = run(&options).expect("it runs again").expect("it reports");
+        assert_eq!(second.load_s, None, "the rows were there");
+        let other = Options {
+            rows: 6000,
+            ..options
+        };
+        assert!(run(&other).is_err(), "another shape is refused");
+    }
+}
