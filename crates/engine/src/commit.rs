@@ -290,23 +290,25 @@ impl Database {
             }
             let mut fetched = Fetched::new();
             loop {
-                let scope = Scope::One(partition);
-                let guards = self.lock(&scope)?;
-                let scratch = Scratch::default();
-                let mut access =
-                    Access::new(self, guards, None, &fetched, scratch, RunKind::default());
-                access.remove_rows(&table, &rows)?;
-                if access.evicted() {
+                // A block of its own: the lock must not be held while reading.
+                let (reads, pin) = {
+                    let scope = Scope::One(partition);
+                    let guards = self.lock(&scope)?;
+                    let scratch = Scratch::default();
+                    let mut access =
+                        Access::new(self, guards, None, &fetched, scratch, RunKind::default());
+                    access.remove_rows(&table, &rows)?;
+                    if !access.evicted() {
+                        access.finish_overlay(0, false);
+                        break;
+                    }
                     let missing = access.missing().iter().map(|m| (m.row, m.address));
-                    let (reads, pin) = crate::fetch::plan(&self.blocks, missing)?;
+                    let plan = crate::fetch::plan(&self.blocks, missing)?;
                     access.undo();
-                    drop(access);
-                    self.fetcher.fetch(&reads, &mut fetched).await?;
-                    drop(pin);
-                    continue;
-                }
-                access.finish_overlay(0, false);
-                break;
+                    plan
+                };
+                self.fetcher.fetch(&reads, &mut fetched).await?;
+                drop(pin);
             }
         }
     }

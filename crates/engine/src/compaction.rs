@@ -43,7 +43,7 @@ impl Compactor {
         let mut sparse: Vec<BlockInfo> = Vec::new();
         let mut did = false;
         for block in db.blocks.blocks() {
-            if block.live_bytes == 0 {
+            if block.live_records == 0 {
                 db.give_up_block(block.id);
                 did = true;
             } else if block.live_share() * 100.0 < f64::from(db.policy.compaction_percent) {
@@ -124,7 +124,7 @@ impl Compactor {
             .blocks
             .allocate(NewBlock {
                 device_bytes: self.builder.device_bytes(),
-                record_bytes: self.builder.record_count(),
+                records: self.builder.record_count(),
                 table: storage,
                 partition: partition as u16,
             })

@@ -328,7 +328,7 @@ impl Evictor {
             .blocks
             .allocate(NewBlock {
                 device_bytes: self.builder.device_bytes(),
-                record_bytes: self.builder.record_count(),
+                records: self.builder.record_count(),
                 table: table.def.storage,
                 partition: partition as u16,
             })

@@ -153,7 +153,7 @@ impl Database {
         }
         for block in self.blocks.blocks() {
             let live = lives.get(&block.id).copied().unwrap_or(0);
-            if live > block.record_bytes || !self.blocks.set_live(block.id, live) {
+            if live > block.records || !self.blocks.set_live(block.id, live) {
                 return Err(Error::Corrupt(format!(
                     "block {} has more live tuples than records",
                     block.id

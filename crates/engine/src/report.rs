@@ -132,7 +132,7 @@ impl Database {
                 for block in blocks.iter().filter(|b| b.table == table.def.storage) {
                     report.blocks += 1;
                     report.block_bytes += block.device_bytes;
-                    report.holes += u64::from(block.record_bytes - block.live_bytes);
+                    report.holes += u64::from(block.records - block.live_records);
                 }
                 report
             })

@@ -112,8 +112,8 @@ impl std::error::Error for BlockStoreError {
 pub struct NewBlock {
     /// Bytes on the device, whole sectors.
     pub device_bytes: usize,
-    /// Bytes of its records, all of them live at first.
-    pub record_bytes: u32,
+    /// Its records, all of them live at first.
+    pub records: u32,
     /// Whose records they are.
     pub table: u32,
     /// Whose records they are.
@@ -133,19 +133,20 @@ pub struct BlockInfo {
     pub table: u32,
     /// Whose records it holds.
     pub partition: u16,
-    /// Bytes of all its records.
-    pub record_bytes: u32,
-    /// Bytes of those that are still some tuple's.
-    pub live_bytes: u32,
+    /// All its records.
+    pub records: u32,
+    /// Those that are still some tuple's: counted, since a restart can count
+    /// them again from the row directories, which it could not do with bytes.
+    pub live_records: u32,
 }
 
 impl BlockInfo {
-    /// The share of the record bytes that is live, from 0 to 1.
+    /// The share of the records that is live, from 0 to 1.
     pub fn live_share(&self) -> f64 {
-        if self.record_bytes == 0 {
+        if self.records == 0 {
             return 0.0;
         }
-        f64::from(self.live_bytes) / f64::from(self.record_bytes)
+        f64::from(self.live_records) / f64::from(self.records)
     }
 }
 
@@ -157,9 +158,9 @@ pub struct BlockStoreStatistics {
     /// What the blocks take on the device.
     pub device_bytes: u64,
     /// All records.
-    pub record_bytes: u64,
+    pub records: u64,
     /// Records that are still some tuple's.
-    pub live_bytes: u64,
+    pub live_records: u64,
     /// Freed, but not to be used again yet.
     pub pending_bytes: u64,
     /// Free inside the file.
@@ -176,8 +177,8 @@ struct Entry {
     sectors: u32,
     table: u32,
     partition: u16,
-    record_bytes: u32,
-    live_bytes: AtomicU32,
+    records: u32,
+    live_records: AtomicU32,
 }
 
 impl Entry {
@@ -188,8 +189,8 @@ impl Entry {
             device_bytes: u64::from(self.sectors) * SECTOR,
             table: self.table,
             partition: self.partition,
-            record_bytes: self.record_bytes,
-            live_bytes: self.live_bytes.load(Ordering::Relaxed),
+            records: self.records,
+            live_records: self.live_records.load(Ordering::Relaxed),
         }
     }
 }
@@ -330,8 +331,8 @@ impl BlockStore {
             sectors: sectors as u32,
             table: block.table,
             partition: block.partition,
-            record_bytes: block.record_bytes,
-            live_bytes: AtomicU32::new(block.record_bytes),
+            records: block.records,
+            live_records: AtomicU32::new(block.records),
         };
         let before = self.table.write().insert(id, entry);
         assert!(before.is_none(), "block ids are never used twice");
@@ -414,28 +415,25 @@ impl BlockStore {
         table.iter().map(|(id, entry)| entry.info(*id)).collect()
     }
 
-    /// Counts off a record that is no tuple's any more; what is left alive, or
+    /// Counts off records that are no tuple's any more; what is left alive, or
     /// `None` when the block was freed before.
-    pub fn sub_live(&self, id: u32, bytes: u32) -> Option<u32> {
+    pub fn sub_live(&self, id: u32, dead: u32) -> Option<u32> {
         let table = self.table.read();
-        let live_bytes = &table.get(&id)?.live_bytes;
-        let before = live_bytes.fetch_sub(bytes, Ordering::Relaxed);
-        assert!(before >= bytes, "a record dies once");
-        Some(before - bytes)
+        let live_records = &table.get(&id)?.live_records;
+        let before = live_records.fetch_sub(dead, Ordering::Relaxed);
+        assert!(before >= dead, "a record dies once");
+        Some(before - dead)
     }
 
-    /// Sets the live bytes of a block: recovery counts what the row directories
+    /// Sets the live records of a block: recovery counts what the row directories
     /// name. `false` when there is no such block.
-    pub fn set_live(&self, id: u32, bytes: u32) -> bool {
+    pub fn set_live(&self, id: u32, live: u32) -> bool {
         let table = self.table.read();
         let Some(entry) = table.get(&id) else {
             return false;
         };
-        assert!(
-            bytes <= entry.record_bytes,
-            "no more lives than was written"
-        );
-        entry.live_bytes.store(bytes, Ordering::Relaxed);
+        assert!(live <= entry.records, "no more lives than was written");
+        entry.live_records.store(live, Ordering::Relaxed);
         true
     }
 
@@ -551,8 +549,8 @@ impl BlockStore {
             let info = entry.info(*id);
             sums.blocks += 1;
             sums.device_bytes += info.device_bytes;
-            sums.record_bytes += u64::from(info.record_bytes);
-            sums.live_bytes += u64::from(info.live_bytes);
+            sums.records += u64::from(info.records);
+            sums.live_records += u64::from(info.live_records);
         }
         sums
     }

@@ -23,15 +23,15 @@ pub(super) fn encode<'a>(
     let mut count = 0u32;
     for (id, entry) in entries {
         count += 1;
-        let live_bytes = entry.live_bytes.load(Ordering::Relaxed);
+        let live_records = entry.live_records.load(Ordering::Relaxed);
         for field in [
             id,
             entry.offset,
             entry.sectors,
             entry.table,
             u32::from(entry.partition),
-            entry.record_bytes,
-            live_bytes,
+            entry.records,
+            live_records,
         ] {
             out.extend_from_slice(&field.to_le_bytes());
         }
@@ -73,8 +73,8 @@ pub(super) fn decode(bytes: &[u8], file_sectors: u64) -> Result<Restored, BlockS
             sectors: next(),
             table: next(),
             partition: u16::try_from(next()).map_err(|_| corrupt("partition out of range"))?,
-            record_bytes: next(),
-            live_bytes: AtomicU32::new(next()),
+            records: next(),
+            live_records: AtomicU32::new(next()),
         };
         if id == 0 || id >= next_id {
             return Err(corrupt("block table names an id that was never given"));

@@ -21,7 +21,7 @@ fn options() -> BlockStoreOptions {
 fn sized(sectors: usize) -> NewBlock {
     NewBlock {
         device_bytes: sectors * SECTOR_BYTES,
-        record_bytes: 1000,
+        records: 1000,
         table: 3,
         partition: 4,
     }
@@ -104,7 +104,7 @@ proptest! {
                     prop_assert!(store.free(id).is_err());
                 },
                 Act::Kill(index, bytes) => if let Some(id) = pick(&live, index) {
-                    let before = store.info(id).unwrap().live_bytes;
+                    let before = store.info(id).unwrap().live_records;
                     let bytes = bytes.min(before);
                     prop_assert_eq!(store.sub_live(id, bytes), Some(before - bytes));
                 },
@@ -175,7 +175,7 @@ fn a_built_block_comes_back_after_a_crash() {
     let (slot, extent) = builder.try_push(11, &[5; 9000], 2).unwrap();
     let new = NewBlock {
         device_bytes: builder.device_bytes(),
-        record_bytes: builder.record_bytes() as u32,
+        records: builder.record_bytes() as u32,
         table: 3,
         partition: 4,
     };

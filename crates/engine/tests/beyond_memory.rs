@@ -1,0 +1,98 @@
+//! Several times more data than memory on a real device. The limit is the
+//! process's, so this test has a process of its own.
+
+mod fixture;
+
+use std::sync::Arc;
+
+use fixture::*;
+use thermocline_device::{Device, FileDevice, IoEngine};
+use thermocline_engine::catalog::IndexKind;
+use thermocline_engine::{Config, Database, Isolation, RunOptions, Scope, block_on};
+
+#[test]
+fn data_beyond_the_limit_is_written_read_changed_and_recovered() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let open = || {
+        let device = FileDevice::open(directory.path(), IoEngine::Auto).expect("a device");
+        let device: Arc<dyn Device> = Arc::new(device);
+        let config = Config::new(device).partitions(4).memory_limit(96 << 20);
+        Database::open(config).expect("opens")
+    };
+    let rows = 250_000i64;
+    let text = |id: i64, round: u32| format!("{id}:{round}:{}", "y".repeat(1000));
+    let db = open();
+    let t = make_table(&db, "t", IndexKind::Hash);
+    for id in 0..rows {
+        insert_lazily(&db, &t, id, &text(id, 0)).expect("inserts");
+    }
+    let counters = db.counters();
+    assert!(counters.evictions > 50_000, "{counters:?}");
+    for id in (0..rows).step_by(5003) {
+        assert_eq!(
+            get(&db, &t, id).expect("reads"),
+            Some(text(id, 0)),
+            "row {id}"
+        );
+        assert!(set(&db, &t, id, &text(id, 1)).expect("updates"));
+    }
+    assert!(db.counters().misses > 0);
+    let missing: Vec<i64> = (0..100).map(|i| i * 2477 % rows).collect();
+    let found = block_on(db.one_shot(&RunOptions::new(), Scope::All, |access| {
+        let mut found = 0;
+        for id in &missing {
+            found += usize::from(get_in(access, &t, *id)?.is_some());
+        }
+        Ok(found)
+    }))
+    .expect("reads");
+    assert_eq!(found, missing.len());
+    // A serializable transaction over evicted rows.
+    let mut txn = db.begin(Isolation::Serializable, false);
+    // A pre-pass skips what is evicted, so the count is of the last run only.
+    let changed = in_txn(&mut txn, &db, |access| {
+        let mut changed = 0;
+        for id in 0..20 {
+            changed += u32::from(set_in(access, &t, id * 11_000, "in a transaction")?);
+        }
+        Ok(changed)
+    })
+    .expect("updates");
+    assert_eq!(changed, 20);
+    block_on(db.commit(txn, &RunOptions::new())).expect("commits");
+    let count = |db: &Arc<Database>| {
+        let t = table(db, "t");
+        let snapshot = db.snapshot();
+        let mut count = 0;
+        for partition in 0..db.partitions() {
+            let mut scan = snapshot.scan(&t, partition);
+            while block_on(scan.next_chunk(|_, _| count += 1)).expect("scans") {}
+        }
+        count
+    };
+    assert_eq!(count(&db), rows);
+    block_on(db.checkpoint()).expect("checkpoints");
+    for id in 0..2000 {
+        set(&db, &t, id * 7, "after the checkpoint").expect("updates");
+    }
+    let report = db.memory_report();
+    assert!(report.resident_max <= report.limit, "{report:?}");
+    db.close().expect("closes");
+    drop((db, t));
+    let db = open();
+    let t = table(&db, "t");
+    assert_eq!(count(&db), rows);
+    assert_eq!(
+        get(&db, &t, 70).expect("reads").as_deref(),
+        Some("after the checkpoint")
+    );
+    assert_eq!(
+        get(&db, &t, rows - 1).expect("reads"),
+        Some(text(rows - 1, 0))
+    );
+    assert_eq!(
+        get(&db, &t, 11_000 * 19).expect("reads").as_deref(),
+        Some("in a transaction")
+    );
+    db.close().expect("closes");
+}

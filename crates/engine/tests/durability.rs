@@ -1,0 +1,172 @@
+//! Crashes and restarts: what was acknowledged is there, and nothing else.
+
+mod fixture;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fixture::*;
+use thermocline_device::SimulatedDevice;
+use thermocline_engine::catalog::IndexKind;
+use thermocline_engine::{Change, Database, Isolation, RunOptions, block_on};
+
+const LIMIT: u64 = 64 << 30;
+
+fn value(id: i64, round: u32) -> String {
+    format!("{id}:{round}:{}", "x".repeat((id % 700) as usize))
+}
+
+/// Crashes the device under a database that is left as it is.
+fn crash(device: &SimulatedDevice, db: Arc<Database>, seed: u64) {
+    device.crash(seed);
+    // Its threads find a dead device, and it is never used again.
+    let _ = db.close();
+}
+
+#[test]
+fn after_a_crash_all_acknowledged_commits_are_there_and_no_others() {
+    for seed in 0..12 {
+        let (device, db) = simulated(LIMIT);
+        let t = make_table(
+            &db,
+            "t",
+            if seed % 2 == 0 {
+                IndexKind::Hash
+            } else {
+                IndexKind::BTree
+            },
+        );
+        let mut expected = BTreeMap::new();
+        for id in 0..300 {
+            insert(&db, &t, id, &value(id, 0)).expect("inserts");
+            expected.insert(id, value(id, 0));
+        }
+        if seed % 3 > 0 {
+            block_on(db.checkpoint()).expect("checkpoints");
+        }
+        for id in (0..300).step_by(3) {
+            set(&db, &t, id, &value(id, 1)).expect("updates");
+            expected.insert(id, value(id, 1));
+        }
+        for id in (0..300).step_by(7) {
+            delete(&db, &t, id).expect("deletes");
+            expected.remove(&id);
+        }
+        if seed % 3 > 1 {
+            block_on(db.checkpoint()).expect("checkpoints");
+            insert(&db, &t, 1000, "last").expect("inserts");
+            expected.insert(1000, "last".into());
+        }
+        // A transaction that is open when it happens.
+        let mut txn = db.begin(Isolation::Serializable, false);
+        let open_row = tuple(&t, 5000, "not committed");
+        in_txn(&mut txn, &db, |access| {
+            set_in(access, &t, 1, "not committed")?;
+            access.insert(&t, &open_row).map(|_| ())
+        })
+        .expect("the statement runs");
+        std::mem::forget(txn);
+        crash(&device, db, seed);
+
+        let db = open(&device, LIMIT);
+        let t = table(&db, "t");
+        assert_eq!(all(&db, &t), expected, "seed {seed}");
+        for (id, value) in &expected {
+            assert_eq!(get(&db, &t, *id).expect("reads").as_ref(), Some(value));
+        }
+        assert_eq!(get(&db, &t, 5000).expect("reads"), None);
+        assert_eq!(db.row_estimate(&t), expected.len() as u64);
+        insert(&db, &t, 5000, "the key is free").expect("inserts");
+        db.close().expect("closes");
+        // And once more, from the clean stop.
+        let db = open(&device, LIMIT);
+        assert_eq!(
+            db.recovery_report().records,
+            0,
+            "a clean stop leaves nothing to replay"
+        );
+        assert_eq!(all(&db, &table(&db, "t")).len(), expected.len() + 1);
+        db.close().expect("closes");
+    }
+}
+
+#[test]
+fn a_large_transaction_is_there_whole_or_not_at_all() {
+    for (commits, checkpoint) in [(true, false), (true, true), (false, false), (false, true)] {
+        let (device, db) = simulated(LIMIT);
+        let t = make_table(&db, "t", IndexKind::Hash);
+        insert(&db, &t, -1, "before").expect("inserts");
+        let mut txn = db.begin(Isolation::ReadCommitted, false);
+        for chunk in 0..20i64 {
+            let tuples: Vec<_> = (0..100)
+                .map(|i| tuple(&t, chunk * 100 + i, &value(i, 0)))
+                .collect();
+            in_txn(&mut txn, &db, |access| {
+                for tuple in &tuples {
+                    access.insert(&t, tuple)?;
+                }
+                Ok(())
+            })
+            .expect("inserts");
+            if checkpoint && chunk == 10 {
+                block_on(db.checkpoint()).expect("checkpoints");
+            }
+        }
+        if commits {
+            block_on(db.commit(txn, &RunOptions::new())).expect("commits");
+        } else {
+            std::mem::forget(txn);
+            insert(&db, &t, -2, "after").expect("inserts");
+        }
+        crash(&device, db, 1);
+        let db = open(&device, LIMIT);
+        let t = table(&db, "t");
+        let rows = all(&db, &t).len();
+        assert_eq!(
+            rows,
+            if commits { 2001 } else { 2 },
+            "{commits} {checkpoint}"
+        );
+        for id in 0..10 {
+            if !commits {
+                insert(&db, &t, id, "again").expect("the keys are free");
+            }
+        }
+        db.close().expect("closes");
+    }
+}
+
+#[test]
+fn definitions_survive_and_open_ones_do_not() {
+    let (device, db) = simulated(LIMIT);
+    let t = make_table(&db, "t", IndexKind::Hash);
+    for id in 0..50 {
+        insert(&db, &t, id, "x").expect("inserts");
+    }
+    ddl(
+        &db,
+        Change::Truncate {
+            tables: vec![t.def.oid],
+            restart_identity: false,
+        },
+    )
+    .expect("truncates");
+    let t = table(&db, "t");
+    insert(&db, &t, 7, "seven").expect("inserts");
+    let mut txn = db.begin(Isolation::Serializable, false);
+    let change = Change::Truncate {
+        tables: vec![t.def.oid],
+        restart_identity: false,
+    };
+    block_on(db.ddl(&mut txn, &RunOptions::new(), change)).expect("truncates");
+    let draft = txn.catalog().table(t.def.oid).expect("is there").clone();
+    let row = tuple(&draft, 8, "eight");
+    in_txn(&mut txn, &db, |access| access.insert(&draft, &row)).expect("inserts");
+    block_on(db.checkpoint()).expect("checkpoints");
+    std::mem::forget(txn);
+    crash(&device, db, 3);
+    let db = open(&device, LIMIT);
+    let t = table(&db, "t");
+    assert_eq!(all(&db, &t).into_keys().collect::<Vec<_>>(), [7]);
+    db.close().expect("closes");
+}
