@@ -1,0 +1,174 @@
+//! The memory of analytical statements: one pool for all of them, a fixed
+//! share of `memory_limit`, so that sorts and hash tables of any number of
+//! statements together never take what the rows need. What is taken is charged
+//! to the engine's limit, which evicts to make room. Nothing is spilled; a
+//! statement that needs more fails with 53200 and says what to change.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservation};
+
+use thermocline_engine::Database;
+
+use crate::error::SqlError;
+
+/// The pool's share of the memory limit: one part of this many.
+const SHARE_DIVISOR: u64 = 4;
+
+/// The pool that DataFusion's operators draw on.
+pub(crate) struct AnalyticalMemory {
+    /// The engine whose limit is charged; none in tests of the pool alone.
+    engine: Option<Arc<Database>>,
+    limit_bytes: usize,
+    used_bytes: AtomicUsize,
+    /// Of those in use, bytes that the engine did not grant: operators may
+    /// grow a little without asking.
+    ungranted_bytes: AtomicUsize,
+}
+
+impl fmt::Debug for AnalyticalMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl AnalyticalMemory {
+    /// A pool of the analytical share of `memory_limit` bytes.
+    pub(crate) fn new(memory_limit: u64, engine: Option<Arc<Database>>) -> Self {
+        Self {
+            engine,
+            limit_bytes: usize::try_from(memory_limit / SHARE_DIVISOR).unwrap_or(usize::MAX),
+            used_bytes: AtomicUsize::new(0),
+            ungranted_bytes: AtomicUsize::new(0),
+        }
+    }
+
+    fn grant(&self, bytes: usize) -> bool {
+        self.engine
+            .as_ref()
+            .is_none_or(|engine| engine.try_reserve_memory(bytes as u64))
+    }
+
+    fn give_back(&self, bytes: usize) {
+        let mut ungranted = 0;
+        let _ = self
+            .ungranted_bytes
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
+                ungranted = held.min(bytes);
+                Some(held - ungranted)
+            });
+        if let Some(engine) = &self.engine
+            && bytes > ungranted
+        {
+            engine.release_memory((bytes - ungranted) as u64);
+        }
+    }
+
+    /// The bytes that may be used.
+    pub(crate) fn limit_bytes(&self) -> usize {
+        self.limit_bytes
+    }
+
+    /// The bytes in use.
+    pub(crate) fn used_bytes(&self) -> usize {
+        self.used_bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Display for AnalyticalMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "analytical memory, {} of {} bytes",
+            self.used_bytes(),
+            self.limit_bytes
+        )
+    }
+}
+
+impl MemoryPool for AnalyticalMemory {
+    fn name(&self) -> &str {
+        "analytical"
+    }
+
+    fn grow(&self, _reservation: &MemoryReservation, additional: usize) {
+        self.used_bytes.fetch_add(additional, Ordering::Relaxed);
+        if !self.grant(additional) {
+            self.ungranted_bytes
+                .fetch_add(additional, Ordering::Relaxed);
+        }
+    }
+
+    fn shrink(&self, _reservation: &MemoryReservation, shrink: usize) {
+        self.used_bytes.fetch_sub(shrink, Ordering::Relaxed);
+        self.give_back(shrink);
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        let grown = self
+            .used_bytes
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+                used.checked_add(additional)
+                    .filter(|used| *used <= self.limit_bytes)
+            });
+        match grown {
+            Ok(_) if self.grant(additional) => Ok(()),
+            Ok(_) => {
+                self.used_bytes.fetch_sub(additional, Ordering::Relaxed);
+                Err(DataFusionError::ResourcesExhausted(format!(
+                    "{} asks for {additional} bytes; memory_limit leaves no room for them",
+                    reservation.consumer().name()
+                )))
+            }
+            Err(used) => Err(DataFusionError::ResourcesExhausted(format!(
+                "{} asks for {additional} bytes; {used} of {} are in use",
+                reservation.consumer().name(),
+                self.limit_bytes
+            ))),
+        }
+    }
+
+    fn reserved(&self) -> usize {
+        self.used_bytes()
+    }
+
+    fn memory_limit(&self) -> MemoryLimit {
+        MemoryLimit::Finite(self.limit_bytes)
+    }
+}
+
+/// 53200, with advice.
+#[cold]
+pub(crate) fn exhausted(detail: impl Into<String>) -> SqlError {
+    SqlError::new("53200", "out of memory for analytical statements")
+        .with_detail(detail)
+        .with_hint(
+            "Raise memory_limit (a quarter of it serves analytical statements), or have the \
+             statement sort, group or join fewer rows.",
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::execution::memory_pool::MemoryConsumer;
+
+    use super::*;
+
+    #[test]
+    fn the_pool_refuses_what_exceeds_its_share_and_takes_back_what_is_freed() {
+        let memory = Arc::new(AnalyticalMemory::new(4000, None));
+        let pool: Arc<dyn MemoryPool> = Arc::clone(&memory) as _;
+        let reservation = MemoryConsumer::new("sort").register(&pool);
+        reservation.try_grow(900).unwrap();
+        let error = reservation.try_grow(200).unwrap_err();
+        assert!(matches!(error, DataFusionError::ResourcesExhausted(_)));
+        assert_eq!(memory.used_bytes(), 900);
+        reservation.shrink(500);
+        reservation.try_grow(600).unwrap();
+        drop(reservation);
+        assert_eq!(memory.used_bytes(), 0);
+    }
+}

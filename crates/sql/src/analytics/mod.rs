@@ -1,0 +1,329 @@
+//! Statements that read much: a pure SELECT that the short path declines is
+//! planned and run by DataFusion over read-only tables at one snapshot of the
+//! engine. Queries of the system catalogs, and SELECTs without a table, are
+//! answered by [`crate::pg_catalog`] instead, which knows PostgreSQL's catalog
+//! types.
+//!
+//! Assumes that the binder has proved the statement to be a pure SELECT. A
+//! statement's memory is bounded (see [`memory`]); dropping its [`RowStream`]
+//! cancels it. Faults of devices come back as the engine's errors.
+
+mod batch;
+mod column_name;
+mod context;
+mod errors;
+mod functions;
+mod memory;
+mod operators;
+mod params;
+mod prepare;
+mod rewrite;
+mod row_stream;
+mod rows;
+mod scan;
+mod types;
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::FieldRef;
+use datafusion::catalog::TableProvider;
+use datafusion::execution::TaskContext;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::{displayable, execute_stream};
+use datafusion::prelude::SessionConfig;
+use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
+use sqlparser::ast::{Query, Statement};
+use thermocline_engine::{Catalog, Database, Snapshot};
+use thermocline_storage::types::DataType;
+use thermocline_storage::value::Value;
+
+pub(crate) use column_name::{UNNAMED, column_name, folded, last_part};
+pub(crate) use prepare::plain_operator;
+pub use row_stream::{RowStream, SettingChange};
+pub(crate) use rows::{interval_text, push_array_element};
+
+use crate::error::{Result, SqlError};
+use crate::output::OutputColumn;
+use crate::pg_catalog::SystemCatalog;
+use context::StatementContext;
+use errors::sql_error;
+use memory::AnalyticalMemory;
+use scan::SnapshotTable;
+
+/// Streams that a table is read by at most, whatever the number of cores.
+const STREAMS_MAX: usize = 32;
+
+/// What a statement may know of its session; an owned copy, since a result is
+/// streamed while the session goes on.
+#[derive(Debug, Clone, Default)]
+pub struct SessionFacts {
+    /// The user's name.
+    pub user: String,
+    /// The database's name.
+    pub database: String,
+    /// The schemas that unqualified names are looked up in, in order.
+    pub search_path: Vec<String>,
+    /// The number in BackendKeyData.
+    pub process_id: i32,
+    /// The transaction's start, in microseconds since 2000-01-01 UTC.
+    pub now_us: i64,
+    /// All settings: name, value, description.
+    pub settings: Arc<Vec<(String, String, String)>>,
+    /// The sessions there are.
+    pub activity: Arc<Vec<Activity>>,
+    /// Transactions committed and rolled back since the start.
+    pub transactions: (u64, u64),
+}
+
+/// A session, as `pg_stat_activity` shows it.
+#[derive(Debug, Clone, Default)]
+pub struct Activity {
+    /// The number in BackendKeyData.
+    pub process_id: i32,
+    /// The user's name.
+    pub user: String,
+    /// `application_name`.
+    pub application: String,
+    /// `active`, `idle`, `idle in transaction`, `idle in transaction (aborted)`.
+    pub state: String,
+    /// The statement that runs or ran last.
+    pub query: String,
+    /// The session's start, in microseconds since 2000-01-01 UTC.
+    pub started_us: i64,
+}
+
+/// The analytical side of a database.
+pub struct Analytics {
+    db: Arc<Database>,
+    state: SessionState,
+    memory: Arc<AnalyticalMemory>,
+    system: SystemCatalog,
+    streams: usize,
+}
+
+struct Planned {
+    plan: LogicalPlan,
+    parameters: Vec<DataType>,
+}
+
+impl Analytics {
+    /// The analytical side of `db`. `memory_limit` is the database's, in bytes.
+    ///
+    /// # Errors
+    /// When DataFusion cannot be set up.
+    pub fn new(db: Arc<Database>, memory_limit: u64) -> Result<Self> {
+        let streams = std::thread::available_parallelism()
+            .map_or(1, usize::from)
+            .min(STREAMS_MAX);
+        let memory = Arc::new(AnalyticalMemory::new(memory_limit, Some(Arc::clone(&db))));
+        let runtime = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::clone(&memory) as _)
+            .with_disk_manager_builder(
+                datafusion::execution::disk_manager::DiskManagerBuilder::default()
+                    .with_mode(datafusion::execution::disk_manager::DiskManagerMode::Disabled),
+            )
+            .build_arc()
+            .map_err(sql_error)?;
+        let config = SessionConfig::new()
+            .with_target_partitions(streams)
+            .with_batch_size(batch::BATCH_ROWS)
+            .with_information_schema(false);
+        let state = SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(runtime)
+            .with_default_features()
+            .build();
+        Ok(Self {
+            system: SystemCatalog::new(Arc::clone(&db)),
+            db,
+            state,
+            memory,
+            streams,
+        })
+    }
+
+    /// The bytes that analytical statements use, and may use.
+    #[must_use]
+    pub fn memory_bytes(&self) -> (usize, usize) {
+        (self.memory.used_bytes(), self.memory.limit_bytes())
+    }
+
+    /// The types of a query's parameters and its columns. `declared` are the
+    /// types that the client gave.
+    ///
+    /// # Errors
+    /// As PostgreSQL for names and types that do not fit.
+    pub async fn describe(
+        &self,
+        statement: &Statement,
+        catalog: &Arc<Catalog>,
+        declared: &[Option<DataType>],
+        facts: &SessionFacts,
+    ) -> Result<(Vec<DataType>, Vec<OutputColumn>)> {
+        let query = query_of(statement)?;
+        if self.system.answers(query, catalog, facts) {
+            return self.system.describe(query, catalog, declared, facts);
+        }
+        let planned = self.plan(query, catalog, None, declared, facts)?;
+        let columns = output_columns(&planned.plan);
+        Ok((planned.parameters, columns))
+    }
+
+    /// Runs a query at `snapshot` with these parameters; `declared` as for
+    /// [`Self::describe`].
+    ///
+    /// # Errors
+    /// As PostgreSQL; errors of the execution come from the stream.
+    pub async fn execute(
+        &self,
+        statement: &Statement,
+        catalog: &Arc<Catalog>,
+        declared: &[Option<DataType>],
+        parameters: &[Value],
+        snapshot: Snapshot,
+        facts: &SessionFacts,
+    ) -> Result<RowStream> {
+        let query = query_of(statement)?;
+        if self.system.answers(query, catalog, facts) {
+            return self.system.execute(query, catalog, declared, parameters, facts);
+        }
+        let planned = self.plan(query, catalog, Some(snapshot), declared, facts)?;
+        let columns = output_columns(&planned.plan);
+        let values = params::parameter_values(&planned.parameters, parameters)?;
+        let plan = planned
+            .plan
+            .with_param_values(values)
+            .map_err(sql_error)?;
+        let physical = self
+            .state
+            .create_physical_plan(&plan)
+            .await
+            .map_err(sql_error)?;
+        let context = Arc::new(TaskContext::from(&self.state));
+        let stream = execute_stream(physical, context).map_err(sql_error)?;
+        Ok(RowStream::of_batches(columns, stream))
+    }
+
+    /// The plan of a query, one line a row.
+    ///
+    /// # Errors
+    /// As [`Self::describe`].
+    pub async fn explain(
+        &self,
+        statement: &Statement,
+        catalog: &Arc<Catalog>,
+        declared: &[Option<DataType>],
+        facts: &SessionFacts,
+    ) -> Result<Vec<String>> {
+        let query = query_of(statement)?;
+        if self.system.answers(query, catalog, facts) {
+            return Ok(vec!["System catalog query".to_owned()]);
+        }
+        let snapshot = self.db.snapshot();
+        let planned = self.plan(query, catalog, Some(snapshot), declared, facts)?;
+        let physical = self
+            .state
+            .create_physical_plan(&planned.plan)
+            .await
+            .map_err(sql_error)?;
+        let text = displayable(physical.as_ref()).indent(false).to_string();
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+
+    fn table(
+        &self,
+        catalog: &Catalog,
+        snapshot: Option<&Snapshot>,
+        facts: &SessionFacts,
+        schema: Option<&str>,
+        name: &str,
+    ) -> Result<Arc<dyn TableProvider>> {
+        let found = match schema {
+            Some(schema) => catalog.table_by_name(schema, name),
+            None => facts
+                .search_path
+                .iter()
+                .find_map(|schema| catalog.table_by_name(schema, name)),
+        };
+        if let Some(table) = found {
+            return Ok(Arc::new(SnapshotTable::new(
+                Arc::clone(table),
+                snapshot.cloned(),
+                self.db.partitions(),
+                self.streams,
+                self.db.row_estimate(table),
+            )));
+        }
+        if let Some(provider) = self.system.provider(schema, name, catalog, facts)? {
+            return Ok(provider);
+        }
+        Err(match schema {
+            Some(schema) => SqlError::undefined_table(&format!("{schema}.{name}")),
+            None => SqlError::undefined_table(name),
+        })
+    }
+
+    fn plan(
+        &self,
+        query: &Query,
+        catalog: &Arc<Catalog>,
+        snapshot: Option<Snapshot>,
+        declared: &[Option<DataType>],
+        facts: &SessionFacts,
+    ) -> Result<Planned> {
+        let mut query = query.clone();
+        prepare::prepare(&mut query);
+        let lookup = |schema: Option<&str>, name: &str| {
+            self.table(catalog, snapshot.as_ref(), facts, schema, name)
+        };
+        let context = StatementContext::new(&self.state, facts, &lookup);
+        let plan_with = |types: Vec<Option<FieldRef>>| {
+            let options = ParserOptions::new().with_parse_float_as_decimal(true);
+            let planner = SqlToRel::new_with_options(&context, options);
+            let mut planner_context =
+                PlannerContext::new().with_prepare_param_data_types(types);
+            planner
+                .sql_statement_to_plan_with_context(
+                    Statement::Query(Box::new(query.clone())),
+                    &mut planner_context,
+                )
+                .and_then(rewrite::rewrite_plan)
+                .map_err(sql_error)
+        };
+        let field = |data_type: &DataType| Arc::new(types::field_of("", data_type));
+        let given = declared
+            .iter()
+            .map(|declared| declared.as_ref().map(field))
+            .collect();
+        let mut plan = plan_with(given)?;
+        let found = plan.get_parameter_fields().map_err(sql_error)?;
+        let parameters = params::parameter_types(declared, &found)?;
+        let settled = parameters.len() == declared.len() && declared.iter().all(Option::is_some);
+        if !settled && !parameters.is_empty() {
+            plan = plan_with(parameters.iter().map(|data_type| Some(field(data_type))).collect())?;
+        }
+        let plan = self
+            .state
+            .analyzer()
+            .execute_and_check(plan, self.state.config_options(), |_, _| {})
+            .map_err(sql_error)?;
+        Ok(Planned { plan, parameters })
+    }
+}
+
+fn query_of(statement: &Statement) -> Result<&Query> {
+    match statement {
+        Statement::Query(query) => Ok(query),
+        _ => Err(SqlError::unsupported("only queries are analytical")),
+    }
+}
+
+fn output_columns(plan: &LogicalPlan) -> Vec<OutputColumn> {
+    plan.schema()
+        .fields()
+        .iter()
+        .map(|field| types::output_column(field))
+        .collect()
+}

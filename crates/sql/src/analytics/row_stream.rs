@@ -1,0 +1,123 @@
+//! The rows of an analytical statement, handed out as the receiver takes them.
+//! No more than one batch waits; dropping the stream ends the statement.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::execution::SendableRecordBatchStream;
+use futures::StreamExt;
+use parking_lot::Mutex;
+use thermocline_storage::value::Value;
+
+use super::errors::sql_error;
+use super::rows::write_rows;
+use crate::error::Result;
+use crate::output::{OutputColumn, RowWriter};
+use crate::pg_catalog::CatalogRows;
+
+enum Source {
+    Batches {
+        /// Never locked: it makes the session, which owns this, shareable.
+        stream: Mutex<SendableRecordBatchStream>,
+        /// The current batch and the first row that was not taken from it.
+        current: Option<(RecordBatch, usize)>,
+    },
+    Catalog(CatalogRows),
+}
+
+/// A result that is read row by row.
+pub struct RowStream {
+    columns: Arc<[OutputColumn]>,
+    source: Source,
+}
+
+/// A setting that a query changed by `set_config`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingChange {
+    /// The setting's name.
+    pub name: String,
+    /// The new value.
+    pub value: String,
+    /// Only until the transaction ends.
+    pub local: bool,
+}
+
+impl RowStream {
+    pub(crate) fn of_batches(
+        columns: Vec<OutputColumn>,
+        stream: SendableRecordBatchStream,
+    ) -> Self {
+        Self {
+            columns: columns.into(),
+            source: Source::Batches {
+                stream: Mutex::new(stream),
+                current: None,
+            },
+        }
+    }
+
+    pub(crate) fn of_catalog(columns: Vec<OutputColumn>, rows: CatalogRows) -> Self {
+        Self {
+            columns: columns.into(),
+            source: Source::Catalog(rows),
+        }
+    }
+
+    /// The result's columns.
+    #[must_use]
+    pub fn columns(&self) -> &Arc<[OutputColumn]> {
+        &self.columns
+    }
+
+    /// The settings that the query changed; the session has to apply them
+    /// before it goes on.
+    #[must_use]
+    pub fn setting_changes(&self) -> &[SettingChange] {
+        match &self.source {
+            Source::Batches { .. } => &[],
+            Source::Catalog(rows) => rows.setting_changes(),
+        }
+    }
+
+    /// Writes up to `rows_max` further rows and returns how many; 0 when there
+    /// are no more.
+    ///
+    /// # Errors
+    /// Whatever the execution fails with; the stream is of no use then.
+    pub async fn next_batch(&mut self, rows: &mut RowWriter, rows_max: usize) -> Result<usize> {
+        match &mut self.source {
+            Source::Catalog(source) => source.write(&self.columns, rows, rows_max),
+            Source::Batches { stream, current } => loop {
+                if let Some((batch, from)) = current {
+                    let to = batch.num_rows().min(from.saturating_add(rows_max));
+                    if to > *from {
+                        write_rows(batch, &self.columns, *from, to, rows).map_err(sql_error)?;
+                        let written = to - *from;
+                        *from = to;
+                        return Ok(written);
+                    }
+                    if rows_max == 0 {
+                        return Ok(0);
+                    }
+                }
+                match stream.get_mut().next().await {
+                    Some(batch) => *current = Some((batch.map_err(sql_error)?, 0)),
+                    None => {
+                        *current = None;
+                        return Ok(0);
+                    }
+                }
+            },
+        }
+    }
+
+    /// Up to `rows_max` further rows as values; none when there are no more.
+    ///
+    /// # Errors
+    /// As [`Self::next_batch`].
+    pub async fn next_values(&mut self, rows_max: usize) -> Result<Vec<Vec<Value>>> {
+        let mut writer = RowWriter::values();
+        self.next_batch(&mut writer, rows_max).await?;
+        Ok(writer.take_values())
+    }
+}

@@ -1,0 +1,1 @@
+//! Views of what is ours: memory, tables, devices, policy.
