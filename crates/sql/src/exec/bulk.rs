@@ -22,8 +22,7 @@ pub(super) fn is_wanted(source: &Source, context: &ExecContext<'_>) -> bool {
     !source.is_bounded() && context.db.row_estimate(&source.table) > SMALL_TABLE_ROWS
 }
 
-/// Calls `each` with the rows of a snapshot that the filter admits, until it
-/// breaks.
+/// Calls `each` with the rows of a snapshot that qualify, until it breaks.
 pub(super) async fn scan(
     source: &Source,
     context: &mut ExecContext<'_>,
@@ -69,8 +68,8 @@ pub(super) async fn scan(
 }
 
 fn admits(source: &Source, row: &TupleRow<'_>, evaluation: &EvalContext<'_>) -> Result<bool> {
-    match &source.filter {
-        Some(filter) => filter.accepts(row, evaluation),
+    match &source.condition {
+        Some(condition) => condition.accepts(row, evaluation),
         None => Ok(true),
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn choose(
     order_pays: bool,
 ) -> (Source, bool) {
     let mut conjuncts = Vec::new();
-    if let Some(condition) = condition {
+    if let Some(condition) = condition.clone() {
         flatten(condition, &mut conjuncts);
     }
     let facts: Vec<ColumnFact> = conjuncts
@@ -89,6 +89,7 @@ pub(crate) fn choose(
         table: Arc::clone(table),
         path,
         filter: conjunction(residual),
+        condition,
         partition,
     };
     (source, ordered || order.is_empty())

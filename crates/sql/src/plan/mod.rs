@@ -91,6 +91,8 @@ pub struct Source {
     pub path: Path,
     /// What candidates must satisfy besides.
     pub filter: Option<Expr>,
+    /// All that rows must satisfy, for when they are not found by the path.
+    pub condition: Option<Expr>,
     /// The values of the partition key columns, where equalities give them:
     /// then only these partitions are touched.
     pub partition: Option<Vec<KeyChoice>>,
