@@ -292,6 +292,19 @@ impl Database {
         }
     }
 
+    /// Runs a future that is not the engine's, but not beyond a cancel or the
+    /// statement's deadline; it is dropped then.
+    pub async fn interruptible<R>(
+        &self,
+        options: &RunOptions,
+        future: impl Future<Output = R>,
+    ) -> Result<R> {
+        let mut output = None;
+        let whole = async { output = Some(future.await) };
+        self.or_interrupted(options, None, whole).await?;
+        output.ok_or_else(|| Error::Internal("a future ended without its output".into()))
+    }
+
     /// Waits for `event`, but not beyond a cancel, the statement's deadline or
     /// the lock timeout.
     async fn or_interrupted(

@@ -104,17 +104,6 @@ impl Cancel {
         self.inner.requested.load(Ordering::Acquire)
     }
 
-    /// Ends when the statement is asked to give up.
-    pub async fn cancelled(&self) {
-        loop {
-            let asked = self.inner.event.listen();
-            if self.is_cancelled() {
-                return;
-            }
-            asked.await;
-        }
-    }
-
     pub(crate) fn event(&self) -> &Event {
         &self.inner.event
     }

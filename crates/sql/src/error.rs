@@ -34,6 +34,8 @@ pub struct SqlError {
     pub column: Option<String>,
     /// The constraint that was violated.
     pub constraint: Option<String>,
+    /// A table was changed since the statement was bound: to be bound again.
+    pub(crate) stale_plan: bool,
 }
 
 impl SqlError {
@@ -227,6 +229,7 @@ impl From<thermocline_engine::Error> for SqlError {
             hint: error.hint().map(str::to_owned),
             table: error.table().map(str::to_owned),
             constraint: error.constraint().map(str::to_owned),
+            stale_plan: matches!(error, thermocline_engine::Error::StalePlan),
             ..Self::default()
         }
     }

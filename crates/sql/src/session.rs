@@ -113,17 +113,13 @@ impl Session {
         _secret: i32,
     ) -> Result<Self> {
         if database != DATABASE_NAME && database != user {
-            return Err(SqlError::new(
-                "3D000",
-                format!("database \"{database}\" does not exist"),
-            )
-            .with_hint(format!("The one database here is \"{DATABASE_NAME}\".")));
+            return Err(
+                SqlError::new("3D000", format!("database \"{database}\" does not exist"))
+                    .with_hint(format!("The one database here is \"{DATABASE_NAME}\".")),
+            );
         }
         let fixed = [
-            (
-                "memory_limit",
-                shown_bytes(engine.db.memory_report().limit),
-            ),
+            ("memory_limit", shown_bytes(engine.db.memory_report().limit)),
             ("partitions", engine.db.partitions().to_string()),
         ];
         let mut settings = Settings::new(user, &fixed);

@@ -328,7 +328,10 @@ fn accept(definition: &Definition, values: &[String]) -> Result<String> {
         let value = values.join(", ");
         SqlError::new(
             "22023",
-            format!("invalid value for parameter \"{}\": \"{value}\"", definition.name),
+            format!(
+                "invalid value for parameter \"{}\": \"{value}\"",
+                definition.name
+            ),
         )
     };
     if definition.kind == Kind::Names {
@@ -383,9 +386,8 @@ fn accept(definition: &Definition, values: &[String]) -> Result<String> {
                 })?;
             Ok(shown_milliseconds(time))
         }
-        Kind::Enum(words) => enum_value(definition, words, &word).ok_or_else(|| {
-            invalid().with_hint(format!("Available values: {}.", words.join(", ")))
-        }),
+        Kind::Enum(words) => enum_value(definition, words, &word)
+            .ok_or_else(|| invalid().with_hint(format!("Available values: {}.", words.join(", ")))),
         Kind::Encoding => match word.trim_matches('\'').replace(['-', '_'], "").as_str() {
             "utf8" | "unicode" | "sqlascii" => Ok("UTF8".to_owned()),
             _ => Err(invalid()),
@@ -438,7 +440,9 @@ fn date_style(value: &str) -> Option<String> {
 fn milliseconds(text: &str) -> Option<i64> {
     let text = text.trim();
     let split = text
-        .find(|character: char| !character.is_ascii_digit() && !matches!(character, '.' | '-' | '+'))
+        .find(|character: char| {
+            !character.is_ascii_digit() && !matches!(character, '.' | '-' | '+')
+        })
         .unwrap_or(text.len());
     let number: f64 = text[..split].parse().ok()?;
     let factor = match text[split..].trim() {
@@ -534,12 +538,23 @@ mod tests {
     fn defaults_are_postgresqls_but_for_isolation() {
         let settings = settings();
         assert_eq!(settings.show("datestyle").unwrap(), "ISO, MDY");
-        assert_eq!(settings.show("DEFAULT_TRANSACTION_ISOLATION").unwrap(), "serializable");
+        assert_eq!(
+            settings.show("DEFAULT_TRANSACTION_ISOLATION").unwrap(),
+            "serializable"
+        );
         assert_eq!(settings.show("memory_limit").unwrap(), "256MB");
         assert_eq!(settings.show("statement_timeout").unwrap(), "0");
-        assert_eq!(*settings.search_path(), ["postgres".to_owned(), "public".to_owned()]);
+        assert_eq!(
+            *settings.search_path(),
+            ["postgres".to_owned(), "public".to_owned()]
+        );
         assert_eq!(settings.show("nothing").unwrap_err().sqlstate, "42704");
-        assert!(settings.reported().iter().any(|(name, value)| name == "TimeZone" && value == "UTC"));
+        assert!(
+            settings
+                .reported()
+                .iter()
+                .any(|(name, value)| name == "TimeZone" && value == "UTC")
+        );
         assert_eq!(settings.reported().len(), 13);
     }
 
@@ -555,12 +570,26 @@ mod tests {
             ("1.5s", "1500ms"),
         ] {
             set(&mut settings, "statement_timeout", given).unwrap();
-            assert_eq!(settings.show("statement_timeout").unwrap(), shown, "{given}");
+            assert_eq!(
+                settings.show("statement_timeout").unwrap(),
+                shown,
+                "{given}"
+            );
         }
         set(&mut settings, "lock_timeout", "1min").unwrap();
         assert_eq!(settings.lock_timeout(), Some(Duration::from_secs(60)));
-        assert_eq!(set(&mut settings, "lock_timeout", "5 parsecs").unwrap_err().sqlstate, "22023");
-        assert_eq!(set(&mut settings, "lock_timeout", "-1").unwrap_err().sqlstate, "22023");
+        assert_eq!(
+            set(&mut settings, "lock_timeout", "5 parsecs")
+                .unwrap_err()
+                .sqlstate,
+            "22023"
+        );
+        assert_eq!(
+            set(&mut settings, "lock_timeout", "-1")
+                .unwrap_err()
+                .sqlstate,
+            "22023"
+        );
     }
 
     #[test]
@@ -574,12 +603,22 @@ mod tests {
         assert_eq!(settings.show("client_encoding").unwrap(), "UTF8");
         assert!(set(&mut settings, "client_encoding", "latin1").is_err());
         assert!(set(&mut settings, "timezone", "Europe/Berlin").is_err());
-        assert_eq!(set(&mut settings, "server_version", "9").unwrap_err().sqlstate, "55P02");
-        assert_eq!(set(&mut settings, "no_such", "9").unwrap_err().sqlstate, "42704");
+        assert_eq!(
+            set(&mut settings, "server_version", "9")
+                .unwrap_err()
+                .sqlstate,
+            "55P02"
+        );
+        assert_eq!(
+            set(&mut settings, "no_such", "9").unwrap_err().sqlstate,
+            "42704"
+        );
         set(&mut settings, "app.user", "x").unwrap();
         assert_eq!(settings.show("app.user").unwrap(), "x");
         assert_eq!(
-            set(&mut settings, "extra_float_digits", "99").unwrap_err().message,
+            set(&mut settings, "extra_float_digits", "99")
+                .unwrap_err()
+                .message,
             "99 is outside the valid range for parameter \"extra_float_digits\" (-15 .. 3)"
         );
     }
@@ -606,13 +645,18 @@ mod tests {
         settings.restore(&saved);
         assert_eq!(settings.show("application_name").unwrap(), "");
         assert_eq!(settings.show("jit").unwrap(), "off");
-        settings.set("application_name", Some(&["y".into()]), true).unwrap();
+        settings
+            .set("application_name", Some(&["y".into()]), true)
+            .unwrap();
         set(&mut settings, "jit", "on").unwrap();
         settings.take_changed();
         settings.end_transaction();
         assert_eq!(settings.show("application_name").unwrap(), "");
         assert_eq!(settings.show("jit").unwrap(), "on");
-        assert_eq!(settings.take_changed(), [("application_name", String::new())]);
+        assert_eq!(
+            settings.take_changed(),
+            [("application_name", String::new())]
+        );
     }
 
     #[test]

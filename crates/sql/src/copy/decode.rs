@@ -202,7 +202,10 @@ impl CopyDecoder {
         // A table without columns has empty lines.
         let empty = expected == 0 && found == 1 && record.bytes.is_empty();
         if found > expected && !empty {
-            return Err(SqlError::new("22P04", "extra data after last expected column"));
+            return Err(SqlError::new(
+                "22P04",
+                "extra data after last expected column",
+            ));
         }
         Ok(())
     }

@@ -46,7 +46,12 @@ fn encode(options: &CopyOptions, rows: &Rows) -> Vec<u8> {
     bytes
 }
 
-fn decode(options: &CopyOptions, columns: usize, bytes: &[u8], piece: usize) -> crate::Result<Rows> {
+fn decode(
+    options: &CopyOptions,
+    columns: usize,
+    bytes: &[u8],
+    piece: usize,
+) -> crate::Result<Rows> {
     let mut decoder = CopyDecoder::new(options.clone(), names(columns));
     let mut record = Record::default();
     let mut rows = Vec::new();
@@ -75,7 +80,10 @@ fn text(options: &CopyOptions, columns: usize, input: &str) -> crate::Result<Row
 }
 
 fn row(values: &[Option<&str>]) -> Vec<Option<String>> {
-    values.iter().map(|value| value.map(str::to_owned)).collect()
+    values
+        .iter()
+        .map(|value| value.map(str::to_owned))
+        .collect()
 }
 
 proptest! {
@@ -132,13 +140,21 @@ proptest! {
 fn the_text_format_by_example() {
     let options = CopyOptions::of_format(CopyFormat::Text);
     assert_eq!(
-        text(&options, 3, "1\t\\N\ta\\tb\\\\c\n2\t\t\\x41\\101\\z\n\\.\nignored").unwrap(),
+        text(
+            &options,
+            3,
+            "1\t\\N\ta\\tb\\\\c\n2\t\t\\x41\\101\\z\n\\.\nignored"
+        )
+        .unwrap(),
         [
             row(&[Some("1"), None, Some("a\tb\\c")]),
             row(&[Some("2"), Some(""), Some("AAz")])
         ]
     );
-    assert_eq!(text(&options, 1, "a\\\nb\r\n").unwrap(), [row(&[Some("a\nb")])]);
+    assert_eq!(
+        text(&options, 1, "a\\\nb\r\n").unwrap(),
+        [row(&[Some("a\nb")])]
+    );
     assert_eq!(
         text(&options, 2, "1\n").unwrap_err().message,
         "missing data for column \"c1\""
@@ -154,7 +170,12 @@ fn the_csv_format_by_example() {
     let mut options = CopyOptions::of_format(CopyFormat::Csv);
     options.header = true;
     assert_eq!(
-        text(&options, 2, "c0,c1\r\n1,\"a \"\"b\"\", c\r\nd\"\r\n,\"\"\r\n").unwrap(),
+        text(
+            &options,
+            2,
+            "c0,c1\r\n1,\"a \"\"b\"\", c\r\nd\"\r\n,\"\"\r\n"
+        )
+        .unwrap(),
         [
             row(&[Some("1"), Some("a \"b\", c\r\nd")]),
             row(&[None, Some("")])

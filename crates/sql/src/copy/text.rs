@@ -91,7 +91,10 @@ fn unescape(raw: &[u8], out: &mut Vec<u8>) {
             b'x' if raw.get(at).is_some_and(u8::is_ascii_hexdigit) => {
                 let mut number = 0;
                 for _ in 0..2 {
-                    match raw.get(at).and_then(|digit| char::from(*digit).to_digit(16)) {
+                    match raw
+                        .get(at)
+                        .and_then(|digit| char::from(*digit).to_digit(16))
+                    {
                         Some(digit) => {
                             number = number * 16 + digit;
                             at += 1;

@@ -23,7 +23,10 @@ impl Definition<'_> {
         let parts = fold_parts(&alter.name);
         if alter.if_exists && self.find_relation(&parts).is_none() {
             let name = parts.join(".");
-            self.notice("42P01", format!("relation \"{name}\" does not exist, skipping"));
+            self.notice(
+                "42P01",
+                format!("relation \"{name}\" does not exist, skipping"),
+            );
             return Ok(TAG);
         }
         let oid = self.find_table(&alter.name)?.oid;
@@ -94,7 +97,10 @@ impl Definition<'_> {
         let mut part = column_part(column, &mut std::iter::repeat(&identity), &mut parts)?;
         let name = part.def.name.clone();
         if table.columns.iter().any(|column| column.name == name) {
-            let message = format!("column \"{name}\" of relation \"{}\" already exists", table.name);
+            let message = format!(
+                "column \"{name}\" of relation \"{}\" already exists",
+                table.name
+            );
             if if_not_exists {
                 self.notice("42701", format!("{message}, skipping"));
                 return Ok(());
@@ -154,8 +160,7 @@ impl Definition<'_> {
         };
         let catalog = self.catalog();
         let context = self.bind_context(&catalog);
-        let expression =
-            bind::bind_default(default, &column.name, column.data_type, &context)?;
+        let expression = bind::bind_default(default, &column.name, column.data_type, &context)?;
         if expression.is_volatile() {
             return Err(SqlError::unsupported(
                 "adding a column with a default that differs from row to row is not supported yet",
@@ -396,7 +401,10 @@ impl Definition<'_> {
         if def.columns.iter().any(|column| column.name == new) {
             return Err(SqlError::new(
                 "42701",
-                format!("column \"{new}\" of relation \"{}\" already exists", def.name),
+                format!(
+                    "column \"{new}\" of relation \"{}\" already exists",
+                    def.name
+                ),
             ));
         }
         for check in &mut def.checks {
@@ -405,7 +413,13 @@ impl Definition<'_> {
         if let Some(key) = def.options.get_mut("partition_key") {
             let renamed: Vec<&str> = key
                 .split(',')
-                .map(|column| if column.trim() == old { new.as_str() } else { column })
+                .map(|column| {
+                    if column.trim() == old {
+                        new.as_str()
+                    } else {
+                        column
+                    }
+                })
                 .collect();
             *key = renamed.join(",");
         }
@@ -430,7 +444,10 @@ impl Definition<'_> {
         } else {
             return Err(SqlError::new(
                 "42704",
-                format!("constraint \"{old}\" for table \"{}\" does not exist", table.name),
+                format!(
+                    "constraint \"{old}\" for table \"{}\" does not exist",
+                    table.name
+                ),
             ));
         }
         self.apply(Change::AlterTable(def)).await
@@ -474,6 +491,9 @@ fn renamed_in(expression: &str, old: &str, new: &str) -> Result<String> {
 fn no_column(name: &str, table: &TableDef) -> SqlError {
     SqlError::new(
         "42703",
-        format!("column \"{name}\" of relation \"{}\" does not exist", table.name),
+        format!(
+            "column \"{name}\" of relation \"{}\" does not exist",
+            table.name
+        ),
     )
 }

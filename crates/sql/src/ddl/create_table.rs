@@ -65,7 +65,10 @@ impl Definition<'_> {
         let (schema, name) = self.new_name(&fold_parts(&statement.name))?;
         if self.catalog().relation_exists(&schema, &name) {
             if statement.if_not_exists {
-                self.notice("42P07", format!("relation \"{name}\" already exists, skipping"));
+                self.notice(
+                    "42P07",
+                    format!("relation \"{name}\" already exists, skipping"),
+                );
                 return Ok(TAG);
             }
             return Err(exists(&name));
@@ -182,7 +185,10 @@ impl Definition<'_> {
         if key.primary && def.indexes.iter().any(|index| index.primary) {
             return Err(SqlError::new(
                 "42P16",
-                format!("multiple primary keys for table \"{}\" are not allowed", def.name),
+                format!(
+                    "multiple primary keys for table \"{}\" are not allowed",
+                    def.name
+                ),
             ));
         }
         let what = if key.primary { "primary key" } else { "unique" };
@@ -272,7 +278,10 @@ fn key_columns(def: &TableDef, names: &[String], what: &str) -> Result<Vec<usize
             .iter()
             .position(|column| column.name == *name)
             .ok_or_else(|| {
-                SqlError::new("42703", format!("column \"{name}\" named in key does not exist"))
+                SqlError::new(
+                    "42703",
+                    format!("column \"{name}\" named in key does not exist"),
+                )
             })?;
         if columns.contains(&column) {
             return Err(SqlError::new(
@@ -289,7 +298,10 @@ fn key_columns(def: &TableDef, names: &[String], what: &str) -> Result<Vec<usize
 pub(super) fn named_check(def: &TableDef, check: CheckConstraint) -> Result<CheckDef> {
     let taken = |name: &str| {
         def.checks.iter().any(|check| check.name == name)
-            || def.indexes.iter().any(|index| index.constraint && index.name == name)
+            || def
+                .indexes
+                .iter()
+                .any(|index| index.constraint && index.name == name)
     };
     let name = match check.name {
         Some(name) if taken(&name) => {
@@ -341,10 +353,22 @@ fn only_column(expression: &ast::Expr, def: &TableDef) -> Option<String> {
 
 fn refuse_unsupported(statement: &ast::CreateTable) -> Result<()> {
     let refused = [
-        (statement.temporary, "temporary tables are not supported yet"),
-        (statement.query.is_some(), "CREATE TABLE AS is not supported yet"),
-        (statement.like.is_some(), "CREATE TABLE LIKE is not supported yet"),
-        (statement.inherits.is_some(), "table inheritance is not supported"),
+        (
+            statement.temporary,
+            "temporary tables are not supported yet",
+        ),
+        (
+            statement.query.is_some(),
+            "CREATE TABLE AS is not supported yet",
+        ),
+        (
+            statement.like.is_some(),
+            "CREATE TABLE LIKE is not supported yet",
+        ),
+        (
+            statement.inherits.is_some(),
+            "table inheritance is not supported",
+        ),
         (
             statement.partition_by.is_some(),
             "PARTITION BY is not supported; rows are spread by WITH (partition_key = …)",
@@ -353,7 +377,10 @@ fn refuse_unsupported(statement: &ast::CreateTable) -> Result<()> {
             statement.partition_of.is_some(),
             "PARTITION OF is not supported; rows are spread by WITH (partition_key = …)",
         ),
-        (statement.on_commit.is_some(), "ON COMMIT is for temporary tables, which are not supported yet"),
+        (
+            statement.on_commit.is_some(),
+            "ON COMMIT is for temporary tables, which are not supported yet",
+        ),
     ];
     match refused.iter().find(|(present, _)| *present) {
         Some((_, message)) => Err(SqlError::unsupported(*message)),
@@ -373,7 +400,11 @@ fn parts(statement: &ast::CreateTable, identities: &[SequenceOptions]) -> Result
     let mut identities = identities.iter();
     for column in &statement.columns {
         let part = column_part(column, &mut identities, &mut parts)?;
-        if parts.columns.iter().any(|other| other.def.name == part.def.name) {
+        if parts
+            .columns
+            .iter()
+            .any(|other| other.def.name == part.def.name)
+        {
             return Err(SqlError::new(
                 "42701",
                 format!("column \"{}\" specified more than once", part.def.name),
@@ -437,8 +468,9 @@ pub(super) fn plain_columns(columns: &[IndexColumn]) -> Result<Vec<String>> {
 
 #[cold]
 fn no_foreign_keys() -> SqlError {
-    SqlError::unsupported("foreign keys are not supported yet")
-        .with_hint("Leave the REFERENCES or FOREIGN KEY clause out; the application must keep the reference.")
+    SqlError::unsupported("foreign keys are not supported yet").with_hint(
+        "Leave the REFERENCES or FOREIGN KEY clause out; the application must keep the reference.",
+    )
 }
 
 /// The type of a column, and whether it is one of the serial types.

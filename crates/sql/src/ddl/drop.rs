@@ -87,7 +87,10 @@ impl Definition<'_> {
         let is = |other: &str| {
             let article = if other == "index" { "an" } else { "a" };
             SqlError::new("42809", format!("\"{relation}\" is not {article} {kind}")).with_hint(
-                format!("Use DROP {} to remove {article} {other}.", other.to_uppercase()),
+                format!(
+                    "Use DROP {} to remove {article} {other}.",
+                    other.to_uppercase()
+                ),
             )
         };
         if let Some(table) = catalog.table_by_name(&schema, &relation) {
@@ -166,12 +169,20 @@ impl Definition<'_> {
         self.apply(Change::DropSequence(oid)).await
     }
 
-    async fn drop_schema(&mut self, parts: &[String], if_exists: bool, cascade: bool) -> Result<()> {
+    async fn drop_schema(
+        &mut self,
+        parts: &[String],
+        if_exists: bool,
+        cascade: bool,
+    ) -> Result<()> {
         let name = parts.last().map_or("", String::as_str);
         let catalog = self.catalog();
         if catalog.schema(name).is_none() {
             if if_exists {
-                self.notice("00000", format!("schema \"{name}\" does not exist, skipping"));
+                self.notice(
+                    "00000",
+                    format!("schema \"{name}\" does not exist, skipping"),
+                );
                 return Ok(());
             }
             return Err(no_schema(name));
@@ -212,8 +223,7 @@ impl Definition<'_> {
             .iter()
             .map(|target| Ok(self.find_table(&target.name)?.oid))
             .collect::<Result<Vec<u32>>>()?;
-        let restart_identity =
-            matches!(truncate.identity, Some(TruncateIdentityOption::Restart));
+        let restart_identity = matches!(truncate.identity, Some(TruncateIdentityOption::Restart));
         self.apply(Change::Truncate {
             tables,
             restart_identity,

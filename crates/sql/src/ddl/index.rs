@@ -14,13 +14,19 @@ impl Definition<'_> {
         const TAG: &str = "CREATE INDEX";
         let table = self.find_table(&create.table_name)?;
         if create.predicate.is_some() {
-            return Err(SqlError::unsupported("partial indexes are not supported yet"));
+            return Err(SqlError::unsupported(
+                "partial indexes are not supported yet",
+            ));
         }
         if !create.include.is_empty() {
-            return Err(SqlError::unsupported("INCLUDE columns are not supported yet"));
+            return Err(SqlError::unsupported(
+                "INCLUDE columns are not supported yet",
+            ));
         }
         if create.nulls_distinct == Some(false) {
-            return Err(SqlError::unsupported("NULLS NOT DISTINCT is not supported yet"));
+            return Err(SqlError::unsupported(
+                "NULLS NOT DISTINCT is not supported yet",
+            ));
         }
         let kind = index_kind(create.using.as_ref())?;
         check_directions(&create.columns)?;
@@ -48,7 +54,10 @@ impl Definition<'_> {
                 let name = names::truncated(parts.last().map_or("", String::as_str));
                 if taken(&name) {
                     if create.if_not_exists {
-                        self.notice("42P07", format!("relation \"{name}\" already exists, skipping"));
+                        self.notice(
+                            "42P07",
+                            format!("relation \"{name}\" already exists, skipping"),
+                        );
                         return Ok(TAG);
                     }
                     return Err(exists(&name));
@@ -116,10 +125,10 @@ fn index_kind(using: Option<&IndexType>) -> Result<IndexKind> {
         Some(other) => {
             let name = other.to_string().to_lowercase();
             Err(match name.as_str() {
-                "gin" | "gist" | "spgist" | "brin" | "bloom" => SqlError::unsupported(format!(
-                    "access method \"{name}\" is not supported"
-                ))
-                .with_hint("Use btree or hash."),
+                "gin" | "gist" | "spgist" | "brin" | "bloom" => {
+                    SqlError::unsupported(format!("access method \"{name}\" is not supported"))
+                        .with_hint("Use btree or hash.")
+                }
                 _ => SqlError::new("42704", format!("access method \"{name}\" does not exist")),
             })
         }

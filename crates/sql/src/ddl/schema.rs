@@ -29,7 +29,10 @@ impl Definition<'_> {
         }
         if self.catalog().schema(&name).is_some() {
             if if_not_exists {
-                self.notice("42P06", format!("schema \"{name}\" already exists, skipping"));
+                self.notice(
+                    "42P06",
+                    format!("schema \"{name}\" already exists, skipping"),
+                );
                 return Ok(TAG);
             }
             return Err(SqlError::new(

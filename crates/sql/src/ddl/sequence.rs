@@ -21,7 +21,10 @@ impl Definition<'_> {
         let (schema, name) = self.new_name(name)?;
         if self.catalog().relation_exists(&schema, &name) {
             if if_not_exists {
-                self.notice("42P07", format!("relation \"{name}\" already exists, skipping"));
+                self.notice(
+                    "42P07",
+                    format!("relation \"{name}\" already exists, skipping"),
+                );
                 return Ok(TAG);
             }
             return Err(exists(&name));
@@ -47,7 +50,10 @@ impl Definition<'_> {
         let shown = name.join(".");
         let Some((schema, relation)) = self.find_relation(name) else {
             if if_exists {
-                self.notice("42P01", format!("relation \"{shown}\" does not exist, skipping"));
+                self.notice(
+                    "42P01",
+                    format!("relation \"{shown}\" does not exist, skipping"),
+                );
                 return Ok(TAG);
             }
             return Err(SqlError::undefined_table(&shown));
@@ -83,7 +89,8 @@ impl Definition<'_> {
                 }
                 self.apply(Change::AlterSequence(def.clone())).await?;
                 if let Some(restart) = options.restart {
-                    self.db.set_value(&def, restart.unwrap_or(def.start), false)?;
+                    self.db
+                        .set_value(&def, restart.unwrap_or(def.start), false)?;
                 }
             }
         }
@@ -216,7 +223,11 @@ pub(super) fn definition(
     Ok(def)
 }
 
-fn altered(old: &SequenceDef, options: &SequenceOptions, data_type: DataType) -> Result<SequenceDef> {
+fn altered(
+    old: &SequenceDef,
+    options: &SequenceOptions,
+    data_type: DataType,
+) -> Result<SequenceDef> {
     let (type_min, type_max) = bounds(data_type);
     let (old_min, old_max) = bounds(old.data_type);
     let mut def = old.clone();
@@ -301,7 +312,10 @@ fn check(def: &SequenceDef) -> Result<()> {
         )));
     }
     if def.cache <= 0 {
-        return Err(invalid(format!("CACHE ({}) must be greater than zero", def.cache)));
+        return Err(invalid(format!(
+            "CACHE ({}) must be greater than zero",
+            def.cache
+        )));
     }
     Ok(())
 }
@@ -328,7 +342,10 @@ mod tests {
             ..SequenceOptions::default()
         };
         let down = made(down, DataType::SmallInt).unwrap();
-        assert_eq!((down.start, down.min, down.max), (-1, i64::from(i16::MIN), -1));
+        assert_eq!(
+            (down.start, down.min, down.max),
+            (-1, i64::from(i16::MIN), -1)
+        );
     }
 
     #[test]
@@ -336,15 +353,24 @@ mod tests {
         let bad = |options| made(options, DataType::SmallInt).unwrap_err().message;
         let options = SequenceOptions::default;
         assert_eq!(
-            bad(SequenceOptions { increment: Some(0), ..options() }),
+            bad(SequenceOptions {
+                increment: Some(0),
+                ..options()
+            }),
             "INCREMENT must not be zero"
         );
         assert_eq!(
-            bad(SequenceOptions { start: Some(0), ..options() }),
+            bad(SequenceOptions {
+                start: Some(0),
+                ..options()
+            }),
             "START value (0) cannot be less than MINVALUE (1)"
         );
         assert_eq!(
-            bad(SequenceOptions { max: Some(Some(100_000)), ..options() }),
+            bad(SequenceOptions {
+                max: Some(Some(100_000)),
+                ..options()
+            }),
             "MAXVALUE (100000) is out of range for sequence data type smallint"
         );
     }

@@ -23,7 +23,11 @@ impl RowAccess for Stored<'_> {
 
 impl Definition<'_> {
     /// 23502 if a row has NULL in the column.
-    pub(super) async fn verify_not_null(&mut self, table: &Arc<Table>, column: usize) -> Result<()> {
+    pub(super) async fn verify_not_null(
+        &mut self,
+        table: &Arc<Table>,
+        column: usize,
+    ) -> Result<()> {
         let found = self
             .any_row(table, |tuple| {
                 Ok(matches!(table.value(tuple, column), ValueRef::Null))
@@ -35,7 +39,10 @@ impl Definition<'_> {
         let name = &table.columns[column].name;
         Err(SqlError::new(
             "23502",
-            format!("column \"{name}\" of relation \"{}\" contains null values", table.name),
+            format!(
+                "column \"{name}\" of relation \"{}\" contains null values",
+                table.name
+            ),
         )
         .with_table(&table.schema, &table.name)
         .with_column(name.clone()))

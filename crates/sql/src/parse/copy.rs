@@ -109,7 +109,9 @@ pub(crate) fn copy(tokens: &mut Tokens<'_>) -> Result<Copy> {
     }
     match tokens.one_of(&["stdin", "stdout"]) {
         Some(_) => {}
-        None if tokens.is_keyword("program") || matches!(tokens.peek(), Some(Token::SingleQuotedString(_))) => {
+        None if tokens.is_keyword("program")
+            || matches!(tokens.peek(), Some(Token::SingleQuotedString(_))) =>
+        {
             return Err(SqlError::unsupported(
                 "COPY with a file or a program of the server is not supported",
             )
@@ -117,7 +119,9 @@ pub(crate) fn copy(tokens: &mut Tokens<'_>) -> Result<Copy> {
         }
         None => return Err(tokens.error()),
     }
-    tokens.keyword("binary").then(|| read.format = Some(CopyFormat::Binary));
+    tokens
+        .keyword("binary")
+        .then(|| read.format = Some(CopyFormat::Binary));
     if tokens.keyword("using") {
         tokens.expect_keyword("delimiters")?;
         read.delimiter = Some(tokens.string()?);
@@ -221,7 +225,8 @@ fn option(tokens: &mut Tokens<'_>, read: &mut Read) -> Result<()> {
         "force_null" => read.forced.null = columns(tokens)?,
         _ => {
             return Err(
-                SqlError::syntax(format!("option \"{name}\" not recognized")).with_position(position),
+                SqlError::syntax(format!("option \"{name}\" not recognized"))
+                    .with_position(position),
             );
         }
     }
@@ -238,9 +243,14 @@ fn old_options(tokens: &mut Tokens<'_>, read: &mut Read) -> Result<()> {
         } else if tokens.keyword("header") {
             read.header = Some((true, false));
         } else if tokens.keyword("freeze") {
-        } else if let Some(option) =
-            tokens.one_of(&["delimiter", "delimiters", "null", "quote", "escape", "encoding"])
-        {
+        } else if let Some(option) = tokens.one_of(&[
+            "delimiter",
+            "delimiters",
+            "null",
+            "quote",
+            "escape",
+            "encoding",
+        ]) {
             tokens.keyword("as");
             let text = tokens.string()?;
             match option {
@@ -332,7 +342,9 @@ fn check(read: Read, forced: &Forced, from: bool) -> Result<CopyOptions> {
     }
     if let Some((header, matching)) = read.header {
         if binary && header {
-            return Err(SqlError::unsupported("cannot specify HEADER in BINARY mode"));
+            return Err(SqlError::unsupported(
+                "cannot specify HEADER in BINARY mode",
+            ));
         }
         options.header = header;
         options.header_match = matching;

@@ -69,7 +69,10 @@ fn parse_ast(sql: &str, tokens: &[TokenWithSpan]) -> Result<ast::Statement> {
         return Ok(statement);
     }
     let position = crate::error::position_of(sql, next.span.start.line, next.span.start.column);
-    Err(SqlError::syntax(format!("syntax error at or near \"{}\"", next.token)).with_position(position))
+    Err(
+        SqlError::syntax(format!("syntax error at or near \"{}\"", next.token))
+            .with_position(position),
+    )
 }
 
 fn classify(statement: ast::Statement) -> Statement {

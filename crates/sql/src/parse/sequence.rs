@@ -74,8 +74,9 @@ pub(crate) fn options(tokens: &mut Tokens<'_>) -> Result<SequenceOptions> {
             return Err(error);
         };
         if !fresh {
-            return Err(SqlError::syntax("conflicting or redundant options")
-                .with_position(error.position));
+            return Err(
+                SqlError::syntax("conflicting or redundant options").with_position(error.position)
+            );
         }
     }
     Ok(options)

@@ -70,7 +70,9 @@ fn transaction_control() {
         one("commit and chain"),
         Statement::Commit { chain: true }
     ));
-    assert!(matches!(one("rollback to savepoint \"A b\""), Statement::RollbackTo(name) if name == "A b"));
+    assert!(
+        matches!(one("rollback to savepoint \"A b\""), Statement::RollbackTo(name) if name == "A b")
+    );
     assert!(matches!(one("ROLLBACK TO X"), Statement::RollbackTo(name) if name == "x"));
     assert!(matches!(one("release s"), Statement::Release(name) if name == "s"));
     assert_eq!(error("begin isolation level").sqlstate, "42601");
@@ -114,12 +116,16 @@ fn settings() {
         set("set thermocline.a = on"),
         ("thermocline.a".into(), values(&["on"]), false)
     );
-    assert!(matches!(one("show transaction isolation level"), Statement::Show(name) if name == "transaction_isolation"));
+    assert!(
+        matches!(one("show transaction isolation level"), Statement::Show(name) if name == "transaction_isolation")
+    );
     assert!(matches!(one("SHOW TimeZone"), Statement::Show(name) if name == "timezone"));
     assert!(matches!(one("reset all"), Statement::ResetAll));
     assert!(matches!(one("discard all"), Statement::Discard("all")));
     assert!(matches!(one("deallocate all"), Statement::Deallocate(None)));
-    assert!(matches!(one("DEALLOCATE PREPARE \"P_1\""), Statement::Deallocate(Some(name)) if name == "P_1"));
+    assert!(
+        matches!(one("DEALLOCATE PREPARE \"P_1\""), Statement::Deallocate(Some(name)) if name == "P_1")
+    );
 }
 
 #[test]
@@ -156,7 +162,9 @@ fn cursors() {
 #[test]
 fn prepared_statements() {
     match one("prepare p (int, character varying(5)) as select $1, $2") {
-        Statement::Prepare { name, types, .. } => assert_eq!((name.as_str(), types.len()), ("p", 2)),
+        Statement::Prepare { name, types, .. } => {
+            assert_eq!((name.as_str(), types.len()), ("p", 2))
+        }
         other => panic!("{other:?}"),
     }
     match one("execute p(1, 'x', -3)") {
@@ -262,7 +270,9 @@ fn create_table_with_what_sqlparser_does_not_know() {
 
 #[test]
 fn sequences() {
-    match one("create sequence if not exists s as int start 5 increment by -1 no maxvalue cache 10 cycle owned by t.a") {
+    match one(
+        "create sequence if not exists s as int start 5 increment by -1 no maxvalue cache 10 cycle owned by t.a",
+    ) {
         Statement::Ddl(Ddl::CreateSequence {
             name,
             if_not_exists,
@@ -320,7 +330,10 @@ fn a_chain_too_long_for_the_stack_is_refused() {
 fn what_is_not_there_yet_is_said() {
     for (sql, words) in [
         ("create view v as select 1", "views"),
-        ("create or replace function f() returns int as $$ select 1 $$ language sql", "functions"),
+        (
+            "create or replace function f() returns int as $$ select 1 $$ language sql",
+            "functions",
+        ),
         ("create temp table t (a int)", "temporary"),
         ("create user x password 'y'", "roles"),
         ("do $$ begin end $$", "DO"),

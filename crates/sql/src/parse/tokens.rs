@@ -89,8 +89,9 @@ impl<'a> Tokens<'a> {
 
     /// Whether the next token is this word, unquoted.
     pub(crate) fn is_keyword(&self, keyword: &str) -> bool {
-        self.peek_word()
-            .is_some_and(|word| word.quote_style.is_none() && word.value.eq_ignore_ascii_case(keyword))
+        self.peek_word().is_some_and(|word| {
+            word.quote_style.is_none() && word.value.eq_ignore_ascii_case(keyword)
+        })
     }
 
     /// Whether the tokens from here are these words.

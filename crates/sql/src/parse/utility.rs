@@ -64,7 +64,14 @@ pub(super) fn parse(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
                 "vacuum" | "analyze" | "analyse" => maintain(tokens, word)?,
                 "lock" => lock(tokens)?,
                 "listen" | "unlisten" | "notify" => notify(tokens, word)?,
-                "reindex" | "cluster" => skip(tokens, if word == "reindex" { "REINDEX" } else { "CLUSTER" }),
+                "reindex" | "cluster" => skip(
+                    tokens,
+                    if word == "reindex" {
+                        "REINDEX"
+                    } else {
+                        "CLUSTER"
+                    },
+                ),
                 "comment" => comment(tokens)?,
                 "grant" => granted(tokens, "GRANT"),
                 "revoke" => granted(tokens, "REVOKE"),
@@ -137,7 +144,9 @@ fn end(tokens: &mut Tokens<'_>, commit: bool) -> Result<Statement> {
         return Ok(Statement::RollbackTo(tokens.identifier()?));
     }
     if tokens.keyword("prepared") {
-        return Err(SqlError::unsupported("prepared transactions are not supported"));
+        return Err(SqlError::unsupported(
+            "prepared transactions are not supported",
+        ));
     }
     let mut chain = false;
     if tokens.keyword("and") {
@@ -161,7 +170,9 @@ fn set(tokens: &mut Tokens<'_>) -> Result<Statement> {
     }
     if tokens.keyword("transaction") {
         if tokens.keyword("snapshot") {
-            return Err(SqlError::unsupported("SET TRANSACTION SNAPSHOT is not supported"));
+            return Err(SqlError::unsupported(
+                "SET TRANSACTION SNAPSHOT is not supported",
+            ));
         }
         return modes_given(tokens).map(Statement::SetTransaction);
     }
@@ -271,7 +282,9 @@ fn all_or_name(tokens: &mut Tokens<'_>) -> Result<Option<String>> {
 
 fn prepare(tokens: &mut Tokens<'_>) -> Result<Statement> {
     if tokens.keyword("transaction") {
-        return Err(SqlError::unsupported("prepared transactions are not supported"));
+        return Err(SqlError::unsupported(
+            "prepared transactions are not supported",
+        ));
     }
     let name = tokens.identifier()?;
     let mut types = Vec::new();
@@ -348,7 +361,10 @@ fn fetch(tokens: &mut Tokens<'_>, skip: bool) -> Result<Statement> {
         if let Some(word) = BACKWARD.iter().find(|word| tokens.is_keyword(word)) {
             return Err(SqlError::new(
                 "0A000",
-                format!("FETCH {} is not supported, cursors only go forward", word.to_uppercase()),
+                format!(
+                    "FETCH {} is not supported, cursors only go forward",
+                    word.to_uppercase()
+                ),
             ));
         }
         if tokens.keyword("next") {
@@ -358,7 +374,10 @@ fn fetch(tokens: &mut Tokens<'_>, skip: bool) -> Result<Statement> {
             let forward = tokens.keyword("forward");
             if forward && tokens.keyword("all") {
                 count = None;
-            } else if matches!(tokens.peek(), Some(Token::Number(..) | Token::Minus | Token::Plus)) {
+            } else if matches!(
+                tokens.peek(),
+                Some(Token::Number(..) | Token::Minus | Token::Plus)
+            ) {
                 let number = tokens.integer()?;
                 count = Some(u64::try_from(number).map_err(|_| {
                     SqlError::new("55000", "cursor can only scan forward")
@@ -416,7 +435,9 @@ fn explain(tokens: &mut Tokens<'_>) -> Result<Statement> {
     match statement {
         Statement::Query(_) => {}
         Statement::Execute { .. } | Statement::Declare(_) => {
-            return Err(SqlError::unsupported("EXPLAIN of this command is not supported"));
+            return Err(SqlError::unsupported(
+                "EXPLAIN of this command is not supported",
+            ));
         }
         _ => {
             return Err(SqlError::syntax(
@@ -565,17 +586,35 @@ fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
         return create_table::create_table(sql, all).map(Some);
     }
     let refused = [
-        (&["user"][..], "roles are not kept yet: user \"postgres\" may do everything"),
-        (&["role"], "roles are not kept yet: user \"postgres\" may do everything"),
-        (&["group"], "roles are not kept yet: user \"postgres\" may do everything"),
-        (&["database"], "there is one database a directory; CREATE DATABASE is not supported"),
+        (
+            &["user"][..],
+            "roles are not kept yet: user \"postgres\" may do everything",
+        ),
+        (
+            &["role"],
+            "roles are not kept yet: user \"postgres\" may do everything",
+        ),
+        (
+            &["group"],
+            "roles are not kept yet: user \"postgres\" may do everything",
+        ),
+        (
+            &["database"],
+            "there is one database a directory; CREATE DATABASE is not supported",
+        ),
         (&["view"], "views are not supported yet"),
         (&["or", "replace", "view"], "views are not supported yet"),
         (&["materialized", "view"], "views are not supported yet"),
         (&["function"], "functions are not supported yet"),
-        (&["or", "replace", "function"], "functions are not supported yet"),
+        (
+            &["or", "replace", "function"],
+            "functions are not supported yet",
+        ),
         (&["procedure"], "procedures are not supported yet"),
-        (&["or", "replace", "procedure"], "procedures are not supported yet"),
+        (
+            &["or", "replace", "procedure"],
+            "procedures are not supported yet",
+        ),
         (&["trigger"], "triggers are not supported yet"),
         (&["type"], "user-defined types are not supported yet"),
         (&["domain"], "user-defined types are not supported yet"),

@@ -31,7 +31,9 @@ mod present {
     use thermocline_storage::types::DataType;
 
     use super::super::prepared::parameter_oids;
-    use super::{AnalyticalQuery, Arc, Planned, Result, RowWriter, SessionContext, Snapshot, Value};
+    use super::{
+        AnalyticalQuery, Arc, Planned, Result, RowWriter, SessionContext, Snapshot, Value,
+    };
     use crate::analytics::{RowStream, SessionFacts};
 
     /// The rows of an analytical query.
@@ -62,7 +64,12 @@ mod present {
             let (parameters, columns) = self
                 .engine
                 .analytics
-                .describe(self.statement, self.catalog, &self.declared(), &self.facts())
+                .describe(
+                    self.statement,
+                    self.catalog,
+                    &self.declared(),
+                    &self.facts(),
+                )
                 .await?;
             planned.parameter_oids = parameter_oids(&parameters, self.declared);
             planned.parameters = parameters;
@@ -104,7 +111,12 @@ mod present {
         pub(in crate::session) async fn explain(&self) -> Result<Vec<String>> {
             self.engine
                 .analytics
-                .explain(self.statement, self.catalog, &self.declared(), &self.facts())
+                .explain(
+                    self.statement,
+                    self.catalog,
+                    &self.declared(),
+                    &self.facts(),
+                )
                 .await
         }
 
@@ -151,11 +163,18 @@ mod absent {
     pub(in crate::session) enum AnalyticalRows {}
 
     impl AnalyticalRows {
-        pub(in crate::session) async fn next(&mut self, _: &mut RowWriter, _: usize) -> Result<usize> {
+        pub(in crate::session) async fn next(
+            &mut self,
+            _: &mut RowWriter,
+            _: usize,
+        ) -> Result<usize> {
             match *self {}
         }
 
-        pub(in crate::session) async fn next_values(&mut self, _: usize) -> Result<Vec<Vec<Value>>> {
+        pub(in crate::session) async fn next_values(
+            &mut self,
+            _: usize,
+        ) -> Result<Vec<Vec<Value>>> {
             match *self {}
         }
     }
@@ -174,7 +193,11 @@ mod absent {
             })
         }
 
-        pub(in crate::session) async fn rows(&self, _: &[Value], _: Snapshot) -> Result<AnalyticalRows> {
+        pub(in crate::session) async fn rows(
+            &self,
+            _: &[Value],
+            _: Snapshot,
+        ) -> Result<AnalyticalRows> {
             Err(refusal("it"))
         }
 

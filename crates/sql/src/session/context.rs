@@ -296,9 +296,11 @@ impl SessionInfo for SessionContext {
                 _ => Value::Null,
             },
             "current_setting" => match text(0) {
-                Some(name) if boolean(1) == Some(true) => {
-                    self.settings.lock().get(name).map_or(Value::Null, Value::Text)
-                }
+                Some(name) if boolean(1) == Some(true) => self
+                    .settings
+                    .lock()
+                    .get(name)
+                    .map_or(Value::Null, Value::Text),
                 Some(name) => Value::Text(self.settings.lock().show(name)?),
                 None => Value::Null,
             },
@@ -339,7 +341,10 @@ impl SessionInfo for SessionContext {
     fn next_value(&self, sequence: u32) -> Result<i64> {
         let catalog = self.catalog();
         let def = catalog.sequences.get(&sequence).ok_or_else(|| {
-            SqlError::new("42P01", format!("the sequence with OID {sequence} does not exist"))
+            SqlError::new(
+                "42P01",
+                format!("the sequence with OID {sequence} does not exist"),
+            )
         })?;
         let value = self.db.next_value(def)?;
         self.note_sequence(sequence, value);

@@ -109,12 +109,7 @@ impl Session {
         Ok((table, places))
     }
 
-    async fn copy_from(
-        &mut self,
-        copy: &Copy,
-        run: &Run<'_>,
-        client: &mut Client,
-    ) -> Result<u64> {
+    async fn copy_from(&mut self, copy: &Copy, run: &Run<'_>, client: &mut Client) -> Result<u64> {
         let CopySource::Table { name, columns } = &copy.source else {
             return Err(SqlError::syntax("COPY FROM takes a table"));
         };
@@ -378,8 +373,8 @@ impl Session {
                 let limits = self.options();
                 let mut stream = self.start_analytical(&[], query, &planned, &[]).await?;
                 loop {
-                    self.check_interrupted(&limits)?;
-                    if stream.next(&mut rows, BATCH_ROWS_MAX).await? == 0 {
+                    let next = stream.next(&mut rows, BATCH_ROWS_MAX);
+                    if self.engine.db.interruptible(&limits, next).await?? == 0 {
                         break;
                     }
                     if rows.bytes_buffered() >= STREAM_BYTES {
@@ -401,7 +396,8 @@ impl Incoming {
                 let Some(bytes) = self.record.field(at) else {
                     return Ok(Value::Null);
                 };
-                self.value(at, bytes).map_err(|error| self.located(error, at, bytes))
+                self.value(at, bytes)
+                    .map_err(|error| self.located(error, at, bytes))
             })
             .collect()
     }

@@ -25,7 +25,9 @@ impl Session {
         client: &mut Client,
     ) -> Result<()> {
         let Statement::Query(query) = &*explain.statement else {
-            return Err(SqlError::unsupported("EXPLAIN takes a query or a data change"));
+            return Err(SqlError::unsupported(
+                "EXPLAIN takes a query or a data change",
+            ));
         };
         let prepared = Arc::new(Prepared::new(
             Arc::clone(&run.prepared.text),
@@ -62,9 +64,11 @@ impl Session {
                     let mut stream = self
                         .start_analytical(&prepared.declared, query, &planned, run.parameters)
                         .await?;
+                    let options = self.options();
                     let mut count = 0;
                     loop {
-                        let taken = stream.next_values(1024).await?.len();
+                        let next = stream.next_values(1024);
+                        let taken = self.engine.db.interruptible(&options, next).await??.len();
                         if taken == 0 {
                             break count;
                         }

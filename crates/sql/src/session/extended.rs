@@ -99,7 +99,9 @@ impl Session {
         };
         let columns = match &planned {
             Some(planned) => planned.columns.as_ref().map_or(0, |columns| columns.len()),
-            None => self.utility_columns(&prepared)?.map_or(0, |columns| columns.len()),
+            None => self
+                .utility_columns(&prepared)?
+                .map_or(0, |columns| columns.len()),
         };
         // Formats for a statement without rows are of no consequence.
         let formats = if columns == 0 {
@@ -178,7 +180,12 @@ impl Session {
     ///
     /// # Errors
     /// 34000 for an unknown portal, and the statement's own.
-    pub async fn execute(&mut self, portal: &str, max_rows: u32, client: &mut Client) -> Result<()> {
+    pub async fn execute(
+        &mut self,
+        portal: &str,
+        max_rows: u32,
+        client: &mut Client,
+    ) -> Result<()> {
         self.context.cancel.reset();
         let alone = std::mem::take(&mut self.sync_follows);
         // Taken out while it runs; a transaction command may close all portals.
@@ -220,10 +227,7 @@ impl Session {
         let unstarted = matches!(portal.rows, PortalRows::Unstarted);
         let Some(planned) = rows_planned.filter(|_| max_rows > 0 || !unstarted) else {
             if !unstarted {
-                return Err(SqlError::new(
-                    "55000",
-                    "portal cannot be run anymore",
-                ));
+                return Err(SqlError::new("55000", "portal cannot be run anymore"));
             }
             let run = Run {
                 prepared: &portal.prepared,
@@ -297,9 +301,9 @@ impl Session {
         let mut sent = 0u64;
         let mut more = true;
         while more && sent < limit as u64 {
-            self.check_interrupted(&options)?;
             let piece = (limit - sent as usize).min(PIECE_ROWS);
-            let (count, left) = portal.rows.take(columns, &mut rows, piece).await?;
+            let taken = portal.rows.take(columns, &mut rows, piece);
+            let (count, left) = self.engine.db.interruptible(&options, taken).await??;
             sent += count;
             more = left;
             super::run::send_rows(&mut rows, client).await?;

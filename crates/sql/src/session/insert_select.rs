@@ -56,15 +56,17 @@ impl Session {
                 ColumnType::Other(_) => DataType::Text,
             })
             .collect();
-        let used = parameters.get(..planned.parameters.len()).unwrap_or(parameters);
+        let used = parameters
+            .get(..planned.parameters.len())
+            .unwrap_or(parameters);
         let mut stream = self
             .start_analytical(declared, query, &planned, used)
             .await?;
         let options = self.options();
         let mut stored = 0;
         loop {
-            self.check_interrupted(&options)?;
-            let batch = stream.next_values(BATCH_ROWS).await?;
+            let next = stream.next_values(BATCH_ROWS);
+            let batch = db.interruptible(&options, next).await??;
             if batch.is_empty() {
                 break;
             }

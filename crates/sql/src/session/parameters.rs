@@ -214,9 +214,20 @@ mod tests {
             decode_one(23, &integer, 1, &[0, 0, 1, 0]).unwrap(),
             Value::Integer(256)
         );
-        assert_eq!(decode_one(23, &integer, 0, b"x").unwrap_err().sqlstate, "22P02");
-        assert_eq!(decode_one(23, &integer, 1, b"x").unwrap_err().sqlstate, "22P03");
-        assert_eq!(decode_one(25, &DataType::Text, 0, b"\xff").unwrap_err().sqlstate, "22021");
+        assert_eq!(
+            decode_one(23, &integer, 0, b"x").unwrap_err().sqlstate,
+            "22P02"
+        );
+        assert_eq!(
+            decode_one(23, &integer, 1, b"x").unwrap_err().sqlstate,
+            "22P03"
+        );
+        assert_eq!(
+            decode_one(25, &DataType::Text, 0, b"\xff")
+                .unwrap_err()
+                .sqlstate,
+            "22021"
+        );
     }
 
     #[test]
@@ -244,7 +255,9 @@ mod tests {
         );
         bytes.truncate(22);
         assert_eq!(
-            decode_one(1028, &DataType::Text, 1, &bytes).unwrap_err().sqlstate,
+            decode_one(1028, &DataType::Text, 1, &bytes)
+                .unwrap_err()
+                .sqlstate,
             "22P03"
         );
     }

@@ -87,7 +87,9 @@ fn write_row(row: &[Value], columns: &[OutputColumn], rows: &mut RowWriter) -> R
             (value, ColumnType::Scalar(data_type)) => rows.value(value.as_ref(), data_type),
             (Value::Text(text), ColumnType::Other(other)) => rows.other(text, *other)?,
             (_, ColumnType::Other(_)) => {
-                return Err(SqlError::internal("a kept value of a catalog type is no text"));
+                return Err(SqlError::internal(
+                    "a kept value of a catalog type is no text",
+                ));
             }
         }
     }

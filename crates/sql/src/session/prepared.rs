@@ -27,6 +27,8 @@ pub(super) struct Prepared {
     pub(super) statement: Option<Statement>,
     /// The parameters' types as the client declared them; 0 for not at all.
     pub(super) declared: Vec<u32>,
+    /// Its client knows the shape of its rows, which must not change then.
+    described: bool,
     planned: Mutex<Option<Arc<Planned>>>,
 }
 
@@ -47,7 +49,12 @@ pub(super) struct Planned {
 }
 
 impl Planned {
-    fn is_current(&self, db: &Database, catalog: &Arc<Catalog>, search_path: &Arc<[String]>) -> bool {
+    fn is_current(
+        &self,
+        db: &Database,
+        catalog: &Arc<Catalog>,
+        search_path: &Arc<[String]>,
+    ) -> bool {
         Arc::ptr_eq(&self.catalog, catalog)
             && (Arc::ptr_eq(&self.search_path, search_path) || *self.search_path == **search_path)
             && self.scanned.iter().all(|oid| {
@@ -65,7 +72,16 @@ impl Prepared {
             text,
             statement,
             declared,
+            described: true,
             planned: Mutex::new(None),
+        }
+    }
+
+    /// Of the simple protocol, which describes the rows each time.
+    fn simple(text: Arc<str>, statement: Statement) -> Self {
+        Self {
+            described: false,
+            ..Self::new(text, Some(statement), Vec::new())
         }
     }
 
@@ -107,7 +123,7 @@ impl Prepared {
     /// of the same shape.
     pub(super) fn keep(&self, planned: Planned) -> Result<Arc<Planned>> {
         let mut kept = self.planned.lock();
-        if let Some(before) = kept.as_ref() {
+        if let Some(before) = kept.as_ref().filter(|_| self.described) {
             let shape = |planned: &Planned| -> Option<Vec<u32>> {
                 let columns = planned.columns.as_ref()?;
                 Some(columns.iter().map(|column| column.type_oid).collect())
@@ -313,7 +329,7 @@ fn prepare_all(text: &Arc<str>) -> Result<Arc<[Arc<Prepared>]>> {
     let statements = parse::parse(text)?;
     Ok(statements
         .into_iter()
-        .map(|statement| Arc::new(Prepared::new(Arc::clone(text), Some(statement), Vec::new())))
+        .map(|statement| Arc::new(Prepared::simple(Arc::clone(text), statement)))
         .collect())
 }
 
@@ -381,7 +397,10 @@ mod tests {
         statements.insert("", prepared()).unwrap();
         statements.insert("", prepared()).unwrap();
         statements.insert("a", prepared()).unwrap();
-        assert_eq!(statements.insert("a", prepared()).unwrap_err().sqlstate, "42P05");
+        assert_eq!(
+            statements.insert("a", prepared()).unwrap_err().sqlstate,
+            "42P05"
+        );
         assert!(statements.remove("a") && !statements.remove("a"));
     }
 }

@@ -20,6 +20,8 @@ use crate::output::{Formats, RowWriter};
 use crate::parse::Statement;
 use crate::plan::{Plan, ShortPlan};
 
+/// How often a statement is bound anew because of DDL beside it.
+const STALE_PLANS_MAX: u32 = 5;
 /// Rows asked of the analytical side at a time.
 const BATCH_ROWS: usize = 1024;
 
@@ -114,33 +116,41 @@ impl Session {
         let Statement::Query(query) = statement else {
             return self.run_utility(statement, &run, client).await;
         };
-        // The catalog may have changed since the parameters were read.
-        let current = self.plan(run.prepared, query).await?;
-        if let Some(planned) = run.planned {
-            if planned.parameters != current.parameters {
+        let mark = client.out.len();
+        for attempt in 1.. {
+            // The catalog may have changed since the parameters were read.
+            let current = self.plan(run.prepared, query).await?;
+            if run
+                .planned
+                .is_some_and(|planned| planned.parameters != current.parameters)
+            {
                 return Err(SqlError::unsupported(
                     "cached plan must not change result type",
                 ));
             }
+            match self.run_query(query, &current, &run, client).await {
+                Ok(count) => {
+                    command_complete(client, current.bound.command, count);
+                    return Ok(());
+                }
+                // A DDL came between the plan and its run; nothing was done.
+                Err(error) if error.stale_plan && attempt < STALE_PLANS_MAX => {
+                    client.out.truncate(mark);
+                }
+                Err(error) => return Err(error),
+            }
         }
-        let parameters = run.parameters;
-        let command = current.bound.command;
-        let count = self
-            .run_query(run.prepared, query, &current, parameters, &run, client)
-            .await?;
-        command_complete(client, command, count);
         Ok(())
     }
 
     async fn run_query(
         &mut self,
-        prepared: &Arc<Prepared>,
         query: &ast::Statement,
         planned: &Arc<Planned>,
-        parameters: &[Value],
         run: &Run<'_>,
         client: &mut Client,
     ) -> Result<u64> {
+        let parameters = run.parameters;
         self.check_read_only(planned)?;
         if let (true, Some(columns)) = (run.describe, &planned.columns) {
             messages::row_description(&mut client.out, columns, run.formats);
@@ -154,7 +164,7 @@ impl Session {
             }
             Plan::Analytical { .. } => {
                 let mut stream = self
-                    .start_analytical(&prepared.declared, query, planned, parameters)
+                    .start_analytical(&run.prepared.declared, query, planned, parameters)
                     .await?;
                 self.stream_rows(&mut stream, &mut rows, client).await
             }
@@ -180,8 +190,8 @@ impl Session {
         let options = self.options();
         let mut count = 0;
         loop {
-            self.check_interrupted(&options)?;
-            let taken = stream.next(rows, BATCH_ROWS).await?;
+            let next = stream.next(rows, BATCH_ROWS);
+            let taken = self.engine.db.interruptible(&options, next).await??;
             if taken == 0 {
                 return Ok(count);
             }

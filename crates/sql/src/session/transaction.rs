@@ -285,9 +285,7 @@ impl TransactionState {
         self.savepoints
             .iter()
             .rposition(|savepoint| savepoint.name == name)
-            .ok_or_else(|| {
-                SqlError::new("3B001", format!("savepoint \"{name}\" does not exist"))
-            })
+            .ok_or_else(|| SqlError::new("3B001", format!("savepoint \"{name}\" does not exist")))
     }
 
     fn require_block(&self, command: &str) -> Result<()> {

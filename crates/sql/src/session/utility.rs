@@ -220,7 +220,8 @@ impl Session {
 
     fn set(&mut self, set: &Set, client: &mut Client) -> Result<()> {
         if set.local && self.transaction.block() == Block::None {
-            let warning = SqlError::new("25P01", "SET LOCAL can only be used in transaction blocks");
+            let warning =
+                SqlError::new("25P01", "SET LOCAL can only be used in transaction blocks");
             self.notify(client, "WARNING", &warning);
         }
         let one = set.value.as_deref().and_then(<[String]>::first);
@@ -245,7 +246,10 @@ impl Session {
             ("role" | "session_authorization", Some(user))
                 if user != &self.context.user && user != "none" =>
             {
-                Err(SqlError::new("22023", format!("role \"{user}\" does not exist")))
+                Err(SqlError::new(
+                    "22023",
+                    format!("role \"{user}\" does not exist"),
+                ))
             }
             _ => self
                 .context
@@ -554,11 +558,10 @@ async fn keep_all(portal: &mut Portal) -> Result<()> {
             kept.push_back(row);
         }
         if bytes > HELD_BYTES_MAX {
-            return Err(SqlError::new(
-                "53200",
-                "the result is too large for a cursor WITH HOLD",
-            )
-            .with_hint("Declare the cursor without HOLD, in a transaction."));
+            return Err(
+                SqlError::new("53200", "the result is too large for a cursor WITH HOLD")
+                    .with_hint("Declare the cursor without HOLD, in a transaction."),
+            );
         }
     }
     portal.rows = PortalRows::Kept(kept);

@@ -1,0 +1,75 @@
+use crate::fixture::Server;
+
+#[test]
+fn psql_fetches_in_pieces() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag("create table t (a int primary key)");
+    client.tag("insert into t values (1), (2), (3), (4), (5)");
+    client.tag("BEGIN");
+    assert_eq!(
+        client.tag(
+            "DECLARE _psql_cursor NO SCROLL CURSOR FOR\nselect a from t where a > 0 order by a"
+        ),
+        "DECLARE CURSOR"
+    );
+    assert_eq!(
+        client.query("FETCH FORWARD 2 FROM _psql_cursor"),
+        ["T a:23", "D 1", "D 2", "C FETCH 2"]
+    );
+    assert_eq!(client.tag("move 1 in _psql_cursor"), "MOVE 1");
+    assert_eq!(
+        client.query("fetch _psql_cursor"),
+        ["T a:23", "D 4", "C FETCH 1"]
+    );
+    assert_eq!(client.rows("fetch all from _psql_cursor"), ["5"]);
+    assert_eq!(client.tag("fetch next from _psql_cursor"), "FETCH 0");
+    assert_eq!(client.tag("CLOSE _psql_cursor"), "CLOSE CURSOR");
+    assert!(client.error("fetch _psql_cursor").starts_with("34000 "));
+    client.tag("ROLLBACK");
+}
+
+#[test]
+fn a_cursor_needs_a_transaction_unless_it_is_held() {
+    let server = Server::new();
+    let mut client = server.connect();
+    assert_eq!(
+        client.error("declare c cursor for select 1"),
+        "25P01 DECLARE CURSOR can only be used in transaction blocks"
+    );
+    client.tag("begin");
+    client.tag("declare held cursor with hold for values (1), (2)");
+    client.tag("declare gone cursor for values (3)");
+    client.tag("commit");
+    assert_eq!(client.rows("fetch 5 from held"), ["1", "2"]);
+    assert!(client.error("fetch gone").starts_with("34000 "));
+    assert!(
+        client
+            .error("declare held cursor with hold for select 1")
+            .starts_with("42P03 ")
+    );
+    assert_eq!(client.tag("close all"), "CLOSE CURSOR ALL");
+}
+
+#[test]
+fn a_cursor_of_sql_is_a_portal_of_the_protocol() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag("begin");
+    client.tag("declare srv cursor for values (1, 'x'), (2, 'y')");
+    assert_eq!(
+        client.describe_portal("srv").unwrap(),
+        ["T column1:23 column2:25"]
+    );
+    client.parse("", "FETCH FORWARD 1 FROM srv", &[]).unwrap();
+    assert_eq!(
+        client.describe("").unwrap(),
+        ["t ", "T column1:23 column2:25"]
+    );
+    client.bind("", "", &[]).unwrap();
+    assert_eq!(client.execute("", 0).unwrap(), ["D 1|x", "C FETCH 1"]);
+    client.sync().unwrap();
+    assert_eq!(client.execute("srv", 0).unwrap(), ["D 2|y", "C SELECT 1"]);
+    client.sync().unwrap();
+    client.tag("commit");
+}

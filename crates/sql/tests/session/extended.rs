@@ -1,0 +1,193 @@
+use thermocline_engine::block_on;
+
+use crate::fixture::{Connection, Server};
+
+fn connection(server: &Server) -> Connection {
+    let mut client = server.connect();
+    client.tag("create table t (a int primary key, b text)");
+    client.tag("insert into t values (1, 'one'), (2, 'two'), (3, 'three'), (4, 'four')");
+    client
+}
+
+#[test]
+fn a_statement_is_prepared_described_and_executed() {
+    let server = Server::new();
+    let mut client = connection(&server);
+    client
+        .parse("s", "select a, b from t where a = $1", &[])
+        .unwrap();
+    assert_eq!(client.describe("s").unwrap(), ["t 23", "T a:23 b:25"]);
+    for (value, row) in [("1", "D 1|one"), ("3", "D 3|three")] {
+        client.bind("", "s", &[Some(value)]).unwrap();
+        assert_eq!(client.execute("", 0).unwrap(), [row, "C SELECT 1"]);
+        client.sync().unwrap();
+    }
+    client.bind("", "s", &[None]).unwrap();
+    assert_eq!(client.execute("", 0).unwrap(), ["C SELECT 0"]);
+}
+
+#[test]
+fn parameters_and_results_in_binary() {
+    let server = Server::new();
+    let mut client = connection(&server);
+    // An int8 for an int4 column, as TATP sends it.
+    client
+        .parse("", "select a, b from t where a = $1", &[20])
+        .unwrap();
+    let value = 2i64.to_be_bytes();
+    let values = [Some(&value[..])];
+    block_on(client.session.bind("", "", &[1], &values, &[1, 0])).unwrap();
+    assert_eq!(client.describe_portal("").unwrap(), ["T a:23b b:25"]);
+    assert_eq!(
+        client.execute("", 0).unwrap(),
+        ["D [00, 00, 00, 02]|two", "C SELECT 1"]
+    );
+    client.sync().unwrap();
+    assert_eq!(client.describe("").unwrap()[0], "t 20");
+}
+
+#[test]
+fn row_limits_suspend_the_portal() {
+    let server = Server::new();
+    let mut client = connection(&server);
+    client
+        .parse("", "select a from t where a > 0 order by a", &[])
+        .unwrap();
+    client.bind("", "", &[]).unwrap();
+    assert_eq!(client.execute("", 3).unwrap(), ["D 1", "D 2", "D 3", "s"]);
+    assert_eq!(client.execute("", 3).unwrap(), ["D 4", "C SELECT 1"]);
+    assert_eq!(client.execute("", 3).unwrap(), ["C SELECT 0"]);
+    client.sync().unwrap();
+    assert_eq!(client.execute("", 3).unwrap_err().sqlstate, "34000");
+}
+
+#[test]
+fn named_portals_live_until_the_transaction_ends() {
+    let server = Server::new();
+    let mut client = connection(&server);
+    client.tag("begin");
+    client
+        .parse("s", "select a from t where a > 0 order by a", &[])
+        .unwrap();
+    client.bind("p", "s", &[]).unwrap();
+    assert_eq!(client.execute("p", 1).unwrap(), ["D 1", "s"]);
+    client.sync().unwrap();
+    assert_eq!(client.execute("p", 1).unwrap(), ["D 2", "s"]);
+    assert_eq!(client.bind("p", "s", &[]).unwrap_err().sqlstate, "42P03");
+    client.sync().unwrap();
+    client.tag("rollback");
+    assert_eq!(client.execute("p", 1).unwrap_err().sqlstate, "34000");
+}
+
+#[test]
+fn statements_between_two_syncs_are_one_transaction() {
+    let server = Server::new();
+    let mut client = connection(&server);
+    client
+        .parse("put", "insert into t values ($1, $2)", &[])
+        .unwrap();
+    client.bind("", "put", &[Some("5"), Some("five")]).unwrap();
+    assert_eq!(client.execute("", 0).unwrap(), ["C INSERT 0 1"]);
+    client.bind("", "put", &[Some("1"), Some("again")]).unwrap();
+    assert_eq!(client.execute("", 0).unwrap_err().sqlstate, "23505");
+    client.sync().unwrap();
+    assert_eq!(client.rows("select count(*) from t"), ["4"]);
+    // Alone, it is a transaction of its own.
+    client.bind("", "put", &[Some("5"), Some("five")]).unwrap();
+    client.session.sync_follows(true);
+    assert_eq!(client.execute("", 0).unwrap(), ["C INSERT 0 1"]);
+    client.sync().unwrap();
+    assert_eq!(client.rows("select count(*) from t"), ["5"]);
+}
+
+#[test]
+fn begin_in_a_pipeline() {
+    let server = Server::new();
+    let mut client = connection(&server);
+    client.parse("", "BEGIN", &[]).unwrap();
+    client.bind("", "", &[]).unwrap();
+    assert_eq!(client.describe_portal("").unwrap(), ["n"]);
+    assert_eq!(client.execute("", 0).unwrap(), ["C BEGIN"]);
+    client.parse("", "delete from t where a = $1", &[]).unwrap();
+    client.bind("", "", &[Some("1")]).unwrap();
+    assert_eq!(client.execute("", 1).unwrap(), ["C DELETE 1"]);
+    client.sync().unwrap();
+    assert_eq!(client.status(), 'T');
+    let error = client.parse("", "selec", &[]).unwrap_err();
+    assert_eq!(error.sqlstate, "42601");
+    client.sync().unwrap();
+    assert_eq!(client.status(), 'E');
+    client.parse("", "ROLLBACK", &[]).unwrap();
+    client.bind("", "", &[]).unwrap();
+    assert_eq!(client.execute("", 0).unwrap(), ["C ROLLBACK"]);
+    client.sync().unwrap();
+    assert_eq!(client.status(), 'I');
+    assert_eq!(client.rows("select count(*) from t"), ["4"]);
+}
+
+#[test]
+fn an_empty_statement() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.parse("", " ; ", &[]).unwrap();
+    assert_eq!(client.describe("").unwrap(), ["t ", "n"]);
+    client.bind("", "", &[]).unwrap();
+    assert_eq!(client.execute("", 0).unwrap(), ["I"]);
+    let error = client.parse("", "select 1; select 2", &[]).unwrap_err();
+    assert_eq!(
+        error.message,
+        "cannot insert multiple commands into a prepared statement"
+    );
+}
+
+#[test]
+fn a_statement_whose_rows_change_shape_is_refused() {
+    let server = Server::new();
+    let mut client = connection(&server);
+    client
+        .parse("all", "select * from t where a = $1", &[])
+        .unwrap();
+    client
+        .parse("one", "select b from t where a = $1", &[])
+        .unwrap();
+    client.tag("alter table t add column c int default 7");
+    client.bind("", "one", &[Some("1")]).unwrap();
+    assert_eq!(client.execute("", 0).unwrap(), ["D one", "C SELECT 1"]);
+    let error = client.bind("", "all", &[Some("1")]).unwrap_err();
+    assert_eq!(error.sqlstate, "0A000");
+    assert_eq!(error.message, "cached plan must not change result type");
+    client.sync().unwrap();
+    assert_eq!(client.rows("select * from t where a = 1"), ["1|one|7"]);
+}
+
+#[test]
+fn names_and_numbers_that_do_not_fit() {
+    let server = Server::new();
+    let mut client = connection(&server);
+    assert_eq!(client.bind("", "none", &[]).unwrap_err().sqlstate, "26000");
+    client
+        .parse("s", "select b from t where a = $1", &[])
+        .unwrap();
+    let error = client.parse("s", "select 1", &[]).unwrap_err();
+    assert_eq!(error.sqlstate, "42P05");
+    assert_eq!(client.bind("", "s", &[]).unwrap_err().sqlstate, "08P01");
+    let error = client.bind("", "s", &[Some("x")]).unwrap_err();
+    assert_eq!(error.sqlstate, "22P02");
+    client.session.close_statement("s");
+    assert_eq!(client.describe("s").unwrap_err().sqlstate, "26000");
+    client.sync().unwrap();
+}
+
+#[test]
+fn sql_and_protocol_share_the_names_of_statements() {
+    let server = Server::new();
+    let mut client = connection(&server);
+    client.tag("prepare neword (int) as select b from t where a = $1");
+    client.bind("", "neword", &[Some("2")]).unwrap();
+    assert_eq!(client.execute("", 0).unwrap(), ["D two", "C SELECT 1"]);
+    client.sync().unwrap();
+    client
+        .parse("s", "select b from t where a = $1", &[])
+        .unwrap();
+    assert_eq!(client.rows("execute s(3)"), ["three"]);
+}

@@ -1,0 +1,11 @@
+//! Sessions as clients see them: the order of messages, tags, errors, the
+//! status of the transaction.
+
+mod copy;
+mod cursors;
+mod ddl;
+mod extended;
+mod fixture;
+mod settings;
+mod simple;
+mod transactions;

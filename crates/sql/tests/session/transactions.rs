@@ -1,0 +1,262 @@
+use thermocline_engine::block_on;
+
+use crate::fixture::Server;
+
+fn server() -> Server {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag("create table t (a int primary key, b int)");
+    client.tag("insert into t values (1, 10), (2, 20)");
+    server
+}
+
+#[test]
+fn tags_and_statuses_of_a_transaction() {
+    let server = server();
+    let mut client = server.connect();
+    assert_eq!(client.tag("BEGIN"), "BEGIN");
+    assert_eq!(client.status(), 'T');
+    assert_eq!(client.tag("update t set b = b + 1 where a = 1"), "UPDATE 1");
+    assert_eq!(client.tag("END"), "COMMIT");
+    assert_eq!(client.status(), 'I');
+    assert_eq!(client.tag("start transaction"), "START TRANSACTION");
+    assert_eq!(client.tag("delete from t where a = 1"), "DELETE 1");
+    assert_eq!(client.tag("abort"), "ROLLBACK");
+    assert_eq!(client.rows("select b from t where a = 1"), ["11"]);
+}
+
+#[test]
+fn a_failed_transaction_takes_nothing_but_its_end() {
+    let server = server();
+    let mut client = server.connect();
+    client.tag("begin");
+    client.tag("update t set b = 0 where a = 1");
+    client.error("select * from nothing");
+    assert_eq!(client.status(), 'E');
+    assert_eq!(
+        client.error("select 1"),
+        "25P02 current transaction is aborted, commands ignored until end of transaction block"
+    );
+    assert_eq!(client.error("begin"), client.error("savepoint x"));
+    assert_eq!(client.tag("commit"), "ROLLBACK");
+    assert_eq!(client.status(), 'I');
+    assert_eq!(client.rows("select b from t where a = 1"), ["10"]);
+}
+
+#[test]
+fn a_syntax_error_fails_the_transaction_too() {
+    let server = server();
+    let mut client = server.connect();
+    client.tag("begin");
+    client.error("selec");
+    assert_eq!(client.status(), 'E');
+    assert_eq!(client.tag("rollback"), "ROLLBACK");
+}
+
+#[test]
+fn locks_of_a_failed_transaction_are_gone_before_its_rollback() {
+    let server = server();
+    let mut first = server.connect();
+    let mut second = server.connect();
+    first.tag("begin");
+    first.tag("update t set b = 0 where a = 1");
+    first.error("select 1 / 0");
+    assert_eq!(first.status(), 'E');
+    second.tag("set lock_timeout = '2s'");
+    assert_eq!(second.tag("update t set b = 5 where a = 1"), "UPDATE 1");
+    first.tag("rollback");
+}
+
+#[test]
+fn warnings_for_what_is_out_of_place() {
+    let server = server();
+    let mut client = server.connect();
+    assert_eq!(
+        client.query("commit"),
+        ["N 25P01 there is no transaction in progress", "C COMMIT"]
+    );
+    assert_eq!(
+        client.query("rollback"),
+        ["N 25P01 there is no transaction in progress", "C ROLLBACK"]
+    );
+    client.tag("begin");
+    assert_eq!(
+        client.query("begin"),
+        [
+            "N 25001 there is already a transaction in progress",
+            "C BEGIN"
+        ]
+    );
+    client.tag("set client_min_messages = error");
+    assert_eq!(client.query("begin"), ["C BEGIN"]);
+    client.tag("commit");
+    assert!(client.error("savepoint s").starts_with("25P01 "));
+}
+
+#[test]
+fn savepoints() {
+    let server = server();
+    let mut client = server.connect();
+    client.tag("begin");
+    client.tag("update t set b = 11 where a = 1");
+    assert_eq!(client.tag("savepoint one"), "SAVEPOINT");
+    client.tag("update t set b = 12 where a = 1");
+    client.tag("insert into t values (3, 30)");
+    client.tag("savepoint two");
+    client.error("select 1 / 0");
+    assert_eq!(client.status(), 'E');
+    assert_eq!(client.tag("rollback to savepoint one"), "ROLLBACK");
+    assert_eq!(client.status(), 'T');
+    assert_eq!(
+        client.rows("select a, b from t order by a"),
+        ["1|11", "2|20"]
+    );
+    let error = client.error("rollback to two");
+    assert!(error.starts_with("3B001 savepoint \"two\""), "{error}");
+    assert_eq!(client.tag("rollback to one"), "ROLLBACK");
+    assert_eq!(client.tag("release one"), "RELEASE");
+    client.tag("commit");
+    assert_eq!(
+        client.rows("select a, b from t order by a"),
+        ["1|11", "2|20"]
+    );
+}
+
+#[test]
+fn read_only_transactions_do_not_write() {
+    let server = server();
+    let mut client = server.connect();
+    client.tag("begin read only");
+    assert_eq!(client.rows("select b from t where a = 2"), ["20"]);
+    assert_eq!(
+        client.error("update t set b = 0 where a = 2"),
+        "25006 cannot execute UPDATE in a read-only transaction"
+    );
+    client.tag("rollback");
+    client.tag("set default_transaction_read_only = on");
+    assert!(
+        client
+            .error("insert into t values (9, 9)")
+            .starts_with("25006 ")
+    );
+    assert!(client.error("create table u (a int)").starts_with("25006 "));
+    client.tag("begin read write");
+    assert_eq!(client.tag("insert into t values (9, 9)"), "INSERT 0 1");
+    client.tag("rollback");
+}
+
+#[test]
+fn isolation_levels_are_chosen_before_the_first_query() {
+    let server = server();
+    let mut client = server.connect();
+    let level = "show transaction isolation level";
+    assert_eq!(client.rows(level), ["serializable"]);
+    client.tag("begin isolation level read committed");
+    assert_eq!(
+        client.rows("show transaction_isolation"),
+        ["read committed"]
+    );
+    client.tag("set transaction isolation level repeatable read, read only");
+    assert_eq!(client.rows(level), ["repeatable read"]);
+    client.rows("select * from t where a = 1");
+    assert_eq!(
+        client.error("set transaction isolation level serializable"),
+        "25001 SET TRANSACTION ISOLATION LEVEL must be called before any query"
+    );
+    client.tag("rollback");
+    client.tag("set session characteristics as transaction isolation level read committed");
+    assert_eq!(
+        client.rows("show default_transaction_isolation"),
+        ["read committed"]
+    );
+    assert_eq!(
+        client.rows("show transaction_isolation"),
+        ["read committed"]
+    );
+}
+
+#[test]
+fn a_chained_transaction_has_the_same_modes() {
+    let server = server();
+    let mut client = server.connect();
+    client.tag("begin isolation level read committed");
+    client.tag("update t set b = 1 where a = 1");
+    assert_eq!(client.tag("commit and chain"), "COMMIT");
+    assert_eq!(client.status(), 'T');
+    assert_eq!(
+        client.rows("show transaction_isolation"),
+        ["read committed"]
+    );
+    client.tag("rollback");
+    assert_eq!(client.rows("select b from t where a = 1"), ["1"]);
+    assert!(client.error("commit and chain").starts_with("25P01 "));
+}
+
+#[test]
+fn a_conflict_is_40001() {
+    let server = server();
+    let mut first = server.connect();
+    let mut second = server.connect();
+    first.tag("begin isolation level serializable");
+    second.tag("begin isolation level serializable");
+    // Write skew: each reads what the other one writes.
+    assert_eq!(first.rows("select b from t where a = 1"), ["10"]);
+    assert_eq!(second.rows("select b from t where a = 2"), ["20"]);
+    first.tag("update t set b = 0 where a = 2");
+    second.tag("update t set b = 0 where a = 1");
+    assert_eq!(first.tag("commit"), "COMMIT");
+    let answers = second.query("commit");
+    assert!(answers[0].starts_with("E 40001 "), "{answers:?}");
+    assert_eq!(second.status(), 'I');
+    assert_eq!(
+        second.rows("select a, b from t order by a"),
+        ["1|10", "2|0"]
+    );
+}
+
+#[test]
+fn an_interrupted_client_leaves_nothing_behind() {
+    let server = server();
+    let mut client = server.connect();
+    client.tag("begin");
+    client.tag("delete from t where a = 1");
+    block_on(client.session.terminate());
+    drop(client);
+    let mut other = server.connect();
+    assert_eq!(other.rows("select count(*) from t"), ["2"]);
+    assert_eq!(server.engine.session_count(), 1);
+}
+
+#[test]
+fn transactions_are_counted() {
+    let server = server();
+    let mut client = server.connect();
+    let (committed, rolled_back) = server.engine.transactions();
+    client.tag("insert into t values (3, 3)");
+    client.tag("begin");
+    client.tag("insert into t values (4, 4)");
+    client.tag("commit");
+    client.error("insert into t values (4, 4)");
+    client.tag("begin");
+    client.tag("rollback");
+    assert_eq!(
+        server.engine.transactions(),
+        (committed + 2, rolled_back + 2)
+    );
+}
+
+#[test]
+fn vacuum_is_outside_of_transactions() {
+    let server = server();
+    let mut client = server.connect();
+    assert_eq!(client.tag("vacuum analyze t"), "VACUUM");
+    assert_eq!(client.tag("analyze"), "ANALYZE");
+    assert_eq!(client.tag("checkpoint"), "CHECKPOINT");
+    assert!(client.error("vacuum nothing").starts_with("42P01 "));
+    client.tag("begin");
+    assert_eq!(
+        client.error("vacuum t"),
+        "25001 VACUUM cannot run inside a transaction block"
+    );
+    client.tag("rollback");
+}
