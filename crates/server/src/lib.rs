@@ -1,1 +1,39 @@
-//! placeholder
+//! Floor 4: the PostgreSQL wire protocol, version 3, over [`thermocline_sql`].
+//!
+//! | file | holds |
+//! |---|---|
+//! | `config.rs` | [`Config`]: where to listen, and every limit with its name |
+//! | `listener.rs` | [`Server`]: accepting, refusing, the clean stop |
+//! | `startup.rs` | from the first byte to the first ReadyForQuery; who may come in |
+//! | `connection.rs` | the message loop of one connection |
+//! | `running.rs` | a statement under watch: its panics and its vanishing client |
+//! | `link.rs` | the socket as the session sees it: streaming results, COPY |
+//! | `socket.rs` | framing, one write a batch, buffers that shrink again |
+//! | `message.rs` | the fields of the messages that clients send |
+//! | `registry.rs` | who is connected: connection slots, CancelRequest |
+//! | `metrics.rs` | [`Metrics`]: what the server did |
+//!
+//! One task a connection. What a client sends can end that client's connection,
+//! nothing else: malformed frames, oversized messages and even a panic inside a
+//! session leave the others alone. Memory per connection is bounded by
+//! `max_message_bytes` and a streaming buffer; a slow reader is waited for.
+
+#![allow(
+    clippy::result_large_err,
+    reason = "an SqlError has PostgreSQL's fields; where it is made, a statement has failed"
+)]
+
+mod config;
+mod connection;
+mod link;
+mod listener;
+mod message;
+mod metrics;
+mod registry;
+mod running;
+mod socket;
+mod startup;
+
+pub use config::{Config, DEFAULT_MAX_CONNECTIONS, DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_PORT};
+pub use listener::Server;
+pub use metrics::{Metrics, MetricsSnapshot};

@@ -1,0 +1,60 @@
+//! Where to listen, and the limits, each with its name. The defaults are
+//! PostgreSQL's where PostgreSQL has the limit too.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+/// The port when nothing else is said; PostgreSQL's own stays free.
+pub const DEFAULT_PORT: u16 = 5433;
+/// Sessions at a time when nothing else is said.
+pub const DEFAULT_MAX_CONNECTIONS: usize = 100;
+/// Bytes of one message when nothing else is said.
+pub const DEFAULT_MAX_MESSAGE_BYTES: usize = 64 << 20;
+
+/// A start-up packet longer than this is refused (PostgreSQL's limit).
+pub(crate) const STARTUP_PACKET_BYTES_MAX: usize = 10_000;
+/// Messages that carry only names are refused above this (PostgreSQL's limit).
+pub(crate) const SMALL_MESSAGE_BYTES_MAX: usize = 10_000;
+/// Answers are written when they exceed this, whether the batch has ended or not.
+pub(crate) const FLUSH_BYTES: usize = 64 << 10;
+/// A buffer that grew beyond this is given back once it is empty.
+pub(crate) const KEPT_BUFFER_BYTES: usize = 128 << 10;
+/// Room made for a read.
+pub(crate) const READ_BYTES: usize = 16 << 10;
+/// How much of what a client sends ahead is read while its statement runs.
+pub(crate) const READ_AHEAD_BYTES: usize = 64 << 10;
+/// Sockets beyond `max_connections` that may be starting up, cancelling or
+/// being refused at one time.
+pub(crate) const PENDING_CONNECTIONS_MAX: usize = 64;
+
+/// Where and how to serve.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The address to listen on. Port 0 takes any free one.
+    pub listen: SocketAddr,
+    /// Sessions at a time; one more is refused with 53300.
+    pub max_connections: usize,
+    /// Bytes of one message; a larger one ends the connection with 54000.
+    pub max_message_bytes: usize,
+    /// How long a client may take from connecting to being let in.
+    pub authentication_timeout: Duration,
+    /// How long a client that stopped sending may still receive the answer of
+    /// a running statement before that is cancelled.
+    pub vanished_client_grace: Duration,
+    /// How long running statements may go on when the server stops, before
+    /// they are cancelled.
+    pub stop_grace: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT),
+            max_connections: DEFAULT_MAX_CONNECTIONS,
+            max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,
+            authentication_timeout: Duration::from_secs(60),
+            vanished_client_grace: Duration::from_millis(250),
+            stop_grace: Duration::from_secs(3),
+        }
+    }
+}

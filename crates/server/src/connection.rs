@@ -1,0 +1,362 @@
+//! The message loop of one connection: PostgreSQL's simple and extended
+//! protocol. Answers are collected in the client's buffer and written once, at
+//! the batch's end (Sync, Flush, the end of a Query) or above 64 KiB. After an
+//! error in an extended batch everything up to Sync is passed over.
+//!
+//! A connection ends in one of the ways of [`Ending`]; whichever it is, an open
+//! transaction is rolled back and the slot is free again.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use thermocline_engine::Cancel;
+use thermocline_sql::error::SqlError;
+use thermocline_sql::messages;
+use thermocline_sql::{Client, Session};
+use tokio::sync::watch;
+
+use crate::link::{SocketLink, stopped};
+use crate::message::{Bind, Execute, Parse, Target, only_string};
+use crate::metrics::Metrics;
+use crate::registry::Slot;
+use crate::running::{Panicked, guarded, watched};
+use crate::socket::{Frame, NoFrame, Socket};
+
+/// Why a connection ends.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    /// The client said goodbye, closed its side, or the connection broke.
+    Gone,
+    /// The client must be told why, then it is closed.
+    Fatal(Box<SqlError>),
+    /// The session panicked.
+    Panicked,
+}
+
+impl From<Panicked> for Ending {
+    fn from(_: Panicked) -> Self {
+        Self::Panicked
+    }
+}
+
+impl From<io::Error> for Ending {
+    fn from(error: io::Error) -> Self {
+        tracing::debug!("writing to a client failed: {error}");
+        Self::Gone
+    }
+}
+
+impl From<NoFrame> for Ending {
+    fn from(end: NoFrame) -> Self {
+        match end {
+            NoFrame::Closed => Self::Gone,
+            NoFrame::Malformed(error) => Self::Fatal(error),
+        }
+    }
+}
+
+pub(crate) struct Connection {
+    socket: Arc<Socket>,
+    session: Session,
+    cancel: Cancel,
+    client: Client,
+    slot: Slot,
+    stopping: watch::Receiver<bool>,
+    vanished_client_grace: Duration,
+    /// An error happened in this batch: pass over everything up to Sync.
+    skipping: bool,
+}
+
+/// Runs a session's future under watch. A macro, because the future borrows
+/// the session and the client while the watch needs the other fields.
+macro_rules! run {
+    ($self:ident, $statement:expr) => {{
+        $self.slot.set_running(true);
+        let outcome = watched(
+            &$self.socket,
+            &$self.cancel,
+            $self.vanished_client_grace,
+            $statement,
+        )
+        .await;
+        $self.slot.set_running(false);
+        outcome?
+    }};
+}
+
+impl Connection {
+    /// A connection whose client was let in; `out` may hold messages for it.
+    pub(crate) fn new(
+        socket: Arc<Socket>,
+        session: Session,
+        slot: Slot,
+        out: BytesMut,
+        stopping: watch::Receiver<bool>,
+        vanished_client_grace: Duration,
+    ) -> Self {
+        let cancel = session.cancel();
+        slot.set_cancel(cancel.clone());
+        let link = SocketLink::new(Arc::clone(&socket), stopping.clone());
+        Self {
+            socket,
+            session,
+            cancel,
+            client: Client {
+                out,
+                link: Box::new(link),
+            },
+            slot,
+            stopping,
+            vanished_client_grace,
+            skipping: false,
+        }
+    }
+
+    /// Serves the client until the connection ends.
+    pub(crate) async fn serve(mut self) {
+        let Err(ending) = self.converse().await;
+        self.end(ending).await;
+    }
+
+    async fn converse(&mut self) -> Result<Infallible, Ending> {
+        self.greet().await?;
+        loop {
+            self.step().await?;
+        }
+    }
+
+    async fn greet(&mut self) -> Result<(), Ending> {
+        let out = &mut self.client.out;
+        messages::authentication_ok(out);
+        for (name, value) in self.session.startup_parameters() {
+            messages::parameter_status(out, &name, &value);
+        }
+        messages::backend_key_data(out, self.slot.process_id, self.slot.secret());
+        messages::ready_for_query(out, b'I');
+        self.socket.flush(out).await?;
+        Ok(())
+    }
+
+    /// Takes in one message and answers it.
+    async fn step(&mut self) -> Result<(), Ending> {
+        let frame = self.next_frame().await?;
+        Metrics::add(&self.socket.metrics().messages_received, 1);
+        match frame.tag {
+            b'X' => return Err(Ending::Gone),
+            b'S' => return self.sync().await,
+            _ if self.skipping => return Ok(()),
+            b'Q' => return self.query(&frame.body).await,
+            b'F' => return self.function_call().await,
+            b'H' => self.socket.flush(&mut self.client.out).await?,
+            // The rest of a COPY that has failed.
+            b'd' | b'c' | b'f' => {}
+            b'p' => {
+                let error = SqlError::protocol("unexpected password message");
+                return Err(Ending::Fatal(Box::new(error)));
+            }
+            _ => {
+                if let Err(error) = self.extended(&frame).await? {
+                    messages::error_response(&mut self.client.out, "ERROR", &error);
+                    self.session.extended_error();
+                    self.skipping = true;
+                }
+            }
+        }
+        self.socket.flush_if_large(&mut self.client.out).await?;
+        Ok(())
+    }
+
+    /// The next message; before waiting for it, what the client may be waiting
+    /// for is written.
+    async fn next_frame(&mut self) -> Result<Frame, Ending> {
+        loop {
+            if *self.stopping.borrow() {
+                return Err(Ending::Fatal(Box::new(stopped())));
+            }
+            if let Some(frame) = self.socket.frame()? {
+                return Ok(frame);
+            }
+            // A client that used Flush where others use Sync learns of an
+            // error only if it is written now: its Flush is passed over.
+            if self.skipping {
+                self.socket.flush(&mut self.client.out).await?;
+            }
+            tokio::select! {
+                biased;
+                () = self.socket.fill() => {}
+                _ = self.stopping.wait_for(|stopping| *stopping) => {}
+            }
+        }
+    }
+
+    async fn query(&mut self, body: &[u8]) -> Result<(), Ending> {
+        match only_string(body) {
+            Ok(sql) => run!(self, self.session.simple_query(sql, &mut self.client)),
+            Err(error) => {
+                messages::error_response(&mut self.client.out, "ERROR", &error);
+                self.session.extended_error();
+            }
+        }
+        self.ready().await
+    }
+
+    async fn function_call(&mut self) -> Result<(), Ending> {
+        let error = SqlError::unsupported("the function call protocol is not supported")
+            .with_hint("Use SELECT function(…).");
+        messages::error_response(&mut self.client.out, "ERROR", &error);
+        self.session.extended_error();
+        self.sync().await
+    }
+
+    /// The outer error ends the connection, the inner one the batch.
+    async fn extended(&mut self, frame: &Frame) -> Result<Result<(), SqlError>, Ending> {
+        let Self {
+            session, client, ..
+        } = self;
+        let body = &frame.body[..];
+        Ok(match frame.tag {
+            b'P' => match Parse::read(body) {
+                Ok(parse) => run!(
+                    self,
+                    session.parse(parse.name, parse.sql, parse.parameter_oids.as_slice())
+                )
+                .map(|()| messages::parse_complete(&mut self.client.out)),
+                Err(error) => Err(error),
+            },
+            b'B' => match Bind::read(body) {
+                Ok(bind) => run!(
+                    self,
+                    session.bind(
+                        bind.portal,
+                        bind.statement,
+                        bind.parameter_formats.as_slice(),
+                        bind.parameters.as_slice(),
+                        bind.result_formats.as_slice(),
+                    )
+                )
+                .map(|()| messages::bind_complete(&mut self.client.out)),
+                Err(error) => Err(error),
+            },
+            b'D' => match Target::read(body, "DESCRIBE") {
+                Ok(Target::Statement(name)) => {
+                    run!(self, session.describe_statement(name, client))
+                }
+                Ok(Target::Portal(name)) => run!(self, session.describe_portal(name, client)),
+                Err(error) => Err(error),
+            },
+            b'E' => match Execute::read(body) {
+                Ok(execute) => {
+                    // Most batches are one statement: it can commit by itself.
+                    session.sync_follows(self.socket.sync_is_next());
+                    run!(
+                        self,
+                        session.execute(execute.portal, execute.max_rows, client)
+                    )
+                }
+                Err(error) => Err(error),
+            },
+            b'C' => Target::read(body, "CLOSE").map(|target| {
+                match target {
+                    Target::Statement(name) => session.close_statement(name),
+                    Target::Portal(name) => session.close_portal(name),
+                }
+                messages::close_complete(&mut client.out);
+            }),
+            other => Err(SqlError::protocol(format!(
+                "invalid frontend message type {other}"
+            ))),
+        })
+    }
+
+    async fn sync(&mut self) -> Result<(), Ending> {
+        self.skipping = false;
+        if let Err(error) = run!(self, self.session.sync()) {
+            messages::error_response(&mut self.client.out, "ERROR", &error);
+        }
+        self.ready().await
+    }
+
+    /// Ends a batch: changed settings, ReadyForQuery, and the one write.
+    async fn ready(&mut self) -> Result<(), Ending> {
+        let out = &mut self.client.out;
+        for (name, value) in self.session.changed_parameters() {
+            messages::parameter_status(out, name, &value);
+        }
+        messages::ready_for_query(out, self.session.transaction_status());
+        self.socket.flush(out).await?;
+        Ok(())
+    }
+
+    async fn end(self, ending: Ending) {
+        let Self {
+            socket,
+            mut session,
+            client,
+            slot,
+            ..
+        } = self;
+        let Client { mut out, link } = client;
+        // The link holds the socket too.
+        drop(link);
+        match &ending {
+            Ending::Panicked => {
+                Metrics::add(&socket.metrics().panics, 1);
+                // What is there ends somewhere inside a message.
+                let whole = whole_messages(&out);
+                out.truncate(whole);
+                let error = SqlError::internal("the session failed and was closed")
+                    .with_hint("The server's log says more. Other sessions go on.");
+                messages::error_response(&mut out, "FATAL", &error);
+            }
+            Ending::Fatal(error) => messages::error_response(&mut out, "FATAL", error),
+            Ending::Gone => {}
+        }
+        if !matches!(ending, Ending::Panicked) && guarded(session.terminate()).await.is_err() {
+            Metrics::add(&socket.metrics().panics, 1);
+        }
+        // Rolled back and gone before the client hears of it: whoever
+        // reconnects after the error finds a free slot and no locks.
+        drop(session);
+        drop(slot);
+        socket.flush_last(out).await;
+        if let (Some(socket), Ending::Fatal(_) | Ending::Panicked) =
+            (Arc::into_inner(socket), ending)
+        {
+            socket.close().await;
+        }
+    }
+}
+
+/// How many bytes at the front of `out` are whole messages.
+fn whole_messages(out: &[u8]) -> usize {
+    let mut whole = 0;
+    while let Some(length) = out.get(whole + 1..).and_then(|rest| rest.first_chunk()) {
+        let end = whole + 1 + u32::from_be_bytes(*length) as usize;
+        if end > out.len() {
+            break;
+        }
+        whole = end;
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_a_panic_cut_is_not_sent() {
+        let mut out = BytesMut::new();
+        assert_eq!(whole_messages(&out), 0);
+        messages::parse_complete(&mut out);
+        messages::command_complete(&mut out, "SELECT 1");
+        let whole = out.len();
+        out.extend_from_slice(b"D\0\0\0\x10ab");
+        assert_eq!(whole_messages(&out), whole);
+        out.truncate(whole + 3);
+        assert_eq!(whole_messages(&out), whole);
+    }
+}

@@ -1,0 +1,235 @@
+//! Accepting connections, refusing those that are too many, and the clean
+//! stop: idle clients are told at once, running statements may finish for a
+//! few seconds, then they are cancelled, then they are left.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use thermocline_sql::error::SqlError;
+use thermocline_sql::{Engine, Session, messages};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::config::{Config, PENDING_CONNECTIONS_MAX};
+use crate::connection::Connection;
+use crate::link::stopped;
+use crate::metrics::Metrics;
+use crate::registry::{Registry, Slot};
+use crate::socket::{NoFrame, Socket};
+use crate::startup::{self, Request, Startup};
+
+/// How long to wait before accepting again when the machine has no socket left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// How long cancelled statements have to end.
+const CANCEL_GRACE: Duration = Duration::from_secs(2);
+
+/// A server that listens. [`Server::run`] serves.
+pub struct Server {
+    listener: TcpListener,
+    config: Config,
+    metrics: Arc<Metrics>,
+}
+
+struct Shared {
+    config: Config,
+    engine: Arc<Engine>,
+    registry: Arc<Registry>,
+    metrics: Arc<Metrics>,
+}
+
+impl Server {
+    /// Listens. Clients that connect wait until [`Server::run`], so that a
+    /// server can listen before its database has recovered.
+    ///
+    /// # Errors
+    /// The address cannot be listened on, e.g. `AddrInUse`.
+    pub async fn bind(config: Config) -> io::Result<Self> {
+        Ok(Self {
+            listener: TcpListener::bind(config.listen).await?,
+            config,
+            metrics: Arc::new(Metrics::default()),
+        })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// The operating system cannot say.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// The server's counters.
+    #[must_use]
+    pub fn metrics(&self) -> Arc<Metrics> {
+        Arc::clone(&self.metrics)
+    }
+
+    /// Serves until `shutdown` is ready, then stops cleanly. When this returns
+    /// no session is left.
+    pub async fn run(self, engine: Arc<Engine>, shutdown: impl Future<Output = ()>) {
+        let Self {
+            listener,
+            config,
+            metrics,
+        } = self;
+        let shared = Arc::new(Shared {
+            registry: Arc::new(Registry::new(config.max_connections, Arc::clone(&metrics))),
+            config,
+            engine,
+            metrics,
+        });
+        let (stop, stopping) = watch::channel(false);
+        let pending = shared
+            .config
+            .max_connections
+            .saturating_add(PENDING_CONNECTIONS_MAX)
+            .min(Semaphore::MAX_PERMITS);
+        let sockets = Arc::new(Semaphore::new(pending));
+        let mut tasks = JoinSet::new();
+        let mut shutdown = pin!(shutdown);
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                Some(ended) = tasks.join_next() => {
+                    if let Err(error) = ended {
+                        tracing::error!("a connection's task failed: {error}");
+                    }
+                }
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, peer)) => {
+                        Metrics::add(&shared.metrics.connections_accepted, 1);
+                        match Arc::clone(&sockets).try_acquire_owned() {
+                            Ok(permit) => {
+                                let task = connection(
+                                    Arc::clone(&shared),
+                                    stream,
+                                    peer,
+                                    stopping.clone(),
+                                    permit,
+                                );
+                                tasks.spawn(task);
+                            }
+                            Err(_) => turn_away(&shared, &stream),
+                        }
+                    }
+                    Err(error) => {
+                        tracing::warn!("accepting a connection failed: {error}");
+                        sleep(ACCEPT_PAUSE).await;
+                    }
+                },
+            }
+        }
+        drop(listener);
+        stop.send_replace(true);
+        if timeout(shared.config.stop_grace, drain(&mut tasks))
+            .await
+            .is_err()
+        {
+            shared.registry.cancel_all();
+            if timeout(CANCEL_GRACE, drain(&mut tasks)).await.is_err() {
+                tracing::warn!("{} connections did not end in time", tasks.len());
+                tasks.shutdown().await;
+            }
+        }
+    }
+}
+
+async fn drain(tasks: &mut JoinSet<()>) {
+    while tasks.join_next().await.is_some() {}
+}
+
+fn too_many() -> SqlError {
+    SqlError::new("53300", "sorry, too many clients already")
+}
+
+/// Refuses without reading: there is no room even for that. What does not fit
+/// the socket's empty buffer is lost, which a closed connection explains too.
+fn turn_away(shared: &Shared, stream: &TcpStream) {
+    Metrics::add(&shared.metrics.connections_refused, 1);
+    let mut out = BytesMut::new();
+    messages::error_response(&mut out, "FATAL", &too_many());
+    if let Err(error) = stream.try_write(&out) {
+        tracing::debug!("refusing a client: {error}");
+    }
+}
+
+/// One connection, from its first byte to its last.
+async fn connection(
+    shared: Arc<Shared>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    mut stopping: watch::Receiver<bool>,
+    _permit: OwnedSemaphorePermit,
+) {
+    let socket = Arc::new(Socket::new(
+        stream,
+        shared.config.max_message_bytes,
+        Arc::clone(&shared.metrics),
+    ));
+    let mut out = BytesMut::new();
+    let request = tokio::select! {
+        biased;
+        received = timeout(
+            shared.config.authentication_timeout,
+            startup::receive(&socket, &mut out),
+        ) => received.unwrap_or(Err(NoFrame::Closed)),
+        _ = stopping.wait_for(|stopping| *stopping) => Err(NoFrame::Malformed(Box::new(stopped()))),
+    };
+    let startup = match request {
+        Ok(Request::Session(startup)) => startup,
+        Ok(Request::Cancel { process_id, secret }) => {
+            // No answer, as in PostgreSQL: it would tell whether the key fits.
+            shared.registry.cancel(process_id, secret);
+            return;
+        }
+        Err(NoFrame::Closed) => {
+            Metrics::add(&shared.metrics.startups_failed, 1);
+            return;
+        }
+        Err(NoFrame::Malformed(error)) => return refuse(&shared, socket, out, &error).await,
+    };
+    match open(&shared, &startup, peer) {
+        Ok((session, slot)) => {
+            let grace = shared.config.vanished_client_grace;
+            Connection::new(socket, session, slot, out, stopping, grace)
+                .serve()
+                .await;
+        }
+        Err(error) => refuse(&shared, socket, out, &error).await,
+    }
+}
+
+fn open(shared: &Shared, startup: &Startup, peer: SocketAddr) -> Result<(Session, Slot), SqlError> {
+    let Some(slot) = shared.registry.enter() else {
+        Metrics::add(&shared.metrics.connections_refused, 1);
+        return Err(too_many());
+    };
+    startup::admit(startup, peer.ip())?;
+    let session = Session::new(
+        Arc::clone(&shared.engine),
+        &startup.user,
+        &startup.database,
+        &startup.parameters,
+        slot.process_id,
+        slot.secret(),
+    )?;
+    Ok((session, slot))
+}
+
+async fn refuse(shared: &Shared, socket: Arc<Socket>, mut out: BytesMut, error: &SqlError) {
+    Metrics::add(&shared.metrics.startups_failed, 1);
+    messages::error_response(&mut out, "FATAL", error);
+    socket.flush_last(out).await;
+    if let Some(socket) = Arc::into_inner(socket) {
+        socket.close().await;
+    }
+}

@@ -1,0 +1,99 @@
+//! A statement under watch. While it runs, its connection still notices that
+//! the client has gone (and cancels it: nobody waits for the answer), and a
+//! panic in it ends this connection and no other.
+//!
+//! A statement that is done at its first poll, as most are, costs neither a
+//! read nor a timer.
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use thermocline_engine::Cancel;
+
+use crate::metrics::Metrics;
+use crate::socket::Socket;
+
+/// The session panicked; its state is not to be trusted any more.
+#[derive(Debug)]
+pub(crate) struct Panicked;
+
+/// Runs `statement` to its end. `cancel` is used when the client has been gone
+/// for longer than `grace`.
+pub(crate) async fn watched<T>(
+    socket: &Socket,
+    cancel: &Cancel,
+    grace: Duration,
+    statement: impl Future<Output = T>,
+) -> Result<T, Panicked> {
+    let mut statement = pin!(guarded(statement));
+    let mut watch = pin!(watch(socket, cancel, grace));
+    poll_fn(|context| {
+        if let Poll::Ready(outcome) = statement.as_mut().poll(context) {
+            return Poll::Ready(outcome);
+        }
+        // The session reads by itself during COPY and finds the end itself.
+        // Whatever wakes it comes by here again.
+        if !socket.is_copying() {
+            let Poll::Pending = watch.as_mut().poll(context);
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// The outcome of `future`, or that it panicked.
+pub(crate) async fn guarded<T>(future: impl Future<Output = T>) -> Result<T, Panicked> {
+    let mut future = pin!(future);
+    poll_fn(|context| {
+        // Unwind safety: after a panic nothing of the session is used again,
+        // it is only dropped.
+        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+            Ok(Poll::Ready(outcome)) => Poll::Ready(Ok(outcome)),
+            Ok(Poll::Pending) => Poll::Pending,
+            Err(panic) => {
+                tracing::error!("a session panicked: {}", words(&*panic));
+                Poll::Ready(Err(Panicked))
+            }
+        }
+    })
+    .await
+}
+
+fn words(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message")
+}
+
+async fn watch(socket: &Socket, cancel: &Cancel, grace: Duration) -> Infallible {
+    socket.ended().await;
+    // A client may close its sending side and still want the answers
+    // (`printf … | nc`): one that is nearly there is let through.
+    tokio::time::sleep(grace).await;
+    tracing::debug!("the client is gone, its statement is cancelled");
+    Metrics::add(&socket.metrics().clients_vanished, 1);
+    cancel.cancel();
+    std::future::pending().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_becomes_an_outcome() {
+        let outcome = guarded(async {
+            tokio::task::yield_now().await;
+            panic!("inside the session");
+        });
+        assert!(matches!(outcome.await, Err::<(), _>(Panicked)));
+        assert!(matches!(guarded(async { 7 }).await, Ok(7)));
+    }
+}

@@ -1,0 +1,409 @@
+//! A client's socket: frames come out of it, batches of answers go into it.
+//!
+//! Shared by the connection's loop, the session's link and the watch over a
+//! running statement, which all live in one task: reading and writing need no
+//! more than `&self`, and one party reads at a time (`copying` says when it is
+//! the session). Every buffer is charged to the metrics; one that grew is given
+//! back once it is empty. A frame is handed out whole or not at all.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes, BytesMut};
+use parking_lot::Mutex;
+use thermocline_sql::error::SqlError;
+use tokio::io::{AsyncWriteExt, Interest};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::config::{
+    FLUSH_BYTES, KEPT_BUFFER_BYTES, READ_AHEAD_BYTES, READ_BYTES, SMALL_MESSAGE_BYTES_MAX,
+    STARTUP_PACKET_BYTES_MAX,
+};
+use crate::metrics::Metrics;
+
+/// How long a closed connection still takes in what the client was sending, so
+/// that the client gets to read why.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// One message of a client.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    pub(crate) tag: u8,
+    pub(crate) body: Bytes,
+}
+
+/// Why there is no frame.
+#[derive(Debug)]
+pub(crate) enum NoFrame {
+    /// The client ended its side, or the connection broke.
+    Closed,
+    /// What was sent cannot be a frame; nothing after it can be understood.
+    Malformed(Box<SqlError>),
+}
+
+struct Input {
+    buffer: BytesMut,
+    /// The client will send no more.
+    ended: bool,
+    charged_bytes: usize,
+}
+
+pub(crate) struct Socket {
+    stream: TcpStream,
+    input: Mutex<Input>,
+    /// The session reads by itself now (COPY FROM STDIN).
+    copying: AtomicBool,
+    output_charged_bytes: AtomicUsize,
+    max_message_bytes: usize,
+    metrics: Arc<Metrics>,
+}
+
+impl Socket {
+    pub(crate) fn new(stream: TcpStream, max_message_bytes: usize, metrics: Arc<Metrics>) -> Self {
+        // Without it a batch's last segment would wait for an acknowledgement;
+        // where it cannot be set, that is the cost and nothing else.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!("TCP_NODELAY: {error}");
+        }
+        Self {
+            stream,
+            input: Mutex::new(Input {
+                buffer: BytesMut::new(),
+                ended: false,
+                charged_bytes: 0,
+            }),
+            copying: AtomicBool::new(false),
+            output_charged_bytes: AtomicUsize::new(0),
+            max_message_bytes,
+            metrics,
+        }
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Marks that the session reads by itself, until the guard is dropped.
+    pub(crate) fn copying(&self) -> CopyingGuard<'_> {
+        self.copying.store(true, Relaxed);
+        CopyingGuard(self)
+    }
+
+    pub(crate) fn is_copying(&self) -> bool {
+        self.copying.load(Relaxed)
+    }
+
+    // ---- in
+
+    /// The next message, if all of it is here.
+    pub(crate) fn frame(&self) -> Result<Option<Frame>, NoFrame> {
+        let mut input = self.input.lock();
+        let Some((&tag, rest)) = input.buffer.split_first() else {
+            return if input.ended {
+                Err(NoFrame::Closed)
+            } else {
+                Ok(None)
+            };
+        };
+        let limit = match tag {
+            b'Q' | b'P' | b'B' | b'F' | b'd' => self.max_message_bytes,
+            b'E' | b'D' | b'C' | b'H' | b'S' | b'X' | b'c' | b'f' | b'p' => SMALL_MESSAGE_BYTES_MAX,
+            other => {
+                return Err(malformed(SqlError::protocol(format!(
+                    "invalid frontend message type {other}"
+                ))));
+            }
+        };
+        let Some(length) = rest.first_chunk() else {
+            return self.incomplete(&input);
+        };
+        let length = u32::from_be_bytes(*length) as usize;
+        if length < 4 {
+            return Err(malformed(SqlError::protocol("invalid message length")));
+        }
+        if length > limit {
+            return Err(malformed(too_large(length, limit)));
+        }
+        if input.buffer.len() < 1 + length {
+            return self.incomplete(&input);
+        }
+        let body = if length > KEPT_BUFFER_BYTES {
+            self.split_large(&mut input, 1 + length)
+        } else {
+            input.buffer.split_to(1 + length).freeze()
+        };
+        Ok(Some(Frame {
+            tag,
+            body: body.slice(5..),
+        }))
+    }
+
+    /// A frame so large that the buffer which grew for it goes away with it.
+    fn split_large(&self, input: &mut Input, frame_bytes: usize) -> Bytes {
+        let rest = BytesMut::from(&input.buffer[frame_bytes..]);
+        let mut frame = std::mem::replace(&mut input.buffer, rest);
+        frame.truncate(frame_bytes);
+        self.charge(&mut input.charged_bytes, input.buffer.capacity());
+        let mut large = LargeFrame {
+            frame,
+            charged_bytes: 0,
+            metrics: Arc::clone(&self.metrics),
+        };
+        self.charge(&mut large.charged_bytes, large.frame.capacity());
+        Bytes::from_owner(large)
+    }
+
+    /// Whether the message after the one last handed out is a Sync.
+    pub(crate) fn sync_is_next(&self) -> bool {
+        self.input.lock().buffer.starts_with(b"S\0\0\0\x04")
+    }
+
+    /// The next start-up packet (no tag), if all of it is here.
+    pub(crate) fn startup_packet(&self) -> Result<Option<Bytes>, NoFrame> {
+        let mut input = self.input.lock();
+        let Some(length) = input.buffer.first_chunk() else {
+            return self.incomplete(&input);
+        };
+        let length = u32::from_be_bytes(*length) as usize;
+        if !(8..=STARTUP_PACKET_BYTES_MAX).contains(&length) {
+            return Err(malformed(SqlError::protocol(
+                "invalid length of startup packet",
+            )));
+        }
+        if input.buffer.len() < length {
+            return self.incomplete(&input);
+        }
+        let mut packet = input.buffer.split_to(length);
+        packet.advance(4);
+        Ok(Some(packet.freeze()))
+    }
+
+    fn incomplete<T>(&self, input: &Input) -> Result<Option<T>, NoFrame> {
+        if input.ended {
+            Err(NoFrame::Closed)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Waits until more has arrived, or the end. A connection that broke has
+    /// ended.
+    pub(crate) async fn fill(&self) {
+        loop {
+            if self.fill_now() || self.input.lock().ended {
+                return;
+            }
+            if let Err(error) = self.stream.readable().await {
+                tracing::debug!("waiting for a client failed: {error}");
+                self.input.lock().ended = true;
+            }
+        }
+    }
+
+    /// Takes in what has arrived; whether that was something.
+    fn fill_now(&self) -> bool {
+        let mut input = self.input.lock();
+        let input = &mut *input;
+        if input.ended {
+            return false;
+        }
+        if input.buffer.is_empty() && input.buffer.capacity() > KEPT_BUFFER_BYTES {
+            input.buffer = BytesMut::new();
+        }
+        if input.buffer.capacity() - input.buffer.len() < READ_BYTES / 4 {
+            input.buffer.reserve(READ_BYTES);
+        }
+        let read = self.stream.try_read_buf(&mut input.buffer);
+        self.charge(&mut input.charged_bytes, input.buffer.capacity());
+        match read {
+            Ok(0) => {
+                input.ended = true;
+                false
+            }
+            Ok(bytes) => {
+                Metrics::add(&self.metrics.received_bytes, bytes as u64);
+                Metrics::add(&self.metrics.reads, 1);
+                true
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,
+            Err(error) => {
+                tracing::debug!("reading from a client failed: {error}");
+                input.ended = true;
+                false
+            }
+        }
+    }
+
+    /// Waits for the end of what the client sends, reading ahead only so far
+    /// that memory stays bounded. Ready at once when the end was seen before.
+    pub(crate) async fn ended(&self) {
+        loop {
+            let (ended, ahead) = {
+                let input = self.input.lock();
+                (input.ended, input.buffer.len())
+            };
+            if ended {
+                return;
+            }
+            if ahead < READ_AHEAD_BYTES {
+                self.fill().await;
+                continue;
+            }
+            // No more is read, so the end itself stays hidden; the kernel
+            // still tells that the other side has closed.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            match self.stream.ready(Interest::READABLE).await {
+                Ok(ready) if !ready.is_read_closed() => {}
+                _ => return,
+            }
+        }
+    }
+
+    // ---- out
+
+    /// Writes all of `out` and empties it. One system call, unless the client
+    /// is slower than we are.
+    pub(crate) async fn flush(&self, out: &mut BytesMut) -> io::Result<()> {
+        // Asked now: what has been written is no longer part of a capacity.
+        let allocated_bytes = out.capacity();
+        self.charge_output(allocated_bytes);
+        while !out.is_empty() {
+            match self.stream.try_write(out) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(bytes) => {
+                    // Before the next wait, at which this may be dropped.
+                    if bytes == out.len() {
+                        out.clear();
+                    } else {
+                        out.advance(bytes);
+                    }
+                    Metrics::add(&self.metrics.sent_bytes, bytes as u64);
+                    Metrics::add(&self.metrics.writes, 1);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.stream.writable().await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if allocated_bytes > KEPT_BUFFER_BYTES {
+            *out = BytesMut::new();
+            self.charge_output(0);
+        }
+        Ok(())
+    }
+
+    /// Writes the last words: who does not take them in time goes without.
+    pub(crate) async fn flush_last(&self, mut out: BytesMut) {
+        match timeout(LINGER, self.flush(&mut out)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!("the last words to a client: {error}"),
+            Err(_) => tracing::debug!("a client did not read the last words"),
+        }
+    }
+
+    /// Writes `out` if it is large enough not to wait for the batch's end.
+    pub(crate) async fn flush_if_large(&self, out: &mut BytesMut) -> io::Result<()> {
+        if out.len() > FLUSH_BYTES {
+            self.flush(out).await
+        } else {
+            Ok(())
+        }
+    }
+
+    fn charge(&self, charged: &mut usize, bytes: usize) {
+        if bytes > *charged {
+            Metrics::add(&self.metrics.buffer_bytes, (bytes - *charged) as u64);
+        } else if bytes < *charged {
+            Metrics::subtract(&self.metrics.buffer_bytes, (*charged - bytes) as u64);
+        }
+        *charged = bytes;
+    }
+
+    fn charge_output(&self, bytes: usize) {
+        let mut charged = self.output_charged_bytes.load(Relaxed);
+        self.charge(&mut charged, bytes);
+        self.output_charged_bytes.store(charged, Relaxed);
+    }
+
+    // ---- end
+
+    /// Closes so that what was written last arrives: a socket that is closed
+    /// with unread input is reset, and a reset discards what is on its way.
+    pub(crate) async fn close(mut self) {
+        if let Err(error) = self.stream.shutdown().await {
+            tracing::debug!("closing a connection: {error}");
+            return;
+        }
+        let drained = timeout(LINGER, async {
+            loop {
+                self.fill().await;
+                let mut input = self.input.lock();
+                if input.ended {
+                    return;
+                }
+                input.buffer.clear();
+            }
+        });
+        if drained.await.is_err() {
+            tracing::debug!("a client went on sending after it was closed");
+        }
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let mut charged = self.input.get_mut().charged_bytes;
+        self.charge(&mut charged, 0);
+        self.charge_output(0);
+    }
+}
+
+/// The memory of a large frame, charged until its last reader lets go.
+struct LargeFrame {
+    frame: BytesMut,
+    charged_bytes: usize,
+    metrics: Arc<Metrics>,
+}
+
+impl AsRef<[u8]> for LargeFrame {
+    fn as_ref(&self) -> &[u8] {
+        &self.frame
+    }
+}
+
+impl Drop for LargeFrame {
+    fn drop(&mut self) {
+        Metrics::subtract(&self.metrics.buffer_bytes, self.charged_bytes as u64);
+    }
+}
+
+/// See [`Socket::copying`].
+pub(crate) struct CopyingGuard<'a>(&'a Socket);
+
+impl Drop for CopyingGuard<'_> {
+    fn drop(&mut self) {
+        self.0.copying.store(false, Relaxed);
+    }
+}
+
+#[cold]
+fn malformed(error: SqlError) -> NoFrame {
+    NoFrame::Malformed(Box::new(error))
+}
+
+#[cold]
+fn too_large(length: usize, limit: usize) -> SqlError {
+    // Above this no limit of ours would be the reason.
+    if length > i32::MAX as usize {
+        return SqlError::protocol("invalid message length");
+    }
+    SqlError::new(
+        "54000",
+        format!("message of {length} bytes exceeds the limit of {limit} bytes"),
+    )
+    .with_hint("Send the value in smaller pieces, or raise max_message_bytes.")
+}
