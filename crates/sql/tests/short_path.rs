@@ -522,6 +522,19 @@ fn identities_and_sequences() {
         fixture.rows("SELECT nextval('events_id_seq'), currval('events_id_seq')"),
         ["5|5"]
     );
+    assert_eq!(
+        fixture.rows("INSERT INTO events OVERRIDING SYSTEM VALUE VALUES (90, 'o') RETURNING id"),
+        ["90"]
+    );
+    let error = fixture.error("UPDATE events SET id = 5 WHERE id = 1");
+    assert_eq!(
+        error.message,
+        "column \"id\" can only be updated to DEFAULT"
+    );
+    assert_eq!(
+        fixture.rows("SELECT id FROM events WHERE id = 90 FOR NO KEY UPDATE"),
+        ["90"]
+    );
     let error = fixture.error("INSERT INTO events (note) VALUES ('too long')");
     assert_eq!(
         (error.sqlstate, error.message.as_str()),

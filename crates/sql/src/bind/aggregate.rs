@@ -80,19 +80,20 @@ impl Binder<'_> {
             return Ok(None);
         };
         let mut found = None;
-        if !aggregation.groups.is_empty() && !calls_aggregate(ast) {
-            if let Ok(typed) = self.expression(ast) {
-                found = aggregation
-                    .groups
-                    .iter()
-                    .position(|(group, _)| *group == typed.expr)
-                    .map(|position| {
-                        let mut key =
-                            Typed::known(Expr::Column(position), aggregation.groups[position].1);
-                        key.span = typed.span;
-                        key
-                    });
-            }
+        if !aggregation.groups.is_empty()
+            && !calls_aggregate(ast)
+            && let Ok(typed) = self.expression(ast)
+        {
+            found = aggregation
+                .groups
+                .iter()
+                .position(|(group, _)| *group == typed.expr)
+                .map(|position| {
+                    let mut key =
+                        Typed::known(Expr::Column(position), aggregation.groups[position].1);
+                    key.span = typed.span;
+                    key
+                });
         }
         self.aggregation = Some(aggregation);
         Ok(found)

@@ -14,10 +14,10 @@ use crate::expr::{Comparison, Expr};
 impl Binder<'_> {
     /// Binds an expression.
     pub(crate) fn expression(&mut self, ast: &ast::Expr) -> Bindable<Typed> {
-        if self.aggregation.is_some() {
-            if let Some(typed) = self.grouped(ast)? {
-                return Ok(typed);
-            }
+        if self.aggregation.is_some()
+            && let Some(typed) = self.grouped(ast)?
+        {
+            return Ok(typed);
         }
         match ast {
             ast::Expr::Nested(inner) => self.expression(inner),
@@ -30,12 +30,12 @@ impl Binder<'_> {
             ast::Expr::UnaryOp { op, expr } => {
                 // A minus belongs to the digits behind it: -2147483648 is an
                 // integer.
-                if let (ast::UnaryOperator::Minus, ast::Expr::Value(value)) = (op, &**expr) {
-                    if let ast::Value::Number(digits, _) = &value.value {
-                        let mut typed = literal::number(&format!("-{digits}"))?;
-                        typed.span = value.span;
-                        return Ok(typed);
-                    }
+                if let (ast::UnaryOperator::Minus, ast::Expr::Value(value)) = (op, &**expr)
+                    && let ast::Value::Number(digits, _) = &value.value
+                {
+                    let mut typed = literal::number(&format!("-{digits}"))?;
+                    typed.span = value.span;
+                    return Ok(typed);
                 }
                 let operand = self.expression(expr)?;
                 self.unary(*op, operand)
@@ -380,12 +380,11 @@ impl Binder<'_> {
         if let ast::DataType::Interval { .. } = target {
             let operand = self.expression(operand)?;
             if let (Type::Unknown, Expr::Constant(Value::Text(text))) = (operand.ty, &operand.expr)
+                && let Some(interval) = literal::parse_interval(text, None)
             {
-                if let Some(interval) = literal::parse_interval(text, None) {
-                    let mut typed = Typed::unknown(Expr::Constant(Value::Null));
-                    typed.ty = Type::Interval(interval);
-                    return Ok(typed);
-                }
+                let mut typed = Typed::unknown(Expr::Constant(Value::Null));
+                typed.ty = Type::Interval(interval);
+                return Ok(typed);
             }
             return Err(Refusal::declined("a cast to interval"));
         }

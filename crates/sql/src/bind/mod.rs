@@ -9,6 +9,7 @@
 
 mod aggregate;
 mod data_type;
+mod dialect;
 mod expression;
 mod function;
 mod insert;
@@ -25,6 +26,7 @@ mod tests;
 mod typed;
 
 pub use data_type::data_type;
+pub use dialect::rewrite;
 pub use function::session_function;
 pub use insert::insert_target;
 pub use scalar::{bind_condition, bind_default, bind_scalar};

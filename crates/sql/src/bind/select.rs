@@ -286,12 +286,12 @@ impl Binder<'_> {
                     let name = folded(ident);
                     let mut matching = (0..columns.len()).filter(|at| columns[*at].name == name);
                     let first = matching.next();
-                    if let Some(first) = first {
-                        if matching.any(|other| output[other].expr != output[first].expr) {
-                            let message = format!("ORDER BY \"{name}\" is ambiguous");
-                            return Err(Refusal::from(SqlError::new("42702", message))
-                                .at(self.context.sql, ident.span));
-                        }
+                    if let Some(first) = first
+                        && matching.any(|other| output[other].expr != output[first].expr)
+                    {
+                        let message = format!("ORDER BY \"{name}\" is ambiguous");
+                        return Err(Refusal::from(SqlError::new("42702", message))
+                            .at(self.context.sql, ident.span));
                     }
                     first
                 }

@@ -199,10 +199,10 @@ impl<'a> Groups<'a> {
         let mut decided = plan.first_row_decides;
         let (_, accumulators) = &mut self.groups[position];
         for (call, accumulator) in plan.calls.iter().zip(accumulators) {
-            if let Some(filter) = &call.filter {
-                if !filter.accepts(row, context)? {
-                    continue;
-                }
+            if let Some(filter) = &call.filter
+                && !filter.accepts(row, context)?
+            {
+                continue;
             }
             match &call.argument {
                 None => accumulator.add(call.function, ValueRef::Boolean(true))?,

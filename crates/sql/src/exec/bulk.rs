@@ -31,7 +31,11 @@ pub(super) async fn scan(
 ) -> Result<()> {
     let table = &source.table;
     let snapshot = match context.txn.as_deref_mut() {
-        Some(txn) => txn.snapshot()?,
+        Some(txn) => {
+            // A scan beside the engine's accesses: validated as a whole.
+            txn.note_table_read(table)?;
+            txn.snapshot()?
+        }
         None => context.db.snapshot(),
     };
     for partition in 0..context.db.partitions() {
@@ -89,6 +93,9 @@ pub(super) async fn change(
         Some(_) => None,
         None => Some(context.db.begin(Isolation::ReadCommitted, false)),
     };
+    if let Some(txn) = context.txn.as_deref_mut() {
+        txn.note_table_read(table)?;
+    }
     let snapshot = match (own.as_mut(), context.txn.as_deref_mut()) {
         (Some(txn), _) | (None, Some(txn)) => txn.snapshot()?,
         (None, None) => return Err(SqlError::internal("a bulk statement has no transaction")),

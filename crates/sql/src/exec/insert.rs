@@ -332,10 +332,10 @@ fn resolve(
         existing: old,
         excluded: tuple,
     };
-    if let Some(filter) = &update.filter {
-        if !filter.accepts(&row, context)? {
-            return Ok(Outcome::Skipped);
-        }
+    if let Some(filter) = &update.filter
+        && !filter.accepts(&row, context)?
+    {
+        return Ok(Outcome::Skipped);
     }
     writer.rewrite(
         table,

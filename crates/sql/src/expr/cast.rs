@@ -26,10 +26,10 @@ impl CastPath {
     /// As PostgreSQL: 22003, 22001, 22P02, 22007, …
     #[inline]
     pub fn apply<'a>(&self, value: Datum<'a>) -> Result<Datum<'a>> {
-        if let Datum::Ref(borrowed) = &value {
-            if let Some(converted) = self.without_allocation(*borrowed) {
-                return Ok(Datum::Ref(converted));
-            }
+        if let Datum::Ref(borrowed) = &value
+            && let Some(converted) = self.without_allocation(*borrowed)
+        {
+            return Ok(Datum::Ref(converted));
         }
         let converted = cast::coerce(value.into_value(), &self.from, &self.to, self.context)?;
         Ok(Datum::Owned(converted))

@@ -214,7 +214,7 @@ fn is_exact(value: DataType, column: DataType) -> bool {
     !matches!(column, DataType::Char(_)) || matches!(value, DataType::Char(_))
 }
 
-fn equality<'a>(facts: &'a [ColumnFact], column: usize) -> Option<(&'a ColumnFact, &'a KeyChoice)> {
+fn equality(facts: &[ColumnFact], column: usize) -> Option<(&ColumnFact, &KeyChoice)> {
     facts
         .iter()
         .filter(|fact| fact.column == column)

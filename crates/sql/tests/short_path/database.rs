@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
+use sqlparser::tokenizer::{Token, Tokenizer};
 use thermocline_device::{Device, SimulatedDevice};
 use thermocline_engine::{
     Change, CheckDef, ColumnDef, Config, Database, Identity, IndexDef, IndexKind, Isolation,
     RunOptions, SequenceDef, Table, TableDef, Transaction, block_on,
 };
-use thermocline_sql::bind::{BindContext, Bound, bind};
+use thermocline_sql::bind::{BindContext, Bound, bind, rewrite};
 use thermocline_sql::error::{Result, SqlError};
 use thermocline_sql::exec::{ExecContext, execute};
 use thermocline_sql::expr::SessionInfo;
@@ -20,6 +21,8 @@ use thermocline_sql::plan::Plan;
 use thermocline_storage::text_format::write_text;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
+
+static DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
 
 /// 2026-01-01 in microseconds since 2000-01-01.
 pub const NOW_US: i64 = 820_540_800_000_000;
@@ -230,9 +233,15 @@ impl Fixture {
     }
 
     pub fn bind(&self, sql: &str) -> Result<Bound> {
-        let statement = Parser::parse_sql(&PostgreSqlDialect {}, sql)
-            .map_err(|error| SqlError::from_parser(&error, sql))?
-            .remove(0);
+        let mut tokens = Tokenizer::new(&DIALECT, sql)
+            .tokenize_with_location()
+            .expect("tokens");
+        tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
+        rewrite(&mut tokens);
+        let statement = Parser::new(&DIALECT)
+            .with_tokens_with_locations(tokens)
+            .parse_statement()
+            .map_err(|error| SqlError::from_parser(&error, sql))?;
         let catalog = self.db.catalog();
         let search_path = ["public".to_owned()];
         let estimate = |_: &Table| self.rows_estimated;
