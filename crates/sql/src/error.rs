@@ -4,6 +4,7 @@
 //! gave (detail, hint, constraint) are kept.
 
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 
 use sqlparser::parser::ParserError;
 use thermocline_storage::value_error::ValueError;
@@ -11,9 +12,28 @@ use thermocline_storage::value_error::ValueError;
 /// The result of everything in this crate.
 pub type Result<T, E = SqlError> = std::result::Result<T, E>;
 
-/// An error as a client sees it.
+/// An error as a client sees it. Boxed, so that a result is no larger for
+/// what it seldom is; its fields are reached by dereferencing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct SqlError {
+pub struct SqlError(Box<ErrorFields>);
+
+impl Deref for SqlError {
+    type Target = ErrorFields;
+
+    fn deref(&self) -> &ErrorFields {
+        &self.0
+    }
+}
+
+impl DerefMut for SqlError {
+    fn deref_mut(&mut self) -> &mut ErrorFields {
+        &mut self.0
+    }
+}
+
+/// The fields of an [`SqlError`].
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ErrorFields {
     /// The five characters of the error code.
     pub sqlstate: &'static str,
     /// The message, one line.
@@ -43,11 +63,11 @@ impl SqlError {
     #[cold]
     #[must_use]
     pub fn new(sqlstate: &'static str, message: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(ErrorFields {
             sqlstate,
             message: message.into(),
-            ..Self::default()
-        }
+            ..ErrorFields::default()
+        }))
     }
 
     /// 42601: the statement is not SQL.
@@ -222,7 +242,7 @@ impl From<ValueError> for SqlError {
 impl From<thermocline_engine::Error> for SqlError {
     #[cold]
     fn from(error: thermocline_engine::Error) -> Self {
-        Self {
+        Self(Box::new(ErrorFields {
             sqlstate: error.sqlstate(),
             message: error.to_string(),
             detail: error.detail().map(str::to_owned),
@@ -230,8 +250,8 @@ impl From<thermocline_engine::Error> for SqlError {
             table: error.table().map(str::to_owned),
             constraint: error.constraint().map(str::to_owned),
             stale_plan: matches!(error, thermocline_engine::Error::StalePlan),
-            ..Self::default()
-        }
+            ..ErrorFields::default()
+        }))
     }
 }
 

@@ -214,7 +214,7 @@ fn the_line_of_a_record_counts_newlines_in_quotes() {
 #[test]
 fn binary_input_is_checked() {
     let options = CopyOptions::of_format(CopyFormat::Binary);
-    let wrong = |bytes: &[u8]| decode(&options, 1, bytes, 7).unwrap_err().message;
+    let wrong = |bytes: &[u8]| decode(&options, 1, bytes, 7).unwrap_err().message.clone();
     assert_eq!(wrong(&[0; 30]), "COPY file signature not recognized");
     let mut bytes = super::encode::BINARY_HEADER.to_vec();
     bytes.extend_from_slice(&[0, 2]);

@@ -189,7 +189,7 @@ impl Definition<'_> {
     ) -> Result<()> {
         match table_constraint(constraint)? {
             Constraint::Key(key) => self.add_key(table.oid, &key).await,
-            Constraint::Check(check) => self.add_check(table.oid, check).await,
+            Constraint::Check(check) => self.add_check(table.oid, *check).await,
         }
     }
 

@@ -338,10 +338,11 @@ fn only_column(expression: &ast::Expr, def: &TableDef) -> Option<String> {
             ast::Expr::CompoundIdentifier(parts) => parts.last(),
             _ => None,
         };
-        if let Some(name) = ident.map(fold) {
-            if def.columns.iter().any(|column| column.name == name) && !found.contains(&name) {
-                found.push(name);
-            }
+        if let Some(name) = ident.map(fold)
+            && def.columns.iter().any(|column| column.name == name)
+            && !found.contains(&name)
+        {
+            found.push(name);
         }
         ControlFlow::<()>::Continue(())
     });
@@ -415,7 +416,7 @@ fn parts(statement: &ast::CreateTable, identities: &[SequenceOptions]) -> Result
     for constraint in &statement.constraints {
         match table_constraint(constraint)? {
             Constraint::Key(key) => parts.keys.push(key),
-            Constraint::Check(check) => parts.checks.push(check),
+            Constraint::Check(check) => parts.checks.push(*check),
         }
     }
     Ok(parts)
@@ -424,7 +425,7 @@ fn parts(statement: &ast::CreateTable, identities: &[SequenceOptions]) -> Result
 /// A table-level constraint.
 pub(super) enum Constraint {
     Key(KeyConstraint),
-    Check(CheckConstraint),
+    Check(Box<CheckConstraint>),
 }
 
 /// Reads a table-level constraint.
@@ -441,11 +442,11 @@ pub(super) fn table_constraint(constraint: &TableConstraint) -> Result<Constrain
             columns: plain_columns(&key.columns)?,
             primary: false,
         })),
-        TableConstraint::Check(check) => Ok(Constraint::Check(CheckConstraint {
+        TableConstraint::Check(check) => Ok(Constraint::Check(Box::new(CheckConstraint {
             name: name(&check.name),
             column: None,
             expression: (*check.expr).clone(),
-        })),
+        }))),
         TableConstraint::ForeignKey(_) => Err(no_foreign_keys()),
         other => Err(SqlError::unsupported(format!(
             "constraint {other} is not supported"

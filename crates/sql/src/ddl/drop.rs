@@ -199,7 +199,8 @@ impl Definition<'_> {
             .filter(|sequence| sequence.schema == name)
             .map(|sequence| sequence.oid)
             .collect();
-        if !cascade && !(tables.is_empty() && sequences.is_empty()) {
+        let empty = tables.is_empty() && sequences.is_empty();
+        if !cascade && !empty {
             return Err(depended_on(format!(
                 "cannot drop schema {name} because other objects depend on it"
             ))

@@ -13,9 +13,6 @@ mod schema;
 mod sequence;
 mod verify;
 
-#[cfg(test)]
-mod tests;
-
 use std::sync::Arc;
 
 use sqlparser::ast::{self, ObjectName};

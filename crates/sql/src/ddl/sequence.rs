@@ -350,7 +350,12 @@ mod tests {
 
     #[test]
     fn contradictions_are_refused_in_postgresqls_words() {
-        let bad = |options| made(options, DataType::SmallInt).unwrap_err().message;
+        let bad = |options| {
+            made(options, DataType::SmallInt)
+                .unwrap_err()
+                .message
+                .clone()
+        };
         let options = SequenceOptions::default;
         assert_eq!(
             bad(SequenceOptions {

@@ -37,21 +37,28 @@ pub fn parse(sql: &str) -> Result<Vec<Statement>> {
     if sql.len() > STATEMENT_BYTES_MAX {
         return Err(SqlError::new("54000", "statement is too long"));
     }
-    let tokens = tokenize(sql)?;
-    tokens
-        .split(|token| token.token == Token::SemiColon)
-        .filter(|tokens| !tokens.is_empty())
-        .map(|tokens| parse_one(sql, tokens))
-        .collect()
+    let mut statements = Vec::new();
+    let mut tokens = Vec::new();
+    for token in tokenize(sql)? {
+        if token.token != Token::SemiColon {
+            tokens.push(token);
+        } else if !tokens.is_empty() {
+            statements.push(parse_one(sql, std::mem::take(&mut tokens))?);
+        }
+    }
+    if !tokens.is_empty() {
+        statements.push(parse_one(sql, tokens)?);
+    }
+    Ok(statements)
 }
 
 /// Parses one statement from its tokens.
-fn parse_one(sql: &str, tokens: &[TokenWithSpan]) -> Result<Statement> {
-    let mut cursor = Tokens::new(sql, tokens);
+fn parse_one(sql: &str, tokens: Vec<TokenWithSpan>) -> Result<Statement> {
+    let mut cursor = Tokens::new(sql, &tokens);
     match utility::parse(&mut cursor)? {
         Some(statement) => Ok(statement),
         None => {
-            check_chains(sql, tokens)?;
+            check_chains(sql, &tokens)?;
             let statement = parse_ast(sql, tokens)?;
             Ok(classify(statement))
         }
@@ -59,8 +66,8 @@ fn parse_one(sql: &str, tokens: &[TokenWithSpan]) -> Result<Statement> {
 }
 
 /// Parses one statement with sqlparser; nothing may follow it.
-fn parse_ast(sql: &str, tokens: &[TokenWithSpan]) -> Result<ast::Statement> {
-    let mut parser = parser(tokens.to_vec());
+fn parse_ast(sql: &str, tokens: Vec<TokenWithSpan>) -> Result<ast::Statement> {
+    let mut parser = parser(tokens);
     let statement = parser
         .parse_statement()
         .map_err(|error| SqlError::from_parser(&error, sql))?;

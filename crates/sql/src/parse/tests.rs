@@ -322,6 +322,8 @@ fn a_chain_too_long_for_the_stack_is_refused() {
     assert_eq!(error(&sql).sqlstate, "54001");
     let nested = format!("select {}1{}", "(".repeat(5000), ")".repeat(5000));
     assert_eq!(error(&nested).sqlstate, "54001");
+    let explained = "explain ".repeat(50_000);
+    assert_eq!(error(&explained).sqlstate, "42601");
     let rows = format!("insert into t values (1+1){}", ",(1+1)".repeat(5000));
     assert!(parse(&rows).is_ok());
 }

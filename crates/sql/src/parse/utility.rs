@@ -7,7 +7,7 @@ use super::statement::{
     Accepted, AlterSequence, Ddl, Declare, Explain, Fetch, IsolationLevel, Modes, Set, Statement,
 };
 use super::tokens::{Tokens, parser};
-use super::{copy, create_table, parse_ast, parse_one, sequence};
+use super::{copy, create_table, parse_one, sequence};
 use crate::error::{Result, SqlError};
 
 /// Parses a command of this module; `None` when the first words are another's.
@@ -22,8 +22,6 @@ pub(super) fn parse(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
     let Some(word) = lower_case(&first.value, &mut word) else {
         return Ok(None);
     };
-    let all = tokens.rest();
-    let sql = tokens.sql();
     let statement = match word {
         "select" | "insert" | "update" | "delete" | "with" | "values" => return Ok(None),
         "create" => return create(tokens),
@@ -76,7 +74,7 @@ pub(super) fn parse(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
                 "grant" => granted(tokens, "GRANT"),
                 "revoke" => granted(tokens, "REVOKE"),
                 "do" => return Err(SqlError::unsupported("DO is not supported")),
-                _ => return parse_ast(sql, all).map(super::classify).map(Some),
+                _ => return Ok(None),
             }
         }
     };
@@ -280,6 +278,20 @@ fn all_or_name(tokens: &mut Tokens<'_>) -> Result<Option<String>> {
     }
 }
 
+/// The query inside of another command. Nothing else may stand there, least
+/// of all another such command: each would be a level of the stack.
+fn inner_query(tokens: &Tokens<'_>) -> Result<Statement> {
+    const FIRST: [&str; 7] = [
+        "select", "insert", "update", "delete", "with", "values", "table",
+    ];
+    let query =
+        FIRST.iter().any(|word| tokens.is_keyword(word)) || tokens.peek() == Some(&Token::LParen);
+    if !query {
+        return Err(tokens.error());
+    }
+    parse_one(tokens.sql(), tokens.rest().to_vec())
+}
+
 fn prepare(tokens: &mut Tokens<'_>) -> Result<Statement> {
     if tokens.keyword("transaction") {
         return Err(SqlError::unsupported(
@@ -295,12 +307,7 @@ fn prepare(tokens: &mut Tokens<'_>) -> Result<Statement> {
             .map_err(|error| SqlError::from_parser(&error, tokens.sql()))?;
     }
     tokens.expect_keyword("as")?;
-    let statement = parse_one(tokens.sql(), tokens.rest())?;
-    if !matches!(statement, Statement::Query(_)) {
-        return Err(SqlError::syntax(
-            "PREPARE takes SELECT, INSERT, UPDATE, DELETE or VALUES",
-        ));
-    }
+    let statement = inner_query(tokens)?;
     Ok(Statement::Prepare {
         name,
         types,
@@ -338,7 +345,7 @@ fn declare(tokens: &mut Tokens<'_>) -> Result<Statement> {
         hold = with == "with";
     }
     tokens.expect_keyword("for")?;
-    let Statement::Query(query) = parse_one(tokens.sql(), tokens.rest())? else {
+    let Statement::Query(query) = inner_query(tokens)? else {
         return Err(SqlError::syntax("DECLARE CURSOR takes a query"));
     };
     if !matches!(*query, sqlparser::ast::Statement::Query(_)) {
@@ -431,20 +438,12 @@ fn explain(tokens: &mut Tokens<'_>) -> Result<Statement> {
         analyze = tokens.keyword("analyze") || tokens.keyword("analyse");
         tokens.keyword("verbose");
     }
-    let statement = parse_one(tokens.sql(), tokens.rest())?;
-    match statement {
-        Statement::Query(_) => {}
-        Statement::Execute { .. } | Statement::Declare(_) => {
-            return Err(SqlError::unsupported(
-                "EXPLAIN of this command is not supported",
-            ));
-        }
-        _ => {
-            return Err(SqlError::syntax(
-                "EXPLAIN takes SELECT, INSERT, UPDATE, DELETE or VALUES",
-            ));
-        }
+    if tokens.is_keyword("execute") || tokens.is_keyword("declare") {
+        return Err(SqlError::unsupported(
+            "EXPLAIN of this command is not supported",
+        ));
     }
+    let statement = inner_query(tokens)?;
     Ok(Statement::Explain(Explain {
         analyze,
         statement: Box::new(statement),
@@ -565,7 +564,7 @@ fn table(tokens: &mut Tokens<'_>) -> Result<Statement> {
         .map(|part| format!("\"{}\"", part.replace('"', "\"\"")))
         .collect();
     let sql = format!("SELECT * FROM {}", quoted.join("."));
-    parse_one(&sql, &super::tokenize(&sql)?)
+    parse_one(&sql, super::tokenize(&sql)?)
 }
 
 fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {

@@ -35,11 +35,7 @@ impl Session {
             ));
         }
         let statement = statements.pop();
-        if let Some(statement) = &statement {
-            if self.transaction.is_failed() && !statement.ends_transaction() {
-                return Err(SqlError::transaction_failed());
-            }
-        }
+        self.check_not_failed(statement.as_ref())?;
         let prepared = Arc::new(Prepared::new(text, statement, parameter_oids.to_vec()));
         // Errors of names and types belong to Parse.
         if let Some(query) = prepared.query() {
@@ -47,6 +43,15 @@ impl Session {
             self.plan(&prepared, query).await?;
         }
         self.statements.insert(name, prepared)
+    }
+
+    /// 25P02 for what a failed transaction does not let through.
+    fn check_not_failed(&self, statement: Option<&Statement>) -> Result<()> {
+        let refused = statement.is_some_and(|statement| !statement.ends_transaction());
+        if refused && self.transaction.is_failed() {
+            return Err(SqlError::transaction_failed());
+        }
+        Ok(())
     }
 
     /// Shows the catalog as it is now to what is bound or described.
@@ -71,11 +76,7 @@ impl Session {
         result_formats: &[i16],
     ) -> Result<()> {
         let prepared = Arc::clone(self.statements.get(statement)?);
-        if let Some(statement) = &prepared.statement {
-            if self.transaction.is_failed() && !statement.ends_transaction() {
-                return Err(SqlError::transaction_failed());
-            }
-        }
+        self.check_not_failed(prepared.statement.as_ref())?;
         if !portal.is_empty() && self.portals.contains_key(portal) {
             return Err(SqlError::new(
                 "42P03",

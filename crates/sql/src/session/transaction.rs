@@ -187,11 +187,11 @@ impl TransactionState {
         }
         self.block = Block::None;
         self.savepoints.clear();
-        if let Some(transaction) = self.transaction.take() {
-            if let Err(error) = db.commit(transaction, options).await {
-                self.restore_settings(context);
-                return Err(error.into());
-            }
+        if let Some(transaction) = self.transaction.take()
+            && let Err(error) = db.commit(transaction, options).await
+        {
+            self.restore_settings(context);
+            return Err(error.into());
         }
         self.saved = None;
         context.settings(crate::settings::Settings::end_transaction);
@@ -228,10 +228,10 @@ impl TransactionState {
         }
         if self.block == Block::Implicit {
             self.rollback(db, context).await;
-        } else if self.savepoints.is_empty() {
-            if let Some(transaction) = self.transaction.take() {
-                db.rollback(transaction).await;
-            }
+        } else if self.savepoints.is_empty()
+            && let Some(transaction) = self.transaction.take()
+        {
+            db.rollback(transaction).await;
         }
     }
 

@@ -1,1 +1,0 @@
-//! What DDL statements make of the catalog.
