@@ -1,1 +1,57 @@
-fn main() {}
+//! The one program. `thermocline` alone serves; everything else is a
+//! subcommand. Exit codes: 0 done, 1 failed while running, 2 not started
+//! because something that was asked for cannot be.
+
+mod program;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use program::{probe, serve, settings::Flags};
+
+// Rows live in the engine's arenas; this is for everything else, whose threads
+// come and go with connections and analytical statements.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// A memory-first relational database for data that has outgrown memory.
+///
+/// Without a command it serves PostgreSQL clients.
+#[derive(Parser)]
+#[command(name = "thermocline", version, args_conflicts_with_subcommands = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    flags: Flags,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve PostgreSQL clients (the default)
+    Serve(Box<Flags>),
+    /// Measure
+    #[command(subcommand)]
+    Bench(thermocline_bench::Command),
+    /// Measure a device and print its profile
+    Probe(probe::Options),
+    /// Print the version
+    Version,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match arguments.command {
+        None => serve::serve(&arguments.flags),
+        Some(Command::Serve(flags)) => serve::serve(&flags),
+        Some(Command::Bench(command)) => {
+            thermocline_bench::run(command).unwrap_or_else(|error| program::fail(&error))
+        }
+        Some(Command::Probe(options)) => probe::run(&options),
+        Some(Command::Version) => {
+            program::say(&format!("thermocline {}", env!("CARGO_PKG_VERSION")));
+            ExitCode::SUCCESS
+        }
+    }
+}

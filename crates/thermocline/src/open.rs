@@ -1,0 +1,169 @@
+//! A directory becomes a database: it is made if it is absent, locked for this
+//! process, recovered; and closed again.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use thermocline_device::{Device, DirectoryLock, FileDevice, IoEngine, lock_directory};
+use thermocline_engine::{Config, Database, Error};
+use thermocline_sql::{Engine, SqlError};
+
+use crate::connection::{Connection, Runtime};
+
+/// How to open a database.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The process's resident memory stays below this, in bytes.
+    pub memory_limit: u64,
+    /// Partitions of a new database, a power of two; 0 chooses eight a core.
+    pub partitions: u16,
+    /// How the device is read.
+    pub io: IoEngine,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            memory_limit: 1 << 30,
+            partitions: 0,
+            io: IoEngine::Auto,
+        }
+    }
+}
+
+/// Why a directory could not be opened; one line each.
+#[derive(Debug)]
+pub enum OpenError {
+    /// Another process has it open.
+    InUse(PathBuf),
+    /// It cannot be made, read or written.
+    Directory(PathBuf, io::Error),
+    /// What is in it cannot be opened.
+    Database(PathBuf, Error),
+    /// SQL over it cannot be set up.
+    Sql(SqlError),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InUse(path) => {
+                write!(f, "{} is in use by another process", path.display())
+            }
+            Self::Directory(path, error) => {
+                write!(f, "cannot use directory {}: {error}", path.display())
+            }
+            Self::Database(path, error) => {
+                write!(f, "cannot open the database in {}: {error}", path.display())
+            }
+            Self::Sql(error) => write!(f, "cannot set up SQL: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::InUse(_) => None,
+            Self::Directory(_, error) => Some(error),
+            Self::Database(_, error) => Some(error),
+            Self::Sql(error) => Some(error),
+        }
+    }
+}
+
+/// An open database in this process.
+pub struct Embedded {
+    engine: Arc<Engine>,
+    database: Arc<Database>,
+    device: Arc<FileDevice>,
+    /// Shared by the connections, gone with the last of them.
+    runtime: Mutex<Weak<Runtime>>,
+    // Last: the directory is free when nothing uses it any more.
+    _lock: DirectoryLock,
+}
+
+impl Embedded {
+    /// Opens the database in `path`, making it if there is none. Returns when
+    /// it has recovered.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Self, OpenError> {
+        let path = path.as_ref();
+        let lock = lock_directory(path).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => OpenError::InUse(path.to_path_buf()),
+            _ => OpenError::Directory(path.to_path_buf(), error),
+        })?;
+        let device = FileDevice::open(path, options.io)
+            .map_err(|error| OpenError::Directory(path.to_path_buf(), error))?;
+        let device = Arc::new(device);
+        let config = Config::new(Arc::clone(&device) as Arc<dyn Device>)
+            .memory_limit(options.memory_limit)
+            .partitions(options.partitions);
+        let database = Database::open(config)
+            .map_err(|error| OpenError::Database(path.to_path_buf(), error))?;
+        Ok(Self {
+            engine: Engine::new(Arc::clone(&database)).map_err(OpenError::Sql)?,
+            database,
+            device,
+            runtime: Mutex::new(Weak::new()),
+            _lock: lock,
+        })
+    }
+
+    /// A new connection: a session with its own transaction and settings.
+    ///
+    /// # Errors
+    /// The session cannot be made, or there are no threads left.
+    pub fn connect(&self) -> Result<Connection, SqlError> {
+        Connection::new(Arc::clone(&self.engine), self.runtime()?)
+    }
+
+    fn runtime(&self) -> Result<Arc<Runtime>, SqlError> {
+        let mut shared = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(runtime) = shared.upgrade() {
+            return Ok(runtime);
+        }
+        let runtime = Arc::new(Runtime::new()?);
+        *shared = Arc::downgrade(&runtime);
+        Ok(runtime)
+    }
+
+    /// The engine below SQL.
+    #[must_use]
+    pub fn database(&self) -> &Arc<Database> {
+        &self.database
+    }
+
+    /// SQL over the engine, as a server needs it.
+    #[must_use]
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// The device under the directory.
+    #[must_use]
+    pub fn device(&self) -> &FileDevice {
+        &self.device
+    }
+
+    /// Closes the database, as dropping it does, and says how that went: what is in memory goes to the device, so that the
+    /// next start has nothing to recover. Without it nothing acknowledged is
+    /// lost either.
+    ///
+    /// # Errors
+    /// The device failed.
+    pub fn close(self) -> Result<(), Error> {
+        self.database.close()
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        // Who wants to know calls `close`; nothing acknowledged is lost.
+        let _ = self.database.close();
+    }
+}

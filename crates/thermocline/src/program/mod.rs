@@ -1,0 +1,33 @@
+//! The program's parts: its settings and its subcommands. What people asked
+//! for goes to stdout, everything else to stderr.
+
+use std::fmt::Display;
+use std::io::{Write, stdout};
+use std::process::ExitCode;
+
+mod machine;
+pub(crate) mod probe;
+pub(crate) mod serve;
+pub(crate) mod settings;
+mod size;
+
+/// Prints a line. That nobody reads it any more is no reason to stop.
+pub(crate) fn say(line: &str) {
+    let mut stdout = stdout().lock();
+    let written = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+    if let Err(error) = written {
+        tracing::debug!("stdout: {error}");
+    }
+}
+
+/// One clear line, and the exit code for "not started".
+pub(crate) fn refuse(why: &dyn Display) -> ExitCode {
+    eprintln!("thermocline: {why}");
+    ExitCode::from(2)
+}
+
+/// One clear line, and the exit code for "failed while running".
+pub(crate) fn fail(why: &dyn Display) -> ExitCode {
+    eprintln!("thermocline: {why}");
+    ExitCode::FAILURE
+}

@@ -1,0 +1,180 @@
+//! `thermocline serve`: from the settings to a running server and to its clean
+//! end. What cannot be is said before anything is changed: the port is taken
+//! before the database is opened.
+
+use std::io;
+use std::process::{ExitCode, exit};
+use std::sync::Arc;
+use std::time::Instant;
+
+use thermocline::{Embedded, Options};
+use thermocline_device::Device;
+use thermocline_server::{Config, Server};
+use thermocline_sql::Engine;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::settings::{Flags, Settings};
+use super::{fail, refuse, say, size};
+
+/// The exit code of a process that SIGINT ended.
+const INTERRUPTED: i32 = 130;
+
+pub(crate) fn serve(flags: &Flags) -> ExitCode {
+    let settings = match load(flags) {
+        Ok(settings) => settings,
+        Err(why) => return refuse(&why),
+    };
+    start_log(&settings);
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format!("starting threads: {error}")),
+    };
+    let server = match runtime.block_on(Server::bind(config(&settings))) {
+        Ok(server) => server,
+        Err(error) => return refuse(&cannot_listen(&settings, &error)),
+    };
+    announce(&settings);
+    let begin = Instant::now();
+    let database = match Embedded::open(&settings.data_dir, &options(&settings)) {
+        Ok(database) => database,
+        Err(error) => return refuse(&error),
+    };
+    let engine = Arc::clone(database.engine());
+    let signals = {
+        let _context = runtime.enter();
+        Signals::new()
+    };
+    let signals = match signals {
+        Ok(signals) => signals,
+        Err(error) => return fail(&format!("signals: {error}")),
+    };
+    announce_ready(&settings, &server, &database, begin);
+    run(&runtime, server, engine, signals);
+    match database.close() {
+        Ok(()) => {
+            say("stopped");
+            ExitCode::SUCCESS
+        }
+        Err(error) => fail(&format!("stopping: {error}")),
+    }
+}
+
+fn load(flags: &Flags) -> Result<Settings, String> {
+    let directory =
+        std::env::current_dir().map_err(|error| format!("working directory: {error}"))?;
+    let environment =
+        |name: &str| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+    Settings::load(flags, environment, &directory).map_err(|wrong| wrong.to_string())
+}
+
+fn start_log(settings: &Settings) {
+    // The filter was parsed before, when the settings were read.
+    tracing_subscriber::fmt()
+        .with_env_filter(tracing_subscriber::EnvFilter::new(&settings.log))
+        .with_writer(io::stderr)
+        .with_ansi(false)
+        .init();
+}
+
+fn config(settings: &Settings) -> Config {
+    Config {
+        listen: settings.address(),
+        max_connections: settings.max_connections,
+        max_message_bytes: settings.max_message_bytes,
+        ..Config::default()
+    }
+}
+
+fn options(settings: &Settings) -> Options {
+    Options {
+        memory_limit: settings.memory_limit,
+        partitions: settings.partitions,
+        io: settings.io,
+    }
+}
+
+fn cannot_listen(settings: &Settings, error: &io::Error) -> String {
+    let address = settings.address();
+    match error.kind() {
+        io::ErrorKind::AddrInUse => format!(
+            "port {} on {} is in use; choose another with --port",
+            settings.port, settings.listen
+        ),
+        _ => format!("cannot listen on {address}: {error}"),
+    }
+}
+
+fn announce(settings: &Settings) {
+    let memory = size::show(settings.memory_limit);
+    say(&format!("thermocline {}", env!("CARGO_PKG_VERSION")));
+    if let Some(file) = &settings.file {
+        say(&format!("  settings    {}", file.display()));
+    }
+    say(&format!("  data        {}", settings.data_dir.display()));
+    say(&format!(
+        "  memory      {memory} ({})",
+        settings.memory_limit_source
+    ));
+}
+
+fn announce_ready(settings: &Settings, server: &Server, database: &Embedded, begin: Instant) {
+    let address = server.local_addr().unwrap_or_else(|_| settings.address());
+    let (host, port) = (address.ip(), address.port());
+    say(&format!("  device      {}", database.device().describe()));
+    say(&format!(
+        "  partitions  {}",
+        database.database().partitions()
+    ));
+    say(&format!(
+        "  recovery    done in {} ms",
+        begin.elapsed().as_millis()
+    ));
+    say(&format!("  listening   {address}"));
+    let host = if host.is_unspecified() {
+        "127.0.0.1".to_owned()
+    } else {
+        host.to_string()
+    };
+    say(&format!(
+        "  connect     psql -h {host} -p {port} -U postgres postgres"
+    ));
+}
+
+/// Serves until SIGINT or SIGTERM; a second SIGINT ends the process at once,
+/// which is safe at any time and costs the next start a longer recovery.
+fn run(runtime: &Runtime, server: Server, engine: Arc<Engine>, mut signals: Signals) {
+    runtime.block_on(server.run(engine, async move {
+        signals.stop().await;
+        say("stopping; interrupt again to stop at once");
+        tokio::spawn(async move {
+            signals.interrupt.recv().await;
+            eprintln!("thermocline: interrupted, stopping at once");
+            exit(INTERRUPTED);
+        });
+    }));
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn stop(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

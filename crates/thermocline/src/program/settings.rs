@@ -1,0 +1,378 @@
+//! The program's settings. A flag beats the environment, the environment beats
+//! the file, the file beats the default; every setting has the same name in all
+//! of them (`--memory-limit`, `THERMOCLINE_MEMORY_LIMIT`, `memory_limit`).
+//! Whatever is wrong is one line that says where it was said, and nothing is
+//! started.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use thermocline_device::IoEngine;
+use thermocline_engine::{MEMORY_LIMIT_MIN, PARTITIONS_MAX};
+use thermocline_server::{DEFAULT_MAX_CONNECTIONS, DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_PORT};
+
+use super::{machine, size};
+
+/// The file that is looked for when none is named.
+pub(crate) const FILE_NAME: &str = "thermocline.toml";
+const DEFAULT_DATA_DIR: &str = "thermocline-data";
+/// When nothing says how much memory there is.
+const FALLBACK_MEMORY_LIMIT: u64 = 1 << 30;
+
+/// What the command line says; everything may be absent.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct Flags {
+    /// Where the data is kept [default: ./thermocline-data]
+    #[arg(short = 'D', long, value_name = "DIRECTORY")]
+    data_dir: Option<String>,
+    /// The port to listen on [default: 5433]
+    #[arg(short = 'p', long, value_name = "PORT")]
+    port: Option<String>,
+    /// The address to listen on [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// The process never uses more memory than this, e.g. 256MB or 4GB
+    /// [default: half of what there is]
+    #[arg(long, value_name = "SIZE")]
+    memory_limit: Option<String>,
+    /// Partitions of a new database, a power of two [default: eight a core]
+    #[arg(long, value_name = "NUMBER")]
+    partitions: Option<String>,
+    /// Clients at a time [default: 100]
+    #[arg(long, value_name = "NUMBER")]
+    max_connections: Option<String>,
+    /// The largest message that a client may send [default: 64MB]
+    #[arg(long, value_name = "SIZE")]
+    max_message_bytes: Option<String>,
+    /// How the device is read: auto, io_uring or threads [default: auto]
+    #[arg(long, value_name = "ENGINE")]
+    io: Option<String>,
+    /// What is logged to stderr: error, warn, info, debug, trace, or a filter
+    /// such as thermocline_server=debug [default: info]
+    #[arg(long, value_name = "FILTER")]
+    log: Option<String>,
+    /// The file with the settings [default: thermocline.toml in the data
+    /// directory, or else in the working directory]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl Flags {
+    fn given(&self) -> [(&'static str, &Option<String>); 9] {
+        [
+            ("data_dir", &self.data_dir),
+            ("port", &self.port),
+            ("listen", &self.listen),
+            ("memory_limit", &self.memory_limit),
+            ("partitions", &self.partitions),
+            ("max_connections", &self.max_connections),
+            ("max_message_bytes", &self.max_message_bytes),
+            ("io", &self.io),
+            ("log", &self.log),
+        ]
+    }
+}
+
+/// What the program runs with.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Settings {
+    /// Where the data is kept.
+    pub(crate) data_dir: PathBuf,
+    /// Where to listen: the port,
+    pub(crate) port: u16,
+    /// and the address.
+    pub(crate) listen: IpAddr,
+    /// The process's limit, in bytes, and why it is that.
+    pub(crate) memory_limit: u64,
+    /// For people: where `memory_limit` comes from.
+    pub(crate) memory_limit_source: String,
+    /// 0: the engine chooses.
+    pub(crate) partitions: u16,
+    /// Clients at a time.
+    pub(crate) max_connections: usize,
+    /// Bytes of one message.
+    pub(crate) max_message_bytes: usize,
+    /// How the device is read.
+    pub(crate) io: IoEngine,
+    /// What is logged.
+    pub(crate) log: String,
+    /// The file that was read.
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// A setting that cannot be, and where it was said.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Wrong(String);
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Where a value was said.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Flag,
+    Environment,
+    File(&'a Path),
+}
+
+impl Source<'_> {
+    fn name(self, key: &str) -> String {
+        match self {
+            Source::Flag => format!("--{}", key.replace('_', "-")),
+            Source::Environment => variable(key),
+            Source::File(path) => format!("{}: {key}", path.display()),
+        }
+    }
+}
+
+fn variable(key: &str) -> String {
+    format!("THERMOCLINE_{}", key.to_ascii_uppercase())
+}
+
+impl Settings {
+    /// All sources together. `environment` looks a variable up; `directory` is
+    /// the working directory.
+    pub(crate) fn load(
+        flags: &Flags,
+        environment: impl Fn(&str) -> Option<String>,
+        directory: &Path,
+    ) -> Result<Self, Wrong> {
+        let mut settings = Self::default();
+        let environment: Vec<(&'static str, String)> = flags
+            .given()
+            .into_iter()
+            .filter_map(|(key, _)| Some((key, environment(&variable(key))?)))
+            .chain(environment(&variable("config")).map(|path| ("config", path)))
+            .collect();
+        let from_environment = |wanted: &str| {
+            environment
+                .iter()
+                .find_map(|(key, value)| (*key == wanted).then(|| value.clone()))
+        };
+
+        let named = flags
+            .config
+            .clone()
+            .or_else(|| from_environment("config").map(PathBuf::from));
+        let data_dir = flags
+            .data_dir
+            .clone()
+            .or_else(|| from_environment("data_dir"))
+            .map_or_else(|| settings.data_dir.clone(), PathBuf::from);
+        if let Some((path, text)) = read_file(named, &data_dir, directory)? {
+            settings.apply_file(&path, &text)?;
+            settings.file = Some(path);
+        }
+        for (key, value) in &environment {
+            if *key != "config" {
+                settings.apply(key, value, Source::Environment)?;
+            }
+        }
+        for (key, value) in flags.given() {
+            if let Some(value) = value {
+                settings.apply(key, value, Source::Flag)?;
+            }
+        }
+        Ok(settings)
+    }
+
+    /// Where to listen.
+    pub(crate) fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.listen, self.port)
+    }
+
+    fn apply_file(&mut self, path: &Path, text: &str) -> Result<(), Wrong> {
+        let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+            let line = error.span().map_or(1, |span| {
+                1 + text[..span.start.min(text.len())].matches('\n').count()
+            });
+            Wrong(format!(
+                "{}, line {line}: {}",
+                path.display(),
+                error.message()
+            ))
+        })?;
+        for (key, value) in &table {
+            let value = match value {
+                toml::Value::String(text) => text.clone(),
+                toml::Value::Integer(number) => number.to_string(),
+                other => {
+                    return Err(Wrong(format!(
+                        "{}: {key}: a text or a number is wanted, not {}",
+                        path.display(),
+                        other.type_str()
+                    )));
+                }
+            };
+            self.apply(key, &value, Source::File(path))?;
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, key: &str, value: &str, source: Source<'_>) -> Result<(), Wrong> {
+        let outcome = match key {
+            "data_dir" => data_dir(value).map(|value| self.data_dir = value),
+            "port" => number(value, 0, u64::from(u16::MAX)).map(|value| self.port = value as u16),
+            "listen" => listen(value).map(|value| self.listen = value),
+            "memory_limit" => memory_limit(value).map(|value| {
+                self.memory_limit = value;
+                self.memory_limit_source = source.name(key);
+            }),
+            "partitions" => partitions(value).map(|value| self.partitions = value),
+            "max_connections" => {
+                number(value, 1, 100_000).map(|value| self.max_connections = value as usize)
+            }
+            "max_message_bytes" => message_bytes(value).map(|value| self.max_message_bytes = value),
+            "io" => io_engine(value).map(|value| self.io = value),
+            "log" => log(value).map(|value| self.log = value),
+            _ => {
+                let known: Vec<_> = Flags::default()
+                    .given()
+                    .iter()
+                    .map(|(key, _)| *key)
+                    .collect();
+                return Err(Wrong(format!(
+                    "{}: unknown setting; known are {}",
+                    source.name(key),
+                    known.join(", ")
+                )));
+            }
+        };
+        outcome.map_err(|why| Wrong(format!("{}: {why}", source.name(key))))
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let (memory_limit, memory_limit_source) = match machine::memory_bytes() {
+            Some((bytes, whose)) => (
+                (bytes / 2).max(MEMORY_LIMIT_MIN),
+                format!("half of the {whose}'s {}", size::show(bytes)),
+            ),
+            None => (FALLBACK_MEMORY_LIMIT, "default".to_owned()),
+        };
+        Self {
+            data_dir: PathBuf::from(DEFAULT_DATA_DIR),
+            port: DEFAULT_PORT,
+            listen: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            memory_limit,
+            memory_limit_source,
+            partitions: 0,
+            max_connections: DEFAULT_MAX_CONNECTIONS,
+            max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,
+            io: IoEngine::Auto,
+            log: "info".to_owned(),
+            file: None,
+        }
+    }
+}
+
+/// The one file that is read: the named one, which must exist; or the data
+/// directory's; or the working directory's.
+fn read_file(
+    named: Option<PathBuf>,
+    data_dir: &Path,
+    directory: &Path,
+) -> Result<Option<(PathBuf, String)>, Wrong> {
+    let must_exist = named.is_some();
+    let candidates = match named {
+        Some(path) => vec![path],
+        None => vec![data_dir.join(FILE_NAME), PathBuf::from(FILE_NAME)],
+    };
+    for path in candidates {
+        match fs::read_to_string(directory.join(&path)) {
+            Ok(text) => return Ok(Some((path, text))),
+            Err(error) if is_absent(&error) && !must_exist => {}
+            Err(error) => return Err(Wrong(format!("{}: {error}", path.display()))),
+        }
+    }
+    Ok(None)
+}
+
+/// A file in the place of a directory is told about when that is opened.
+fn is_absent(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory)
+}
+
+fn number(text: &str, least: u64, most: u64) -> Result<u64, String> {
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|number| (least..=most).contains(number))
+        .ok_or_else(|| format!("\"{text}\" is not a number from {least} to {most}"))
+}
+
+fn data_dir(text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() {
+        Err("an empty directory name".to_owned())
+    } else {
+        Ok(PathBuf::from(text))
+    }
+}
+
+fn listen(text: &str) -> Result<IpAddr, String> {
+    match text.trim() {
+        "localhost" => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        "*" => Ok(IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
+        address => address.parse().map_err(|_| {
+            format!("\"{text}\" is not an address; write for example 127.0.0.1, ::1 or *")
+        }),
+    }
+}
+
+fn memory_limit(text: &str) -> Result<u64, String> {
+    let bytes = size::parse(text)?;
+    if bytes < MEMORY_LIMIT_MIN {
+        return Err(format!(
+            "{} is too little; the least is {}",
+            size::show(bytes),
+            size::show(MEMORY_LIMIT_MIN)
+        ));
+    }
+    Ok(bytes)
+}
+
+fn message_bytes(text: &str) -> Result<usize, String> {
+    const LEAST: u64 = 64 << 10;
+    const MOST: u64 = 1 << 30;
+    let bytes = size::parse(text)?;
+    if !(LEAST..=MOST).contains(&bytes) {
+        return Err(format!("\"{text}\" is not from 64kB to 1GB"));
+    }
+    Ok(bytes as usize)
+}
+
+fn partitions(text: &str) -> Result<u16, String> {
+    let number = number(text, 1, u64::from(PARTITIONS_MAX))?;
+    if number.is_power_of_two() {
+        Ok(number as u16)
+    } else {
+        Err(format!("{number} is not a power of two"))
+    }
+}
+
+fn io_engine(text: &str) -> Result<IoEngine, String> {
+    match text.trim() {
+        "auto" => Ok(IoEngine::Auto),
+        "io_uring" => Ok(IoEngine::IoUring),
+        "threads" => Ok(IoEngine::Threads),
+        _ => Err(format!("\"{text}\" is none of auto, io_uring, threads")),
+    }
+}
+
+fn log(text: &str) -> Result<String, String> {
+    text.parse::<tracing_subscriber::EnvFilter>()
+        .map(|_| text.to_owned())
+        .map_err(|error| format!("\"{text}\" is not a log filter: {error}"))
+}
+
+#[cfg(test)]
+#[path = "settings_tests.rs"]
+mod tests;

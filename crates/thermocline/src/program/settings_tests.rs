@@ -1,0 +1,111 @@
+//! Which source wins, and what is refused.
+
+use super::*;
+
+fn load(flags: &Flags, environment: &[(&str, &str)], directory: &Path) -> Result<Settings, Wrong> {
+    let lookup = |wanted: &str| {
+        environment
+            .iter()
+            .find(|(name, _)| *name == wanted)
+            .map(|(_, value)| (*value).to_owned())
+    };
+    Settings::load(flags, lookup, directory)
+}
+
+fn flags(change: impl FnOnce(&mut Flags)) -> Flags {
+    let mut flags = Flags::default();
+    change(&mut flags);
+    flags
+}
+
+#[test]
+fn a_flag_beats_the_environment_beats_the_file_beats_the_default() {
+    let directory = tempfile::tempdir().unwrap();
+    let none = Flags::default();
+    assert_eq!(load(&none, &[], directory.path()).unwrap().port, 5433);
+    fs::write(directory.path().join(FILE_NAME), "port = 1001").unwrap();
+    let settings = load(&none, &[], directory.path()).unwrap();
+    assert_eq!(settings.port, 1001);
+    assert_eq!(settings.file, Some(PathBuf::from(FILE_NAME)));
+    let environment = [("THERMOCLINE_PORT", "1002")];
+    let settings = load(&none, &environment, directory.path()).unwrap();
+    assert_eq!(settings.port, 1002);
+    let flag = flags(|flags| flags.port = Some("1003".to_owned()));
+    let settings = load(&flag, &environment, directory.path()).unwrap();
+    assert_eq!(settings.port, 1003);
+}
+
+#[test]
+fn every_setting_can_be_said_in_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = "data_dir = 'd'\nport = 1\nlisten = '::1'\nmemory_limit = '256MB'\npartitions = 4\n\
+                max_connections = 7\nmax_message_bytes = '1MB'\nio = 'threads'\nlog = 'debug'\n";
+    fs::write(directory.path().join(FILE_NAME), text).unwrap();
+    let settings = load(&Flags::default(), &[], directory.path()).unwrap();
+    let expected = Settings {
+        data_dir: "d".into(),
+        port: 1,
+        listen: "::1".parse().unwrap(),
+        memory_limit: 256 << 20,
+        memory_limit_source: "thermocline.toml: memory_limit".to_owned(),
+        partitions: 4,
+        max_connections: 7,
+        max_message_bytes: 1 << 20,
+        io: IoEngine::Threads,
+        log: "debug".to_owned(),
+        file: Some(FILE_NAME.into()),
+    };
+    assert_eq!(settings, expected);
+    assert_eq!(text.lines().count(), Flags::default().given().len());
+}
+
+#[test]
+fn the_data_directorys_file_comes_before_the_working_directorys() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join(FILE_NAME), "port = 1").unwrap();
+    fs::write(directory.path().join(FILE_NAME), "port = 2").unwrap();
+    fs::write(directory.path().join("named"), "port = 3").unwrap();
+    let there = flags(|flags| flags.data_dir = Some("data".to_owned()));
+    assert_eq!(load(&there, &[], directory.path()).unwrap().port, 1);
+    let none = Flags::default();
+    assert_eq!(load(&none, &[], directory.path()).unwrap().port, 2);
+    let environment = [("THERMOCLINE_CONFIG", "named")];
+    assert_eq!(load(&none, &environment, directory.path()).unwrap().port, 3);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let directory = tempfile::tempdir().unwrap();
+    let said = |flags: &Flags, environment: &[(&str, &str)]| {
+        load(flags, environment, directory.path()).unwrap_err().0
+    };
+    let bad = flags(|flags| flags.memory_limit = Some("lots".to_owned()));
+    assert!(said(&bad, &[]).starts_with("--memory-limit: \"lots\" is not a size"));
+    let little = flags(|flags| flags.memory_limit = Some("1MB".to_owned()));
+    assert!(said(&little, &[]).contains("too little"));
+    let none = Flags::default();
+    for (name, value) in [
+        ("THERMOCLINE_PORT", "65536"),
+        ("THERMOCLINE_LISTEN", "nowhere"),
+        ("THERMOCLINE_PARTITIONS", "3"),
+        ("THERMOCLINE_MAX_CONNECTIONS", "0"),
+        ("THERMOCLINE_IO", "tape"),
+        ("THERMOCLINE_DATA_DIR", ""),
+        ("THERMOCLINE_LOG", "a=b=c"),
+        ("THERMOCLINE_MAX_MESSAGE_BYTES", "1kB"),
+    ] {
+        let error = said(&none, &[(name, value)]);
+        assert!(error.starts_with(&format!("{name}: ")), "{error}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+    assert!(said(&none, &[("THERMOCLINE_CONFIG", "absent")]).starts_with("absent: "));
+    let file = directory.path().join(FILE_NAME);
+    fs::write(&file, "port = 1\nmemory_limt = '1GB'\n").unwrap();
+    assert!(said(&none, &[]).starts_with("thermocline.toml: memory_limt: unknown setting"));
+    fs::write(&file, "port = 1\nport\n").unwrap();
+    assert!(said(&none, &[]).starts_with("thermocline.toml, line 2: "));
+    fs::write(&file, "port = [1]").unwrap();
+    assert!(said(&none, &[]).contains("not array"));
+}

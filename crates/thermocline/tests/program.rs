@@ -1,0 +1,318 @@
+//! The program as a user meets it: what it prints, what it refuses and with
+//! which exit code, how it stops.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tokio_postgres::NoTls;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn program(directory: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_thermocline"));
+    command
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("THERMOCLINE_") {
+            command.env_remove(name);
+        }
+    }
+    command.env("THERMOCLINE_MEMORY_LIMIT", "256MB");
+    command
+}
+
+/// A running server, killed when dropped.
+struct Running {
+    child: Child,
+    /// What it printed when it started.
+    printed: Vec<String>,
+}
+
+impl Running {
+    fn start(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let mut printed = Vec::new();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        for line in lines.by_ref() {
+            let line = line.unwrap();
+            let last = line.contains("connect ");
+            printed.push(line);
+            if last {
+                // The rest is read by nobody; it must not matter.
+                return Self { child, printed };
+            }
+        }
+        // It has ended: nothing more to read means nobody to write.
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        panic!("did not start: {printed:?} {said}");
+    }
+
+    fn value(&self, name: &str) -> &str {
+        self.printed
+            .iter()
+            .find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(' '))
+            .unwrap_or_else(|| panic!("no {name} in {:?}", self.printed))
+            .trim()
+    }
+
+    fn port(&self) -> u16 {
+        self.value("listening")
+            .rsplit(':')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap()
+    }
+
+    fn signal(&self, name: &str) {
+        let status = Command::new("sh")
+            .args(["-c", &format!("kill -{name} {}", self.child.id())])
+            .status();
+        assert!(status.unwrap().success());
+    }
+
+    fn wait(&mut self) -> ExitStatus {
+        let begin = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(begin.elapsed() < PATIENCE, "still running");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    async fn connect(&self) -> tokio_postgres::Client {
+        let config = format!("host=127.0.0.1 port={} user=postgres", self.port());
+        let (client, connection) = tokio_postgres::connect(&config, NoTls).await.unwrap();
+        tokio::spawn(async move {
+            // Ends with an error when the server is stopped.
+            let _ = connection.await;
+        });
+        client
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs what must not start, and returns its one line.
+fn refused(command: &mut Command) -> String {
+    let Output { status, stderr, .. } = command.output().unwrap();
+    let said = String::from_utf8(stderr).unwrap();
+    assert_eq!(status.code(), Some(2), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    said.strip_prefix("thermocline: ")
+        .unwrap()
+        .trim()
+        .to_owned()
+}
+
+fn directory() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+#[test]
+fn it_says_what_it_runs_with_and_a_flag_beats_the_rest() {
+    let directory = directory();
+    let path = directory.path();
+    fs::write(
+        path.join("thermocline.toml"),
+        "memory_limit = '128MB'\npartitions = 4\nport = 1\n",
+    )
+    .unwrap();
+    let mut command = program(path);
+    let running = Running::start(
+        command
+            .args(["serve", "-p", "0", "--io", "threads", "-D", "rows"])
+            .env("THERMOCLINE_PORT", "2"),
+    );
+    assert!(running.printed[0].starts_with("thermocline "));
+    assert_eq!(running.value("settings"), "thermocline.toml");
+    assert_eq!(running.value("data"), "rows");
+    assert_eq!(running.value("memory"), "256 MB (THERMOCLINE_MEMORY_LIMIT)");
+    assert_eq!(running.value("partitions"), "4");
+    assert!(running.value("recovery").starts_with("done in "));
+    assert!(!running.value("device").is_empty());
+    let expected = format!(
+        "psql -h 127.0.0.1 -p {} -U postgres postgres",
+        running.port()
+    );
+    assert_eq!(running.value("connect"), expected);
+    assert!(path.join("rows").is_dir());
+}
+
+#[test]
+fn the_file_in_the_data_directory_is_read_when_serve_is_left_out() {
+    let directory = directory();
+    let data = directory.path().join("thermocline-data");
+    fs::create_dir(&data).unwrap();
+    fs::write(
+        data.join("thermocline.toml"),
+        "memory_limit = '128MB'\nport = 0",
+    )
+    .unwrap();
+    let mut command = program(directory.path());
+    let running = Running::start(command.env_remove("THERMOCLINE_MEMORY_LIMIT"));
+    let expected = "128 MB (thermocline-data/thermocline.toml: memory_limit)";
+    assert_eq!(running.value("memory"), expected);
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_one_line_and_exit_code_2() {
+    let directory = directory();
+    let path = directory.path();
+    let said = refused(program(path).args(["--memory-limit", "plenty"]));
+    assert!(said.starts_with("--memory-limit: \"plenty\""), "{said}");
+
+    fs::write(path.join("file"), "memory_limt = '1GB'").unwrap();
+    let said = refused(program(path).args(["--config", "file"]));
+    assert!(
+        said.starts_with("file: memory_limt: unknown setting"),
+        "{said}"
+    );
+
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let said = refused(program(path).args(["--port", &port]));
+    assert!(said.contains(&port) && said.contains("in use"), "{said}");
+    assert!(!path.join("thermocline-data").exists(), "nothing was made");
+
+    // Permissions do not stop root, a file in the way stops everyone.
+    let said = refused(program(path).args(["-p", "0", "-D", "file/data"]));
+    assert!(said.starts_with("cannot use directory file/data"), "{said}");
+}
+
+#[test]
+fn a_second_process_on_a_directory_is_refused() {
+    let directory = directory();
+    let path = directory.path();
+    let mut first = Running::start(program(path).args(["-p", "0"]));
+    let said = refused(program(path).args(["-p", "0"]));
+    assert!(said.contains("in use by another process"), "{said}");
+    first.signal("TERM");
+    assert_eq!(first.wait().code(), Some(0));
+    Running::start(program(path).args(["-p", "0"]));
+}
+
+#[test]
+fn unknown_flags_are_refused() {
+    let output = program(directory().path())
+        .arg("--memory")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn version_and_probe_print_and_end() {
+    let directory = directory();
+    let output = program(directory.path()).arg("version").output().unwrap();
+    let expected = format!("thermocline {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+    let output = program(directory.path())
+        .args(["probe", "--seconds", "1"])
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(printed.contains("read latency"), "{printed}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    let said = refused(program(directory.path()).args(["probe", "absent"]));
+    assert_eq!(said, "absent: not a directory");
+}
+
+#[tokio::test]
+async fn a_clean_stop_keeps_everything_and_tells_its_clients() {
+    let directory = directory();
+    let path = directory.path();
+    for signal in ["INT", "TERM"] {
+        let mut running = Running::start(program(path).args(["-p", "0"]));
+        let client = running.connect().await;
+        client
+            .batch_execute("create table if not exists kept (id int primary key)")
+            .await
+            .unwrap();
+        let count = client
+            .query("select id from kept", &[])
+            .await
+            .unwrap()
+            .len();
+        assert_eq!(count, usize::from(signal == "TERM"));
+        client
+            .execute("insert into kept values ($1)", &[&(count as i32)])
+            .await
+            .unwrap();
+        running.signal(signal);
+        assert_eq!(running.wait().code(), Some(0));
+        assert!(client.simple_query("select 1").await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_killed_server_keeps_what_it_acknowledged() {
+    let directory = directory();
+    let path = directory.path();
+    let mut running = Running::start(program(path).args(["-p", "0"]));
+    let client = running.connect().await;
+    client
+        .batch_execute("create table kept (id int primary key)")
+        .await
+        .unwrap();
+    for id in 0..100 {
+        client
+            .execute("insert into kept values ($1)", &[&id])
+            .await
+            .unwrap();
+    }
+    running.child.kill().unwrap();
+    running.wait();
+    let running = Running::start(program(path).args(["-p", "0"]));
+    let client = running.connect().await;
+    let rows = client
+        .query("select id from kept order by id", &[])
+        .await
+        .unwrap();
+    let found: Vec<i32> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!(found, (0..100).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_second_interrupt_stops_at_once() {
+    let directory = directory();
+    let mut running = Running::start(program(directory.path()).args(["-p", "0"]));
+    let holder = running.connect().await;
+    holder
+        .batch_execute(
+            "create table held (id int primary key, v int); insert into held values (1, 0)",
+        )
+        .await
+        .unwrap();
+    // A client that does not read its answer keeps its statement running.
+    let slow = running.connect().await;
+    let rows = slow.query_raw::<_, i32, _>("select * from generate_series(1, 10000000)", []);
+    let _rows = rows.await.unwrap();
+    running.signal("INT");
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(
+        running.child.try_wait().unwrap().is_none(),
+        "waits for the statement"
+    );
+    let begin = Instant::now();
+    running.signal("INT");
+    assert_eq!(running.wait().code(), Some(130));
+    assert!(begin.elapsed() < Duration::from_secs(1));
+}
