@@ -11,6 +11,7 @@
 //! before its tuples leave memory, only before the next checkpoint.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use thermocline_device::AlignedBuffer;
 use thermocline_storage::arena::TuplePtr;
@@ -34,13 +35,23 @@ const TURN_BYTES: usize = 128 << 10;
 
 /// In place of a cold address: the tuple is being copied into a block. A
 /// change of the tuple overwrites it, and the copy is then not the tuple's.
+/// Below it the number of the copying and the slot: the evictor and the
+/// checkpointer copy at the same time, and a tuple that the one copied, that
+/// was changed, and that the other copied since is not the first one's.
 const COPYING: u64 = 1 << 63;
+const SLOT_BITS: u32 = 16;
+static NEXT_COPYING: AtomicU64 = AtomicU64::new(0);
 
 /// The cold copy that a tuple's header names, if it has one.
 pub(crate) fn cold_copy(cold: u64) -> Option<ColdAddress> {
     (cold & COPYING == 0)
         .then(|| ColdAddress::from_word(cold))
         .flatten()
+}
+
+/// What a tuple's header says while it is copied.
+fn mark(copying: u64, slot: u16) -> u64 {
+    COPYING | copying << SLOT_BITS | u64::from(slot)
 }
 
 /// The 8 bits of a key's hash that are kept in a cold word: others than the
@@ -92,6 +103,8 @@ pub(crate) struct Evicted {
 pub(crate) struct Evictor {
     builder: BlockBuilder,
     picked: Vec<Picked>,
+    /// The number of this copying, like no other's.
+    copying: u64,
     key: Vec<u8>,
     partition: usize,
     turn: u64,
@@ -102,6 +115,7 @@ impl Evictor {
         Evictor {
             builder: BlockBuilder::new(AlignedBuffer::new_zeroed(block_bytes as usize)),
             picked: Vec::new(),
+            copying: 0,
             key: Vec::new(),
             partition: 0,
             turn: 0,
@@ -155,8 +169,7 @@ impl Evictor {
     /// Evicts up to a block of cold tuples of a table in a partition.
     fn evict(&mut self, db: &Database, partition: usize, table: &Table) -> Result<Evicted> {
         let mut evicted = Evicted::default();
-        self.builder.clear();
-        self.picked.clear();
+        self.begin_block();
         let mut passed = 0u64;
         let (goal, limit) = {
             let mut state = db.partitions[partition].state.lock();
@@ -241,6 +254,12 @@ impl Evictor {
         false
     }
 
+    fn begin_block(&mut self) {
+        self.builder.clear();
+        self.picked.clear();
+        self.copying = NEXT_COPYING.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Copies a dirty tuple into the block. False: the block is full.
     fn copy(
         &mut self,
@@ -254,7 +273,7 @@ impl Evictor {
             return false;
         };
         let fingerprint = fingerprint(table, tuple, &mut self.key);
-        rows.heap.set_cold(pointer, COPYING | u64::from(slot));
+        rows.heap.set_cold(pointer, mark(self.copying, slot));
         self.picked.push(Picked {
             row,
             pointer,
@@ -284,11 +303,12 @@ impl Evictor {
             return Ok(Evicted::default());
         };
         let mut done = Evicted::default();
+        let copying = self.copying;
         for picked in self.picked.drain(..) {
             let word = rows.directory.get(picked.row);
             let unchanged = word.as_hot().is_some_and(|hot| {
                 hot.pointer() == picked.pointer
-                    && rows.heap.cold(picked.pointer) == COPYING | u64::from(picked.slot)
+                    && rows.heap.cold(picked.pointer) == mark(copying, picked.slot)
             });
             match (&written, unchanged) {
                 (Ok(block), true) => {
@@ -362,8 +382,7 @@ impl Evictor {
         let mut row = 0;
         let mut cleaned = 0;
         loop {
-            self.builder.clear();
-            self.picked.clear();
+            self.begin_block();
             let mut at_end = false;
             let mut full = false;
             while !full && !at_end {
@@ -415,8 +434,7 @@ impl Evictor {
         let rows = state.table_mut(table);
         let mut row = 0;
         while row < rows.directory.appended() {
-            self.builder.clear();
-            self.picked.clear();
+            self.begin_block();
             while row < rows.directory.appended() {
                 if let Some(hot) = rows.directory.get(row).as_hot()
                     && cold_copy(rows.heap.cold(hot.pointer())).is_none()
@@ -486,5 +504,93 @@ pub(crate) fn store_failed(error: BlockStoreError) -> Error {
         BlockStoreError::StorageFull => Error::DiskFull("blocks".into()),
         BlockStoreError::Io { doing, source } => Error::io(source, format!("blocks: {doing}")),
         other => Error::Corrupt(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    use crate::catalog::{ColumnDef, IndexDef, IndexKind, TableDef};
+    use crate::config::Config;
+    use crate::ddl::Change;
+    use crate::transaction::{Isolation, RunOptions};
+    use crate::wait::block_on;
+    use thermocline_device::SimulatedDevice;
+    use thermocline_storage::types::DataType;
+    use thermocline_storage::value::{Value, ValueRef};
+
+    /// A database without threads, with a table of one bigint.
+    fn database() -> (Arc<Database>, Arc<Table>) {
+        let mut config = Config::new(Arc::new(SimulatedDevice::new()))
+            .memory_limit(64 << 30)
+            .partitions(1);
+        config.background = false;
+        let db = Database::open(config).expect("opens");
+        let def = TableDef {
+            oid: db.allocate_oid(),
+            storage: 0,
+            schema: "public".into(),
+            name: "t".into(),
+            columns: vec![ColumnDef {
+                name: "id".into(),
+                data_type: DataType::BigInt,
+                not_null: true,
+                default: None,
+                identity: None,
+                sequence: None,
+                missing: Value::Null,
+                added_in: 0,
+            }],
+            indexes: vec![IndexDef {
+                oid: db.allocate_oid(),
+                name: "t_pkey".into(),
+                columns: vec![0],
+                unique: true,
+                primary: true,
+                constraint: true,
+                kind: IndexKind::Hash,
+            }],
+            checks: Vec::new(),
+            partition_key: vec![0],
+            evictable: true,
+            options: BTreeMap::new(),
+        };
+        let options = RunOptions::default();
+        let mut txn = db.begin(Isolation::ReadCommitted, false);
+        block_on(db.ddl(&mut txn, &options, Change::CreateTable(def))).expect("makes the table");
+        block_on(db.commit(txn, &options)).expect("commits");
+        let table = db.catalog().table_by_name("public", "t").cloned();
+        (db, table.expect("the table is there"))
+    }
+
+    #[test]
+    fn an_old_copy_is_not_taken_for_one_that_another_made_since() {
+        let (db, table) = database();
+        let mut tuple = Vec::new();
+        table.encode_tuple(&[ValueRef::BigInt(1)], &mut tuple);
+        let mut state = db.partitions[0].state.lock();
+        let rows = state.table_mut(&table);
+        let row = rows.directory.allocate().expect("a row number");
+        let pointer = rows.heap.insert(row, 0, &tuple).expect("room");
+        rows.directory.set(row, Word::hot(pointer));
+
+        let mut evictor = Evictor::new(1 << 20);
+        evictor.begin_block();
+        assert!(evictor.copy(rows, &table, row, pointer));
+        // Before the evictor has written, the tuple is changed where it lies,
+        // and a checkpoint copies it, into the first slot of its block, too.
+        rows.heap.set_cold(pointer, 0);
+        let mut checkpoint = Evictor::new(1 << 20);
+        checkpoint.begin_block();
+        assert!(checkpoint.copy(rows, &table, row, pointer));
+        assert_eq!(evictor.picked[0].slot, checkpoint.picked[0].slot);
+        drop(state);
+
+        let old = evictor.write_block(&db, 0, &table, Leaving::Evicted);
+        assert_eq!(old.expect("writes"), Evicted::default());
+        let new = checkpoint.write_block(&db, 0, &table, Leaving::Kept);
+        assert_eq!(new.expect("writes").tuples, 1);
     }
 }

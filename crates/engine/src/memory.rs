@@ -145,6 +145,12 @@ impl Memory {
     }
 }
 
+/// The log's buffer under a limit: two of them fit between the lines and the
+/// limit, since a burst of commits fills them faster than readings are taken.
+pub(crate) fn log_buffer_bytes(limit: u64) -> usize {
+    (limit / 128).clamp(512 << 10, 4 << 20) as usize
+}
+
 fn resident_bytes() -> Option<u64> {
     thermocline_device::resident_bytes()
 }

@@ -25,7 +25,7 @@ use crate::database::{Database, Parts, RecoveryReport};
 use crate::error::{Error, Result};
 use crate::evict::{Evictor, cold_copy, store_failed};
 use crate::manifest::{FORMAT_VERSION, Manifest, PartitionFile, read_file};
-use crate::memory::Memory;
+use crate::memory::{Memory, log_buffer_bytes};
 use crate::partition::{
     Index, IndexSlot, Partition, PartitionState, TablePartition, UncommittedRange,
 };
@@ -77,6 +77,7 @@ impl Database {
         let start = manifest.as_ref().map(|m| m.log_start).filter(|l| *l > 0);
         let options = LogOptions {
             segment_bytes: config.log_segment_bytes,
+            buffer_bytes: log_buffer_bytes(limit),
             ..LogOptions::new(database_id, config.clock.clone())
         };
         let (log, tail) = Log::open(config.device.clone(), options, start).map_err(log_broken)?;

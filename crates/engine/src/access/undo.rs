@@ -98,7 +98,8 @@ impl Undo {
 impl Scratch {
     /// Empties it for the next run; what grew large is given back.
     pub(crate) fn recycle(mut self) -> Self {
-        const KEPT_BYTES_MAX: usize = 256 * 1024;
+        // A part of a bulk statement is up to 256 KiB, in a vector that doubles.
+        const KEPT_BYTES_MAX: usize = 512 * 1024;
         if self.undo.images.capacity() > KEPT_BYTES_MAX
             || self.changes.bytes.capacity() > KEPT_BYTES_MAX
             || self.missing.capacity() > 4096

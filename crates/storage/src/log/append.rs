@@ -114,7 +114,11 @@ impl Log {
         );
         let (recovered, tail) = recover(&device, &options, start)?;
         let Recovered { end, next, .. } = recovered;
-        let buffer_bytes = round_to_sectors(options.buffer_bytes as u64 + 4096) as usize;
+        // Those who were told that there is room still append: a buffer that
+        // had to grow for them each time would cost a copy and twice the memory.
+        let headroom_bytes = (options.buffer_bytes / 2).max(4096);
+        let buffer_bytes =
+            round_to_sectors((options.buffer_bytes + headroom_bytes) as u64) as usize;
         let segments = Segments::new(device, recovered.segments, recovered.spares, &options)?;
         let log = Self {
             counters: LogCounters::default(),
