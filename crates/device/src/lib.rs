@@ -38,6 +38,6 @@ pub use device::{Device, DeviceFile, OpenMode, ReadCompletion, ReadRequest};
 pub use file::{FileDevice, IoEngine};
 pub use lock::{DirectoryLock, LOCK_FILE_NAME, lock_directory};
 pub use probe::probe;
-pub use process::{memory_bytes, resident_bytes};
+pub use process::{memory_bytes, never_huge_pages, resident_bytes};
 pub use profile::{DeviceKind, DeviceProfile};
 pub use simulated::{Operation, SimulatedDevice};

@@ -2,7 +2,7 @@
 //! much memory there is.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::OnceLock;
 
 /// The process's resident memory in bytes; None where the kernel does not say.
@@ -13,6 +13,16 @@ pub fn resident_bytes() -> Option<u64> {
     let text = std::str::from_utf8(text.get(..length)?).ok()?;
     let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
     Some(pages * page_bytes())
+}
+
+/// Has the kernel give this process small pages only, from now on. An allocator
+/// that asks for huge ones holds megabytes for every few kilobytes in use, and
+/// of a memory limit that is what rows do not get. For a program's first line.
+///
+/// # Errors
+/// The kernel does not know the switch; then there is only more to evict.
+pub fn never_huge_pages() -> io::Result<()> {
+    crate::sys::never_huge_pages()
 }
 
 fn page_bytes() -> u64 {
@@ -62,5 +72,12 @@ mod tests {
         assert!(after >= before + (60 << 20), "{before} to {after}");
         assert_eq!(touched[touched.len() - 1], 1);
         assert!(memory_bytes().expect("this kernel says") > after);
+    }
+
+    #[test]
+    fn the_kernel_notes_that_huge_pages_are_not_wanted() {
+        never_huge_pages().expect("this kernel has the switch");
+        let status = std::fs::read_to_string("/proc/self/status").expect("this kernel says");
+        assert!(status.contains("THP_enabled:\t0"), "{status}");
     }
 }

@@ -126,3 +126,14 @@ pub(crate) fn page_bytes() -> u64 {
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u64::try_from(bytes).unwrap_or(4096)
 }
+
+/// Has the kernel give this process pages of the ordinary size only.
+pub(crate) fn never_huge_pages() -> io::Result<()> {
+    // SAFETY: a switch of the process; no memory is passed.
+    let outcome = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
+    if outcome == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
