@@ -305,37 +305,31 @@ impl Evictor {
         let mut done = Evicted::default();
         let copying = self.copying;
         for picked in self.picked.drain(..) {
+            // The tuple may have moved within the heap; its mark went with it.
             let word = rows.directory.get(picked.row);
-            let unchanged = word.as_hot().is_some_and(|hot| {
-                hot.pointer() == picked.pointer
-                    && rows.heap.cold(picked.pointer) == mark(copying, picked.slot)
-            });
+            let pointer = word.as_hot().map(|hot| hot.pointer());
+            let unchanged = pointer.filter(|p| rows.heap.cold(*p) == mark(copying, picked.slot));
             match (&written, unchanged) {
-                (Ok(block), true) => {
+                (Ok(block), Some(pointer)) => {
                     let address = ColdAddress {
                         block: *block,
                         slot: picked.slot,
                         extent: picked.extent,
                     };
                     done.tuples += 1;
-                    done.bytes += rows.heap.payload(picked.pointer).len() as u64;
+                    done.bytes += rows.heap.payload(pointer).len() as u64;
                     match leaving {
-                        Leaving::Evicted => leave(
-                            rows,
-                            picked.row,
-                            word,
-                            picked.pointer,
-                            address,
-                            picked.fingerprint,
-                        ),
-                        Leaving::Kept => rows.heap.set_cold(picked.pointer, address.to_word()),
+                        Leaving::Evicted => {
+                            leave(rows, picked.row, word, pointer, address, picked.fingerprint)
+                        }
+                        Leaving::Kept => rows.heap.set_cold(pointer, address.to_word()),
                     }
                 }
-                (Ok(block), false) => {
+                (Ok(block), None) => {
                     db.blocks.sub_live(*block, 1);
                 }
-                (Err(_), true) => rows.heap.set_cold(picked.pointer, 0),
-                (Err(_), false) => {}
+                (Err(_), Some(pointer)) => rows.heap.set_cold(pointer, 0),
+                (Err(_), None) => {}
             }
         }
         drop(state);

@@ -28,7 +28,8 @@ impl Access<'_> {
         }
         let position = match table.partition_of_tuple(tuple) {
             Some(partition) => self.guards.position(partition)?,
-            None => 0,
+            None if self.guards.len() == 1 => 0,
+            None => self.db.spread() as usize % self.guards.len(),
         };
         self.check_unique(position, table, tuple, None)?;
         let owner = self
