@@ -1,3 +1,5 @@
+//! COPY FROM STDIN and TO STDOUT: pieces, errors with their line, columns and conditions.
+
 use crate::fixture::{Connection, Server};
 
 fn connection(server: &Server) -> Connection {

@@ -1,3 +1,5 @@
+//! Cursors: DECLARE, FETCH, CLOSE, and what they are to the protocol's portals.
+
 use crate::fixture::Server;
 
 #[test]

@@ -1,3 +1,5 @@
+//! Definitions as sessions make them: types, defaults, constraints, options.
+
 use std::sync::Arc;
 
 use thermocline_engine::{IndexKind, Table};

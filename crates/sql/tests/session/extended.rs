@@ -1,3 +1,5 @@
+//! The extended protocol: parse, bind, execute; binary values, suspended portals.
+
 use thermocline_engine::block_on;
 
 use crate::fixture::{Connection, Server};

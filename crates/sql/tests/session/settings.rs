@@ -1,3 +1,5 @@
+//! SET, SHOW, RESET and DISCARD, in and outside transactions.
+
 use crate::fixture::Server;
 
 #[test]

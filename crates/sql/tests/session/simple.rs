@@ -1,3 +1,5 @@
+//! The simple protocol: texts of one and of several statements.
+
 use crate::fixture::Server;
 
 #[test]

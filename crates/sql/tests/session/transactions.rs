@@ -1,3 +1,5 @@
+//! Transactions as a client sees them: tags, statuses, failed blocks, savepoints.
+
 use thermocline_engine::block_on;
 
 use crate::fixture::Server;
