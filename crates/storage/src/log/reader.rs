@@ -179,8 +179,12 @@ pub(super) fn recover(
         Some(last) => find_end(&**device, options.database, last.first)?,
         None => (start.unwrap_or(FIRST_LSN), 0),
     };
+    // A checkpoint of a database that was never written to names the first LSN,
+    // for which no segment was made yet.
+    let unused = firsts.is_empty() && start == Some(FIRST_LSN);
     if let Some(lsn) = start
         && needed == 0
+        && !unused
     {
         return Err(LogError::Missing { lsn });
     }

@@ -386,3 +386,23 @@ fn a_log_of_another_database_is_refused() {
         Err(LogError::Corrupt { offset: 0, .. })
     ));
 }
+
+#[test]
+fn a_log_that_was_never_written_opens_again_at_its_beginning() {
+    let device = SimulatedDevice::new();
+    for _ in 0..2 {
+        let (log, tail) = open(&device, Some(FIRST_LSN)).unwrap();
+        assert!(payloads(tail).is_empty());
+        assert_eq!(log.appended_lsn(), FIRST_LSN);
+    }
+    // Where something was written once, nothing is an error.
+    assert!(matches!(
+        open(&device, Some(FIRST_LSN + 4096)),
+        Err(LogError::Missing { .. })
+    ));
+    let (log, _) = open(&device, Some(FIRST_LSN)).unwrap();
+    append_durable(&log, 0..3);
+    drop(log);
+    let (_, tail) = open(&device, Some(FIRST_LSN)).unwrap();
+    assert_eq!(payloads(tail), (0..3).map(payload).collect::<Vec<_>>());
+}
