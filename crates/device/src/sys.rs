@@ -94,6 +94,24 @@ fn again(mut call: impl FnMut() -> i32) -> io::Result<()> {
     }
 }
 
+/// Bytes of a page of memory.
+pub(crate) fn page_bytes() -> u64 {
+    // SAFETY: sysconf only reads a constant of the system.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(bytes).unwrap_or(4096)
+}
+
+/// Has the kernel give this process pages of the ordinary size only.
+pub(crate) fn never_huge_pages() -> io::Result<()> {
+    // SAFETY: a switch of the process; no memory is passed.
+    let outcome = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
+    if outcome == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,23 +135,5 @@ mod tests {
         assert!(punch_hole(&file, 0, 1 << 19).is_ok());
         assert_eq!(file.metadata().unwrap().len(), 1 << 20);
         assert!(allocate(&file, u64::MAX, 1).is_err());
-    }
-}
-
-/// Bytes of a page of memory.
-pub(crate) fn page_bytes() -> u64 {
-    // SAFETY: sysconf only reads a constant of the system.
-    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    u64::try_from(bytes).unwrap_or(4096)
-}
-
-/// Has the kernel give this process pages of the ordinary size only.
-pub(crate) fn never_huge_pages() -> io::Result<()> {
-    // SAFETY: a switch of the process; no memory is passed.
-    let outcome = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
-    if outcome == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
     }
 }

@@ -147,17 +147,26 @@ impl Evictor {
         self.turn = self.turn.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let storages = db.storages();
         let state = db.partitions[partition].state.lock();
-        let evictable = |(storage, rows): (&u32, &Box<TablePartition>)| {
+        let evictable = |storage: &u32, rows: &TablePartition| {
             let table = storages.get(storage)?;
             (table.def.evictable && rows.heap.tuples() > 0)
                 .then(|| (table, rows.heap.allocated_bytes() as u64))
         };
-        let total: u64 = state.tables.iter().filter_map(evictable).map(|t| t.1).sum();
+        let total: u64 = state
+            .tables
+            .iter()
+            .filter_map(|(storage, rows)| evictable(storage, rows))
+            .map(|t| t.1)
+            .sum();
         if total == 0 {
             return None;
         }
         let mut at = ((u128::from(self.turn) * u128::from(total)) >> 64) as u64;
-        for (table, bytes) in state.tables.iter().filter_map(evictable) {
+        for (table, bytes) in state
+            .tables
+            .iter()
+            .filter_map(|(storage, rows)| evictable(storage, rows))
+        {
             if at < bytes {
                 return Some(table.clone());
             }

@@ -31,6 +31,7 @@ use crate::partition::{
 };
 use crate::policy::Policy;
 use crate::record::{Reader, RecordKind, RowChange, changes, parse_commit_body, parse_record};
+use crate::row_id::RowId;
 use crate::sequence::Sequence;
 use crate::transaction::TxnId;
 use crate::wait::block_on;
@@ -209,7 +210,7 @@ impl Database {
             match kind {
                 RecordKind::Commit => {
                     let (row_changes, catalog) = parse_commit_body(body)?;
-                    self.replay_changes(row_changes, lsn, cuts, None)?;
+                    self.replay_changes(row_changes, lsn, cuts, TxnId(txn), None)?;
                     if txn != 0 {
                         self.replay_visible(TxnId(txn), lsn, cuts);
                     }
@@ -220,7 +221,7 @@ impl Database {
                     }
                 }
                 RecordKind::Provisional => {
-                    self.replay_changes(body, lsn, cuts, Some(TxnId(txn)))?;
+                    self.replay_changes(body, lsn, cuts, TxnId(txn), Some(TxnId(txn)))?;
                 }
                 RecordKind::Abort => self.replay_abort(TxnId(txn), lsn, cuts)?,
                 RecordKind::Draft => {
@@ -249,6 +250,7 @@ impl Database {
         body: &[u8],
         lsn: u64,
         cuts: &[u64],
+        writer: TxnId,
         provisional: Option<TxnId>,
     ) -> Result<()> {
         for change in changes(body) {
@@ -268,7 +270,14 @@ impl Database {
                 // Dropped later in the log, or never committed.
                 continue;
             };
-            let mut state = self.partitions[row.partition() as usize].state.lock();
+            let partition = &self.partitions[row.partition() as usize];
+            let owner = partition.state.lock().owner_of((storage, row.row()));
+            if owner.is_some_and(|owner| owner != writer) {
+                // Rows that did not commit go without a record of it, after a
+                // crash and in a rollback; others then get their numbers.
+                self.remove_row(&table, row)?;
+            }
+            let mut state = partition.state.lock();
             match change {
                 RowChange::Put { tuple, removed, .. } => {
                     let rows = state.table_mut(&table);
@@ -411,20 +420,24 @@ impl Database {
                 continue;
             };
             for row in first.1..=last {
-                let id = crate::row_id::RowId::new(partition, row);
-                let tuple = block_on(self.one_shot_unchecked(partition, |access| {
-                    Ok(access.current(&table, id)?.map(<[u8]>::to_vec))
-                }))?;
-                let mut state = self.partitions[partition as usize].state.lock();
-                let rows = state.table_mut(&table);
-                if let Some(tuple) = tuple {
-                    rows.unindex_tuple(&table, &tuple, row, &mut Vec::new());
-                    rows.live = rows.live.saturating_sub(1);
-                }
-                self.forget_tuple(rows, row);
-                state.forget_uncommitted((first.0, row));
+                self.remove_row(&table, RowId::new(partition, row))?;
             }
         }
+        Ok(())
+    }
+
+    fn remove_row(&self, table: &Table, id: RowId) -> Result<()> {
+        let tuple = block_on(self.one_shot_unchecked(id.partition(), |access| {
+            Ok(access.current(table, id)?.map(<[u8]>::to_vec))
+        }))?;
+        let mut state = self.partitions[id.partition() as usize].state.lock();
+        let rows = state.table_mut(table);
+        if let Some(tuple) = tuple {
+            rows.unindex_tuple(table, &tuple, id.row(), &mut Vec::new());
+            rows.live = rows.live.saturating_sub(1);
+        }
+        self.forget_tuple(rows, id.row());
+        state.forget_uncommitted((table.def.storage, id.row()));
         Ok(())
     }
 

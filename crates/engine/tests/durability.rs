@@ -137,6 +137,53 @@ fn a_large_transaction_is_there_whole_or_not_at_all() {
 }
 
 #[test]
+fn a_row_number_that_did_not_commit_may_be_another_rows() {
+    let (device, mut db) = simulated(LIMIT);
+    let mut t = make_table(&db, "t", IndexKind::Hash);
+    let mut expected = BTreeMap::new();
+    // No checkpoint comes between: each start replays all that was before.
+    for round in 0..4i64 {
+        for id in round * 100..round * 100 + 20 {
+            let bytes = tuple(&t, id, "committed");
+            let mut txn = db.begin(Isolation::Serializable, false);
+            in_txn(&mut txn, &db, |access| {
+                access.insert(&t, &bytes).map(|_| ())
+            })
+            .expect("inserts");
+            block_on(db.commit(txn, &RunOptions::new())).expect("commits");
+            expected.insert(id, "committed".into());
+        }
+        // Some are rolled back, and some are open when it happens.
+        for id in 1000..1040 {
+            let bytes = tuple(&t, id, "not committed");
+            let mut txn = db.begin(Isolation::Serializable, false);
+            in_txn(&mut txn, &db, |access| {
+                access.insert(&t, &bytes).map(|_| ())
+            })
+            .expect("inserts");
+            if id % 2 == 0 {
+                block_on(db.rollback(txn));
+            } else {
+                std::mem::forget(txn);
+            }
+        }
+        // Makes all of that durable.
+        insert(&db, &t, round * 100 + 50, "one statement").expect("inserts");
+        expected.insert(round * 100 + 50, "one statement".into());
+        crash(&device, db, round as u64);
+        db = open(&device, LIMIT);
+        t = table(&db, "t");
+        assert_eq!(all(&db, &t), expected, "round {round}");
+        for id in expected.keys() {
+            assert!(get(&db, &t, *id).expect("reads").is_some(), "row {id}");
+        }
+        assert_eq!(get(&db, &t, 1001).expect("reads"), None);
+        assert_eq!(db.row_estimate(&t), expected.len() as u64);
+    }
+    db.close().expect("closes");
+}
+
+#[test]
 fn definitions_survive_and_open_ones_do_not() {
     let (device, db) = simulated(LIMIT);
     let t = make_table(&db, "t", IndexKind::Hash);

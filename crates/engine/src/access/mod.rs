@@ -28,6 +28,7 @@ use crate::row_id::RowId;
 use crate::transaction::{Isolation, READ_ENTRIES_MAX, ReadEntry, ReadWhat, TxnId, TxnState};
 use crate::versions::{Seen, StoredRow, Timestamp};
 
+pub use read::EachRow;
 pub(crate) use read::fingerprint_index;
 pub(crate) use undo::Undo;
 pub use write::TUPLE_BYTES_MAX;
@@ -417,10 +418,11 @@ impl<'a> Access<'a> {
             return Ok(Image::Evicted);
         };
         let bytes = bytes.clone();
-        if self.db.policy.merge == Merge::Always && !self.db.memory.is_tight() {
-            if let Some(pointer) = self.merge(position, table, row, word, &bytes) {
-                return Ok(Image::Hot(pointer));
-            }
+        if self.db.policy.merge == Merge::Always
+            && !self.db.memory.is_tight()
+            && let Some(pointer) = self.merge(position, table, row, word, &bytes)
+        {
+            return Ok(Image::Hot(pointer));
         }
         Ok(Image::Beside(bytes))
     }

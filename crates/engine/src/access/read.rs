@@ -13,6 +13,12 @@ use crate::row_id::RowId;
 use crate::transaction::ReadWhat;
 use crate::versions::Seen;
 
+/// Called with the rows of a scan, until it breaks.
+pub type EachRow<'c> = &'c mut dyn FnMut(RowId, &[u8]) -> Result<ControlFlow<()>>;
+
+/// Called with a row, its key and its image.
+type EachBeside<'c> = &'c mut dyn FnMut(RowId, &[u8], &Arc<[u8]>);
+
 /// Entries taken from a partition's index at a time when several partitions
 /// are merged.
 const MERGE_BATCH: usize = 64;
@@ -154,7 +160,7 @@ impl Access<'_> {
         index: usize,
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
-        each: &mut dyn FnMut(RowId, &[u8], &Arc<[u8]>),
+        each: EachBeside<'_>,
     ) {
         let state = self.guards.at(position);
         let storage = table.def.storage;
@@ -212,7 +218,7 @@ impl Access<'_> {
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
         direction: Direction,
-        each: &mut dyn FnMut(RowId, &[u8]) -> Result<ControlFlow<()>>,
+        each: EachRow<'_>,
     ) -> Result<()> {
         self.check(table)?;
         debug_assert!(table.def.indexes[index].kind == IndexKind::BTree);
@@ -288,7 +294,7 @@ impl Access<'_> {
         table: &Table,
         index: usize,
         entry: &Entry,
-        each: &mut dyn FnMut(RowId, &[u8]) -> Result<ControlFlow<()>>,
+        each: EachRow<'_>,
     ) -> Result<ControlFlow<()>> {
         if let Some(image) = &entry.image {
             return each(entry.row, image);
@@ -315,11 +321,7 @@ impl Access<'_> {
 
     /// Calls `each` with every visible row of the scope's partitions, until it
     /// breaks. For small tables; large ones are read with a snapshot scan.
-    pub fn scan(
-        &mut self,
-        table: &Table,
-        each: &mut dyn FnMut(RowId, &[u8]) -> Result<ControlFlow<()>>,
-    ) -> Result<()> {
+    pub fn scan(&mut self, table: &Table, each: EachRow<'_>) -> Result<()> {
         self.check(table)?;
         for position in 0..self.guards.len() {
             let partition = self.guards.at(position).id;
