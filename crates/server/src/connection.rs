@@ -31,7 +31,7 @@ pub(crate) enum Ending {
     /// The client said goodbye, closed its side, or the connection broke.
     Gone,
     /// The client must be told why, then it is closed.
-    Fatal(Box<SqlError>),
+    Fatal(SqlError),
     /// The session panicked.
     Panicked,
 }
@@ -155,7 +155,7 @@ impl Connection {
             b'd' | b'c' | b'f' => {}
             b'p' => {
                 let error = SqlError::protocol("unexpected password message");
-                return Err(Ending::Fatal(Box::new(error)));
+                return Err(Ending::Fatal(error));
             }
             _ => {
                 if let Err(error) = self.extended(&frame).await? {
@@ -174,7 +174,7 @@ impl Connection {
     async fn next_frame(&mut self) -> Result<Frame, Ending> {
         loop {
             if *self.stopping.borrow() {
-                return Err(Ending::Fatal(Box::new(stopped())));
+                return Err(Ending::Fatal(stopped()));
             }
             if let Some(frame) = self.socket.frame()? {
                 return Ok(frame);

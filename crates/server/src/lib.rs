@@ -18,11 +18,6 @@
 //! session leave the others alone. Memory per connection is bounded by
 //! `max_message_bytes` and a streaming buffer; a slow reader is waited for.
 
-#![allow(
-    clippy::result_large_err,
-    reason = "an SqlError has PostgreSQL's fields; where it is made, a statement has failed"
-)]
-
 mod config;
 mod connection;
 mod link;

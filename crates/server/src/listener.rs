@@ -182,7 +182,7 @@ async fn connection(
             shared.config.authentication_timeout,
             startup::receive(&socket, &mut out),
         ) => received.unwrap_or(Err(NoFrame::Closed)),
-        _ = stopping.wait_for(|stopping| *stopping) => Err(NoFrame::Malformed(Box::new(stopped()))),
+        _ = stopping.wait_for(|stopping| *stopping) => Err(NoFrame::Malformed(stopped())),
     };
     let startup = match request {
         Ok(Request::Session(startup)) => startup,

@@ -41,7 +41,7 @@ pub(crate) enum NoFrame {
     /// The client ended its side, or the connection broke.
     Closed,
     /// What was sent cannot be a frame; nothing after it can be understood.
-    Malformed(Box<SqlError>),
+    Malformed(SqlError),
 }
 
 struct Input {
@@ -112,7 +112,7 @@ impl Socket {
             b'Q' | b'P' | b'B' | b'F' | b'd' => self.max_message_bytes,
             b'E' | b'D' | b'C' | b'H' | b'S' | b'X' | b'c' | b'f' | b'p' => SMALL_MESSAGE_BYTES_MAX,
             other => {
-                return Err(malformed(SqlError::protocol(format!(
+                return Err(NoFrame::Malformed(SqlError::protocol(format!(
                     "invalid frontend message type {other}"
                 ))));
             }
@@ -122,10 +122,12 @@ impl Socket {
         };
         let length = u32::from_be_bytes(*length) as usize;
         if length < 4 {
-            return Err(malformed(SqlError::protocol("invalid message length")));
+            return Err(NoFrame::Malformed(SqlError::protocol(
+                "invalid message length",
+            )));
         }
         if length > limit {
-            return Err(malformed(too_large(length, limit)));
+            return Err(NoFrame::Malformed(too_large(length, limit)));
         }
         if input.buffer.len() < 1 + length {
             return self.incomplete(&input);
@@ -169,7 +171,7 @@ impl Socket {
         };
         let length = u32::from_be_bytes(*length) as usize;
         if !(8..=STARTUP_PACKET_BYTES_MAX).contains(&length) {
-            return Err(malformed(SqlError::protocol(
+            return Err(NoFrame::Malformed(SqlError::protocol(
                 "invalid length of startup packet",
             )));
         }
@@ -388,11 +390,6 @@ impl Drop for CopyingGuard<'_> {
     fn drop(&mut self) {
         self.0.copying.store(false, Relaxed);
     }
-}
-
-#[cold]
-fn malformed(error: SqlError) -> NoFrame {
-    NoFrame::Malformed(Box::new(error))
 }
 
 #[cold]

@@ -53,17 +53,17 @@ pub(crate) async fn receive(socket: &Socket, out: &mut BytesMut) -> Result<Reque
     loop {
         let packet = packet(socket).await?;
         let mut fields = Fields::new(&packet);
-        let code = fields.int32().map_err(malformed)?;
+        let code = fields.int32().map_err(NoFrame::Malformed)?;
         match code {
             SSL_REQUEST if !ssl_asked => ssl_asked = true,
             GSSENC_REQUEST if !gss_asked => gss_asked = true,
             CANCEL_REQUEST => {
-                let process_id = fields.int32().map_err(malformed)?;
-                let secret = fields.int32().map_err(malformed)?;
+                let process_id = fields.int32().map_err(NoFrame::Malformed)?;
+                let secret = fields.int32().map_err(NoFrame::Malformed)?;
                 return Ok(Request::Cancel { process_id, secret });
             }
             version => {
-                let startup = Startup::read(version, fields).map_err(malformed)?;
+                let startup = Startup::read(version, fields).map_err(NoFrame::Malformed)?;
                 if let Some(unknown) = &startup.negotiate {
                     let unknown: Vec<&str> = unknown.iter().map(String::as_str).collect();
                     messages::negotiate_protocol_version(out, 0, &unknown);
@@ -74,11 +74,6 @@ pub(crate) async fn receive(socket: &Socket, out: &mut BytesMut) -> Result<Reque
         let mut no = BytesMut::from(&b"N"[..]);
         socket.flush(&mut no).await.map_err(|_| NoFrame::Closed)?;
     }
-}
-
-#[cold]
-fn malformed(error: SqlError) -> NoFrame {
-    NoFrame::Malformed(Box::new(error))
 }
 
 async fn packet(socket: &Socket) -> Result<Bytes, NoFrame> {

@@ -29,11 +29,6 @@
 //! by default) adds the analytical path and the program; without it the
 //! library has neither DataFusion nor a network in it.
 
-#![allow(
-    clippy::result_large_err,
-    reason = "an SqlError has PostgreSQL's fields; where it is made, a statement has failed"
-)]
-
 mod connection;
 mod open;
 mod rows;
