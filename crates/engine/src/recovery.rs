@@ -61,6 +61,10 @@ impl Database {
         let arena =
             Arena::reserve(room as usize).map_err(|e| Error::io(e, "reserving address space"))?;
         let arena = Arc::new(arena);
+        if manifest.is_none() {
+            // The directory's identity must be there before its blocks and log.
+            first_manifest(database_id, partitions).write(&*config.device)?;
+        }
         let table = match &manifest {
             Some(manifest) => read_block_table(&config, manifest)?,
             None => None,
@@ -71,10 +75,6 @@ impl Database {
             table.as_deref(),
         )
         .map_err(store_failed)?;
-        if manifest.is_none() {
-            // The directory's identity must be there before its log is.
-            first_manifest(database_id, partitions).write(&*config.device)?;
-        }
         let start = manifest.as_ref().map(|m| m.log_start).filter(|l| *l > 0);
         let options = LogOptions {
             segment_bytes: config.log_segment_bytes,

@@ -277,6 +277,10 @@ impl Database {
         if !options.synchronous_commit || self.log.durable_lsn() >= lsn {
             return Ok(());
         }
+        if !self.config.background {
+            // Nobody else writes: the caller does.
+            return self.log.wait_durable_blocking(lsn).map_err(log_failed);
+        }
         self.log.wait_durable(lsn).await.map_err(log_failed)
     }
 
