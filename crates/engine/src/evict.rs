@@ -126,6 +126,7 @@ impl Evictor {
     /// more to do.
     pub fn step(&mut self, db: &Database) -> Result<bool> {
         let Pressure::Evict(_) = db.memory.pressure() else {
+            db.memory.set_drained(false);
             return Ok(false);
         };
         let mut freed = Evicted::default();
@@ -138,6 +139,7 @@ impl Evictor {
                 }
             }
         }
+        db.memory.set_drained(freed.tuples == 0);
         db.memory.freed.notify();
         Ok(freed.tuples > 0)
     }

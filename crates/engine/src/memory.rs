@@ -9,7 +9,7 @@
 //! escapes it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use thermocline_storage::arena::Arena;
 
@@ -26,6 +26,8 @@ pub(crate) struct Memory {
     arena_at_reading: AtomicU64,
     /// Bytes promised to others (analytical statements) and not yet resident.
     reserved: AtomicI64,
+    /// The evictor found nothing that could leave.
+    drained: AtomicBool,
     /// Memory became free: writers that wait look again.
     pub freed: Event,
 }
@@ -48,6 +50,7 @@ impl Memory {
             resident_max: AtomicU64::new(0),
             arena_at_reading: AtomicU64::new(0),
             reserved: AtomicI64::new(0),
+            drained: AtomicBool::new(false),
             freed: Event::default(),
         };
         memory.read_resident();
@@ -113,10 +116,18 @@ impl Memory {
         self.projected() > (self.soft() + self.hard()) / 2
     }
 
-    /// Writers have to wait.
+    /// Statements have to wait. Not when no tuple is left to evict: then the
+    /// limit is taken by something else, waiting frees nothing, and what each
+    /// statement brings in leaves again before the next.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.projected() > self.hard()
+        self.projected() > self.hard() && !self.drained.load(Ordering::Relaxed)
+    }
+
+    /// Says whether the evictor found nothing that could leave, though it
+    /// should have.
+    pub fn set_drained(&self, drained: bool) {
+        self.drained.store(drained, Ordering::Relaxed);
     }
 
     /// What the changes of one transaction may take.
