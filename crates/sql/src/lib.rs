@@ -28,6 +28,8 @@ pub mod pg_catalog;
 pub mod plan;
 pub mod session;
 pub mod settings;
+#[cfg(feature = "analytics")]
+mod system_views;
 
 pub use error::{Result, SqlError};
 pub use output::{ColumnType, OtherType, OutputColumn, RowWriter};

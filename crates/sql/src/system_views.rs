@@ -1,1 +1,148 @@
-//! Views of what is ours: memory, tables, devices, policy.
+//! Views of what is ours: where memory goes, how many tuples of a table are
+//! cold, what the device does, which policy is in force. They are relations of
+//! `pg_catalog`, so that they are found without a schema.
+
+use thermocline_engine::Database;
+
+use crate::pg_catalog::{Datum, Relation, SystemSession};
+
+/// The views: schema, name, number, kind, columns with their types' numbers.
+pub(crate) const DEFINITIONS: &str = "\
+pg_catalog\tthermocline_memory\t12001\tv\tname 25,bytes 20
+pg_catalog\tthermocline_tables\t12002\tv\tschemaname 19,relname 19,relid 26,tuples_hot 20,tuples_cold 20,hot_bytes 20,metadata_bytes 20,blocks 20,block_bytes 20,holes 20
+pg_catalog\tthermocline_devices\t12003\tv\tdevice 25,kind 25,emulated 16,read_latency_us 701,read_iops 701,write_mb_s 701,sync_us 701,reads 20,read_bytes 20,writes 20,written_bytes 20,syncs 20,errors 20,reads_in_flight 20,read_latency_us_p50 701,read_latency_us_p99 701,sync_latency_us_p50 701,sync_latency_us_p99 701,free_bytes 20,block_bytes 20,log_end 20,log_durable 20
+pg_catalog\tthermocline_policy\t12004\tv\tname 25,value 25
+pg_catalog\tthermocline_counters\t12005\tv\tname 25,value 20
+";
+
+fn int(value: u64) -> Datum {
+    Datum::Int(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+/// The rows of a view.
+pub(crate) fn rows(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    match relation.name {
+        "thermocline_memory" => memory(session.db),
+        "thermocline_tables" => tables(session),
+        "thermocline_devices" => devices(session.db),
+        "thermocline_policy" => policy(session.db),
+        "thermocline_counters" => counters(session.db),
+        _ => Vec::new(),
+    }
+}
+
+fn memory(db: &Database) -> Vec<Vec<Datum>> {
+    let report = db.memory_report();
+    [
+        ("limit", report.limit),
+        ("resident", report.resident),
+        ("resident_max", report.resident_max),
+        ("arena", report.arena),
+        ("tuples", report.tuples),
+        ("directories", report.directories),
+        ("indexes", report.indexes),
+        ("versions", report.versions),
+        ("log_buffers", report.log_buffers),
+        ("read_buffers", report.read_buffers),
+        ("analytical", report.analytical),
+    ]
+    .into_iter()
+    .map(|(name, bytes)| vec![Datum::text(name), int(bytes)])
+    .collect()
+}
+
+fn tables(session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    session
+        .table_reports()
+        .iter()
+        .map(|report| {
+            vec![
+                Datum::text(&report.schema),
+                Datum::text(&report.name),
+                Datum::oid(report.oid),
+                int(report.hot),
+                int(report.cold),
+                int(report.hot_bytes),
+                int(report.metadata_bytes),
+                int(report.blocks),
+                int(report.block_bytes),
+                int(report.holes),
+            ]
+        })
+        .collect()
+}
+
+fn devices(db: &Database) -> Vec<Vec<Datum>> {
+    db.device_reports()
+        .into_iter()
+        .map(|report| {
+            let (profile, counters) = (report.profile, report.counters);
+            vec![
+                Datum::text(&report.description),
+                Datum::text(format!("{:?}", profile.kind).to_lowercase()),
+                Datum::Bool(profile.emulated),
+                Datum::Float(profile.read_latency_us),
+                Datum::Float(profile.read_iops),
+                Datum::Float(profile.sequential_write_mb_s),
+                Datum::Float(profile.sync_us),
+                int(counters.reads),
+                int(counters.read_bytes),
+                int(counters.writes),
+                int(counters.written_bytes),
+                int(counters.syncs),
+                int(counters.errors),
+                int(counters.in_flight),
+                Datum::Float(counters.read_latency_us_p50),
+                Datum::Float(counters.read_latency_us_p99),
+                Datum::Float(counters.sync_latency_us_p50),
+                Datum::Float(counters.sync_latency_us_p99),
+                int(report.free_bytes),
+                int(report.block_bytes),
+                int(report.log_end),
+                int(report.log_durable),
+            ]
+        })
+        .collect()
+}
+
+fn policy(db: &Database) -> Vec<Vec<Datum>> {
+    let policy = db.policy();
+    [
+        (
+            "identification",
+            format!("{:?}", policy.identification).to_lowercase(),
+        ),
+        (
+            "retrieval",
+            format!("{:?}", policy.retrieval).to_lowercase(),
+        ),
+        ("merge", format!("{:?}", policy.merge).to_lowercase()),
+        ("block_bytes", policy.block_bytes.to_string()),
+        ("compaction_percent", policy.compaction_percent.to_string()),
+    ]
+    .into_iter()
+    .map(|(name, value)| vec![Datum::text(name), Datum::text(value)])
+    .collect()
+}
+
+fn counters(db: &Database) -> Vec<Vec<Datum>> {
+    let counters = db.counters();
+    [
+        ("misses", counters.misses),
+        ("merges", counters.merges),
+        ("evictions", counters.evictions),
+        ("clean_evictions", counters.clean_evictions),
+        ("blocks_evicted", counters.blocks_evicted),
+        ("blocks_checkpointed", counters.blocks_checkpointed),
+        ("blocks_freed", counters.blocks_freed),
+        ("tuples_compacted", counters.tuples_compacted),
+        ("block_bytes_written", counters.block_bytes_written),
+        ("checkpoints", counters.checkpoints),
+        ("memory_waits", counters.memory_waits),
+        ("log_bytes", counters.log_bytes),
+        ("refreshes", counters.refreshes),
+    ]
+    .into_iter()
+    .map(|(name, value)| vec![Datum::text(name), int(value)])
+    .collect()
+}

@@ -10,11 +10,11 @@ use datafusion::arrow::array::{
     FixedSizeBinaryBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder,
     Int64Builder, RecordBatch, RecordBatchOptions, StringViewBuilder, TimestampMicrosecondBuilder,
 };
-use datafusion::arrow::datatypes::{DataType as ArrowType, SchemaRef};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::error::{DataFusionError, Result};
 use thermocline_engine::catalog::Table;
 use thermocline_storage::types::DataType;
-use thermocline_storage::value::ValueRef;
+use thermocline_storage::value::{Value, ValueRef};
 
 use super::types::{EPOCH_DAYS, EPOCH_US, UNCONSTRAINED_SCALE, UTC, arrow_type};
 use crate::error::SqlError;
@@ -230,7 +230,7 @@ impl BatchBuilder {
     }
 
     /// Adds a row of values, in the order of the projected columns.
-    pub(crate) fn push_values<'a>(&mut self, values: impl Iterator<Item = ValueRef<'a>>) {
+    fn push_values<'a>(&mut self, values: impl Iterator<Item = ValueRef<'a>>) {
         for ((_, builder), value) in self.columns.iter_mut().zip(values) {
             if let Err(error) = builder.append(value) {
                 self.error.get_or_insert(error);
@@ -271,23 +271,25 @@ impl BatchBuilder {
     }
 }
 
-/// A builder for rows of values that are not in a table.
-pub(crate) fn values_builder(types: &[DataType], schema: SchemaRef) -> BatchBuilder {
-    debug_assert!(types.iter().zip(schema.fields()).all(
-        |(data_type, field)| match field.data_type() {
-            ArrowType::Utf8View => data_type.is_text(),
-            arrow => *arrow == arrow_type(data_type),
-        }
-    ));
-    BatchBuilder {
+/// A batch of rows of values that are not in a table.
+pub(crate) fn catalog_batch(
+    types: &[DataType],
+    schema: SchemaRef,
+    rows: &[Vec<Value>],
+) -> Result<RecordBatch> {
+    let mut batch = BatchBuilder {
         schema,
         columns: types
             .iter()
             .enumerate()
-            .map(|(index, data_type)| (index, Builder::new(data_type, 0)))
+            .map(|(index, data_type)| (index, Builder::new(data_type, rows.len())))
             .collect(),
         rows: 0,
         bytes: 0,
         error: None,
+    };
+    for row in rows {
+        batch.push_values(row.iter().map(Value::as_ref));
     }
+    batch.finish()
 }

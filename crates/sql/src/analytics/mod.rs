@@ -39,16 +39,18 @@ use thermocline_engine::{Catalog, Database, Snapshot};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
+pub(crate) use batch::catalog_batch;
 pub(crate) use column_name::{UNNAMED, column_name, folded, last_part};
+pub(crate) use errors::sql_error;
 pub(crate) use prepare::plain_operator;
 pub use row_stream::{RowStream, SettingChange};
-pub(crate) use rows::{interval_text, push_array_element};
+pub(crate) use rows::push_array_element;
+pub(crate) use types::field_of as catalog_field;
 
 use crate::error::{Result, SqlError};
 use crate::output::OutputColumn;
 use crate::pg_catalog::SystemCatalog;
 use context::StatementContext;
-use errors::sql_error;
 use memory::AnalyticalMemory;
 use scan::SnapshotTable;
 
@@ -126,10 +128,16 @@ impl Analytics {
             )
             .build_arc()
             .map_err(sql_error)?;
-        let config = SessionConfig::new()
+        let mut config = SessionConfig::new()
             .with_target_partitions(streams)
             .with_batch_size(batch::BATCH_ROWS)
             .with_information_schema(false);
+        // Fields of one column carry different metadata in the branches of a
+        // UNION: the place they come from. The check would refuse that.
+        config
+            .options_mut()
+            .execution
+            .skip_physical_aggregate_schema_check = true;
         let state = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(runtime)
@@ -187,15 +195,14 @@ impl Analytics {
     ) -> Result<RowStream> {
         let query = query_of(statement)?;
         if self.system.answers(query, catalog, facts) {
-            return self.system.execute(query, catalog, declared, parameters, facts);
+            return self
+                .system
+                .execute(query, catalog, declared, parameters, facts);
         }
         let planned = self.plan(query, catalog, Some(snapshot), declared, facts)?;
         let columns = output_columns(&planned.plan);
         let values = params::parameter_values(&planned.parameters, parameters)?;
-        let plan = planned
-            .plan
-            .with_param_values(values)
-            .map_err(sql_error)?;
+        let plan = planned.plan.with_param_values(values).map_err(sql_error)?;
         let physical = self
             .state
             .create_physical_plan(&plan)
@@ -282,8 +289,7 @@ impl Analytics {
         let plan_with = |types: Vec<Option<FieldRef>>| {
             let options = ParserOptions::new().with_parse_float_as_decimal(true);
             let planner = SqlToRel::new_with_options(&context, options);
-            let mut planner_context =
-                PlannerContext::new().with_prepare_param_data_types(types);
+            let mut planner_context = PlannerContext::new().with_prepare_param_data_types(types);
             planner
                 .sql_statement_to_plan_with_context(
                     Statement::Query(Box::new(query.clone())),
@@ -302,7 +308,12 @@ impl Analytics {
         let parameters = params::parameter_types(declared, &found)?;
         let settled = parameters.len() == declared.len() && declared.iter().all(Option::is_some);
         if !settled && !parameters.is_empty() {
-            plan = plan_with(parameters.iter().map(|data_type| Some(field(data_type))).collect())?;
+            plan = plan_with(
+                parameters
+                    .iter()
+                    .map(|data_type| Some(field(data_type)))
+                    .collect(),
+            )?;
         }
         let plan = self
             .state

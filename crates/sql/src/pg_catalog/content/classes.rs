@@ -1,0 +1,276 @@
+//! Schemas, relations, sequences.
+
+use thermocline_engine::catalog::IndexKind;
+
+use super::Filler;
+use crate::pg_catalog::datum::Datum;
+use crate::pg_catalog::oids::{self, row_type_oid};
+use crate::pg_catalog::query::index_definition;
+use crate::pg_catalog::relations::{RELATIONS, Relation};
+use crate::pg_catalog::session::SystemSession;
+
+/// Bytes of a page, in which `relpages` counts.
+const PAGE_BYTES: u64 = 8192;
+
+pub(super) fn namespaces(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(relation, &["oid", "nspname", "nspowner"]);
+    let row = |oid: u32, name: &str| {
+        filler.row([Datum::oid(oid), Datum::text(name), Datum::oid(oids::OWNER)])
+    };
+    let mut rows = vec![
+        row(oids::PG_CATALOG, "pg_catalog"),
+        row(oids::INFORMATION_SCHEMA, "information_schema"),
+    ];
+    rows.extend(
+        session
+            .catalog
+            .schemas
+            .iter()
+            .map(|schema| row(schema.oid, &schema.name)),
+    );
+    rows
+}
+
+pub(super) fn classes(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &[
+            "oid",
+            "relname",
+            "relnamespace",
+            "reltype",
+            "relowner",
+            "relam",
+            "relpages",
+            "reltuples",
+            "relhasindex",
+            "relpersistence",
+            "relkind",
+            "relnatts",
+            "relchecks",
+            "relispopulated",
+            "relreplident",
+            "relfilenode",
+            "reloptions",
+        ],
+    );
+    let schema = |name: &str| session.schema_oid(name).map_or(Datum::Int(0), Datum::oid);
+    let mut rows = Vec::new();
+    for table in session.catalog.tables.values() {
+        let report = session.table_report(table.oid).unwrap_or_default();
+        let bytes = report.hot_bytes + report.block_bytes;
+        let options = (!table.options.is_empty()).then(|| {
+            Datum::array(
+                table
+                    .options
+                    .iter()
+                    .map(|(name, value)| Datum::text(format!("{name}={value}"))),
+            )
+        });
+        rows.push(filler.row([
+            Datum::oid(table.oid),
+            Datum::text(&table.name),
+            schema(&table.schema),
+            Datum::oid(row_type_oid(table.oid)),
+            Datum::oid(oids::OWNER),
+            Datum::oid(oids::HEAP),
+            Datum::Int(bytes.div_ceil(PAGE_BYTES) as i64),
+            Datum::Float((report.hot + report.cold) as f64),
+            Datum::Bool(!table.indexes.is_empty()),
+            Datum::text("p"),
+            Datum::text("r"),
+            Datum::Int(table.columns.len() as i64),
+            Datum::Int(table.checks.len() as i64),
+            Datum::Bool(true),
+            Datum::text("d"),
+            Datum::oid(table.storage),
+            options.unwrap_or_default(),
+        ]));
+        for index in &table.indexes {
+            let method = match index.kind {
+                IndexKind::BTree => oids::BTREE,
+                IndexKind::Hash => oids::HASH,
+            };
+            rows.push(filler.row([
+                Datum::oid(index.oid),
+                Datum::text(&index.name),
+                schema(&table.schema),
+                Datum::Int(0),
+                Datum::oid(oids::OWNER),
+                Datum::oid(method),
+                Datum::Int(0),
+                Datum::Float((report.hot + report.cold) as f64),
+                Datum::Bool(false),
+                Datum::text("p"),
+                Datum::text("i"),
+                Datum::Int(index.columns.len() as i64),
+                Datum::Int(0),
+                Datum::Bool(true),
+                Datum::text("n"),
+                Datum::oid(index.oid),
+                Datum::Null,
+            ]));
+        }
+    }
+    for sequence in session.catalog.sequences.values() {
+        rows.push(filler.row([
+            Datum::oid(sequence.oid),
+            Datum::text(&sequence.name),
+            schema(&sequence.schema),
+            Datum::Int(0),
+            Datum::oid(oids::OWNER),
+            Datum::Int(0),
+            Datum::Int(1),
+            Datum::Float(1.0),
+            Datum::Bool(false),
+            Datum::text("p"),
+            Datum::text("S"),
+            Datum::Int(3),
+            Datum::Int(0),
+            Datum::Bool(true),
+            Datum::text("n"),
+            Datum::oid(sequence.oid),
+            Datum::Null,
+        ]));
+    }
+    for system in RELATIONS.iter() {
+        let table = system.kind == "r";
+        rows.push(filler.row([
+            Datum::oid(system.oid),
+            Datum::text(system.name),
+            schema(system.schema),
+            Datum::Int(0),
+            Datum::oid(oids::OWNER),
+            Datum::oid(if table { oids::HEAP } else { 0 }),
+            Datum::Int(0),
+            Datum::Float(0.0),
+            Datum::Bool(false),
+            Datum::text("p"),
+            Datum::text(system.kind),
+            Datum::Int(system.columns.len() as i64),
+            Datum::Int(0),
+            Datum::Bool(true),
+            Datum::text("n"),
+            Datum::oid(if table { system.oid } else { 0 }),
+            Datum::Null,
+        ]));
+    }
+    rows
+}
+
+pub(super) fn sequences(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &[
+            "seqrelid",
+            "seqtypid",
+            "seqstart",
+            "seqincrement",
+            "seqmax",
+            "seqmin",
+            "seqcache",
+            "seqcycle",
+        ],
+    );
+    session
+        .catalog
+        .sequences
+        .values()
+        .map(|sequence| {
+            filler.row([
+                Datum::oid(sequence.oid),
+                Datum::oid(sequence.data_type.oid()),
+                Datum::Int(sequence.start),
+                Datum::Int(sequence.increment),
+                Datum::Int(sequence.max),
+                Datum::Int(sequence.min),
+                Datum::Int(sequence.cache),
+                Datum::Bool(sequence.cycle),
+            ])
+        })
+        .collect()
+}
+
+pub(super) fn sequence_view(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &[
+            "schemaname",
+            "sequencename",
+            "sequenceowner",
+            "data_type",
+            "start_value",
+            "min_value",
+            "max_value",
+            "increment_by",
+            "cycle",
+            "cache_size",
+            "last_value",
+        ],
+    );
+    session
+        .catalog
+        .sequences
+        .values()
+        .map(|sequence| {
+            filler.row([
+                Datum::text(&sequence.schema),
+                Datum::text(&sequence.name),
+                Datum::text(&session.facts.user),
+                Datum::oid(sequence.data_type.oid()),
+                Datum::Int(sequence.start),
+                Datum::Int(sequence.min),
+                Datum::Int(sequence.max),
+                Datum::Int(sequence.increment),
+                Datum::Bool(sequence.cycle),
+                Datum::Int(sequence.cache),
+                session.sequence_last_value(sequence.oid).into(),
+            ])
+        })
+        .collect()
+}
+
+pub(super) fn tables(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &["schemaname", "tablename", "tableowner", "hasindexes"],
+    );
+    let row = |schema: &str, name: &str, indexed: bool| {
+        filler.row([
+            Datum::text(schema),
+            Datum::text(name),
+            Datum::text(&session.facts.user),
+            Datum::Bool(indexed),
+        ])
+    };
+    let ours = session
+        .catalog
+        .tables
+        .values()
+        .map(|table| row(&table.schema, &table.name, !table.indexes.is_empty()));
+    let system = RELATIONS
+        .iter()
+        .filter(|system| system.kind == "r")
+        .map(|system| row(system.schema, system.name, false));
+    ours.chain(system).collect()
+}
+
+pub(super) fn indexes(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &["schemaname", "tablename", "indexname", "indexdef"],
+    );
+    let mut rows = Vec::new();
+    for table in session.catalog.tables.values() {
+        for index in &table.indexes {
+            let definition = index_definition(session, index.oid, 0);
+            rows.push(filler.row([
+                Datum::text(&table.schema),
+                Datum::text(&table.name),
+                Datum::text(&index.name),
+                definition.map_or(Datum::Null, Datum::text),
+            ]));
+        }
+    }
+    rows
+}

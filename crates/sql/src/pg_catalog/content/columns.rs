@@ -1,0 +1,158 @@
+//! Columns and their defaults.
+
+use thermocline_engine::catalog::Identity;
+
+use super::Filler;
+use crate::pg_catalog::datum::Datum;
+use crate::pg_catalog::oids::default_oid;
+use crate::pg_catalog::pg_type::{PgType, type_row};
+use crate::pg_catalog::relations::{RELATIONS, Relation};
+use crate::pg_catalog::session::SystemSession;
+
+struct Attribute<'a> {
+    relation: u32,
+    name: &'a str,
+    number: i64,
+    data_type: PgType,
+    not_null: bool,
+    has_default: bool,
+    identity: &'static str,
+}
+
+/// Dimensions of the type, as far as a column declares them.
+fn dimensions(data_type: PgType) -> i64 {
+    i64::from(data_type.element().is_some() && !matches!(data_type.oid, 22 | 30))
+}
+
+pub(super) fn attributes(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &[
+            "attrelid",
+            "attname",
+            "atttypid",
+            "attstattarget",
+            "attlen",
+            "attnum",
+            "attndims",
+            "attcacheoff",
+            "atttypmod",
+            "attbyval",
+            "attalign",
+            "attstorage",
+            "attcompression",
+            "attnotnull",
+            "atthasdef",
+            "attidentity",
+            "attgenerated",
+            "attislocal",
+            "attcollation",
+        ],
+    );
+    let row = |attribute: &Attribute<'_>| {
+        let known = type_row(attribute.data_type.oid);
+        filler.row([
+            Datum::oid(attribute.relation),
+            Datum::text(attribute.name),
+            Datum::oid(attribute.data_type.oid),
+            Datum::Int(-1),
+            Datum::Int(known.map_or(-1, |known| i64::from(known.length))),
+            Datum::Int(attribute.number),
+            Datum::Int(dimensions(attribute.data_type)),
+            Datum::Int(-1),
+            Datum::Int(i64::from(attribute.data_type.typmod)),
+            Datum::Bool(known.is_some_and(|known| known.by_value)),
+            Datum::text(known.map_or("i", |known| known.alignment)),
+            Datum::text(known.map_or("x", |known| known.storage)),
+            Datum::text(""),
+            Datum::Bool(attribute.not_null),
+            Datum::Bool(attribute.has_default),
+            Datum::text(attribute.identity),
+            Datum::text(""),
+            Datum::Bool(true),
+            Datum::oid(known.map_or(0, |known| known.collation)),
+        ])
+    };
+    let mut rows = Vec::new();
+    for table in session.catalog.tables.values() {
+        for (number, column) in (1..).zip(&table.columns) {
+            rows.push(row(&Attribute {
+                relation: table.oid,
+                name: &column.name,
+                number,
+                data_type: PgType::of_column(&column.data_type),
+                not_null: column.not_null,
+                has_default: column.default.is_some() && column.identity.is_none(),
+                identity: match column.identity {
+                    Some(Identity::Always) => "a",
+                    Some(Identity::ByDefault) => "d",
+                    None => "",
+                },
+            }));
+        }
+        for index in &table.indexes {
+            for (number, &column) in (1..).zip(&index.columns) {
+                let column = &table.columns[column];
+                rows.push(row(&Attribute {
+                    relation: index.oid,
+                    name: &column.name,
+                    number,
+                    data_type: PgType::of_column(&column.data_type),
+                    not_null: false,
+                    has_default: false,
+                    identity: "",
+                }));
+            }
+        }
+    }
+    for sequence in session.catalog.sequences.values() {
+        let columns = [
+            ("last_value", PgType::INT8),
+            ("log_cnt", PgType::INT8),
+            ("is_called", PgType::BOOL),
+        ];
+        for (number, (name, data_type)) in (1..).zip(columns) {
+            rows.push(row(&Attribute {
+                relation: sequence.oid,
+                name,
+                number,
+                data_type,
+                not_null: true,
+                has_default: false,
+                identity: "",
+            }));
+        }
+    }
+    for system in RELATIONS.iter() {
+        for (number, column) in (1..).zip(&system.columns) {
+            rows.push(row(&Attribute {
+                relation: system.oid,
+                name: column.name,
+                number,
+                data_type: column.data_type,
+                not_null: false,
+                has_default: false,
+                identity: "",
+            }));
+        }
+    }
+    rows
+}
+
+pub(super) fn defaults(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(relation, &["oid", "adrelid", "adnum", "adbin"]);
+    let mut rows = Vec::new();
+    for table in session.catalog.tables.values() {
+        for (at, column) in table.columns.iter().enumerate() {
+            if let (Some(default), None) = (&column.default, column.identity) {
+                rows.push(filler.row([
+                    Datum::oid(default_oid(table, at)),
+                    Datum::oid(table.oid),
+                    Datum::Int(at as i64 + 1),
+                    Datum::text(default),
+                ]));
+            }
+        }
+    }
+    rows
+}

@@ -1,0 +1,134 @@
+//! Indexes and constraints.
+
+use thermocline_engine::catalog::{IndexDef, Table};
+
+use super::Filler;
+use crate::pg_catalog::datum::Datum;
+use crate::pg_catalog::oids::{check_oid, index_constraint_oid};
+use crate::pg_catalog::pg_type::type_row;
+use crate::pg_catalog::relations::Relation;
+use crate::pg_catalog::session::SystemSession;
+
+/// Column numbers, from 1.
+fn numbers(columns: &[usize]) -> Datum {
+    Datum::array(columns.iter().map(|&column| Datum::Int(column as i64 + 1)))
+}
+
+fn zeros(count: usize) -> Datum {
+    Datum::array(std::iter::repeat_n(Datum::Int(0), count))
+}
+
+fn collations(table: &Table, index: &IndexDef) -> Datum {
+    Datum::array(index.columns.iter().map(|&column| {
+        let oid = table.columns[column].data_type.oid();
+        Datum::oid(type_row(oid).map_or(0, |row| row.collation))
+    }))
+}
+
+pub(super) fn indexes(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &[
+            "indexrelid",
+            "indrelid",
+            "indnatts",
+            "indnkeyatts",
+            "indisunique",
+            "indisprimary",
+            "indimmediate",
+            "indisvalid",
+            "indisready",
+            "indislive",
+            "indkey",
+            "indcollation",
+            "indclass",
+            "indoption",
+        ],
+    );
+    let mut rows = Vec::new();
+    for table in session.catalog.tables.values() {
+        for index in &table.indexes {
+            let width = index.columns.len();
+            rows.push(filler.row([
+                Datum::oid(index.oid),
+                Datum::oid(table.oid),
+                Datum::Int(width as i64),
+                Datum::Int(width as i64),
+                Datum::Bool(index.unique),
+                Datum::Bool(index.primary),
+                Datum::Bool(true),
+                Datum::Bool(true),
+                Datum::Bool(true),
+                Datum::Bool(true),
+                numbers(&index.columns),
+                collations(table, index),
+                zeros(width),
+                zeros(width),
+            ]));
+        }
+    }
+    rows
+}
+
+pub(super) fn constraints(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &[
+            "oid",
+            "conname",
+            "connamespace",
+            "contype",
+            "convalidated",
+            "conrelid",
+            "conindid",
+            "confupdtype",
+            "confdeltype",
+            "confmatchtype",
+            "conislocal",
+            "connoinherit",
+            "conkey",
+            "conbin",
+        ],
+    );
+    let mut rows = Vec::new();
+    for table in session.catalog.tables.values() {
+        let schema = session.schema_oid(&table.schema).unwrap_or(0);
+        for index in table.indexes.iter().filter(|index| index.constraint) {
+            rows.push(filler.row([
+                Datum::oid(index_constraint_oid(index)),
+                Datum::text(&index.name),
+                Datum::oid(schema),
+                Datum::text(if index.primary { "p" } else { "u" }),
+                Datum::Bool(true),
+                Datum::oid(table.oid),
+                Datum::oid(index.oid),
+                Datum::text(" "),
+                Datum::text(" "),
+                Datum::text(" "),
+                Datum::Bool(true),
+                Datum::Bool(true),
+                numbers(&index.columns),
+                Datum::Null,
+            ]));
+        }
+        for (number, check) in table.checks.iter().enumerate() {
+            rows.push(filler.row([
+                Datum::oid(check_oid(table, number)),
+                Datum::text(&check.name),
+                Datum::oid(schema),
+                Datum::text("c"),
+                Datum::Bool(true),
+                Datum::oid(table.oid),
+                Datum::Int(0),
+                Datum::text(" "),
+                Datum::text(" "),
+                Datum::text(" "),
+                Datum::Bool(true),
+                Datum::Bool(false),
+                Datum::Null,
+                Datum::text(&check.expression),
+            ]));
+        }
+    }
+    rows
+}

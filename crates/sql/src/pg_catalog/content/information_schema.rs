@@ -1,0 +1,410 @@
+//! The views of the SQL standard that people and tools read.
+
+use thermocline_engine::catalog::Identity;
+use thermocline_storage::types::DataType;
+
+use super::Filler;
+use crate::pg_catalog::datum::Datum;
+use crate::pg_catalog::pg_type::{PgType, format_type, type_row};
+use crate::pg_catalog::relations::{RELATIONS, Relation};
+use crate::pg_catalog::session::SystemSession;
+
+pub(super) fn rows(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    match relation.name {
+        "information_schema_catalog_name" => {
+            vec![Filler::new(relation, &["catalog_name"]).row([database(session)])]
+        }
+        "schemata" => schemata(relation, session),
+        "tables" => tables(relation, session),
+        "columns" => columns(relation, session),
+        "table_constraints" => table_constraints(relation, session),
+        "key_column_usage" => key_columns(relation, session),
+        "constraint_column_usage" => constraint_columns(relation, session),
+        "check_constraints" => check_constraints(relation, session),
+        "sequences" => sequences(relation, session),
+        _ => Vec::new(),
+    }
+}
+
+fn database(session: &SystemSession<'_>) -> Datum {
+    Datum::text(&session.facts.database)
+}
+
+fn yes_or_no(yes: bool) -> Datum {
+    Datum::text(if yes { "YES" } else { "NO" })
+}
+
+fn schemata(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(relation, &["catalog_name", "schema_name", "schema_owner"]);
+    let names = session
+        .catalog
+        .schemas
+        .iter()
+        .map(|schema| schema.name.as_str())
+        .chain(["pg_catalog", "information_schema"]);
+    names
+        .map(|name| {
+            filler.row([
+                database(session),
+                Datum::text(name),
+                Datum::text(&session.facts.user),
+            ])
+        })
+        .collect()
+}
+
+fn tables(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &[
+            "table_catalog",
+            "table_schema",
+            "table_name",
+            "table_type",
+            "is_insertable_into",
+            "is_typed",
+        ],
+    );
+    let row = |schema: &str, name: &str, kind: &str, ours: bool| {
+        filler.row([
+            database(session),
+            Datum::text(schema),
+            Datum::text(name),
+            Datum::text(kind),
+            yes_or_no(ours),
+            yes_or_no(false),
+        ])
+    };
+    let ours = session
+        .catalog
+        .tables
+        .values()
+        .map(|table| row(&table.schema, &table.name, "BASE TABLE", true));
+    let system = RELATIONS.iter().map(|system| {
+        let kind = if system.kind == "r" {
+            "BASE TABLE"
+        } else {
+            "VIEW"
+        };
+        row(system.schema, system.name, kind, false)
+    });
+    ours.chain(system).collect()
+}
+
+struct Column<'a> {
+    schema: &'a str,
+    table: &'a str,
+    name: &'a str,
+    number: i64,
+    default: Option<&'a str>,
+    nullable: bool,
+    data_type: PgType,
+    identity: Option<Identity>,
+    updatable: bool,
+}
+
+fn columns(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &[
+            "table_catalog",
+            "table_schema",
+            "table_name",
+            "column_name",
+            "ordinal_position",
+            "column_default",
+            "is_nullable",
+            "data_type",
+            "character_maximum_length",
+            "character_octet_length",
+            "numeric_precision",
+            "numeric_precision_radix",
+            "numeric_scale",
+            "datetime_precision",
+            "udt_catalog",
+            "udt_schema",
+            "udt_name",
+            "dtd_identifier",
+            "is_self_referencing",
+            "is_identity",
+            "identity_generation",
+            "identity_cycle",
+            "is_generated",
+            "is_updatable",
+        ],
+    );
+    let row = |column: &Column<'_>| {
+        let scalar = DataType::from_oid(column.data_type.oid, column.data_type.typmod);
+        let length = match scalar {
+            Some(DataType::Varchar(length) | DataType::Char(length)) if length > 0 => {
+                Some(i64::from(length))
+            }
+            _ => None,
+        };
+        let octets = match scalar {
+            Some(data_type) if data_type.is_text() => {
+                Some(length.map_or(1 << 30, |length| length * 4))
+            }
+            _ => None,
+        };
+        let (precision, radix, scale) = match scalar {
+            Some(DataType::SmallInt) => (Some(16), Some(2), Some(0)),
+            Some(DataType::Integer) => (Some(32), Some(2), Some(0)),
+            Some(DataType::BigInt) => (Some(64), Some(2), Some(0)),
+            Some(DataType::Real) => (Some(24), Some(2), None),
+            Some(DataType::Double) => (Some(53), Some(2), None),
+            Some(DataType::Numeric { precision, scale }) if precision > 0 => {
+                (Some(i64::from(precision)), Some(10), Some(i64::from(scale)))
+            }
+            Some(DataType::Numeric { .. }) => (None, Some(10), None),
+            _ => (None, None, None),
+        };
+        let time_precision = match scalar {
+            Some(DataType::Date) => Some(0),
+            Some(DataType::Timestamp | DataType::TimestampTz) => Some(6),
+            _ => None,
+        };
+        let array = column.data_type.element().is_some();
+        filler.row([
+            database(session),
+            Datum::text(column.schema),
+            Datum::text(column.table),
+            Datum::text(column.name),
+            Datum::Int(column.number),
+            column.default.map_or(Datum::Null, Datum::text),
+            yes_or_no(column.nullable),
+            Datum::text(if array {
+                "ARRAY".to_owned()
+            } else {
+                format_type(column.data_type.oid, None)
+            }),
+            length.into(),
+            octets.into(),
+            precision.into(),
+            radix.into(),
+            scale.into(),
+            time_precision.into(),
+            database(session),
+            Datum::text("pg_catalog"),
+            Datum::text(type_row(column.data_type.oid).map_or("", |row| row.name)),
+            Datum::text(column.number.to_string()),
+            yes_or_no(false),
+            yes_or_no(column.identity.is_some()),
+            match column.identity {
+                Some(Identity::Always) => Datum::text("ALWAYS"),
+                Some(Identity::ByDefault) => Datum::text("BY DEFAULT"),
+                None => Datum::Null,
+            },
+            yes_or_no(false),
+            Datum::text("NEVER"),
+            yes_or_no(column.updatable),
+        ])
+    };
+    let mut rows = Vec::new();
+    for table in session.catalog.tables.values() {
+        for (number, column) in (1..).zip(&table.columns) {
+            rows.push(row(&Column {
+                schema: &table.schema,
+                table: &table.name,
+                name: &column.name,
+                number,
+                default: column
+                    .default
+                    .as_deref()
+                    .filter(|_| column.identity.is_none()),
+                nullable: !column.not_null,
+                data_type: PgType::of_column(&column.data_type),
+                identity: column.identity,
+                updatable: true,
+            }));
+        }
+    }
+    for system in RELATIONS.iter() {
+        for (number, column) in (1..).zip(&system.columns) {
+            rows.push(row(&Column {
+                schema: system.schema,
+                table: system.name,
+                name: column.name,
+                number,
+                default: None,
+                nullable: true,
+                data_type: column.data_type,
+                identity: None,
+                updatable: false,
+            }));
+        }
+    }
+    rows
+}
+
+fn table_constraints(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &[
+            "constraint_catalog",
+            "constraint_schema",
+            "constraint_name",
+            "table_catalog",
+            "table_schema",
+            "table_name",
+            "constraint_type",
+            "is_deferrable",
+            "initially_deferred",
+            "enforced",
+        ],
+    );
+    let mut rows = Vec::new();
+    for table in session.catalog.tables.values() {
+        let row = |name: &str, kind: &str| {
+            filler.row([
+                database(session),
+                Datum::text(&table.schema),
+                Datum::text(name),
+                database(session),
+                Datum::text(&table.schema),
+                Datum::text(&table.name),
+                Datum::text(kind),
+                yes_or_no(false),
+                yes_or_no(false),
+                yes_or_no(true),
+            ])
+        };
+        for index in table.indexes.iter().filter(|index| index.constraint) {
+            let kind = if index.primary {
+                "PRIMARY KEY"
+            } else {
+                "UNIQUE"
+            };
+            rows.push(row(&index.name, kind));
+        }
+        rows.extend(table.checks.iter().map(|check| row(&check.name, "CHECK")));
+    }
+    rows
+}
+
+fn key_columns(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &[
+            "constraint_catalog",
+            "constraint_schema",
+            "constraint_name",
+            "table_catalog",
+            "table_schema",
+            "table_name",
+            "column_name",
+            "ordinal_position",
+            "position_in_unique_constraint",
+        ],
+    );
+    let mut rows = Vec::new();
+    for table in session.catalog.tables.values() {
+        for index in table.indexes.iter().filter(|index| index.constraint) {
+            for (number, &column) in (1..).zip(&index.columns) {
+                rows.push(filler.row([
+                    database(session),
+                    Datum::text(&table.schema),
+                    Datum::text(&index.name),
+                    database(session),
+                    Datum::text(&table.schema),
+                    Datum::text(&table.name),
+                    Datum::text(&table.columns[column].name),
+                    Datum::Int(number),
+                    Datum::Null,
+                ]));
+            }
+        }
+    }
+    rows
+}
+
+fn constraint_columns(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &[
+            "table_catalog",
+            "table_schema",
+            "table_name",
+            "column_name",
+            "constraint_catalog",
+            "constraint_schema",
+            "constraint_name",
+        ],
+    );
+    let mut rows = Vec::new();
+    for table in session.catalog.tables.values() {
+        for index in table.indexes.iter().filter(|index| index.constraint) {
+            for &column in &index.columns {
+                rows.push(filler.row([
+                    database(session),
+                    Datum::text(&table.schema),
+                    Datum::text(&table.name),
+                    Datum::text(&table.columns[column].name),
+                    database(session),
+                    Datum::text(&table.schema),
+                    Datum::text(&index.name),
+                ]));
+            }
+        }
+    }
+    rows
+}
+
+fn check_constraints(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &[
+            "constraint_catalog",
+            "constraint_schema",
+            "constraint_name",
+            "check_clause",
+        ],
+    );
+    let mut rows = Vec::new();
+    for table in session.catalog.tables.values() {
+        for check in &table.checks {
+            rows.push(filler.row([
+                database(session),
+                Datum::text(&table.schema),
+                Datum::text(&check.name),
+                Datum::text(&check.expression),
+            ]));
+        }
+    }
+    rows
+}
+
+fn sequences(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &[
+            "sequence_catalog",
+            "sequence_schema",
+            "sequence_name",
+            "data_type",
+            "start_value",
+            "minimum_value",
+            "maximum_value",
+            "increment",
+            "cycle_option",
+        ],
+    );
+    session
+        .catalog
+        .sequences
+        .values()
+        .map(|sequence| {
+            filler.row([
+                database(session),
+                Datum::text(&sequence.schema),
+                Datum::text(&sequence.name),
+                Datum::text(sequence.data_type.base_name()),
+                Datum::text(sequence.start.to_string()),
+                Datum::text(sequence.min.to_string()),
+                Datum::text(sequence.max.to_string()),
+                Datum::text(sequence.increment.to_string()),
+                yes_or_no(sequence.cycle),
+            ])
+        })
+        .collect()
+}

@@ -1,0 +1,166 @@
+//! Definitions as PostgreSQL writes them: constraints, indexes, the sequence
+//! of a column.
+
+use thermocline_engine::catalog::{IndexDef, IndexKind, Table};
+
+use super::quote_ident;
+use crate::error::{Result, SqlError};
+use crate::pg_catalog::datum::Datum;
+use crate::pg_catalog::oids::{check_oid, index_constraint_oid};
+use crate::pg_catalog::query::text::Names;
+use crate::pg_catalog::session::SystemSession;
+
+fn columns(table: &Table, index: &IndexDef) -> String {
+    let names: Vec<String> = index
+        .columns
+        .iter()
+        .map(|&column| quote_ident(&table.columns[column].name))
+        .collect();
+    names.join(", ")
+}
+
+/// `PRIMARY KEY (a, b)`, `UNIQUE (a)`, `CHECK ((a > 0))`; `pretty` leaves out
+/// the inner parentheses.
+pub(super) fn constraint(session: &SystemSession<'_>, oid: u32, pretty: bool) -> Option<String> {
+    for table in session.catalog.tables.values() {
+        for index in &table.indexes {
+            if index.constraint && index_constraint_oid(index) == oid {
+                let kind = if index.primary {
+                    "PRIMARY KEY"
+                } else {
+                    "UNIQUE"
+                };
+                return Some(format!("{kind} ({})", columns(table, index)));
+            }
+        }
+        for (number, check) in table.checks.iter().enumerate() {
+            if check_oid(table, number) == oid {
+                let whole = parenthesised(&check.expression);
+                return Some(if pretty {
+                    format!("CHECK {whole}")
+                } else {
+                    format!("CHECK ({whole})")
+                });
+            }
+        }
+    }
+    None
+}
+
+/// The expression in parentheses, once.
+fn parenthesised(expression: &str) -> String {
+    let trimmed = expression.trim();
+    let mut depth = 0;
+    let whole = trimmed.starts_with('(')
+        && trimmed.char_indices().all(|(at, character)| {
+            match character {
+                '(' => depth += 1,
+                ')' => depth -= 1,
+                _ => {}
+            }
+            depth > 0 || at + 1 == trimmed.len()
+        });
+    if whole {
+        trimmed.to_owned()
+    } else {
+        format!("({trimmed})")
+    }
+}
+
+/// The statement that makes an index, or with `column` (from 1) that column.
+pub(crate) fn index(session: &SystemSession<'_>, oid: u32, column: i64) -> Option<String> {
+    let (table, index) = session.index(oid)?;
+    if column > 0 {
+        let at = usize::try_from(column - 1).ok()?;
+        let column = *index.columns.get(at)?;
+        return Some(quote_ident(&table.columns[column].name));
+    }
+    let unique = if index.unique { "UNIQUE " } else { "" };
+    let method = match index.kind {
+        IndexKind::BTree => "btree",
+        IndexKind::Hash => "hash",
+    };
+    Some(format!(
+        "CREATE {unique}INDEX {} ON {}.{} USING {method} ({})",
+        quote_ident(&index.name),
+        quote_ident(&table.schema),
+        quote_ident(&table.name),
+        columns(table, index)
+    ))
+}
+
+/// The sequence that a column owns, qualified.
+pub(super) fn serial_sequence(
+    session: &SystemSession<'_>,
+    table_name: &str,
+    column_name: &str,
+) -> Result<Datum> {
+    let oid = session.relation_by_name(table_name).ok_or_else(|| {
+        SqlError::new("42P01", format!("relation \"{table_name}\" does not exist"))
+    })?;
+    let Some(table) = session.catalog.table(oid) else {
+        return Ok(Datum::Null);
+    };
+    let column = table
+        .columns
+        .iter()
+        .find(|column| column.name == column_name)
+        .ok_or_else(|| {
+            SqlError::new(
+                "42703",
+                format!(
+                    "column \"{column_name}\" of relation \"{}\" does not exist",
+                    table.name
+                ),
+            )
+        })?;
+    let sequence = column
+        .sequence
+        .and_then(|oid| session.catalog.sequences.get(&oid));
+    Ok(sequence.map_or(Datum::Null, |sequence| {
+        Datum::text(format!(
+            "{}.{}",
+            quote_ident(&sequence.schema),
+            quote_ident(&sequence.name)
+        ))
+    }))
+}
+
+/// The privileges an object has when nothing was granted.
+pub(super) fn acl_default(
+    session: &SystemSession<'_>,
+    kind: Option<&str>,
+    owner: Option<u32>,
+) -> Datum {
+    let (Some(kind), Some(owner)) = (kind, owner) else {
+        return Datum::Null;
+    };
+    let owner = session.role_name(owner).unwrap_or_default();
+    let own = |privileges: &str| Datum::text(format!("{owner}={privileges}/{owner}"));
+    let all = |privileges: &str| Datum::text(format!("={privileges}/{owner}"));
+    match kind {
+        "r" => Datum::array([own("arwdDxt")]),
+        "s" => Datum::array([own("rwU")]),
+        "d" => Datum::array([all("Tc"), own("CTc")]),
+        "f" => Datum::array([all("X"), own("X")]),
+        "l" | "T" => Datum::array([all("U"), own("U")]),
+        "n" => Datum::array([own("UC")]),
+        "t" => Datum::array([own("C")]),
+        _ => Datum::array([]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_are_in_parentheses_once() {
+        assert_eq!(parenthesised("a > 0"), "(a > 0)");
+        assert_eq!(parenthesised("(a > 0)"), "(a > 0)");
+        assert_eq!(
+            parenthesised("(a > 0) and (b > 0)"),
+            "((a > 0) and (b > 0))"
+        );
+    }
+}

@@ -1,0 +1,67 @@
+//! `current_setting`, `set_config`, `current_schemas`.
+
+use crate::error::{Result, SqlError};
+use crate::pg_catalog::datum::Datum;
+use crate::pg_catalog::query::run::{Run, SettingRequest};
+use crate::pg_catalog::session::SystemSession;
+
+pub(super) fn current_schemas(session: &SystemSession<'_>, values: &[Datum]) -> Datum {
+    let implicit = values.first().is_some_and(Datum::is_true);
+    let path = session.facts.search_path.iter();
+    let catalog = implicit
+        && !session
+            .facts
+            .search_path
+            .iter()
+            .any(|schema| schema == "pg_catalog");
+    Datum::array(
+        catalog
+            .then(|| Datum::text("pg_catalog"))
+            .into_iter()
+            .chain(
+                path.filter(|name| session.schema_oid(name).is_some())
+                    .map(Datum::text),
+            ),
+    )
+}
+
+pub(super) fn current_setting(run: &Run<'_>, values: &[Datum]) -> Result<Datum> {
+    let Some(name) = values.first().and_then(Datum::as_text) else {
+        return Ok(Datum::Null);
+    };
+    if let Some(value) = run.requested_setting(name) {
+        return Ok(Datum::text(value));
+    }
+    let known = run
+        .session()
+        .facts
+        .settings
+        .iter()
+        .find(|(known, ..)| known.eq_ignore_ascii_case(name));
+    match known {
+        Some((_, value, _)) => Ok(Datum::text(value)),
+        None if values.get(1).is_some_and(Datum::is_true) => Ok(Datum::Null),
+        None => Err(SqlError::new(
+            "42704",
+            format!("unrecognized configuration parameter \"{name}\""),
+        )),
+    }
+}
+
+/// Notes the change; the session applies it when the query has run.
+pub(super) fn set_config(run: &Run<'_>, values: &[Datum]) -> Result<Datum> {
+    let Some(name) = values.first().and_then(Datum::as_text) else {
+        return Err(SqlError::new("22004", "SET requires parameter name"));
+    };
+    let value = values
+        .get(1)
+        .and_then(Datum::as_text)
+        .unwrap_or("")
+        .to_owned();
+    run.request_setting(SettingRequest {
+        name: name.to_owned(),
+        value: value.clone(),
+        local: values.get(2).is_some_and(Datum::is_true),
+    });
+    Ok(Datum::text(value))
+}

@@ -1,0 +1,265 @@
+//! What one catalog query is run against: the catalog it sees, the database's
+//! counters, the session's facts; and the content of the relations it reads,
+//! made once a query.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use thermocline_engine::catalog::{IndexDef, Table};
+use thermocline_engine::{Catalog, Database, TableReport};
+
+use super::content;
+use super::datum::Datum;
+use super::oids;
+use super::pg_type::type_by_name;
+use super::query::Names;
+use super::relations::{self, Relation};
+use crate::analytics::SessionFacts;
+use crate::error::Result;
+
+/// The rows of a relation.
+pub(crate) type Content = Arc<Vec<Vec<Datum>>>;
+
+/// Surroundings of a catalog query.
+pub(crate) struct SystemSession<'a> {
+    pub catalog: &'a Catalog,
+    pub db: &'a Arc<Database>,
+    pub facts: &'a SessionFacts,
+    contents: RefCell<HashMap<u32, Content>>,
+    reports: RefCell<Option<Arc<Vec<TableReport>>>>,
+}
+
+impl<'a> SystemSession<'a> {
+    pub(crate) fn new(
+        catalog: &'a Catalog,
+        db: &'a Arc<Database>,
+        facts: &'a SessionFacts,
+    ) -> Self {
+        Self {
+            catalog,
+            db,
+            facts,
+            contents: RefCell::default(),
+            reports: RefCell::default(),
+        }
+    }
+
+    /// The rows of a relation, with `tableoid` behind those of a table.
+    pub(crate) fn content(&self, relation: &Relation) -> Result<Content> {
+        if let Some(rows) = self.contents.borrow().get(&relation.oid) {
+            return Ok(Arc::clone(rows));
+        }
+        let mut rows = content::rows(relation, self)?;
+        if relation.has_table_oid() {
+            for row in &mut rows {
+                row.push(Datum::oid(relation.oid));
+            }
+        }
+        let rows = Arc::new(rows);
+        self.contents
+            .borrow_mut()
+            .insert(relation.oid, Arc::clone(&rows));
+        Ok(rows)
+    }
+
+    /// Tuples and bytes of the tables.
+    pub(crate) fn table_reports(&self) -> Arc<Vec<TableReport>> {
+        let mut reports = self.reports.borrow_mut();
+        Arc::clone(reports.get_or_insert_with(|| Arc::new(self.db.table_reports())))
+    }
+
+    pub(crate) fn table_report(&self, oid: u32) -> Option<TableReport> {
+        self.table_reports()
+            .iter()
+            .find(|report| report.oid == oid)
+            .cloned()
+    }
+
+    pub(crate) fn schema_oid(&self, name: &str) -> Option<u32> {
+        match name {
+            "pg_catalog" => Some(oids::PG_CATALOG),
+            "information_schema" => Some(oids::INFORMATION_SCHEMA),
+            "pg_toast" => Some(oids::PG_TOAST),
+            _ => self
+                .catalog
+                .schemas
+                .iter()
+                .find(|schema| schema.name == name)
+                .map(|schema| schema.oid),
+        }
+    }
+
+    /// The index with this number, and its table.
+    pub(crate) fn index(&self, oid: u32) -> Option<(&'a Arc<Table>, &'a IndexDef)> {
+        self.catalog.tables.values().find_map(|table| {
+            let index = table.indexes.iter().find(|index| index.oid == oid)?;
+            Some((table, index))
+        })
+    }
+
+    /// The schema and name of a relation.
+    pub(crate) fn relation(&self, oid: u32) -> Option<(&'a str, &'a str)> {
+        if let Some(table) = self.catalog.table(oid) {
+            return Some((&table.schema, &table.name));
+        }
+        if let Some(sequence) = self.catalog.sequences.get(&oid) {
+            return Some((&sequence.schema, &sequence.name));
+        }
+        if let Some((table, index)) = self.index(oid) {
+            return Some((&table.schema, &index.name));
+        }
+        relations::relation_by_oid(oid).map(|relation| (relation.schema, relation.name))
+    }
+
+    fn relation_oid(&self, schema: &str, name: &str) -> Option<u32> {
+        if let Some(table) = self.catalog.table_by_name(schema, name) {
+            return Some(table.oid);
+        }
+        if let Some(sequence) = self.catalog.sequence_by_name(schema, name) {
+            return Some(sequence.oid);
+        }
+        if let Some((table, index)) = self.catalog.index_by_name(schema, name) {
+            return table.indexes.get(index).map(|index| index.oid);
+        }
+        relations::relation(schema, name).map(|relation| relation.oid)
+    }
+
+    /// Schemas that unqualified names are looked up in, `pg_catalog` first.
+    fn search_path(&self) -> impl Iterator<Item = &str> {
+        let listed = self.facts.search_path.iter().map(String::as_str);
+        std::iter::once("pg_catalog").chain(listed)
+    }
+
+    /// Whether an unqualified name finds the relation.
+    pub(crate) fn is_visible(&self, oid: u32) -> Option<bool> {
+        let (schema, name) = self.relation(oid)?;
+        let first = self
+            .search_path()
+            .find(|schema| self.relation_oid(schema, name).is_some());
+        Some(first == Some(schema))
+    }
+
+    /// The bytes a relation takes, in memory and on the device.
+    pub(crate) fn relation_bytes(&self, oid: u32) -> u64 {
+        if oid == oids::DATABASE {
+            let reports = self.table_reports();
+            return reports
+                .iter()
+                .map(|report| report.hot_bytes + report.metadata_bytes + report.block_bytes)
+                .sum();
+        }
+        self.table_report(oid).map_or(0, |report| {
+            report.hot_bytes + report.metadata_bytes + report.block_bytes
+        })
+    }
+
+    /// The last value a sequence gave, if it gave one.
+    pub(crate) fn sequence_last_value(&self, oid: u32) -> Option<i64> {
+        match self.db.last_value(oid) {
+            Some((value, true)) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+/// The parts of a name as SQL writes it.
+fn parts(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut quoted = false;
+    for character in text.trim().chars() {
+        let Some(part) = parts.last_mut() else { break };
+        match character {
+            '"' => quoted = !quoted,
+            '.' if !quoted => parts.push(String::new()),
+            other if quoted => part.push(other),
+            other => part.extend(other.to_lowercase()),
+        }
+    }
+    parts
+}
+
+impl Names for SystemSession<'_> {
+    fn relation_name(&self, oid: u32) -> Option<String> {
+        let (schema, name) = self.relation(oid)?;
+        let name = super::query::quote_ident(name);
+        Some(if self.is_visible(oid) == Some(true) {
+            name
+        } else {
+            format!("{}.{name}", super::query::quote_ident(schema))
+        })
+    }
+
+    fn relation_by_name(&self, text: &str) -> Option<u32> {
+        match parts(text).as_slice() {
+            [name] => self
+                .search_path()
+                .find_map(|schema| self.relation_oid(schema, name)),
+            [schema, name] | [_, schema, name] => self.relation_oid(schema, name),
+            _ => None,
+        }
+    }
+
+    fn schema_name(&self, oid: u32) -> Option<String> {
+        match oid {
+            oids::PG_CATALOG => Some("pg_catalog".to_owned()),
+            oids::INFORMATION_SCHEMA => Some("information_schema".to_owned()),
+            oids::PG_TOAST => Some("pg_toast".to_owned()),
+            _ => self
+                .catalog
+                .schemas
+                .iter()
+                .find(|schema| schema.oid == oid)
+                .map(|schema| super::query::quote_ident(&schema.name)),
+        }
+    }
+
+    fn schema_by_name(&self, name: &str) -> Option<u32> {
+        self.schema_oid(parts(name).first()?)
+    }
+
+    fn role_name(&self, oid: u32) -> Option<String> {
+        (oid == oids::OWNER).then(|| self.facts.user.clone())
+    }
+
+    fn role_by_name(&self, name: &str) -> Option<u32> {
+        (parts(name).first() == Some(&self.facts.user)).then_some(oids::OWNER)
+    }
+
+    fn type_name(&self, oid: u32) -> Option<String> {
+        let table = self
+            .catalog
+            .tables
+            .keys()
+            .find(|table| oids::row_type_oid(**table) == oid)?;
+        self.relation_name(*table)
+    }
+
+    fn type_by_name(&self, text: &str) -> Option<u32> {
+        type_by_name(text).or_else(|| {
+            let table = self.relation_by_name(text)?;
+            self.catalog.table(table)?;
+            Some(oids::row_type_oid(table))
+        })
+    }
+
+    fn function_name(&self, _oid: u32) -> Option<String> {
+        None
+    }
+
+    fn function_by_name(&self, _text: &str) -> Option<u32> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_taken_apart_as_sql_writes_them() {
+        assert_eq!(parts("App.Orders"), ["app", "orders"]);
+        assert_eq!(parts("\"App.x\".\"O\""), ["App.x", "O"]);
+        assert_eq!(parts("t"), ["t"]);
+    }
+}

@@ -1,0 +1,10 @@
+//! Analytical statements and queries of the system catalogs, through sessions.
+
+#![cfg(feature = "analytics")]
+#![allow(missing_docs)]
+
+mod catalog;
+#[path = "../session/fixture.rs"]
+#[allow(dead_code, reason = "shared with the tests of sessions")]
+mod fixture;
+mod queries;
