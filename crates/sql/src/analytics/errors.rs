@@ -87,14 +87,14 @@ fn arrow_message(message: &str) -> SqlError {
     if line.contains("Divide by zero") {
         return SqlError::new("22012", "division by zero");
     }
-    if let Some(rest) = after(line, "Cannot cast string '") {
-        if let Some((text, kind)) = rest.split_once("' to value of ") {
-            let name = type_name(kind.trim_end_matches(" type"));
-            return SqlError::new(
-                text_sqlstate(name),
-                format!("invalid input syntax for type {name}: \"{text}\""),
-            );
-        }
+    if let Some(rest) = after(line, "Cannot cast string '")
+        && let Some((text, kind)) = rest.split_once("' to value of ")
+    {
+        let name = type_name(kind.trim_end_matches(" type"));
+        return SqlError::new(
+            text_sqlstate(name),
+            format!("invalid input syntax for type {name}: \"{text}\""),
+        );
     }
     if let Some(rest) = after(line, "Error parsing timestamp from '") {
         let text = rest.split('\'').next().unwrap_or(rest);
@@ -103,10 +103,10 @@ fn arrow_message(message: &str) -> SqlError {
             format!("invalid input syntax for type timestamp: \"{text}\""),
         );
     }
-    if let Some(rest) = after(line, "Can't cast value ") {
-        if let Some((_, kind)) = rest.split_once(" to type ") {
-            return SqlError::new("22003", format!("{} out of range", type_name(kind.trim())));
-        }
+    if let Some(rest) = after(line, "Can't cast value ")
+        && let Some((_, kind)) = rest.split_once(" to type ")
+    {
+        return SqlError::new("22003", format!("{} out of range", type_name(kind.trim())));
     }
     if line.contains("too large to store in a Decimal") || line.contains("is too small to store") {
         return SqlError::new("22003", "numeric field overflow");

@@ -429,13 +429,13 @@ fn quotient(
     let shift = scale + right_scale - left_scale;
     if shift >= 0 {
         let factor = wide_power_of_ten(shift)?;
-        if let (Some(narrow), false) = (factor.to_i128(), left == 0) {
-            if let Some(scaled) = left.checked_mul(narrow) {
-                let (whole, rest) = (scaled / right, scaled % right);
-                let up = rest.unsigned_abs() >= right.unsigned_abs().div_ceil(2);
-                let one = if (scaled < 0) == (right < 0) { 1 } else { -1 };
-                return Ok(if up { whole + one } else { whole });
-            }
+        if let (Some(narrow), false) = (factor.to_i128(), left == 0)
+            && let Some(scaled) = left.checked_mul(narrow)
+        {
+            let (whole, rest) = (scaled / right, scaled % right);
+            let up = rest.unsigned_abs() >= right.unsigned_abs().div_ceil(2);
+            let one = if (scaled < 0) == (right < 0) { 1 } else { -1 };
+            return Ok(if up { whole + one } else { whole });
         }
         i256::from_i128(left)
             .checked_mul(factor)

@@ -60,7 +60,7 @@ enum Column<'a> {
     Date(&'a Date32Array),
     Timestamp(&'a ArrayRef, bool),
     Uuid(&'a FixedSizeBinaryArray),
-    Other(&'a ArrayRef),
+    Other,
 }
 
 /// Reads the values of one column of a batch.
@@ -105,7 +105,7 @@ impl<'a> ColumnReader<'a> {
             ArrowType::Date32 => Column::Date(array.as_primitive()),
             ArrowType::Timestamp(_, zone) => Column::Timestamp(array, zone.is_some()),
             ArrowType::FixedSizeBinary(16) => Column::Uuid(array.as_fixed_size_binary()),
-            _ => Column::Other(array),
+            _ => Column::Other,
         };
         Self { column, array }
     }
@@ -150,7 +150,7 @@ impl<'a> ColumnReader<'a> {
                 let bytes = array.value(row).try_into().ok()?;
                 (ValueRef::Uuid(bytes), DataType::Uuid)
             }
-            Column::Other(_) => return None,
+            Column::Other => return None,
         })
     }
 

@@ -202,8 +202,7 @@ impl<'a> Binder<'a> {
                 let mut right = plain(right, right_columns.clone());
                 for (at, (column, other)) in left_columns.iter_mut().zip(&right_columns).enumerate()
                 {
-                    let common =
-                        super::bind_expr::common_type(&[column.data_type, other.data_type]);
+                    let common = super::coerce::common_type(&[column.data_type, other.data_type]);
                     cast_output(&mut left, at, common);
                     cast_output(&mut right, at, common);
                     column.data_type = common;
@@ -264,7 +263,7 @@ impl<'a> Binder<'a> {
         self.enter();
         let mut bind = |expr: &AstExpr| -> Result<Expr> {
             let value = self.expr(expr)?;
-            Ok(super::bind_expr::coerce(value, PgType::INT8, self)?.expr)
+            Ok(super::coerce::coerce(value, PgType::INT8, self)?.expr)
         };
         let mut limit = None;
         let mut offset = None;
@@ -616,7 +615,7 @@ fn values_body(lists: Vec<Vec<Typed>>) -> Result<(Body, Vec<Column>)> {
     let types: Vec<PgType> = (0..width)
         .map(|at| {
             let types: Vec<PgType> = lists.iter().map(|list| list[at].data_type).collect();
-            match super::bind_expr::common_type(&types) {
+            match super::coerce::common_type(&types) {
                 PgType::UNKNOWN => PgType::TEXT,
                 known => known,
             }

@@ -3,170 +3,29 @@
 use std::sync::Arc;
 
 use sqlparser::ast::{
-    self, AccessExpr, BinaryOperator, CastKind, Expr as AstExpr, Query, Subscript, TrimWhereField,
-    UnaryOperator, Value, ValueWithSpan,
+    self, BinaryOperator, CastKind, Expr as AstExpr, Query, TrimWhereField, UnaryOperator, Value,
+    ValueWithSpan,
 };
 use thermocline_storage::numeric::Numeric;
 
 use super::bind::Binder;
 use super::cast::cast;
+use super::coerce::{coerce, coerce_pair, common_type, no_operator, require_boolean};
 use super::expr::{Comparison, Expr, Operator, Test, Typed};
 use super::functions::Function;
 use crate::analytics::{folded, plain_operator};
 use crate::error::{Result, SqlError};
 use crate::pg_catalog::datum::Datum;
-use crate::pg_catalog::pg_type::{PgType, cast_type, format_type};
+use crate::pg_catalog::pg_type::{PgType, cast_type};
 
 /// What part of an expression the executor does not do.
-fn unsupported(expr: &AstExpr) -> SqlError {
+pub(super) fn unsupported(expr: &AstExpr) -> SqlError {
     let text = expr.to_string();
     let short: String = text.chars().take(60).collect();
     SqlError::unsupported(format!("{short} in a query of system catalogs"))
 }
 
-/// Conditions must be boolean.
-pub(super) fn require_boolean(typed: Typed, binder: &mut Binder<'_>) -> Result<Typed> {
-    if typed.is_unknown() {
-        return coerce(typed, PgType::BOOL, binder);
-    }
-    if typed.data_type == PgType::BOOL {
-        return Ok(typed);
-    }
-    Err(SqlError::new(
-        "42804",
-        format!(
-            "argument of WHERE must be type boolean, not type {}",
-            format_type(typed.data_type.oid, None)
-        ),
-    ))
-}
-
-/// The type that values of all these types can take.
-pub(super) fn common_type(types: &[PgType]) -> PgType {
-    let mut common = PgType::UNKNOWN;
-    for data_type in types {
-        common = match (common, *data_type) {
-            (PgType::UNKNOWN, other) | (other, PgType::UNKNOWN) => other,
-            (a, b) if a.oid == b.oid => PgType {
-                oid: a.oid,
-                typmod: if a.typmod == b.typmod { a.typmod } else { -1 },
-            },
-            (a, b) if a.is_number() && b.is_number() => {
-                let rank = |data_type: PgType| match data_type.oid {
-                    21 => 0,
-                    23 => 1,
-                    26 => 2,
-                    20 => 3,
-                    1700 => 4,
-                    700 => 5,
-                    _ => 6,
-                };
-                if rank(a) >= rank(b) { a } else { b }
-            }
-            (a, b) if a.is_text() && b.is_text() => PgType::TEXT,
-            (a, _) => a,
-        };
-    }
-    common
-}
-
-/// `typed` as a value of type `target`; a quoted literal is read now, an open
-/// parameter takes the type.
-pub(super) fn coerce(typed: Typed, target: PgType, binder: &mut Binder<'_>) -> Result<Typed> {
-    if typed.data_type.oid == target.oid {
-        return Ok(typed);
-    }
-    if typed.is_unknown() {
-        return match typed.expr {
-            Expr::Parameter(index) => {
-                if let Some(known) = binder.parameters.get_mut(index) {
-                    *known = Some(target);
-                }
-                Ok(Typed::new(Expr::Parameter(index), target))
-            }
-            Expr::Constant(value) => {
-                let value = cast(value, PgType::UNKNOWN, target, binder.session)?;
-                Ok(Typed::new(Expr::Constant(value), target))
-            }
-            expr => Ok(Typed::new(
-                Expr::Cast {
-                    value: Box::new(expr),
-                    from: PgType::TEXT,
-                    to: target,
-                },
-                target,
-            )),
-        };
-    }
-    let same_values = (typed.data_type.is_integer() && target.is_integer())
-        || (typed.data_type.is_text() && target.is_text());
-    if same_values {
-        return Ok(Typed::new(typed.expr, target));
-    }
-    Ok(Typed::new(
-        Expr::Cast {
-            value: Box::new(typed.expr),
-            from: typed.data_type,
-            to: target,
-        },
-        target,
-    ))
-}
-
-fn no_operator(left: PgType, op: &str, right: PgType) -> SqlError {
-    SqlError::new(
-        "42883",
-        format!(
-            "operator does not exist: {} {op} {}",
-            format_type(left.oid, None),
-            format_type(right.oid, None)
-        ),
-    )
-}
-
-/// Both operands of a comparison in types that compare.
-pub(super) fn coerce_pair(
-    left: Typed,
-    right: Typed,
-    op: &str,
-    binder: &mut Binder<'_>,
-) -> Result<(Typed, Typed)> {
-    match (left.is_unknown(), right.is_unknown()) {
-        (true, true) => Ok((
-            coerce(left, PgType::TEXT, binder)?,
-            coerce(right, PgType::TEXT, binder)?,
-        )),
-        (true, false) => {
-            let target = right.data_type;
-            Ok((coerce(left, target, binder)?, right))
-        }
-        (false, true) => {
-            let target = left.data_type;
-            Ok((left, coerce(right, target, binder)?))
-        }
-        (false, false) => {
-            let (l, r) = (left.data_type, right.data_type);
-            let comparable = l.oid == r.oid
-                || (l.is_text() && r.is_text())
-                || ((l.is_number() || l.is_oid()) && (r.is_number() || r.is_oid()))
-                || (l.element().is_some() && r.element().is_some())
-                || (matches!(l.oid, 1082 | 1114 | 1184) && matches!(r.oid, 1082 | 1114 | 1184));
-            if !comparable {
-                return Err(no_operator(l, op, r));
-            }
-            if l.oid != r.oid && matches!(l.oid, 1082 | 1114 | 1184) {
-                let target = if l.oid > r.oid { l } else { r };
-                return Ok((
-                    coerce(left, target, binder)?,
-                    coerce(right, target, binder)?,
-                ));
-            }
-            Ok((left, right))
-        }
-    }
-}
-
-fn constant(value: impl Into<Datum>, data_type: PgType) -> Typed {
+pub(super) fn constant(value: impl Into<Datum>, data_type: PgType) -> Typed {
     Typed::new(Expr::Constant(value.into()), data_type)
 }
 
@@ -186,7 +45,7 @@ fn number(text: &str) -> Result<Typed> {
 }
 
 /// The comparison that an operator is.
-fn comparison(op: &BinaryOperator) -> Option<Comparison> {
+pub(super) fn comparison(op: &BinaryOperator) -> Option<Comparison> {
     Some(match op {
         BinaryOperator::Eq => Comparison::Equal,
         BinaryOperator::NotEq => Comparison::NotEqual,
@@ -198,7 +57,7 @@ fn comparison(op: &BinaryOperator) -> Option<Comparison> {
     })
 }
 
-fn pattern(op: &BinaryOperator) -> Option<Operator> {
+pub(super) fn pattern(op: &BinaryOperator) -> Option<Operator> {
     let matches = |insensitive, negated| Operator::Match {
         insensitive,
         negated,
@@ -490,114 +349,6 @@ impl Binder<'_> {
         ))
     }
 
-    fn is_null(&mut self, inner: &AstExpr, negated: bool) -> Result<Typed> {
-        let typed = self.expr(inner)?;
-        let is_null = Typed::new(Expr::IsNull(Box::new(typed.expr)), PgType::BOOL);
-        Ok(negate_if(is_null, negated))
-    }
-
-    fn is_bool(&mut self, inner: &AstExpr, wanted: Option<bool>, negated: bool) -> Result<Typed> {
-        let typed = self.expr(inner)?;
-        let typed = coerce(typed, PgType::BOOL, self)?;
-        let is = Expr::IsBool(Box::new(typed.expr), wanted, negated);
-        Ok(Typed::new(is, PgType::BOOL))
-    }
-
-    fn distinct(&mut self, left: &AstExpr, right: &AstExpr, negated: bool) -> Result<Typed> {
-        let (left, right) = (self.expr(left)?, self.expr(right)?);
-        let (left, right) = coerce_pair(left, right, "=", self)?;
-        let distinct = Expr::IsDistinct(Box::new(left.expr), Box::new(right.expr));
-        Ok(negate_if(Typed::new(distinct, PgType::BOOL), negated))
-    }
-
-    fn in_list(&mut self, inner: &AstExpr, list: &[AstExpr], negated: bool) -> Result<Typed> {
-        let mut value = self.expr(inner)?;
-        let mut items = Vec::with_capacity(list.len());
-        for item in list {
-            let item = self.expr(item)?;
-            let (left, right) = coerce_pair(value, item, "=", self)?;
-            value = left;
-            items.push(right.expr);
-        }
-        let found = Typed::new(Expr::InList(Box::new(value.expr), items), PgType::BOOL);
-        Ok(negate_if(found, negated))
-    }
-
-    fn between(
-        &mut self,
-        inner: &AstExpr,
-        low: &AstExpr,
-        high: &AstExpr,
-        negated: bool,
-    ) -> Result<Typed> {
-        let (value, low, high) = (self.expr(inner)?, self.expr(low)?, self.expr(high)?);
-        let (value, low) = coerce_pair(value, low, ">=", self)?;
-        let (value, high) = coerce_pair(value, high, "<=", self)?;
-        let above = Expr::Compare(
-            Comparison::GreaterEqual,
-            Box::new(value.expr.clone()),
-            Box::new(low.expr),
-        );
-        let below = Expr::Compare(
-            Comparison::LessEqual,
-            Box::new(value.expr),
-            Box::new(high.expr),
-        );
-        let both = Expr::And(Box::new(above), Box::new(below));
-        Ok(negate_if(Typed::new(both, PgType::BOOL), negated))
-    }
-
-    fn like(
-        &mut self,
-        inner: &AstExpr,
-        pattern: &AstExpr,
-        escape: Option<&ValueWithSpan>,
-        insensitive: bool,
-        negated: bool,
-    ) -> Result<Typed> {
-        let (value, mut pattern) = (self.text(inner)?, self.text(pattern)?);
-        if let Some(escape) = escape {
-            let escape = escape.value.clone().into_string().unwrap_or_default();
-            // Written with the default escape character instead.
-            let arguments = vec![
-                pattern,
-                constant(Datum::text("\\"), PgType::TEXT),
-                constant(Datum::text("\\\\"), PgType::TEXT),
-            ];
-            pattern = if escape == "\\" {
-                arguments
-                    .into_iter()
-                    .next()
-                    .unwrap_or_else(|| constant(Datum::Null, PgType::TEXT))
-            } else {
-                let doubled = self.call("replace", arguments)?;
-                if escape.is_empty() {
-                    doubled
-                } else {
-                    let arguments = vec![
-                        doubled,
-                        constant(Datum::text(escape), PgType::TEXT),
-                        constant(Datum::text("\\"), PgType::TEXT),
-                    ];
-                    self.call("replace", arguments)?
-                }
-            };
-        }
-        let operator = Operator::Like {
-            insensitive,
-            negated,
-        };
-        Ok(Typed::new(
-            Expr::Operate(
-                operator,
-                PgType::BOOL,
-                Box::new(value.expr),
-                Box::new(pattern.expr),
-            ),
-            PgType::BOOL,
-        ))
-    }
-
     fn unary(&mut self, op: &UnaryOperator, inner: &AstExpr, whole: &AstExpr) -> Result<Typed> {
         match op {
             UnaryOperator::Not => {
@@ -741,83 +492,6 @@ impl Binder<'_> {
         coerce(typed, PgType::TEXT, self)
     }
 
-    fn quantified(
-        &mut self,
-        left: &AstExpr,
-        op: &BinaryOperator,
-        right: &AstExpr,
-        all: bool,
-        whole: &AstExpr,
-    ) -> Result<Typed> {
-        let plain = match op {
-            BinaryOperator::PGCustomBinaryOperator(parts) => {
-                plain_operator(parts).ok_or_else(|| unsupported(whole))?
-            }
-            other => other.clone(),
-        };
-        let test = match (comparison(&plain), pattern(&plain)) {
-            (Some(comparison), _) => Test::Comparison(comparison),
-            (None, Some(operator)) => Test::Operator(operator),
-            (None, None) => return Err(unsupported(whole)),
-        };
-        let value = self.expr(left)?;
-        let mut inner = right;
-        while let AstExpr::Nested(nested) = inner {
-            inner = nested;
-        }
-        if let AstExpr::Subquery(query) = inner {
-            return self.quantified_query(value, test, all, query, &plain.to_string());
-        }
-        let array = self.expr(inner)?;
-        let (value, array) = match (value.is_unknown(), array.is_unknown()) {
-            (true, false) => {
-                let element = array.data_type.element().unwrap_or(PgType::TEXT);
-                (coerce(value, element, self)?, array)
-            }
-            (false, true) => {
-                let target = value.data_type.array();
-                (value, coerce(array, target, self)?)
-            }
-            (true, true) => (
-                coerce(value, PgType::TEXT, self)?,
-                coerce(array, PgType::TEXT_ARRAY, self)?,
-            ),
-            (false, false) => (value, array),
-        };
-        Ok(Typed::new(
-            Expr::Quantified {
-                test,
-                all,
-                value: Box::new(value.expr),
-                array: Box::new(array.expr),
-            },
-            PgType::BOOL,
-        ))
-    }
-
-    fn quantified_query(
-        &mut self,
-        value: Typed,
-        test: Test,
-        all: bool,
-        query: &Query,
-        op: &str,
-    ) -> Result<Typed> {
-        let plan = self.subquery(query)?;
-        let data_type = single_column(&plan)?;
-        let other = Typed::new(Expr::Constant(Datum::Null), data_type);
-        let (value, _) = coerce_pair(value, other, op, self)?;
-        Ok(Typed::new(
-            Expr::QuantifiedQuery {
-                test,
-                all,
-                value: Box::new(value.expr),
-                query: Arc::new(plan),
-            },
-            PgType::BOOL,
-        ))
-    }
-
     /// A subquery of an expression; what it looks at outside of itself is
     /// noted in the scopes as always.
     pub(super) fn subquery(&mut self, query: &Query) -> Result<super::plan::QueryPlan> {
@@ -897,78 +571,6 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::Array(elements), data_type.array()))
     }
 
-    fn access(&mut self, root: &AstExpr, chain: &[AccessExpr], whole: &AstExpr) -> Result<Typed> {
-        // A column in two or three parts may arrive as an access chain.
-        let mut names = Vec::new();
-        let mut rest = chain;
-        if let AstExpr::Identifier(ident) = root {
-            names.push(ident.clone());
-            while let Some((AccessExpr::Dot(AstExpr::Identifier(ident)), more)) = rest.split_first()
-            {
-                names.push(ident.clone());
-                rest = more;
-            }
-        }
-        let mut typed = if names.len() > 1 {
-            self.expr(&AstExpr::CompoundIdentifier(names))?
-        } else {
-            rest = chain;
-            self.expr(root)?
-        };
-        for access in rest {
-            typed = match access {
-                AccessExpr::Subscript(Subscript::Index { index }) => {
-                    let element = typed
-                        .data_type
-                        .element()
-                        .ok_or_else(|| SqlError::new("42804", "cannot subscript this type"))?;
-                    let lower_bound = i64::from(!matches!(typed.data_type.oid, 22 | 30));
-                    let index = self.expr(index)?;
-                    let index = coerce(index, PgType::INT4, self)?;
-                    Typed::new(
-                        Expr::Subscript {
-                            array: Box::new(typed.expr),
-                            index: Box::new(index.expr),
-                            lower_bound,
-                        },
-                        element,
-                    )
-                }
-                AccessExpr::Dot(AstExpr::Identifier(ident)) => {
-                    self.field(typed, &folded(ident), whole)?
-                }
-                _ => return Err(unsupported(whole)),
-            };
-        }
-        Ok(typed)
-    }
-
-    /// A field of a record.
-    fn field(&mut self, typed: Typed, name: &str, whole: &AstExpr) -> Result<Typed> {
-        let Expr::Set(index) = typed.expr else {
-            return record_field(typed, name, whole);
-        };
-        let call = self
-            .collected
-            .last()
-            .and_then(|collected| collected.sets.get(index))
-            .ok_or_else(|| unsupported(whole))?;
-        let types: Vec<PgType> = call
-            .arguments
-            .iter()
-            .map(|(_, data_type)| *data_type)
-            .collect();
-        let columns = call.function.columns("", &types);
-        let at = columns
-            .iter()
-            .position(|(column, _)| column == name)
-            .ok_or_else(|| SqlError::undefined_column(name))?;
-        Ok(Typed::new(
-            Expr::Field(Box::new(Expr::Set(index)), at),
-            columns[at].1,
-        ))
-    }
-
     /// A call of a plain function with bound arguments.
     pub(super) fn call(&mut self, name: &str, arguments: Vec<Typed>) -> Result<Typed> {
         let arguments = arguments
@@ -999,31 +601,8 @@ impl Binder<'_> {
     }
 }
 
-/// A field of a record that comes out of a subquery: records there are those
-/// of `_pg_expandarray` (an element and its number) and of ROW.
-fn record_field(typed: Typed, name: &str, whole: &AstExpr) -> Result<Typed> {
-    if typed.data_type != PgType::RECORD {
-        return Err(unsupported(whole));
-    }
-    let row_field = || {
-        name.strip_prefix('f')?
-            .parse::<usize>()
-            .ok()?
-            .checked_sub(1)
-    };
-    let (at, data_type) = match name {
-        "x" => (0, PgType::INT2),
-        "n" => (1, PgType::INT4),
-        _ => (
-            row_field().ok_or_else(|| SqlError::undefined_column(name))?,
-            PgType::TEXT,
-        ),
-    };
-    Ok(Typed::new(Expr::Field(Box::new(typed.expr), at), data_type))
-}
-
 /// `NOT`, if asked.
-fn negate_if(typed: Typed, negated: bool) -> Typed {
+pub(super) fn negate_if(typed: Typed, negated: bool) -> Typed {
     if negated {
         Typed::new(Expr::Not(Box::new(typed.expr)), PgType::BOOL)
     } else {

@@ -9,7 +9,7 @@ use sqlparser::ast::{
 };
 
 use super::bind::{Binder, rename};
-use super::bind_expr::{coerce_pair, require_boolean};
+use super::coerce::{coerce_pair, require_boolean};
 use super::expr::{Comparison, Expr, SetCall, Typed};
 use super::functions::Function;
 use super::plan::{Column, Condition, From, Item, LeftJoin, Side, Source};

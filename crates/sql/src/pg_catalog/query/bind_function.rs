@@ -8,7 +8,8 @@ use sqlparser::ast::{
 
 use super::aggregate::{AggregateCall, AggregateFunction};
 use super::bind::{Binder, order_of};
-use super::bind_expr::{coerce, single_column};
+use super::bind_expr::single_column;
+use super::coerce::coerce;
 use super::expr::{Expr, Order, SetCall, Typed};
 use super::plan::{WindowCall, WindowFunction};
 use super::set_returning::SetFunction;

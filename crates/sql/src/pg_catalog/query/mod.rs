@@ -11,10 +11,13 @@
 
 mod aggregate;
 mod bind;
+mod bind_access;
 mod bind_expr;
 mod bind_from;
 mod bind_function;
+mod bind_predicate;
 mod cast;
+mod coerce;
 mod eval;
 mod expr;
 mod from;

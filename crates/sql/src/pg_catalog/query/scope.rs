@@ -25,8 +25,6 @@ pub(crate) struct Scope {
     pub width: usize,
     /// Columns of this query's row that were looked at since it was emptied.
     pub used: BTreeSet<usize>,
-    /// Output names, which ORDER BY and GROUP BY may use.
-    pub in_aggregate: bool,
 }
 
 impl Scope {
