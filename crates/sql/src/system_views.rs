@@ -8,11 +8,11 @@ use crate::pg_catalog::{Datum, Relation, SystemSession};
 
 /// The views: schema, name, number, kind, columns with their types' numbers.
 pub(crate) const DEFINITIONS: &str = "\
-pg_catalog\tthermocline_memory\t12001\tv\tname 25,bytes 20
-pg_catalog\tthermocline_tables\t12002\tv\tschemaname 19,relname 19,relid 26,tuples_hot 20,tuples_cold 20,hot_bytes 20,metadata_bytes 20,blocks 20,block_bytes 20,holes 20
-pg_catalog\tthermocline_devices\t12003\tv\tdevice 25,kind 25,emulated 16,read_latency_us 701,read_iops 701,write_mb_s 701,sync_us 701,reads 20,read_bytes 20,writes 20,written_bytes 20,syncs 20,errors 20,reads_in_flight 20,read_latency_us_p50 701,read_latency_us_p99 701,sync_latency_us_p50 701,sync_latency_us_p99 701,free_bytes 20,block_bytes 20,log_end 20,log_durable 20
-pg_catalog\tthermocline_policy\t12004\tv\tname 25,value 25
-pg_catalog\tthermocline_counters\t12005\tv\tname 25,value 20
+pg_catalog\tthermocline_memory\t14901\tv\tname 25,bytes 20
+pg_catalog\tthermocline_tables\t14902\tv\tschemaname 19,relname 19,relid 26,tuples_hot 20,tuples_cold 20,hot_bytes 20,metadata_bytes 20,blocks 20,block_bytes 20,holes 20
+pg_catalog\tthermocline_devices\t14903\tv\tdevice 25,kind 25,emulated 16,read_latency_us 701,read_iops 701,write_mb_s 701,sync_us 701,reads 20,read_bytes 20,writes 20,written_bytes 20,syncs 20,errors 20,reads_in_flight 20,read_latency_us_p50 701,read_latency_us_p99 701,sync_latency_us_p50 701,sync_latency_us_p99 701,free_bytes 20,block_bytes 20,log_end 20,log_durable 20
+pg_catalog\tthermocline_policy\t14904\tv\tname 25,value 25
+pg_catalog\tthermocline_counters\t14905\tv\tname 25,value 20
 ";
 
 fn int(value: u64) -> Datum {

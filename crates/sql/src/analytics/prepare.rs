@@ -368,11 +368,12 @@ mod tests {
         query.to_string()
     }
 
+    // The mark of a number that keeps its form shows as an L.
     #[test]
     fn integers_are_typed_but_positions_and_limits_stay() {
         assert_eq!(
             prepared("select a + 1 from t group by 1 order by 1 limit 5"),
-            "SELECT a + CAST(1 AS INT) AS \"?column?\" FROM t GROUP BY 1 ORDER BY 1 LIMIT 5"
+            "SELECT a + CAST(1 AS INT) AS \"?column?\" FROM t GROUP BY 1L ORDER BY 1L LIMIT 5L"
         );
         assert_eq!(
             prepared("select 5000000000"),
@@ -402,7 +403,7 @@ mod tests {
     fn a_function_in_from_makes_a_column_of_its_alias() {
         assert_eq!(
             prepared("select g from generate_series(1, 3) as g"),
-            "SELECT g FROM generate_series(1, 3) AS g (g)"
+            "SELECT g FROM generate_series(1L, 3L) AS g (g)"
         );
     }
 }

@@ -185,18 +185,15 @@ impl Function {
 /// The storage floor's functions that catalog queries use.
 const KNOWN_SCALAR: &[&str] = &[
     "abs",
-    "ascii",
     "btrim",
     "ceil",
     "ceiling",
     "char_length",
     "character_length",
-    "chr",
     "date_part",
     "date_trunc",
     "extract",
     "floor",
-    "initcap",
     "left",
     "length",
     "lower",
@@ -218,11 +215,9 @@ const KNOWN_SCALAR: &[&str] = &[
     "strpos",
     "substr",
     "substring",
-    "translate",
     "trim",
     "trunc",
     "upper",
-    "starts_with",
 ];
 
 fn scalar_types(arguments: &[PgType]) -> Option<Vec<DataType>> {
