@@ -318,7 +318,7 @@ impl Transaction {
     /// A point to roll back to.
     pub fn savepoint(&mut self) -> Savepoint {
         let mut inserted = std::collections::BTreeMap::new();
-        let Some(state) = &self.state else {
+        let Some(state) = &mut self.state else {
             return Savepoint {
                 overlay: Default::default(),
                 inserted,
@@ -335,6 +335,7 @@ impl Transaction {
                 .collect();
             inserted.insert((*partition, *storage), ranges);
         }
+        state.saved.clone_from(&inserted);
         Savepoint {
             overlay: state.overlay.clone(),
             inserted,
@@ -348,6 +349,7 @@ impl Transaction {
         let state = self.state_mut()?;
         state.overlay = savepoint.overlay.clone();
         state.bytes = savepoint.bytes;
+        state.saved.clone_from(&savepoint.inserted);
         let id = state.id;
         let written: Vec<_> = state.inserted.keys().copied().collect();
         for (partition, storage) in written {

@@ -227,6 +227,9 @@ pub(crate) struct TxnState {
     pub overlay: HashMap<(u32, RowId), Overlaid>,
     /// Rows inserted in place, by partition and storage: they are marked there.
     pub inserted: BTreeMap<(u16, u32), u64>,
+    /// The inserted rows that were there at the last savepoint: their changes
+    /// go to the overlay, so that they can be taken back.
+    pub saved: InsertedRows,
     pub locked: Vec<(u16, StoredRow)>,
     pub reads: Vec<ReadEntry>,
     /// The tables written, so that DDL waits for this transaction.
@@ -258,6 +261,15 @@ pub(crate) struct Draft {
 }
 
 impl TxnState {
+    /// Whether this transaction inserted the row before its last savepoint.
+    pub fn has_saved(&self, partition: u16, (storage, row): StoredRow) -> bool {
+        self.saved.get(&(partition, storage)).is_some_and(|ranges| {
+            ranges
+                .iter()
+                .any(|(first, last)| (*first..=*last).contains(&row))
+        })
+    }
+
     pub fn sees_draft_of(&self, storage: u32) -> bool {
         self.draft
             .as_ref()
@@ -273,11 +285,14 @@ pub struct Transaction {
     pub(crate) state: Option<Box<TxnState>>,
 }
 
+/// Closed ranges of rows, by partition and storage.
+pub(crate) type InsertedRows = BTreeMap<(u16, u32), Vec<(u32, u32)>>;
+
 /// A point that a transaction can be rolled back to.
 #[derive(Debug, Clone)]
 pub struct Savepoint {
     pub(crate) overlay: HashMap<(u32, RowId), Overlaid>,
-    pub(crate) inserted: BTreeMap<(u16, u32), Vec<(u32, u32)>>,
+    pub(crate) inserted: InsertedRows,
     pub(crate) bytes: usize,
 }
 
@@ -292,6 +307,7 @@ impl Transaction {
                 snapshot: None,
                 overlay: HashMap::new(),
                 inserted: BTreeMap::new(),
+                saved: BTreeMap::new(),
                 locked: Vec::new(),
                 reads: Vec::new(),
                 written: Vec::new(),

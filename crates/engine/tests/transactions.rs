@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use fixture::*;
 use thermocline_engine::catalog::{IndexDef, IndexKind};
-use thermocline_engine::{Change, Direction, Error, Isolation, RunOptions, Scope, block_on};
+use thermocline_engine::{
+    Change, Direction, Error, Isolation, RunOptions, Scope, Transaction, block_on,
+};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
@@ -164,6 +166,51 @@ fn a_savepoint_takes_back_what_came_after_it() {
     block_on(txn.rollback_to(&savepoint)).expect("rolls back again");
     block_on(db.commit(txn, &RunOptions::new())).expect("commits");
     assert_eq!(all(&db, &t).into_values().collect::<Vec<_>>(), ["one"]);
+}
+
+#[test]
+fn a_savepoint_takes_back_changes_of_rows_inserted_before_it() {
+    let (_device, db) = simulated(LIMIT);
+    let t = make_table(&db, "t", IndexKind::BTree);
+    let mut txn = db.begin(Isolation::Serializable, false);
+    for (id, name) in [(1, "one"), (2, "two"), (3, "three")] {
+        let tuple = tuple(&t, id, name);
+        in_txn(&mut txn, &db, |access| access.insert(&t, &tuple)).expect("inserts");
+    }
+    let seen = |txn: &mut Transaction, id| {
+        in_txn(txn, &db, |access| get_in(access, &t, id)).expect("reads")
+    };
+    let savepoint = txn.savepoint();
+    in_txn(&mut txn, &db, |access| set_in(access, &t, 1, "ONE")).expect("updates");
+    in_txn(&mut txn, &db, |access| set_in(access, &t, 1, "ONE again")).expect("updates");
+    in_txn(&mut txn, &db, |access| delete_in(access, &t, 2)).expect("deletes");
+    assert_eq!(seen(&mut txn, 1).as_deref(), Some("ONE again"));
+    assert_eq!(seen(&mut txn, 2), None);
+    block_on(txn.rollback_to(&savepoint)).expect("rolls back");
+    assert_eq!(seen(&mut txn, 1).as_deref(), Some("one"));
+    assert_eq!(seen(&mut txn, 2).as_deref(), Some("two"));
+    // What is changed after it and not taken back is committed.
+    in_txn(&mut txn, &db, |access| set_in(access, &t, 2, "TWO")).expect("updates");
+    in_txn(&mut txn, &db, |access| delete_in(access, &t, 3)).expect("deletes");
+    block_on(db.commit(txn, &RunOptions::new())).expect("commits");
+    assert_eq!(
+        all(&db, &t).into_values().collect::<Vec<_>>(),
+        ["one", "TWO"]
+    );
+    set(&db, &t, 1, "1").expect("the row is not locked any more");
+    insert(&db, &t, 3, "3").expect("the key is free again");
+    // A transaction that ends without a commit leaves nothing.
+    let mut txn = db.begin(Isolation::ReadCommitted, false);
+    let four = tuple(&t, 4, "four");
+    in_txn(&mut txn, &db, |access| access.insert(&t, &four)).expect("inserts");
+    txn.savepoint();
+    in_txn(&mut txn, &db, |access| set_in(access, &t, 4, "FOUR")).expect("updates");
+    drop(txn);
+    assert_eq!(
+        all(&db, &t).into_values().collect::<Vec<_>>(),
+        ["1", "TWO", "3"]
+    );
+    insert(&db, &t, 4, "4").expect("the key is free again");
 }
 
 #[test]

@@ -201,7 +201,8 @@ impl Access<'_> {
     }
 
     /// Makes sure that this transaction may change the row. Whether it may do
-    /// so in place: in a one-shot, or because it inserted the row itself.
+    /// so in place: in a one-shot, or because it inserted the row itself and
+    /// has no savepoint to go back to with the row as it is.
     fn lock_row(&mut self, position: usize, table: &Table, row: RowId) -> Result<bool> {
         let stored = (table.def.storage, row.row());
         let state = self.guards.at(position);
@@ -224,11 +225,12 @@ impl Access<'_> {
             return Ok(true);
         }
         if word.is_uncommitted() {
-            return match state.owner_of(stored) {
-                Some(owner) if owner == id => Ok(true),
-                Some(owner) => Err(self.blocked(Obstacle::Held(owner))),
-                None => Err(Error::Internal("an uncommitted row has no owner".into())),
-            };
+            match state.owner_of(stored) {
+                Some(owner) if owner == id && txn.has_saved(row.partition(), stored) => {}
+                Some(owner) if owner == id => return Ok(true),
+                Some(owner) => return Err(self.blocked(Obstacle::Held(owner))),
+                None => return Err(Error::Internal("an uncommitted row has no owner".into())),
+            }
         }
         match holder {
             Some(holder) if holder == id => return Ok(false),
@@ -236,6 +238,7 @@ impl Access<'_> {
             None => {}
         }
         if txn.isolation != Isolation::ReadCommitted
+            && !word.is_uncommitted()
             && let Some(snapshot) = self.snapshot
             && state.versions.changed_since(stored, snapshot)
         {
