@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use sqlparser::ast;
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 use thermocline_engine::Table;
 use thermocline_storage::types::DataType;
@@ -16,6 +15,7 @@ use super::typed::{Binder, Typed};
 use super::{BindContext, Bindable, Refusal};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
+use crate::parse::tokens::DIALECT;
 use crate::plan::Check;
 
 impl From<Refusal> for SqlError {
@@ -29,7 +29,7 @@ impl From<Refusal> for SqlError {
 
 /// Parses one expression.
 fn parse(text: &str) -> Result<ast::Expr> {
-    let mut parser = Parser::new(&PostgreSqlDialect {}).try_with_sql(text)?;
+    let mut parser = Parser::new(&DIALECT).try_with_sql(text)?;
     Ok(parser.parse_expr()?)
 }
 

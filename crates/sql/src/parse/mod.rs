@@ -11,6 +11,7 @@ use crate::error::{Result, SqlError};
 
 pub(crate) mod copy;
 mod create_table;
+mod dialect;
 pub(crate) mod sequence;
 pub mod statement;
 pub(crate) mod tokens;

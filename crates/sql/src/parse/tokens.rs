@@ -3,14 +3,14 @@
 //! quotes, dollar quotes and nested comments mean the same on both ways.
 
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
-use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Word};
 
+use super::dialect::PgDialect;
 use crate::error::{Result, SqlError, position_of};
 
 /// The dialect of all parsing.
-pub(crate) static DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
+pub(crate) static DIALECT: PgDialect = PgDialect;
 
 /// The tokens of `sql` without blanks and comments.
 ///
