@@ -45,6 +45,7 @@ struct Read {
     synchronous_commit: bool,
     isolation: IsolationLevel,
     read_only: bool,
+    analytical_only: bool,
     search_path: Arc<[String]>,
 }
 
@@ -70,6 +71,7 @@ impl Settings {
                 synchronous_commit: true,
                 isolation: IsolationLevel::Serializable,
                 read_only: false,
+                analytical_only: false,
                 search_path: Arc::new([]),
             },
         };
@@ -262,6 +264,13 @@ impl Settings {
         self.read.read_only
     }
 
+    /// `thermocline.path`: whether queries that only read never take the
+    /// short path.
+    #[must_use]
+    pub fn analytical_only(&self) -> bool {
+        self.read.analytical_only
+    }
+
     /// Where unqualified names are looked for.
     #[must_use]
     pub fn search_path(&self) -> Arc<[String]> {
@@ -293,6 +302,7 @@ impl Settings {
             isolation: IsolationLevel::from_name(&text("default_transaction_isolation"))
                 .unwrap_or(IsolationLevel::Serializable),
             read_only: text("default_transaction_read_only") == "on",
+            analytical_only: text("thermocline.path") == "analytical",
             search_path,
         };
     }

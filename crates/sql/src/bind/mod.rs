@@ -148,6 +148,21 @@ pub fn bind(statement: &Statement, context: &BindContext<'_>) -> Result<Bound> {
     })
 }
 
+/// Leaves a query that only reads to the analytical side, whatever the short
+/// path could do with it; `None` for any other statement.
+#[must_use]
+pub fn bind_analytical(statement: &Statement, catalog: &Catalog) -> Option<Bound> {
+    is_pure(statement).then(|| Bound {
+        parameters: Vec::new(),
+        columns: None,
+        plan: Plan::Analytical {
+            reason: "thermocline.path is analytical".to_owned(),
+        },
+        catalog_version: catalog.version,
+        command: Command::Select,
+    })
+}
+
 type BoundPlan = (ShortPlan, Option<Vec<OutputColumn>>);
 
 /// Whether a query only reads: no lock clause and no writing statement in it.

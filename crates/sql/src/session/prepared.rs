@@ -44,6 +44,8 @@ pub(super) struct Planned {
     /// The catalog it was bound against, which may be a transaction's own.
     pub(super) catalog: Arc<Catalog>,
     search_path: Arc<[String]>,
+    /// What `thermocline.path` was.
+    analytical_only: bool,
     /// Tables that were small enough to be scanned.
     scanned: Vec<u32>,
 }
@@ -54,8 +56,10 @@ impl Planned {
         db: &Database,
         catalog: &Arc<Catalog>,
         search_path: &Arc<[String]>,
+        analytical_only: bool,
     ) -> bool {
         Arc::ptr_eq(&self.catalog, catalog)
+            && self.analytical_only == analytical_only
             && (Arc::ptr_eq(&self.search_path, search_path) || *self.search_path == **search_path)
             && self.scanned.iter().all(|oid| {
                 catalog
@@ -99,24 +103,46 @@ impl Prepared {
         db: &Database,
         catalog: &Arc<Catalog>,
         search_path: &Arc<[String]>,
+        analytical_only: bool,
     ) -> Option<Arc<Planned>> {
         let planned = self.planned.lock();
         planned
             .as_ref()
-            .filter(|planned| planned.is_current(db, catalog, search_path))
+            .filter(|planned| planned.is_current(db, catalog, search_path, analytical_only))
             .cloned()
     }
 
-    /// Binds `query`. The parameters and columns of an analytical plan are
-    /// still to be described.
+    /// Binds `query`; with `analytical_only` never to the short path if it
+    /// only reads. The parameters and columns of an analytical plan are still
+    /// to be described.
     pub(super) fn bind(
         &self,
         query: &ast::Statement,
         db: &Database,
         catalog: &Arc<Catalog>,
         search_path: &Arc<[String]>,
+        analytical_only: bool,
     ) -> Result<Planned> {
-        bind_query(query, &self.text, &self.declared, db, catalog, search_path)
+        if let Some(bound) = analytical_only
+            .then(|| bind::bind_analytical(query, catalog))
+            .flatten()
+        {
+            return Ok(Planned {
+                parameter_oids: parameter_oids(&[], &self.declared),
+                parameters: Vec::new(),
+                columns: None,
+                catalog: Arc::clone(catalog),
+                search_path: Arc::clone(search_path),
+                analytical_only,
+                scanned: Vec::new(),
+                bound,
+            });
+        }
+        let planned = bind_query(query, &self.text, &self.declared, db, catalog, search_path)?;
+        Ok(Planned {
+            analytical_only,
+            ..planned
+        })
     }
 
     /// Keeps a plan. A statement that was described must go on to give rows
@@ -192,6 +218,7 @@ pub(super) fn bind_query(
         columns,
         catalog: Arc::clone(catalog),
         search_path: Arc::clone(search_path),
+        analytical_only: false,
         scanned,
         bound,
     })
@@ -344,11 +371,16 @@ pub(super) struct Lookup<'a> {
 impl Lookup<'_> {
     /// The plan that still holds, or a new one to be described and kept.
     pub(super) fn plan(&self, prepared: &Prepared, query: &ast::Statement) -> Result<Found> {
-        let search_path = self.context.settings(|settings| settings.search_path());
-        if let Some(planned) = prepared.current_plan(self.db, &self.catalog, &search_path) {
+        let (search_path, analytical_only) = self
+            .context
+            .settings(|settings| (settings.search_path(), settings.analytical_only()));
+        if let Some(planned) =
+            prepared.current_plan(self.db, &self.catalog, &search_path, analytical_only)
+        {
             return Ok(Found::Kept(planned));
         }
-        let planned = prepared.bind(query, self.db, &self.catalog, &search_path)?;
+        let planned =
+            prepared.bind(query, self.db, &self.catalog, &search_path, analytical_only)?;
         match planned.bound.plan {
             Plan::Short(_) => prepared.keep(planned).map(Found::Kept),
             Plan::Analytical { .. } => Ok(Found::Undescribed(Box::new(planned))),

@@ -370,6 +370,12 @@ pub const SETTINGS: &[Definition] = &[
         Kind::Enum(&["local", "remote_write", "remote_apply", "on", "off"]),
         "Sets whether a commit waits until it is durable.",
     ),
+    user(
+        "thermocline.path",
+        "auto",
+        Kind::Enum(&["auto", "analytical"]),
+        "Chooses how queries that only read are run: as the planner decides, or all on the analytical path.",
+    ),
     reported(user(
         "TimeZone",
         "UTC",
