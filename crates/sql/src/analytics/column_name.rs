@@ -71,6 +71,9 @@ fn figure(expr: &Expr) -> Option<(String, bool)> {
         Expr::Exists { .. } => strong("exists"),
         Expr::Array(_) => strong("array"),
         Expr::Extract { .. } => strong("extract"),
+        Expr::Substring {
+            shorthand: true, ..
+        } => strong("substr"),
         Expr::Substring { .. } => strong("substring"),
         Expr::Position { .. } => strong("position"),
         Expr::Overlay { .. } => strong("overlay"),
@@ -82,9 +85,6 @@ fn figure(expr: &Expr) -> Option<(String, bool)> {
             Some(TrimWhereField::Trailing) => "rtrim",
             _ => "btrim",
         }),
-        Expr::Value(value) if matches!(value.value, ast::Value::Boolean(_)) => {
-            Some(("bool".to_owned(), false))
-        }
         Expr::Tuple(_) => strong("row"),
         _ => None,
     }
@@ -150,7 +150,8 @@ mod tests {
             ("(select max(x) from t)", "max"),
             ("exists (select 1)", "exists"),
             ("array[1,2]", "array"),
-            ("true", "bool"),
+            ("true", "?column?"),
+            ("substr(a, 2)", "substr"),
             ("coalesce(a, b)", "coalesce"),
             ("current_date", "current_date"),
             ("a collate \"C\"", "a"),

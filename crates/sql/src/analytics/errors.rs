@@ -226,6 +226,15 @@ fn plan(message: &str) -> SqlError {
     {
         return SqlError::new("42883", line);
     }
+    if line.contains("LIMIT must be >= 0") {
+        return SqlError::new("2201W", "LIMIT must not be negative");
+    }
+    if line.contains("OFFSET must be >= 0") {
+        return SqlError::new("2201X", "OFFSET must not be negative");
+    }
+    if line.contains("for logical boolean operation") {
+        return SqlError::new("42804", "argument of AND or OR must be type boolean");
+    }
     if line.contains("Cannot coerce") || line.contains("Cannot infer common") {
         return SqlError::new("42883", line);
     }

@@ -3,22 +3,68 @@
 //! DataFusion does not parse (schema-qualified operators and functions,
 //! collations) its plain form. The meaning does not change.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     BinaryOperator, CastKind, CharacterLength, DataType, Expr, Fetch, Function, FunctionArg,
     FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, LimitClause, ObjectName, OrderByExpr,
-    OrderByKind, Query, Select, SelectItem, TableAlias, TableAliasColumnDef, TableFactor, Value,
-    ValueWithSpan, VisitMut, VisitorMut,
+    OrderByKind, Query, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor,
+    Value, ValueWithSpan, VisitMut, VisitorMut, visit_expressions,
 };
 
-use super::column_name::{column_name, last_part};
+use super::column_name::{column_name, folded, last_part};
 use super::types::UNIQUE_MARK;
 
 /// Prepares `query`.
 pub(crate) fn prepare(query: &mut Query) {
     let _ = query.visit(&mut Preparation);
+    hide_output_names(query);
+}
+
+/// In ORDER BY a bare name is an output column's first, but a name within an
+/// expression is always an input column's. Output columns of such names get a
+/// mark behind theirs, as in [`name_columns`], so that they are not taken.
+fn hide_output_names(query: &mut Query) {
+    let SetExpr::Select(select) = query.body.as_mut() else {
+        return;
+    };
+    let Some(OrderByKind::Expressions(order)) =
+        query.order_by.as_mut().map(|order| &mut order.kind)
+    else {
+        return;
+    };
+    let mut within = HashSet::new();
+    for key in order.iter() {
+        if matches!(key.expr, Expr::Identifier(_)) {
+            continue;
+        }
+        let _ = visit_expressions(&key.expr, |expr| {
+            if let Expr::Identifier(name) = expr {
+                within.insert(folded(name));
+            }
+            ControlFlow::<()>::Continue(())
+        });
+    }
+    let mut hidden = HashMap::new();
+    for (position, item) in select.projection.iter_mut().enumerate() {
+        let SelectItem::ExprWithAlias { expr, alias } = item else {
+            continue;
+        };
+        let name = folded(alias);
+        let itself = matches!(expr, Expr::Identifier(input) if folded(input) == name);
+        if within.contains(&name) && !itself {
+            alias.value = format!("{name}{UNIQUE_MARK}{position}");
+            hidden.insert(name, alias.clone());
+        }
+    }
+    for key in order {
+        if let Expr::Identifier(name) = &mut key.expr
+            && let Some(alias) = hidden.get(&folded(name))
+        {
+            *name = alias.clone();
+        }
+    }
 }
 
 struct Preparation;
@@ -108,7 +154,7 @@ fn name_columns(select: &mut Select) {
                 (expr, name, plain)
             }
             SelectItem::ExprWithAlias { expr, alias } => {
-                let name = super::column_name::folded(alias);
+                let name = folded(alias);
                 (expr, name, false)
             }
             _ => continue,
@@ -386,6 +432,19 @@ mod tests {
         assert_eq!(
             prepared("select a, a, count(*), count(b) from t").replace(UNIQUE_MARK, "#"),
             "SELECT a, a AS \"a#1\", count(*) AS \"count\", count(b) AS \"count#3\" FROM t"
+        );
+    }
+
+    #[test]
+    fn an_expression_in_order_by_reads_input_columns() {
+        assert_eq!(
+            prepared("select a::text, b as c from t order by length(a), c, a")
+                .replace(UNIQUE_MARK, "#"),
+            "SELECT a::TEXT AS \"a#0\", b AS \"c\" FROM t ORDER BY length(a), c, \"a#0\""
+        );
+        assert_eq!(
+            prepared("select a, a + b as c from t order by a + b"),
+            "SELECT a, a + b AS \"c\" FROM t ORDER BY a + b"
         );
     }
 

@@ -127,7 +127,7 @@ impl<'a> ColumnReader<'a> {
             Column::Int32(array) => integer(array.value(row)),
             Column::UInt32(array) => bigint(i64::from(array.value(row))),
             Column::Int64(array) => bigint(array.value(row)),
-            Column::UInt64(array) => numeric(i128::from(array.value(row)), 0)?,
+            Column::UInt64(array) => bigint(i64::try_from(array.value(row)).ok()?),
             Column::Float32(array) => (ValueRef::Real(array.value(row)), DataType::Real),
             Column::Float64(array) => (ValueRef::Double(array.value(row)), DataType::Double),
             Column::Decimal(array, scale, digits) => decimal(array.value(row), *scale, *digits)?,

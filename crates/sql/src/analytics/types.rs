@@ -125,10 +125,11 @@ pub(crate) fn scalar_type(field: &Field) -> Option<DataType> {
         ArrowType::Boolean => DataType::Boolean,
         ArrowType::Int8 | ArrowType::Int16 | ArrowType::UInt8 => DataType::SmallInt,
         ArrowType::Int32 | ArrowType::UInt16 => DataType::Integer,
-        ArrowType::Int64 | ArrowType::UInt32 => DataType::BigInt,
+        // DataFusion numbers and ranks rows with unsigned integers.
+        ArrowType::Int64 | ArrowType::UInt32 | ArrowType::UInt64 => DataType::BigInt,
         ArrowType::Float16 | ArrowType::Float32 => DataType::Real,
         ArrowType::Float64 => DataType::Double,
-        ArrowType::UInt64 | ArrowType::Decimal128(..) => DataType::NUMERIC,
+        ArrowType::Decimal128(..) => DataType::NUMERIC,
         ArrowType::Null | ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View => {
             DataType::Text
         }

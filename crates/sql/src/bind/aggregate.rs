@@ -36,15 +36,27 @@ pub(super) fn aggregate_function(name: &str) -> Option<AggregateFunction> {
     })
 }
 
-/// Whether an aggregate function of ours is called in `ast`.
+/// Whether an aggregate function of ours is called in `ast`, not counting its
+/// subqueries.
 pub(super) fn calls_aggregate<V: Visit>(ast: &V) -> bool {
-    struct Calls;
+    struct Calls {
+        subqueries: u32,
+    }
     impl Visitor for Calls {
         type Break = ();
+        fn pre_visit_query(&mut self, _: &ast::Query) -> ControlFlow<()> {
+            self.subqueries += 1;
+            ControlFlow::Continue(())
+        }
+        fn post_visit_query(&mut self, _: &ast::Query) -> ControlFlow<()> {
+            self.subqueries -= 1;
+            ControlFlow::Continue(())
+        }
         fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<()> {
             match expr {
                 ast::Expr::Function(function)
-                    if function.over.is_none()
+                    if self.subqueries == 0
+                        && function.over.is_none()
                         && function_name(function)
                             .is_some_and(|name| aggregate_function(&name).is_some()) =>
                 {
@@ -54,7 +66,7 @@ pub(super) fn calls_aggregate<V: Visit>(ast: &V) -> bool {
             }
         }
     }
-    ast.visit(&mut Calls).is_break()
+    ast.visit(&mut Calls { subqueries: 0 }).is_break()
 }
 
 /// A function's folded name without `pg_catalog`; `None` in another schema.

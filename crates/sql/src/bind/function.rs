@@ -133,6 +133,11 @@ impl Binder<'_> {
                     arms: vec![(equal.expr, Expr::Constant(Value::Null))],
                     otherwise: Box::new(kept),
                 };
+                // Its type is the comparison's, which knows no varchar.
+                let result = match result {
+                    DataType::Varchar(_) => DataType::Text,
+                    other => other,
+                };
                 Typed::known(case, result)
             }
             ("now" | "transaction_timestamp" | "current_timestamp", 0) => Typed::known(

@@ -7,6 +7,7 @@ use thermocline_storage::types::DataType;
 use thermocline_storage::value::ValueRef;
 use thermocline_storage::{binary_format, text_format};
 
+use super::options::ColumnChoice;
 use super::{CopyFormat, CopyOptions};
 
 /// The first bytes of a binary COPY: signature, flags, extension length.
@@ -43,9 +44,12 @@ impl CopyEncoder {
         }
         let mut line = Vec::new();
         self.columns = names.len();
+        // FORCE_QUOTE is about values.
+        let forced = std::mem::replace(&mut self.options.force_quote, ColumnChoice::None);
         for (column, name) in names.iter().enumerate() {
             self.text(column, name, &mut line);
         }
+        self.options.force_quote = forced;
         line.push(b'\n');
         Some(line)
     }

@@ -235,3 +235,12 @@ fn values_are_quoted_only_where_needed() {
     let rows = vec![row(&[Some("a\tb\n\\"), None])];
     assert_eq!(encode(&options, &rows), b"a\\tb\\n\\\\\t\\N\n");
 }
+
+#[test]
+fn force_quote_leaves_the_header_alone() {
+    let mut options = CopyOptions::of_format(CopyFormat::Csv);
+    options.header = true;
+    options.force_quote = ColumnChoice::All;
+    let bytes = encode(&options, &vec![row(&[Some("1"), None])]);
+    assert_eq!(String::from_utf8(bytes).unwrap(), "c0,c1\n\"1\",\n");
+}
