@@ -1,0 +1,345 @@
+//! Random statements, answered three times: by the short path, by the
+//! analytical path (`thermocline.path = analytical`) and, where PostgreSQL 15
+//! is installed, by PostgreSQL. The answers must be the same: rows as text,
+//! columns' names and types, command tags, errors by SQLSTATE. Of an answer of
+//! the analytical path two things may differ: the zeros at the end of a numeric
+//! without a scale, and `text` in the place of `varchar`.
+//!
+//! A round makes tables from a seed and runs statements over them. To repeat
+//! one: THERMOCLINE_DIFFERENTIAL_SEED=<seed of the round>
+//! THERMOCLINE_DIFFERENTIAL_STATEMENTS=<how many> cargo test -p
+//! thermocline-server --test differential
+
+#[path = "support/postgres.rs"]
+mod postgres;
+#[path = "support/statements.rs"]
+mod statements;
+mod support;
+
+use std::fmt::Write;
+
+use bytes::Buf;
+use postgres::Postgres;
+use statements::{Kind, Order, Round};
+use support::{Message, Running, Wire};
+
+/// Seeds of rounds that once showed a difference; they always run first.
+const ONCE_FAILED: &[u64] = &[20_000];
+/// The first seed, unless the environment says another.
+const SEED: u64 = 20_000;
+/// Statements of a run, unless the environment says how many.
+const STATEMENTS: u64 = 2_400;
+const STATEMENTS_A_ROUND: u64 = 80;
+/// So many differences are shown with the statements that lead to them.
+const SHOWN_IN_FULL: usize = 4;
+
+/// A difference, and the statements before it.
+struct Difference {
+    seed: u64,
+    before: String,
+    shown: String,
+}
+
+/// What a server answers to one statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Answer {
+    Done {
+        columns: Vec<(String, u32)>,
+        rows: Vec<Vec<Option<String>>>,
+        tag: String,
+    },
+    Error {
+        sqlstate: String,
+    },
+}
+
+impl Answer {
+    fn of(messages: &[Message], order: Order) -> (Self, String) {
+        let (mut columns, mut rows, mut tag) = (Vec::new(), Vec::new(), String::new());
+        for message in messages {
+            let mut body = message.body.clone();
+            match message.tag {
+                b'T' => {
+                    for _ in 0..body.get_u16() {
+                        let end = body.iter().position(|byte| *byte == 0).unwrap();
+                        let name = String::from_utf8(body.split_to(end).to_vec()).unwrap();
+                        body.advance(7);
+                        columns.push((name, body.get_u32()));
+                        body.advance(8);
+                    }
+                }
+                b'D' => {
+                    let values = (0..body.get_u16()).map(|_| {
+                        let length = usize::try_from(body.get_i32()).ok()?;
+                        Some(String::from_utf8(body.split_to(length).to_vec()).unwrap())
+                    });
+                    rows.push(values.collect());
+                }
+                b'C' => tag = String::from_utf8(body[..body.len() - 1].to_vec()).unwrap(),
+                b'E' => {
+                    let sqlstate = message.sqlstate();
+                    let text = message.field(b'M').unwrap_or_default();
+                    return (Self::Error { sqlstate }, text);
+                }
+                _ => {}
+            }
+        }
+        if order == Order::Any {
+            rows.sort();
+        }
+        (Self::Done { columns, rows, tag }, String::new())
+    }
+
+    /// Without what the analytical path may answer differently.
+    fn relaxed(mut self) -> Self {
+        const NUMERIC: u32 = 1700;
+        const TEXT: u32 = 25;
+        const VARCHAR: u32 = 1043;
+        if let Self::Done { columns, rows, .. } = &mut self {
+            for (at, (_, data_type)) in columns.iter_mut().enumerate() {
+                if *data_type == VARCHAR {
+                    *data_type = TEXT;
+                }
+                for value in rows.iter_mut().filter_map(|row| row[at].as_mut()) {
+                    if *data_type == NUMERIC && value.contains('.') {
+                        let short = value.trim_end_matches('0').trim_end_matches('.');
+                        *value = short.to_owned();
+                    }
+                }
+            }
+        }
+        self
+    }
+
+    fn is_error(&self) -> bool {
+        matches!(self, Self::Error { .. })
+    }
+}
+
+/// The servers under comparison.
+struct Servers {
+    ours: Wire,
+    postgres: Option<Wire>,
+}
+
+async fn connect(address: std::net::SocketAddr) -> Wire {
+    let mut wire = Wire::connect(address).await;
+    wire.startup(3 << 16, &[("user", "postgres"), ("database", "postgres")])
+        .await;
+    wire.until(b'Z').await;
+    wire
+}
+
+async fn must(wire: &mut Wire, sql: &str) {
+    let messages = wire.query(sql).await;
+    assert!(
+        messages.iter().all(|message| message.tag != b'E'),
+        "{sql}: {messages:?}"
+    );
+}
+
+impl Servers {
+    /// The differences in the answers to one statement.
+    async fn compare(&mut self, sql: &str, kind: Kind, order: Order) -> Vec<String> {
+        let (ours, text) = Answer::of(&self.ours.query(sql).await, order);
+        let mut differences = Vec::new();
+        let mut differ = |against: &str, other: &Answer, other_text: &str| {
+            let mut shown = format!("{sql};\n");
+            let _ = writeln!(shown, "  thermocline: {} {text}", brief(&ours, other));
+            let _ = writeln!(shown, "  {against}: {} {other_text}", brief(other, &ours));
+            differences.push(shown);
+        };
+        // An error in a transaction leaves nothing to be asked again.
+        let failed = self.in_failed_transaction(&ours).await;
+        let mut analytical_anyway = false;
+        if kind == Kind::Read && !failed {
+            must(&mut self.ours, "set thermocline.path = analytical").await;
+            let (analytical, text) = Answer::of(&self.ours.query(sql).await, order);
+            analytical_anyway = analytical == ours;
+            if analytical.clone().relaxed() != ours.clone().relaxed() {
+                differ("analytical path", &analytical, &text);
+            }
+            if !self.in_failed_transaction(&analytical).await {
+                must(&mut self.ours, "set thermocline.path = auto").await;
+            }
+        }
+        if let Some(postgres) = &mut self.postgres {
+            let (theirs, text) = Answer::of(&postgres.query(sql).await, order);
+            let same = theirs == ours
+                || analytical_anyway && theirs.clone().relaxed() == ours.clone().relaxed();
+            if !same {
+                differ("PostgreSQL", &theirs, &text);
+            }
+        }
+        differences
+    }
+
+    async fn in_failed_transaction(&mut self, answer: &Answer) -> bool {
+        if !answer.is_error() {
+            return false;
+        }
+        let status = self.ours.query("").await;
+        status.last().is_some_and(|ready| ready.body[..] == *b"E")
+    }
+
+    async fn both(&mut self, sql: &str) {
+        self.ours.query(sql).await;
+        if let Some(postgres) = &mut self.postgres {
+            postgres.query(sql).await;
+        }
+    }
+
+    /// One round; its differences with the statements that lead to them.
+    async fn round(&mut self, seed: u64, count: u64) -> Vec<Difference> {
+        let mut round = Round::new(seed);
+        let mut written = String::new();
+        let mut found = Vec::new();
+        for table in round.definitions() {
+            let _ = writeln!(written, "{}{};", table.sql, table.ours);
+            must(&mut self.ours, &format!("{}{}", table.sql, table.ours)).await;
+            if let Some(postgres) = &mut self.postgres {
+                must(postgres, &table.sql).await;
+            }
+        }
+        for _ in 0..count {
+            let statement = round.statement();
+            let differences = self
+                .compare(&statement.sql, statement.kind, statement.order)
+                .await;
+            // After these the servers do not hold the same any more.
+            let diverged = !differences.is_empty()
+                && (statement.kind != Kind::Read
+                    || differences.iter().any(|shown| shown.contains("Error")));
+            found.extend(differences.into_iter().map(|shown| Difference {
+                seed,
+                before: written.clone(),
+                shown,
+            }));
+            if statement.kind != Kind::Read {
+                let _ = writeln!(written, "{};", statement.sql);
+            }
+            if diverged {
+                break;
+            }
+        }
+        self.both("rollback").await;
+        must(&mut self.ours, "set thermocline.path = auto").await;
+        for name in round.names() {
+            self.both(&format!("drop table {name}")).await;
+        }
+        found
+    }
+}
+
+/// An answer without what the other has too.
+fn brief(answer: &Answer, other: &Answer) -> String {
+    let (
+        Answer::Done { columns, rows, tag },
+        Answer::Done {
+            columns: other_columns,
+            rows: other_rows,
+            ..
+        },
+    ) = (answer, other)
+    else {
+        return match answer {
+            Answer::Done { rows, tag, .. } => {
+                format!("{tag}, {:?}", rows.iter().take(2).collect::<Vec<_>>())
+            }
+            error @ Answer::Error { .. } => format!("{error:?}"),
+        };
+    };
+    let mut shown = tag.clone();
+    if columns != other_columns {
+        let _ = write!(shown, ", columns {columns:?}");
+    }
+    if let Some(at) = (0..rows.len()).find(|at| rows.get(*at) != other_rows.get(*at)) {
+        let _ = write!(shown, ", row {at} {:?}", rows[at]);
+    }
+    shown
+}
+
+fn from_environment(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} is no number: {text}"))
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn both_paths_and_postgresql_answer_alike() {
+    let first = from_environment("THERMOCLINE_DIFFERENTIAL_SEED", SEED);
+    let statements = from_environment("THERMOCLINE_DIFFERENTIAL_STATEMENTS", STATEMENTS);
+    let postgres = Postgres::start();
+    if let Err(reason) = &postgres {
+        println!("Not compared with PostgreSQL: {reason}.");
+    }
+    let server = Running::start(|_| {}).await;
+    let mut servers = Servers {
+        ours: connect(server.address).await,
+        postgres: match &postgres {
+            Ok(postgres) => Some(connect(postgres.address).await),
+            Err(_) => None,
+        },
+    };
+    // Durability is not under test here.
+    servers.both("set synchronous_commit = off").await;
+    servers
+        .both("set default_transaction_isolation = 'repeatable read'")
+        .await;
+    let mut differences = Vec::new();
+    for seed in ONCE_FAILED {
+        differences.extend(servers.round(*seed, STATEMENTS_A_ROUND).await);
+    }
+    let mut left = statements;
+    for seed in first.. {
+        if left == 0 {
+            break;
+        }
+        let count = left.min(STATEMENTS_A_ROUND);
+        differences.extend(servers.round(seed, count).await);
+        left -= count;
+    }
+    drop(servers);
+    let mut report = String::new();
+    for difference in &differences {
+        let _ = write!(report, "-- seed {}\n{}", difference.seed, difference.shown);
+    }
+    for difference in differences.iter().take(SHOWN_IN_FULL) {
+        let Difference {
+            seed,
+            before,
+            shown,
+        } = difference;
+        let _ = write!(report, "\n-- in full, seed {seed}\n{before}{shown}");
+    }
+    assert!(
+        differences.is_empty(),
+        "{} differences:\n{report}",
+        differences.len()
+    );
+}
+
+#[tokio::test]
+async fn the_setting_chooses_the_path() {
+    let server = Running::start(|_| {}).await;
+    let mut wire = connect(server.address).await;
+    must(&mut wire, "create table t (id int primary key)").await;
+    must(&mut wire, "prepare one as select id from t where id = 1").await;
+    for (path, shown) in [("auto", "Path: short"), ("analytical", "Path: analytical")] {
+        must(&mut wire, &format!("set thermocline.path = {path}")).await;
+        let messages = wire.query("explain select id from t where id = 1").await;
+        assert!(
+            messages.iter().any(|message| {
+                message.tag == b'D' && String::from_utf8_lossy(&message.body).contains(shown)
+            }),
+            "{path}: {messages:?}"
+        );
+        // Whatever the path, plans that were kept go on.
+        must(&mut wire, "execute one").await;
+        must(&mut wire, "insert into t select 2 on conflict do nothing").await;
+        must(&mut wire, "select id from t where id = 2 for update").await;
+    }
+    let refused = wire.query("set thermocline.path = scenic").await;
+    assert_eq!(refused[0].sqlstate(), "22023");
+}

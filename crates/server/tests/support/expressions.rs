@@ -1,0 +1,328 @@
+//! Random values, conditions and expressions over the columns of
+//! [`COLUMNS`].
+
+use std::ops::RangeInclusive;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    Integer,
+    Bigint,
+    Numeric,
+    Text,
+    Boolean,
+    Date,
+}
+
+const TYPES: [Type; 6] = [
+    Type::Integer,
+    Type::Bigint,
+    Type::Numeric,
+    Type::Text,
+    Type::Boolean,
+    Type::Date,
+];
+
+/// The columns beside the key, in every table.
+pub const COLUMNS: [(&str, Type); 6] = [
+    ("a", Type::Integer),
+    ("b", Type::Bigint),
+    ("n", Type::Numeric),
+    ("t", Type::Text),
+    ("f", Type::Boolean),
+    ("d", Type::Date),
+];
+
+const WORDS: [&str; 14] = [
+    "",
+    "a",
+    "ab",
+    "abc",
+    "Ab",
+    "b%",
+    "x_y",
+    "日本",
+    "zebra",
+    "it''s",
+    "back\\slash",
+    "a ",
+    "10",
+    "aXb",
+];
+const PATTERNS: [&str; 12] = [
+    "a%", "%b", "%a%", "_b%", "a_c", "%", "", "x\\_y", "b\\%", "%本", "A%", "___",
+];
+const DATES: [&str; 9] = [
+    "2024-02-29",
+    "2000-01-01",
+    "1999-12-31",
+    "2026-11-20",
+    "1970-01-01",
+    "2023-03-01",
+    "0001-01-01",
+    "2024-12-31",
+    "1900-02-28",
+];
+
+/// SplitMix64: its numbers do not change with a library.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    pub fn within(&mut self, range: RangeInclusive<i64>) -> i64 {
+        let span = (range.end() - range.start() + 1) as usize;
+        range.start() + self.below(span) as i64
+    }
+
+    pub fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    pub fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
+        from[self.below(from.len())]
+    }
+}
+
+/// Parts of statements.
+impl Random {
+    pub fn sort(&mut self) -> String {
+        let mut sort = String::new();
+        for _ in 0..self.below(3) {
+            let by = self.pick(&["a", "b", "n", "t", "f", "d", "length(t)", "a + b"]);
+            let how = self.pick(&["", " desc", " nulls first", " desc nulls last"]);
+            sort += &format!("{by}{how}, ");
+        }
+        sort
+    }
+
+    /// A condition that cannot fail, whatever of it is evaluated first.
+    pub fn condition(&mut self, depth: u32) -> String {
+        if depth > 0 && self.chance(40) {
+            let left = self.condition(depth - 1);
+            return match self.below(5) {
+                0 | 1 => format!("{left} and {}", self.condition(depth - 1)),
+                2 | 3 => format!("({left} or {})", self.condition(depth - 1)),
+                _ => format!("not ({left})"),
+            };
+        }
+        let (column, data_type) = COLUMNS[self.below(COLUMNS.len())];
+        match self.below(10) {
+            0 => format!("{column} is null"),
+            1 => format!("{column} is not null"),
+            2 => {
+                let not = self.pick(&["", "not "]);
+                let values: Vec<String> = (0..=self.below(4))
+                    .map(|_| self.literal_or_null(data_type))
+                    .collect();
+                format!("{column} {not}in ({})", values.join(", "))
+            }
+            3 => {
+                let not = self.pick(&["", "not "]);
+                let how = self.pick(&["like", "ilike"]);
+                let pattern = self.pick(&PATTERNS);
+                format!("t {not}{how} '{pattern}'")
+            }
+            4 => self
+                .pick(&["f", "not f", "f is true", "f is not false", "f is unknown"])
+                .to_owned(),
+            5 => format!(
+                "{column} is {}distinct from {}",
+                self.pick(&["", "not "]),
+                self.literal_or_null(data_type)
+            ),
+            6 => format!(
+                "{column} between {} and {}",
+                self.literal(data_type),
+                self.literal(data_type)
+            ),
+            7 => self
+                .pick(&[
+                    "a < b",
+                    "a > n",
+                    "b <> n",
+                    "n <= a + 0.5",
+                    "length(t) > 2",
+                    "a % 2 = 0",
+                    "d > '2000-01-01'",
+                    "extract(year from d) = 2024",
+                    "t > upper(t)",
+                    "coalesce(a, 0) = 0",
+                ])
+                .to_owned(),
+            _ => {
+                let operator = self.pick(&["=", "<>", "<", "<=", ">", ">="]);
+                format!("{column} {operator} {}", self.literal(data_type))
+            }
+        }
+    }
+
+    /// An expression; columns that it names are bounded so that it stays in
+    /// range.
+    pub fn expression(&mut self, wanted: Option<Type>, depth: u32) -> String {
+        let data_type = wanted.unwrap_or_else(|| TYPES[self.below(TYPES.len())]);
+        let at = TYPES.iter().position(|of| *of == data_type).unwrap_or(0);
+        let column = COLUMNS[at].0;
+        if depth == 0 || self.chance(20) {
+            return if self.chance(80) || data_type == Type::Date {
+                column.to_owned()
+            } else {
+                self.literal_in(data_type)
+            };
+        }
+        match self.below(10) {
+            0 => {
+                let inner = self.expression(Some(data_type), depth - 1);
+                let typed = if data_type == Type::Date { "date " } else { "" };
+                return format!("coalesce({inner}, {typed}{})", self.literal_in(data_type));
+            }
+            1 => {
+                let condition = self.condition(1);
+                let then = self.expression(Some(data_type), depth - 1);
+                return format!("case when {condition} then {then} else {column} end");
+            }
+            2 => return format!("nullif({column}, {})", self.literal_in(data_type)),
+            _ => {}
+        }
+        let inner = self.expression(Some(data_type), depth - 1);
+        let small = self.within(1..=7);
+        let forms: Vec<String> = match data_type {
+            Type::Integer => vec![
+                format!("{inner} + {small}"),
+                format!("{inner} - a"),
+                format!("{inner} / {small}"),
+                format!("{inner} % {small}"),
+                format!("-({inner})"),
+                format!("abs({inner})"),
+                "length(t)".to_owned(),
+                format!("greatest(a, {small})"),
+                "d - date '2000-01-01'".to_owned(),
+                format!("mod(a, {small})"),
+                "position('b' in t)".to_owned(),
+            ],
+            Type::Bigint => vec![
+                format!("{inner} / {small}"),
+                format!("{inner} % {small}"),
+                "a::bigint * 1000000".to_owned(),
+                "b / 2 + a".to_owned(),
+                "least(a, b)".to_owned(),
+                "n::bigint".to_owned(),
+            ],
+            Type::Numeric => vec![
+                format!("{inner} + {small}.25"),
+                format!("{inner} * {small}"),
+                format!("n / {small}"),
+                format!("{inner} - a"),
+                "round(n, 1)".to_owned(),
+                "round(n)".to_owned(),
+                "abs(n)".to_owned(),
+                "trunc(n, 1)".to_owned(),
+                "ceil(n)".to_owned(),
+                "floor(n)".to_owned(),
+                format!("n % {small}"),
+                "a::numeric / 3".to_owned(),
+                "n::numeric(8, 1)".to_owned(),
+                "extract(day from d)".to_owned(),
+            ],
+            Type::Text => vec![
+                format!("{inner} || 'x'"),
+                format!("upper({inner})"),
+                format!("lower({inner})"),
+                format!("substring(t from {small} for 2)"),
+                "substr(t, 2)".to_owned(),
+                "trim(t)".to_owned(),
+                "replace(t, 'a', 'q')".to_owned(),
+                format!("left(t, {small})"),
+                format!("right(t, -{small})"),
+                "a::text".to_owned(),
+                "f::text".to_owned(),
+                "d::text".to_owned(),
+                "a || t".to_owned(),
+                "concat(t, a, f)".to_owned(),
+                "lpad(t, 4, '.')".to_owned(),
+                "reverse(t)".to_owned(),
+                "t::varchar(2)".to_owned(),
+            ],
+            Type::Boolean => vec![
+                format!("({})", self.condition(1)),
+                "a > 5".to_owned(),
+                "not f".to_owned(),
+                "f and a > 1".to_owned(),
+                "f or a > 1".to_owned(),
+                "f = (b > 3)".to_owned(),
+            ],
+            Type::Date => vec![
+                format!("{inner} + {small}"),
+                format!("{inner} - {small}"),
+                "greatest(d, '2000-01-01')".to_owned(),
+                "date '2024-02-28' + a % 10".to_owned(),
+            ],
+        };
+        let at = self.below(forms.len());
+        let form = forms.into_iter().nth(at).unwrap_or_default();
+        format!("({form})")
+    }
+
+    pub fn literal_or_null(&mut self, data_type: Type) -> String {
+        if self.chance(12) {
+            "null".to_owned()
+        } else {
+            self.literal(data_type)
+        }
+    }
+
+    /// A literal to compare with: at times out of the column's usual range.
+    pub fn literal(&mut self, data_type: Type) -> String {
+        if self.chance(4) {
+            match data_type {
+                Type::Integer => return "2147483647".to_owned(),
+                Type::Bigint => return "-9223372036854775807".to_owned(),
+                Type::Numeric => return "99999999.99".to_owned(),
+                _ => {}
+            }
+        }
+        self.literal_in(data_type)
+    }
+
+    /// A literal that a column of the type takes.
+    pub fn literal_in(&mut self, data_type: Type) -> String {
+        match data_type {
+            Type::Integer => self.within(-12..=40).to_string(),
+            Type::Bigint if self.chance(10) => "4000000000".to_owned(),
+            Type::Bigint => self.within(-5..=30).to_string(),
+            Type::Numeric => {
+                let scale = self.below(3);
+                let whole = self.within(-9..=25);
+                let digits = self.within(10..=99).to_string();
+                if scale == 0 {
+                    whole.to_string()
+                } else {
+                    format!("{whole}.{}", &digits[..scale])
+                }
+            }
+            Type::Text => format!("'{}'", self.pick(&WORDS)),
+            Type::Boolean => self.pick(&["true", "false"]).to_owned(),
+            Type::Date => format!("'{}'", self.pick(&DATES)),
+        }
+    }
+}
+
+pub const fn type_name(data_type: Type) -> &'static str {
+    match data_type {
+        Type::Integer => "integer",
+        Type::Bigint => "bigint",
+        Type::Numeric => "numeric",
+        Type::Text => "text",
+        Type::Boolean => "boolean",
+        Type::Date => "date",
+    }
+}
