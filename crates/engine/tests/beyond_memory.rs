@@ -94,5 +94,25 @@ fn data_beyond_the_limit_is_written_read_changed_and_recovered() {
         get(&db, &t, 11_000 * 19).expect("reads").as_deref(),
         Some("in a transaction")
     );
+    // A transaction larger than memory that never commits: most of its rows are
+    // evicted when the database ends, and have to go at the next start.
+    let mut txn = db.begin(Isolation::ReadCommitted, false);
+    for first in (rows..rows + 120_000).step_by(1000) {
+        in_txn(&mut txn, &db, |access| {
+            (first..first + 1000)
+                .try_for_each(|id| access.insert(&t, &tuple(&t, id, &text(id, 0))).map(|_| ()))
+        })
+        .expect("inserts");
+    }
+    std::mem::forget(txn);
+    db.close().expect("closes");
+    drop((db, t));
+    let db = open();
+    let t = table(&db, "t");
+    assert_eq!(count(&db), rows);
+    for id in (rows..rows + 120_000).step_by(10_007) {
+        assert_eq!(get(&db, &t, id).expect("reads"), None, "row {id}");
+        insert_lazily(&db, &t, id, "again").expect("its key is free");
+    }
     db.close().expect("closes");
 }

@@ -1,0 +1,339 @@
+//! Opening a database: manifest, images, log's tail.
+//!
+//! The tables come up with every tuple evicted; nothing is loaded. Then the
+//! records of the log's tail are applied, each partition from its own cut on,
+//! under the same memory limit as later: the evictor works while they are.
+//! Rows of transactions that have no commit record are removed at the end.
+
+mod images;
+mod replay;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use thermocline_storage::arena::Arena;
+use thermocline_storage::block_store::{BlockStore, BlockStoreOptions};
+use thermocline_storage::log::{Log, LogOptions};
+
+use crate::catalog::{Catalog, CatalogImage, Table, TableDef};
+use crate::checkpoint::CheckpointState;
+use crate::config::{Config, MEMORY_LIMIT_MIN, PARTITIONS_MAX};
+use crate::database::{Database, Parts, RecoveryReport};
+use crate::error::{Error, Result};
+use crate::evict::store_failed;
+use crate::manifest::{FORMAT_VERSION, Manifest, PartitionFile};
+use crate::memory::{Memory, log_buffer_bytes};
+use crate::partition::{Index, IndexSlot, Partition, PartitionState};
+use crate::policy::Policy;
+use crate::sequence::Sequence;
+use crate::transaction::TxnId;
+use crate::wait::block_on;
+use images::{read_block_table, read_image, read_partition};
+
+impl Database {
+    /// Opens the database in the configured device's directory, or makes one.
+    pub fn open(config: Config) -> Result<Arc<Database>> {
+        let started = config.clock.now();
+        let manifest = Manifest::read(&*config.device)?;
+        let partitions = match &manifest {
+            Some(manifest) => manifest.partitions.len() as u16,
+            None => choose_partitions(config.partitions)?,
+        };
+        let database_id = match &manifest {
+            Some(manifest) => u128::from_str_radix(&manifest.database_id, 16)
+                .map_err(|_| Error::Corrupt("manifest: the database id".into()))?,
+            None => new_database_id(&config),
+        };
+        let limit = config.memory_limit.max(MEMORY_LIMIT_MIN);
+        let room = thermocline_device::memory_bytes()
+            .unwrap_or(limit)
+            .max(limit)
+            * 2;
+        let arena =
+            Arena::reserve(room as usize).map_err(|e| Error::io(e, "reserving address space"))?;
+        let arena = Arc::new(arena);
+        if manifest.is_none() {
+            // The directory's identity must be there before its blocks and log.
+            first_manifest(database_id, partitions).write(&*config.device)?;
+        }
+        let table = match &manifest {
+            Some(manifest) => read_block_table(&config, manifest)?,
+            None => None,
+        };
+        let blocks = BlockStore::open(
+            &*config.device,
+            BlockStoreOptions::new(database_id),
+            table.as_deref(),
+        )
+        .map_err(store_failed)?;
+        let start = manifest.as_ref().map(|m| m.log_start).filter(|l| *l > 0);
+        let options = LogOptions {
+            segment_bytes: config.log_segment_bytes,
+            buffer_bytes: log_buffer_bytes(limit),
+            ..LogOptions::new(database_id, config.clock.clone())
+        };
+        let (log, tail) = Log::open(config.device.clone(), options, start).map_err(log_broken)?;
+        let policy = config
+            .policy
+            .unwrap_or_else(|| Policy::for_device(&config.device.profile()));
+        let parts = Parts {
+            policy,
+            memory: Memory::new(limit, arena.clone()),
+            partitions: (0..partitions)
+                .map(|id| Partition {
+                    state: Mutex::new(PartitionState::new(id, arena.clone())),
+                })
+                .collect(),
+            arena,
+            log: Arc::new(log),
+            blocks,
+            database_id,
+            checkpoint: CheckpointState::default(),
+        };
+        let db = Database::from_parts(config, parts);
+        let mut cuts = vec![0; partitions as usize];
+        let mut catalog_lsn = 0;
+        let mut rows = 0;
+        if let Some(manifest) = &manifest {
+            rows = db.restore(manifest)?;
+            cuts = manifest.partitions.iter().map(|p| p.cut).collect();
+            catalog_lsn = manifest.catalog_lsn;
+        }
+        let records = db.replay(tail, &cuts, catalog_lsn)?;
+        let db = Arc::new(db);
+        db.settle()?;
+        let took = db.clock.now().saturating_sub(started);
+        *db.recovered.lock() = RecoveryReport {
+            milliseconds: took.as_millis() as u64,
+            rows,
+            records,
+        };
+        if db.config.background {
+            db.start_threads()?;
+        }
+        Ok(db)
+    }
+
+    /// Puts the checkpoint's images in place. Rows restored.
+    fn restore(&self, manifest: &Manifest) -> Result<u64> {
+        self.checkpoint
+            .number
+            .store(manifest.checkpoint, Ordering::Relaxed);
+        self.checkpoint
+            .last_lsn
+            .store(manifest.log_start, Ordering::Relaxed);
+        self.transactions.start_after(manifest.last_transaction);
+        self.adopt_catalog(&manifest.catalog);
+        for def in &manifest.drafts {
+            self.adopt_draft(def.clone());
+        }
+        {
+            let mut sequences = self.sequences.write();
+            for (oid, value, is_called) in &manifest.sequences {
+                sequences.insert(*oid, Sequence::new(*value, *is_called));
+            }
+        }
+        let mut lives: HashMap<u32, u32> = HashMap::new();
+        let mut rows = 0;
+        for (id, file) in manifest.partitions.iter().enumerate() {
+            if file.file.is_empty() {
+                continue;
+            }
+            let bytes = read_image(self, file)?;
+            let mut state = self.partitions[id].state.lock();
+            rows += read_partition(&mut state, &bytes, &mut lives)
+                .map_err(|error| Error::Corrupt(format!("{}: {error}", file.file)))?;
+        }
+        for block in self.blocks.blocks() {
+            let live = lives.get(&block.id).copied().unwrap_or(0);
+            if live > block.records || !self.blocks.set_live(block.id, live) {
+                return Err(Error::Corrupt(format!(
+                    "block {} has more live tuples than records",
+                    block.id
+                )));
+            }
+        }
+        self.remove_old_files(manifest)?;
+        Ok(rows)
+    }
+
+    fn adopt_catalog(&self, image: &CatalogImage) {
+        let catalog = Catalog::from_image(image, self.partitions());
+        {
+            let mut storages = self.storages.write();
+            for table in catalog.tables.values() {
+                storages.insert(table.def.storage, table.clone());
+            }
+        }
+        {
+            let mut sequences = self.sequences.write();
+            for def in catalog.sequences.values() {
+                sequences
+                    .entry(def.oid)
+                    .or_insert_with(|| Sequence::new(def.start, false));
+            }
+        }
+        self.next_oid.fetch_max(image.next_oid, Ordering::Relaxed);
+        self.next_storage
+            .fetch_max(image.next_storage, Ordering::Relaxed);
+        *self.catalog.write() = Arc::new(catalog);
+    }
+
+    fn adopt_draft(&self, def: TableDef) {
+        self.next_storage
+            .fetch_max(def.storage + 1, Ordering::Relaxed);
+        self.next_oid.fetch_max(def.oid + 1, Ordering::Relaxed);
+        let table = Table::new(def, self.partitions());
+        self.storages
+            .write()
+            .insert(table.def.storage, Arc::new(table));
+    }
+
+    /// What is left to do after the log: nothing of open transactions stays,
+    /// free row numbers are known again, indexes that a crash cut off are made.
+    fn settle(self: &Arc<Self>) -> Result<()> {
+        let owners: Vec<(u16, TxnId)> = self
+            .partitions
+            .iter()
+            .flat_map(|p| {
+                let state = p.state.lock();
+                let id = state.id;
+                state
+                    .uncommitted
+                    .values()
+                    .map(|range| (id, range.owner))
+                    .collect::<Vec<_>>()
+            })
+            .collect();
+        for (partition, owner) in owners {
+            self.remove_rows_of(partition, owner)?;
+        }
+        let catalog = self.catalog();
+        let wanted: HashMap<u32, Arc<Table>> = catalog
+            .tables
+            .values()
+            .map(|table| (table.def.storage, table.clone()))
+            .collect();
+        for partition in &self.partitions {
+            let mut state = partition.state.lock();
+            let present: Vec<u32> = state.tables.keys().copied().collect();
+            for storage in present {
+                if !wanted.contains_key(&storage) {
+                    self.drop_storage(&mut state, storage);
+                }
+            }
+            for (storage, rows) in &mut state.tables {
+                rows.directory.rebuild_free_list();
+                if let Some(table) = wanted.get(storage) {
+                    rows.indexes
+                        .retain(|slot| table.def.indexes.iter().any(|i| i.oid == slot.oid));
+                }
+            }
+        }
+        *self.storages.write() = wanted;
+        self.sequences
+            .write()
+            .retain(|oid, _| catalog.sequences.contains_key(oid));
+        for table in catalog.tables.values() {
+            for position in 0..table.def.indexes.len() {
+                self.rebuild_missing_index(table, position)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds an index that was committed after the last checkpoint.
+    fn rebuild_missing_index(self: &Arc<Self>, table: &Arc<Table>, position: usize) -> Result<()> {
+        let def = &table.def.indexes[position];
+        let snapshot = self.snapshot();
+        for partition in 0..self.partitions() {
+            let missing = {
+                let state = self.partitions[partition as usize].state.lock();
+                state
+                    .tables
+                    .get(&table.def.storage)
+                    .is_some_and(|rows| !rows.indexes.iter().any(|s| s.oid == def.oid))
+            };
+            if !missing {
+                continue;
+            }
+            let mut index = Index::new(def.kind);
+            let mut scan = snapshot.scan(table, partition);
+            let mut key = Vec::new();
+            let mut failed = None;
+            while block_on(scan.next_chunk(|row, tuple| {
+                key.clear();
+                table.index_key_of(position, tuple, &mut key);
+                if let Err(error) = index.insert(&key, row.row()) {
+                    failed = Some(error);
+                }
+            }))? {}
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            let mut state = self.partitions[partition as usize].state.lock();
+            let rows = state.table_mut(table);
+            let at = position.min(rows.indexes.len());
+            rows.indexes.insert(
+                at,
+                IndexSlot {
+                    oid: def.oid,
+                    index,
+                },
+            );
+        }
+        Ok(())
+    }
+}
+
+fn choose_partitions(wanted: u16) -> Result<u16> {
+    if wanted == 0 {
+        let cores = std::thread::available_parallelism().map_or(2, |n| n.get());
+        return Ok((cores * 8).next_power_of_two().clamp(16, 256) as u16);
+    }
+    if !wanted.is_power_of_two() || wanted > PARTITIONS_MAX {
+        return Err(Error::catalog(
+            "22023",
+            format!("partitions must be a power of two of at most {PARTITIONS_MAX}, not {wanted}"),
+        ));
+    }
+    Ok(wanted)
+}
+
+fn new_database_id(config: &Config) -> u128 {
+    let time = config.clock.unix_time_us() as u64;
+    let hash = |seed: u64| xxhash_rust::xxh3::xxh3_64_with_seed(&time.to_le_bytes(), seed);
+    (u128::from(hash(u64::from(std::process::id()))) << 64) | u128::from(hash(time))
+}
+
+/// The manifest of a directory that has no checkpoint yet.
+fn first_manifest(database_id: u128, partitions: u16) -> Manifest {
+    let empty = PartitionFile {
+        file: String::new(),
+        cut: 0,
+        crc: 0,
+    };
+    Manifest {
+        format: FORMAT_VERSION,
+        database_id: format!("{database_id:032x}"),
+        checkpoint: 0,
+        partitions: vec![empty; partitions as usize],
+        blocks: String::new(),
+        catalog: Catalog::empty().image(crate::catalog::FIRST_USER_OID, 1),
+        catalog_lsn: 0,
+        sequences: Vec::new(),
+        drafts: Vec::new(),
+        log_start: 0,
+        last_transaction: 0,
+    }
+}
+
+fn log_broken(error: thermocline_storage::log::LogError) -> Error {
+    use thermocline_storage::log::LogError;
+    match error {
+        LogError::Io { doing, source } => Error::io(source, doing),
+        other => Error::Corrupt(other.to_string()),
+    }
+}
