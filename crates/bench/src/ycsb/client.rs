@@ -13,55 +13,75 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use rand::RngExt;
 
 use super::Options;
-use super::keys::KeyChooser;
-use super::measure::{Phase, Tally};
+use super::keys::{KeyChooser, Scatter};
+use super::measure::{Phase, Progress, Tally};
 use crate::Result;
 
 /// Bytes of noise that payloads are cut from.
 const NOISE_BYTES: usize = 256 << 10;
 
+/// New rows are scattered over this many keys above those that were loaded.
+const INSERT_KEYS: u64 = 1 << 40;
+
 /// Executes operations. `Some(true)`: a tuple was not in memory; `None`: that
 /// can't be seen from here.
-pub(super) trait Client {
+// A client stays on its thread: nobody needs its futures to be `Send`.
+#[allow(async_fn_in_trait)]
+pub trait Client {
+    /// Reads a row and copies its payload.
     async fn read(&mut self, key: u64) -> Result<Option<bool>>;
+    /// Replaces a row's payload.
     async fn update(&mut self, key: u64, payload: &[u8]) -> Result<Option<bool>>;
+    /// Inserts a row that was not there.
+    async fn insert(&mut self, key: u64, _payload: &[u8]) -> Result<Option<bool>> {
+        Err(format!("this client can't insert row {key}").into())
+    }
 }
 
 /// Random bytes; a payload is a window into them, so that choosing one costs
 /// nothing and what is written can't be compressed.
-pub(super) struct Noise(Vec<u8>);
+#[derive(Debug)]
+pub struct Noise(Vec<u8>);
 
 impl Noise {
+    /// Noise for payloads of this size.
     pub fn new(chooser: &mut KeyChooser, row_bytes: usize) -> Self {
         let mut bytes = vec![0; NOISE_BYTES + row_bytes];
         chooser.random().fill(&mut bytes[..]);
         Noise(bytes)
     }
 
+    /// One of the payloads.
     pub fn payload(&self, choice: u64, row_bytes: usize) -> &[u8] {
         let start = choice as usize % NOISE_BYTES;
         &self.0[start..start + row_bytes]
     }
 }
 
-/// Runs a thread's clients to the end of the run.
-pub(super) async fn run_clients<C: Client>(
+/// Runs a thread's clients to the end of the run. All threads share the noise.
+pub async fn run_clients<C: Client>(
     clients: Vec<C>,
     options: &Options,
     thread: usize,
+    noise: &Noise,
     phase: &Phase,
 ) -> Result<Tally> {
     let tally = RefCell::new(Tally::new()?);
+    let progress = Progress::new(phase);
     let waiting = Cell::new(0usize);
     let first_seed = options.seed + ((thread as u64) << 32);
-    let mut noise_chooser = KeyChooser::new(options.rows, options.zipf, !first_seed)?;
-    let noise = Noise::new(&mut noise_chooser, options.row_bytes);
     let mut tasks = FuturesUnordered::new();
     for (number, client) in clients.into_iter().enumerate() {
         let chooser = KeyChooser::new(options.rows, options.zipf, first_seed + number as u64)?;
-        tasks.push(run_client(
-            client, chooser, options, &noise, phase, &waiting, &tally,
-        ));
+        let run = Run {
+            options,
+            noise,
+            phase,
+            progress: &progress,
+            waiting: &waiting,
+            tally: &tally,
+        };
+        tasks.push(run.client(client, chooser));
     }
     while let Some(ended) = tasks.next().await {
         if ended.is_err() {
@@ -73,38 +93,58 @@ pub(super) async fn run_clients<C: Client>(
     Ok(tally.into_inner())
 }
 
-async fn run_client<C: Client>(
-    mut client: C,
-    mut chooser: KeyChooser,
-    options: &Options,
-    noise: &Noise,
-    phase: &Phase,
-    waiting: &Cell<usize>,
-    tally: &RefCell<Tally>,
-) -> Result<()> {
-    while !phase.is_stopped() {
-        let key = chooser.key();
-        let reads = chooser.random().random_bool(options.reads);
-        let choice: u64 = chooser.random().random();
-        let measured = phase.is_measuring();
-        let begin = Instant::now();
-        waiting.set(waiting.get() + 1);
-        let outcome = if reads {
-            client.read(key).await
-        } else {
-            let payload = noise.payload(choice, options.row_bytes);
-            client.update(key, payload).await
-        };
-        waiting.set(waiting.get() - 1);
-        let missed = outcome?;
-        if measured && phase.is_measuring() {
-            tally.borrow_mut().record(begin.elapsed(), reads, missed);
+/// What the clients of a thread share.
+struct Run<'a> {
+    options: &'a Options,
+    noise: &'a Noise,
+    phase: &'a Phase,
+    progress: &'a Progress<'a>,
+    waiting: &'a Cell<usize>,
+    tally: &'a RefCell<Tally>,
+}
+
+impl Run<'_> {
+    async fn client<C: Client>(self, mut client: C, mut chooser: KeyChooser) -> Result<()> {
+        let options = self.options;
+        while !self.phase.is_stopped() {
+            let key = chooser.key();
+            let reads =
+                options.inserts_from.is_none() && chooser.random().random_bool(options.reads);
+            let choice: u64 = chooser.random().random();
+            let measured = self.phase.is_measuring();
+            let begin = Instant::now();
+            self.progress.count(begin);
+            self.waiting.set(self.waiting.get() + 1);
+            let outcome = if reads {
+                client.read(key).await
+            } else {
+                let payload = self.noise.payload(choice, options.row_bytes);
+                match options.inserts_from {
+                    None => client.update(key, payload).await,
+                    Some(first) => {
+                        let number = first + self.phase.next_insert();
+                        client.insert(new_key(options.rows, number), payload).await
+                    }
+                }
+            };
+            self.waiting.set(self.waiting.get() - 1);
+            let missed = outcome?;
+            if measured && self.phase.is_measuring() {
+                self.tally
+                    .borrow_mut()
+                    .record(begin.elapsed(), reads, missed);
+            }
+            if self.waiting.get() > 0 {
+                let_others_go_on().await;
+            }
         }
-        if waiting.get() > 0 {
-            let_others_go_on().await;
-        }
+        Ok(())
     }
-    Ok(())
+}
+
+/// The key of an inserted row: above those that were loaded, in no order.
+fn new_key(rows: u64, number: u64) -> u64 {
+    rows + Scatter::new(INSERT_KEYS).key(number)
 }
 
 /// Is ready at its second poll.
@@ -166,7 +206,8 @@ mod tests {
                 phase.stop();
             });
             let clients = (0..tasks).map(|_| Model { operations: 0 }).collect();
-            runtime.block_on(run_clients(clients, &options, 0, &phase))
+            let noise = Noise::new(&mut KeyChooser::new(1, 0.0, 1)?, options.row_bytes);
+            runtime.block_on(run_clients(clients, &options, 0, &noise, &phase))
         })
     }
 
@@ -194,7 +235,10 @@ mod tests {
         }
         let phase = Phase::default();
         let runtime = crate::runtime().expect("a runtime");
-        let ended = runtime.block_on(run_clients(vec![Failing], &Options::default(), 0, &phase));
+        let options = Options::default();
+        let mut chooser = KeyChooser::new(1, 0.0, 1).expect("valid");
+        let noise = Noise::new(&mut chooser, options.row_bytes);
+        let ended = runtime.block_on(run_clients(vec![Failing], &options, 0, &noise, &phase));
         assert!(ended.is_err());
         assert!(phase.is_stopped());
     }

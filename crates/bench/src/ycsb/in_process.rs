@@ -7,21 +7,23 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
-use thermocline_device::{Device, FileDevice, IoEngine, lock_directory};
+use thermocline_device::{Device, DirectoryLock, FileDevice, IoEngine, lock_directory};
 use thermocline_engine::catalog::{ColumnDef, IndexDef, IndexKind, Table, TableDef};
 use thermocline_engine::ddl::Change;
-use thermocline_engine::{Access, Config, Database, Isolation, RowId, RunOptions, Scope};
+use thermocline_engine::{Config, Database, Isolation, RunOptions, Scope};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
 
 use super::Options;
-use super::client::{Client, Noise, run_clients};
+use super::client::Noise;
+use super::drive::drive;
+use super::engine_client::{EngineClient, PRIMARY, only_row};
 use super::keys::KeyChooser;
 use super::load::{LOAD_TABLE, Loaded, TABLE, print_loaded, progress_bar};
-use super::measure::{Measured, Phase, Tally};
+use super::measure::{Phase, Warmup};
 use super::report::{Report, Traffic};
 use crate::rss::Sampler;
 use crate::{Result, runtime};
@@ -31,192 +33,90 @@ const LOAD_CHUNK_ROWS: u64 = 16_384;
 /// Bounds of one loading transaction.
 const LOAD_TRANSACTION_ROWS: usize = 1000;
 const LOAD_TRANSACTION_BYTES: usize = 256 << 10;
-/// The primary key's place among the indexes.
-const PRIMARY: usize = 0;
+
+/// The engine on a directory, with the table loaded.
+pub struct InProcess {
+    db: Arc<Database>,
+    table: Arc<Table>,
+    device: Arc<FileDevice>,
+    load_s: Option<f64>,
+    _lock: DirectoryLock,
+}
+
+impl InProcess {
+    /// Opens the directory, and loads it if need be.
+    pub fn open(options: &Options) -> Result<Self> {
+        let lock = lock_directory(&options.data_dir)
+            .map_err(|error| format!("{}: {error}", options.data_dir.display()))?;
+        let device = Arc::new(
+            FileDevice::open(&options.data_dir, IoEngine::Auto)
+                .map_err(|error| format!("{}: {error}", options.data_dir.display()))?,
+        );
+        let config = Config::new(device.clone())
+            .memory_limit(options.memory_limit)
+            .partitions(options.partitions);
+        let db = Database::open(config)?;
+        let load_s = prepare(&db, options)?;
+        Ok(InProcess {
+            table: table(&db, TABLE)?,
+            db,
+            device,
+            load_s,
+            _lock: lock,
+        })
+    }
+
+    /// A client of it.
+    pub fn client(&self, synchronous_commit: bool) -> EngineClient<'_> {
+        EngineClient::new(&self.db, &self.table, synchronous_commit)
+    }
+
+    /// The device, and how it is used.
+    pub fn describe(&self) -> String {
+        self.device.describe()
+    }
+
+    /// Stops it cleanly, with a last checkpoint.
+    pub fn close(&self) -> Result<()> {
+        Ok(self.db.close()?)
+    }
+
+    fn traffic(&self) -> Traffic {
+        let counters = self.device.counters().snapshot();
+        Traffic {
+            read_bytes: counters.read_bytes,
+            written_bytes: counters.written_bytes,
+        }
+    }
+}
 
 /// Loads if need be, and measures.
 pub(super) fn run(options: &Options) -> Result<Option<Report>> {
     let sampler = Sampler::start(std::process::id());
-    let _lock = lock_directory(&options.data_dir)
-        .map_err(|error| format!("{}: {error}", options.data_dir.display()))?;
-    let device = Arc::new(
-        FileDevice::open(&options.data_dir, IoEngine::Auto)
-            .map_err(|error| format!("{}: {error}", options.data_dir.display()))?,
-    );
-    let config = Config::new(device.clone())
-        .memory_limit(options.memory_limit)
-        .partitions(options.partitions);
-    let db = Database::open(config)?;
-    let load_s = prepare(&db, options)?;
+    let subject = InProcess::open(options)?;
     if options.load_only {
-        db.close()?;
+        subject.close()?;
         return Ok(None);
     }
-    let table = table(&db, TABLE)?;
-    let (measured, tally) = measure(&db, &table, options, &device)?;
+    let phase = Phase::default();
+    let clients = async |number| {
+        let client = |_| subject.client(options.synchronous_commit);
+        Ok((0..options.tasks_of(number)).map(client).collect())
+    };
+    let warmup = Warmup::For(Duration::from_secs(options.warmup));
+    let (measured, tally) = drive(options, &phase, warmup, clients, || Some(subject.traffic()))?;
     // The sampler watches the clean stop, too: its checkpoint is not exempt.
-    db.close()?;
+    subject.close()?;
     let rss_max_bytes = sampler.stop();
-    let target = format!("in process, {}", device.describe());
+    let target = format!("in process, {}", subject.describe());
     Ok(Some(Report::new(
         options,
         &tally,
         &measured,
         target,
         rss_max_bytes,
-        load_s,
+        subject.load_s,
     )))
-}
-
-fn measure(
-    db: &Arc<Database>,
-    table: &Arc<Table>,
-    options: &Options,
-    device: &FileDevice,
-) -> Result<(Measured<Option<Traffic>>, Tally)> {
-    let phase = Phase::default();
-    let (measured, tallies) = thread::scope(|scope| {
-        let threads: Vec<_> = (0..options.threads)
-            .map(|number| {
-                let phase = &phase;
-                scope.spawn(move || {
-                    let tally = run_thread(db, table, options, number, phase);
-                    if tally.is_err() {
-                        phase.stop();
-                    }
-                    tally
-                })
-            })
-            .collect();
-        let measured = phase.conduct(options, || {
-            let counters = device.counters().snapshot();
-            Some(Traffic {
-                read_bytes: counters.read_bytes,
-                written_bytes: counters.written_bytes,
-            })
-        });
-        let tallies: Vec<_> = threads
-            .into_iter()
-            .map(|thread| thread.join().map_err(|_| "a client thread panicked"))
-            .collect();
-        (measured, tallies)
-    });
-    let mut all = Tally::new()?;
-    for tally in tallies {
-        all.add(&tally??)?;
-    }
-    Ok((measured, all))
-}
-
-fn run_thread(
-    db: &Arc<Database>,
-    table: &Arc<Table>,
-    options: &Options,
-    number: usize,
-    phase: &Phase,
-) -> Result<Tally> {
-    let clients = (0..options.tasks_of(number))
-        .map(|_| EngineClient {
-            db,
-            table,
-            options: RunOptions {
-                synchronous_commit: options.synchronous_commit,
-                ..RunOptions::default()
-            },
-            key: Vec::new(),
-            rows: Vec::new(),
-            tuple: Vec::new(),
-            result: Vec::new(),
-        })
-        .collect();
-    runtime()?.block_on(run_clients(clients, options, number, phase))
-}
-
-/// A client, with the buffers that it uses again and again.
-struct EngineClient<'a> {
-    db: &'a Arc<Database>,
-    table: &'a Table,
-    options: RunOptions,
-    key: Vec<u8>,
-    rows: Vec<RowId>,
-    tuple: Vec<u8>,
-    result: Vec<u8>,
-}
-
-impl EngineClient<'_> {
-    fn locate(&mut self, key: u64) -> Scope {
-        self.key.clear();
-        let value = ValueRef::BigInt(key as i64);
-        self.table
-            .encode_index_key(PRIMARY, &[value], &mut self.key);
-        match self.table.partition_of_index_key(PRIMARY, &self.key) {
-            Some(partition) => Scope::One(partition),
-            None => Scope::All,
-        }
-    }
-}
-
-/// The only row with this key; None while it is evicted.
-fn only_row(
-    access: &mut Access<'_>,
-    table: &Table,
-    key: &[u8],
-    rows: &mut Vec<RowId>,
-) -> thermocline_engine::Result<Option<RowId>> {
-    rows.clear();
-    access.find(table, PRIMARY, key, rows)?;
-    Ok(rows.first().copied())
-}
-
-impl Client for EngineClient<'_> {
-    async fn read(&mut self, key: u64) -> Result<Option<bool>> {
-        let scope = self.locate(key);
-        let mut missed = false;
-        let (table, key_bytes, rows, result) =
-            (self.table, &self.key, &mut self.rows, &mut self.result);
-        let found = self
-            .db
-            .one_shot(&self.options, scope, |access| {
-                result.clear();
-                if let Some(row) = only_row(access, table, key_bytes, rows)?
-                    && let Some(tuple) = access.tuple(table, row)?
-                    && let ValueRef::Bytea(payload) = table.value(tuple, 1)
-                {
-                    result.extend_from_slice(payload);
-                }
-                missed |= access.evicted();
-                Ok(!result.is_empty())
-            })
-            .await?;
-        if !found {
-            return Err(format!("row {key} is not there").into());
-        }
-        Ok(Some(missed))
-    }
-
-    async fn update(&mut self, key: u64, payload: &[u8]) -> Result<Option<bool>> {
-        let scope = self.locate(key);
-        self.tuple.clear();
-        let values = [ValueRef::BigInt(key as i64), ValueRef::Bytea(payload)];
-        self.table.encode_tuple(&values, &mut self.tuple);
-        let mut missed = false;
-        let (table, key_bytes, rows, tuple) = (self.table, &self.key, &mut self.rows, &self.tuple);
-        let found = self
-            .db
-            .one_shot(&self.options, scope, |access| {
-                let row = only_row(access, table, key_bytes, rows)?;
-                if let Some(row) = row {
-                    access.update(table, row, tuple)?;
-                }
-                missed |= access.evicted();
-                Ok(row.is_some())
-            })
-            .await?;
-        if !found {
-            return Err(format!("row {key} is not there").into());
-        }
-        Ok(Some(missed))
-    }
 }
 
 fn table(db: &Database, name: &str) -> Result<Arc<Table>> {

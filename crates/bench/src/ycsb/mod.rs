@@ -7,11 +7,13 @@
 //! `usertable_load` with one row that says that a load was completed, so that
 //! what is there can be used again and half a load can't.
 
-mod client;
-mod in_process;
+pub mod client;
+mod drive;
+mod engine_client;
+pub mod in_process;
 mod keys;
 mod load;
-mod measure;
+pub mod measure;
 mod report;
 mod wire;
 
@@ -22,6 +24,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Result, size};
 
+pub use drive::drive;
+pub use engine_client::EngineClient;
 pub use keys::{KeyChooser, Scatter};
 pub use report::Report;
 
@@ -87,6 +91,11 @@ pub struct Options {
     /// Writes the report to this file, too.
     #[arg(long)]
     pub json: Option<PathBuf>,
+    /// Inserts new rows instead, numbered from here; for programs that measure
+    /// with these clients.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub inserts_from: Option<u64>,
 }
 
 impl Default for Options {
@@ -109,6 +118,7 @@ impl Default for Options {
             seed: 1,
             load_only: false,
             json: None,
+            inserts_from: None,
         }
     }
 }
@@ -139,7 +149,7 @@ impl Options {
     }
 
     /// Tasks of the thread (or connection) with this number.
-    fn tasks_of(&self, thread: usize) -> usize {
+    pub fn tasks_of(&self, thread: usize) -> usize {
         let each = match self.url {
             Some(_) => 1,
             None => IN_FLIGHT_PER_THREAD,

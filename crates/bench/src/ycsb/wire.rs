@@ -7,18 +7,18 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio_postgres::binary_copy::BinaryCopyInWriter;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client as Connection, Statement};
 
 use super::Options;
-use super::client::{Client, Noise, run_clients};
+use super::client::{Client, Noise};
+use super::drive::drive;
 use super::keys::KeyChooser;
 use super::load::{LOAD_TABLE, Loaded, TABLE, print_loaded, progress_bar};
-use super::measure::{Phase, Tally};
+use super::measure::{Phase, Warmup};
 use super::report::{Report, Traffic};
 use crate::rss::{self, Sampler};
 use crate::{Result, connect, runtime};
@@ -42,30 +42,9 @@ pub(super) fn run(options: &Options, url: &str) -> Result<Option<Report>> {
             written_bytes,
         })
     };
-    let (measured, tallies) = thread::scope(|scope| {
-        let threads: Vec<_> = (0..options.threads)
-            .map(|number| {
-                let phase = &phase;
-                scope.spawn(move || {
-                    let tally = run_thread(options, url, number, phase);
-                    if tally.is_err() {
-                        phase.stop();
-                    }
-                    tally
-                })
-            })
-            .collect();
-        let measured = phase.conduct(options, counters);
-        let tallies: Vec<_> = threads
-            .into_iter()
-            .map(|thread| thread.join().map_err(|_| "a client thread panicked"))
-            .collect();
-        (measured, tallies)
-    });
-    let mut all = Tally::new()?;
-    for tally in tallies {
-        all.add(&tally??)?;
-    }
+    let warmup = Warmup::For(Duration::from_secs(options.warmup));
+    let connections = async |number| clients(options, url, number).await;
+    let (measured, all) = drive(options, &phase, warmup, connections, counters)?;
     let rss_max_bytes = sampler.and_then(Sampler::stop);
     Ok(Some(Report::new(
         options,
@@ -77,33 +56,30 @@ pub(super) fn run(options: &Options, url: &str) -> Result<Option<Report>> {
     )))
 }
 
-fn run_thread(options: &Options, url: &str, number: usize, phase: &Phase) -> Result<Tally> {
-    runtime()?.block_on(async {
-        let connection = Arc::new(connect(url).await?);
-        let commit = if options.synchronous_commit {
-            "on"
-        } else {
-            "off"
-        };
-        connection
-            .batch_execute(&format!("SET synchronous_commit = {commit}"))
-            .await?;
-        let read = connection
-            .prepare(&format!("SELECT payload FROM {TABLE} WHERE id = $1"))
-            .await?;
-        let update = connection
-            .prepare(&format!("UPDATE {TABLE} SET payload = $2 WHERE id = $1"))
-            .await?;
-        let clients = (0..options.tasks_of(number))
-            .map(|_| WireClient {
-                connection: connection.clone(),
-                read: read.clone(),
-                update: update.clone(),
-                row_bytes: options.row_bytes,
-            })
-            .collect();
-        run_clients(clients, options, number, phase).await
-    })
+async fn clients(options: &Options, url: &str, number: usize) -> Result<Vec<WireClient>> {
+    let connection = Arc::new(connect(url).await?);
+    let commit = if options.synchronous_commit {
+        "on"
+    } else {
+        "off"
+    };
+    connection
+        .batch_execute(&format!("SET synchronous_commit = {commit}"))
+        .await?;
+    let read = connection
+        .prepare(&format!("SELECT payload FROM {TABLE} WHERE id = $1"))
+        .await?;
+    let update = connection
+        .prepare(&format!("UPDATE {TABLE} SET payload = $2 WHERE id = $1"))
+        .await?;
+    Ok((0..options.tasks_of(number))
+        .map(|_| WireClient {
+            connection: connection.clone(),
+            read: read.clone(),
+            update: update.clone(),
+            row_bytes: options.row_bytes,
+        })
+        .collect())
 }
 
 struct WireClient {

@@ -1,0 +1,71 @@
+//! Thermocline and other embedded engines, side by side.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `system`, `cell`, `matrix` | what is compared, and on which workloads |
+//! | `rivals` | the seam, and a file for each rival |
+//! | `one`, `child`, `cgroup` | one run in a process and a cgroup of its own |
+//! | `data`, `page_cache` | data that are loaded once and found cold by each run |
+//! | `bound` | what the device and the best choice of tuples allow |
+//! | `run`, `results`, `chart` | the turns, the JSON file and tables, the charts |
+
+mod bound;
+mod cell;
+mod cgroup;
+mod chart;
+mod child;
+mod data;
+mod matrix;
+mod one;
+mod page_cache;
+mod results;
+mod rivals;
+mod run;
+mod system;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+// As the program has it; also for rivals that are written in Rust.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Measures Thermocline and other embedded engines, side by side.
+#[derive(Parser)]
+#[command(name = "thermocline-peers", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measure
+    Run(run::Options),
+    /// Draw charts of results
+    Chart(chart::Options),
+    /// One run, for `run` to start
+    #[command(hide = true)]
+    One {
+        /// What to run, as JSON.
+        job: String,
+    },
+}
+
+fn main() -> ExitCode {
+    // Small pages only: huge ones count against a memory limit without being used.
+    let _ = thermocline_device::never_huge_pages();
+    let done = match Arguments::parse().command {
+        Command::Run(options) => run::run(&options),
+        Command::Chart(options) => chart::run(&options),
+        Command::One { job } => one::run(&job).map(|outcome| println!("{outcome}")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("thermocline-peers: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! `thermocline-peers run`: cell by cell, the systems in turns.
+//!
+//! In a cell each system runs once, then each again, as often as asked for, so that
+//! what disturbs the machine disturbs all; the medians count. A system that its
+//! cgroup kills runs again with half the caches, and its result says so. One that
+//! fails has a result without figures that says why. A cell is written as soon as
+//! it is done, and what the file has already is not run again.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use thermocline_bench::{Result, size};
+
+use crate::bound;
+use crate::cell::Cell;
+use crate::child::{self, Ended};
+use crate::data::{self, Data};
+use crate::matrix::Matrix;
+use crate::one::{Job, Outcome, threads};
+use crate::page_cache;
+use crate::results::{Measurement, Results, median};
+use crate::system::{self, System};
+
+/// The quick matrix's time when the data are there.
+const QUICK_BUDGET_S: f64 = 14.0 * 60.0;
+/// Starting and closing a system takes about this long.
+const RUN_OVERHEAD_S: f64 = 1.5;
+/// Seconds of measuring in the full matrix.
+const FULL_SECONDS: u64 = 20;
+/// A run's caches are halved so often before it is given up.
+const HALVINGS_MAX: u32 = 3;
+
+/// `thermocline-peers run`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Options {
+    /// Which cells.
+    #[arg(long, value_enum, default_value = "quick")]
+    pub matrix: Matrix,
+    /// Where data are kept; put it on the device that you mean.
+    #[arg(long, default_value = "thermocline-peers-data")]
+    pub dir: PathBuf,
+    /// The results; those already there are not measured again.
+    #[arg(long)]
+    pub json: Option<PathBuf>,
+    /// The memory limit of each system; its cgroup has a tenth more.
+    #[arg(long, default_value = "256MB", value_parser = size::parse)]
+    pub memory_limit: u64,
+    /// Only these systems.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub systems: Vec<System>,
+    /// Runs of each system in a cell [default: quick 1, full 3].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeat: Option<u32>,
+    /// Seconds of warming up [default: quick within its 15 minutes, full until the rate is steady].
+    #[arg(long)]
+    pub warmup: Option<u64>,
+    /// Seconds of measuring [default: quick within its 15 minutes, full 20].
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub seconds: Option<u64>,
+    /// Stops after the cell that passes this time; run again to go on.
+    #[arg(long)]
+    pub minutes: Option<u64>,
+    /// Stops after so many cells.
+    #[arg(long)]
+    pub cells: Option<usize>,
+}
+
+/// How long each run warms up and measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Times {
+    warmup_s: Option<u64>,
+    seconds: u64,
+}
+
+impl Options {
+    fn systems(&self) -> Result<Vec<System>> {
+        if let Some(missing) = self.systems.iter().find(|system| !system.is_built()) {
+            let why = system::left_out().unwrap_or_default();
+            return Err(format!("{} is not there\n{why}", missing.name()).into());
+        }
+        let asked = |system: &System| match self.systems.is_empty() {
+            true => system.is_default() && system.is_built(),
+            false => self.systems.contains(system),
+        };
+        Ok(System::ALL.into_iter().filter(asked).collect())
+    }
+
+    fn repeat(&self) -> u32 {
+        self.repeat.unwrap_or(match self.matrix {
+            Matrix::Quick => 1,
+            Matrix::Full => 3,
+        })
+    }
+
+    /// The quick matrix fits its time, whatever takes part: 10 and 10 seconds
+    /// when that is possible, less with all rivals.
+    fn times(&self, cells: &[Cell], systems: &[System]) -> Times {
+        let chosen = match self.matrix {
+            Matrix::Full => Times {
+                warmup_s: None,
+                seconds: FULL_SECONDS,
+            },
+            Matrix::Quick => {
+                let runs: usize = cells.iter().map(|cell| takers(systems, cell).count()).sum();
+                let each = QUICK_BUDGET_S / (runs.max(1) as f64 * f64::from(self.repeat()));
+                let each = (each - RUN_OVERHEAD_S).clamp(4.0, 20.0) as u64;
+                Times {
+                    warmup_s: Some(each.div_ceil(2)),
+                    seconds: each / 2,
+                }
+            }
+        };
+        Times {
+            warmup_s: self.warmup.or(chosen.warmup_s),
+            seconds: self.seconds.unwrap_or(chosen.seconds),
+        }
+    }
+}
+
+/// The systems that take part in a cell: the map only where its rows could be in memory.
+fn takers(systems: &[System], cell: &Cell) -> impl Iterator<Item = System> {
+    let larger = cell.is_larger_than_memory();
+    let takes_part = move |system: &System| *system != System::Hashmap || !larger;
+    systems.iter().copied().filter(takes_part)
+}
+
+/// Runs the matrix.
+pub fn run(options: &Options) -> Result<()> {
+    if let Some(text) = system::left_out() {
+        eprintln!("{text}\n");
+    }
+    let systems = options.systems()?;
+    let cells = options.matrix.cells();
+    let times = options.times(&cells, &systems);
+    let warmup = times
+        .warmup_s
+        .map_or("warm-up until steady".into(), |s| format!("{s} s warm-up"));
+    eprintln!(
+        "{} cells, {warmup}, {} s measured",
+        cells.len(),
+        times.seconds
+    );
+    std::fs::create_dir_all(&options.dir)?;
+    let dir = options.dir.canonicalize()?;
+    let mut results = Results::open(options.json.as_deref())?;
+    let todo: Vec<(Cell, Vec<System>)> = cells
+        .iter()
+        .map(|cell| {
+            let open = |system: &System| !results.has(cell, *system);
+            (*cell, takers(&systems, cell).filter(open).collect())
+        })
+        .filter(|(_, systems): &(_, Vec<_>)| !systems.is_empty())
+        .collect();
+    let runs: usize = todo.iter().map(|(_, systems)| systems.len()).sum();
+    let bar = progress_bar(runs as u64 * u64::from(options.repeat()));
+    let begin = Instant::now();
+    for (number, (cell, systems)) in todo.iter().enumerate() {
+        let bench = Bench {
+            options,
+            dir: &dir,
+            times,
+            bar: &bar,
+        };
+        let measured = bench.measure(cell, systems)?;
+        results.add(cell, measured)?;
+        bar.suspend(|| println!("{}", results.table(cell)));
+        let group = |cell: &Cell| data::group(&dir, cell, options.memory_limit);
+        let next = todo.get(number + 1).map(|(next, _)| group(next));
+        if options.matrix == Matrix::Full && next.is_none_or(|next| next != group(cell)) {
+            std::fs::remove_dir_all(group(cell))?;
+        }
+        let minutes = begin.elapsed().as_secs() / 60;
+        let enough = options.minutes.is_some_and(|most| minutes >= most)
+            || options.cells.is_some_and(|most| number + 1 >= most);
+        if enough && number + 1 < todo.len() {
+            bar.finish_and_clear();
+            println!(
+                "\n{} cells are left; the same command goes on",
+                todo.len() - number - 1
+            );
+            return Ok(());
+        }
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+/// A bar on stderr; nothing where stderr is not a terminal.
+fn progress_bar(runs: u64) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(runs);
+    let template = "{elapsed_precise} {wide_bar} {pos}/{len} runs, {eta} left\n{msg}";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
+struct Bench<'a> {
+    options: &'a Options,
+    dir: &'a Path,
+    times: Times,
+    bar: &'a ProgressBar,
+}
+
+/// A system's turns in a cell.
+struct Turns {
+    system: System,
+    data: Data,
+    cache_scale: f64,
+    outcomes: Vec<Outcome>,
+    rss_max_bytes: Option<u64>,
+    notes: Vec<String>,
+    failed: bool,
+}
+
+impl Turns {
+    fn note(&mut self, note: String) {
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    fn fail(&mut self, why: String) {
+        self.failed = true;
+        self.note(why);
+    }
+
+    fn middle(&self, of: fn(&Outcome) -> Option<f64>) -> Option<f64> {
+        let values = self.outcomes.iter().filter_map(of).collect();
+        if self.failed { None } else { median(values) }
+    }
+}
+
+impl Bench<'_> {
+    fn measure(&self, cell: &Cell, systems: &[System]) -> Result<Vec<Measurement>> {
+        let limit = self.options.memory_limit;
+        let mut turns: Vec<Turns> = systems
+            .iter()
+            .map(|&system| Turns {
+                system,
+                data: Data::new(self.dir, cell, limit, system),
+                cache_scale: 1.0,
+                outcomes: Vec::new(),
+                rss_max_bytes: None,
+                notes: Vec::new(),
+                failed: false,
+            })
+            .collect();
+        let bound = self.bound(cell)?;
+        for _ in 0..self.options.repeat() {
+            for turn in &mut turns {
+                if !turn.failed {
+                    self.bar
+                        .set_message(format!("{}: {cell}", turn.system.name()));
+                    self.turn(cell, turn)?;
+                }
+                self.bar.inc(1);
+            }
+        }
+        let measured = turns.into_iter().map(|turns| Measurement {
+            system: turns.system,
+            size_ratio: cell.size_ratio,
+            zipf: cell.zipf,
+            reads: cell.reads,
+            row_bytes: cell.row_bytes,
+            in_flight: cell.in_flight,
+            threads: threads(turns.system, cell.in_flight),
+            durability: cell.durability,
+            ops_per_s: turns.middle(|outcome| outcome.ops_per_s),
+            p999_us: turns.middle(|outcome| outcome.p999_us),
+            miss_share: turns.middle(|outcome| outcome.miss_share),
+            rss_max_bytes: turns.rss_max_bytes,
+            bound_ops_per_s: bound,
+            ratio_to_best_rival: None,
+            note: (!turns.notes.is_empty()).then(|| turns.notes.join("; ")),
+        });
+        Ok(measured.collect())
+    }
+
+    /// The bound, by the device as it is now.
+    fn bound(&self, cell: &Cell) -> Result<Option<f64>> {
+        if !cell.is_larger_than_memory() || cell.inserts() {
+            return Ok(None);
+        }
+        self.bar.set_message(format!("the device: {cell}"));
+        let limit = self.options.memory_limit;
+        let (rows, row_bytes) = (cell.rows(limit), cell.row_bytes as u64);
+        let place = data::group(self.dir, cell, limit).join("device");
+        let time = Duration::from_secs(self.times.seconds.clamp(2, 6));
+        let reads = bound::device_reads(&place, rows * row_bytes, cell.in_flight, time)?;
+        let missed = bound::miss_share(rows, cell.zipf, row_bytes, limit);
+        Ok(reads.map(|reads| reads / missed))
+    }
+
+    fn job(&self, cell: &Cell, turn: &Turns) -> Job {
+        Job {
+            system: turn.system,
+            directory: turn.data.directory(),
+            cell: *cell,
+            rows: cell.rows(self.options.memory_limit),
+            memory_limit: self.options.memory_limit,
+            cache_scale: turn.cache_scale,
+            load_only: false,
+            inserted: turn.data.inserted().unwrap_or(0),
+            warmup_s: self.times.warmup_s,
+            seconds: self.times.seconds,
+            cgroup: None,
+        }
+    }
+
+    fn turn(&self, cell: &Cell, turn: &mut Turns) -> Result<()> {
+        // The map shows what memory allows: it has what it needs.
+        let limited = turn.system != System::Hashmap;
+        for halvings in 0..=HALVINGS_MAX {
+            if let Err(why) = self.load(cell, turn) {
+                turn.fail(format!("not loaded: {why}"));
+                return Ok(());
+            }
+            let job = self.job(cell, turn);
+            // Only what may write can spoil the data.
+            turn.data.unmark()?;
+            page_cache::forget(&turn.data.directory())?;
+            let (ended, note) = child::run(&job, &turn.data.log("run.log"), limited)?;
+            note.into_iter().for_each(|note| turn.note(note));
+            match ended {
+                Ended::Measured(outcome, rss) => {
+                    turn.data.mark(outcome.inserted)?;
+                    turn.rss_max_bytes = turn.rss_max_bytes.max(rss);
+                    turn.outcomes.push(outcome);
+                    return Ok(());
+                }
+                Ended::Killed if halvings < HALVINGS_MAX && turn.system.is_rival() => {
+                    turn.cache_scale /= 2.0;
+                    turn.notes.retain(|note| !note.starts_with("killed"));
+                    let share = 1.0 / turn.cache_scale;
+                    turn.note(format!(
+                        "killed by its cgroup, run again with caches 1/{share}"
+                    ));
+                    // What was measured with larger caches isn't comparable.
+                    turn.outcomes.clear();
+                }
+                Ended::Killed => {
+                    turn.fail("killed by its cgroup".into());
+                    return Ok(());
+                }
+                Ended::Failed(why) => {
+                    turn.fail(why);
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Loads the rows if they are not there; without a cgroup, for the time that
+    /// takes is nobody's result.
+    fn load(&self, cell: &Cell, turn: &Turns) -> Result<()> {
+        if turn.data.inserted().is_some() {
+            return Ok(());
+        }
+        turn.data.begin_load()?;
+        if turn.system == System::Hashmap {
+            return turn.data.mark(0);
+        }
+        let job = Job {
+            load_only: true,
+            inserted: 0,
+            cell: Cell {
+                reads: 1.0,
+                ..*cell
+            },
+            cache_scale: 1.0,
+            ..self.job(cell, turn)
+        };
+        match child::run(&job, &turn.data.log("load.log"), false)?.0 {
+            Ended::Measured(..) => turn.data.mark(0),
+            Ended::Killed => Err("killed".into()),
+            Ended::Failed(why) => Err(why.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn options(line: &[&str]) -> Options {
+        let line = std::iter::once(&"run").chain(line);
+        Line::try_parse_from(line).expect("a valid line").options
+    }
+
+    #[test]
+    fn the_quick_matrix_fits_its_time_with_all_rivals_and_has_twenty_seconds_with_few() {
+        let cells = Matrix::Quick.cells();
+        let all: Vec<_> = System::ALL.into_iter().filter(|s| s.is_default()).collect();
+        let times = options(&[]).times(&cells, &all);
+        let runs: usize = cells.iter().map(|cell| takers(&all, cell).count()).sum();
+        let each = times.warmup_s.expect("fixed") + times.seconds;
+        assert!(runs as f64 * (each as f64 + RUN_OVERHEAD_S) < 15.0 * 60.0);
+        let few = options(&[]).times(&cells, &[System::Thermocline, System::Lmdb]);
+        assert_eq!((few.warmup_s, few.seconds), (Some(10), 10));
+        let told = options(&["--warmup", "3", "--seconds", "7"]).times(&cells, &all);
+        assert_eq!((told.warmup_s, told.seconds), (Some(3), 7));
+    }
+
+    #[test]
+    fn the_map_takes_part_only_where_rows_fit() {
+        for cell in Matrix::Full.cells() {
+            let there = takers(&System::ALL, &cell).any(|system| system == System::Hashmap);
+            assert_eq!(there, cell.size_ratio <= 1.0, "{cell}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! A client of the engine: a row is found by the primary key's hash index, its
+//! payload copied as a caller would; an update writes a whole new tuple. The
+//! first run of a statement tells whether its tuple was in memory.
+
+use std::sync::Arc;
+
+use thermocline_engine::catalog::Table;
+use thermocline_engine::{Access, Database, RowId, RunOptions, Scope};
+use thermocline_storage::value::ValueRef;
+
+use super::client::Client;
+use crate::Result;
+
+/// The primary key's place among the indexes.
+pub(super) const PRIMARY: usize = 0;
+
+/// A client, with the buffers that it uses again and again.
+pub struct EngineClient<'a> {
+    db: &'a Arc<Database>,
+    table: &'a Table,
+    options: RunOptions,
+    key: Vec<u8>,
+    rows: Vec<RowId>,
+    tuple: Vec<u8>,
+    result: Vec<u8>,
+}
+
+impl<'a> EngineClient<'a> {
+    pub(super) fn new(db: &'a Arc<Database>, table: &'a Table, synchronous_commit: bool) -> Self {
+        EngineClient {
+            db,
+            table,
+            options: RunOptions {
+                synchronous_commit,
+                ..RunOptions::default()
+            },
+            key: Vec::new(),
+            rows: Vec::new(),
+            tuple: Vec::new(),
+            result: Vec::new(),
+        }
+    }
+
+    fn locate(&mut self, key: u64) -> Scope {
+        self.key.clear();
+        let value = ValueRef::BigInt(key as i64);
+        self.table
+            .encode_index_key(PRIMARY, &[value], &mut self.key);
+        match self.table.partition_of_index_key(PRIMARY, &self.key) {
+            Some(partition) => Scope::One(partition),
+            None => Scope::All,
+        }
+    }
+}
+
+/// The only row with this key; None while it is evicted.
+pub(super) fn only_row(
+    access: &mut Access<'_>,
+    table: &Table,
+    key: &[u8],
+    rows: &mut Vec<RowId>,
+) -> thermocline_engine::Result<Option<RowId>> {
+    rows.clear();
+    access.find(table, PRIMARY, key, rows)?;
+    Ok(rows.first().copied())
+}
+
+impl Client for EngineClient<'_> {
+    async fn read(&mut self, key: u64) -> Result<Option<bool>> {
+        let scope = self.locate(key);
+        let mut missed = false;
+        let (table, key_bytes, rows, result) =
+            (self.table, &self.key, &mut self.rows, &mut self.result);
+        let found = self
+            .db
+            .one_shot(&self.options, scope, |access| {
+                result.clear();
+                if let Some(row) = only_row(access, table, key_bytes, rows)?
+                    && let Some(tuple) = access.tuple(table, row)?
+                    && let ValueRef::Bytea(payload) = table.value(tuple, 1)
+                {
+                    result.extend_from_slice(payload);
+                }
+                missed |= access.evicted();
+                Ok(!result.is_empty())
+            })
+            .await?;
+        if !found {
+            return Err(format!("row {key} is not there").into());
+        }
+        Ok(Some(missed))
+    }
+
+    async fn update(&mut self, key: u64, payload: &[u8]) -> Result<Option<bool>> {
+        let scope = self.locate(key);
+        self.tuple.clear();
+        let values = [ValueRef::BigInt(key as i64), ValueRef::Bytea(payload)];
+        self.table.encode_tuple(&values, &mut self.tuple);
+        let mut missed = false;
+        let (table, key_bytes, rows, tuple) = (self.table, &self.key, &mut self.rows, &self.tuple);
+        let found = self
+            .db
+            .one_shot(&self.options, scope, |access| {
+                let row = only_row(access, table, key_bytes, rows)?;
+                if let Some(row) = row {
+                    access.update(table, row, tuple)?;
+                }
+                missed |= access.evicted();
+                Ok(row.is_some())
+            })
+            .await?;
+        if !found {
+            return Err(format!("row {key} is not there").into());
+        }
+        Ok(Some(missed))
+    }
+
+    async fn insert(&mut self, key: u64, payload: &[u8]) -> Result<Option<bool>> {
+        let scope = self.locate(key);
+        self.tuple.clear();
+        let values = [ValueRef::BigInt(key as i64), ValueRef::Bytea(payload)];
+        self.table.encode_tuple(&values, &mut self.tuple);
+        let mut missed = false;
+        let (table, tuple) = (self.table, &self.tuple);
+        self.db
+            .one_shot(&self.options, scope, |access| {
+                let inserted = access.insert(table, tuple).map(|_| ());
+                missed |= access.evicted();
+                inserted
+            })
+            .await?;
+        Ok(Some(missed))
+    }
+}
