@@ -287,7 +287,9 @@ fn image_word(table: &Table, rows: &TablePartition, word: Word, key: &mut Vec<u8
     let address: ColdAddress = cold_copy(rows.heap.cold(hot.pointer()))
         .ok_or_else(|| Error::Internal("a tuple is still dirty at the cut".into()))?;
     let fingerprint = fingerprint(table, rows.heap.payload(hot.pointer()), key);
-    Ok(Word::cold(address, fingerprint).with_uncommitted(word.is_uncommitted()))
+    Ok(Word::cold(address, fingerprint)
+        .with_uncommitted(word.is_uncommitted())
+        .with_temperature(word.temperature()))
 }
 
 fn write_uncommitted(image: &mut Vec<u8>, state: &PartitionState) {

@@ -1,8 +1,8 @@
 //! Eviction: cold tuples leave memory in blocks (004 §3.2).
 //!
-//! A hand sweeps over the row directory of a table in a partition (CLOCK: a
-//! tuple used since the hand's last visit stays). What it picks is copied into
-//! a block in short turns under the partition's lock; the block is written
+//! A hand sweeps over the row directory of a table in a partition and picks the
+//! tuples that are cool enough ([`crate::cooling`]; or, as CLOCK, those not used
+//! since its last visit). What it picks is copied into a block in short turns under the partition's lock; the block is written
 //! without the lock; then the directory words are swung, but only of tuples
 //! that nobody has changed meanwhile. A clean tuple, one that came from a block
 //! and was not changed, leaves without a write (design point 8).
@@ -18,9 +18,11 @@ use thermocline_storage::arena::TuplePtr;
 use thermocline_storage::block::BlockBuilder;
 use thermocline_storage::block_store::{BlockStoreError, NewBlock};
 use thermocline_storage::row_directory::{ColdAddress, Word};
+use thermocline_storage::temperature;
 
 use crate::access::fingerprint_index;
 use crate::catalog::{Table, key_hash};
+use crate::cooling::{Cooling, cooler};
 use crate::counters::Counters;
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -30,6 +32,8 @@ use crate::policy::Identification;
 
 /// Words that the hand passes in one turn under the lock.
 const TURN_WORDS: u32 = 2048;
+/// How often CLOCK's hand passes a tuple that was used again and again.
+const CLOCK_CHANCES: u8 = 2;
 /// Bytes that are copied in one turn under the lock.
 const TURN_BYTES: usize = 128 << 10;
 
@@ -54,7 +58,7 @@ fn mark(copying: u64, slot: u16) -> u64 {
     COPYING | copying << SLOT_BITS | u64::from(slot)
 }
 
-/// The 8 bits of a key's hash that are kept in a cold word: others than the
+/// The bits of a key's hash of which a cold word keeps some: others than the
 /// hash index keeps.
 #[inline]
 pub(crate) fn fingerprint_of(hash: u64) -> u8 {
@@ -108,6 +112,7 @@ pub(crate) struct Evictor {
     key: Vec<u8>,
     partition: usize,
     turn: u64,
+    cooling: Cooling,
 }
 
 impl Evictor {
@@ -119,18 +124,23 @@ impl Evictor {
             key: Vec::new(),
             partition: 0,
             turn: 0,
+            cooling: Cooling::default(),
         }
     }
 
     /// Evicts from the next partition if memory is short. Whether there is
     /// more to do.
     pub fn step(&mut self, db: &Database) -> Result<bool> {
+        if db.policy.identification == Identification::Temperature {
+            self.cooling.look(db);
+        }
         let Pressure::Evict(_) = db.memory.pressure() else {
             db.memory.set_drained(false);
             return Ok(false);
         };
         let mut freed = Evicted::default();
-        for _ in 0..db.partitions.len() {
+        // So many rounds that the warmest tuple has become cool.
+        for _ in 0..db.partitions.len() * (usize::from(temperature::MAX) + 2) {
             self.partition = (self.partition + 1) % db.partitions.len();
             if let Some(table) = self.choose(db, self.partition) {
                 freed = self.evict(db, self.partition, &table)?;
@@ -187,7 +197,11 @@ impl Evictor {
             let rows = state.table_mut(table);
             // A block, but not so much of a small table that its warm part goes.
             let goal = (rows.heap.live_bytes() as u64 / 4).max(16 << 10);
-            (goal, u64::from(rows.directory.appended()) * 4)
+            let rounds = match db.policy.identification {
+                Identification::Temperature => 1,
+                Identification::Clock | Identification::Fifo => 4,
+            };
+            (goal, u64::from(rows.directory.appended()) * rounds)
         };
         loop {
             let mut state = db.partitions[partition].state.lock();
@@ -195,6 +209,7 @@ impl Evictor {
             drop(state);
             let collected = evicted.bytes + self.builder.record_bytes() as u64;
             if full || passed >= limit || collected >= goal {
+                self.cooling.passed(db, passed, collected);
                 break;
             }
         }
@@ -217,7 +232,7 @@ impl Evictor {
         evicted: &mut Evicted,
         passed: &mut u64,
     ) -> bool {
-        let second_chance = db.policy.identification == Identification::Clock;
+        let identification = db.policy.identification;
         let rows = state.table_mut(table);
         let end = rows.directory.appended();
         if end == 0 {
@@ -228,16 +243,32 @@ impl Evictor {
         for _ in 0..TURN_WORDS {
             if rows.hand >= end {
                 rows.hand = 0;
+                self.cooling.begin_round(rows);
             }
             let row = rows.hand;
             rows.hand += 1;
             *passed += 1;
             let word = rows.directory.get(row);
-            let Some(hot) = word.as_hot() else { continue };
-            if second_chance && hot.referenced() > 0 {
-                rows.directory
-                    .set(row, hot.with_referenced(hot.referenced() - 1));
+            let Some(hot) = word.as_hot() else {
+                if rows.cooling > 0 && word.is_cold() && word.temperature() > 0 {
+                    rows.directory.set(row, cooler(word, rows.cooling));
+                }
                 continue;
+            };
+            let warmth = word.temperature();
+            match identification {
+                Identification::Temperature if warmth > temperature::EVICT => {
+                    if rows.cooling > 0 {
+                        rows.directory.set(row, cooler(word, rows.cooling));
+                    }
+                    continue;
+                }
+                Identification::Clock if warmth > 0 => {
+                    let left = warmth.min(CLOCK_CHANCES) - 1;
+                    rows.directory.set(row, word.with_temperature(left));
+                    continue;
+                }
+                _ => {}
             }
             let pointer = hot.pointer();
             let cold = rows.heap.cold(pointer);
@@ -482,7 +513,8 @@ fn leave(
 ) {
     let cold = Word::cold(address, fingerprint)
         .with_aside(word.is_aside())
-        .with_uncommitted(word.is_uncommitted());
+        .with_uncommitted(word.is_uncommitted())
+        .with_temperature(word.temperature());
     rows.directory.set(row, cold);
     rows.heap.free(pointer);
     rows.cold += 1;

@@ -21,6 +21,7 @@ mod checkpoint;
 mod commit;
 mod compaction;
 mod config;
+mod cooling;
 mod counters;
 mod database;
 pub mod ddl;

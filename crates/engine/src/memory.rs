@@ -28,6 +28,8 @@ pub(crate) struct Memory {
     reserved: AtomicI64,
     /// The evictor found nothing that could leave.
     drained: AtomicBool,
+    /// The hot set is moving.
+    shifting: AtomicBool,
     /// Memory became free: writers that wait look again.
     pub freed: Event,
 }
@@ -51,6 +53,7 @@ impl Memory {
             arena_at_reading: AtomicU64::new(0),
             reserved: AtomicI64::new(0),
             drained: AtomicBool::new(false),
+            shifting: AtomicBool::new(false),
             freed: Event::default(),
         };
         memory.read_resident();
@@ -108,6 +111,24 @@ impl Memory {
         } else {
             Pressure::None
         }
+    }
+
+    /// Whether tuples may become hot however cool they are: nothing has to
+    /// leave for them.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.projected() + self.limit() / 100 < self.soft()
+    }
+
+    /// Says whether the hot set is moving.
+    pub fn set_shifting(&self, shifting: bool) {
+        self.shifting.store(shifting, Ordering::Relaxed);
+    }
+
+    /// Whether the hot set is moving.
+    #[inline]
+    pub fn is_shifting(&self) -> bool {
+        self.shifting.load(Ordering::Relaxed)
     }
 
     /// Fetched tuples should not become hot now.

@@ -43,6 +43,10 @@ pub(crate) struct PartitionState {
     /// The last synchronous commit that wrote here: what is read here must not
     /// be released before that is durable.
     pub last_commit: Lsn,
+    /// Uses of tuples since the evictor last looked; of these, misses on tuples
+    /// that were not quite cold.
+    pub uses: u64,
+    pub returns: u64,
 }
 
 /// Consecutive rows that one transaction inserted.
@@ -75,6 +79,11 @@ pub(crate) struct TablePartition {
     pub cold: u64,
     /// Where the evictor's hand stands.
     pub hand: u32,
+    /// Degrees of [`crate::cooling`] that the hand's rounds have taken, this one
+    /// included.
+    pub cooled: u32,
+    /// Degrees that this round takes from each tuple.
+    pub cooling: u8,
 }
 
 impl Index {
@@ -138,6 +147,8 @@ impl TablePartition {
             live: 0,
             cold: 0,
             hand: 0,
+            cooled: 0,
+            cooling: 0,
         }
     }
 
@@ -236,6 +247,8 @@ impl PartitionState {
             locks: HashMap::new(),
             uncommitted: BTreeMap::new(),
             last_commit: Lsn::default(),
+            uses: 0,
+            returns: 0,
         }
     }
 

@@ -8,6 +8,10 @@ use thermocline_device::{DeviceKind, DeviceProfile};
 /// How cold tuples are found (000 §3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Identification {
+    /// Uses are counted, hot or cold, and the count of a tuple decides whether
+    /// it leaves and whether it comes back
+    /// ([`thermocline_storage::temperature`]).
+    Temperature,
     /// A hand sweeps over the row directory; a tuple that was used since its
     /// last visit stays.
     Clock,
@@ -18,6 +22,9 @@ pub enum Identification {
 /// What becomes of a tuple that was fetched and not changed (000 §4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
+    /// It becomes hot if it is warm, by what [`Identification::Temperature`]
+    /// counts, or memory is not scarce; else it is used where it is.
+    Warm,
     /// It becomes hot.
     Always,
     /// It is used where it is and forgotten; only an update makes it hot.
@@ -53,10 +60,10 @@ impl Policy {
     pub fn for_device(profile: &DeviceProfile) -> Self {
         let merge = match profile.kind {
             DeviceKind::Nvram | DeviceKind::Dram => Merge::UpdateOnly,
-            _ => Merge::Always,
+            _ => Merge::Warm,
         };
         Policy {
-            identification: Identification::Clock,
+            identification: Identification::Temperature,
             retrieval: Retrieval::Restart,
             merge,
             block_bytes: 1 << 20,
@@ -68,9 +75,9 @@ impl Policy {
 impl Default for Policy {
     fn default() -> Self {
         Policy {
-            identification: Identification::Clock,
+            identification: Identification::Temperature,
             retrieval: Retrieval::Restart,
-            merge: Merge::Always,
+            merge: Merge::Warm,
             block_bytes: 1 << 20,
             compaction_percent: 60,
         }
@@ -80,10 +87,12 @@ impl Default for Policy {
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let identification = match self.identification {
+            Identification::Temperature => "temperature",
             Identification::Clock => "clock",
             Identification::Fifo => "fifo",
         };
         let merge = match self.merge {
+            Merge::Warm => "warm",
             Merge::Always => "always",
             Merge::UpdateOnly => "update_only",
         };

@@ -22,6 +22,7 @@ pub mod numeric;
 pub mod row_directory;
 #[cfg(test)]
 mod sample_values;
+pub mod temperature;
 pub mod text_format;
 pub mod tuple;
 pub mod types;

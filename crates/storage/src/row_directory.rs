@@ -23,10 +23,11 @@ const TAG_HOT: u64 = 1;
 const TAG_COLD: u64 = 2;
 const ASIDE: u64 = 1 << 61;
 const UNCOMMITTED: u64 = 1 << 60;
-const REFERENCED_SHIFT: u32 = TuplePtr::BITS;
-const REFERENCED_MASK: u64 = 3 << REFERENCED_SHIFT;
+const TEMPERATURE_SHIFT: u32 = 57;
+const TEMPERATURE_MASK: u64 = 7 << TEMPERATURE_SHIFT;
 const POINTER_MASK: u64 = (1 << TuplePtr::BITS) - 1;
 const FINGERPRINT_SHIFT: u32 = 52;
+const FINGERPRINT_MASK: u8 = 31;
 const ADDRESS_MASK: u64 = (1 << FINGERPRINT_SHIFT) - 1;
 
 /// Where a tuple's copy is on a device. As a word it fits 52 bits and is never
@@ -66,8 +67,8 @@ impl ColdAddress {
 
 /// What the directory knows of a row.
 ///
-/// Bits from the top: tag 2, aside 1, uncommitted 1. Hot: referenced 2 (bits
-/// 40, 41), pointer 40. Cold: fingerprint 8, block 32, slot 16, extent 4.
+/// Bits from the top: tag 2, aside 1, uncommitted 1, temperature 3. Hot: 17
+/// unused, pointer 40. Cold: fingerprint 5, block 32, slot 16, extent 4.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Word(pub u64);
 
@@ -80,20 +81,33 @@ pub struct HotWord(u64);
 pub struct ColdWord(u64);
 
 impl Word {
-    /// A word for a tuple in the heap, not referenced yet.
+    /// A word for a tuple in the heap, of temperature 0.
     #[inline]
     pub fn hot(pointer: TuplePtr) -> Self {
         assert!(pointer.0 <= POINTER_MASK, "tuple address beyond 2^40");
         Self(TAG_HOT << TAG_SHIFT | pointer.0)
     }
 
-    /// A word for a tuple on a device. `fingerprint` is 8 bits of the key's
-    /// hash that the index does not keep.
+    /// A word for a tuple on a device, of temperature 0. `fingerprint` is of the
+    /// key's hash; its low 5 bits are kept.
     #[inline]
     pub fn cold(address: ColdAddress, fingerprint: u8) -> Self {
-        Self(
-            TAG_COLD << TAG_SHIFT | u64::from(fingerprint) << FINGERPRINT_SHIFT | address.to_word(),
-        )
+        let fingerprint = u64::from(fingerprint & FINGERPRINT_MASK) << FINGERPRINT_SHIFT;
+        Self(TAG_COLD << TAG_SHIFT | fingerprint | address.to_word())
+    }
+
+    /// How warm the tuple is, 0 to [`crate::temperature::MAX`].
+    #[inline]
+    pub fn temperature(self) -> u8 {
+        ((self.0 & TEMPERATURE_MASK) >> TEMPERATURE_SHIFT) as u8
+    }
+
+    /// The same word with another temperature (its low three bits).
+    #[inline]
+    #[must_use]
+    pub fn with_temperature(self, temperature: u8) -> Self {
+        let bits = u64::from(temperature) << TEMPERATURE_SHIFT & TEMPERATURE_MASK;
+        Self(self.0 & !TEMPERATURE_MASK | bits)
     }
 
     fn free(next: Option<u32>) -> Self {
@@ -168,19 +182,6 @@ impl HotWord {
         TuplePtr(self.0 & POINTER_MASK)
     }
 
-    /// The CLOCK counter, 0 to 3.
-    #[inline]
-    pub fn referenced(self) -> u8 {
-        ((self.0 & REFERENCED_MASK) >> REFERENCED_SHIFT) as u8
-    }
-
-    /// The word with another counter (its low two bits).
-    #[inline]
-    pub fn with_referenced(self, referenced: u8) -> Word {
-        let bits = u64::from(referenced) << REFERENCED_SHIFT & REFERENCED_MASK;
-        Word(self.0 & !REFERENCED_MASK | bits)
-    }
-
     /// The word of the same row after the tuple moved in the heap.
     #[inline]
     pub fn with_pointer(self, pointer: TuplePtr) -> Word {
@@ -207,10 +208,16 @@ impl ColdWord {
         }
     }
 
-    /// 8 bits of the key's hash.
+    /// 5 bits of the key's hash.
     #[inline]
     pub fn fingerprint(self) -> u8 {
-        (self.0 >> FINGERPRINT_SHIFT) as u8
+        (self.0 >> FINGERPRINT_SHIFT) as u8 & FINGERPRINT_MASK
+    }
+
+    /// Whether a key with this fingerprint may be the tuple's.
+    #[inline]
+    pub fn may_be(self, fingerprint: u8) -> bool {
+        self.fingerprint() == fingerprint & FINGERPRINT_MASK
     }
 
     /// The word of the same row after compaction moved the record.
@@ -419,10 +426,12 @@ mod tests {
         #[test]
         fn words_keep_every_field(
             address in address(), other in address(), pointer in 0u64..1 << 40,
-            moved in 0u64..1 << 40, fingerprint in any::<u8>(), referenced in 0u8..4,
+            moved in 0u64..1 << 40, fingerprint in 0u8..32, temperature in 0u8..8,
             aside in any::<bool>(), uncommitted in any::<bool>(),
         ) {
             let cold = Word::cold(address, fingerprint).with_aside(aside).with_uncommitted(uncommitted);
+            let cold = cold.with_temperature(temperature);
+            prop_assert_eq!(cold.temperature(), temperature);
             let view = cold.as_cold().unwrap();
             prop_assert_eq!((view.address(), view.fingerprint()), (address, fingerprint));
             prop_assert_eq!((cold.is_aside(), cold.is_uncommitted()), (aside, uncommitted));
@@ -431,13 +440,14 @@ mod tests {
             prop_assert_eq!(compacted.as_cold().unwrap().address(), other);
             prop_assert_eq!(compacted.as_cold().unwrap().fingerprint(), fingerprint);
             prop_assert_eq!(compacted.is_aside(), aside);
+            prop_assert_eq!(compacted.temperature(), temperature);
             prop_assert_eq!(ColdAddress::from_word(address.to_word()), Some(address));
 
             let hot = Word::hot(TuplePtr(pointer)).with_uncommitted(uncommitted).with_aside(aside);
-            let hot = hot.as_hot().unwrap().with_referenced(referenced);
+            let hot = hot.with_temperature(temperature);
             let hot = hot.as_hot().unwrap().with_pointer(TuplePtr(moved));
             let view = hot.as_hot().unwrap();
-            prop_assert_eq!((view.pointer(), view.referenced()), (TuplePtr(moved), referenced));
+            prop_assert_eq!((view.pointer(), hot.temperature()), (TuplePtr(moved), temperature));
             prop_assert_eq!((hot.is_aside(), hot.is_uncommitted()), (aside, uncommitted));
             prop_assert!(hot.as_cold().is_none() && !hot.is_free());
         }

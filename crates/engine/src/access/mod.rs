@@ -17,6 +17,7 @@ use hashbrown::HashMap;
 use parking_lot::MutexGuard;
 use thermocline_storage::arena::TuplePtr;
 use thermocline_storage::row_directory::{ColdAddress, Word};
+use thermocline_storage::temperature;
 
 use crate::catalog::Table;
 use crate::database::Database;
@@ -167,9 +168,20 @@ pub struct Access<'a> {
     pub(crate) obstacle: Option<Obstacle>,
     track_reads: bool,
     read_only: bool,
+    /// The body has not been run before: uses of tuples count.
+    first_run: bool,
     /// An ordered or whole scan stops its pre-pass after this many evicted
     /// tuples: with a LIMIT it may need no more. Doubles from run to run.
     prepass_rows: usize,
+}
+
+/// How a statement comes to a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Through an index or a scan: this makes the tuple warmer.
+    First,
+    /// By the row's number, which it has from the former.
+    Again,
 }
 
 /// Where a visible tuple's bytes are.
@@ -209,6 +221,7 @@ impl<'a> Access<'a> {
             obstacle: None,
             track_reads,
             read_only,
+            first_run: run.attempt == 0,
             prepass_rows: PREPASS_ROWS << run.attempt.min(10),
         }
     }
@@ -234,7 +247,7 @@ impl<'a> Access<'a> {
         self.check(table)?;
         let position = self.guards.position(row.partition())?;
         self.note_read(table, row.partition(), || ReadWhat::Row(row.row()));
-        let image = self.resolve(position, table, row)?;
+        let image = self.resolve(position, table, row, Use::Again)?;
         match image {
             Image::Gone | Image::Evicted => Ok(None),
             Image::Hot(pointer) => Ok(self.hot_bytes(position, table, pointer)),
@@ -344,7 +357,7 @@ impl<'a> Access<'a> {
     }
 
     /// Finds the image of `row` that this transaction sees.
-    fn resolve(&mut self, position: usize, table: &Table, row: RowId) -> Result<Image> {
+    fn resolve(&mut self, position: usize, table: &Table, row: RowId, usage: Use) -> Result<Image> {
         let storage = table.def.storage;
         if let Some(txn) = self.txn.as_deref()
             && !txn.overlay.is_empty()
@@ -355,7 +368,8 @@ impl<'a> Access<'a> {
                 None => Image::Gone,
             });
         }
-        let state = self.guards.at(position);
+        let first_run = self.first_run;
+        let state = self.guards.at_mut(position);
         let stored: StoredRow = (storage, row.row());
         if let Some(snapshot) = self.snapshot
             && !state.versions.is_empty()
@@ -366,10 +380,21 @@ impl<'a> Access<'a> {
                 Seen::Absent => return Ok(Image::Gone),
             }
         }
-        let Some(rows) = state.tables.get(&storage) else {
+        let Some(rows) = state.tables.get_mut(&storage) else {
             return Ok(Image::Gone);
         };
-        let word = rows.directory.get(row.row());
+        let mut word = rows.directory.get(row.row());
+        if usage == Use::First && first_run {
+            state.uses += 1;
+            let warmth = word.temperature();
+            if word.is_cold() && warmth > 0 {
+                state.returns += 1;
+            }
+            if warmth < temperature::MAX && (word.is_hot() || word.is_cold()) {
+                word = word.with_temperature(warmth + 1);
+                rows.directory.set(row.row(), word);
+            }
+        }
         if word.is_uncommitted() && !self.owns(position, stored) {
             return Ok(Image::Gone);
         }
@@ -394,14 +419,6 @@ impl<'a> Access<'a> {
         word: Word,
     ) -> Result<Image> {
         if let Some(hot) = word.as_hot() {
-            if hot.referenced() < 2 {
-                self.touch(
-                    position,
-                    table,
-                    row,
-                    hot.with_referenced(hot.referenced() + 1),
-                );
-            }
             return Ok(Image::Hot(hot.pointer()));
         }
         let Some(cold) = word.as_cold() else {
@@ -418,24 +435,26 @@ impl<'a> Access<'a> {
             return Ok(Image::Evicted);
         };
         let bytes = bytes.clone();
-        if self.db.policy.merge == Merge::Always
-            && !self.db.memory.is_tight()
-            && let Some(pointer) = self.merge(position, table, row, word, &bytes)
+        if let Some(warmth) = self.admitted(word)
+            && let Some(pointer) = self.merge(position, table, row, word, warmth, &bytes)
         {
             return Ok(Image::Hot(pointer));
         }
         Ok(Image::Beside(bytes))
     }
 
-    #[inline]
-    fn touch(&mut self, position: usize, table: &Table, row: RowId, word: Word) {
-        if let Some(rows) = self
-            .guards
-            .at_mut(position)
-            .tables
-            .get_mut(&table.def.storage)
-        {
-            rows.directory.set(row.row(), word);
+    /// The temperature with which a fetched tuple becomes hot, if it does.
+    fn admitted(&self, word: Word) -> Option<u8> {
+        let memory = &self.db.memory;
+        if memory.is_tight() {
+            return None;
+        }
+        match self.db.policy.merge {
+            Merge::Warm => {
+                temperature::admitted(word.temperature(), memory.has_room(), memory.is_shifting())
+            }
+            Merge::Always => Some(word.temperature()),
+            Merge::UpdateOnly => None,
         }
     }
 
@@ -447,6 +466,7 @@ impl<'a> Access<'a> {
         table: &Table,
         row: RowId,
         word: Word,
+        warmth: u8,
         bytes: &[u8],
     ) -> Option<TuplePtr> {
         let address = word.as_cold()?.address();
@@ -460,7 +480,8 @@ impl<'a> Access<'a> {
             row.row(),
             Word::hot(pointer)
                 .with_aside(word.is_aside())
-                .with_uncommitted(word.is_uncommitted()),
+                .with_uncommitted(word.is_uncommitted())
+                .with_temperature(warmth),
         );
         rows.cold -= 1;
         self.db.counters.merged();

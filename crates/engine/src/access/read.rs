@@ -4,7 +4,7 @@
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-use super::{Access, Direction, Image, in_bounds};
+use super::{Access, Direction, Image, Use, in_bounds};
 use crate::catalog::{IndexKind, Table, key_hash};
 use crate::error::Result;
 use crate::evict::fingerprint_of;
@@ -68,7 +68,7 @@ impl Access<'_> {
         self.candidates(position, table, index, key, &mut rows)?;
         for &row in &rows {
             let row = RowId::new(partition, row);
-            let image = self.resolve(position, table, row)?;
+            let image = self.resolve(position, table, row, Use::First)?;
             if self.image_has_key(position, table, index, &image, key) {
                 found.push(row);
             }
@@ -111,7 +111,7 @@ impl Access<'_> {
                     let differs = checked
                         && word
                             .as_cold()
-                            .is_some_and(|cold| cold.fingerprint() != fingerprint_of(hash));
+                            .is_some_and(|cold| !cold.may_be(fingerprint_of(hash)));
                     if !differs {
                         rows.push(row);
                     }
@@ -299,7 +299,7 @@ impl Access<'_> {
         if let Some(image) = &entry.image {
             return each(entry.row, image);
         }
-        match self.resolve(position, table, entry.row)? {
+        match self.resolve(position, table, entry.row, Use::First)? {
             Image::Gone | Image::Evicted => Ok(ControlFlow::Continue(())),
             Image::Hot(pointer) => match self.hot_bytes(position, table, pointer) {
                 Some(tuple) => each(entry.row, tuple),
@@ -334,7 +334,7 @@ impl Access<'_> {
                     return Ok(());
                 }
                 let row = RowId::new(partition, row);
-                let flow = match self.resolve(position, table, row)? {
+                let flow = match self.resolve(position, table, row, Use::First)? {
                     Image::Gone | Image::Evicted => continue,
                     Image::Hot(pointer) => match self.hot_bytes(position, table, pointer) {
                         Some(tuple) => each(row, tuple)?,

@@ -3,9 +3,10 @@
 //! latter).
 
 use thermocline_storage::row_directory::Word;
+use thermocline_storage::temperature;
 
 use super::undo::UndoStep;
-use super::{Access, DEAD, Image, Obstacle};
+use super::{Access, DEAD, Image, Obstacle, Use};
 use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::evict::cold_copy;
@@ -50,8 +51,12 @@ impl Access<'_> {
                 return Err(Error::OutOfMemory("the arena is exhausted".into()));
             };
             let uncommitted = matches!(owner, Some((_, false)));
-            rows.directory
-                .set(row, Word::hot(pointer).with_uncommitted(uncommitted));
+            rows.directory.set(
+                row,
+                Word::hot(pointer)
+                    .with_uncommitted(uncommitted)
+                    .with_temperature(temperature::WRITTEN),
+            );
             rows.live += 1;
             self.scratch.undo.push(UndoStep::Insert {
                 position,
@@ -95,7 +100,7 @@ impl Access<'_> {
         }
         let position = self.guards.position(row.partition())?;
         let own = self.lock_row(position, table, row)?;
-        let old = match self.resolve(position, table, row)? {
+        let old = match self.resolve(position, table, row, Use::Again)? {
             Image::Gone => return Ok(()),
             Image::Evicted => return Ok(()),
             image => image,
@@ -116,7 +121,7 @@ impl Access<'_> {
         self.begin_write(table)?;
         let position = self.guards.position(row.partition())?;
         let own = self.lock_row(position, table, row)?;
-        let old = match self.resolve(position, table, row)? {
+        let old = match self.resolve(position, table, row, Use::Again)? {
             Image::Gone | Image::Evicted => return Ok(()),
             image => image,
         };
@@ -455,8 +460,8 @@ impl Access<'_> {
             let hot = Word::hot(pointer)
                 .with_aside(word.is_aside())
                 .with_uncommitted(word.is_uncommitted());
-            let hot = hot.as_hot().map_or(hot, |h| h.with_referenced(1));
-            rows.directory.set(row.row(), hot);
+            let warmth = word.temperature().max(temperature::WRITTEN);
+            rows.directory.set(row.row(), hot.with_temperature(warmth));
             self.scratch.undo.push(step);
             if let Some(address) = copy {
                 self.scratch.undo.dead_copy(address.block);

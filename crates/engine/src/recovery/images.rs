@@ -78,6 +78,8 @@ pub(super) fn read_partition(
             live,
             cold,
             hand: 0,
+            cooled: 0,
+            cooling: 0,
         };
         state.tables.insert(storage, Box::new(table));
     }

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 
 use thermocline_storage::log::LogTail;
 use thermocline_storage::row_directory::Word;
+use thermocline_storage::temperature;
 
 use super::log_broken;
 use crate::catalog::{CatalogImage, Table, TableDef};
@@ -182,8 +183,13 @@ impl Database {
         };
         let pointer = pointer.ok_or_else(|| Error::OutOfMemory("the arena is exhausted".into()))?;
         rows.heap.set_cold(pointer, 0);
-        rows.directory
-            .restore(row, Word::hot(pointer).with_uncommitted(uncommitted));
+        let warmth = word.temperature().max(temperature::WRITTEN);
+        rows.directory.restore(
+            row,
+            Word::hot(pointer)
+                .with_uncommitted(uncommitted)
+                .with_temperature(warmth),
+        );
         if !existed {
             rows.live += 1;
         }

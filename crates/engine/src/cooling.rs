@@ -1,0 +1,129 @@
+//! When tuples become cooler, and when all that was hot is forgotten: the
+//! engine's part of [`thermocline_storage::temperature`].
+//!
+//! A degree is taken from every tuple, hot and cold, when the evictor's hands
+//! have passed all tables once and found little. Each hand takes it from the
+//! tuples that it passes in its next round.
+
+use std::time::Duration;
+
+use thermocline_storage::row_directory::Word;
+use thermocline_storage::temperature::{EVICT, MAX, Shift, ShiftDetector};
+
+use crate::database::Database;
+use crate::partition::TablePartition;
+
+/// Hands that found less than this share of what is in memory, in one round
+/// over all tables, found too little.
+const FOUND_ENOUGH: f64 = 0.1;
+/// How often uses are looked at.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+/// Words that are cooled in one turn under a partition's lock.
+const TURN_WORDS: u32 = 64 << 10;
+
+/// The evictor's view of all hands.
+#[derive(Default)]
+pub(crate) struct Cooling {
+    /// Degrees that everything has to have cooled by.
+    degrees: u32,
+    /// Words passed and bytes found since the last round was over.
+    passed: u64,
+    found: u64,
+    /// Words of all tables, and bytes in memory, when the last round was over.
+    words: u64,
+    bytes: u64,
+    detector: ShiftDetector,
+    looked: Duration,
+}
+
+impl Cooling {
+    /// A hand begins a new round over its table: what to take from each tuple.
+    pub fn begin_round(&self, rows: &mut TablePartition) {
+        let behind = self.degrees.wrapping_sub(rows.cooled);
+        rows.cooling = behind.min(u32::from(MAX)) as u8;
+        rows.cooled = self.degrees;
+    }
+
+    /// A hand has passed some words and found some bytes to evict.
+    pub fn passed(&mut self, db: &Database, words: u64, found: u64) {
+        self.passed += words;
+        self.found += found;
+        if self.passed < self.words {
+            return;
+        }
+        if (self.found as f64) < self.bytes as f64 * FOUND_ENOUGH {
+            self.degrees = self.degrees.wrapping_add(1);
+        }
+        (self.passed, self.found) = (0, 0);
+        (self.words, self.bytes) = (0, 0);
+        for partition in &db.partitions {
+            let state = partition.state.lock();
+            for rows in state.tables.values() {
+                self.words += u64::from(rows.directory.appended());
+                self.bytes += rows.heap.live_bytes() as u64;
+            }
+        }
+    }
+
+    /// Looks at how tuples were used since the last time; forgets what was hot
+    /// if the hot set has begun to move.
+    pub fn look(&mut self, db: &Database) {
+        let now = db.clock.now();
+        if now.saturating_sub(self.looked) < LOOK_INTERVAL {
+            return;
+        }
+        self.looked = now;
+        let (mut uses, mut returns, mut hot) = (0, 0, 0);
+        for partition in &db.partitions {
+            let mut state = partition.state.lock();
+            uses += std::mem::take(&mut state.uses);
+            returns += std::mem::take(&mut state.returns);
+            hot += state
+                .tables
+                .values()
+                .map(|rows| rows.heap.tuples() as u64)
+                .sum::<u64>();
+        }
+        let full = !db.memory.has_room();
+        let shift = self.detector.observe(uses, returns, hot, full);
+        db.memory.set_shifting(self.detector.is_shifting());
+        if shift == Shift::Begun {
+            cool_all(db);
+        }
+    }
+}
+
+/// Makes every hot tuple one that may leave; those still in use warm up again
+/// before a hand comes by.
+fn cool_all(db: &Database) {
+    for partition in &db.partitions {
+        let storages: Vec<u32> = partition.state.lock().tables.keys().copied().collect();
+        for storage in storages {
+            let mut first = 0;
+            loop {
+                let mut state = partition.state.lock();
+                let Some(rows) = state.tables.get_mut(&storage) else {
+                    break;
+                };
+                let end = rows.directory.appended();
+                let last = end.min(first + TURN_WORDS);
+                for row in first..last {
+                    let word = rows.directory.get(row);
+                    if word.is_hot() && word.temperature() > EVICT {
+                        rows.directory.set(row, word.with_temperature(EVICT));
+                    }
+                }
+                if last == end {
+                    break;
+                }
+                first = last;
+            }
+        }
+    }
+}
+
+/// The word, cooler by `degrees`.
+#[inline]
+pub(crate) fn cooler(word: Word, degrees: u8) -> Word {
+    word.with_temperature(word.temperature().saturating_sub(degrees))
+}
