@@ -62,6 +62,9 @@ pub struct Options {
     /// Stops after the cell that passes this time; run again to go on.
     #[arg(long)]
     pub minutes: Option<u64>,
+    /// Only cells whose title has this text, e.g. "8x memory" or "Zipf 1, 90% reads".
+    #[arg(long)]
+    pub only: Option<String>,
     /// Stops after so many cells.
     #[arg(long)]
     pub cells: Option<usize>,
@@ -132,7 +135,10 @@ pub fn run(options: &Options) -> Result<()> {
         eprintln!("{text}\n");
     }
     let systems = options.systems()?;
-    let cells = options.matrix.cells();
+    let mut cells = options.matrix.cells();
+    if let Some(text) = &options.only {
+        cells.retain(|cell| cell.to_string().contains(text));
+    }
     let times = options.times(&cells, &systems);
     let warmup = times
         .warmup_s
