@@ -77,7 +77,7 @@ impl<const ROW_CACHE: bool, const DIRECT: bool> Rival for Rocks<ROW_CACHE, DIREC
         }
         let mut write = WriteOptions::default();
         write.disable_wal(true);
-        Ok(self.db.write_opt(&batch, &write)?)
+        Ok(self.db.write_opt(batch, &write)?)
     }
 
     fn finish_load(&self) -> Result<()> {
