@@ -1,5 +1,6 @@
 //! The threads that keep a database in order: the evictor (which also takes
-//! the memory readings) and the keeper (checkpoints, compaction, old versions).
+//! the memory readings), the keeper (checkpoints, compaction, old versions) and,
+//! for a while after a start, the warmer.
 //! Each only calls steps, so that a simulator can call them instead.
 
 use std::sync::Arc;
@@ -35,6 +36,14 @@ impl Database {
             .spawn(move || db.keep_until_stopped())
             .map_err(failed)?;
         threads.push(keeper);
+        if self.wants_warming() {
+            let db = self.clone();
+            let warmer = thread::Builder::new()
+                .name("warmer".into())
+                .spawn(move || db.warm_up())
+                .map_err(failed)?;
+            threads.push(warmer);
+        }
         *self.threads.lock() = threads;
         Ok(())
     }

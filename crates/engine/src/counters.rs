@@ -34,6 +34,8 @@ counters! {
     misses,
     /// Fetched tuples that became hot.
     merges,
+    /// Tuples that came back in the background after the start.
+    warmed,
     /// Tuples that left memory.
     evictions,
     /// Of these, tuples that were clean and needed no write.

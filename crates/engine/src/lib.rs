@@ -43,6 +43,7 @@ mod snapshot;
 mod transaction;
 mod versions;
 mod wait;
+mod warming;
 
 pub use access::{Access, Direction, Scope, TUPLE_BYTES_MAX};
 pub use catalog::{

@@ -130,6 +130,7 @@ fn counters(db: &Database) -> Vec<Vec<Datum>> {
     [
         ("misses", counters.misses),
         ("merges", counters.merges),
+        ("warmed", counters.warmed),
         ("evictions", counters.evictions),
         ("clean_evictions", counters.clean_evictions),
         ("blocks_evicted", counters.blocks_evicted),

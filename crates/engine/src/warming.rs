@@ -1,0 +1,147 @@
+//! Warming up after a restart: the tuples that were hot come back in the
+//! background, the warmest first, while the database serves.
+//!
+//! A restart brings every tuple up cold, with the temperature that the last
+//! checkpoint kept in its word. The directories are swept a few times, each
+//! time for cooler tuples; what is found is read in the order of its blocks and
+//! becomes hot, as long as there is room that nobody else wants. While
+//! statements wait for tuples of their own, the device is theirs half the time.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use thermocline_storage::row_directory::Word;
+use thermocline_storage::temperature::{EVICT, MAX};
+
+use crate::counters::Counters;
+use crate::database::Database;
+use crate::error::Result;
+use crate::fetch::{PlannedRead, plan};
+use crate::policy::Merge;
+use crate::row_id::RowId;
+use crate::wait::block_on;
+
+/// The coolest tuples that each sweep brings in.
+const SWEEPS: [u8; 4] = [MAX / 2 + 1, EVICT + 1, 1, 0];
+/// Words that are looked at in one turn under the partition's lock.
+const TURN_WORDS: u32 = 16 << 10;
+/// Tuples that are read at once: with the gaps between them a few megabytes.
+const READ_AT_ONCE: usize = 128;
+
+impl Database {
+    /// Whether there is anything to warm up, and the policy wants it.
+    pub(crate) fn wants_warming(&self) -> bool {
+        self.policy.merge != Merge::UpdateOnly && self.recovered.lock().rows > 0
+    }
+
+    /// The warming thread's life.
+    pub(crate) fn warm_up(self: Arc<Self>) {
+        for coolest in SWEEPS {
+            for partition in 0..self.partitions() {
+                match self.warm_partition(partition, coolest) {
+                    Ok(true) => {}
+                    // No room, or the end.
+                    Ok(false) => return,
+                    Err(error) => {
+                        self.report(&format!("warming up: {error}"));
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Brings in tuples of a partition that are no cooler than `coolest`.
+    /// Whether there is room for more.
+    fn warm_partition(&self, partition: u16, coolest: u8) -> Result<bool> {
+        let storages: Vec<u32> = {
+            let state = self.partitions[usize::from(partition)].state.lock();
+            state.tables.keys().copied().collect()
+        };
+        for storage in storages {
+            let mut first = 0;
+            loop {
+                let (reads, pin, more) = {
+                    let state = self.partitions[usize::from(partition)].state.lock();
+                    let Some(rows) = state.tables.get(&storage) else {
+                        break;
+                    };
+                    let end = rows.directory.appended();
+                    let last = end.min(first + TURN_WORDS);
+                    let wanted = (first..last).filter_map(|row| {
+                        let word = rows.directory.get(row);
+                        let cold = word.as_cold().filter(|_| word.temperature() >= coolest)?;
+                        Some((RowId::new(partition, row), cold.address()))
+                    });
+                    first = last;
+                    let (reads, pin) = plan(&self.blocks, wanted)?;
+                    (reads, pin, last < end)
+                };
+                if !self.bring_in(storage, reads)? {
+                    return Ok(false);
+                }
+                drop(pin);
+                if !more {
+                    break;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn bring_in(&self, storage: u32, mut reads: Vec<PlannedRead>) -> Result<bool> {
+        reads.sort_unstable_by_key(|read| (read.address.block, read.address.slot));
+        for reads in reads.chunks(READ_AT_ONCE) {
+            if self.stopping.load(Ordering::Relaxed) || !self.memory.has_room() {
+                return Ok(false);
+            }
+            let begun = self.clock.now();
+            let misses = self.counters.misses.load(Ordering::Relaxed);
+            let mut number = 0;
+            let mut sorted = reads.iter();
+            block_on(self.fetcher.read_in_order(reads, &mut |row, tuple| {
+                // Runs may come in another order than they were asked for.
+                let address = match sorted.next() {
+                    Some(read) if read.row == row => Some(read.address),
+                    _ => reads.iter().find(|r| r.row == row).map(|r| r.address),
+                };
+                let Some(address) = address else { return };
+                number += u64::from(self.make_hot(storage, row, address.to_word(), tuple));
+            }))?;
+            Counters::add(&self.counters.warmed, number);
+            if self.counters.misses.load(Ordering::Relaxed) != misses {
+                thread::sleep(self.clock.now().saturating_sub(begun));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes a tuple hot, if it is still where it was read.
+    fn make_hot(&self, storage: u32, row: RowId, address: u64, tuple: &[u8]) -> bool {
+        let partition = &self.partitions[usize::from(row.partition())];
+        let mut state = partition.state.lock();
+        let Some(rows) = state.tables.get_mut(&storage) else {
+            return false;
+        };
+        let word = rows.directory.get(row.row());
+        if word
+            .as_cold()
+            .is_none_or(|cold| cold.address().to_word() != address)
+        {
+            return false;
+        }
+        let Some(pointer) = rows.heap.insert(row.row(), address, tuple) else {
+            return false;
+        };
+        rows.directory.set(
+            row.row(),
+            Word::hot(pointer)
+                .with_aside(word.is_aside())
+                .with_uncommitted(word.is_uncommitted())
+                .with_temperature(word.temperature()),
+        );
+        rows.cold -= 1;
+        true
+    }
+}
