@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`ycsb`] | reads and updates of one row by key, with a Zipf-distributed choice of rows |
+//! | [`identification`] | policies of what stays in memory, compared on traces by their misses |
 //! | [`bank`] | transfers whose traces show any lost, doubled or halved commit after a crash |
 //! | [`copy`], [`query`], [`rss`] | what the trial scripts need besides: a COPY to interrupt, a query with a stopwatch, a process's resident memory |
 //! | [`machine`], [`size`] | what a result was measured on; byte sizes as text |
@@ -11,6 +12,7 @@
 
 pub mod bank;
 pub mod copy;
+pub mod identification;
 pub mod machine;
 pub mod query;
 pub mod rss;
@@ -29,6 +31,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Command {
     /// Reads and updates of rows by key, Zipf-distributed; in this process or over the wire.
     Ycsb(ycsb::Options),
+    /// Policies of what stays in memory, compared on traces by how many accesses miss.
+    Identification(identification::Options),
     /// Transfers between accounts, with a journal of what was acknowledged.
     #[command(hide = true)]
     Bank(bank::Options),
@@ -50,6 +54,9 @@ pub enum Command {
 pub fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Ycsb(options) => ycsb::run(options).map(|()| ExitCode::SUCCESS),
+        Command::Identification(options) => {
+            identification::run(&options).map(|()| ExitCode::SUCCESS)
+        }
         Command::Bank(options) => bank::run(&options).map(|()| ExitCode::SUCCESS),
         Command::BankCheck(options) => Ok(exit_code(bank::check(&options)?)),
         Command::Copy(options) => copy::run(&options).map(|()| ExitCode::SUCCESS),
