@@ -16,6 +16,7 @@
 
 pub mod access;
 mod background;
+mod batch;
 pub mod catalog;
 mod checkpoint;
 mod commit;

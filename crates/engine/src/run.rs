@@ -23,7 +23,7 @@ thread_local! {
 }
 
 /// How a run ended.
-enum Outcome<R> {
+pub(crate) enum Outcome<R> {
     /// Done; what it read or wrote is durable when the log is up to here.
     Done(R, Lsn),
     /// These tuples are needed first.
@@ -137,7 +137,7 @@ impl Database {
     }
 
     /// One run of a body under the locks of its partitions.
-    fn attempt<R>(
+    pub(crate) fn attempt<R>(
         &self,
         options: &RunOptions,
         scope: &Scope,
@@ -249,7 +249,7 @@ impl Database {
 
     /// Waits until there is room in memory and in the log's buffer. Before the
     /// locks are taken, so that nobody waits for a device while holding one.
-    async fn admit(&self, options: &RunOptions) -> Result<()> {
+    pub(crate) async fn admit(&self, options: &RunOptions) -> Result<()> {
         self.check_open()?;
         if options.cancel.is_cancelled() {
             return Err(Error::Cancelled);
@@ -269,7 +269,7 @@ impl Database {
         Ok(())
     }
 
-    async fn fetch(&self, reads: &[PlannedRead], fetched: &mut Fetched) -> Result<()> {
+    pub(crate) async fn fetch(&self, reads: &[PlannedRead], fetched: &mut Fetched) -> Result<()> {
         self.fetcher.fetch(reads, fetched).await
     }
 

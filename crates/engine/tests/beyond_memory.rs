@@ -47,6 +47,22 @@ fn data_beyond_the_limit_is_written_read_changed_and_recovered() {
     }))
     .expect("reads");
     assert_eq!(found, missing.len());
+    // Many at once: hot, evicted, twice, and not there.
+    let wanted: Vec<i64> = (0..700).map(|i| i * 1009 % (rows + 60_000)).collect();
+    let wanted: Vec<i64> = wanted.iter().chain(&wanted[..50]).copied().collect();
+    let keys: Vec<Vec<u8>> = wanted.iter().map(|id| key(&t, *id)).collect();
+    let mut got = vec![None; wanted.len()];
+    block_on(
+        db.get_many(&RunOptions::new(), &t, 0, &keys, |place, tuple| {
+            assert!(got[place].is_none(), "given twice");
+            got[place] = Some(text_of(&t, tuple));
+        }),
+    )
+    .expect("reads");
+    for (id, got) in wanted.iter().zip(&got) {
+        assert_eq!(*got, get(&db, &t, *id).expect("reads"), "row {id}");
+        assert_eq!(got.is_some(), *id < rows);
+    }
     // A serializable transaction over evicted rows.
     let mut txn = db.begin(Isolation::Serializable, false);
     // A pre-pass skips what is evicted, so the count is of the last run only.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use thermocline_engine::catalog::Table;
-use thermocline_engine::{Access, Database, RowId, RunOptions, Scope};
+use thermocline_engine::{Database, RunOptions, Scope};
 use thermocline_storage::value::ValueRef;
 
 use super::client::Client;
@@ -20,7 +20,6 @@ pub struct EngineClient<'a> {
     table: &'a Table,
     options: RunOptions,
     key: Vec<u8>,
-    rows: Vec<RowId>,
     tuple: Vec<u8>,
     result: Vec<u8>,
 }
@@ -35,7 +34,6 @@ impl<'a> EngineClient<'a> {
                 ..RunOptions::default()
             },
             key: Vec::new(),
-            rows: Vec::new(),
             tuple: Vec::new(),
             result: Vec::new(),
         }
@@ -53,30 +51,16 @@ impl<'a> EngineClient<'a> {
     }
 }
 
-/// The only row with this key; None while it is evicted.
-pub(super) fn only_row(
-    access: &mut Access<'_>,
-    table: &Table,
-    key: &[u8],
-    rows: &mut Vec<RowId>,
-) -> thermocline_engine::Result<Option<RowId>> {
-    rows.clear();
-    access.find(table, PRIMARY, key, rows)?;
-    Ok(rows.first().copied())
-}
-
 impl Client for EngineClient<'_> {
     async fn read(&mut self, key: u64) -> Result<Option<bool>> {
         let scope = self.locate(key);
         let mut missed = false;
-        let (table, key_bytes, rows, result) =
-            (self.table, &self.key, &mut self.rows, &mut self.result);
+        let (table, key_bytes, result) = (self.table, &self.key, &mut self.result);
         let found = self
             .db
             .one_shot(&self.options, scope, |access| {
                 result.clear();
-                if let Some(row) = only_row(access, table, key_bytes, rows)?
-                    && let Some(tuple) = access.tuple(table, row)?
+                if let Some((_, tuple)) = access.get(table, PRIMARY, key_bytes)?
                     && let ValueRef::Bytea(payload) = table.value(tuple, 1)
                 {
                     result.extend_from_slice(payload);
@@ -97,11 +81,12 @@ impl Client for EngineClient<'_> {
         let values = [ValueRef::BigInt(key as i64), ValueRef::Bytea(payload)];
         self.table.encode_tuple(&values, &mut self.tuple);
         let mut missed = false;
-        let (table, key_bytes, rows, tuple) = (self.table, &self.key, &mut self.rows, &self.tuple);
+        let (table, key_bytes, tuple) = (self.table, &self.key, &self.tuple);
         let found = self
             .db
             .one_shot(&self.options, scope, |access| {
-                let row = only_row(access, table, key_bytes, rows)?;
+                let found = access.get(table, PRIMARY, key_bytes)?;
+                let row = found.map(|(row, _)| row);
                 if let Some(row) = row {
                     access.update(table, row, tuple)?;
                 }

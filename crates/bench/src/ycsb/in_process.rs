@@ -20,7 +20,7 @@ use thermocline_storage::value::{Value, ValueRef};
 use super::Options;
 use super::client::Noise;
 use super::drive::drive;
-use super::engine_client::{EngineClient, PRIMARY, only_row};
+use super::engine_client::{EngineClient, PRIMARY};
 use super::keys::KeyChooser;
 use super::load::{LOAD_TABLE, Loaded, TABLE, print_loaded, progress_bar};
 use super::measure::{Phase, Warmup};
@@ -154,13 +154,9 @@ fn found(db: &Arc<Database>) -> Result<Option<Loaded>> {
     };
     let mut key = Vec::new();
     table.encode_index_key(PRIMARY, &[ValueRef::BigInt(1)], &mut key);
-    let mut rows = Vec::new();
     let options = RunOptions::default();
     let read = db.one_shot(&options, Scope::All, |access| {
-        let Some(row) = only_row(access, &table, &key, &mut rows)? else {
-            return Ok(None);
-        };
-        let Some(tuple) = access.tuple(&table, row)? else {
+        let Some((_, tuple)) = access.get(&table, PRIMARY, &key)? else {
             return Ok(None);
         };
         let number = |column| match table.value(tuple, column) {

@@ -6,6 +6,7 @@
 //! from the device (004 §3.3), its changes are undone, and the body is run
 //! again when the tuples are there.
 
+mod point;
 mod read;
 mod undo;
 mod write;
@@ -151,6 +152,8 @@ pub(crate) struct Scratch {
     undo: Undo,
     changes: ChangeWriter,
     rows: Vec<u32>,
+    found: Vec<RowId>,
+    hashes: Vec<u64>,
     key: Vec<u8>,
     keys: (Vec<u8>, Vec<u8>),
     removed: Vec<u8>,

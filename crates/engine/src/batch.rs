@@ -1,0 +1,97 @@
+//! Many rows by their keys at once.
+//!
+//! The keys of one partition are looked up under one lock, their cache lines
+//! asked for before the first is touched; what is evicted of all of them is read
+//! from the device together.
+
+use thermocline_storage::log::Lsn;
+
+use crate::access::{Fetched, RunKind, Scope};
+use crate::catalog::Table;
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::run::Outcome;
+use crate::transaction::RunOptions;
+
+impl Database {
+    /// Reads the rows that have these full keys in `index`, which is unique:
+    /// calls `each` with the place of a key and its tuple, once for every key
+    /// that is there, in no order. Each key is read as a statement of its own
+    /// would: together they are no snapshot. What `each` saw may be passed on
+    /// when this has returned without an error. `each` runs under the
+    /// partition's lock: it must be short and must not call the database.
+    pub async fn get_many<K: AsRef<[u8]>>(
+        &self,
+        options: &RunOptions,
+        table: &Table,
+        index: usize,
+        keys: &[K],
+        mut each: impl FnMut(usize, &[u8]),
+    ) -> Result<()> {
+        let mut wanted = Vec::with_capacity(keys.len());
+        for (place, key) in keys.iter().enumerate() {
+            match table.partition_of_index_key(index, key.as_ref()) {
+                Some(partition) => wanted.push((partition, place)),
+                // The partition is not in the key: any may have it.
+                None => wanted.extend((0..self.partitions()).map(|p| (p, place))),
+            }
+        }
+        wanted.sort_unstable();
+        let mut fetched = Fetched::new();
+        let mut run = RunKind {
+            read_only: true,
+            attempt: 0,
+        };
+        while !wanted.is_empty() {
+            self.admit(options).await?;
+            let mut left = Vec::new();
+            let mut reads = Vec::new();
+            let mut pins = Vec::new();
+            let mut holder = None;
+            let mut seen = Lsn::default();
+            for group in wanted.chunk_by(|a, b| a.0 == b.0) {
+                let mut done = 0;
+                let mut body = |access: &mut crate::access::Access<'_>| {
+                    let group_keys = group.iter().map(|(_, place)| keys[*place].as_ref());
+                    access.prefetch(table, index, group_keys);
+                    for &(partition, place) in group {
+                        let missing = access.missing().len();
+                        if let Some((_, tuple)) = access.get(table, index, keys[place].as_ref())? {
+                            each(place, tuple);
+                        } else if access.missing().len() > missing {
+                            left.push((partition, place));
+                        }
+                        done += 1;
+                    }
+                    Ok(())
+                };
+                let scope = Scope::One(group[0].0);
+                match self.attempt(options, &scope, None, &fetched, run, &mut body)? {
+                    Outcome::Done((), lsn) => seen = seen.max(lsn),
+                    Outcome::Evicted(planned, pin) => {
+                        reads.extend(planned);
+                        pins.push(pin);
+                    }
+                    Outcome::Held(txn) => {
+                        // The table is being changed.
+                        holder = Some(txn);
+                        left.extend(&group[done..]);
+                    }
+                    Outcome::Stale => {
+                        return Err(Error::Internal("a one-shot has no snapshot".into()));
+                    }
+                }
+            }
+            self.wait_durable(options, seen).await?;
+            if let Some(holder) = holder {
+                self.wait_for_end(options, holder).await?;
+            }
+            if !reads.is_empty() {
+                self.fetch(&reads, &mut fetched).await?;
+            }
+            wanted = left;
+            run.attempt += 1;
+        }
+        Ok(())
+    }
+}
