@@ -99,7 +99,7 @@ impl Database {
             None => self.catalog(),
         };
         let run = RunKind::default();
-        let mut access = Access::new(self, guards, None, fetched, Scratch::default(), run);
+        let mut access = Access::new(self, guards, None, fetched, Box::default(), run);
         let applied = access.apply_overlay(&catalog, txn.id, &overlay);
         if access.evicted() {
             let missing = access.missing().iter().map(|m| (m.row, m.address));
@@ -294,7 +294,7 @@ impl Database {
                 let (reads, pin) = {
                     let scope = Scope::One(partition);
                     let guards = self.lock(&scope)?;
-                    let scratch = Scratch::default();
+                    let scratch = Box::<Scratch>::default();
                     let mut access =
                         Access::new(self, guards, None, &fetched, scratch, RunKind::default());
                     access.remove_rows(&table, &rows)?;

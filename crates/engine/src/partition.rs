@@ -6,6 +6,7 @@
 //! `access`; what leaves memory, in `evict`.
 
 use std::collections::BTreeMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use hashbrown::HashMap;
@@ -27,12 +28,38 @@ pub(crate) struct Partition {
     pub state: Mutex<PartitionState>,
 }
 
+/// The tables of a partition by their storage.
+pub(crate) type Tables = HashMap<u32, Box<TablePartition>, BuildHasherDefault<StorageHasher>>;
+
+/// Storages are numbered one by one; every statement looks one up.
+#[derive(Default)]
+pub(crate) struct StorageHasher(u64);
+
+impl Hasher for StorageHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u32(u32::from(byte));
+        }
+    }
+
+    #[inline]
+    fn write_u32(&mut self, number: u32) {
+        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        // The map takes the low bits for the place and the highest for the tag.
+        self.0 ^ self.0 >> 32
+    }
+}
+
 /// What the partition's lock protects.
 pub(crate) struct PartitionState {
     pub id: u16,
     pub arena: Arc<Arena>,
     /// The rows of each storage.
-    pub tables: HashMap<u32, Box<TablePartition>>,
+    pub tables: Tables,
     /// Before-images for open snapshots.
     pub versions: Versions,
     /// Rows that an interactive transaction has locked.
@@ -242,7 +269,7 @@ impl PartitionState {
         PartitionState {
             id,
             arena,
-            tables: HashMap::new(),
+            tables: Tables::default(),
             versions: Versions::default(),
             locks: HashMap::new(),
             uncommitted: BTreeMap::new(),

@@ -2,7 +2,7 @@
 //! something was evicted or held, wait outside the locks and run it again
 //! (design points 1–3; 004 §3.3).
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::fetch::{PlannedRead, plan};
 use crate::transaction::{Isolation, RunOptions, Transaction, TxnId, TxnState};
 
 thread_local! {
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
+    static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
 }
 
 /// How a run ended.
@@ -148,7 +148,7 @@ impl Database {
     ) -> Result<Outcome<R>> {
         let interactive = txn.is_some();
         let reads = txn.as_ref().map_or(0, |txn| txn.reads.len());
-        let scratch = SCRATCH.with(|s| std::mem::take(&mut *s.borrow_mut()));
+        let scratch = SCRATCH.take().unwrap_or_default();
         let mut access = Access::new(self, self.lock(scope)?, txn, fetched, scratch, run);
         let result = body(&mut access);
         let outcome = self.conclude(options, interactive, &mut access, result);
@@ -158,7 +158,7 @@ impl Database {
             // What this run saw is thrown away: it need not stay true.
             txn.reads.truncate(reads);
         }
-        SCRATCH.with(|s| *s.borrow_mut() = access.into_scratch());
+        SCRATCH.set(Some(access.into_scratch()));
         outcome
     }
 

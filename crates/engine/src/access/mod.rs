@@ -11,10 +11,10 @@ mod read;
 mod undo;
 mod write;
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
 use parking_lot::MutexGuard;
 use thermocline_storage::arena::TuplePtr;
 use thermocline_storage::row_directory::{ColdAddress, Word};
@@ -127,7 +127,8 @@ impl<'a> Guards<'a> {
 }
 
 /// Tuples that were read from the device for this statement, by address.
-pub(crate) type Fetched = HashMap<u64, Arc<[u8]>>;
+/// A tree, for it costs nothing while it is empty, as it mostly is.
+pub(crate) type Fetched = BTreeMap<u64, Arc<[u8]>>;
 
 /// An evicted tuple that a run needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,7 +168,7 @@ pub struct Access<'a> {
     /// None: the latest committed state.
     pub(crate) snapshot: Option<Timestamp>,
     fetched: &'a Fetched,
-    scratch: Scratch,
+    scratch: Box<Scratch>,
     pub(crate) obstacle: Option<Obstacle>,
     track_reads: bool,
     read_only: bool,
@@ -206,7 +207,7 @@ impl<'a> Access<'a> {
         guards: Guards<'a>,
         txn: Option<&'a mut TxnState>,
         fetched: &'a Fetched,
-        scratch: Scratch,
+        scratch: Box<Scratch>,
         run: RunKind,
     ) -> Self {
         let snapshot = txn.as_ref().and_then(|t| t.snapshot);

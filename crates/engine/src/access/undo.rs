@@ -97,19 +97,19 @@ impl Undo {
 
 impl Scratch {
     /// Empties it for the next run; what grew large is given back.
-    pub(crate) fn recycle(mut self) -> Self {
+    fn recycle(&mut self) {
         // A part of a bulk statement is up to 256 KiB, in a vector that doubles.
         const KEPT_BYTES_MAX: usize = 512 * 1024;
         if self.undo.images.capacity() > KEPT_BYTES_MAX
             || self.changes.bytes.capacity() > KEPT_BYTES_MAX
             || self.missing.capacity() > 4096
         {
-            return Scratch::default();
+            *self = Scratch::default();
+            return;
         }
         self.undo.clear();
         self.changes.bytes.clear();
         self.missing.clear();
-        self
     }
 }
 
@@ -120,8 +120,9 @@ impl Access<'_> {
     }
 
     /// Gives the scratch vectors back for the next run.
-    pub(crate) fn into_scratch(self) -> Scratch {
-        self.scratch.recycle()
+    pub(crate) fn into_scratch(mut self) -> Box<Scratch> {
+        self.scratch.recycle();
+        self.scratch
     }
 
     /// Takes everything back that this run has changed.
