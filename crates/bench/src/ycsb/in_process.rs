@@ -38,9 +38,9 @@ const LOAD_TRANSACTION_BYTES: usize = 256 << 10;
 pub struct InProcess {
     db: Arc<Database>,
     table: Arc<Table>,
-    device: Arc<FileDevice>,
+    device: Arc<dyn Device>,
     load_s: Option<f64>,
-    _lock: DirectoryLock,
+    _lock: Option<DirectoryLock>,
 }
 
 impl InProcess {
@@ -52,6 +52,15 @@ impl InProcess {
             FileDevice::open(&options.data_dir, IoEngine::Auto)
                 .map_err(|error| format!("{}: {error}", options.data_dir.display()))?,
         );
+        Self::on(device, Some(lock), options)
+    }
+
+    /// The same on another device than the directory's.
+    pub fn on_device(device: Arc<dyn Device>, options: &Options) -> Result<Self> {
+        Self::on(device, None, options)
+    }
+
+    fn on(device: Arc<dyn Device>, lock: Option<DirectoryLock>, options: &Options) -> Result<Self> {
         let config = Config::new(device.clone())
             .memory_limit(options.memory_limit)
             .partitions(options.partitions);

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Instructions of one read and one update of a row in memory (100 bytes, by the primary
+# key's hash index, one-shot, commit asynchronous), counted by valgrind: repeatable on
+# noisy machines, so that changes can be held against each other.
+#
+# Needs valgrind. Takes about a minute:
+#   OPERATIONS=20000 scripts/instructions.sh
+# Prints a markdown table.
+
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+OPERATIONS=${OPERATIONS:-20000}
+command -v valgrind > /dev/null || { echo "SKIPPED: valgrind is not installed"; exit 0; }
+cargo build --release -p thermocline-bench --example hot_path
+PROGRAM=${CARGO_TARGET_DIR:-target}/release/examples/hot_path
+WORK=$(mktemp -d)
+trap 'rm -rf "$WORK"' EXIT
+
+# count OPERATION TIMES: instructions of the client's thread.
+count() {
+    rm -f "$WORK"/out*
+    timeout 120 valgrind --tool=callgrind --separate-threads=yes --callgrind-out-file="$WORK/out" \
+        "$PROGRAM" "$1" "$2" > /dev/null 2> "$WORK/err" \
+        || { tail -n 5 "$WORK/err" >&2; exit 1; }
+    sed -n 's/^\(summary\|totals\): \([0-9]*\).*/\2/p' "$WORK/out-01" | tail -n 1
+}
+
+echo "| operation | instructions |"
+echo "|---|---|"
+for operation in read update; do
+    few=$(count "$operation" "$OPERATIONS")
+    many=$(count "$operation" $((OPERATIONS * 3)))
+    echo "| $operation | $(((many - few) / (OPERATIONS * 2))) |"
+done
