@@ -22,9 +22,11 @@ pub const EVICT: u8 = 1;
 pub const WRITTEN: u8 = EVICT + 1;
 
 /// The share of misses on cold tuples that were used not long ago, beyond what is usual,
-/// that says that the hot set has moved: a factor and an amount.
+/// that says that the hot set has moved: a factor and an amount, and never less than the
+/// last. A scan meets such tuples, too, if much of the data is in memory.
 const SHIFT_FACTOR: f64 = 1.5;
 const SHIFT_SHARE: f64 = 0.1;
+const SHIFT_SHARE_MIN: f64 = 0.4;
 /// How much a window counts in what is usual.
 const USUAL_WEIGHT: f64 = 0.1;
 /// Windows in which each hot tuple could have been used once.
@@ -81,7 +83,8 @@ impl ShiftDetector {
         if !full {
             return Shift::None;
         }
-        let begun = self.left == 0 && share > self.usual * SHIFT_FACTOR + SHIFT_SHARE;
+        let unusual = (self.usual * SHIFT_FACTOR + SHIFT_SHARE).max(SHIFT_SHARE_MIN);
+        let begun = self.left == 0 && share > unusual;
         self.usual += (share - self.usual) * USUAL_WEIGHT;
         if begun {
             self.left = hot * 2;
@@ -135,6 +138,8 @@ mod tests {
         // A scan: all misses, none of them returns.
         assert_eq!(detector.observe(1000, 50, 10_000, true), Shift::None);
         assert_eq!(detector.observe(1000, 900, 10_000, false), Shift::None);
+        // A scan where much is in memory meets what was used not long ago.
+        assert_eq!(detector.observe(1000, 300, 10_000, true), Shift::None);
         // Too few accesses to say.
         assert_eq!(detector.observe(10, 10, 10_000, true), Shift::None);
     }
