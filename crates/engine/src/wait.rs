@@ -117,10 +117,21 @@ impl Wake for Unpark {
     }
 }
 
+thread_local! {
+    static UNPARK: Waker = unpark_this_thread();
+}
+
+fn unpark_this_thread() -> Waker {
+    Waker::from(Arc::new(Unpark(thread::current())))
+}
+
 /// Runs a future to its end on the calling thread.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    // While a thread ends its own waker may be gone already.
+    let waker = UNPARK
+        .try_with(Waker::clone)
+        .unwrap_or_else(|_| unpark_this_thread());
     let mut context = Context::from_waker(&waker);
     loop {
         match future.as_mut().poll(&mut context) {
