@@ -379,6 +379,13 @@ fn point(
     found: &mut Vec<RowId>,
     admitted: &mut impl FnMut(RowId, &[u8]) -> std::result::Result<ControlFlow<()>, Stop>,
 ) -> std::result::Result<ControlFlow<()>, Stop> {
+    // Other unique indexes may have many rows of one key, with a NULL in it.
+    if table.def.indexes[index].primary {
+        return match access.get(table, index, key)? {
+            Some((row, tuple)) => admitted(row, tuple),
+            None => Ok(ControlFlow::Continue(())),
+        };
+    }
     found.clear();
     access.find(table, index, key, found)?;
     for row in found.iter() {
