@@ -29,6 +29,8 @@ pub(crate) struct Cooling {
     /// Words passed and bytes found since the last round was over.
     passed: u64,
     found: u64,
+    /// The coolest hot tuple met in this round.
+    coolest: u8,
     /// Words of all tables, and bytes in memory, when the last round was over.
     words: u64,
     bytes: u64,
@@ -44,6 +46,12 @@ impl Cooling {
         rows.cooled = self.degrees;
     }
 
+    /// A hand has met a hot tuple that stays.
+    #[inline]
+    pub fn stays(&mut self, warmth: u8) {
+        self.coolest = self.coolest.min(warmth);
+    }
+
     /// A hand has passed some words and found some bytes to evict.
     pub fn passed(&mut self, db: &Database, words: u64, found: u64) {
         self.passed += words;
@@ -52,9 +60,14 @@ impl Cooling {
             return;
         }
         if (self.found as f64) < self.bytes as f64 * FOUND_ENOUGH {
-            self.degrees = self.degrees.wrapping_add(1);
+            // As many degrees as it takes: rounds that find nothing cost time.
+            let needed = match self.found {
+                0 => self.coolest.saturating_sub(EVICT).max(1),
+                _ => 1,
+            };
+            self.degrees = self.degrees.wrapping_add(u32::from(needed));
         }
-        (self.passed, self.found) = (0, 0);
+        (self.passed, self.found, self.coolest) = (0, 0, MAX);
         (self.words, self.bytes) = (0, 0);
         for partition in &db.partitions {
             let state = partition.state.lock();

@@ -141,6 +141,8 @@ impl Evictor {
         let mut freed = Evicted::default();
         // So many rounds that the warmest tuple has become cool.
         for _ in 0..db.partitions.len() * (usize::from(temperature::MAX) + 2) {
+            // Others allocate meanwhile, and statements go by the last reading.
+            db.memory.read_resident();
             self.partition = (self.partition + 1) % db.partitions.len();
             if let Some(table) = self.choose(db, self.partition) {
                 freed = self.evict(db, self.partition, &table)?;
@@ -261,6 +263,7 @@ impl Evictor {
                     if rows.cooling > 0 {
                         rows.directory.set(row, cooler(word, rows.cooling));
                     }
+                    self.cooling.stays(warmth.saturating_sub(rows.cooling));
                     continue;
                 }
                 Identification::Clock if warmth > 0 => {
