@@ -66,6 +66,7 @@ impl Database {
                 }
                 Err(error) => {
                     self.report(&format!("eviction: {error}"));
+                    self.memory.freed.notify();
                     thread::sleep(REST_AFTER_ERROR);
                 }
             }

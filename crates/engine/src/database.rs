@@ -64,6 +64,22 @@ pub struct Database {
     problems: Mutex<Vec<String>>,
 }
 
+/// Steps of the evictor that [`Database::make_room`] waits for at most.
+const STEPS_AWAITED: usize = 256;
+
+/// See [`Database::make_room`].
+#[derive(Debug)]
+pub struct Room {
+    db: Arc<Database>,
+    bytes: u64,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.db.memory.release(self.bytes);
+    }
+}
+
 /// What opening the database took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
@@ -211,6 +227,28 @@ impl Database {
     /// Gives reserved memory back.
     pub fn release_memory(&self, bytes: u64) {
         self.memory.release(bytes);
+    }
+
+    /// Makes room for memory that somebody else will take at once, and that no
+    /// reading could announce; it counts as taken until the [`Room`] is dropped.
+    pub async fn make_room(self: &Arc<Self>, bytes: u64) -> Room {
+        self.memory.expect(bytes);
+        let room = Room {
+            db: self.clone(),
+            bytes,
+        };
+        if self.config.background {
+            // Not for ever: where the disk is full the evictor frees nothing.
+            for _ in 0..STEPS_AWAITED {
+                let freed = self.memory.freed.listen();
+                if !self.memory.is_short() {
+                    break;
+                }
+                self.poke_evictor();
+                freed.await;
+            }
+        }
+        room
     }
 
     pub(crate) fn check_open(&self) -> Result<()> {

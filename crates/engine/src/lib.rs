@@ -53,7 +53,7 @@ pub use catalog::{
 };
 pub use config::{Config, MEMORY_LIMIT_MIN, PARTITIONS_MAX};
 pub use counters::CountersReading;
-pub use database::{Database, RecoveryReport};
+pub use database::{Database, RecoveryReport, Room};
 pub use ddl::Change;
 pub use error::{Error, Result};
 pub use policy::{Identification, Merge, Policy, Retrieval};

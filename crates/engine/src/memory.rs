@@ -156,6 +156,16 @@ impl Memory {
         (self.limit() / 4) as usize
     }
 
+    /// Counts memory that will be taken soon, whatever else is reserved.
+    pub fn expect(&self, bytes: u64) {
+        self.reserved.fetch_add(bytes as i64, Ordering::Relaxed);
+    }
+
+    /// Whether the evictor has more to do, and can.
+    pub fn is_short(&self) -> bool {
+        self.pressure() != Pressure::None && !self.drained.load(Ordering::Relaxed)
+    }
+
     /// Reserves memory for an analytical statement; false if its share of the
     /// limit is used up.
     pub fn try_reserve(&self, bytes: u64) -> bool {

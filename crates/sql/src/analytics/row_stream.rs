@@ -7,6 +7,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 use parking_lot::Mutex;
+use thermocline_engine::Room;
 use thermocline_storage::value::Value;
 
 use super::errors::sql_error;
@@ -29,6 +30,8 @@ enum Source {
 pub struct RowStream {
     columns: Arc<[OutputColumn]>,
     source: Source,
+    /// Held while the statement runs.
+    _room: Option<Room>,
 }
 
 /// A setting that a query changed by `set_config`.
@@ -46,6 +49,7 @@ impl RowStream {
     pub(crate) fn of_batches(
         columns: Vec<OutputColumn>,
         stream: SendableRecordBatchStream,
+        room: Option<Room>,
     ) -> Self {
         Self {
             columns: columns.into(),
@@ -53,6 +57,7 @@ impl RowStream {
                 stream: Mutex::new(stream),
                 current: None,
             },
+            _room: room,
         }
     }
 
@@ -60,6 +65,7 @@ impl RowStream {
         Self {
             columns: columns.into(),
             source: Source::Catalog(rows),
+            _room: None,
         }
     }
 
