@@ -327,3 +327,15 @@ show nonesuch;
 drop table account;
 drop table reading;
 drop table account, reading;
+
+-- Clauses in words of PostgreSQL's own
+create table dialect (id integer generated always as identity primary key, v text);
+insert into dialect (id, v) values (5, 'refused');
+insert into dialect (id, v) overriding system value values (10, '  padded  ');
+insert into dialect (v) values ('next') returning *;
+begin;
+select id from dialect where id = 10 for no key update;
+select id from dialect where id = 1 for key share;
+commit;
+select trim(both from v), trim(leading from v) || '|', trim(both 'x' from 'xxaxx') from dialect where id = 10;
+drop table dialect;

@@ -67,7 +67,8 @@ fn parse_one(sql: &str, tokens: Vec<TokenWithSpan>) -> Result<Statement> {
 }
 
 /// Parses one statement with sqlparser; nothing may follow it.
-fn parse_ast(sql: &str, tokens: Vec<TokenWithSpan>) -> Result<ast::Statement> {
+fn parse_ast(sql: &str, mut tokens: Vec<TokenWithSpan>) -> Result<ast::Statement> {
+    crate::bind::rewrite(&mut tokens);
     let mut parser = parser(tokens);
     let statement = parser
         .parse_statement()
