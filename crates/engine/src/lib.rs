@@ -5,10 +5,10 @@
 //! |---|---|
 //! | `database`, `config` | the database and what it is opened with |
 //! | `partition` | rows and indexes behind one lock |
-//! | `run`, `access` | running a statement: locks, pre-pass, restart; what it sees and changes |
+//! | `run`, `batch`, `access` | running a statement: locks, pre-pass, restart; what it sees and changes |
 //! | `transaction`, `commit`, `versions`, `snapshot` | interactive transactions, validation, before-images, scans at one moment |
-//! | `evict`, `fetch`, `compaction`, `memory`, `policy` | anti-caching: eviction, retrieval, holes, the limit, the choices |
-//! | `record`, `checkpoint`, `manifest`, `recovery` | what is logged, what is kept, how it comes back |
+//! | `evict`, `cooling`, `fetch`, `compaction`, `memory`, `policy` | anti-caching: eviction, temperature, retrieval, holes, the limit, the choices |
+//! | `record`, `checkpoint`, `manifest`, `recovery`, `warming` | what is logged, what is kept, how it comes back |
 //! | `catalog`, `ddl`, `definition`, `sequence` | definitions and their changes |
 //! | `background`, `counters`, `report`, `wait` | threads, figures, waiting |
 //!
