@@ -76,7 +76,7 @@ pub struct Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
-        self.db.memory.release(self.bytes);
+        self.db.memory.no_longer_expect(self.bytes);
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Memory {
     arena_at_reading: AtomicU64,
     /// Bytes promised to others (analytical statements) and not yet resident.
     reserved: AtomicI64,
+    /// Bytes that something else is about to take.
+    expected: AtomicI64,
     /// The evictor found nothing that could leave.
     drained: AtomicBool,
     /// The hot set is moving.
@@ -52,6 +54,7 @@ impl Memory {
             resident_max: AtomicU64::new(0),
             arena_at_reading: AtomicU64::new(0),
             reserved: AtomicI64::new(0),
+            expected: AtomicI64::new(0),
             drained: AtomicBool::new(false),
             shifting: AtomicBool::new(false),
             freed: Event::default(),
@@ -101,7 +104,8 @@ impl Memory {
         let grown = (self.arena.used_bytes() as u64)
             .saturating_sub(self.arena_at_reading.load(Ordering::Relaxed));
         let reserved = self.reserved.load(Ordering::Relaxed).max(0) as u64;
-        self.resident.load(Ordering::Relaxed) + grown + reserved
+        let expected = self.expected.load(Ordering::Relaxed).max(0) as u64;
+        self.resident.load(Ordering::Relaxed) + grown + reserved + expected
     }
 
     pub fn pressure(&self) -> Pressure {
@@ -156,9 +160,14 @@ impl Memory {
         (self.limit() / 4) as usize
     }
 
-    /// Counts memory that will be taken soon, whatever else is reserved.
+    /// Counts memory that will be taken soon; nobody's share of the limit.
     pub fn expect(&self, bytes: u64) {
-        self.reserved.fetch_add(bytes as i64, Ordering::Relaxed);
+        self.expected.fetch_add(bytes as i64, Ordering::Relaxed);
+    }
+
+    /// Takes back what [`Memory::expect`] counted.
+    pub fn no_longer_expect(&self, bytes: u64) {
+        self.expected.fetch_sub(bytes as i64, Ordering::Relaxed);
     }
 
     /// Whether the evictor has more to do, and can.
@@ -195,4 +204,23 @@ pub(crate) fn log_buffer_bytes(limit: u64) -> usize {
 
 fn resident_bytes() -> Option<u64> {
     thermocline_device::resident_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_expected_is_pressure_but_not_the_share_of_analytical_statements() {
+        let arena = Arc::new(Arena::reserve(64 << 20).expect("address space"));
+        let limit = 1 << 40;
+        let memory = Memory::new(limit, arena);
+        assert_eq!(memory.pressure(), Pressure::None);
+        memory.expect(limit);
+        assert_ne!(memory.pressure(), Pressure::None);
+        assert!(memory.try_reserve(limit / 4));
+        assert!(!memory.try_reserve(1));
+        memory.no_longer_expect(limit);
+        assert_eq!(memory.pressure(), Pressure::None);
+    }
 }
