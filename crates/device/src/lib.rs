@@ -8,7 +8,7 @@
 //! | `reads.rs`, `uring.rs`, `threads.rs` | asynchronous reads, by io_uring or by a pool of threads |
 //! | `sys.rs` | the few system calls that the standard library lacks |
 //! | `counters.rs`, `profile.rs`, `probe.rs` | what a device did, what it is like, and how that is measured |
-//! | `simulated.rs`, `simulated/` | [`SimulatedDevice`], which crashes, fails and fills up on request |
+//! | `simulated.rs`, `simulated/` | [`SimulatedDevice`], which crashes, fails and fills up on request; [`SimulatedClock`] |
 //! | `clock.rs`, `lock.rs`, `random.rs` | time, one process a directory, seeded chance |
 //!
 //! `unsafe` lives in `buffer.rs`, `uring.rs` and `sys.rs` only.
@@ -40,4 +40,4 @@ pub use lock::{DirectoryLock, LOCK_FILE_NAME, lock_directory};
 pub use probe::probe;
 pub use process::{memory_bytes, never_huge_pages, resident_bytes};
 pub use profile::{DeviceKind, DeviceProfile};
-pub use simulated::{Operation, SimulatedDevice};
+pub use simulated::{Fault, FaultCounts, Operation, SimulatedClock, SimulatedDevice};

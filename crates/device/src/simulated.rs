@@ -6,9 +6,14 @@
 //! changes of names. A sync that fails loses a random part for good. All from one seed.
 //!
 //! Faults: a chosen operation fails, the device is full, everything stops at the n-th
-//! operation. Not simulated: bit rot and misdirected writes (write over the file for that).
+//! operation; a bit flips, a write or read goes astray, is lost or cut short
+//! ([`Fault`]); asynchronous reads stall until they are let go, in any order.
 
+mod clock;
+mod faults;
+mod file;
 mod image;
+mod stalled;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -17,13 +22,16 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::device::{check_name, not_at_a_sector, past_the_end};
+use crate::device::check_name;
 use crate::random::SplitMix64;
 use crate::{
-    Device, DeviceCounters, DeviceFile, DeviceKind, DeviceProfile, OpenMode, ReadRequest,
-    SECTOR_BYTES,
+    Device, DeviceCounters, DeviceFile, DeviceKind, DeviceProfile, OpenMode, SECTOR_BYTES,
 };
-use image::{Change, Inode};
+pub use clock::SimulatedClock;
+pub use faults::{Fault, FaultCounts};
+use file::SimulatedFile;
+use image::Inode;
+use stalled::StalledRead;
 
 /// What can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +66,7 @@ pub struct SimulatedDevice {
 
 struct Shared {
     state: Mutex<State>,
+    stalled: Mutex<Vec<StalledRead>>,
     counters: DeviceCounters,
 }
 
@@ -80,6 +89,11 @@ struct State {
     capacity_bytes: Option<u64>,
     atomic_write_bytes: u64,
     failures: Vec<(Operation, io::ErrorKind)>,
+    /// Faults to come, and the beginning of the names of the files they are for.
+    faults: Vec<(String, Fault)>,
+    counts: FaultCounts,
+    /// Asynchronous reads wait until they are let go.
+    stalls: bool,
     operations: u64,
     halt_at: Option<u64>,
     halted: bool,
@@ -109,11 +123,15 @@ impl SimulatedDevice {
                     capacity_bytes: None,
                     atomic_write_bytes: SECTOR_BYTES as u64,
                     failures: Vec::new(),
+                    faults: Vec::new(),
+                    counts: FaultCounts::default(),
+                    stalls: false,
                     operations: 0,
                     halt_at: None,
                     halted: false,
                     random: SplitMix64::new(0),
                 }),
+                stalled: Mutex::default(),
                 counters: DeviceCounters::default(),
             }),
         }
@@ -233,12 +251,16 @@ impl State {
         if !matches!(operation, Operation::Read | Operation::List) {
             if self.halt_at == Some(self.operations) {
                 self.halted = true;
+                self.counts.halts += 1;
                 turn = Turn::Last;
             }
             self.operations += 1;
         }
         match self.failures.iter().position(|&(of, _)| of == operation) {
-            Some(index) => Err(self.failures.remove(index).1.into()),
+            Some(index) => {
+                self.counts.failed_operations += 1;
+                Err(self.failures.remove(index).1.into())
+            }
             None => Ok(turn),
         }
     }
@@ -258,6 +280,9 @@ impl State {
         }
         self.generation += 1;
         self.failures.clear();
+        self.faults.clear();
+        self.counts.crashes += 1;
+        self.stalls = false;
         self.halt_at = None;
         self.halted = false;
     }
@@ -285,12 +310,13 @@ impl State {
             .fold(0, u64::saturating_add)
     }
 
-    fn check_room(&self, growth_bytes: u64) -> io::Result<()> {
+    fn check_room(&mut self, growth_bytes: u64) -> io::Result<()> {
         match self.capacity_bytes {
             Some(capacity)
                 if growth_bytes > 0
                     && self.used_bytes().saturating_add(growth_bytes) > capacity =>
             {
+                self.counts.full += 1;
                 Err(io::ErrorKind::StorageFull.into())
             }
             _ => Ok(()),
@@ -413,168 +439,6 @@ impl Device for SimulatedDevice {
 
     fn describe(&self) -> String {
         "simulated, in memory".to_owned()
-    }
-}
-
-struct SimulatedFile {
-    device: Arc<Shared>,
-    name: String,
-    inode: u64,
-    generation: u64,
-}
-
-impl SimulatedFile {
-    /// Finds the file in the state, unless a crash came between.
-    fn inode<'a>(&self, state: &'a mut State) -> io::Result<&'a mut Inode> {
-        match state.inodes.get_mut(&self.inode) {
-            Some(inode) if self.generation == state.generation => Ok(inode),
-            _ => Err(io::Error::other(format!(
-                "{}: opened before the simulated device crashed",
-                self.name
-            ))),
-        }
-    }
-
-    fn act<T>(
-        &self,
-        operation: Operation,
-        act: impl FnOnce(&mut State, Turn) -> io::Result<T>,
-    ) -> io::Result<T> {
-        let mut state = self.device.state.lock();
-        let result = self
-            .inode(&mut state)
-            .map(|_| ())
-            .and_then(|()| state.take_turn(operation))
-            .and_then(|turn| {
-                let done = act(&mut state, turn)?;
-                turn.end(done)
-            });
-        if result.is_err() && operation != Operation::Read {
-            self.device.counters.error();
-        }
-        result
-    }
-
-    /// Reads as much as there is before the file's end; how much that is.
-    fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.act(Operation::Read, |state, _| {
-            let image = self.inode(state)?.live();
-            image.read(buffer, offset);
-            let there = image.len().saturating_sub(offset);
-            Ok(buffer
-                .len()
-                .min(usize::try_from(there).unwrap_or(usize::MAX)))
-        })
-    }
-}
-
-impl DeviceFile for SimulatedFile {
-    fn len(&self) -> io::Result<u64> {
-        let mut state = self.device.state.lock();
-        if state.halted {
-            return Err(halted());
-        }
-        Ok(self.inode(&mut state)?.live().len())
-    }
-
-    fn set_len(&self, bytes: u64) -> io::Result<()> {
-        check_size(Some(bytes))?;
-        self.act(Operation::SetLen, |state, _| {
-            let len = self.inode(state)?.live().len();
-            let sector = SECTOR_BYTES as u64;
-            let growth = bytes.div_ceil(sector).saturating_sub(len.div_ceil(sector));
-            state.check_room(growth.saturating_mul(sector))?;
-            self.inode(state)?.change(Change::SetLen(bytes));
-            Ok(())
-        })
-    }
-
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.device.counters.read_started();
-        let wanted = buffer.len();
-        let result = match self.read(buffer, offset) {
-            Ok(bytes) if bytes < wanted => Err(past_the_end(&self.name, offset, wanted)),
-            other => other.map(|_| ()),
-        };
-        let bytes = result.is_ok().then_some(wanted);
-        self.device.counters.read_finished(bytes, Duration::ZERO);
-        result
-    }
-
-    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        check_size(offset.checked_add(bytes.len() as u64))?;
-        self.act(Operation::Write, |state, _| {
-            let growth = self.inode(state)?.live().growth_bytes(offset, bytes.len());
-            state.check_room(growth)?;
-            self.inode(state)?.change(Change::Write {
-                offset,
-                bytes: bytes.to_vec(),
-            });
-            Ok(())
-        })?;
-        self.device.counters.wrote(bytes.len());
-        Ok(())
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        let mut guard = self.device.state.lock();
-        let state = &mut *guard;
-        self.inode(state)?;
-        let turn = state.take_turn(Operation::Sync);
-        let mut random = state.random.clone();
-        let atomic_bytes = state.atomic_write_bytes;
-        let halted_before = turn.is_err() && state.halted;
-        let inode = self.inode(state)?;
-        match turn {
-            Ok(Turn::Ordinary) => inode.persist_all(),
-            // Nothing reaches a device that has halted.
-            Err(_) if halted_before => {}
-            Ok(Turn::Last) | Err(_) => inode.persist_some(&mut random, atomic_bytes),
-        }
-        state.random = random;
-        let result = turn.and_then(|turn| turn.end(()));
-        match result {
-            Ok(()) => self.device.counters.synced(Duration::ZERO),
-            Err(_) => self.device.counters.error(),
-        }
-        result
-    }
-
-    fn punch_hole(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        self.act(Operation::PunchHole, |state, _| {
-            self.inode(state)?.change(Change::Punch { offset, bytes });
-            Ok(())
-        })
-    }
-
-    fn submit_reads(&self, requests: Vec<ReadRequest>) {
-        for request in requests {
-            let (offset, mut buffer) = (request.offset, request.buffer);
-            self.device.counters.read_started();
-            let result = if offset.is_multiple_of(SECTOR_BYTES as u64) {
-                match self.read(&mut buffer, offset) {
-                    Ok(0) if !buffer.is_empty() => {
-                        Err(past_the_end(&self.name, offset, buffer.len()))
-                    }
-                    other => other.map(|_| ()),
-                }
-            } else {
-                Err(not_at_a_sector(&self.name, offset))
-            };
-            let bytes = result.is_ok().then_some(buffer.len());
-            self.device.counters.read_finished(bytes, Duration::ZERO);
-            (request.completion)(result.map(|()| buffer));
-        }
-    }
-}
-
-impl Drop for SimulatedFile {
-    fn drop(&mut self) {
-        let mut state = self.device.state.lock();
-        if let Ok(inode) = self.inode(&mut state) {
-            inode.open_handles -= 1;
-            state.forget_unreachable();
-        }
     }
 }
 

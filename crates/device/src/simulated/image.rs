@@ -70,6 +70,18 @@ impl SparseImage {
         }
     }
 
+    /// Flips a bit; false where nothing was ever written.
+    fn flip_bit(&mut self, offset: u64, bit: u8) -> bool {
+        if offset >= self.len {
+            return false;
+        }
+        let Some(sector) = self.sectors.get_mut(&(offset / SECTOR)) else {
+            return false;
+        };
+        sector[(offset % SECTOR) as usize] ^= 1 << bit;
+        true
+    }
+
     pub(super) fn set_len(&mut self, len: u64) {
         if len < self.len {
             let kept = len.div_ceil(SECTOR);
@@ -151,6 +163,17 @@ impl Inode {
     /// What a reader sees.
     pub(super) fn live(&self) -> &SparseImage {
         &self.live
+    }
+
+    /// The sectors that hold something, in order.
+    pub(super) fn written_sectors(&self) -> impl Iterator<Item = u64> + '_ {
+        self.live.sectors.keys().copied()
+    }
+
+    /// Flips a bit of what is seen, and of what is durable there.
+    pub(super) fn flip_bit(&mut self, offset: u64, bit: u8) -> bool {
+        self.durable.flip_bit(offset, bit);
+        self.live.flip_bit(offset, bit)
     }
 
     pub(super) fn change(&mut self, change: Change) {

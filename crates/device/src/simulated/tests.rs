@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::AlignedBuffer;
+use crate::{AlignedBuffer, ReadRequest};
 
 const SECTOR: u64 = SECTOR_BYTES as u64;
 
@@ -311,4 +311,94 @@ fn operations_are_counted_so_that_every_halt_can_be_visited() {
     let device = SimulatedDevice::new();
     count_to(&device, 1).1.unwrap();
     assert_eq!(device.operations(), 6);
+}
+
+#[test]
+fn a_flipped_bit_stays_flipped_through_a_crash() {
+    let device = with_durable("data", 2);
+    assert!(device.flip_bit("data", 5000, 3));
+    assert!(!device.flip_bit("data", 3 * SECTOR, 0), "past the end");
+    device.crash(1);
+    let bytes = contents(&device, "data").unwrap();
+    assert_eq!(bytes[5000], 1 ^ 8);
+    assert_eq!(bytes.iter().filter(|&&byte| byte != 1).count(), 1);
+    let (name, offset) = device.flip_random_bit("da", 7).unwrap();
+    assert_eq!(name, "data");
+    let after = contents(&device, "data").unwrap();
+    let differ: Vec<usize> = (0..bytes.len()).filter(|&i| bytes[i] != after[i]).collect();
+    assert_eq!(differ, [offset as usize]);
+    assert_eq!(device.fault_counts().bit_flips, 2);
+    assert_eq!(device.flip_random_bit("nothing", 7), None);
+}
+
+#[test]
+fn faults_meet_the_next_operation_of_their_file_and_are_counted() {
+    let device = with_durable("data", 4);
+    let file = device.open("data", OpenMode::Existing).unwrap();
+    let other = device.open("other", OpenMode::Create).unwrap();
+    device.inject("data", Fault::LostWrite);
+    other.write_at(&[9; SECTOR_BYTES], 0).unwrap();
+    assert_eq!(contents(&device, "other").unwrap()[0], 9);
+    file.write_at(&[2; SECTOR_BYTES], 0).unwrap();
+    device.inject("data", Fault::MisdirectedWrite { sectors: 2 });
+    file.write_at(&[3; SECTOR_BYTES], SECTOR).unwrap();
+    device.inject("data", Fault::ShortWrite);
+    assert!(file.write_at(&[4; SECTOR_BYTES], 2 * SECTOR).is_err());
+    let sectors: Vec<(u8, u8)> = contents(&device, "data")
+        .unwrap()
+        .chunks(SECTOR_BYTES)
+        .map(|sector| (sector[0], sector[SECTOR_BYTES - 1]))
+        .collect();
+    assert_eq!(sectors, [(1, 1), (1, 1), (4, 1), (3, 3)]);
+
+    let mut buffer = [0; SECTOR_BYTES];
+    device.inject("data", Fault::MisdirectedRead { sectors: 3 });
+    file.read_at(&mut buffer, 0).unwrap();
+    assert_eq!(buffer[0], 3);
+    let mut buffer = [0; SECTOR_BYTES];
+    device.inject("data", Fault::ShortRead);
+    file.read_at(&mut buffer, 0).unwrap();
+    assert_eq!((buffer[0], buffer[SECTOR_BYTES - 1]), (1, 0));
+    device.inject("data", Fault::ShortRead);
+    device.forget_faults();
+    file.read_at(&mut buffer, 0).unwrap();
+    assert_eq!(buffer, [1; SECTOR_BYTES]);
+
+    let counts = device.fault_counts();
+    let counted = (
+        counts.lost_writes,
+        counts.misdirected_writes,
+        counts.short_writes,
+        counts.misdirected_reads,
+        counts.short_reads,
+    );
+    assert_eq!(counted, (1, 1, 1, 1, 1));
+    assert_eq!(counts.by_kind().iter().map(|(_, n)| n).sum::<u64>(), 5);
+}
+
+#[test]
+fn stalled_reads_end_when_they_are_let_go_in_any_order() {
+    let device = with_durable("data", 2);
+    let file = device.open("data", OpenMode::Existing).unwrap();
+    device.set_stalls(true);
+    let ended: Arc<Mutex<Vec<(u64, u8)>>> = Arc::default();
+    let requests = [0, SECTOR].map(|offset| {
+        let ended = ended.clone();
+        ReadRequest {
+            offset,
+            buffer: AlignedBuffer::new_zeroed(SECTOR_BYTES),
+            completion: Box::new(move |outcome| {
+                ended.lock().push((offset, outcome.map_or(0, |b| b[0])));
+            }),
+        }
+    });
+    file.submit_reads(requests.into());
+    assert_eq!((ended.lock().len(), device.stalled_reads()), (0, 2));
+    // What they see is what is there in the end.
+    file.write_at(&[5; SECTOR_BYTES], 0).unwrap();
+    assert!(device.let_go(1));
+    assert_eq!(*ended.lock(), [(SECTOR, 1)]);
+    device.set_stalls(false);
+    assert_eq!(*ended.lock(), [(SECTOR, 1), (0, 5)]);
+    assert!(!device.let_go(0));
 }
