@@ -4,6 +4,7 @@
 //! Holes are counted, not found: each block knows how many of its records are
 //! still some tuple's. A block with none is given up without being read.
 
+use hashbrown::HashSet;
 use thermocline_device::AlignedBuffer;
 use thermocline_storage::block::{BlockBuilder, records};
 use thermocline_storage::block_store::{BlockInfo, NewBlock};
@@ -11,7 +12,7 @@ use thermocline_storage::row_directory::{ColdAddress, Word};
 
 use crate::counters::Counters;
 use crate::database::Database;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::evict::{cold_copy, store_failed};
 use crate::partition::TablePartition;
 
@@ -27,6 +28,8 @@ struct Moved {
 pub(crate) struct Compactor {
     builder: BlockBuilder,
     moved: Vec<Moved>,
+    /// Blocks that could not be read: left alone, so that the others get their turn.
+    damaged: HashSet<u32>,
 }
 
 impl Compactor {
@@ -34,19 +37,22 @@ impl Compactor {
         Compactor {
             builder: BlockBuilder::new(AlignedBuffer::new_zeroed(block_bytes as usize)),
             moved: Vec::new(),
+            damaged: HashSet::new(),
         }
     }
 
     /// Gives up empty blocks and compacts up to one new block's worth of
     /// sparse ones. Whether it did anything.
-    pub fn step(&mut self, db: &Database) -> Result<bool> {
+    pub fn step(&mut self, db: &Database) -> Result<bool, Error> {
         let mut sparse: Vec<BlockInfo> = Vec::new();
         let mut did = false;
         for block in db.blocks.blocks() {
             if block.live_records == 0 {
                 db.give_up_block(block.id);
                 did = true;
-            } else if block.live_share() * 100.0 < f64::from(db.policy.compaction_percent) {
+            } else if block.live_share() * 100.0 < f64::from(db.policy.compaction_percent)
+                && !self.damaged.contains(&block.id)
+            {
                 sparse.push(block);
             }
         }
@@ -70,7 +76,7 @@ impl Compactor {
         Ok(true)
     }
 
-    fn compact(&mut self, db: &Database, group: &[BlockInfo]) -> Result<()> {
+    fn compact(&mut self, db: &Database, group: &[BlockInfo]) -> Result<(), Error> {
         self.builder.clear();
         self.moved.clear();
         let (storage, partition) = (group[0].table, group[0].partition as usize);
@@ -82,12 +88,24 @@ impl Compactor {
                 break;
             }
             taken += live;
-            let bytes = db.blocks.read(block.id).map_err(store_failed)?;
-            let (_, found) =
-                records(&bytes, block.id).map_err(|e| Error::Corrupt(e.to_string()))?;
-            let mut found: Vec<_> = found
-                .collect::<std::result::Result<_, _>>()
-                .map_err(|e| Error::Corrupt(e.to_string()))?;
+            let read = db.blocks.read(block.id).map_err(|e| e.to_string());
+            let found = read.as_ref().map_err(Clone::clone).and_then(|bytes| {
+                let found = records(bytes, block.id);
+                let found = found.and_then(|(_, found)| found.collect::<Result<Vec<_>, _>>());
+                found.map_err(|e| e.to_string())
+            });
+            let mut found = match found {
+                Ok(found) => found,
+                Err(what) => {
+                    self.damaged.insert(block.id);
+                    let (at, of) = (block.offset, db.storages.name(storage));
+                    db.report(&format!(
+                        "compaction: blocks at byte {at}, block {} of {of}: {what}",
+                        block.id
+                    ));
+                    continue;
+                }
+            };
             // Which of them live is decided by the directory, a few at a time.
             for some in found.chunks_mut(512) {
                 let state = db.partitions[partition].state.lock();

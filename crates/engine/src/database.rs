@@ -3,6 +3,7 @@
 //! `definition`; opening is in `recovery`.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -27,6 +28,18 @@ use crate::sequence::Sequence;
 use crate::transaction::{Transactions, TxnId};
 use crate::wait::Event;
 
+/// Which table owns a storage.
+#[derive(Default)]
+pub(crate) struct Storages(RwLock<HashMap<u32, Arc<Table>>>);
+
+impl Deref for Storages {
+    type Target = RwLock<HashMap<u32, Arc<Table>>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
 /// A database in a directory of a device.
 pub struct Database {
     pub(crate) device: Arc<dyn Device>,
@@ -38,7 +51,7 @@ pub struct Database {
     pub(crate) catalog: RwLock<Arc<Catalog>>,
     /// Which table owns a storage, drafts included. Never held while a
     /// partition's lock is taken; see `storages()`.
-    pub(crate) storages: RwLock<HashMap<u32, Arc<Table>>>,
+    pub(crate) storages: Arc<Storages>,
     pub(crate) sequences: RwLock<HashMap<u32, Arc<Sequence>>>,
     pub(crate) next_oid: AtomicU32,
     pub(crate) next_storage: AtomicU32,
@@ -114,6 +127,7 @@ impl fmt::Debug for Database {
 
 impl Database {
     pub(crate) fn from_parts(config: Config, parts: Parts) -> Self {
+        let storages = Arc::<Storages>::default();
         Database {
             device: config.device.clone(),
             clock: config.clock.clone(),
@@ -122,12 +136,12 @@ impl Database {
             memory: parts.memory,
             partitions: parts.partitions,
             catalog: RwLock::new(Arc::new(Catalog::empty())),
-            storages: RwLock::default(),
+            fetcher: Fetcher::new(parts.blocks.file().clone(), storages.clone()),
+            storages,
             sequences: RwLock::default(),
             next_oid: AtomicU32::new(crate::catalog::FIRST_USER_OID),
             next_storage: AtomicU32::new(1),
             log: parts.log,
-            fetcher: Fetcher::new(parts.blocks.file().clone()),
             blocks: parts.blocks,
             transactions: Transactions::default(),
             defining: Mutex::new(None),

@@ -115,7 +115,9 @@ impl Error {
             Error::LogFailed(_) => {
                 Some("Check the device, then restart; everything acknowledged is in the log.")
             }
-            Error::Corrupt(_) => Some("Restore the named file from a backup."),
+            Error::Corrupt(_) => {
+                Some("Find all damage with \"thermocline check\"; restore from a backup.")
+            }
             _ => None,
         }
     }

@@ -15,6 +15,7 @@ use thermocline_storage::block_store::{BlockPin, BlockStore};
 use thermocline_storage::row_directory::ColdAddress;
 
 use crate::access::{Fetched, address_key};
+use crate::database::Storages;
 use crate::error::{Error, Result};
 use crate::row_id::RowId;
 
@@ -24,6 +25,8 @@ use crate::row_id::RowId;
 pub(crate) struct PlannedRead {
     pub row: RowId,
     pub address: ColdAddress,
+    /// Whose row it is; for an error's words.
+    pub storage: u32,
     /// Where the block begins in its file, and its length, in bytes.
     pub block_offset: u64,
     pub block_bytes: u64,
@@ -39,13 +42,14 @@ pub(crate) fn plan(
     for (row, address) in rows {
         let info = blocks.info(address.block).ok_or_else(|| {
             Error::Corrupt(format!(
-                "row {row} refers to block {}, which is gone",
+                "the directory's row {row} refers to block {}, which the block table lacks",
                 address.block
             ))
         })?;
         reads.push(PlannedRead {
             row,
             address,
+            storage: info.table,
             block_offset: info.offset,
             block_bytes: info.device_bytes,
         });
@@ -70,12 +74,15 @@ pub(crate) struct Fetcher {
     under_way: Arc<Mutex<HashMap<u64, Arc<Shared>>>>,
     /// Bytes of buffers handed to the device.
     in_flight_bytes: Arc<AtomicUsize>,
+    /// Whose rows a damaged block holds.
+    storages: Arc<Storages>,
 }
 
 impl Fetcher {
-    pub fn new(file: Arc<dyn DeviceFile>) -> Self {
+    pub fn new(file: Arc<dyn DeviceFile>, storages: Arc<Storages>) -> Self {
         Fetcher {
             file,
+            storages,
             under_way: Arc::default(),
             in_flight_bytes: Arc::default(),
         }
@@ -189,11 +196,15 @@ impl Fetcher {
             .await;
             let run = &runs[number];
             let buffer = outcome
-                .map_err(|error| Error::io(error, format!("reading block {}", run.block)))?;
+                .map_err(|error| Error::io(error, self.storages.place(&reads[run.reads.start])))?;
             for read in &reads[run.reads.clone()] {
                 let (first, _) = read_range(read.address, read.block_bytes);
                 let sectors = &buffer[first - run.first..];
-                each(read.row, verified(sectors, first, read.address, read.row)?);
+                let tuple = verified(sectors, first, read);
+                each(
+                    read.row,
+                    tuple.map_err(|what| self.storages.damaged(read, &what))?,
+                );
             }
         }
         Ok(())
@@ -203,6 +214,7 @@ impl Fetcher {
         let (first, bytes) = read_range(read.address, read.block_bytes);
         let under_way = self.under_way.clone();
         let in_flight = self.in_flight_bytes.clone();
+        let storages = self.storages.clone();
         in_flight.fetch_add(bytes, Ordering::Relaxed);
         ReadRequest {
             offset: read.block_offset + first as u64,
@@ -210,14 +222,10 @@ impl Fetcher {
             completion: Box::new(move |outcome| {
                 in_flight.fetch_sub(bytes, Ordering::Relaxed);
                 let result = match outcome {
-                    Ok(buffer) => tuple_in(&buffer, first, read.address, read.row),
-                    Err(error) => Err(Error::io(
-                        error,
-                        format!(
-                            "reading block {} slot {}",
-                            read.address.block, read.address.slot
-                        ),
-                    )),
+                    Ok(buffer) => verified(&buffer, first, &read)
+                        .map(Into::into)
+                        .map_err(|what| storages.damaged(&read, &what)),
+                    Err(error) => Err(Error::io(error, storages.place(&read))),
                 };
                 under_way.lock().remove(&address_key(read.address));
                 let wakers = {
@@ -264,22 +272,42 @@ struct Arrived {
     waiting: Option<Waker>,
 }
 
-/// The verified tuple in the sectors that were read.
-fn tuple_in(sectors: &[u8], first: usize, address: ColdAddress, row: RowId) -> Result<Arc<[u8]>> {
-    verified(sectors, first, address, row).map(Into::into)
-}
-
-fn verified(sectors: &[u8], first: usize, address: ColdAddress, row: RowId) -> Result<&[u8]> {
+/// The verified tuple in the sectors that were read; what is wrong with it.
+fn verified<'a>(
+    sectors: &'a [u8],
+    first: usize,
+    read: &PlannedRead,
+) -> std::result::Result<&'a [u8], String> {
+    let (address, row) = (read.address, read.row.row());
     let record = block::read_record(sectors, address.block, address.slot, first)
-        .map_err(|error| Error::Corrupt(error.to_string()))?;
-    if record.row != row.row() {
-        return Err(Error::Corrupt(format!(
-            "block {} slot {} holds row {}, not row {}",
-            address.block,
-            address.slot,
-            record.row,
-            row.row()
-        )));
+        .map_err(|error| error.to_string())?;
+    if record.row != row {
+        return Err(format!(
+            "block {}, slot {}: row {} is in row {row}'s place",
+            address.block, address.slot, record.row
+        ));
     }
     Ok(record.payload)
+}
+
+impl Storages {
+    /// The error of a record that is not what was written: where it is, and whose.
+    fn damaged(&self, read: &PlannedRead, what: &str) -> Error {
+        Error::Corrupt(format!("{}: {what}", self.place(read)))
+    }
+
+    /// Where a record lies, and whose it is.
+    fn place(&self, read: &PlannedRead) -> String {
+        let at = read.block_offset + u64::from(read.address.slot) * block::SLOT_BYTES as u64;
+        let of = self.name(read.storage);
+        format!("blocks at byte {at}, row {} of {of}", read.row)
+    }
+
+    /// `table "public.t"`, or what there is to say of a storage without one.
+    pub fn name(&self, storage: u32) -> String {
+        match self.read().get(&storage) {
+            Some(table) => format!("table \"{}.{}\"", table.def.schema, table.def.name),
+            None => format!("storage {storage}"),
+        }
+    }
 }

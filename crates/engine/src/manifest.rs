@@ -40,6 +40,12 @@ pub(crate) struct Manifest {
     pub last_transaction: u64,
 }
 
+/// What every manifest has.
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
+}
+
 /// A partition's image.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PartitionFile {
@@ -58,7 +64,16 @@ impl Manifest {
             .list()
             .map_err(|e| Error::io(e, "listing the data directory"))?;
         if !files.iter().any(|f| f == MANIFEST) {
-            return Ok(None);
+            // It is the first file of a directory, and durable before the others.
+            let orphan = files
+                .iter()
+                .find(|f| *f == "blocks" || f.starts_with("checkpoint-") || f.starts_with("log-"));
+            return match orphan {
+                None => Ok(None),
+                Some(file) => Err(Error::Corrupt(format!(
+                    "manifest: it is missing, though {file} is there"
+                ))),
+            };
         }
         let bytes = read_file(device, MANIFEST)?;
         let text = String::from_utf8_lossy(&bytes);
@@ -68,15 +83,17 @@ impl Manifest {
         if u32::from_str_radix(crc.trim(), 16).ok() != Some(crc32c::crc32c(line.as_bytes())) {
             return Err(Error::Corrupt("manifest: its checksum is wrong".into()));
         }
-        let manifest: Manifest = serde_json::from_str(line)
-            .map_err(|error| Error::Corrupt(format!("manifest: {error}")))?;
-        if manifest.format != FORMAT_VERSION {
+        let wrong = |error| Error::Corrupt(format!("manifest: {error}"));
+        // The number alone, first: another format has other fields.
+        let format: Format = serde_json::from_str(line).map_err(wrong)?;
+        if format.format != FORMAT_VERSION {
             return Err(Error::Corrupt(format!(
-                "manifest: format {} is not the format {FORMAT_VERSION} of this program",
-                manifest.format
+                "manifest: format {} is not the format {FORMAT_VERSION} of this program; \
+                 copy the data out with the program that wrote it, and in with this one",
+                format.format
             )));
         }
-        Ok(Some(manifest))
+        serde_json::from_str(line).map(Some).map_err(wrong)
     }
 
     /// Makes this the manifest.

@@ -16,7 +16,7 @@ use thermocline_storage::temperature::{EVICT, MAX};
 
 use crate::counters::Counters;
 use crate::database::Database;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fetch::{PlannedRead, plan};
 use crate::policy::Merge;
 use crate::row_id::RowId;
@@ -100,7 +100,7 @@ impl Database {
             let misses = self.counters.misses.load(Ordering::Relaxed);
             let mut number = 0;
             let mut sorted = reads.iter();
-            block_on(self.fetcher.read_in_order(reads, &mut |row, tuple| {
+            let read = block_on(self.fetcher.read_in_order(reads, &mut |row, tuple| {
                 // Runs may come in another order than they were asked for.
                 let address = match sorted.next() {
                     Some(read) if read.row == row => Some(read.address),
@@ -108,7 +108,12 @@ impl Database {
                 };
                 let Some(address) = address else { return };
                 number += u64::from(self.make_hot(storage, row, address.to_word(), tuple));
-            }))?;
+            }));
+            match read {
+                // The rest can be warmed; who needs the damaged row is told so.
+                Err(error @ Error::Corrupt(_)) => self.report(&format!("warming up: {error}")),
+                other => other?,
+            }
             Counters::add(&self.counters.warmed, number);
             if self.counters.misses.load(Ordering::Relaxed) != misses {
                 thread::sleep(self.clock.now().saturating_sub(begun));
