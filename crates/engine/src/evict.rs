@@ -548,7 +548,7 @@ pub(crate) fn store_failed(error: BlockStoreError) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
@@ -562,7 +562,7 @@ mod tests {
     use thermocline_storage::value::{Value, ValueRef};
 
     /// A database without threads, with a table of one bigint.
-    fn database() -> (Arc<Database>, Arc<Table>) {
+    pub(crate) fn database() -> (Arc<Database>, Arc<Table>) {
         let mut config = Config::new(Arc::new(SimulatedDevice::new()))
             .memory_limit(64 << 30)
             .partitions(1);

@@ -9,6 +9,7 @@
 //! | `transaction`, `commit`, `versions`, `snapshot` | interactive transactions, validation, before-images, scans at one moment |
 //! | `evict`, `cooling`, `fetch`, `compaction`, `memory`, `policy` | anti-caching: eviction, temperature, retrieval, holes, the limit, the choices |
 //! | `record`, `checkpoint`, `manifest`, `recovery`, `warming` | what is logged, what is kept, how it comes back |
+//! | `check` | a directory verified while no database is open on it |
 //! | `catalog`, `ddl`, `definition`, `sequence` | definitions and their changes |
 //! | `background`, `counters`, `report`, `wait` | threads, figures, waiting |
 //!
@@ -18,6 +19,7 @@ pub mod access;
 mod background;
 mod batch;
 pub mod catalog;
+pub mod check;
 mod checkpoint;
 mod commit;
 mod compaction;

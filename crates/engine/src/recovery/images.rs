@@ -2,22 +2,21 @@
 //! they are believed.
 
 use hashbrown::HashMap;
+use thermocline_device::Device;
 use thermocline_storage::btree::BTree;
 use thermocline_storage::hash_index::HashIndex;
 use thermocline_storage::heap::Heap;
 use thermocline_storage::row_directory::{RowDirectory, Word};
 
 use crate::checkpoint::IMAGE_MAGIC;
-use crate::config::Config;
-use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::manifest::{Manifest, PartitionFile, read_file};
 use crate::partition::{Index, IndexSlot, PartitionState, TablePartition, UncommittedRange};
 use crate::record::Reader;
 use crate::transaction::TxnId;
 
-pub(super) fn read_image(db: &Database, file: &PartitionFile) -> Result<Vec<u8>> {
-    let bytes = read_file(&*db.device, &file.file)?;
+pub(crate) fn read_image(device: &dyn Device, file: &PartitionFile) -> Result<Vec<u8>> {
+    let bytes = read_file(device, &file.file)?;
     if crc32c::crc32c(&bytes) != file.crc {
         return Err(Error::Corrupt(format!(
             "{}: its checksum is wrong",
@@ -28,7 +27,7 @@ pub(super) fn read_image(db: &Database, file: &PartitionFile) -> Result<Vec<u8>>
 }
 
 /// Reads a partition's image; counts the live tuples of each block.
-pub(super) fn read_partition(
+pub(crate) fn read_partition(
     state: &mut PartitionState,
     bytes: &[u8],
     lives: &mut HashMap<u32, u32>,
@@ -95,11 +94,14 @@ pub(super) fn read_partition(
     Ok(restored)
 }
 
-pub(super) fn read_block_table(config: &Config, manifest: &Manifest) -> Result<Option<Vec<u8>>> {
+pub(crate) fn read_block_table(
+    device: &dyn Device,
+    manifest: &Manifest,
+) -> Result<Option<Vec<u8>>> {
     if manifest.blocks.is_empty() {
         return Ok(None);
     }
-    let mut bytes = read_file(&*config.device, &manifest.blocks)?;
+    let mut bytes = read_file(device, &manifest.blocks)?;
     let split = bytes.len().saturating_sub(4);
     let crc = bytes.split_off(split);
     if crc != crc32c::crc32c(&bytes).to_le_bytes() {

@@ -5,7 +5,7 @@
 //! under the same memory limit as later: the evictor works while they are.
 //! Rows of transactions that have no commit record are removed at the end.
 
-mod images;
+pub(crate) mod images;
 mod replay;
 
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl Database {
             first_manifest(database_id, partitions).write(&*config.device)?;
         }
         let table = match &manifest {
-            Some(manifest) => read_block_table(&config, manifest)?,
+            Some(manifest) => read_block_table(&*config.device, manifest)?,
             None => None,
         };
         let blocks = BlockStore::open(
@@ -141,7 +141,7 @@ impl Database {
             if file.file.is_empty() {
                 continue;
             }
-            let bytes = read_image(self, file)?;
+            let bytes = read_image(&*self.device, file)?;
             let mut state = self.partitions[id].state.lock();
             rows += read_partition(&mut state, &bytes, &mut lives)
                 .map_err(|error| Error::Corrupt(format!("{}: {error}", file.file)))?;

@@ -31,10 +31,15 @@ use thermocline_device::Clock;
 
 pub use append::Log;
 pub use counters::{GROUP_BUCKETS, LogStatistics};
-pub use reader::{LogRecord, LogTail};
+pub use reader::{LogRecord, LogTail, read_tail};
 pub use segment::{FIRST_LSN, Lsn, RECORD_BYTES_MAX, RECORD_HEADER_BYTES};
 pub use wait::{Room, WaitDurable};
 pub use writer::Step;
+
+/// Whether a file of this name is a log's segment.
+pub fn is_segment(name: &str) -> bool {
+    segment::parse_segment_name(name).is_some()
+}
 
 /// How a log is kept.
 #[derive(Clone)]

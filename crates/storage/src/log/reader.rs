@@ -135,6 +135,16 @@ impl LogTail {
     }
 }
 
+/// The records from `start` (None: the beginning) to the end of a log that nobody
+/// has open; nothing is changed.
+pub fn read_tail(
+    device: &Arc<dyn Device>,
+    options: &LogOptions,
+    start: Option<Lsn>,
+) -> Result<LogTail, LogError> {
+    recover(device, options, start).map(|(_, tail)| tail)
+}
+
 /// What a log's directory tells when it is opened.
 pub(super) struct Recovered {
     pub segments: Vec<SegmentRef>,

@@ -1,0 +1,257 @@
+//! Blocks against row directories and indexes: each cold word leads to a record
+//! of its row, and each row is found under its keys.
+
+use hashbrown::{HashMap, HashSet};
+use thermocline_storage::block::records;
+use thermocline_storage::block_store::{BlockInfo, BlockStore};
+
+use super::{Check, TablesByStorage, block_place};
+use crate::catalog::{Table, key_hash};
+use crate::error::Result;
+use crate::evict::fingerprint;
+use crate::manifest::PartitionFile;
+use crate::partition::{Index, PartitionState, TablePartition};
+
+/// Findings of one kind in one table and partition that are told; the rest is
+/// counted.
+const TOLD_MAX: u64 = 20;
+
+/// The rows of a table whose records were seen: one bit each.
+struct Seen(Vec<u64>);
+
+impl Seen {
+    fn new(rows: u32) -> Self {
+        Seen(vec![0; rows.div_ceil(64) as usize])
+    }
+
+    fn note(&mut self, row: u32) {
+        self.0[row as usize / 64] |= 1 << (row % 64);
+    }
+
+    fn has(&self, row: u32) -> bool {
+        self.0[row as usize / 64] >> (row % 64) & 1 == 1
+    }
+}
+
+impl Check<'_> {
+    /// Reads all blocks of a partition. Without `state` (its image is damaged)
+    /// only their checksums can be checked.
+    pub(super) fn check_partition(
+        &mut self,
+        state: Option<PartitionState>,
+        tables: &TablesByStorage,
+        store: &BlockStore,
+        blocks: &[&BlockInfo],
+        known: &HashSet<u32>,
+        image: &PartitionFile,
+    ) -> Result<()> {
+        let mut seen: HashMap<u32, Seen> = HashMap::new();
+        for (storage, rows) in state.iter().flat_map(|s| &s.tables) {
+            seen.insert(*storage, Seen::new(rows.directory.appended()));
+            self.report.rows += rows.live;
+        }
+        let mut unread: HashSet<u32> = HashSet::new();
+        for block in blocks {
+            let table = tables.get(&block.table).map(AsRef::as_ref);
+            let rows = state.as_ref().and_then(|s| s.tables.get(&block.table));
+            let seen = seen.get_mut(&block.table);
+            if !self.check_block(store, block, table, rows.map(AsRef::as_ref), seen)? {
+                unread.insert(block.id);
+            }
+        }
+        for (storage, rows) in state.iter().flat_map(|s| &s.tables) {
+            let table = tables.get(storage).map(AsRef::as_ref);
+            if let Some(seen) = seen.get(storage) {
+                self.check_directory(image, table, rows, seen, known, &unread);
+            }
+            if let Some(table) = table {
+                self.check_counts(image, table, rows);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the block could be read.
+    fn check_block(
+        &mut self,
+        store: &BlockStore,
+        block: &BlockInfo,
+        table: Option<&Table>,
+        rows: Option<&TablePartition>,
+        mut seen: Option<&mut Seen>,
+    ) -> Result<bool> {
+        const FILE: &str = "blocks";
+        let place = |slot| Some(block_place(block, slot));
+        let bytes = store.read(block.id);
+        self.advance(block.device_bytes);
+        let bytes = match bytes {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                self.found(
+                    FILE,
+                    place(None),
+                    table,
+                    format!("block {}: {error}", block.id),
+                );
+                return Ok(false);
+            }
+        };
+        let (header, found) = match records(&bytes, block.id) {
+            Ok(whole) => whole,
+            Err(error) => {
+                self.found(FILE, place(error.slot), table, error.to_string());
+                return Ok(false);
+            }
+        };
+        if (header.table, header.partition, header.records)
+            != (block.table, block.partition, block.records)
+        {
+            let what = format!(
+                "block {}: its header says storage {}, partition {}, {} records, and the block \
+                 table {}, {}, {}",
+                block.id,
+                header.table,
+                header.partition,
+                header.records,
+                block.table,
+                block.partition,
+                block.records
+            );
+            self.found(FILE, place(None), table, what);
+            return Ok(false);
+        }
+        let mut key = Vec::new();
+        for record in found {
+            let record = match record {
+                Ok(record) => record,
+                Err(error) => {
+                    self.found(FILE, place(error.slot), table, error.to_string());
+                    return Ok(false);
+                }
+            };
+            self.report.records += 1;
+            let (Some(table), Some(rows), Some(seen)) = (table, rows, seen.as_deref_mut()) else {
+                continue;
+            };
+            if record.row >= rows.directory.appended() {
+                continue;
+            }
+            let Some(cold) = rows.directory.get(record.row).as_cold() else {
+                continue;
+            };
+            let address = cold.address();
+            if (address.block, address.slot) != (block.id, record.slot) {
+                // A hole: the row has a newer record, or is gone.
+                continue;
+            }
+            seen.note(record.row);
+            let what = if !table.layouts.validate(record.payload) {
+                "is no tuple of the table".to_owned()
+            } else if !cold.may_be(fingerprint(table, record.payload, &mut key)) {
+                "does not fit the fingerprint in the directory".to_owned()
+            } else if let Some(index) = unindexed(table, rows, record.payload, record.row, &mut key)
+            {
+                format!("is not in index {index}")
+            } else {
+                continue;
+            };
+            let what = format!(
+                "row {} (block {}, slot {}) {what}",
+                record.row, block.id, record.slot
+            );
+            self.found(FILE, place(Some(record.slot)), Some(table), what);
+        }
+        Ok(true)
+    }
+
+    /// Each cold word must have led to a record. What lies in a block that could
+    /// not be read is damaged, but told already.
+    fn check_directory(
+        &mut self,
+        image: &PartitionFile,
+        table: Option<&Table>,
+        rows: &TablePartition,
+        seen: &Seen,
+        known: &HashSet<u32>,
+        unread: &HashSet<u32>,
+    ) {
+        let mut missing = 0;
+        let mut unreadable = 0;
+        for (row, word) in rows.directory.iter() {
+            let Some(cold) = word.as_cold().filter(|_| !seen.has(row)) else {
+                continue;
+            };
+            let address = cold.address();
+            if unread.contains(&address.block) {
+                unreadable += 1;
+                continue;
+            }
+            // Of a storage without a table nothing was noted.
+            if table.is_none() && known.contains(&address.block) {
+                continue;
+            }
+            missing += 1;
+            if missing <= TOLD_MAX {
+                let what = format!(
+                    "row {row} refers to block {}, slot {}, where its record is not",
+                    address.block, address.slot
+                );
+                self.found(&image.file, None, table, what);
+            }
+        }
+        if missing > TOLD_MAX {
+            let what = format!("{} rows more refer to no record", missing - TOLD_MAX);
+            self.found(&image.file, None, table, what);
+        }
+        if unreadable > 0 {
+            let what = format!("{unreadable} rows lie in blocks that cannot be read");
+            self.found("blocks", None, table, what);
+        }
+    }
+
+    /// Rows and index entries, counted.
+    fn check_counts(&mut self, image: &PartitionFile, table: &Table, rows: &TablePartition) {
+        let present = rows.directory.iter().filter(|(_, w)| w.is_cold()).count();
+        if present as u64 != rows.live {
+            let what = format!("{} rows are said to be there, {present} are", rows.live);
+            self.found(&image.file, None, Some(table), what);
+        }
+        for slot in &rows.indexes {
+            let Some(def) = table.def.indexes.iter().find(|def| def.oid == slot.oid) else {
+                continue;
+            };
+            let entries = match &slot.index {
+                Index::Hash(index) => index.len(),
+                Index::BTree(index) => index.len(),
+            };
+            if entries as u64 != present as u64 {
+                let what = format!(
+                    "index {} has {entries} entries for {present} rows",
+                    def.name
+                );
+                self.found(&image.file, None, Some(table), what);
+            }
+        }
+    }
+}
+
+/// The first index that does not lead from the tuple's key to its row.
+fn unindexed<'a>(
+    table: &'a Table,
+    rows: &TablePartition,
+    tuple: &[u8],
+    row: u32,
+    key: &mut Vec<u8>,
+) -> Option<&'a str> {
+    rows.indexes.iter().find_map(|slot| {
+        let mut defs = table.def.indexes.iter();
+        let position = defs.position(|def| def.oid == slot.oid)?;
+        key.clear();
+        table.index_key_of(position, tuple, key);
+        let leads = match &slot.index {
+            Index::Hash(index) => index.candidates(key_hash(key)).any(|r| r == row),
+            Index::BTree(index) => index.rows_equal(key).any(|r| r == row),
+        };
+        (!leads).then(|| table.def.indexes[position].name.as_str())
+    })
+}
