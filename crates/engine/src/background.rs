@@ -1,6 +1,6 @@
 //! The threads that keep a database in order: the evictor (which also takes
-//! the memory readings), the keeper (checkpoints, compaction, old versions) and,
-//! for a while after a start, the warmer.
+//! the memory readings), the checkpointer, the keeper (compaction, old versions)
+//! and, for a while after a start, the warmer.
 //! Each only calls steps, so that a simulator can call them instead.
 
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
+use crate::checkpoint::Purpose;
 use crate::compaction::Compactor;
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -17,6 +18,10 @@ use crate::evict::Evictor;
 const LOOK_INTERVAL: Duration = Duration::from_millis(2);
 /// How often the keeper looks around.
 const KEEP_INTERVAL: Duration = Duration::from_millis(100);
+/// How often the checkpointer looks around.
+const LOOK_FOR_CHECKPOINT: Duration = Duration::from_millis(100);
+/// Less log than this is what a checkpoint leaves itself, or hardly more.
+const CHANGED_BYTES: u64 = 4096;
 /// After an error (a full disk) a background task rests this long.
 const REST_AFTER_ERROR: Duration = Duration::from_millis(500);
 
@@ -30,6 +35,12 @@ impl Database {
             .spawn(move || db.evict_until_stopped())
             .map_err(failed)?;
         threads.push(evictor);
+        let db = self.clone();
+        let checkpointer = thread::Builder::new()
+            .name("checkpointer".into())
+            .spawn(move || db.checkpoint_until_stopped())
+            .map_err(failed)?;
+        threads.push(checkpointer);
         let db = self.clone();
         let keeper = thread::Builder::new()
             .name("keeper".into())
@@ -84,41 +95,46 @@ impl Database {
         *poked = false;
     }
 
+    fn checkpoint_until_stopped(&self) {
+        let mut last = self.clock.now();
+        loop {
+            let poked = self.checkpoint.wait(LOOK_FOR_CHECKPOINT);
+            if self.stopping.load(Ordering::Relaxed) {
+                return;
+            }
+            let changed = self.log_since_checkpoint() > CHANGED_BYTES;
+            let timed =
+                changed && self.clock.now().saturating_sub(last) > self.config.checkpoint_interval;
+            if !(poked || timed || self.checkpoint_is_due()) {
+                continue;
+            }
+            match self.run_checkpoint(Purpose::Upkeep) {
+                Ok(()) => last = self.clock.now(),
+                Err(error) => {
+                    self.report(&format!("checkpoint: {error}"));
+                    thread::sleep(REST_AFTER_ERROR);
+                }
+            }
+        }
+    }
+
     fn keep_until_stopped(&self) {
         let mut compactor = Compactor::new(self.policy.block_bytes);
-        let mut last_checkpoint = self.clock.now();
         while !self.stopping.load(Ordering::Relaxed) {
-            let poked = self.checkpoint.wait(KEEP_INTERVAL);
-            if self.stopping.load(Ordering::Relaxed) {
-                break;
-            }
-            let result = self.keep(&mut compactor, poked, &mut last_checkpoint);
-            if let Err(error) = result {
-                self.report(&format!("keeping: {error}"));
+            // A stop unparks it.
+            thread::park_timeout(KEEP_INTERVAL);
+            if let Err(error) = self.keep(&mut compactor) {
+                self.report(&format!("compaction: {error}"));
                 thread::sleep(REST_AFTER_ERROR);
             }
         }
     }
 
-    fn keep(
-        &self,
-        compactor: &mut Compactor,
-        poked: bool,
-        last_checkpoint: &mut Duration,
-    ) -> Result<()> {
-        let now = self.clock.now();
-        let changed =
-            self.log.appended_lsn() > self.checkpoint.last_lsn.load(Ordering::Relaxed) + 4096;
-        let timed =
-            changed && now.saturating_sub(*last_checkpoint) > self.config.checkpoint_interval;
-        if poked || timed || self.checkpoint_is_due() {
-            self.run_checkpoint()?;
-            *last_checkpoint = self.clock.now();
-        }
+    fn keep(&self, compactor: &mut Compactor) -> Result<()> {
         self.collect_versions();
         // A few steps a look: compaction takes its share of the device, not all.
         for _ in 0..4 {
-            if !compactor.step(self)? {
+            if self.stopping.load(Ordering::Relaxed) || !compactor.step(self)? {
                 break;
             }
         }

@@ -1,45 +1,108 @@
 //! Checkpoints: an eviction that leaves the tuples in memory (design point 4;
-//! 004 §3.6).
+//! 004 §3.6), of what changed since the last one.
 //!
-//! Partition by partition: dirty tuples are written to blocks while statements
-//! go on; then, under the partition's lock, the few that became dirty meanwhile
-//! follow, and the row directory (with every hot row's cold address) and the
-//! indexes are copied. That is the partition's cut: the log up to it is not
-//! needed for this partition any more. The manifest goes last. No statement
-//! waits for more than one partition's copy.
+//! Partition by partition, while statements go on: changed tuples are written
+//! to blocks, and changed pages of the row directory and of the indexes to an
+//! image file ([`crate::capture`]). The last, short turn under the partition's
+//! lock is its cut: the log up to it is not needed for this partition any
+//! more. The manifest goes last. A partition's image is a *base*, which has all
+//! pages, and *deltas*, which have those that changed; when the deltas have
+//! grown to half of their base, a new base takes their place.
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use hashbrown::HashSet;
 use parking_lot::{Condvar, Mutex};
-use thermocline_storage::row_directory::{ColdAddress, Word};
 
-use crate::access::DEAD;
-use crate::catalog::{IndexKind, Table};
+use crate::capture::{Capture, PAGE_BYTES};
 use crate::counters::Counters;
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::evict::{Evictor, cold_copy, fingerprint, store_failed};
-use crate::manifest::{FORMAT_VERSION, Manifest, PartitionFile, write_file};
-use crate::partition::{Index, PartitionState, TablePartition};
+use crate::evict::{Evictor, store_failed};
+use crate::image::ImageWriter;
+use crate::manifest::{FORMAT_VERSION, Manifest, PartitionFiles, write_file};
 use crate::run::log_failed;
 
-/// First bytes of a partition's image.
-pub(crate) const IMAGE_MAGIC: &[u8; 8] = b"TCPARTI1";
+/// Deltas that a start reads at most for each partition.
+const DELTAS_MAX: usize = 16;
+/// The share of the device's sequential writing that a checkpoint takes, if the
+/// settings do not say.
+const CHECKPOINT_SHARE: f64 = 0.25;
+/// Deltas are worth it up to this many bytes, however small their base.
+const BASE_MIN: u64 = 64 << 10;
+/// The longest pause at a time, so that a stop is noticed.
+const PAUSE_MAX: Duration = Duration::from_millis(20);
 
 /// When checkpoints happen, and what the last one was.
 #[derive(Debug, Default)]
 pub(crate) struct CheckpointState {
-    /// One at a time.
-    running: Mutex<()>,
+    /// One at a time; the images that the last one left.
+    running: Mutex<Vec<Chain>>,
+    /// How many wait for one; the one under way hurries then.
+    awaited: AtomicU64,
     pub number: AtomicU64,
     /// The end of the log when the last one began.
     pub last_lsn: AtomicU64,
     poked: Mutex<bool>,
     signal: Condvar,
     pub last_duration_ms: AtomicU64,
-    /// The longest time that a partition was held for a cut, in microseconds.
+    /// Bytes of image files that the last one wrote.
+    pub last_image_bytes: AtomicU64,
+    /// The longest time that a checkpoint held a partition, in microseconds.
     pub longest_hold_us: AtomicU64,
+}
+
+/// A partition's image as the manifest names it, and what its last frame said.
+#[derive(Debug, Clone, Default)]
+struct Chain {
+    image: PartitionFiles,
+    /// Checksum of the last frame; None: not known since the start.
+    end: Option<u32>,
+}
+
+/// What a checkpoint is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The log has grown, or time has passed: it keeps to its pace.
+    Upkeep,
+    /// Somebody waits for it.
+    Asked,
+    /// The last one before the end. It keeps the temperatures as they are.
+    Close,
+}
+
+/// Keeps a checkpoint to its share of the device.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    bytes_a_second: Option<u64>,
+    began: Duration,
+    bytes: u64,
+}
+
+impl Pace {
+    /// Counts bytes written, and waits if they came too soon. When the log has
+    /// grown as much again as calls for a checkpoint, nothing is waited for.
+    pub fn spend(&mut self, db: &Database, bytes: u64) {
+        let Some(rate) = self.bytes_a_second.filter(|rate| *rate > 0) else {
+            return;
+        };
+        self.bytes += bytes;
+        let due = Duration::from_secs_f64(self.bytes as f64 / rate as f64);
+        loop {
+            let ahead = due.saturating_sub(db.clock.now().saturating_sub(self.began));
+            if ahead < Duration::from_millis(1)
+                || db.checkpoint.awaited.load(Ordering::Relaxed) > 0
+                || db.log_since_checkpoint() >= db.config.checkpoint_log_bytes.saturating_mul(2)
+            {
+                return;
+            }
+            std::thread::sleep(ahead.min(PAUSE_MAX));
+        }
+    }
 }
 
 impl CheckpointState {
@@ -63,24 +126,65 @@ impl Database {
     /// Makes a checkpoint now.
     pub async fn checkpoint(&self) -> Result<()> {
         self.check_open()?;
-        self.run_checkpoint()
+        self.run_checkpoint(Purpose::Asked)
     }
 
-    pub(crate) fn run_checkpoint(&self) -> Result<()> {
-        let _running = self.checkpoint.running.lock();
+    /// The images that the database was opened with.
+    pub(crate) fn adopt_images(&self, partitions: Vec<PartitionFiles>) {
+        *self.checkpoint.running.lock() = partitions
+            .into_iter()
+            .map(|image| Chain { image, end: None })
+            .collect();
+    }
+
+    pub(crate) fn run_checkpoint(&self, purpose: Purpose) -> Result<()> {
+        let awaited = u64::from(purpose != Purpose::Upkeep);
+        self.checkpoint
+            .awaited
+            .fetch_add(awaited, Ordering::Relaxed);
+        let mut chains = self.checkpoint.running.lock();
+        self.checkpoint
+            .awaited
+            .fetch_sub(awaited, Ordering::Relaxed);
+        chains.resize_with(self.partitions.len(), Chain::default);
+        let result = self.write_checkpoint(purpose, &mut chains);
+        if result.is_err() {
+            // Pages count as saved that are in no image: begin anew.
+            chains.fill(Chain::default());
+        }
+        result
+    }
+
+    fn write_checkpoint(&self, purpose: Purpose, chains: &mut [Chain]) -> Result<()> {
         let started = self.clock.now();
         let number = self.checkpoint.number.load(Ordering::Relaxed) + 1;
         let begin = self.log.appended_lsn();
         let epoch = self.blocks.begin_checkpoint();
+        let paced = purpose == Purpose::Upkeep && self.config.background;
+        let mut pace = Pace {
+            bytes_a_second: paced.then(|| self.checkpoint_rate()),
+            began: started,
+            bytes: 0,
+        };
         let mut evictor = Evictor::new(self.policy.block_bytes);
-        let mut image = Vec::new();
-        let mut files = Vec::new();
-        for partition in 0..self.partitions.len() {
-            files.push(self.write_partition(number, partition, &mut evictor, &mut image)?);
+        let mut frames = Vec::new();
+        let mut image_bytes = 0;
+        for (partition, chain) in chains.iter_mut().enumerate() {
+            let name = format!("checkpoint-{number:08}-{partition:04}");
+            let capture = Capture {
+                db: self,
+                partition,
+                evictor: &mut evictor,
+                pace: &mut pace,
+                frames: &mut frames,
+                writer: ImageWriter::new(&*self.device, name),
+            };
+            image_bytes += write_partition(capture, number, purpose, chain)?;
         }
-        drop(image);
+        drop(frames);
         drop(evictor);
-        let manifest = self.describe_checkpoint(number, files)?;
+        let images = chains.iter().map(|chain| chain.image.clone()).collect();
+        let manifest = self.describe_checkpoint(number, images)?;
         // What the images say must be on the device before the manifest is.
         self.log
             .wait_durable_blocking(self.log.appended_lsn())
@@ -104,11 +208,27 @@ impl Database {
         self.checkpoint
             .last_duration_ms
             .store(took.as_millis() as u64, Ordering::Relaxed);
+        self.checkpoint
+            .last_image_bytes
+            .store(image_bytes, Ordering::Relaxed);
         Counters::add(&self.counters.checkpoints, 1);
+        Counters::add(&self.counters.image_bytes_written, image_bytes);
         Ok(())
     }
 
-    fn describe_checkpoint(&self, number: u64, partitions: Vec<PartitionFile>) -> Result<Manifest> {
+    /// Bytes a second that a checkpoint writes while statements run.
+    fn checkpoint_rate(&self) -> u64 {
+        self.config.checkpoint_bytes_per_second.unwrap_or_else(|| {
+            let device = self.device.profile().sequential_write_mb_s * 1e6;
+            (device * CHECKPOINT_SHARE) as u64
+        })
+    }
+
+    fn describe_checkpoint(
+        &self,
+        number: u64,
+        partitions: Vec<PartitionFiles>,
+    ) -> Result<Manifest> {
         // No DDL commits between the catalog and its place in the log: that
         // needs the locks of all partitions.
         let first = self.partitions[0].state.lock();
@@ -159,72 +279,19 @@ impl Database {
         })
     }
 
-    fn write_partition(
-        &self,
-        number: u64,
-        partition: usize,
-        evictor: &mut Evictor,
-        image: &mut Vec<u8>,
-    ) -> Result<PartitionFile> {
-        let tables: Vec<_> = {
-            let storages = self.storages();
-            let state = self.partitions[partition].state.lock();
-            state
-                .tables
-                .keys()
-                .filter_map(|storage| storages.get(storage).cloned())
-                .collect()
-        };
-        for table in &tables {
-            // Again while much is dirtied meanwhile, but not for ever.
-            for _ in 0..4 {
-                if evictor.clean(self, partition, table)? < 256 {
-                    break;
-                }
-            }
-        }
-        image.clear();
-        let storages = self.storages();
-        let mut state = self.partitions[partition].state.lock();
-        let held_since = self.clock.now();
-        let present: Vec<u32> = state.tables.keys().copied().collect();
-        let mut written = 0u32;
-        image.extend_from_slice(IMAGE_MAGIC);
-        image.extend_from_slice(&(partition as u16).to_le_bytes());
-        let count_at = image.len();
-        image.extend_from_slice(&0u32.to_le_bytes());
-        for storage in present {
-            let Some(table) = storages.get(&storage) else {
-                continue;
-            };
-            evictor.clean_locked(self, &mut state, table)?;
-            write_table(image, table, state.table_mut(table))?;
-            written += 1;
-        }
-        image[count_at..count_at + 4].copy_from_slice(&written.to_le_bytes());
-        write_uncommitted(image, &state);
-        let cut = self.log.appended_lsn();
-        drop(state);
-        let held = self.clock.now().saturating_sub(held_since);
-        self.checkpoint
-            .longest_hold_us
-            .fetch_max(held.as_micros() as u64, Ordering::Relaxed);
-        let crc = crc32c::crc32c(image);
-        let file = format!("checkpoint-{number:08}-{partition:04}");
-        write_file(&*self.device, &file, image)?;
-        Ok(PartitionFile { file, cut, crc })
-    }
-
     /// Removes checkpoint files that the manifest does not name.
     pub(crate) fn remove_old_files(&self, manifest: &Manifest) -> Result<()> {
         let files = self
             .device
             .list()
             .map_err(|e| Error::io(e, "listing the data directory"))?;
+        let images = manifest.partitions.iter().flat_map(|p| &p.files);
+        let named: HashSet<&str> = images
+            .map(|image| image.file.as_str())
+            .chain([manifest.blocks.as_str()])
+            .collect();
         for file in files.iter().filter(|f| f.starts_with("checkpoint-")) {
-            let named =
-                *file == manifest.blocks || manifest.partitions.iter().any(|p| p.file == *file);
-            if !named {
+            if !named.contains(file.as_str()) {
                 self.device
                     .remove(file)
                     .map_err(|e| Error::io(e, format!("removing {file}")))?;
@@ -235,69 +302,48 @@ impl Database {
 
     /// Whether the log has grown enough for a checkpoint.
     pub(crate) fn checkpoint_is_due(&self) -> bool {
-        let grown = self
-            .log
+        self.log_since_checkpoint() >= self.config.checkpoint_log_bytes
+    }
+
+    /// Bytes of log since the last checkpoint began.
+    pub(crate) fn log_since_checkpoint(&self) -> u64 {
+        self.log
             .appended_lsn()
-            .saturating_sub(self.checkpoint.last_lsn.load(Ordering::Relaxed));
-        grown >= self.config.checkpoint_log_bytes
+            .saturating_sub(self.checkpoint.last_lsn.load(Ordering::Relaxed))
     }
 }
 
-/// Appends a table's directory and indexes.
-fn write_table(image: &mut Vec<u8>, table: &Table, rows: &mut TablePartition) -> Result<()> {
-    image.extend_from_slice(&table.def.storage.to_le_bytes());
-    image.extend_from_slice(&rows.live.to_le_bytes());
-    image.extend_from_slice(&rows.directory.appended().to_le_bytes());
-    image.reserve(rows.metadata_bytes() + 1024);
-    let mut key = Vec::new();
-    for row in 0..rows.directory.appended() {
-        let word = image_word(table, rows, rows.directory.get(row), &mut key)?;
-        image.extend_from_slice(&word.0.to_le_bytes());
+/// Brings a partition's image up to date. Bytes written.
+fn write_partition(
+    capture: Capture<'_>,
+    number: u64,
+    purpose: Purpose,
+    chain: &mut Chain,
+) -> Result<u64> {
+    let files = &chain.image.files;
+    let base = files.first().map_or(0, |base| base.bytes);
+    let deltas: u64 = files.iter().skip(1).map(|delta| delta.bytes).sum();
+    if purpose == Purpose::Close {
+        capture.want_all(false);
     }
-    image.extend_from_slice(&(rows.indexes.len() as u32).to_le_bytes());
-    for slot in &rows.indexes {
-        image.extend_from_slice(&slot.oid.to_le_bytes());
-        image.push(match slot.index.kind() {
-            IndexKind::Hash => 1,
-            IndexKind::BTree => 2,
-        });
-        let length_at = image.len();
-        image.extend_from_slice(&0u64.to_le_bytes());
-        let start = image.len();
-        let written = match &slot.index {
-            Index::Hash(index) => index.write_to(image),
-            Index::BTree(index) => index.write_to(image),
-        };
-        written.map_err(|e| Error::io(e, "copying an index"))?;
-        let length = (image.len() - start) as u64;
-        image[length_at..length_at + 8].copy_from_slice(&length.to_le_bytes());
+    let changed = capture.changed_pages() as u64 * PAGE_BYTES;
+    let is_base = files.is_empty()
+        || changed > 0 && (files.len() > DELTAS_MAX || deltas + changed > (base / 2).max(BASE_MIN));
+    if is_base {
+        capture.want_all(true);
     }
-    Ok(())
-}
-
-/// The word that a restart begins with: everything cold.
-fn image_word(table: &Table, rows: &TablePartition, word: Word, key: &mut Vec<u8>) -> Result<Word> {
-    let Some(hot) = word.as_hot() else {
-        return Ok(if word == DEAD {
-            Word(0)
-        } else {
-            word.with_aside(false)
-        });
-    };
-    let address: ColdAddress = cold_copy(rows.heap.cold(hot.pointer()))
-        .ok_or_else(|| Error::Internal("a tuple is still dirty at the cut".into()))?;
-    let fingerprint = fingerprint(table, rows.heap.payload(hot.pointer()), key);
-    Ok(Word::cold(address, fingerprint)
-        .with_uncommitted(word.is_uncommitted())
-        .with_temperature(word.temperature()))
-}
-
-fn write_uncommitted(image: &mut Vec<u8>, state: &PartitionState) {
-    image.extend_from_slice(&(state.uncommitted.len() as u32).to_le_bytes());
-    for ((storage, first), range) in &state.uncommitted {
-        image.extend_from_slice(&storage.to_le_bytes());
-        image.extend_from_slice(&first.to_le_bytes());
-        image.extend_from_slice(&range.last.to_le_bytes());
-        image.extend_from_slice(&range.owner.0.to_le_bytes());
+    let captured = capture.run(number, is_base)?;
+    chain.image.cut = captured.cut;
+    if !is_base && captured.copied == 0 && chain.end == Some(captured.end) {
+        // Nothing changed. The frame that says so is in the buffer still.
+        return Ok(0);
     }
+    let file = captured.writer.finish()?;
+    let bytes = file.bytes;
+    if is_base {
+        chain.image.files.clear();
+    }
+    chain.image.files.push(file);
+    chain.end = Some(captured.end);
+    Ok(bytes)
 }

@@ -76,7 +76,9 @@ impl Compactor {
         Ok(true)
     }
 
-    fn compact(&mut self, db: &Database, group: &[BlockInfo]) -> Result<(), Error> {
+    /// Copies what lives in some blocks of one table and partition together, up
+    /// to one new block's worth.
+    pub(crate) fn compact(&mut self, db: &Database, group: &[BlockInfo]) -> Result<(), Error> {
         self.builder.clear();
         self.moved.clear();
         let (storage, partition) = (group[0].table, group[0].partition as usize);
@@ -210,6 +212,7 @@ fn swing(rows: &mut TablePartition, moved: &Moved, to: ColdAddress) -> bool {
         rows.directory.set(moved.row, cold.with_address(to));
     } else if let Some(hot) = word.as_hot() {
         rows.heap.set_cold(hot.pointer(), to.to_word());
+        rows.directory.mark_changed(moved.row);
     }
     true
 }

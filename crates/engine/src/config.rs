@@ -29,6 +29,10 @@ pub struct Config {
     pub checkpoint_log_bytes: u64,
     /// A checkpoint begins at the latest after this time, if anything changed.
     pub checkpoint_interval: Duration,
+    /// Bytes a second that a checkpoint writes at most while statements run; 0
+    /// is no limit, None a quarter of what the device writes. It hurries when
+    /// the log grows twice as long as calls for a checkpoint.
+    pub checkpoint_bytes_per_second: Option<u64>,
     /// Bytes of a log segment file.
     pub log_segment_bytes: u64,
     /// Background threads run (evictor, checkpointer, log writer). Without
@@ -48,6 +52,7 @@ impl Config {
             partitions: 0,
             checkpoint_log_bytes: 256 << 20,
             checkpoint_interval: Duration::from_secs(300),
+            checkpoint_bytes_per_second: None,
             log_segment_bytes: 64 << 20,
             background: true,
             policy: None,

@@ -123,7 +123,8 @@ fn cool_all(db: &Database) {
                 for row in first..last {
                     let word = rows.directory.get(row);
                     if word.is_hot() && word.temperature() > EVICT {
-                        rows.directory.set(row, word.with_temperature(EVICT));
+                        rows.directory
+                            .set_unsaved(row, word.with_temperature(EVICT));
                     }
                 }
                 if last == end {

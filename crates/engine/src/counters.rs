@@ -50,6 +50,8 @@ counters! {
     tuples_compacted,
     /// Bytes written in blocks.
     block_bytes_written,
+    /// Bytes written in images of partitions.
+    image_bytes_written,
     /// Checkpoints completed.
     checkpoints,
     /// Statements that waited for memory.

@@ -16,7 +16,7 @@ use thermocline_storage::block_store::BlockStore;
 use thermocline_storage::log::Log;
 
 use crate::catalog::{Catalog, Table};
-use crate::checkpoint::CheckpointState;
+use crate::checkpoint::{CheckpointState, Purpose};
 use crate::config::Config;
 use crate::counters::{Counters, CountersReading};
 use crate::error::{Error, Result};
@@ -337,12 +337,13 @@ impl Database {
         if self.closed.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
-        let result = self.run_checkpoint();
+        let result = self.run_checkpoint(Purpose::Close);
         self.stopping.store(true, Ordering::SeqCst);
         self.poke_evictor();
         self.checkpoint.poke();
         self.log.shut_down();
         let threads = std::mem::take(&mut *self.threads.lock());
+        threads.iter().for_each(|thread| thread.thread().unpark());
         for thread in threads {
             if thread.thread().id() != std::thread::current().id() {
                 let _ = thread.join();

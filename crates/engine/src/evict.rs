@@ -10,6 +10,8 @@
 //! The log keeps what the device has not synced: a block need not be durable
 //! before its tuples leave memory, only before the next checkpoint.
 
+mod clean;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -34,6 +36,8 @@ use crate::policy::Identification;
 const TURN_WORDS: u32 = 2048;
 /// How often CLOCK's hand passes a tuple that was used again and again.
 const CLOCK_CHANCES: u8 = 2;
+/// Tuples whose words are swung in one turn.
+const TURN_TUPLES: usize = 1024;
 /// Bytes that are copied in one turn under the lock.
 const TURN_BYTES: usize = 128 << 10;
 
@@ -80,7 +84,6 @@ pub(crate) fn fingerprint(table: &Table, tuple: &[u8], key: &mut Vec<u8>) -> u8 
 /// A tuple copied into a block that is not written yet.
 struct Picked {
     row: u32,
-    pointer: TuplePtr,
     slot: u16,
     extent: u8,
     fingerprint: u8,
@@ -190,7 +193,12 @@ impl Evictor {
     }
 
     /// Evicts up to a block of cold tuples of a table in a partition.
-    fn evict(&mut self, db: &Database, partition: usize, table: &Table) -> Result<Evicted> {
+    pub(crate) fn evict(
+        &mut self,
+        db: &Database,
+        partition: usize,
+        table: &Table,
+    ) -> Result<Evicted> {
         let mut evicted = Evicted::default();
         self.begin_block();
         let mut passed = 0u64;
@@ -253,7 +261,7 @@ impl Evictor {
             let word = rows.directory.get(row);
             let Some(hot) = word.as_hot() else {
                 if rows.cooling > 0 && word.is_cold() && word.temperature() > 0 {
-                    rows.directory.set(row, cooler(word, rows.cooling));
+                    rows.directory.set_unsaved(row, cooler(word, rows.cooling));
                 }
                 continue;
             };
@@ -261,14 +269,14 @@ impl Evictor {
             match identification {
                 Identification::Temperature if warmth > temperature::EVICT => {
                     if rows.cooling > 0 {
-                        rows.directory.set(row, cooler(word, rows.cooling));
+                        rows.directory.set_unsaved(row, cooler(word, rows.cooling));
                     }
                     self.cooling.stays(warmth.saturating_sub(rows.cooling));
                     continue;
                 }
                 Identification::Clock if warmth > 0 => {
                     let left = warmth.min(CLOCK_CHANCES) - 1;
-                    rows.directory.set(row, word.with_temperature(left));
+                    rows.directory.set_unsaved(row, word.with_temperature(left));
                     continue;
                 }
                 _ => {}
@@ -280,7 +288,10 @@ impl Evictor {
                 evicted.bytes += tuple.len() as u64;
                 evicted.tuples += 1;
                 let fingerprint = fingerprint(table, tuple, &mut self.key);
-                leave(rows, row, word, pointer, address, fingerprint);
+                // Its copy is where the last checkpoint knows it.
+                let cold = left_behind(word, address, fingerprint);
+                rows.directory.set_unsaved(row, cold);
+                leave(rows, pointer);
                 Counters::add(&db.counters.clean_evictions, 1);
                 continue;
             }
@@ -321,7 +332,6 @@ impl Evictor {
         rows.heap.set_cold(pointer, mark(self.copying, slot));
         self.picked.push(Picked {
             row,
-            pointer,
             slot,
             extent,
             fingerprint,
@@ -339,45 +349,30 @@ impl Evictor {
         leaving: Leaving,
     ) -> Result<Evicted> {
         let written = self.write(db, partition, table);
-        let mut state = db.partitions[partition].state.lock();
-        let Some(rows) = state.tables.get_mut(&table.def.storage) else {
-            // The table was dropped meanwhile.
-            if let Ok(block) = written {
-                db.give_up_block(block);
-            }
-            return Ok(Evicted::default());
-        };
         let mut done = Evicted::default();
-        let copying = self.copying;
-        for picked in self.picked.drain(..) {
-            // The tuple may have moved within the heap; its mark went with it.
-            let word = rows.directory.get(picked.row);
-            let pointer = word.as_hot().map(|hot| hot.pointer());
-            let unchanged = pointer.filter(|p| rows.heap.cold(*p) == mark(copying, picked.slot));
-            match (&written, unchanged) {
-                (Ok(block), Some(pointer)) => {
-                    let address = ColdAddress {
-                        block: *block,
-                        slot: picked.slot,
-                        extent: picked.extent,
-                    };
-                    done.tuples += 1;
-                    done.bytes += rows.heap.payload(pointer).len() as u64;
-                    match leaving {
-                        Leaving::Evicted => {
-                            leave(rows, picked.row, word, pointer, address, picked.fingerprint)
-                        }
-                        Leaving::Kept => rows.heap.set_cold(pointer, address.to_word()),
-                    }
+        while !self.picked.is_empty() {
+            let mut state = db.partitions[partition].state.lock();
+            let Some(rows) = state.tables.get_mut(&table.def.storage) else {
+                // The table was dropped meanwhile.
+                if let Ok(block) = written {
+                    db.give_up_block(block);
                 }
-                (Ok(block), None) => {
-                    db.blocks.sub_live(*block, 1);
-                }
-                (Err(_), Some(pointer)) => rows.heap.set_cold(pointer, 0),
-                (Err(_), None) => {}
+                self.picked.clear();
+                return Ok(Evicted::default());
+            };
+            let turn = self.picked.len().saturating_sub(TURN_TUPLES);
+            for picked in self.picked.drain(turn..) {
+                swing(
+                    db,
+                    rows,
+                    &picked,
+                    self.copying,
+                    &written,
+                    leaving,
+                    &mut done,
+                );
             }
         }
-        drop(state);
         self.builder.clear();
         written.map(|_| done)
     }
@@ -414,111 +409,61 @@ impl Evictor {
             rows.compact_heap(1 << 20);
         }
     }
+}
 
-    /// Writes dirty tuples of a table in a partition to blocks and leaves them
-    /// in memory, clean: what a checkpoint does before its cut. Tuples written.
-    pub fn clean(&mut self, db: &Database, partition: usize, table: &Table) -> Result<u64> {
-        let mut row = 0;
-        let mut cleaned = 0;
-        loop {
-            self.begin_block();
-            let mut at_end = false;
-            let mut full = false;
-            while !full && !at_end {
-                let mut state = db.partitions[partition].state.lock();
-                let rows = state.table_mut(table);
-                let end = rows.directory.appended();
-                let mut copied = 0;
-                for _ in 0..TURN_WORDS * 4 {
-                    if row >= end {
-                        at_end = true;
-                        break;
-                    }
-                    if let Some(hot) = rows.directory.get(row).as_hot()
-                        && rows.heap.cold(hot.pointer()) == 0
-                    {
-                        if !self.copy(rows, table, row, hot.pointer()) {
-                            full = true;
-                            break;
-                        }
-                        copied += rows.heap.payload(hot.pointer()).len();
-                    }
-                    row += 1;
-                    if copied >= TURN_BYTES {
-                        break;
-                    }
+/// Makes the copy in a block the tuple's, if the tuple is still as it was copied.
+fn swing(
+    db: &Database,
+    rows: &mut TablePartition,
+    picked: &Picked,
+    copying: u64,
+    written: &Result<u32>,
+    leaving: Leaving,
+    done: &mut Evicted,
+) {
+    // The tuple may have moved within the heap; its mark went with it.
+    let word = rows.directory.get(picked.row);
+    let pointer = word.as_hot().map(|hot| hot.pointer());
+    let unchanged = pointer.filter(|p| rows.heap.cold(*p) == mark(copying, picked.slot));
+    match (written, unchanged) {
+        (Ok(block), Some(pointer)) => {
+            let address = ColdAddress {
+                block: *block,
+                slot: picked.slot,
+                extent: picked.extent,
+            };
+            done.tuples += 1;
+            done.bytes += rows.heap.payload(pointer).len() as u64;
+            match leaving {
+                Leaving::Evicted => {
+                    let cold = left_behind(word, address, picked.fingerprint);
+                    rows.directory.set(picked.row, cold);
+                    leave(rows, pointer);
+                }
+                Leaving::Kept => {
+                    rows.heap.set_cold(pointer, address.to_word());
+                    rows.directory.mark_changed(picked.row);
                 }
             }
-            if self.builder.record_count() > 0 {
-                cleaned += self
-                    .write_block(db, partition, table, Leaving::Kept)?
-                    .tuples;
-                Counters::add(&db.counters.blocks_checkpointed, 1);
-            }
-            if at_end {
-                return Ok(cleaned);
-            }
         }
-    }
-
-    /// Copies the dirty tuples that are left at a checkpoint's cut, under the
-    /// partition's lock, into blocks that are written at once.
-    pub fn clean_locked(
-        &mut self,
-        db: &Database,
-        state: &mut PartitionState,
-        table: &Table,
-    ) -> Result<()> {
-        let partition = state.id as usize;
-        let rows = state.table_mut(table);
-        let mut row = 0;
-        while row < rows.directory.appended() {
-            self.begin_block();
-            while row < rows.directory.appended() {
-                if let Some(hot) = rows.directory.get(row).as_hot()
-                    && cold_copy(rows.heap.cold(hot.pointer())).is_none()
-                    && !self.copy(rows, table, row, hot.pointer())
-                {
-                    break;
-                }
-                row += 1;
-            }
-            if self.builder.record_count() == 0 {
-                break;
-            }
-            let written = self.write(db, partition, table);
-            for picked in self.picked.drain(..) {
-                let cold = match &written {
-                    Ok(block) => ColdAddress {
-                        block: *block,
-                        slot: picked.slot,
-                        extent: picked.extent,
-                    }
-                    .to_word(),
-                    Err(_) => 0,
-                };
-                rows.heap.set_cold(picked.pointer, cold);
-            }
-            written?;
+        (Ok(block), None) => {
+            db.blocks.sub_live(*block, 1);
         }
-        Ok(())
+        (Err(_), Some(pointer)) => rows.heap.set_cold(pointer, 0),
+        (Err(_), None) => {}
     }
 }
 
-/// Takes a tuple out of memory.
-fn leave(
-    rows: &mut TablePartition,
-    row: u32,
-    word: Word,
-    pointer: TuplePtr,
-    address: ColdAddress,
-    fingerprint: u8,
-) {
-    let cold = Word::cold(address, fingerprint)
+/// The word of a tuple that leaves memory.
+fn left_behind(word: Word, address: ColdAddress, fingerprint: u8) -> Word {
+    Word::cold(address, fingerprint)
         .with_aside(word.is_aside())
         .with_uncommitted(word.is_uncommitted())
-        .with_temperature(word.temperature());
-    rows.directory.set(row, cold);
+        .with_temperature(word.temperature())
+}
+
+/// Takes a tuple out of memory; its word is cold already.
+fn leave(rows: &mut TablePartition, pointer: TuplePtr) {
     rows.heap.free(pointer);
     rows.cold += 1;
 }
@@ -533,7 +478,7 @@ impl TablePartition {
         let directory = &mut self.directory;
         self.heap.evacuate(bytes_max, &mut |row, _, new| {
             if let Some(hot) = directory.get(row).as_hot() {
-                directory.set(row, hot.with_pointer(new));
+                directory.set_unsaved(row, hot.with_pointer(new));
             }
         });
     }
@@ -544,6 +489,25 @@ pub(crate) fn store_failed(error: BlockStoreError) -> Error {
         BlockStoreError::StorageFull => Error::DiskFull("blocks".into()),
         BlockStoreError::Io { doing, source } => Error::io(source, format!("blocks: {doing}")),
         other => Error::Corrupt(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+impl Evictor {
+    /// Copies dirty tuples into a block that is not written yet.
+    pub fn begin(&mut self, db: &Database, partition: usize, table: &Table) {
+        self.begin_block();
+        let mut state = db.partitions[partition].state.lock();
+        let (mut evicted, mut passed) = (Evicted::default(), 0);
+        self.sweep(db, &mut state, table, &mut evicted, &mut passed);
+    }
+
+    /// Writes the block that was begun, and evicts its tuples.
+    pub fn end(&mut self, db: &Database, partition: usize, table: &Table) -> Result<Evicted> {
+        if self.builder.record_count() == 0 {
+            return Ok(Evicted::default());
+        }
+        self.write_block(db, partition, table, Leaving::Evicted)
     }
 }
 

@@ -8,7 +8,7 @@
 //! | `run`, `batch`, `access` | running a statement: locks, pre-pass, restart; what it sees and changes |
 //! | `transaction`, `commit`, `versions`, `snapshot` | interactive transactions, validation, before-images, scans at one moment |
 //! | `evict`, `cooling`, `fetch`, `compaction`, `memory`, `policy` | anti-caching: eviction, temperature, retrieval, holes, the limit, the choices |
-//! | `record`, `checkpoint`, `manifest`, `recovery`, `warming` | what is logged, what is kept, how it comes back |
+//! | `record`, `checkpoint`, `capture`, `image`, `manifest`, `recovery`, `warming` | what is logged, what is kept, how it comes back |
 //! | `check` | a directory verified while no database is open on it |
 //! | `catalog`, `ddl`, `definition`, `sequence` | definitions and their changes |
 //! | `background`, `counters`, `report`, `wait` | threads, figures, waiting |
@@ -18,6 +18,7 @@
 pub mod access;
 mod background;
 mod batch;
+mod capture;
 pub mod catalog;
 pub mod check;
 mod checkpoint;
@@ -32,6 +33,7 @@ mod definition;
 mod error;
 mod evict;
 mod fetch;
+mod image;
 mod manifest;
 mod memory;
 mod partition;
@@ -59,7 +61,7 @@ pub use database::{Database, RecoveryReport, Room};
 pub use ddl::Change;
 pub use error::{Error, Result};
 pub use policy::{Identification, Merge, Policy, Retrieval};
-pub use report::{DeviceReport, MemoryReport, TableReport};
+pub use report::{CheckpointReport, DeviceReport, MemoryReport, TableReport};
 pub use row_id::RowId;
 pub use snapshot::{Snapshot, SnapshotScan};
 pub use transaction::{Isolation, RunOptions, Savepoint, Transaction};

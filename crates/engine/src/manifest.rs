@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 pub(crate) const MANIFEST: &str = "manifest";
 const MANIFEST_NEW: &str = "manifest.new";
 /// The format that this build writes and reads.
-pub(crate) const FORMAT_VERSION: u32 = 2;
+pub(crate) const FORMAT_VERSION: u32 = 3;
 
 /// What a checkpoint is made of.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub(crate) struct Manifest {
     pub database_id: String,
     /// Number of the checkpoint.
     pub checkpoint: u64,
-    pub partitions: Vec<PartitionFile>,
+    pub partitions: Vec<PartitionFiles>,
     /// The file with the block table.
     pub blocks: String,
     pub catalog: CatalogImage,
@@ -46,14 +46,29 @@ struct Format {
     format: u32,
 }
 
-/// A partition's image.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct PartitionFile {
-    /// Empty: the partition held nothing.
-    pub file: String,
+/// A partition's image: a base and the deltas on top of it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct PartitionFiles {
+    /// The base first. None: the partition held nothing.
+    pub files: Vec<ImageFile>,
     /// Changes logged before this are in the image.
     pub cut: u64,
-    /// CRC-32C of the file.
+}
+
+impl PartitionFiles {
+    /// The name of the file that was written last; empty if there is none.
+    pub fn newest(&self) -> &str {
+        self.files.last().map_or("", |file| &file.file)
+    }
+}
+
+/// A file of an image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ImageFile {
+    pub file: String,
+    /// Its length.
+    pub bytes: u64,
+    /// CRC-32C of its frames' bodies.
     pub crc: u32,
 }
 

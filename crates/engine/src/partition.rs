@@ -343,7 +343,7 @@ impl PartitionState {
         if let Some(rows) = self.tables.get_mut(&row.0) {
             let word = rows.directory.get(row.1);
             if word.is_hot() || word.is_cold() {
-                rows.directory.set(row.1, word.with_aside(false));
+                rows.directory.set_unsaved(row.1, word.with_aside(false));
             }
         }
     }

@@ -79,6 +79,20 @@ pub struct DeviceReport {
     pub log_durable: u64,
 }
 
+/// What checkpoints did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CheckpointReport {
+    /// The number of the last one.
+    pub number: u64,
+    /// How long it took, in milliseconds.
+    pub last_milliseconds: u64,
+    /// Bytes of images that it wrote; blocks are counted apart.
+    pub last_image_bytes: u64,
+    /// The longest time since the start that any held a partition, in
+    /// microseconds.
+    pub longest_hold_us: u64,
+}
+
 impl Database {
     /// Memory by use.
     pub fn memory_report(&self) -> MemoryReport {
@@ -155,13 +169,14 @@ impl Database {
         }]
     }
 
-    /// Checkpoints: how many, how long the last took in milliseconds, the
-    /// longest hold of a partition in microseconds.
-    pub fn checkpoint_report(&self) -> (u64, u64, u64) {
-        (
-            self.checkpoint.number.load(Ordering::Relaxed),
-            self.checkpoint.last_duration_ms.load(Ordering::Relaxed),
-            self.checkpoint.longest_hold_us.load(Ordering::Relaxed),
-        )
+    /// Checkpoints.
+    pub fn checkpoint_report(&self) -> CheckpointReport {
+        let state = &self.checkpoint;
+        CheckpointReport {
+            number: state.number.load(Ordering::Relaxed),
+            last_milliseconds: state.last_duration_ms.load(Ordering::Relaxed),
+            last_image_bytes: state.last_image_bytes.load(Ordering::Relaxed),
+            longest_hold_us: state.longest_hold_us.load(Ordering::Relaxed),
+        }
     }
 }

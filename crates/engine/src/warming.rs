@@ -139,7 +139,7 @@ impl Database {
         let Some(pointer) = rows.heap.insert(row.row(), address, tuple) else {
             return false;
         };
-        rows.directory.set(
+        rows.directory.set_unsaved(
             row.row(),
             Word::hot(pointer)
                 .with_aside(word.is_aside())

@@ -127,6 +127,7 @@ fn policy(db: &Database) -> Vec<Vec<Datum>> {
 
 fn counters(db: &Database) -> Vec<Vec<Datum>> {
     let counters = db.counters();
+    let checkpoint = db.checkpoint_report();
     [
         ("misses", counters.misses),
         ("merges", counters.merges),
@@ -138,7 +139,11 @@ fn counters(db: &Database) -> Vec<Vec<Datum>> {
         ("blocks_freed", counters.blocks_freed),
         ("tuples_compacted", counters.tuples_compacted),
         ("block_bytes_written", counters.block_bytes_written),
+        ("image_bytes_written", counters.image_bytes_written),
         ("checkpoints", counters.checkpoints),
+        ("checkpoint_last_ms", checkpoint.last_milliseconds),
+        ("checkpoint_last_image_bytes", checkpoint.last_image_bytes),
+        ("checkpoint_longest_hold_us", checkpoint.longest_hold_us),
         ("memory_waits", counters.memory_waits),
         ("log_bytes", counters.log_bytes),
         ("refreshes", counters.refreshes),

@@ -12,8 +12,10 @@ use std::time::Instant;
 
 use thermocline_storage::arena::{Arena, HugePages};
 use thermocline_storage::btree::BTree;
+use thermocline_storage::changed_pages::Paged;
 use thermocline_storage::hash_index::HashIndex;
 use thermocline_storage::heap::Heap;
+use thermocline_storage::index_snapshot::Reader;
 use thermocline_storage::row_directory::{RowDirectory, Word};
 
 /// Takes a `u64` that is a hash already for its hash.
@@ -100,11 +102,11 @@ fn hash_indexes(entries: usize) {
     });
     size("ours", index.bytes(), entries);
     let mut snapshot = Vec::new();
-    timed("ours, snapshot written, an entry", entries, || {
-        index.write_to(&mut snapshot).expect("a vector takes it");
-    });
-    timed("ours, snapshot read, an entry", entries, || {
-        black_box(HashIndex::read_from(&snapshot).expect("just written"));
+    timed("ours, pages saved, an entry", entries, || {
+        (0..index.pages()).for_each(|page| {
+            index.write_page(page, &mut snapshot);
+        });
+        index.write_head(&mut snapshot);
     });
     timed("ours, remove", entries, || {
         for (row, key) in keys.iter().enumerate() {
@@ -168,11 +170,21 @@ fn trees(entries: usize) {
         black_box(sum);
     });
     let mut snapshot = Vec::new();
-    timed("ours, snapshot written, an entry", entries, || {
-        tree.write_to(&mut snapshot).expect("a vector takes it");
+    timed("ours, pages saved, an entry", entries, || {
+        (0..tree.pages()).for_each(|page| {
+            tree.write_page(page, &mut snapshot);
+        });
+        tree.write_head(&mut snapshot);
     });
-    timed("ours, snapshot read, an entry", entries, || {
-        black_box(BTree::read_from(&snapshot).expect("just written"));
+    timed("ours, pages restored, an entry", entries, || {
+        let mut reader = Reader::new(&snapshot);
+        let mut restored = BTree::new();
+        for page in 0..tree.pages() {
+            let read = restored.read_page(page, &mut reader);
+            read.expect("just written");
+        }
+        restored.read_head(&mut reader).expect("just written");
+        black_box(restored);
     });
     timed("ours, remove", entries, || {
         for key in random.iter().rev() {

@@ -7,7 +7,8 @@
 //! they fill. Rows inserted in ascending order leave full leaves behind.
 //!
 //! Assumes the partition's lock. Does not survive a crash: checkpoints save
-//! it with [`BTree::write_to`]; damage in what is read back is an error.
+//! its nodes as pages ([`crate::changed_pages::Paged`]); damage in what is read
+//! back is an error.
 
 mod node;
 mod scan;
@@ -17,6 +18,7 @@ mod tests;
 
 use std::fmt;
 
+use crate::changed_pages::ChangedPages;
 use node::{Entries, NO_NODE, NODE_BYTES, Node, SPLIT_ENTRIES_MIN};
 pub use scan::{Position, RowsEqual};
 
@@ -53,6 +55,7 @@ pub struct BTree {
     root: u32,
     len: usize,
     data_bytes: usize,
+    changed: ChangedPages,
     scratch: Entries,
 }
 
@@ -71,6 +74,7 @@ impl BTree {
             root: 0,
             len: 0,
             data_bytes: 0,
+            changed: ChangedPages::default(),
             scratch: Entries::default(),
         };
         tree.root = tree.add_node(Node::empty(0));
@@ -94,6 +98,7 @@ impl BTree {
             + nodes * size_of::<Node>()
             + self.nodes.capacity() * size_of::<Vec<Node>>()
             + self.free.capacity() * size_of::<u32>()
+            + self.changed.bytes()
     }
 
     /// Adds an entry; false if this very pair was there already.
@@ -120,12 +125,12 @@ impl BTree {
     /// Removes an entry; false if it is not there.
     pub fn remove(&mut self, key: &[u8], row: u32) -> bool {
         let leaf = self.descend(key, u64::from(row), 0);
-        let node = self.node_mut(leaf);
+        let node = self.node(leaf);
         let index = node.rank(key, u64::from(row));
         if index == node.len() || node.row(index) != row || !node.has_key(index, key) {
             return false;
         }
-        node.remove(index);
+        self.node_mut(leaf).remove(index);
         self.len -= 1;
         let mut level = 0;
         while self.merge_underfull(key, row, level) {
@@ -146,6 +151,7 @@ impl BTree {
     }
 
     fn node_mut(&mut self, id: u32) -> &mut Node {
+        self.changed.mark(id as usize);
         &mut self.nodes[id as usize / CHUNK_NODES][id as usize % CHUNK_NODES]
     }
 
@@ -307,6 +313,8 @@ impl BTree {
             *self.node_mut(id) = node;
             return id;
         }
+        let id = self.node_count();
+        self.changed.mark(id as usize);
         match self.nodes.last_mut() {
             Some(chunk) if chunk.len() < CHUNK_NODES => chunk.push(node),
             // The first grows by itself: a small table's tree is small.
@@ -317,8 +325,13 @@ impl BTree {
                 self.nodes.push(chunk);
             }
         }
-        let before = (self.nodes.len() - 1) * CHUNK_NODES;
-        (before + self.nodes.last().map_or(0, Vec::len) - 1) as u32
+        id
+    }
+
+    /// Nodes, used and free.
+    fn node_count(&self) -> u32 {
+        let last = self.nodes.last().map_or(CHUNK_NODES, Vec::len);
+        (self.nodes.len() * CHUNK_NODES + last - CHUNK_NODES) as u32
     }
 
     fn drop_node(&mut self, id: u32) {

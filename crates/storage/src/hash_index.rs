@@ -13,8 +13,8 @@
 //! entry. There is no directory; a look-up computes the line and reads it.
 //!
 //! Assumes the partition's lock, good hashes, and that a (hash, row) pair is
-//! inserted once. Does not survive a crash: checkpoints save it with
-//! [`HashIndex::write_to`]; damage in what is read back is an error. Rows of one
+//! inserted once. Does not survive a crash: checkpoints save its lines as pages
+//! ([`crate::changed_pages::Paged`]); damage in what is read back is an error. Rows of one
 //! hash beyond [`SAME_HASH_LINES_MAX`], and the few entries for which there is no
 //! room, go to the [`side`] tables. Memory is not given back when entries go.
 
@@ -26,8 +26,10 @@ mod sweep;
 mod tests;
 
 use crate::arena::prefetch_line;
+use crate::changed_pages::ChangedPages;
 use line::{LINE_BYTES, LINE_ENTRIES, Line, Window, filter_bit, probe_of};
 use side::{Side, SideCandidates};
+use snapshot::PAGE_LINES;
 use sweep::Swept;
 
 /// A step of growth comes when more than this share of the slots is taken.
@@ -107,6 +109,7 @@ pub struct HashIndex {
     lines: u64,
     in_lines: u64,
     side: Option<Box<Side>>,
+    changed: ChangedPages,
 }
 
 impl Default for HashIndex {
@@ -126,6 +129,7 @@ impl HashIndex {
             lines: 1,
             in_lines: 0,
             side: None,
+            changed: ChangedPages::default(),
         };
         index.make_room();
         index.ensure_lines(0, 1);
@@ -148,6 +152,7 @@ impl HashIndex {
         lines * LINE_BYTES
             + self.chunks.capacity() * size_of::<Box<[Line]>>()
             + self.side.as_ref().map_or(0, |side| side.bytes())
+            + self.changed.bytes()
     }
 
     /// Adds an entry. Does a bounded piece of growth now and then.
@@ -260,6 +265,7 @@ impl HashIndex {
 
     #[inline(always)]
     fn line_mut(&mut self, number: u64) -> &mut Line {
+        self.changed.mark((number / PAGE_LINES) as usize);
         &mut self.chunks[(number / CHUNK_LINES) as usize][(number % CHUNK_LINES) as usize]
     }
 

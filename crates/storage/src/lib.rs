@@ -10,6 +10,7 @@ pub mod block;
 pub mod block_store;
 pub mod btree;
 pub mod cast;
+pub mod changed_pages;
 pub mod compare;
 pub mod datetime;
 pub mod functions;

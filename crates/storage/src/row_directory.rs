@@ -7,13 +7,19 @@
 //!
 //! Guarantees: a row id stays until released; growth never copies words; ids
 //! of released rows are used again before new ones. Assumes the partition's
-//! lock. Does not survive a crash: checkpoints save the words.
+//! lock. Does not survive a crash: checkpoints save the words, page by page,
+//! and only pages in which a word changed in what a checkpoint says of it.
 
 use crate::arena::TuplePtr;
+use crate::changed_pages::ChangedPages;
+use crate::index_snapshot::Corrupt;
 
 /// Words in a chunk: 64 KiB.
 pub const CHUNK_WORDS: usize = 8192;
 const CHUNK_SHIFT: u32 = CHUNK_WORDS.trailing_zeros();
+/// Words in a page, the unit in which a checkpoint saves them: 512 bytes.
+pub const PAGE_WORDS: usize = 64;
+const PAGE_SHIFT: u32 = PAGE_WORDS.trailing_zeros();
 /// Row ids are below this, so that `u32::MAX` may mean "no row".
 pub const ROWS_MAX: u32 = u32::MAX;
 
@@ -241,6 +247,7 @@ pub struct RowDirectory {
     appended: u32,
     rows: u32,
     free: Option<u32>,
+    changed: ChangedPages,
 }
 
 impl RowDirectory {
@@ -268,6 +275,7 @@ impl RowDirectory {
     pub fn release(&mut self, row: u32) {
         assert!(self.rows > 0, "released a row of an empty directory");
         *self.word_mut(row) = Word::free(self.free).0;
+        self.changed.mark((row >> PAGE_SHIFT) as usize);
         self.free = Some(row);
         self.rows -= 1;
     }
@@ -286,6 +294,24 @@ impl RowDirectory {
     pub fn set(&mut self, row: u32, word: Word) {
         assert!(!word.is_free(), "a row is freed by release");
         *self.word_mut(row) = word.0;
+        self.changed.mark((row >> PAGE_SHIFT) as usize);
+    }
+
+    /// As [`RowDirectory::set`], where the tuple and its copy on a device stay
+    /// what they were: only its temperature, its place in memory, whether it
+    /// is in memory at all, or `aside` changes. A checkpoint has nothing new to
+    /// save then.
+    #[inline]
+    pub fn set_unsaved(&mut self, row: u32, word: Word) {
+        assert!(!word.is_free(), "a row is freed by release");
+        *self.word_mut(row) = word.0;
+    }
+
+    /// Notes that what a checkpoint says of a row changed, though not its word:
+    /// a hot tuple's copy on a device is another.
+    #[inline]
+    pub fn mark_changed(&mut self, row: u32) {
+        self.changed.mark((row >> PAGE_SHIFT) as usize);
     }
 
     /// Puts back the word of a row while a directory is restored, whether the
@@ -298,6 +324,7 @@ impl RowDirectory {
             }
         }
         *self.word_mut(row) = word.0;
+        self.changed.mark((row >> PAGE_SHIFT) as usize);
     }
 
     /// Finds the free rows after words were restored one by one; the lowest
@@ -356,38 +383,70 @@ impl RowDirectory {
     pub fn bytes(&self) -> usize {
         self.chunks.len() * CHUNK_WORDS * size_of::<u64>()
             + self.chunks.capacity() * size_of::<Box<[u64]>>()
+            + self.changed.bytes()
     }
 
-    /// Number of chunks that [`RowDirectory::words_chunk`] has.
-    pub fn chunks(&self) -> usize {
-        self.chunks.len()
+    /// Which pages changed in what a checkpoint says of them.
+    pub fn changed(&mut self) -> &mut ChangedPages {
+        &mut self.changed
     }
 
-    /// The words of the `index`th chunk up to the highest row used: what a
-    /// checkpoint saves. Empty beyond the last.
-    pub fn words_chunk(&self, index: usize) -> &[u64] {
-        let first = index * CHUNK_WORDS;
-        let words = (self.appended as usize)
-            .saturating_sub(first)
-            .min(CHUNK_WORDS);
-        self.chunks
-            .get(index)
-            .and_then(|chunk| chunk.get(..words))
-            .unwrap_or(&[])
+    /// One beyond the last page.
+    pub fn pages(&self) -> usize {
+        (self.appended as usize).div_ceil(PAGE_WORDS)
     }
 
-    /// The directory whose chunks had these words. Words that are free, or that
-    /// carry no known tag, become the free list.
-    pub fn from_words(words: impl IntoIterator<Item = u64>) -> Self {
-        let mut directory = Self::new();
-        for word in words {
-            let Some(row) = directory.append() else {
-                break;
-            };
-            *directory.word_mut(row) = word;
+    /// The first row of a page.
+    pub fn first_row(page: usize) -> u32 {
+        (page * PAGE_WORDS) as u32
+    }
+
+    /// The words of a page, zero where no row ever was; `None` beyond the last.
+    pub fn page(&self, page: usize) -> Option<&[u64]> {
+        let first = page * PAGE_WORDS;
+        let chunk = self.chunks.get(first / CHUNK_WORDS)?;
+        chunk.get(first % CHUNK_WORDS..)?.get(..PAGE_WORDS)
+    }
+
+    /// Fills a page of a directory that is being restored;
+    /// [`RowDirectory::end_restore`] comes after the last.
+    ///
+    /// # Errors
+    /// [`Corrupt`] where no row can be.
+    pub fn restore_page(
+        &mut self,
+        page: usize,
+        words: impl Iterator<Item = u64>,
+    ) -> Result<(), Corrupt> {
+        let first = page * PAGE_WORDS;
+        if first >= ROWS_MAX as usize {
+            return Err(Corrupt("a page of rows beyond the last"));
         }
-        directory.rebuild_free_list();
-        directory
+        while self.chunks.len() * CHUNK_WORDS <= first {
+            self.chunks.push(vec![0; CHUNK_WORDS].into_boxed_slice());
+        }
+        let chunk = &mut self.chunks[first / CHUNK_WORDS][first % CHUNK_WORDS..];
+        for (place, word) in chunk[..PAGE_WORDS].iter_mut().zip(words) {
+            *place = word;
+        }
+        Ok(())
+    }
+
+    /// Ends the restoring of pages: rows below `appended` were used at some
+    /// time. Nothing counts as changed. Row ids must not be allocated before
+    /// [`RowDirectory::rebuild_free_list`].
+    ///
+    /// # Errors
+    /// [`Corrupt`] where pages of these rows were not filled.
+    pub fn end_restore(&mut self, appended: u32) -> Result<(), Corrupt> {
+        if appended as usize > self.chunks.len() * CHUNK_WORDS {
+            return Err(Corrupt("pages of rows are missing"));
+        }
+        self.chunks
+            .truncate((appended as usize).div_ceil(CHUNK_WORDS));
+        self.appended = appended;
+        self.changed.clear_all();
+        Ok(())
     }
 
     fn append(&mut self) -> Option<u32> {
@@ -471,8 +530,15 @@ mod tests {
                     directory.release(row);
                 }
             }
-            let words = (0..directory.chunks()).flat_map(|i| directory.words_chunk(i).to_vec());
-            let mut restored = RowDirectory::from_words(words);
+            directory.changed().clear_all();
+            let mut restored = RowDirectory::new();
+            for page in 0..directory.pages() {
+                let words = directory.page(page).unwrap().iter().copied();
+                restored.restore_page(page, words).unwrap();
+            }
+            restored.end_restore(directory.appended()).unwrap();
+            restored.rebuild_free_list();
+            prop_assert_eq!(restored.changed().count(), 0);
             for directory in [&directory, &restored] {
                 prop_assert_eq!(directory.len(), model.len());
                 prop_assert_eq!(directory.iter().collect::<HashMap<_, _>>(), model.clone());
@@ -499,12 +565,43 @@ mod tests {
             directory.set(row, Word::hot(TuplePtr(u64::from(row) + 1)));
         }
         assert!(directory.bytes() >= 4 * CHUNK_WORDS * 8);
-        assert_eq!(directory.words_chunk(3).len(), 1);
-        assert_eq!(directory.words_chunk(4).len(), 0);
+        assert_eq!(directory.pages(), 3 * CHUNK_WORDS / PAGE_WORDS + 1);
+        assert!(directory.page(directory.pages() - 1).is_some());
+        assert!(directory.page(4 * CHUNK_WORDS / PAGE_WORDS).is_none());
         for row in 0..directory.appended() {
             let hot = directory.get(row).as_hot().unwrap();
             assert_eq!(hot.pointer(), TuplePtr(u64::from(row) + 1));
         }
         assert!(directory.get(u32::MAX).is_free());
+    }
+
+    #[test]
+    fn a_page_changes_with_what_a_checkpoint_says_of_it() {
+        let mut directory = RowDirectory::new();
+        for _ in 0..3 * PAGE_WORDS {
+            let row = directory.allocate().unwrap();
+            directory.set(row, Word::hot(TuplePtr(7)));
+        }
+        assert_eq!(directory.changed().count(), 3);
+        directory.changed().clear_all();
+        let warm = directory.get(5).with_temperature(3);
+        directory.set_unsaved(5, warm);
+        assert_eq!((directory.get(5), directory.changed().count()), (warm, 0));
+        directory.mark_changed(PAGE_WORDS as u32);
+        assert_eq!(directory.changed().next(0), Some(1));
+        directory.release(2 * PAGE_WORDS as u32 + 1);
+        directory.restore(0, Word(0));
+        assert_eq!(directory.changed().count(), 3);
+    }
+
+    #[test]
+    fn a_restored_directory_misses_no_page() {
+        let mut directory = RowDirectory::new();
+        directory
+            .restore_page(0, [0; PAGE_WORDS].into_iter())
+            .unwrap();
+        assert!(directory.end_restore(CHUNK_WORDS as u32 + 1).is_err());
+        let beyond = ROWS_MAX as usize / PAGE_WORDS + 1;
+        assert!(directory.restore_page(beyond, std::iter::empty()).is_err());
     }
 }

@@ -396,7 +396,7 @@ impl<'a> Access<'a> {
             }
             if warmth < temperature::MAX && (word.is_hot() || word.is_cold()) {
                 word = word.with_temperature(warmth + 1);
-                rows.directory.set(row.row(), word);
+                rows.directory.set_unsaved(row.row(), word);
             }
         }
         if word.is_uncommitted() && !self.owns(position, stored) {
@@ -480,7 +480,7 @@ impl<'a> Access<'a> {
             .tables
             .get_mut(&table.def.storage)?;
         let pointer = rows.heap.insert(row.row(), address.to_word(), bytes)?;
-        rows.directory.set(
+        rows.directory.set_unsaved(
             row.row(),
             Word::hot(pointer)
                 .with_aside(word.is_aside())

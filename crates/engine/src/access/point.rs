@@ -104,7 +104,8 @@ impl Access<'_> {
             state.uses += 1;
             let warmth = word.temperature();
             if warmth < temperature::MAX {
-                rows.directory.set(row, word.with_temperature(warmth + 1));
+                rows.directory
+                    .set_unsaved(row, word.with_temperature(warmth + 1));
             }
         }
         Walk::Found(row)

@@ -254,7 +254,7 @@ impl Access<'_> {
         if let Some(rows) = state.tables.get_mut(&stored.0) {
             let word = rows.directory.get(row.row());
             if !word.is_free() {
-                rows.directory.set(row.row(), word.with_aside(true));
+                rows.directory.set_unsaved(row.row(), word.with_aside(true));
             }
         }
         let partition = row.partition();

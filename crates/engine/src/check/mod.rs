@@ -26,9 +26,9 @@ use thermocline_storage::block_store::{BlockInfo, BlockStore, BlockStoreOptions}
 use crate::catalog::{Catalog, Table};
 use crate::error::{Error, Result};
 use crate::evict::store_failed;
-use crate::manifest::{MANIFEST, Manifest, PartitionFile};
+use crate::manifest::{MANIFEST, Manifest, PartitionFiles};
 use crate::partition::PartitionState;
-use crate::recovery::images::{read_block_table, read_image, read_partition};
+use crate::recovery::images::{Restored, read_block_table, restore_partition};
 
 /// Something that is not as it was written, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -186,33 +186,28 @@ impl Check<'_> {
     fn load_partition(
         &mut self,
         id: u16,
-        file: &PartitionFile,
+        image: &PartitionFiles,
         arena: &Arc<Arena>,
     ) -> Result<Option<PartitionState>> {
         let mut state = PartitionState::new(id, arena.clone());
-        if file.file.is_empty() {
+        let read = restore_partition(&**self.device, &mut state, image, &mut Restored::default());
+        self.advance(image.files.iter().map(|file| file.bytes).sum());
+        let Err(error) = read else {
             return Ok(Some(state));
-        }
-        let read = read_image(&**self.device, file).and_then(|bytes| {
-            read_partition(&mut state, &bytes, &mut HashMap::new()).map(|_| bytes.len())
-        });
-        match read {
-            Ok(bytes) => {
-                self.advance(bytes as u64);
-                Ok(Some(state))
-            }
-            Err(error) => {
-                self.found_in(&file.file, None, error)?;
-                Ok(None)
-            }
-        }
+        };
+        let said = error.to_string();
+        let mut files = image.files.iter().map(|file| file.file.as_str());
+        let file = files.find(|file| said.contains(file)).unwrap_or(MANIFEST);
+        self.found_in(file, None, error)?;
+        Ok(None)
     }
 
     fn bytes_to_read(&self, manifest: &Manifest, store: Option<&BlockStore>) -> Result<u64> {
         let mut bytes = store.map_or(0, |s| s.statistics().device_bytes);
         let log = log::segments(&**self.device)?;
-        let images = manifest.partitions.iter().map(|p| p.file.clone());
-        for file in images.filter(|f| !f.is_empty()).chain(log) {
+        let images = manifest.partitions.iter().flat_map(|p| &p.files);
+        bytes += images.map(|file| file.bytes).sum::<u64>();
+        for file in log {
             // One that is missing is found out where it is read.
             bytes += self.length_of(&file).unwrap_or(0);
         }

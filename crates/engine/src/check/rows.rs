@@ -9,7 +9,7 @@ use super::{Check, TablesByStorage, block_place};
 use crate::catalog::{Table, key_hash};
 use crate::error::Result;
 use crate::evict::fingerprint;
-use crate::manifest::PartitionFile;
+use crate::manifest::PartitionFiles;
 use crate::partition::{Index, PartitionState, TablePartition};
 
 /// Findings of one kind in one table and partition that are told; the rest is
@@ -43,7 +43,7 @@ impl Check<'_> {
         store: &BlockStore,
         blocks: &[&BlockInfo],
         known: &HashSet<u32>,
-        image: &PartitionFile,
+        image: &PartitionFiles,
     ) -> Result<()> {
         let mut seen: HashMap<u32, Seen> = HashMap::new();
         for (storage, rows) in state.iter().flat_map(|s| &s.tables) {
@@ -168,7 +168,7 @@ impl Check<'_> {
     /// not be read is damaged, but told already.
     fn check_directory(
         &mut self,
-        image: &PartitionFile,
+        image: &PartitionFiles,
         table: Option<&Table>,
         rows: &TablePartition,
         seen: &Seen,
@@ -196,12 +196,12 @@ impl Check<'_> {
                     "row {row} refers to block {}, slot {}, where its record is not",
                     address.block, address.slot
                 );
-                self.found(&image.file, None, table, what);
+                self.found(image.newest(), None, table, what);
             }
         }
         if missing > TOLD_MAX {
             let what = format!("{} rows more refer to no record", missing - TOLD_MAX);
-            self.found(&image.file, None, table, what);
+            self.found(image.newest(), None, table, what);
         }
         if unreadable > 0 {
             let what = format!("{unreadable} rows lie in blocks that cannot be read");
@@ -210,11 +210,11 @@ impl Check<'_> {
     }
 
     /// Rows and index entries, counted.
-    fn check_counts(&mut self, image: &PartitionFile, table: &Table, rows: &TablePartition) {
-        let present = rows.directory.iter().filter(|(_, w)| w.is_cold()).count();
+    fn check_counts(&mut self, image: &PartitionFiles, table: &Table, rows: &TablePartition) {
+        let present = rows.directory.iter().count();
         if present as u64 != rows.live {
             let what = format!("{} rows are said to be there, {present} are", rows.live);
-            self.found(&image.file, None, Some(table), what);
+            self.found(image.newest(), None, Some(table), what);
         }
         for slot in &rows.indexes {
             let Some(def) = table.def.indexes.iter().find(|def| def.oid == slot.oid) else {
@@ -229,7 +229,7 @@ impl Check<'_> {
                     "index {} has {entries} entries for {present} rows",
                     def.name
                 );
-                self.found(&image.file, None, Some(table), what);
+                self.found(image.newest(), None, Some(table), what);
             }
         }
     }

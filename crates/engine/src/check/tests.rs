@@ -3,6 +3,7 @@ use thermocline_storage::value::ValueRef;
 
 use super::*;
 use crate::access::Scope;
+use crate::checkpoint::Purpose;
 use crate::database::Database;
 use crate::evict::tests::database;
 use crate::partition::TablePartition;
@@ -26,7 +27,7 @@ fn findings_of(spoil: impl FnOnce(&Table, &mut TablePartition)) -> Vec<Finding> 
     }
     evict_all(&db);
     spoil(&table, db.partitions[0].state.lock().table_mut(&table));
-    db.run_checkpoint().expect("checkpoints");
+    db.run_checkpoint(Purpose::Asked).expect("checkpoints");
     let mut findings = Vec::new();
     let device = db.device().clone();
     let report = check(&device, &mut |event| {
@@ -40,7 +41,7 @@ fn findings_of(spoil: impl FnOnce(&Table, &mut TablePartition)) -> Vec<Finding> 
 
 /// A checkpoint, and then each row is cold.
 fn evict_all(db: &Database) {
-    db.run_checkpoint().expect("checkpoints");
+    db.run_checkpoint(Purpose::Asked).expect("checkpoints");
     let mut state = db.partitions[0].state.lock();
     for rows in state.tables.values_mut() {
         for row in 0..rows.directory.appended() {

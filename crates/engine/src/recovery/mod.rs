@@ -1,6 +1,7 @@
 //! Opening a database: manifest, images, log's tail.
 //!
-//! The tables come up with every tuple evicted; nothing is loaded. Then the
+//! The tables come up with every tuple evicted; nothing is loaded. Images are
+//! read through a buffer, several partitions at a time. Then the
 //! records of the log's tail are applied, each partition from its own cut on,
 //! under the same memory limit as later: the evictor works while they are.
 //! Rows of transactions that have no commit record are removed at the end.
@@ -9,7 +10,7 @@ pub(crate) mod images;
 mod replay;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -23,14 +24,17 @@ use crate::config::{Config, MEMORY_LIMIT_MIN, PARTITIONS_MAX};
 use crate::database::{Database, Parts, RecoveryReport};
 use crate::error::{Error, Result};
 use crate::evict::store_failed;
-use crate::manifest::{FORMAT_VERSION, Manifest, PartitionFile};
+use crate::manifest::{FORMAT_VERSION, Manifest, PartitionFiles};
 use crate::memory::{Memory, log_buffer_bytes};
 use crate::partition::{Index, IndexSlot, Partition, PartitionState};
 use crate::policy::Policy;
 use crate::sequence::Sequence;
 use crate::transaction::TxnId;
 use crate::wait::block_on;
-use images::{read_block_table, read_image, read_partition};
+use images::{Restored, read_block_table, restore_partition};
+
+/// Partitions that are restored at a time.
+const RESTORING_MAX: usize = 8;
 
 impl Database {
     /// Opens the database in the configured device's directory, or makes one.
@@ -135,17 +139,8 @@ impl Database {
                 sequences.insert(*oid, Sequence::new(*value, *is_called));
             }
         }
-        let mut lives: HashMap<u32, u32> = HashMap::new();
-        let mut rows = 0;
-        for (id, file) in manifest.partitions.iter().enumerate() {
-            if file.file.is_empty() {
-                continue;
-            }
-            let bytes = read_image(&*self.device, file)?;
-            let mut state = self.partitions[id].state.lock();
-            rows += read_partition(&mut state, &bytes, &mut lives)
-                .map_err(|error| Error::Corrupt(format!("{}: {error}", file.file)))?;
-        }
+        let Restored { rows, lives } = self.restore_partitions(manifest)?;
+        self.adopt_images(manifest.partitions.clone());
         for block in self.blocks.blocks() {
             let live = lives.get(&block.id).copied().unwrap_or(0);
             if live > block.records || !self.blocks.set_live(block.id, live) {
@@ -157,6 +152,48 @@ impl Database {
         }
         self.remove_old_files(manifest)?;
         Ok(rows)
+    }
+
+    /// Reads the images, several at a time where threads are allowed.
+    fn restore_partitions(&self, manifest: &Manifest) -> Result<Restored> {
+        let threads = match self.config.background {
+            true => std::thread::available_parallelism().map_or(1, |n| n.get()),
+            false => 1,
+        };
+        let threads = threads.min(RESTORING_MAX).min(manifest.partitions.len());
+        let next = AtomicUsize::new(0);
+        let restore = || {
+            let mut restored = Restored::default();
+            loop {
+                let partition = next.fetch_add(1, Ordering::Relaxed);
+                let Some(image) = manifest.partitions.get(partition) else {
+                    return Ok(restored);
+                };
+                let mut state = self.partitions[partition].state.lock();
+                restore_partition(&*self.device, &mut state, image, &mut restored)?;
+            }
+        };
+        if threads <= 1 {
+            return restore();
+        }
+        let parts = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(restore)).collect();
+            workers
+                .into_iter()
+                .map(|worker| {
+                    let panicked = |_| Error::Internal("restoring a partition panicked".into());
+                    worker.join().map_err(panicked)?
+                })
+                .collect::<Result<Vec<Restored>>>()
+        })?;
+        let mut restored = Restored::default();
+        for part in parts {
+            restored.rows += part.rows;
+            for (block, lives) in part.lives {
+                *restored.lives.entry(block).or_default() += lives;
+            }
+        }
+        Ok(restored)
     }
 
     fn adopt_catalog(&self, image: &CatalogImage) {
@@ -310,16 +347,11 @@ fn new_database_id(config: &Config) -> u128 {
 
 /// The manifest of a directory that has no checkpoint yet.
 fn first_manifest(database_id: u128, partitions: u16) -> Manifest {
-    let empty = PartitionFile {
-        file: String::new(),
-        cut: 0,
-        crc: 0,
-    };
     Manifest {
         format: FORMAT_VERSION,
         database_id: format!("{database_id:032x}"),
         checkpoint: 0,
-        partitions: vec![empty; partitions as usize],
+        partitions: vec![PartitionFiles::default(); partitions as usize],
         blocks: String::new(),
         catalog: Catalog::empty().image(crate::catalog::FIRST_USER_OID, 1),
         catalog_lsn: 0,

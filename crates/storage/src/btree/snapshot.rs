@@ -1,77 +1,100 @@
-//! A B+tree as bytes: its nodes as they are, less their free middles.
+//! A B+tree as pages: its nodes as they are, less their free middles.
 //!
-//! Layout (little-endian): magic, root, node count, entry count; then for each
-//! node: level, count, prefix length, stride, suffix bytes, first child, data
-//! bytes, and the front and the back of its data. Freed nodes are written as
-//! empty leaves. Leaf links are not written; they follow from the tree.
-
-use std::io::{self, Write};
+//! A page is a node (little-endian): level, count, prefix length, stride,
+//! suffix bytes, first child, data bytes, and the front and the back of its
+//! data. Freed nodes are written as empty leaves. Leaf links are not written;
+//! they follow from the tree. The head: magic, root, node count, entry count.
 
 use super::node::{NO_NODE, Node};
-use super::{BTree, KEY_BYTES_MAX};
+use super::{BTree, CHUNK_NODES, KEY_BYTES_MAX};
+use crate::changed_pages::{ChangedPages, Paged};
 use crate::index_snapshot::{Corrupt, Reader};
 
-const MAGIC: u32 = u32::from_le_bytes(*b"TCb1");
+const MAGIC: u32 = u32::from_le_bytes(*b"TCb2");
 const NODE_HEADER_BYTES: usize = 17;
 /// No node the tree makes is larger.
 const DATA_BYTES_MAX: usize = 8 * KEY_BYTES_MAX;
 
-impl BTree {
-    /// Writes the tree's snapshot.
-    ///
-    /// # Errors
-    /// The writer's.
-    pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
-        let nodes: usize = self.nodes.iter().map(Vec::len).sum();
-        out.write_all(&MAGIC.to_le_bytes())?;
-        out.write_all(&self.root.to_le_bytes())?;
-        out.write_all(&(nodes as u32).to_le_bytes())?;
-        out.write_all(&(self.len as u64).to_le_bytes())?;
-        for node in self.nodes.iter().flatten() {
-            let mut header = [0; NODE_HEADER_BYTES];
-            header[0] = node.level;
-            let shorts = [node.count, node.prefix_len, node.stride, node.suffix_bytes];
-            for (place, short) in header[1..9].chunks_exact_mut(2).zip(shorts) {
-                place.copy_from_slice(&short.to_le_bytes());
-            }
-            header[9..13].copy_from_slice(&node.first_child.to_le_bytes());
-            header[13..17].copy_from_slice(&(node.data.len() as u32).to_le_bytes());
-            out.write_all(&header)?;
-            out.write_all(&node.data[..node.front_bytes()])?;
-            let slots = node.len() * node.slot_bytes();
-            out.write_all(&node.data[node.data.len() - slots..])?;
+impl Paged for BTree {
+    fn changed(&mut self) -> &mut ChangedPages {
+        &mut self.changed
+    }
+
+    fn pages(&self) -> usize {
+        self.node_count() as usize
+    }
+
+    fn write_page(&self, page: usize, out: &mut Vec<u8>) -> bool {
+        let chunk = self.nodes.get(page / CHUNK_NODES);
+        let Some(node) = chunk.and_then(|chunk| chunk.get(page % CHUNK_NODES)) else {
+            return false;
+        };
+        let mut header = [0; NODE_HEADER_BYTES];
+        header[0] = node.level;
+        let shorts = [node.count, node.prefix_len, node.stride, node.suffix_bytes];
+        for (place, short) in header[1..9].chunks_exact_mut(2).zip(shorts) {
+            place.copy_from_slice(&short.to_le_bytes());
         }
+        header[9..13].copy_from_slice(&node.first_child.to_le_bytes());
+        header[13..17].copy_from_slice(&(node.data.len() as u32).to_le_bytes());
+        out.extend_from_slice(&header);
+        out.extend_from_slice(&node.data[..node.front_bytes()]);
+        let slots = node.len() * node.slot_bytes();
+        out.extend_from_slice(&node.data[node.data.len() - slots..]);
+        true
+    }
+
+    fn read_page(&mut self, page: usize, from: &mut Reader<'_>) -> Result<(), Corrupt> {
+        let node = read_node(from)?;
+        let id = u32::try_from(page).map_err(|_| Corrupt("a node's number is out of range"))?;
+        // Nodes are numbered one by one, and each is saved before the next.
+        if id > self.node_count() {
+            return Err(Corrupt("the node before is missing"));
+        }
+        if id == self.node_count() {
+            self.add_node(Node::empty(0));
+        }
+        self.data_bytes -= self.node(id).data.len();
+        self.data_bytes += node.data.len();
+        *self.node_mut(id) = node;
         Ok(())
     }
 
-    /// The tree that [`BTree::write_to`] wrote.
-    ///
-    /// # Errors
-    /// [`Corrupt`] where lengths, links or levels do not make a tree.
-    pub fn read_from(bytes: &[u8]) -> Result<Self, Corrupt> {
-        let mut reader = Reader::new(bytes);
-        if reader.u32()? != MAGIC {
-            return Err(Corrupt("not a B+tree"));
-        }
-        let root = reader.u32()?;
-        let nodes = reader.u32()?;
-        let len = reader.u64()? as usize;
-        if root >= nodes || reader.remaining() < nodes as usize * NODE_HEADER_BYTES {
-            return Err(Corrupt("root or node count out of range"));
-        }
-        let mut tree = Self::new();
-        tree.nodes.clear();
-        for _ in 0..nodes {
-            let node = read_node(&mut reader)?;
-            tree.add_node(node);
-        }
-        reader.end()?;
-        tree.root = root;
-        tree.len = len;
-        tree.link_leaves(nodes)?;
-        Ok(tree)
+    fn write_head(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&MAGIC.to_le_bytes());
+        out.extend_from_slice(&self.root.to_le_bytes());
+        out.extend_from_slice(&self.node_count().to_le_bytes());
+        out.extend_from_slice(&(self.len as u64).to_le_bytes());
     }
 
+    fn read_head(&mut self, from: &mut Reader<'_>) -> Result<(), Corrupt> {
+        if from.u32()? != MAGIC {
+            return Err(Corrupt("not a B+tree"));
+        }
+        let root = from.u32()?;
+        let nodes = from.u32()?;
+        let len = from.u64()? as usize;
+        if root >= nodes || nodes > self.node_count() {
+            return Err(Corrupt("root or node count out of range"));
+        }
+        // An older, larger tree may have left pages behind.
+        while self.node_count() > nodes {
+            let chunk = self.nodes.last_mut();
+            let node = chunk.and_then(Vec::pop);
+            self.data_bytes -= node.map_or(0, |node| node.data.len());
+            if self.nodes.last().is_some_and(Vec::is_empty) {
+                self.nodes.pop();
+            }
+        }
+        self.root = root;
+        self.len = len;
+        self.link_leaves(nodes)?;
+        self.changed.clear_all();
+        Ok(())
+    }
+}
+
+impl BTree {
     /// Walks the tree, checks that it is one, links its levels and finds which
     /// nodes are free.
     fn link_leaves(&mut self, nodes: u32) -> Result<(), Corrupt> {
@@ -105,6 +128,7 @@ impl BTree {
         if entries != self.len {
             return Err(Corrupt("entry count differs"));
         }
+        self.free.clear();
         for id in (0..nodes).rev().filter(|id| !reached[*id as usize]) {
             self.drop_node(id);
         }

@@ -1,5 +1,7 @@
 use super::*;
-use crate::index_snapshot::Corrupt;
+use crate::changed_pages::Paged;
+use crate::changed_pages::testing::{end_pages, read_pages, save_changed};
+use crate::index_snapshot::{Corrupt, Reader};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};
@@ -112,10 +114,22 @@ fn check_whole(tree: &BTree, model: &Model) {
     assert_eq!(tree.data_bytes, data_bytes);
 }
 
-fn snapshot(tree: &BTree) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    tree.write_to(&mut bytes).unwrap();
+/// The saved pages with what changed since, and the head.
+fn saved(tree: &mut BTree, chain: &mut Vec<u8>) -> Vec<u8> {
+    save_changed(tree, chain);
+    let mut bytes = chain.clone();
+    end_pages(&mut bytes);
+    tree.write_head(&mut bytes);
     bytes
+}
+
+fn restored(bytes: &[u8]) -> Result<BTree, Corrupt> {
+    let mut reader = Reader::new(bytes);
+    let mut tree = BTree::new();
+    read_pages(&mut reader, |page, from| tree.read_page(page, from))?;
+    tree.read_head(&mut reader)?;
+    reader.end()?;
+    Ok(tree)
 }
 
 proptest! {
@@ -191,22 +205,24 @@ proptest! {
     }
 
     #[test]
-    fn a_snapshot_comes_back_and_can_be_changed(steps in steps(), more in steps()) {
+    fn saved_pages_come_back_and_can_be_changed(parts in prop::collection::vec(steps(), 1..4)) {
         let mut tree = BTree::new();
         let mut model = Model::new();
-        for step in steps {
-            apply(&mut tree, &mut model, step);
+        let mut chain = Vec::new();
+        for steps in parts {
+            for step in steps {
+                apply(&mut tree, &mut model, step);
+            }
+            // The tree goes on as the one that a restart has.
+            let saved = saved(&mut tree, &mut chain);
+            tree = restored(&saved).unwrap();
+            check_whole(&tree, &model);
+            prop_assert_eq!(tree.changed().count(), 0);
         }
-        let mut restored = BTree::read_from(&snapshot(&tree)).unwrap();
-        check_whole(&restored, &model);
-        for step in more {
-            apply(&mut restored, &mut model, step);
-        }
-        check_whole(&restored, &model);
     }
 
     #[test]
-    fn damaged_snapshots_never_panic(
+    fn damaged_pages_never_panic(
         steps in steps(),
         flips in prop::collection::vec((any::<usize>(), 1u8..), 1..4),
         cut in any::<usize>(),
@@ -217,14 +233,14 @@ proptest! {
         for step in steps.into_iter().take(600) {
             apply(&mut tree, &mut model, step);
         }
-        let whole = snapshot(&tree);
-        prop_assert!(BTree::read_from(&whole[..cut % whole.len()]).is_err());
+        let whole = saved(&mut tree, &mut Vec::new());
+        prop_assert!(restored(&whole[..cut % whole.len()]).is_err());
         let mut damaged = whole.clone();
         for (at, bits) in flips {
             let at = at % damaged.len();
             damaged[at] ^= bits;
         }
-        if let Ok(tree) = BTree::read_from(&damaged) {
+        if let Ok(tree) = restored(&damaged) {
             let _ = tree.get_first(&probe);
             let _ = collect(&tree, Bound::Unbounded, Bound::Unbounded, true);
             let _ = collect(&tree, Bound::Unbounded, Bound::Unbounded, false);
@@ -274,8 +290,9 @@ fn keys_beyond_the_limit_are_refused() {
 }
 
 #[test]
-fn a_snapshot_of_something_else_is_refused() {
-    let error = BTree::read_from(b"TCb2------------------").err();
+fn the_head_of_something_else_is_refused() {
+    let mut other = Reader::new(b"TCb1------------------");
+    let error = BTree::new().read_head(&mut other).err();
     assert_eq!(error, Some(Corrupt("not a B+tree")));
 }
 
