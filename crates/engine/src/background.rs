@@ -133,7 +133,7 @@ impl Database {
     fn keep(&self, compactor: &mut Compactor) -> Result<()> {
         self.collect_versions();
         // A few steps a look: compaction takes its share of the device, not all.
-        for _ in 0..4 {
+        for _ in 0..2 {
             if self.stopping.load(Ordering::Relaxed) || !compactor.step(self)? {
                 break;
             }

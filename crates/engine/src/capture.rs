@@ -31,8 +31,10 @@ const TURN_WORD_PAGES: usize = 48;
 const TURN_INDEX_PAGES: usize = 256;
 /// The cut comes when no more pages than this are to be copied in it, ...
 const CUT_PAGES: usize = 128;
-/// ... or when rounds do not get smaller, and at the latest after this many.
-const ROUNDS_MAX: usize = 10;
+/// ... or when rounds do not get smaller, though there were so many (the evictor
+/// may have had tuples in hand), and at the latest after this many.
+const ROUNDS_MIN: usize = 4;
+const ROUNDS_MAX: usize = 12;
 /// What a page is taken for when it is decided whether a delta is worth it.
 pub(crate) const PAGE_BYTES: u64 = 520;
 
@@ -108,7 +110,7 @@ impl<'a> Capture<'a> {
         let mut before = usize::MAX;
         for round in 0..ROUNDS_MAX {
             let left = self.changed_pages();
-            if left <= CUT_PAGES || left > before / 4 * 3 {
+            if left <= CUT_PAGES || round >= ROUNDS_MIN && left > before / 4 * 3 {
                 break;
             }
             before = left;

@@ -32,6 +32,11 @@ const DELTAS_MAX: usize = 16;
 /// The share of the device's sequential writing that a checkpoint takes, if the
 /// settings do not say.
 const CHECKPOINT_SHARE: f64 = 0.25;
+/// A checkpoint comes when this share of the blocks' file waits for it, as a
+/// divisor.
+const PENDING_SHARE: u64 = 10;
+/// In a small file no less than this.
+const PENDING_MIN: u64 = 64 << 20;
 /// Deltas are worth it up to this many bytes, however small their base.
 const BASE_MIN: u64 = 64 << 10;
 /// The longest pause at a time, so that a stop is noticed.
@@ -49,6 +54,8 @@ pub(crate) struct CheckpointState {
     pub last_lsn: AtomicU64,
     poked: Mutex<bool>,
     signal: Condvar,
+    /// Bytes of freed blocks that waited still when the last one was done.
+    last_pending_bytes: AtomicU64,
     pub last_duration_ms: AtomicU64,
     /// Bytes of image files that the last one wrote.
     pub last_image_bytes: AtomicU64,
@@ -204,6 +211,9 @@ impl Database {
             .truncate_before(manifest.log_start)
             .map_err(|e| Error::Corrupt(e.to_string()))?;
         self.remove_old_files(&manifest)?;
+        self.checkpoint
+            .last_pending_bytes
+            .store(self.blocks.pending_bytes(), Ordering::Relaxed);
         let took = self.clock.now().saturating_sub(started);
         self.checkpoint
             .last_duration_ms
@@ -300,9 +310,16 @@ impl Database {
         Ok(())
     }
 
-    /// Whether the log has grown enough for a checkpoint.
+    /// Whether the log has grown enough for a checkpoint, or so much of the blocks'
+    /// file waits for one that the file would grow without need.
     pub(crate) fn checkpoint_is_due(&self) -> bool {
-        self.log_since_checkpoint() >= self.config.checkpoint_log_bytes
+        if self.log_since_checkpoint() >= self.config.checkpoint_log_bytes {
+            return true;
+        }
+        // What readers kept from being released at the last one is still there.
+        let kept = self.checkpoint.last_pending_bytes.load(Ordering::Relaxed);
+        let pending = self.blocks.pending_bytes().saturating_sub(kept);
+        pending >= PENDING_MIN && pending >= self.blocks.taken_bytes() / PENDING_SHARE
     }
 
     /// Bytes of log since the last checkpoint began.

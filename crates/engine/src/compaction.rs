@@ -2,7 +2,9 @@
 //! blocks, without bringing it into memory (design point 8b; 004 §3.4, §6.2).
 //!
 //! Holes are counted, not found: each block knows how many of its records are
-//! still some tuple's. A block with none is given up without being read.
+//! still some tuple's. A block with none is given up without being read. The
+//! emptiest blocks are copied, and only while all of them together live too
+//! little: a block that is left alone goes on emptying by itself.
 
 use hashbrown::HashSet;
 use thermocline_device::AlignedBuffer;
@@ -15,6 +17,13 @@ use crate::database::Database;
 use crate::error::Error;
 use crate::evict::{cold_copy, store_failed};
 use crate::partition::TablePartition;
+
+/// What a block's header and the padding of its records may take.
+const BLOCK_SLACK: u32 = 8 << 10;
+/// It is not worth a copy to win back less than this part of a block, as a divisor.
+const HOLES_MIN: u32 = 4;
+/// New blocks that one step fills at most.
+const GROUPS_A_STEP: usize = 4;
 
 /// A record copied, and where it came from.
 struct Moved {
@@ -41,39 +50,47 @@ impl Compactor {
         }
     }
 
-    /// Gives up empty blocks and compacts up to one new block's worth of
-    /// sparse ones. Whether it did anything.
+    /// Gives up empty blocks. When too small a share of all blocks lives, copies
+    /// a few blocks' worth together, where a copied byte gives back the most.
+    /// Whether it did anything.
     pub fn step(&mut self, db: &Database) -> Result<bool, Error> {
-        let mut sparse: Vec<BlockInfo> = Vec::new();
-        let mut did = false;
-        for block in db.blocks.blocks() {
+        let mut blocks: Vec<BlockInfo> = db.blocks.blocks();
+        let (mut did, mut all, mut live) = (false, 0.0, 0.0);
+        blocks.retain(|block| {
             if block.live_records == 0 {
                 db.give_up_block(block.id);
                 did = true;
-            } else if block.live_share() * 100.0 < f64::from(db.policy.compaction_percent)
-                && !self.damaged.contains(&block.id)
-            {
-                sparse.push(block);
+                return false;
             }
+            all += block.device_bytes as f64;
+            live += live_bytes(block);
+            !self.damaged.contains(&block.id)
+        });
+        let wanted = f64::from(db.policy.compaction_percent) / 100.0;
+        if live >= all * wanted {
+            return Ok(did);
         }
-        // The table and partition with the most to gain; a lone sparse block
-        // is worth copying too, once most of it is holes.
-        sparse.sort_by(|a, b| {
+        blocks.sort_by(|a, b| {
             (a.table, a.partition)
                 .cmp(&(b.table, b.partition))
                 .then(a.live_share().total_cmp(&b.live_share()))
         });
-        let Some(group) = sparse
+        let room = f64::from(db.policy.block_bytes - BLOCK_SLACK);
+        let mut groups: Vec<Group<'_>> = blocks
             .chunk_by(|a, b| (a.table, a.partition) == (b.table, b.partition))
-            .max_by(|a, b| holes(a).total_cmp(&holes(b)))
-        else {
-            return Ok(did);
-        };
-        if holes(group) < (1 << 19) as f64 {
-            return Ok(did);
+            .map(|blocks| Group::emptiest(blocks, room))
+            .filter(|group| group.holes >= f64::from(db.policy.block_bytes / HOLES_MIN))
+            .collect();
+        groups.sort_by(|a, b| b.gain().total_cmp(&a.gain()));
+        for group in groups.iter().take(GROUPS_A_STEP) {
+            if all <= 0.0 || live >= all * wanted {
+                break;
+            }
+            self.compact(db, group.blocks)?;
+            all -= group.holes;
+            did = true;
         }
-        self.compact(db, group)?;
-        Ok(true)
+        Ok(did)
     }
 
     /// Copies what lives in some blocks of one table and partition together, up
@@ -85,8 +102,8 @@ impl Compactor {
         let pin = db.blocks.pin();
         let mut taken = 0u64;
         for block in group {
-            let live = (block.live_share() * block.device_bytes as f64) as u64;
-            if taken > 0 && taken + live > u64::from(db.policy.block_bytes) - 8192 {
+            let live = live_bytes(block) as u64;
+            if taken > 0 && taken + live > u64::from(db.policy.block_bytes - BLOCK_SLACK) {
                 break;
             }
             taken += live;
@@ -183,12 +200,43 @@ impl Compactor {
     }
 }
 
-/// Bytes of holes in blocks.
-fn holes(blocks: &[BlockInfo]) -> f64 {
-    blocks
-        .iter()
-        .map(|b| (1.0 - b.live_share()) * b.device_bytes as f64)
-        .sum()
+/// The emptiest blocks of a table in a partition, as many as fill a new one.
+struct Group<'a> {
+    blocks: &'a [BlockInfo],
+    /// Bytes of what lives in them, and of the rest.
+    live: f64,
+    holes: f64,
+}
+
+impl<'a> Group<'a> {
+    /// Of blocks in order of their live share.
+    fn emptiest(blocks: &'a [BlockInfo], room: f64) -> Self {
+        let (mut live, mut holes, mut taken) = (0.0, 0.0, 0);
+        for block in blocks {
+            let lives = live_bytes(block);
+            if taken > 0 && live + lives > room {
+                break;
+            }
+            taken += 1;
+            live += lives;
+            holes += block.device_bytes as f64 - lives;
+        }
+        Group {
+            blocks: &blocks[..taken],
+            live,
+            holes,
+        }
+    }
+
+    /// Bytes given back for a byte copied.
+    fn gain(&self) -> f64 {
+        self.holes / self.live.max(1.0)
+    }
+}
+
+/// Bytes of a block that live, taking its records for equally long.
+fn live_bytes(block: &BlockInfo) -> f64 {
+    block.live_share() * block.device_bytes as f64
 }
 
 /// Whether the record at this place is the row's cold copy.

@@ -49,7 +49,8 @@ pub struct Policy {
     pub merge: Merge,
     /// The unit of writing, in bytes; 4 KiB to 1 MiB (004 §5.2, 000 §5.1).
     pub block_bytes: u32,
-    /// A block whose live share falls below this percentage is compacted.
+    /// Blocks are compacted, the emptiest first, while less than this percentage
+    /// of all their bytes lives.
     pub compaction_percent: u8,
 }
 
@@ -67,7 +68,7 @@ impl Policy {
             retrieval: Retrieval::Restart,
             merge,
             block_bytes: 1 << 20,
-            compaction_percent: 60,
+            compaction_percent: 70,
         }
     }
 }
@@ -79,7 +80,7 @@ impl Default for Policy {
             retrieval: Retrieval::Restart,
             merge: Merge::Warm,
             block_bytes: 1 << 20,
-            compaction_percent: 60,
+            compaction_percent: 70,
         }
     }
 }

@@ -521,6 +521,20 @@ impl BlockStore {
         Ok(())
     }
 
+    /// Bytes freed that wait for a checkpoint to be used again.
+    pub fn pending_bytes(&self) -> u64 {
+        let space = self.space.lock();
+        let pending = space.pending.iter();
+        pending.map(|p| u64::from(p.entry.sectors) * SECTOR).sum()
+    }
+
+    /// Bytes of the file that are taken: by blocks, and by what was freed and waits
+    /// for a checkpoint.
+    pub fn taken_bytes(&self) -> u64 {
+        let space = self.space.lock();
+        (space.file_sectors - space.free.sectors()) * SECTOR
+    }
+
     /// Keeps all blocks that can be found from now on from being released, until
     /// the pin is dropped. Pin first, then look up the address.
     pub fn pin(&self) -> BlockPin {

@@ -572,3 +572,56 @@ fn a_checkpoint_that_fails_is_made_up_for() {
     run.device.crash(5);
     run.reopen();
 }
+
+#[test]
+fn holes_are_kept_to_the_share_that_the_policy_says() {
+    let device = SimulatedDevice::new();
+    let db = open(&device);
+    make_table(&db, [IndexKind::Hash, IndexKind::Hash]);
+    let mut run = Run {
+        device,
+        db,
+        model: BTreeMap::new(),
+        open: Vec::new(),
+        writes: 0,
+    };
+    let table = run.table();
+    (0..6000).for_each(|id| run.put(&table, id, 250));
+    let mut compactor = Compactor::new(BLOCK_BYTES);
+    let share = |run: &Run| {
+        let blocks = run.db.blocks.blocks();
+        let all: f64 = blocks.iter().map(|b| b.device_bytes as f64).sum();
+        let live = |b: &BlockInfo| b.live_share() * b.device_bytes as f64;
+        100.0 * blocks.iter().map(live).sum::<f64>() / all
+    };
+    let wanted = f64::from(run.db.policy.compaction_percent);
+    let mut was_below = false;
+    for round in 0..12 {
+        // Scattered, so that no block empties alone.
+        (0..1500).for_each(|id| run.put(&table, (id * 7 + round * 11) % 6000, 250));
+        run.db.run_checkpoint(Purpose::Asked).expect("checkpoints");
+        was_below |= share(&run) < wanted;
+        while compactor.step(&run.db).expect("compacts") {}
+        assert!(
+            share(&run) >= wanted,
+            "{}% of round {round} lives",
+            share(&run)
+        );
+    }
+    assert!(was_below, "there was something to do");
+    // What it wrote is little beside what the updates did.
+    let counters = run.db.counters();
+    assert!(counters.tuples_compacted > 0);
+    let updated = 6000 + 12 * 1500;
+    assert!(counters.tuples_compacted < 2 * updated, "{counters:?}");
+    // The space goes with the next checkpoints.
+    run.db.run_checkpoint(Purpose::Asked).expect("checkpoints");
+    run.check_images(&table, true);
+    assert_eq!(run.db.blocks.pending_bytes(), 0);
+    run.device.crash(11);
+    run.db = open(&run.device);
+    let expected = std::mem::take(&mut run.model);
+    for (id, row) in expected {
+        assert_eq!(run.read(&run.table(), id), Some(row));
+    }
+}
