@@ -34,7 +34,7 @@ const DELTAS_MAX: usize = 16;
 const CHECKPOINT_SHARE: f64 = 0.25;
 /// A checkpoint comes when this share of the blocks' file waits for it, as a
 /// divisor.
-const PENDING_SHARE: u64 = 10;
+const PENDING_SHARE: u64 = 16;
 /// In a small file no less than this.
 const PENDING_MIN: u64 = 64 << 20;
 /// Deltas are worth it up to this many bytes, however small their base.
