@@ -7,12 +7,21 @@
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::cell::RefCell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 /// The unit of direct I/O in bytes: offsets, lengths and addresses are multiples of it.
 pub const SECTOR_BYTES: usize = 4096;
+
+/// The largest buffer that a thread keeps, and how many: 512 KiB at most.
+const KEPT_BYTES_MAX: usize = 4 * SECTOR_BYTES;
+const KEPT_MAX: usize = 32;
+
+thread_local! {
+    static KEPT: RefCell<Vec<AlignedBuffer>> = const { RefCell::new(Vec::new()) };
+}
 
 /// A heap buffer aligned to [`SECTOR_BYTES`], whose length is a multiple of it.
 pub struct AlignedBuffer {
@@ -48,6 +57,35 @@ impl AlignedBuffer {
         match NonNull::new(memory) {
             Some(start) => AlignedBuffer { start, len },
             None => handle_alloc_error(layout),
+        }
+    }
+
+    /// As [`AlignedBuffer::new_zeroed`], but it may hold what an earlier buffer of this
+    /// thread held: for reads, which fill it or fail.
+    ///
+    /// # Panics
+    /// When `len` is not a multiple of a sector.
+    #[must_use]
+    pub fn used(len: usize) -> AlignedBuffer {
+        let kept = KEPT.try_with(|kept| {
+            let mut kept = kept.borrow_mut();
+            let place = kept.iter().rposition(|buffer| buffer.len == len)?;
+            Some(kept.swap_remove(place))
+        });
+        let kept = kept.ok().flatten();
+        kept.unwrap_or_else(|| AlignedBuffer::new_zeroed(len))
+    }
+
+    /// Keeps the buffer for [`AlignedBuffer::used`], if it is small and few are kept.
+    pub fn keep(self) {
+        if (1..=KEPT_BYTES_MAX).contains(&self.len) {
+            // A thread that ends keeps nothing.
+            let _ = KEPT.try_with(|kept| {
+                let mut kept = kept.borrow_mut();
+                if kept.len() < KEPT_MAX {
+                    kept.push(self);
+                }
+            });
         }
     }
 
@@ -136,6 +174,22 @@ mod tests {
             buffer.fill(7);
             assert!(buffer.iter().all(|&byte| byte == 7));
         }
+    }
+
+    #[test]
+    fn a_kept_buffer_is_used_again_for_its_length_only() {
+        let mut buffer = AlignedBuffer::new_zeroed(2 * SECTOR_BYTES);
+        buffer.fill(5);
+        buffer.keep();
+        assert_eq!(AlignedBuffer::used(SECTOR_BYTES)[0], 0);
+        let again = AlignedBuffer::used(2 * SECTOR_BYTES);
+        assert!(again.len() == 2 * SECTOR_BYTES && again.iter().all(|&byte| byte == 5));
+        assert_eq!(AlignedBuffer::used(2 * SECTOR_BYTES)[0], 0, "it is in use");
+        for _ in 0..2 * KEPT_MAX {
+            AlignedBuffer::new_zeroed(SECTOR_BYTES).keep();
+        }
+        AlignedBuffer::new_zeroed(2 * KEPT_BYTES_MAX).keep();
+        assert_eq!(KEPT.with(|kept| kept.borrow().len()), KEPT_MAX);
     }
 
     #[test]

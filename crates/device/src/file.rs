@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 
 use crate::buffer::is_aligned;
 use crate::device::{check_name, not_at_a_sector, past_the_end};
+use crate::drive;
 use crate::reads::ReadJob;
 use crate::threads::ThreadReader;
 use crate::uring::UringReader;
@@ -380,7 +381,11 @@ impl DeviceFile for FileOnDevice {
             }
         }
         match &*self.reader {
-            Reader::Uring(reader) => reader.submit(jobs),
+            Reader::Uring(reader) => {
+                if let Err(jobs) = drive::take(jobs) {
+                    reader.submit(jobs);
+                }
+            }
             Reader::Threads(reader) => reader.submit(jobs),
         }
     }

@@ -6,17 +6,19 @@
 //! | `buffer.rs` | [`AlignedBuffer`], memory that direct I/O accepts |
 //! | `file.rs` | [`FileDevice`], the real thing: O_DIRECT where the file system allows it |
 //! | `reads.rs`, `uring.rs`, `threads.rs` | asynchronous reads, by io_uring or by a pool of threads |
+//! | `drive.rs` | [`block_on`]: a thread that waits does its own reads |
 //! | `sys.rs` | the few system calls that the standard library lacks |
 //! | `counters.rs`, `profile.rs`, `probe.rs` | what a device did, what it is like, and how that is measured |
 //! | `simulated.rs`, `simulated/` | [`SimulatedDevice`], which crashes, fails and fills up on request; [`SimulatedClock`] |
 //! | `clock.rs`, `lock.rs`, `random.rs` | time, one process a directory, seeded chance |
 //!
-//! `unsafe` lives in `buffer.rs`, `uring.rs` and `sys.rs` only.
+//! `unsafe` lives in `buffer.rs`, `uring.rs`, `drive.rs` and `sys.rs` only.
 
 mod buffer;
 mod clock;
 mod counters;
 mod device;
+mod drive;
 mod file;
 mod lock;
 mod probe;
@@ -35,6 +37,7 @@ pub use counters::{
     CountersSnapshot, DeviceCounters, LATENCY_BUCKETS, LatencyHistogram, LatencySnapshot,
 };
 pub use device::{Device, DeviceFile, OpenMode, ReadCompletion, ReadRequest};
+pub use drive::block_on;
 pub use file::{FileDevice, IoEngine};
 pub use lock::{DirectoryLock, LOCK_FILE_NAME, lock_directory};
 pub use probe::probe;

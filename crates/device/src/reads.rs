@@ -5,6 +5,7 @@
 //! Survives: interrupted, refused-for-now and cancelled reads (tried again, with a limit).
 
 use std::io;
+use std::os::fd::{AsRawFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
@@ -45,6 +46,16 @@ impl ReadJob {
             started: Instant::now(),
             completion: request.completion,
         }
+    }
+
+    /// When it was submitted.
+    pub(crate) fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// The descriptor to read from, open while the job lives.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.file.for_aligned().as_raw_fd()
     }
 
     /// The file that is read.

@@ -13,7 +13,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -186,8 +185,7 @@ impl Ring {
             panic!("slot {slot} of the ring is empty");
         };
         let position = job.position();
-        let file = job.file();
-        let descriptor = types::Fd(file.for_aligned().as_raw_fd());
+        let descriptor = types::Fd(job.descriptor());
         let missing = job.missing();
         let bytes = missing.len().min(READ_BYTES_MAX) as u32;
         let entry = opcode::Read::new(descriptor, missing.as_mut_ptr(), bytes)

@@ -273,6 +273,19 @@ impl Table {
             .then(|| partition_of_hash(key_hash(key), self.partitions))
     }
 
+    /// As [`Table::partition_of_index_key`], for a key of this hash.
+    #[inline]
+    pub(crate) fn partition_of_index_hash(&self, index: usize, hash: u64) -> Option<u16> {
+        (self.partition_index == Some(index)).then(|| partition_of_hash(hash, self.partitions))
+    }
+
+    /// Whether some index is over the partition key: a row whose index keys stay
+    /// stays in its partition.
+    #[inline]
+    pub(crate) fn is_partitioned_by_index(&self) -> bool {
+        self.partition_index.is_some()
+    }
+
     /// Appends the order-preserving key of `values`, which may be fewer than
     /// the index has columns (a prefix, for ranges of a B+tree).
     pub fn encode_index_key(&self, index: usize, values: &[ValueRef<'_>], out: &mut Vec<u8>) {
@@ -287,6 +300,13 @@ impl Table {
             tuple,
             out,
         );
+    }
+
+    /// Whether `key` is the key that `tuple` has in `index`.
+    #[inline]
+    pub fn has_index_key(&self, index: usize, tuple: &[u8], key: &[u8]) -> bool {
+        let columns = &self.def.indexes[index].columns;
+        self.key_shapes[index].is_key_of(&self.layouts, columns, tuple, key)
     }
 
     /// Whether `tuple` has a NULL in the key of `index` (such rows never

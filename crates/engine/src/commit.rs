@@ -397,7 +397,7 @@ impl Drop for Transaction {
     fn drop(&mut self) {
         if let Some(state) = self.state.take() {
             // A client that went away: rolled back on this thread.
-            crate::wait::block_on(self.db.clone().roll_back(state));
+            thermocline_device::block_on(self.db.clone().roll_back(state));
         }
     }
 }

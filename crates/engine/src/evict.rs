@@ -520,8 +520,8 @@ pub(crate) mod tests {
     use crate::config::Config;
     use crate::ddl::Change;
     use crate::transaction::{Isolation, RunOptions};
-    use crate::wait::block_on;
     use thermocline_device::SimulatedDevice;
+    use thermocline_device::block_on;
     use thermocline_storage::types::DataType;
     use thermocline_storage::value::{Value, ValueRef};
 

@@ -50,7 +50,7 @@ mod versions;
 mod wait;
 mod warming;
 
-pub use access::{Access, Direction, Scope, TUPLE_BYTES_MAX};
+pub use access::{Access, Direction, Scope, TUPLE_BYTES_MAX, TryGet};
 pub use catalog::{
     Catalog, CheckDef, ColumnDef, Identity, IndexDef, IndexKind, SchemaDef, SequenceDef, Table,
     TableDef,
@@ -64,5 +64,6 @@ pub use policy::{Identification, Merge, Policy, Retrieval};
 pub use report::{CheckpointReport, DeviceReport, MemoryReport, TableReport};
 pub use row_id::RowId;
 pub use snapshot::{Snapshot, SnapshotScan};
+pub use thermocline_device::block_on;
 pub use transaction::{Isolation, RunOptions, Savepoint, Transaction};
-pub use wait::{Cancel, block_on};
+pub use wait::Cancel;

@@ -364,7 +364,7 @@ impl Database {
         scope: Scope,
         body: impl FnMut(&mut Access<'_>) -> Result<R>,
     ) -> Result<R> {
-        crate::wait::block_on(self.one_shot(options, scope, body))
+        thermocline_device::block_on(self.one_shot(options, scope, body))
     }
 
     /// Starts an interactive transaction.

@@ -1,16 +1,15 @@
-//! Waiting without a runtime: an event that futures listen to, a flag that
-//! cancels, and a `block_on` for callers that have no executor.
+//! Waiting without a runtime: an event that futures listen to, and a flag that
+//! cancels.
 //!
 //! Everything the engine waits for (log flushes, device reads, other
 //! transactions, memory) is a future over these, so that the same code runs
 //! under any executor, under none, and in a simulator.
 
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
@@ -109,40 +108,13 @@ impl Cancel {
     }
 }
 
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-thread_local! {
-    static UNPARK: Waker = unpark_this_thread();
-}
-
-fn unpark_this_thread() -> Waker {
-    Waker::from(Arc::new(Unpark(thread::current())))
-}
-
-/// Runs a future to its end on the calling thread.
-pub fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    // While a thread ends its own waker may be gone already.
-    let waker = UNPARK
-        .try_with(Waker::clone)
-        .unwrap_or_else(|_| unpark_this_thread());
-    let mut context = Context::from_waker(&waker);
-    loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::thread;
+
+    use thermocline_device::block_on;
+
     use super::*;
 
     #[test]

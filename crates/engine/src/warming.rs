@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::fetch::{PlannedRead, plan};
 use crate::policy::Merge;
 use crate::row_id::RowId;
-use crate::wait::block_on;
+use thermocline_device::block_on;
 
 /// The coolest tuples that each sweep brings in.
 const SWEEPS: [u8; 4] = [MAX / 2 + 1, EVICT + 1, 1, 0];

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use fixture::*;
 use thermocline_device::{Device, FileDevice, IoEngine};
 use thermocline_engine::catalog::IndexKind;
-use thermocline_engine::{Config, Database, Isolation, RunOptions, Scope, block_on};
+use thermocline_engine::{Config, Database, Isolation, RunOptions, Scope, TryGet, block_on};
 
 #[test]
 fn data_beyond_the_limit_is_written_read_changed_and_recovered() {
@@ -47,6 +47,20 @@ fn data_beyond_the_limit_is_written_read_changed_and_recovered() {
     }))
     .expect("reads");
     assert_eq!(found, missing.len());
+    // One by one without a run, as far as that goes: each like a statement's.
+    let mut waits = 0;
+    for id in (0..rows + 10).step_by(1013) {
+        let key = key(&t, id);
+        let read = |tuple: &[u8]| text_of(&t, tuple);
+        let tried = db.try_get(&RunOptions::new(), &t, 0, &key, read);
+        let found = block_on(db.get(&RunOptions::new(), &t, 0, &key, read)).expect("reads");
+        match tried.expect("reads") {
+            TryGet::Done(there) => assert_eq!(there, found, "row {id}"),
+            TryGet::Wait => waits += 1,
+        }
+        assert_eq!(found, get(&db, &t, id).expect("reads"), "row {id}");
+    }
+    assert!(waits > 0, "some are evicted");
     // Many at once: hot, evicted, twice, and not there.
     let wanted: Vec<i64> = (0..700).map(|i| i * 1009 % (rows + 60_000)).collect();
     let wanted: Vec<i64> = wanted.iter().chain(&wanted[..50]).copied().collect();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use fixture::*;
 use thermocline_engine::catalog::{IndexDef, IndexKind};
 use thermocline_engine::{
-    Change, Direction, Error, Isolation, RunOptions, Scope, Transaction, block_on,
+    Change, Direction, Error, Isolation, RunOptions, Scope, Transaction, TryGet, block_on,
 };
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
@@ -504,4 +504,43 @@ fn a_new_column_reads_its_default_in_old_tuples() {
     }))
     .expect("reads");
     assert_eq!(seen, Value::Integer(7));
+}
+
+#[test]
+fn a_read_by_key_sees_what_is_committed_and_only_that() {
+    let (_device, db) = simulated(LIMIT);
+    let t = make_table(&db, "t", IndexKind::Hash);
+    insert(&db, &t, 1, "old").expect("inserts");
+    let read = |id: i64| {
+        let seen = |tuple: &[u8]| text_of(&t, tuple);
+        let options = RunOptions::new();
+        let tried = db.try_get(&options, &t, 0, &key(&t, id), seen);
+        let found = block_on(db.get(&options, &t, 0, &key(&t, id), seen)).expect("reads");
+        assert_eq!(tried.expect("reads"), TryGet::Done(found.clone()));
+        found
+    };
+    let mut txn = db.begin(Isolation::Serializable, false);
+    in_txn(&mut txn, &db, |access| {
+        set_in(access, &t, 1, "new")?;
+        access.insert(&t, &tuple(&t, 2, "two")).map(|_| ())
+    })
+    .expect("writes");
+    assert_eq!(read(1).as_deref(), Some("old"));
+    assert_eq!(read(2), None);
+    block_on(db.commit(txn, &RunOptions::new())).expect("commits");
+    assert_eq!(read(1).as_deref(), Some("new"));
+    assert_eq!(read(2).as_deref(), Some("two"));
+    assert!(delete(&db, &t, 1).expect("deletes"));
+    assert_eq!(read(1), None);
+    ddl(
+        &db,
+        Change::Truncate {
+            tables: vec![t.def.oid],
+            restart_identity: false,
+        },
+    )
+    .expect("truncates");
+    let stale = db.try_get(&RunOptions::new(), &t, 0, &key(&t, 2), |_| ());
+    assert_eq!(stale.expect_err("bound before").sqlstate(), "0A000");
+    db.close().expect("closes");
 }

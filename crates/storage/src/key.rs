@@ -95,6 +95,27 @@ impl KeyShape {
         }
     }
 
+    /// Whether this is the key of a tuple; as comparing with what
+    /// [`KeyShape::encode_from_tuple`] appends, but most types need no copy.
+    #[must_use]
+    pub fn is_key_of(
+        &self,
+        layouts: &Layouts,
+        columns: &[usize],
+        tuple: &[u8],
+        key: &[u8],
+    ) -> bool {
+        let tuple = layouts.tuple(tuple);
+        let mut rest = key;
+        for (column, index) in self.columns.iter().zip(columns) {
+            match after_column(column, tuple.get(*index), rest) {
+                Some(after) => rest = after,
+                None => return false,
+            }
+        }
+        rest.is_empty()
+    }
+
     /// Appends the prefix of all keys that have these values and then, in the
     /// next column, a text that begins with `start`: the range of a `LIKE`.
     /// Returns false and appends nothing if the next column is no text.
@@ -139,6 +160,36 @@ pub fn prefix_successor(key: &mut Vec<u8>) -> bool {
 fn invert(bytes: &mut [u8]) {
     for byte in bytes {
         *byte = !*byte;
+    }
+}
+
+/// What follows the column in a key, if the column has this value there.
+#[inline]
+fn after_column<'k>(column: &KeyColumn, value: ValueRef<'_>, key: &'k [u8]) -> Option<&'k [u8]> {
+    let plain = column.nullable && !column.descending;
+    match value {
+        ValueRef::BigInt(value) if plain && column.data_type == DataType::BigInt => {
+            let rest = key.strip_prefix(&[PRESENT])?;
+            rest.strip_prefix(&(value ^ i64::MIN).to_be_bytes())
+        }
+        ValueRef::Integer(value) if plain && column.data_type == DataType::Integer => {
+            let rest = key.strip_prefix(&[PRESENT])?;
+            rest.strip_prefix(&(value ^ i32::MIN).to_be_bytes())
+        }
+        ValueRef::Text(value)
+            if plain
+                && matches!(column.data_type, DataType::Text | DataType::Varchar(_))
+                && !value.as_bytes().contains(&0) =>
+        {
+            let rest = key.strip_prefix(&[PRESENT])?;
+            rest.strip_prefix(value.as_bytes())?
+                .strip_prefix(&TERMINATOR)
+        }
+        _ => {
+            let mut encoded = Vec::with_capacity(key.len() + 16);
+            encode_column(column, value, &mut encoded);
+            key.strip_prefix(&encoded[..])
+        }
     }
 }
 

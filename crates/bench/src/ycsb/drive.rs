@@ -21,10 +21,15 @@ pub fn drive<C: Client, T>(
     let mut noise_chooser = KeyChooser::new(1, 0.0, !options.seed)?;
     let noise = Noise::new(&mut noise_chooser, options.row_bytes);
     let run_thread = |number: usize| -> Result<Tally> {
-        runtime()?.block_on(async {
+        let run = async {
             let clients = clients_of(number).await?;
             run_clients(clients, options, number, &noise, phase).await
-        })
+        };
+        match options.url {
+            Some(_) => runtime()?.block_on(run),
+            // In this process the thread does its own reads.
+            None => thermocline_engine::block_on(run),
+        }
     };
     let (measured, tallies) = thread::scope(|scope| {
         let threads: Vec<_> = (0..options.threads)

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use thermocline_engine::catalog::Table;
-use thermocline_engine::{Database, RunOptions, Scope};
+use thermocline_engine::{Database, RunOptions, Scope, TryGet};
 use thermocline_storage::value::ValueRef;
 
 use super::client::Client;
@@ -39,11 +39,15 @@ impl<'a> EngineClient<'a> {
         }
     }
 
-    fn locate(&mut self, key: u64) -> Scope {
+    fn encode_key(&mut self, key: u64) {
         self.key.clear();
         let value = ValueRef::BigInt(key as i64);
         self.table
             .encode_index_key(PRIMARY, &[value], &mut self.key);
+    }
+
+    fn locate(&mut self, key: u64) -> Scope {
+        self.encode_key(key);
         match self.table.partition_of_index_key(PRIMARY, &self.key) {
             Some(partition) => Scope::One(partition),
             None => Scope::All,
@@ -53,23 +57,22 @@ impl<'a> EngineClient<'a> {
 
 impl Client for EngineClient<'_> {
     async fn read(&mut self, key: u64) -> Result<Option<bool>> {
-        let scope = self.locate(key);
-        let mut missed = false;
-        let (table, key_bytes, result) = (self.table, &self.key, &mut self.result);
-        let found = self
-            .db
-            .one_shot(&self.options, scope, |access| {
-                result.clear();
-                if let Some((_, tuple)) = access.get(table, PRIMARY, key_bytes)?
-                    && let ValueRef::Bytea(payload) = table.value(tuple, 1)
-                {
-                    result.extend_from_slice(payload);
-                }
-                missed |= access.evicted();
-                Ok(!result.is_empty())
-            })
-            .await?;
-        if !found {
+        self.encode_key(key);
+        let (db, table) = (self.db, self.table);
+        let (options, key_bytes, result) = (&self.options, &self.key, &mut self.result);
+        let mut copy = |tuple: &[u8]| {
+            result.clear();
+            if let ValueRef::Bytea(payload) = table.value(tuple, 1) {
+                result.extend_from_slice(payload);
+            }
+        };
+        let tried = db.try_get(options, table, PRIMARY, key_bytes, &mut copy)?;
+        let missed = tried == TryGet::Wait;
+        let found = match tried {
+            TryGet::Done(found) => found,
+            TryGet::Wait => db.get(options, table, PRIMARY, key_bytes, copy).await?,
+        };
+        if found.is_none() {
             return Err(format!("row {key} is not there").into());
         }
         Ok(Some(missed))

@@ -30,6 +30,7 @@ use crate::row_id::RowId;
 use crate::transaction::{Isolation, READ_ENTRIES_MAX, ReadEntry, ReadWhat, TxnId, TxnState};
 use crate::versions::{Seen, StoredRow, Timestamp};
 
+pub use point::TryGet;
 pub use read::EachRow;
 pub(crate) use read::fingerprint_index;
 pub(crate) use undo::Undo;
@@ -242,6 +243,16 @@ impl<'a> Access<'a> {
         !self.scratch.missing.is_empty()
     }
 
+    /// Whether one more evicted tuple may be noted.
+    fn check_missing(&self) -> Result<()> {
+        if self.scratch.missing.len() < MISSING_MAX {
+            return Ok(());
+        }
+        Err(Error::TooLarge(format!(
+            "the statement needs more than {MISSING_MAX} evicted tuples at once"
+        )))
+    }
+
     pub(crate) fn missing(&self) -> &[Missing] {
         &self.scratch.missing
     }
@@ -430,11 +441,7 @@ impl<'a> Access<'a> {
         };
         let address = cold.address();
         let Some(bytes) = self.fetched.get(&address_key(address)) else {
-            if self.scratch.missing.len() >= MISSING_MAX {
-                return Err(Error::TooLarge(format!(
-                    "the statement needs more than {MISSING_MAX} evicted tuples at once"
-                )));
-            }
+            self.check_missing()?;
             self.scratch.missing.push(Missing { row, address });
             return Ok(Image::Evicted);
         };

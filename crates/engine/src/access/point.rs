@@ -4,24 +4,159 @@
 //! of rows between. It is taken when nothing but the latest committed state can
 //! matter; what interactive transactions see beside it goes the general way, by
 //! [`Access::find`]. Batches ask for the cache lines of all their keys before
-//! they look at the first.
+//! they look at the first. [`Database::get`] is a whole statement that is nothing
+//! but such a look-up.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use thermocline_storage::arena::TuplePtr;
+use thermocline_storage::row_directory::Word;
 use thermocline_storage::temperature;
 
-use super::{Access, fingerprint_index};
+use super::{Access, Missing, Scope, address_key, fingerprint_index};
 use crate::catalog::{Table, key_hash};
-use crate::error::Result;
+use crate::database::Database;
+use crate::error::{Error, Result};
 use crate::evict::fingerprint_of;
-use crate::partition::Index;
+use crate::partition::{Index, TablePartition};
 use crate::row_id::RowId;
+use crate::transaction::RunOptions;
 
 /// How the short walk ended.
 enum Walk {
-    Found(u32),
+    Found(u32, Word),
     /// No candidate has the key.
     Absent,
     /// Not here: by the general way.
     Elsewhere,
+}
+
+/// From the index to a hot tuple with this key, of this hash.
+#[inline]
+fn walk(rows: &TablePartition, table: &Table, index: usize, key: &[u8], hash: u64) -> Walk {
+    let Ok(Index::Hash(hash_index)) = rows.index(table, index) else {
+        return Walk::Elsewhere;
+    };
+    for row in hash_index.candidates(hash) {
+        let word = rows.directory.get(row);
+        if let Some(hot) = word.as_hot() {
+            let tuple = rows.heap.payload(hot.pointer());
+            // An uncommitted row may stand beside the one that it replaces.
+            if table.has_index_key(index, tuple, key) && !word.is_uncommitted() {
+                return Walk::Found(row, word);
+            }
+        } else if let Some(cold) = word.as_cold()
+            && (fingerprint_index(table) != Some(index) || cold.may_be(fingerprint_of(hash)))
+        {
+            return Walk::Elsewhere;
+        }
+    }
+    Walk::Absent
+}
+
+/// What a look-up has come to.
+enum Found {
+    Nothing,
+    Hot(u32, TuplePtr),
+    /// Cold, and read from the device for this statement.
+    Fetched(u32, Arc<[u8]>),
+}
+
+/// Candidates of one key whose uses are counted; more than one is an accident.
+const USED_MAX: usize = 4;
+
+/// A use makes the tuple a degree warmer.
+#[inline]
+fn warm(rows: &mut TablePartition, row: u32, word: Word) {
+    let warmth = word.temperature();
+    if warmth < temperature::MAX {
+        rows.directory
+            .set_unsaved(row, word.with_temperature(warmth + 1));
+    }
+}
+
+/// What [`Database::try_get`] came to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum TryGet<R> {
+    /// The row, as `each` saw it; None: there is none.
+    Done(Option<R>),
+    /// The tuple is evicted, or something has to be waited for.
+    Wait,
+}
+
+impl Database {
+    /// Reads the row that has this full key in `index`, which is unique: calls
+    /// `each` with its tuple, at least once if there is one, and gives back what
+    /// its last call returned. `each` runs under the partition's lock: it must be
+    /// short and must not call the database.
+    pub async fn get<R>(
+        &self,
+        options: &RunOptions,
+        table: &Table,
+        index: usize,
+        key: &[u8],
+        mut each: impl FnMut(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        if let TryGet::Done(found) = self.try_get(options, table, index, key, &mut each)? {
+            return Ok(found);
+        }
+        let scope = match table.partition_of_index_key(index, key) {
+            Some(partition) => Scope::One(partition),
+            None => Scope::All,
+        };
+        self.one_shot(options, scope, |access| {
+            let found = access.get(table, index, key)?;
+            Ok(found.map(|(_, tuple)| each(tuple)))
+        })
+        .await
+    }
+
+    /// As [`Database::get`], if that takes no waiting and the index is a hash
+    /// index over the partition key: without a run, its scratch and its outcome.
+    pub fn try_get<R>(
+        &self,
+        options: &RunOptions,
+        table: &Table,
+        index: usize,
+        key: &[u8],
+        each: impl FnOnce(&[u8]) -> R,
+    ) -> Result<TryGet<R>> {
+        self.check_open()?;
+        if options.cancel.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let hash = key_hash(key);
+        let partition = table.partition_of_index_hash(index, hash);
+        let Some(partition) = partition.and_then(|p| self.partitions.get(usize::from(p))) else {
+            return Ok(TryGet::Wait);
+        };
+        let mut state = partition.state.lock();
+        let state = &mut *state;
+        if table.retired.load(Ordering::Relaxed) {
+            return Err(Error::StalePlan);
+        }
+        // A commit that is not durable yet may not be told of.
+        let held = table.held_by.load(Ordering::Relaxed) != 0;
+        if held || options.synchronous_commit && self.log.durable_lsn() < state.last_commit {
+            return Ok(TryGet::Wait);
+        }
+        let Some(rows) = state.tables.get_mut(&table.def.storage) else {
+            return Ok(TryGet::Done(None));
+        };
+        match walk(rows, table, index, key, hash) {
+            Walk::Found(row, word) => {
+                state.uses += 1;
+                warm(rows, row, word);
+                let hot = word.as_hot();
+                Ok(TryGet::Done(
+                    hot.map(|hot| each(rows.heap.payload(hot.pointer()))),
+                ))
+            }
+            Walk::Absent => Ok(TryGet::Done(None)),
+            Walk::Elsewhere => Ok(TryGet::Wait),
+        }
+    }
 }
 
 impl Access<'_> {
@@ -35,24 +170,16 @@ impl Access<'_> {
     ) -> Result<Option<(RowId, &[u8])>> {
         if self.txn.is_none() && self.snapshot.is_none() {
             self.check(table)?;
-            let position = match table.partition_of_index_key(index, key) {
+            self.check_missing()?;
+            let hash = key_hash(key);
+            let position = match table.partition_of_index_hash(index, hash) {
                 Some(partition) => Some(self.guards.position(partition)?),
                 None => (self.guards.len() == 1).then_some(0),
             };
-            if let Some(position) = position {
-                match self.walk(position, table, index, key) {
-                    Walk::Found(row) => {
-                        let state = self.guards.at(position);
-                        let row = RowId::new(state.id, row);
-                        let found = state.tables.get(&table.def.storage).and_then(|rows| {
-                            let hot = rows.directory.get(row.row()).as_hot()?;
-                            Some((row, rows.heap.payload(hot.pointer())))
-                        });
-                        return Ok(found);
-                    }
-                    Walk::Absent => return Ok(None),
-                    Walk::Elsewhere => {}
-                }
+            if let Some(position) = position
+                && let Some(found) = self.seek(position, table, index, key, hash)
+            {
+                return self.take_found(position, table, found);
             }
         }
         let mut rows = std::mem::take(&mut self.scratch.found);
@@ -67,48 +194,107 @@ impl Access<'_> {
         Ok(self.tuple(table, row)?.map(|tuple| (row, tuple)))
     }
 
-    /// Goes from the index to a hot tuple with this key, and counts the use.
-    fn walk(&mut self, position: usize, table: &Table, index: usize, key: &[u8]) -> Walk {
-        let first_run = self.first_run;
-        let actual = &mut self.scratch.keys.0;
+    /// Looks among the rows of a locked partition for the committed one with this
+    /// key, hot or fetched; what is cold and may be it is noted as missing. None:
+    /// not a hash index.
+    fn seek(
+        &mut self,
+        position: usize,
+        table: &Table,
+        index: usize,
+        key: &[u8],
+        hash: u64,
+    ) -> Option<Found> {
+        let fingerprinted = fingerprint_index(table) == Some(index);
         let state = self.guards.at_mut(position);
         let Some(rows) = state.tables.get_mut(&table.def.storage) else {
-            return Walk::Absent;
+            return Some(Found::Nothing);
         };
         let Ok(Index::Hash(hash_index)) = rows.index(table, index) else {
-            return Walk::Elsewhere;
+            return None;
         };
-        let hash = key_hash(key);
-        let fingerprinted = fingerprint_index(table) == Some(index);
-        let mut found = None;
+        let mut found = Found::Nothing;
+        let mut used = [None; USED_MAX];
+        let mut used_count = 0;
         for row in hash_index.candidates(hash) {
             let word = rows.directory.get(row);
+            // It may stand beside the one that it replaces.
+            if word.is_uncommitted() {
+                continue;
+            }
             if let Some(hot) = word.as_hot() {
-                actual.clear();
-                table.index_key_of(index, rows.heap.payload(hot.pointer()), actual);
-                // An uncommitted row may stand beside the one that it replaces.
-                if actual == key && !word.is_uncommitted() {
-                    found = Some((row, word));
-                    break;
+                let tuple = rows.heap.payload(hot.pointer());
+                if !table.has_index_key(index, tuple, key) {
+                    continue;
                 }
+                found = Found::Hot(row, hot.pointer());
             } else if let Some(cold) = word.as_cold()
                 && (!fingerprinted || cold.may_be(fingerprint_of(hash)))
             {
-                return Walk::Elsewhere;
+                let address = cold.address();
+                match self.fetched.get(&address_key(address)) {
+                    Some(tuple) if table.has_index_key(index, tuple, key) => {
+                        found = Found::Fetched(row, tuple.clone());
+                    }
+                    Some(_) => continue,
+                    None => {
+                        let row = RowId::new(state.id, row);
+                        self.scratch.missing.push(Missing { row, address });
+                    }
+                }
+            } else {
+                continue;
+            }
+            if used_count < USED_MAX {
+                used[used_count] = Some((row, word));
+                used_count += 1;
+            }
+            if matches!(found, Found::Hot(..)) {
+                break;
             }
         }
-        let Some((row, word)) = found else {
-            return Walk::Absent;
+        if self.first_run {
+            for (row, word) in used.into_iter().flatten() {
+                state.uses += 1;
+                state.returns += u64::from(word.is_cold() && word.temperature() > 0);
+                warm(rows, row, word);
+            }
+        }
+        Some(found)
+    }
+
+    fn take_found(
+        &mut self,
+        position: usize,
+        table: &Table,
+        found: Found,
+    ) -> Result<Option<(RowId, &[u8])>> {
+        let partition = self.guards.at(position).id;
+        let (row, pointer) = match found {
+            Found::Nothing => return Ok(None),
+            Found::Hot(row, pointer) => (RowId::new(partition, row), pointer),
+            Found::Fetched(row, bytes) => {
+                let row = RowId::new(partition, row);
+                let Some(rows) = self.table_at(position, table) else {
+                    return Ok(None);
+                };
+                let word = rows.directory.get(row.row());
+                let merged = self
+                    .admitted(word)
+                    .and_then(|warmth| self.merge(position, table, row, word, warmth, &bytes));
+                match merged {
+                    Some(pointer) => (row, pointer),
+                    None => {
+                        // Kept alive by the scratch until the next call.
+                        self.scratch.key.clear();
+                        self.scratch.key.extend_from_slice(&bytes);
+                        return Ok(Some((row, &self.scratch.key)));
+                    }
+                }
+            }
         };
-        if first_run {
-            state.uses += 1;
-            let warmth = word.temperature();
-            if warmth < temperature::MAX {
-                rows.directory
-                    .set_unsaved(row, word.with_temperature(warmth + 1));
-            }
-        }
-        Walk::Found(row)
+        let tuple = self.hot_bytes(position, table, pointer);
+        Ok(tuple.map(|tuple| (row, tuple)))
     }
 
     /// Asks for the cache lines that looking up these keys in the only locked

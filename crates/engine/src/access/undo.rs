@@ -279,7 +279,6 @@ impl Access<'_> {
 
     fn finish_steps(&mut self, timestamp: Timestamp, snapshots_open: bool) {
         let mut undo = std::mem::take(&mut self.scratch.undo);
-        let oldest = self.db.transactions.oldest_snapshot();
         let mut moved = undo.moved.drain(..);
         for step in undo.steps.drain(..) {
             match step {
@@ -356,8 +355,10 @@ impl Access<'_> {
         }
         undo.clear();
         self.scratch.undo = undo;
+        let mut oldest = None;
         for state in self.guards.iter_mut() {
             if !state.versions.is_empty() {
+                let oldest = *oldest.get_or_insert_with(|| self.db.transactions.oldest_snapshot());
                 state.collect_versions(oldest);
             }
         }

@@ -91,26 +91,26 @@ impl Access<'_> {
                 tuple.len()
             )));
         }
-        if let Some(partition) = table.partition_of_tuple(tuple)
+        let position = self.guards.position(row.partition())?;
+        let own = self.lock_row(position, table, row)?;
+        let old = match self.resolve(position, table, row, Use::Again)? {
+            Image::Gone | Image::Evicted => return Ok(()),
+            image => image,
+        };
+        let keys_differ = self.keys_differ(position, table, &old, tuple);
+        if (keys_differ || !table.is_partitioned_by_index())
+            && let Some(partition) = table.partition_of_tuple(tuple)
             && partition != row.partition()
         {
             self.delete(table, row)?;
             self.insert(table, tuple)?;
             return Ok(());
         }
-        let position = self.guards.position(row.partition())?;
-        let own = self.lock_row(position, table, row)?;
-        let old = match self.resolve(position, table, row, Use::Again)? {
-            Image::Gone => return Ok(()),
-            Image::Evicted => return Ok(()),
-            image => image,
-        };
-        let keys_differ = self.keys_differ(position, table, &old, tuple);
         if keys_differ {
             self.check_unique(position, table, tuple, Some(row))?;
         }
         if own {
-            self.replace_in_place(position, table, row, &old, tuple)
+            self.replace_in_place(position, table, row, &old, tuple, keys_differ)
         } else {
             self.overlay(table, row, Some(tuple), keys_differ)
         }
@@ -167,7 +167,8 @@ impl Access<'_> {
                 if overlaid.moved {
                     self.check_unique(position, table, new, Some(row))?;
                 }
-                self.replace_in_place(position, table, row, &old, new)
+                let keys_differ = self.keys_differ(position, table, &old, new);
+                self.replace_in_place(position, table, row, &old, new, keys_differ)
             }
         }
     }
@@ -264,28 +265,22 @@ impl Access<'_> {
         Ok(false)
     }
 
+    /// Whether any index has another key for `new` than for `old`.
     fn keys_differ(&mut self, position: usize, table: &Table, old: &Image, new: &[u8]) -> bool {
-        let mut keys = std::mem::take(&mut self.scratch.keys);
-        let mut differ = false;
-        for index in 0..table.def.indexes.len() {
-            keys.0.clear();
-            keys.1.clear();
-            match old {
-                Image::Hot(pointer) => {
-                    if let Some(bytes) = self.hot_bytes(position, table, *pointer) {
-                        table.index_key_of(index, bytes, &mut keys.0);
-                    }
-                }
-                Image::Beside(bytes) => table.index_key_of(index, bytes, &mut keys.0),
-                Image::Gone | Image::Evicted => {}
-            }
-            table.index_key_of(index, new, &mut keys.1);
-            if keys.0 != keys.1 {
-                differ = true;
-                break;
-            }
-        }
-        self.scratch.keys = keys;
+        let mut key = std::mem::take(&mut self.scratch.key);
+        let old = match old {
+            Image::Hot(pointer) => self.hot_bytes(position, table, *pointer),
+            Image::Beside(bytes) => Some(&bytes[..]),
+            Image::Gone | Image::Evicted => None,
+        };
+        let differ = old.is_none_or(|old| {
+            (0..table.def.indexes.len()).any(|index| {
+                key.clear();
+                table.index_key_of(index, new, &mut key);
+                !table.has_index_key(index, old, &key)
+            })
+        });
+        self.scratch.key = key;
         differ
     }
 
@@ -387,6 +382,7 @@ impl Access<'_> {
         Ok(())
     }
 
+    /// `keys_differ`: some index has another key for the new tuple.
     fn replace_in_place(
         &mut self,
         position: usize,
@@ -394,6 +390,7 @@ impl Access<'_> {
         row: RowId,
         old: &Image,
         tuple: &[u8],
+        keys_differ: bool,
     ) -> Result<()> {
         let mut keys = std::mem::take(&mut self.scratch.keys);
         let mut removed = std::mem::take(&mut self.scratch.removed);
@@ -437,7 +434,7 @@ impl Access<'_> {
                 return Ok(());
             };
             let before = before.clone();
-            let moved = {
+            let moved = keys_differ && {
                 let old_bytes = self.scratch.undo.kept(&before);
                 note_removed(table, old_bytes, tuple, &mut keys, &mut removed);
                 rows.reindex_tuple(table, old_bytes, tuple, row.row(), &mut keys)?

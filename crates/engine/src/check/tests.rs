@@ -1,3 +1,4 @@
+use thermocline_device::block_on;
 use thermocline_storage::row_directory::Word;
 use thermocline_storage::value::ValueRef;
 
@@ -8,7 +9,6 @@ use crate::database::Database;
 use crate::evict::tests::database;
 use crate::partition::TablePartition;
 use crate::transaction::RunOptions;
-use crate::wait::block_on;
 
 const ROWS: i64 = 20;
 

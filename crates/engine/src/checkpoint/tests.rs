@@ -6,6 +6,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use thermocline_device::block_on;
 use thermocline_device::{Device, SimulatedDevice};
 use thermocline_storage::arena::Arena;
 use thermocline_storage::block_store::BlockInfo;
@@ -25,7 +26,6 @@ use crate::partition::{Index, PartitionState, TablePartition};
 use crate::policy::{Identification, Merge, Policy};
 use crate::recovery::images::{Restored, restore_partition};
 use crate::transaction::{Isolation, RunOptions, Transaction};
-use crate::wait::block_on;
 
 const PARTITIONS: usize = 2;
 const BLOCK_BYTES: u32 = 64 << 10;

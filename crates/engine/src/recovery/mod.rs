@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
+use thermocline_device::block_on;
 use thermocline_storage::arena::Arena;
 use thermocline_storage::block_store::{BlockStore, BlockStoreOptions};
 use thermocline_storage::log::{Log, LogOptions};
@@ -30,7 +31,6 @@ use crate::partition::{Index, IndexSlot, Partition, PartitionState};
 use crate::policy::Policy;
 use crate::sequence::Sequence;
 use crate::transaction::TxnId;
-use crate::wait::block_on;
 use images::{Restored, read_block_table, restore_partition};
 
 /// Partitions that are restored at a time.

@@ -17,7 +17,7 @@ use crate::partition::TablePartition;
 use crate::record::{RecordKind, RowChange, changes, parse_commit_body, parse_record};
 use crate::row_id::RowId;
 use crate::transaction::TxnId;
-use crate::wait::block_on;
+use thermocline_device::block_on;
 
 /// Rows of a transaction without a commit that are removed at a time.
 const REMOVED_AT_ONCE: u32 = 8192;

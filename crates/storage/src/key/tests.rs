@@ -219,7 +219,7 @@ proptest! {
     }
 
     #[test]
-    fn a_tuples_key_is_that_of_its_values((columns, values, _) in two_rows()) {
+    fn a_tuples_key_is_that_of_its_values((columns, values, other) in two_rows()) {
         let shapes: Vec<ColumnShape> = columns
             .iter()
             .rev()
@@ -236,6 +236,13 @@ proptest! {
         let shape = KeyShape::new(columns);
         let mut found = Vec::new();
         shape.encode_from_tuple(&layouts, &indexes, &tuple, &mut found);
-        prop_assert_eq!(found, key(&shape, &values));
+        prop_assert_eq!(&found, &key(&shape, &values));
+        let is_key = |key: &[u8]| shape.is_key_of(&layouts, &indexes, &tuple, key);
+        prop_assert!(is_key(&found));
+        let other = key(&shape, &other);
+        prop_assert_eq!(is_key(&other), other == found);
+        prop_assert!(!is_key(&found[..found.len() - 1]));
+        found.push(0);
+        prop_assert!(!is_key(&found));
     }
 }
