@@ -18,6 +18,12 @@ use crate::evict::Evictor;
 const LOOK_INTERVAL: Duration = Duration::from_millis(2);
 /// How often the keeper looks around.
 const KEEP_INTERVAL: Duration = Duration::from_millis(100);
+/// A heap of which more than this share is free slots is made denser, ...
+const SPARSE_SHARE: f64 = 0.3;
+/// ... moving about so many bytes of tuples in a turn under the lock, ...
+const RETURN_TURN_BYTES: usize = 64 << 10;
+/// ... for so long a look.
+const RETURN_PAGES_FOR: Duration = Duration::from_millis(30);
 /// How often the checkpointer looks around.
 const LOOK_FOR_CHECKPOINT: Duration = Duration::from_millis(100);
 /// Less log than this is what a checkpoint leaves itself, or hardly more.
@@ -132,6 +138,7 @@ impl Database {
 
     fn keep(&self, compactor: &mut Compactor) -> Result<()> {
         self.collect_versions();
+        self.return_pages();
         // A few steps a look: compaction takes its share of the device, not all.
         for _ in 0..2 {
             if self.stopping.load(Ordering::Relaxed) || !compactor.step(self)? {
@@ -139,6 +146,30 @@ impl Database {
             }
         }
         Ok(())
+    }
+
+    /// Gives the pages back that deleted rows have left sparse, in turns that hold
+    /// a partition for a fraction of a millisecond. The evictor does so too, but
+    /// only while memory is short.
+    fn return_pages(&self) {
+        let until = self.clock.now() + RETURN_PAGES_FOR;
+        for partition in &self.partitions {
+            let storages: Vec<u32> = partition.state.lock().tables.keys().copied().collect();
+            for storage in storages {
+                loop {
+                    if self.clock.now() >= until {
+                        return;
+                    }
+                    let mut state = partition.state.lock();
+                    let Some(rows) = state.tables.get_mut(&storage) else {
+                        break;
+                    };
+                    if rows.compact_heap(RETURN_TURN_BYTES, SPARSE_SHARE) == 0 {
+                        break;
+                    }
+                }
+            }
+        }
     }
 
     /// Drops before-images that no snapshot needs, in partitions that have not

@@ -12,7 +12,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use hashbrown::HashSet;
@@ -50,6 +50,9 @@ pub(crate) struct CheckpointState {
     /// How many wait for one; the one under way hurries then.
     awaited: AtomicU64,
     pub number: AtomicU64,
+    /// Between a partition's cut and the catalog's place in the log a command
+    /// would be replayed with a catalog newer than the one it ran with.
+    no_commands: AtomicBool,
     /// The end of the log when the last one began.
     pub last_lsn: AtomicU64,
     poked: Mutex<bool>,
@@ -119,6 +122,18 @@ impl CheckpointState {
         self.signal.notify_one();
     }
 
+    /// Whether procedures may be logged as commands now. Asked under the lock of
+    /// the partition that the command is of.
+    pub fn allows_commands(&self) -> bool {
+        !self.no_commands.load(Ordering::Acquire)
+    }
+
+    /// Has procedures logged by values until the guard is dropped.
+    fn refuse_commands(&self) -> CommandsRefused<'_> {
+        self.no_commands.store(true, Ordering::Release);
+        CommandsRefused(&self.no_commands)
+    }
+
     /// Waits for a poke, at most this long. Whether there was one.
     pub fn wait(&self, at_most: Duration) -> bool {
         let mut poked = self.poked.lock();
@@ -126,6 +141,15 @@ impl CheckpointState {
             self.signal.wait_for(&mut poked, at_most);
         }
         std::mem::take(&mut *poked)
+    }
+}
+
+/// See [`CheckpointState::refuse_commands`].
+struct CommandsRefused<'a>(&'a AtomicBool);
+
+impl Drop for CommandsRefused<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
     }
 }
 
@@ -176,6 +200,7 @@ impl Database {
         let mut evictor = Evictor::new(self.policy.block_bytes);
         let mut frames = Vec::new();
         let mut image_bytes = 0;
+        let refused = self.checkpoint.refuse_commands();
         for (partition, chain) in chains.iter_mut().enumerate() {
             let name = format!("checkpoint-{number:08}-{partition:04}");
             let capture = Capture {
@@ -192,6 +217,7 @@ impl Database {
         drop(evictor);
         let images = chains.iter().map(|chain| chain.image.clone()).collect();
         let manifest = self.describe_checkpoint(number, images)?;
+        drop(refused);
         // What the images say must be on the device before the manifest is.
         self.log
             .wait_durable_blocking(self.log.appended_lsn())

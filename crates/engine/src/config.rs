@@ -7,6 +7,7 @@ use std::time::Duration;
 use thermocline_device::{Clock, Device, SystemClock};
 
 use crate::policy::Policy;
+use crate::procedure::Procedures;
 
 /// The smallest `memory_limit` that the engine works in, in bytes.
 pub const MEMORY_LIMIT_MIN: u64 = 64 << 20;
@@ -40,6 +41,9 @@ pub struct Config {
     pub background: bool,
     /// The policy; None chooses by the device's profile.
     pub policy: Option<Policy>,
+    /// The procedures that can be called; those whose commands may be in the log
+    /// have to be there when the database is opened.
+    pub procedures: Procedures,
 }
 
 impl Config {
@@ -56,6 +60,7 @@ impl Config {
             log_segment_bytes: 64 << 20,
             background: true,
             policy: None,
+            procedures: Procedures::new(),
         }
     }
 

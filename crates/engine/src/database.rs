@@ -221,6 +221,11 @@ impl Database {
         *self.recovered.lock()
     }
 
+    /// `memory_limit`, in bytes.
+    pub fn memory_limit(&self) -> u64 {
+        self.memory.limit()
+    }
+
     /// Changes `memory_limit`; the evictor brings the process below it.
     pub fn set_memory_limit(&self, bytes: u64) {
         self.memory

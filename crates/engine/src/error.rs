@@ -56,6 +56,14 @@ pub enum Error {
         /// The message.
         message: String,
     },
+    /// A procedure raised it, or was called or written in a way that does not
+    /// work.
+    Raised {
+        /// The SQLSTATE.
+        sqlstate: &'static str,
+        /// The message.
+        message: String,
+    },
     /// A value error found while keys or tuples were made.
     Value(ValueError),
     /// Stored bytes fail their checksum or contradict each other (XX001).
@@ -86,7 +94,7 @@ impl Error {
             Error::SnapshotTooOld => "72000",
             Error::StalePlan => "0A000",
             Error::ReadOnly => "25006",
-            Error::Catalog { sqlstate, .. } => sqlstate,
+            Error::Catalog { sqlstate, .. } | Error::Raised { sqlstate, .. } => sqlstate,
             Error::Value(error) => error.sqlstate,
             Error::Corrupt(_) => "XX001",
             Error::Io(..) | Error::LogFailed(_) => "58030",
@@ -146,6 +154,14 @@ impl Error {
         }
     }
 
+    /// An error of a procedure: rolls its call back and goes to the caller.
+    pub fn raised(sqlstate: &'static str, message: impl Into<String>) -> Self {
+        Error::Raised {
+            sqlstate,
+            message: message.into(),
+        }
+    }
+
     /// A failed device operation; `what` names the file and the operation.
     pub fn io(error: io::Error, what: impl Into<String>) -> Self {
         let what = what.into();
@@ -176,7 +192,7 @@ impl fmt::Display for Error {
             Error::SnapshotTooOld => f.write_str("snapshot too old"),
             Error::StalePlan => f.write_str("the table was changed since the statement was bound"),
             Error::ReadOnly => f.write_str("cannot execute a write in a read-only transaction"),
-            Error::Catalog { message, .. } => f.write_str(message),
+            Error::Catalog { message, .. } | Error::Raised { message, .. } => f.write_str(message),
             Error::Value(error) => f.write_str(&error.message),
             Error::Corrupt(what) => write!(f, "data corrupted: {what}"),
             Error::Io(error, what) => write!(f, "{what}: {error}"),

@@ -38,6 +38,8 @@ const TURN_WORDS: u32 = 2048;
 const CLOCK_CHANCES: u8 = 2;
 /// Tuples whose words are swung in one turn.
 const TURN_TUPLES: usize = 1024;
+/// A heap of which more than this share is free slots is made denser.
+const FREE_SHARE: f64 = 0.12;
 /// Bytes that are copied in one turn under the lock.
 const TURN_BYTES: usize = 128 << 10;
 
@@ -406,7 +408,7 @@ impl Evictor {
     fn tidy(&self, db: &Database, partition: usize, table: &Table) {
         let mut state = db.partitions[partition].state.lock();
         if let Some(rows) = state.tables.get_mut(&table.def.storage) {
-            rows.compact_heap(1 << 20);
+            rows.compact_heap(1 << 20, FREE_SHARE);
         }
     }
 }
@@ -470,17 +472,19 @@ fn leave(rows: &mut TablePartition, pointer: TuplePtr) {
 
 impl TablePartition {
     /// Moves tuples out of sparse pages, about `bytes_max` of them, when a
-    /// noticeable part of the heap is free slots.
-    pub fn compact_heap(&mut self, bytes_max: usize) {
-        if self.heap.fragmentation() < 0.12 {
-            return;
+    /// share of the heap larger than this is free slots. Bytes of pages that
+    /// became empty.
+    pub fn compact_heap(&mut self, bytes_max: usize, free_share: f64) -> usize {
+        if self.heap.fragmentation() < free_share {
+            return 0;
         }
         let directory = &mut self.directory;
-        self.heap.evacuate(bytes_max, &mut |row, _, new| {
+        let moved = self.heap.evacuate(bytes_max, &mut |row, _, new| {
             if let Some(hot) = directory.get(row).as_hot() {
                 directory.set_unsaved(row, hot.with_pointer(new));
             }
         });
+        moved.released_bytes
     }
 }
 

@@ -6,6 +6,7 @@
 //! | `database`, `config` | the database and what it is opened with |
 //! | `partition` | rows and indexes behind one lock |
 //! | `run`, `batch`, `access` | running a statement: locks, pre-pass, restart; what it sees and changes |
+//! | `procedure` | transactions written in Rust, called by name; command logging |
 //! | `transaction`, `commit`, `versions`, `snapshot` | interactive transactions, validation, before-images, scans at one moment |
 //! | `evict`, `cooling`, `fetch`, `compaction`, `memory`, `policy` | anti-caching: eviction, temperature, retrieval, holes, the limit, the choices |
 //! | `record`, `checkpoint`, `capture`, `image`, `manifest`, `recovery`, `warming` | what is logged, what is kept, how it comes back |
@@ -38,6 +39,7 @@ mod manifest;
 mod memory;
 mod partition;
 mod policy;
+mod procedure;
 mod record;
 mod recovery;
 mod report;
@@ -61,6 +63,7 @@ pub use database::{Database, RecoveryReport, Room};
 pub use ddl::Change;
 pub use error::{Error, Result};
 pub use policy::{Identification, Merge, Policy, Retrieval};
+pub use procedure::{Call, PROCEDURE_NAME_BYTES_MAX, Procedure, Procedures, Reach, Row};
 pub use report::{CheckpointReport, DeviceReport, MemoryReport, TableReport};
 pub use row_id::RowId;
 pub use snapshot::{Snapshot, SnapshotScan};

@@ -23,6 +23,8 @@ pub(crate) enum RecordKind {
     Draft = 4,
     /// A sequence has handed out values up to here.
     Sequence = 5,
+    /// A deterministic procedure's call, committed (see `procedure::command`).
+    Command = 6,
 }
 
 /// A change of one row.
@@ -118,6 +120,7 @@ pub(crate) fn parse_record(payload: &[u8]) -> Result<(RecordKind, u64, &[u8])> {
         3 => RecordKind::Abort,
         4 => RecordKind::Draft,
         5 => RecordKind::Sequence,
+        6 => RecordKind::Command,
         other => {
             return Err(Error::Corrupt(format!(
                 "log record of unknown kind {other}"

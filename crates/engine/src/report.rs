@@ -23,6 +23,9 @@ pub struct MemoryReport {
     pub directories: u64,
     /// Indexes.
     pub indexes: u64,
+    /// What a cold tuple keeps in memory: its share of directories and indexes;
+    /// 0 if none is cold.
+    pub per_cold_tuple: u64,
     /// Before-images for open snapshots.
     pub versions: u64,
     /// The log's buffers.
@@ -107,6 +110,7 @@ impl Database {
             snapshots: self.transactions.open_snapshots() as u64,
             ..MemoryReport::default()
         };
+        let (mut cold, mut of_cold) = (0, 0.0);
         for partition in &self.partitions {
             let state = partition.state.lock();
             report.versions += state.versions.bytes() as u64;
@@ -115,8 +119,12 @@ impl Database {
                 report.directories += rows.directory.bytes() as u64;
                 let indexes: usize = rows.indexes.iter().map(|i| i.index.bytes()).sum();
                 report.indexes += indexes as u64;
+                cold += rows.cold;
+                let share = rows.cold as f64 / rows.live.max(1) as f64;
+                of_cold += rows.metadata_bytes() as f64 * share;
             }
         }
+        report.per_cold_tuple = (of_cold / cold.max(1) as f64).ceil() as u64;
         report
     }
 

@@ -13,6 +13,7 @@ use std::hash::{Hash, Hasher};
 use serde::{Deserialize, Serialize};
 
 use crate::numeric::Numeric;
+use crate::types::DataType;
 
 /// A date or timestamp later than all others, PostgreSQL's `infinity`.
 pub const DATE_INFINITY: i32 = i32::MAX;
@@ -112,6 +113,27 @@ impl Value {
             Self::TimestampTz(value) => ValueRef::TimestampTz(*value),
             Self::Uuid(value) => ValueRef::Uuid(*value),
         }
+    }
+
+    /// The type that the value has by itself; NULL has none.
+    #[must_use]
+    pub const fn data_type(&self) -> Option<DataType> {
+        Some(match self {
+            Self::Null => return None,
+            Self::Boolean(_) => DataType::Boolean,
+            Self::SmallInt(_) => DataType::SmallInt,
+            Self::Integer(_) => DataType::Integer,
+            Self::BigInt(_) => DataType::BigInt,
+            Self::Real(_) => DataType::Real,
+            Self::Double(_) => DataType::Double,
+            Self::Numeric(_) => DataType::NUMERIC,
+            Self::Text(_) => DataType::Text,
+            Self::Bytea(_) => DataType::Bytea,
+            Self::Date(_) => DataType::Date,
+            Self::Timestamp(_) => DataType::Timestamp,
+            Self::TimestampTz(_) => DataType::TimestampTz,
+            Self::Uuid(_) => DataType::Uuid,
+        })
     }
 
     /// Whether this is NULL.

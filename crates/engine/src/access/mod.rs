@@ -6,6 +6,7 @@
 //! from the device (004 §3.3), its changes are undone, and the body is run
 //! again when the tuples are there.
 
+mod commands;
 mod point;
 mod read;
 mod undo;
@@ -30,6 +31,7 @@ use crate::row_id::RowId;
 use crate::transaction::{Isolation, READ_ENTRIES_MAX, ReadEntry, ReadWhat, TxnId, TxnState};
 use crate::versions::{Seen, StoredRow, Timestamp};
 
+pub(crate) use commands::RecordedRows;
 pub use point::TryGet;
 pub use read::EachRow;
 pub(crate) use read::fingerprint_index;
@@ -178,6 +180,10 @@ pub struct Access<'a> {
     /// An ordered or whole scan stops its pre-pass after this many evicted
     /// tuples: with a LIMIT it may need no more. Doubles from run to run.
     prepass_rows: usize,
+    /// Logged in place of the changes.
+    command: Option<Arc<[u8]>>,
+    /// At recovery: the numbers that inserted rows take.
+    recorded: Option<RecordedRows>,
 }
 
 /// How a statement comes to a row.
@@ -228,6 +234,8 @@ impl<'a> Access<'a> {
             read_only,
             first_run: run.attempt == 0,
             prepass_rows: PREPASS_ROWS << run.attempt.min(10),
+            command: None,
+            recorded: None,
         }
     }
 

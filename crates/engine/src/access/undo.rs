@@ -10,6 +10,7 @@ use std::sync::Arc;
 use thermocline_storage::log::Lsn;
 use thermocline_storage::row_directory::Word;
 
+use super::commands::free_row;
 use super::write::restore_overlay;
 use super::{Access, Scratch};
 use crate::catalog::{Catalog, Table};
@@ -87,6 +88,14 @@ impl Undo {
         self.moved.push(moved);
     }
 
+    /// Storage and number of the inserted rows, in order.
+    pub fn inserted(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.steps.iter().filter_map(|step| match step {
+            UndoStep::Insert { storage, row, .. } => Some((*storage, *row)),
+            _ => None,
+        })
+    }
+
     fn clear(&mut self) {
         self.steps.clear();
         self.images.clear();
@@ -157,7 +166,7 @@ impl Access<'_> {
                     let tuple = rows.heap.payload(hot.pointer()).to_vec();
                     rows.unindex_tuple(table, &tuple, row, &mut key);
                     rows.heap.free(hot.pointer());
-                    rows.directory.release(row);
+                    free_row(&mut rows.directory, row, self.recorded.is_some());
                     rows.live -= 1;
                     state.forget_uncommitted((storage, row));
                 }
@@ -243,11 +252,16 @@ impl Access<'_> {
     /// before-images for open snapshots. Returns the end of its log record.
     pub(crate) fn commit_one_shot(&mut self, synchronous: bool) -> Result<Lsn> {
         let changes = &self.scratch.changes.bytes;
-        let lsn = self.db.append_log(&[
-            &record_head(RecordKind::Commit, 0),
-            &commit_body_head(changes),
-            changes,
-        ])?;
+        let lsn = match &self.command {
+            Some(command) if self.db.checkpoint.allows_commands() => {
+                self.append_command(command)?
+            }
+            _ => self.db.append_log(&[
+                &record_head(RecordKind::Commit, 0),
+                &commit_body_head(changes),
+                changes,
+            ])?,
+        };
         let (timestamp, snapshots_open) = self.db.transactions.commit_timestamp();
         self.finish_steps(timestamp, snapshots_open);
         if synchronous {
@@ -330,7 +344,7 @@ impl Access<'_> {
                             rows.heap.free(hot.pointer());
                         }
                         if !snapshots_open {
-                            rows.directory.release(row);
+                            free_row(&mut rows.directory, row, self.recorded.is_some());
                         }
                     }
                     if word.is_uncommitted() {

@@ -5,6 +5,7 @@
 use thermocline_storage::row_directory::Word;
 use thermocline_storage::temperature;
 
+use super::commands::free_row;
 use super::undo::UndoStep;
 use super::{Access, DEAD, Image, Obstacle, Use};
 use crate::catalog::Table;
@@ -42,12 +43,14 @@ impl Access<'_> {
         let partition = state.id;
         let rows = state.table_mut(table);
         let result = (|| {
-            let row = rows
-                .directory
-                .allocate()
-                .ok_or_else(|| Error::TooLarge("the partition has no row numbers left".into()))?;
+            let row = match &mut self.recorded {
+                None => rows.directory.allocate().ok_or_else(|| {
+                    Error::TooLarge("the partition has no row numbers left".into())
+                })?,
+                Some(recorded) => recorded.take(table.def.storage, &mut rows.directory)?,
+            };
             let Some(pointer) = rows.heap.insert(row, 0, tuple) else {
-                rows.directory.release(row);
+                free_row(&mut rows.directory, row, self.recorded.is_some());
                 return Err(Error::OutOfMemory("the arena is exhausted".into()));
             };
             let uncommitted = matches!(owner, Some((_, false)));
@@ -333,6 +336,10 @@ impl Access<'_> {
             };
             // What counts is what is stored now, not what a snapshot sees.
             let word = rows.directory.get(row.row());
+            if word.is_uncommitted() && self.recorded.is_some() {
+                // Rolled back by then, or the run would have waited.
+                continue;
+            }
             let overlaid = self
                 .txn
                 .as_deref()

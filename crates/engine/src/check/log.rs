@@ -10,6 +10,7 @@ use super::{Check, TablesByStorage};
 use crate::catalog::{Catalog, CatalogImage, Table, TableDef};
 use crate::error::{Error, Result};
 use crate::manifest::Manifest;
+use crate::procedure::command::Command;
 use crate::record::{RecordKind, RowChange, changes, parse_commit_body, parse_record};
 
 /// Records between two words of progress.
@@ -86,6 +87,16 @@ fn check_record(
         RecordKind::Commit => parse_commit_body(body)?,
         RecordKind::Provisional => (body, &[][..]),
         RecordKind::Abort | RecordKind::Draft | RecordKind::Sequence => (&[][..], &[][..]),
+        RecordKind::Command => {
+            let command = Command::parse(body)?;
+            if command.partition >= partitions {
+                return Err(Error::Corrupt(format!(
+                    "a call of {} names partition {}",
+                    command.name, command.partition
+                )));
+            }
+            (&[][..], &[][..])
+        }
     };
     for change in changes(row_changes) {
         let change = change?;

@@ -6,6 +6,7 @@
 //! under the same memory limit as later: the evictor works while they are.
 //! Rows of transactions that have no commit record are removed at the end.
 
+mod commands;
 pub(crate) mod images;
 mod replay;
 
@@ -105,8 +106,8 @@ impl Database {
             cuts = manifest.partitions.iter().map(|p| p.cut).collect();
             catalog_lsn = manifest.catalog_lsn;
         }
-        let records = db.replay(tail, &cuts, catalog_lsn)?;
         let db = Arc::new(db);
+        let records = db.replay(tail, &cuts, catalog_lsn)?;
         db.settle()?;
         let took = db.clock.now().saturating_sub(started);
         *db.recovered.lock() = RecoveryReport {

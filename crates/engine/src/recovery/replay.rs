@@ -2,6 +2,7 @@
 //! and the rows of transactions that did not commit removed again.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use thermocline_storage::log::LogTail;
 use thermocline_storage::row_directory::Word;
@@ -26,10 +27,17 @@ const RECORDS_PER_LOOK: u64 = 256;
 
 impl Database {
     /// Applies the log's tail. Records applied.
-    pub(super) fn replay(&self, mut tail: LogTail, cuts: &[u64], catalog_lsn: u64) -> Result<u64> {
+    pub(super) fn replay(
+        self: &Arc<Self>,
+        mut tail: LogTail,
+        cuts: &[u64],
+        catalog_lsn: u64,
+    ) -> Result<u64> {
         let mut evictor = Evictor::new(self.policy.block_bytes);
         let mut records = 0;
         let mut last_transaction = 0;
+        let mut indexes_complete = false;
+        let mut scratch = Box::default();
         while let Some(record) = tail.next().map_err(log_broken)? {
             let lsn = record.end;
             let (kind, txn, body) = parse_record(record.payload)?;
@@ -45,6 +53,7 @@ impl Database {
                         let image: CatalogImage = serde_json::from_slice(catalog)
                             .map_err(|e| Error::Corrupt(format!("catalog in the log: {e}")))?;
                         self.adopt_catalog(&image);
+                        indexes_complete = false;
                     }
                 }
                 RecordKind::Provisional => {
@@ -59,6 +68,13 @@ impl Database {
                     }
                 }
                 RecordKind::Sequence => self.replay_sequence(body)?,
+                RecordKind::Command => {
+                    if !indexes_complete {
+                        self.complete_indexes()?;
+                        indexes_complete = true;
+                    }
+                    self.replay_command(body, lsn, cuts, &mut scratch)?;
+                }
             }
             records += 1;
             if records % RECORDS_PER_LOOK == 0 {
@@ -295,7 +311,7 @@ impl Database {
         Ok(())
     }
 
-    fn remove_row(&self, table: &Table, id: RowId) -> Result<()> {
+    pub(super) fn remove_row(&self, table: &Table, id: RowId) -> Result<()> {
         let tuple = block_on(self.one_shot_unchecked(id.partition(), |access| {
             Ok(access.current(table, id)?.map(<[u8]>::to_vec))
         }))?;

@@ -1,0 +1,91 @@
+//! What a procedure's call adds to a run: its command goes to the log in place
+//! of its changes, and at recovery inserted rows take the numbers that the
+//! command recorded.
+
+use std::sync::Arc;
+
+use thermocline_storage::log::Lsn;
+use thermocline_storage::row_directory::{RowDirectory, Word};
+
+use super::Access;
+use crate::error::{Error, Result};
+use crate::procedure::command::{digest, tail};
+use crate::record::{RecordKind, record_head};
+
+/// The numbers that a replayed command's inserts take, in order.
+#[derive(Debug)]
+pub(crate) struct RecordedRows {
+    rows: Vec<(u32, u32)>,
+    next: usize,
+}
+
+impl RecordedRows {
+    pub fn new(rows: Vec<(u32, u32)>) -> Self {
+        RecordedRows { rows, next: 0 }
+    }
+
+    /// The next row, which has to be one of `storage`, and free.
+    pub fn take(&mut self, storage: u32, directory: &mut RowDirectory) -> Result<u32> {
+        match self.rows.get(self.next) {
+            Some(&(recorded, row))
+                if recorded == storage && {
+                    let word = directory.get(row);
+                    !word.is_hot() && !word.is_cold()
+                } =>
+            {
+                self.next += 1;
+                directory.restore(row, Word(0));
+                Ok(row)
+            }
+            _ => Err(Error::Corrupt("another row is inserted than before".into())),
+        }
+    }
+}
+
+/// Frees a row's number. While rows are restored there is no list of free ones.
+pub(super) fn free_row(directory: &mut RowDirectory, row: u32, restoring: bool) {
+    if restoring {
+        directory.restore(row, Word(0));
+    } else {
+        directory.release(row);
+    }
+}
+
+impl Access<'_> {
+    /// Logs this command (its head, see [`crate::procedure::command`]) when the
+    /// run commits, not the changes.
+    pub(crate) fn log_as(&mut self, command: Option<Arc<[u8]>>) {
+        self.command = command;
+    }
+
+    /// Gives the rows that this run inserts these numbers.
+    pub(crate) fn insert_as(&mut self, rows: RecordedRows) {
+        self.recorded = Some(rows);
+    }
+
+    /// Whether the run did what a command's record says.
+    pub(crate) fn did_as_recorded(&self, recorded_digest: u64) -> bool {
+        let all_inserted = match &self.recorded {
+            Some(recorded) => recorded.next == recorded.rows.len(),
+            None => true,
+        };
+        all_inserted && digest(&self.scratch.changes.bytes) == recorded_digest
+    }
+
+    /// Appends the command's record.
+    pub(super) fn append_command(&self, head: &[u8]) -> Result<Lsn> {
+        let tail = tail(&self.scratch.changes.bytes, self.scratch.undo.inserted());
+        self.db
+            .append_log(&[&record_head(RecordKind::Command, 0), head, &tail])
+    }
+
+    /// Whether the run holds this partition.
+    pub(crate) fn holds(&self, partition: u16) -> bool {
+        self.guards.position(partition).is_ok()
+    }
+
+    /// Whether the run holds all partitions.
+    pub(crate) fn holds_all(&self) -> bool {
+        self.guards.len() == self.db.partitions.len()
+    }
+}
