@@ -79,14 +79,14 @@ impl<'a> Capture<'a> {
         })
     }
 
-    /// Wants all of the directories: temperatures are not written for their own
-    /// sake otherwise; and the indexes, too, for a new base.
-    pub fn want_all(&self, indexes: bool) {
+    /// Wants all pages, for a base. It has temperatures, too, as they are now:
+    /// for their own sake they are not written.
+    pub fn want_all(&self) {
         self.held(|state| {
             for rows in state.tables.values_mut() {
                 let pages = rows.directory.pages();
                 rows.directory.changed().mark_all(pages);
-                for slot in rows.indexes.iter_mut().filter(|_| indexes) {
+                for slot in &mut rows.indexes {
                     slot.index.each_part(&mut |part| {
                         let pages = part.pages();
                         part.changed().mark_all(pages);

@@ -35,8 +35,8 @@ const CHECKPOINT_SHARE: f64 = 0.25;
 /// A checkpoint comes when this share of the blocks' file waits for it, as a
 /// divisor.
 const PENDING_SHARE: u64 = 16;
-/// In a small file no less than this.
-const PENDING_MIN: u64 = 64 << 20;
+/// In a small file no less than this part of the log that calls for one.
+const PENDING_MIN: u64 = 4;
 /// Deltas are worth it up to this many bytes, however small their base.
 const BASE_MIN: u64 = 64 << 10;
 /// The longest pause at a time, so that a stop is noticed.
@@ -345,7 +345,8 @@ impl Database {
         // What readers kept from being released at the last one is still there.
         let kept = self.checkpoint.last_pending_bytes.load(Ordering::Relaxed);
         let pending = self.blocks.pending_bytes().saturating_sub(kept);
-        pending >= PENDING_MIN && pending >= self.blocks.taken_bytes() / PENDING_SHARE
+        pending >= self.config.checkpoint_log_bytes / PENDING_MIN
+            && pending >= self.blocks.taken_bytes() / PENDING_SHARE
     }
 
     /// Bytes of log since the last checkpoint began.
@@ -366,14 +367,12 @@ fn write_partition(
     let files = &chain.image.files;
     let base = files.first().map_or(0, |base| base.bytes);
     let deltas: u64 = files.iter().skip(1).map(|delta| delta.bytes).sum();
-    if purpose == Purpose::Close {
-        capture.want_all(false);
-    }
     let changed = capture.changed_pages() as u64 * PAGE_BYTES;
     let is_base = files.is_empty()
+        || purpose == Purpose::Close
         || changed > 0 && (files.len() > DELTAS_MAX || deltas + changed > (base / 2).max(BASE_MIN));
     if is_base {
-        capture.want_all(true);
+        capture.want_all();
     }
     let captured = capture.run(number, is_base)?;
     chain.image.cut = captured.cut;

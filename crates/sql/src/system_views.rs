@@ -128,6 +128,7 @@ fn policy(db: &Database) -> Vec<Vec<Datum>> {
 fn counters(db: &Database) -> Vec<Vec<Datum>> {
     let counters = db.counters();
     let checkpoint = db.checkpoint_report();
+    let recovery = db.recovery_report();
     [
         ("misses", counters.misses),
         ("merges", counters.merges),
@@ -144,6 +145,9 @@ fn counters(db: &Database) -> Vec<Vec<Datum>> {
         ("checkpoint_last_ms", checkpoint.last_milliseconds),
         ("checkpoint_last_image_bytes", checkpoint.last_image_bytes),
         ("checkpoint_longest_hold_us", checkpoint.longest_hold_us),
+        ("recovery_ms", recovery.milliseconds),
+        ("recovery_rows", recovery.rows),
+        ("recovery_log_records", recovery.records),
         ("memory_waits", counters.memory_waits),
         ("log_bytes", counters.log_bytes),
         ("refreshes", counters.refreshes),

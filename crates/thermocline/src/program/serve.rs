@@ -129,9 +129,12 @@ fn announce_ready(settings: &Settings, server: &Server, database: &Embedded, beg
         "  partitions  {}",
         database.database().partitions()
     ));
+    let recovery = database.database().recovery_report();
     say(&format!(
-        "  recovery    done in {} ms",
-        begin.elapsed().as_millis()
+        "  recovery    done in {} ms: {} rows from the checkpoint, {} records of log",
+        begin.elapsed().as_millis(),
+        recovery.rows,
+        recovery.records
     ));
     say(&format!("  listening   {address}"));
     let host = if host.is_unspecified() {
