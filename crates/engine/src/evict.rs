@@ -64,6 +64,16 @@ fn mark(copying: u64, slot: u16) -> u64 {
     COPYING | copying << SLOT_BITS | u64::from(slot)
 }
 
+/// Bytes of all directories and indexes.
+fn metadata_bytes(db: &Database) -> u64 {
+    let of = |rows: &TablePartition| rows.metadata_bytes() as u64;
+    let partitions = db.partitions.iter().map(|partition| {
+        let state = partition.state.lock();
+        state.tables.values().map(|rows| of(rows)).sum::<u64>()
+    });
+    partitions.sum()
+}
+
 /// The bits of a key's hash of which a cold word keeps some: others than the
 /// hash index keeps.
 #[inline]
@@ -98,6 +108,18 @@ enum Leaving {
     Evicted,
     /// They stay, clean (a checkpoint).
     Kept,
+}
+
+/// What became of a tuple that was to leave.
+enum Taken {
+    /// It left: its copy is still right.
+    Left,
+    /// It is in the block, with so many bytes.
+    Copied(usize),
+    /// Somebody else is copying it.
+    Busy,
+    /// The block has no room for it.
+    Full,
 }
 
 /// What one step did.
@@ -140,7 +162,7 @@ impl Evictor {
             self.cooling.look(db);
         }
         let Pressure::Evict(_) = db.memory.pressure() else {
-            db.memory.set_drained(false);
+            db.memory.set_drained(None);
             return Ok(false);
         };
         let mut freed = Evicted::default();
@@ -156,7 +178,8 @@ impl Evictor {
                 }
             }
         }
-        db.memory.set_drained(freed.tuples == 0);
+        let drained = (freed.tuples == 0).then(|| metadata_bytes(db));
+        db.memory.set_drained(drained);
         db.memory.freed.notify();
         Ok(freed.tuples > 0)
     }
@@ -211,7 +234,7 @@ impl Evictor {
             let goal = (rows.heap.live_bytes() as u64 / 4).max(16 << 10);
             let rounds = match db.policy.identification {
                 Identification::Temperature => 1,
-                Identification::Clock | Identification::Fifo => 4,
+                _ => 4,
             };
             (goal, u64::from(rows.directory.appended()) * rounds)
         };
@@ -251,6 +274,9 @@ impl Evictor {
             *passed = u64::MAX;
             return false;
         }
+        if let Some(full) = self.sweep_chain(db, rows, table, evicted, passed) {
+            return full;
+        }
         let mut copied = 0;
         for _ in 0..TURN_WORDS {
             if rows.hand >= end {
@@ -283,33 +309,94 @@ impl Evictor {
                 }
                 _ => {}
             }
-            let pointer = hot.pointer();
-            let cold = rows.heap.cold(pointer);
-            if let Some(address) = cold_copy(cold) {
-                let tuple = rows.heap.payload(pointer);
-                evicted.bytes += tuple.len() as u64;
-                evicted.tuples += 1;
-                let fingerprint = fingerprint(table, tuple, &mut self.key);
-                // Its copy is where the last checkpoint knows it.
-                let cold = left_behind(word, address, fingerprint);
-                rows.directory.set_unsaved(row, cold);
-                leave(rows, pointer);
-                Counters::add(&db.counters.clean_evictions, 1);
-                continue;
+            match self.take(db, rows, table, row, word, hot.pointer(), evicted) {
+                Taken::Left | Taken::Busy => {}
+                Taken::Copied(bytes) => copied += bytes,
+                Taken::Full => {
+                    rows.hand = row;
+                    return true;
+                }
             }
-            if cold != 0 {
-                continue;
-            }
-            if !self.copy(rows, table, row, pointer) {
-                rows.hand = row;
-                return true;
-            }
-            copied += rows.heap.payload(pointer).len();
             if copied >= TURN_BYTES {
                 break;
             }
         }
         false
+    }
+
+    /// One turn at the old end of the LRU chain, as [`Evictor::sweep`]; None: the
+    /// chain is empty.
+    fn sweep_chain(
+        &mut self,
+        db: &Database,
+        rows: &mut TablePartition,
+        table: &Table,
+        evicted: &mut Evicted,
+        passed: &mut u64,
+    ) -> Option<bool> {
+        rows.chain.as_ref()?.oldest()?;
+        let mut copied = 0;
+        for _ in 0..TURN_TUPLES {
+            let Some(row) = rows.chain.as_ref().and_then(|chain| chain.oldest()) else {
+                *passed = u64::MAX;
+                break;
+            };
+            *passed += 1;
+            let word = rows.directory.get(row);
+            if let Some(hot) = word.as_hot() {
+                match self.take(db, rows, table, row, word, hot.pointer(), evicted) {
+                    Taken::Left => {}
+                    Taken::Copied(bytes) => copied += bytes,
+                    Taken::Full => return Some(true),
+                    Taken::Busy => {
+                        rows.became_hot(row);
+                        continue;
+                    }
+                }
+            }
+            // Copied: if it changes before the block is written it comes back.
+            if let Some(chain) = &mut rows.chain {
+                chain.remove(row);
+            }
+            if copied >= TURN_BYTES {
+                break;
+            }
+        }
+        Some(false)
+    }
+
+    /// Evicts a hot tuple that has a copy, or copies it into the block.
+    #[allow(clippy::too_many_arguments)]
+    fn take(
+        &mut self,
+        db: &Database,
+        rows: &mut TablePartition,
+        table: &Table,
+        row: u32,
+        word: Word,
+        pointer: TuplePtr,
+        evicted: &mut Evicted,
+    ) -> Taken {
+        let cold = rows.heap.cold(pointer);
+        if let Some(address) = cold_copy(cold) {
+            let tuple = rows.heap.payload(pointer);
+            evicted.bytes += tuple.len() as u64;
+            evicted.tuples += 1;
+            let fingerprint = fingerprint(table, tuple, &mut self.key);
+            // Its copy is where the last checkpoint knows it.
+            let cold = left_behind(word, address, fingerprint);
+            rows.directory.set_unsaved(row, cold);
+            leave(rows, pointer);
+            Counters::add(&db.counters.clean_evictions, 1);
+            return Taken::Left;
+        }
+        if cold != 0 {
+            return Taken::Busy;
+        }
+        if !self.copy(rows, table, row, pointer) {
+            return Taken::Full;
+        }
+        Taken::Copied(rows.heap.payload(pointer).len())
     }
 
     fn begin_block(&mut self) {
@@ -454,6 +541,9 @@ fn swing(
         (Err(_), Some(pointer)) => rows.heap.set_cold(pointer, 0),
         (Err(_), None) => {}
     }
+    if leaving == Leaving::Evicted && rows.directory.get(picked.row).is_hot() {
+        rows.became_hot(picked.row);
+    }
 }
 
 /// The word of a tuple that leaves memory.
@@ -516,89 +606,4 @@ impl Evictor {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use std::collections::BTreeMap;
-
-    use crate::catalog::{ColumnDef, IndexDef, IndexKind, TableDef};
-    use crate::config::Config;
-    use crate::ddl::Change;
-    use crate::transaction::{Isolation, RunOptions};
-    use thermocline_device::SimulatedDevice;
-    use thermocline_device::block_on;
-    use thermocline_storage::types::DataType;
-    use thermocline_storage::value::{Value, ValueRef};
-
-    /// A database without threads, with a table of one bigint.
-    pub(crate) fn database() -> (Arc<Database>, Arc<Table>) {
-        let mut config = Config::new(Arc::new(SimulatedDevice::new()))
-            .memory_limit(64 << 30)
-            .partitions(1);
-        config.background = false;
-        let db = Database::open(config).expect("opens");
-        let def = TableDef {
-            oid: db.allocate_oid(),
-            storage: 0,
-            schema: "public".into(),
-            name: "t".into(),
-            columns: vec![ColumnDef {
-                name: "id".into(),
-                data_type: DataType::BigInt,
-                not_null: true,
-                default: None,
-                identity: None,
-                sequence: None,
-                missing: Value::Null,
-                added_in: 0,
-            }],
-            indexes: vec![IndexDef {
-                oid: db.allocate_oid(),
-                name: "t_pkey".into(),
-                columns: vec![0],
-                unique: true,
-                primary: true,
-                constraint: true,
-                kind: IndexKind::Hash,
-            }],
-            checks: Vec::new(),
-            partition_key: vec![0],
-            evictable: true,
-            options: BTreeMap::new(),
-        };
-        let options = RunOptions::default();
-        let mut txn = db.begin(Isolation::ReadCommitted, false);
-        block_on(db.ddl(&mut txn, &options, Change::CreateTable(def))).expect("makes the table");
-        block_on(db.commit(txn, &options)).expect("commits");
-        let table = db.catalog().table_by_name("public", "t").cloned();
-        (db, table.expect("the table is there"))
-    }
-
-    #[test]
-    fn an_old_copy_is_not_taken_for_one_that_another_made_since() {
-        let (db, table) = database();
-        let mut tuple = Vec::new();
-        table.encode_tuple(&[ValueRef::BigInt(1)], &mut tuple);
-        let mut state = db.partitions[0].state.lock();
-        let rows = state.table_mut(&table);
-        let row = rows.directory.allocate().expect("a row number");
-        let pointer = rows.heap.insert(row, 0, &tuple).expect("room");
-        rows.directory.set(row, Word::hot(pointer));
-
-        let mut evictor = Evictor::new(1 << 20);
-        evictor.begin_block();
-        assert!(evictor.copy(rows, &table, row, pointer));
-        // Before the evictor has written, the tuple is changed where it lies,
-        // and a checkpoint copies it, into the first slot of its block, too.
-        rows.heap.set_cold(pointer, 0);
-        let mut checkpoint = Evictor::new(1 << 20);
-        checkpoint.begin_block();
-        assert!(checkpoint.copy(rows, &table, row, pointer));
-        assert_eq!(evictor.picked[0].slot, checkpoint.picked[0].slot);
-        drop(state);
-
-        let old = evictor.write_block(&db, 0, &table, Leaving::Evicted);
-        assert_eq!(old.expect("writes"), Evicted::default());
-        let new = checkpoint.write_block(&db, 0, &table, Leaving::Kept);
-        assert_eq!(new.expect("writes").tuples, 1);
-    }
-}
+pub(crate) mod tests;

@@ -30,6 +30,9 @@ pub(crate) struct Memory {
     expected: AtomicI64,
     /// The evictor found nothing that could leave.
     drained: AtomicBool,
+    /// … and what is left is mostly directory and indexes: each further row
+    /// would take more of what can't be given.
+    exhausted: AtomicBool,
     /// The hot set is moving.
     shifting: AtomicBool,
     /// Memory became free: writers that wait look again.
@@ -56,6 +59,7 @@ impl Memory {
             reserved: AtomicI64::new(0),
             expected: AtomicI64::new(0),
             drained: AtomicBool::new(false),
+            exhausted: AtomicBool::new(false),
             shifting: AtomicBool::new(false),
             freed: Event::default(),
         };
@@ -150,9 +154,17 @@ impl Memory {
     }
 
     /// Says whether the evictor found nothing that could leave, though it
-    /// should have.
-    pub fn set_drained(&self, drained: bool) {
-        self.drained.store(drained, Ordering::Relaxed);
+    /// should have, and if so what directory and indexes take, in bytes.
+    pub fn set_drained(&self, metadata: Option<u64>) {
+        self.drained.store(metadata.is_some(), Ordering::Relaxed);
+        let exhausted = metadata.is_some_and(|bytes| bytes > self.limit() / 2);
+        self.exhausted.store(exhausted, Ordering::Relaxed);
+    }
+
+    /// Whether no further row can be taken in without passing the limit.
+    #[inline]
+    pub fn is_exhausted(&self) -> bool {
+        self.exhausted.load(Ordering::Relaxed) && self.projected() > self.hard()
     }
 
     /// What the changes of one transaction may take.
@@ -209,6 +221,23 @@ fn resident_bytes() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_are_refused_only_when_metadata_fills_the_limit() {
+        let arena = Arc::new(Arena::reserve(64 << 20).expect("address space"));
+        let memory = Memory::new(64 << 20, arena);
+        memory.expect(1 << 30);
+        for (metadata, refused) in [
+            (None, false),
+            (Some(1 << 20), false),
+            (Some(40 << 20), true),
+        ] {
+            memory.set_drained(metadata);
+            assert_eq!(memory.is_exhausted(), refused);
+        }
+        memory.set_limit(1 << 40);
+        assert!(!memory.is_exhausted());
+    }
 
     #[test]
     fn what_is_expected_is_pressure_but_not_the_share_of_analytical_statements() {

@@ -16,6 +16,7 @@ use thermocline_storage::btree::BTree;
 use thermocline_storage::hash_index::HashIndex;
 use thermocline_storage::heap::Heap;
 use thermocline_storage::log::Lsn;
+use thermocline_storage::lru_chain::LruChain;
 use thermocline_storage::row_directory::RowDirectory;
 
 use crate::catalog::{IndexDef, IndexKind, Table, key_hash};
@@ -58,6 +59,9 @@ impl Hasher for StorageHasher {
 pub(crate) struct PartitionState {
     pub id: u16,
     pub arena: Arc<Arena>,
+    /// See [`crate::policy::Identification`]: tables made here have a chain in
+    /// which one of so many uses counts.
+    pub chain_sample: Option<u32>,
     /// The rows of each storage.
     pub tables: Tables,
     /// Before-images for open snapshots.
@@ -111,6 +115,8 @@ pub(crate) struct TablePartition {
     pub cooled: u32,
     /// Degrees that this round takes from each tuple.
     pub cooling: u8,
+    /// The hot rows in the order of their use, where the policy wants it.
+    pub chain: Option<Box<LruChain>>,
 }
 
 impl Index {
@@ -176,12 +182,23 @@ impl TablePartition {
             hand: 0,
             cooled: 0,
             cooling: 0,
+            chain: None,
+        }
+    }
+
+    /// A row's tuple has become hot.
+    #[inline]
+    pub fn became_hot(&mut self, row: u32) {
+        if let Some(chain) = &mut self.chain {
+            chain.touch(row);
         }
     }
 
     /// Bytes of directory and indexes.
     pub fn metadata_bytes(&self) -> usize {
-        self.directory.bytes() + self.indexes.iter().map(|i| i.index.bytes()).sum::<usize>()
+        self.directory.bytes()
+            + self.indexes.iter().map(|i| i.index.bytes()).sum::<usize>()
+            + self.chain.as_ref().map_or(0, |chain| chain.bytes())
     }
 
     /// The index at `position` of the table's definition; it must be the one
@@ -269,6 +286,7 @@ impl PartitionState {
         PartitionState {
             id,
             arena,
+            chain_sample: None,
             tables: Tables::default(),
             versions: Versions::default(),
             locks: HashMap::new(),
@@ -281,10 +299,12 @@ impl PartitionState {
 
     /// The rows of `table` here, made when first written.
     pub fn table_mut(&mut self, table: &Table) -> &mut TablePartition {
-        let arena = &self.arena;
-        self.tables
-            .entry(table.def.storage)
-            .or_insert_with(|| Box::new(TablePartition::new(arena, &table.def.indexes)))
+        let (arena, chain_sample) = (&self.arena, self.chain_sample);
+        self.tables.entry(table.def.storage).or_insert_with(|| {
+            let mut rows = TablePartition::new(arena, &table.def.indexes);
+            rows.chain = chain_sample.map(|sample| Box::new(LruChain::new(sample)));
+            Box::new(rows)
+        })
     }
 
     /// Who inserted this uncommitted row.

@@ -17,6 +17,22 @@ pub enum Identification {
     Clock,
     /// The hand sweeps, but use does not count.
     Fifo,
+    /// The tuple used longest ago leaves
+    /// ([`thermocline_storage::lru_chain`]; 004 §3.1).
+    Lru,
+    /// As `Lru`, but one use in a hundred counts (004 §3.1).
+    ALru,
+}
+
+impl Identification {
+    /// One of so many uses moves a tuple in the LRU chain; None: there is none.
+    pub(crate) fn chain_sample(self) -> Option<u32> {
+        match self {
+            Identification::Lru => Some(1),
+            Identification::ALru => Some(100),
+            _ => None,
+        }
+    }
 }
 
 /// What becomes of a tuple that was fetched and not changed (000 §4.2).
@@ -91,6 +107,8 @@ impl fmt::Display for Policy {
             Identification::Temperature => "temperature",
             Identification::Clock => "clock",
             Identification::Fifo => "fifo",
+            Identification::Lru => "lru",
+            Identification::ALru => "alru",
         };
         let merge = match self.merge {
             Merge::Warm => "warm",

@@ -146,6 +146,7 @@ impl Database {
                 .with_uncommitted(word.is_uncommitted())
                 .with_temperature(word.temperature()),
         );
+        rows.became_hot(row.row());
         rows.cold -= 1;
         true
     }

@@ -19,6 +19,7 @@ pub mod heap;
 pub mod index_snapshot;
 pub mod key;
 pub mod log;
+pub mod lru_chain;
 pub mod numeric;
 pub mod row_directory;
 #[cfg(test)]

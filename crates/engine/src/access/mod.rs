@@ -417,6 +417,11 @@ impl<'a> Access<'a> {
                 word = word.with_temperature(warmth + 1);
                 rows.directory.set_unsaved(row.row(), word);
             }
+            if let Some(chain) = &mut rows.chain
+                && word.is_hot()
+            {
+                chain.used(row.row());
+            }
         }
         if word.is_uncommitted() && !self.owns(position, stored) {
             return Ok(Image::Gone);
@@ -502,6 +507,7 @@ impl<'a> Access<'a> {
                 .with_uncommitted(word.is_uncommitted())
                 .with_temperature(warmth),
         );
+        rows.became_hot(row.row());
         rows.cold -= 1;
         self.db.counters.merged();
         Some(pointer)

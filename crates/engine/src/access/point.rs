@@ -66,13 +66,18 @@ enum Found {
 /// Candidates of one key whose uses are counted; more than one is an accident.
 const USED_MAX: usize = 4;
 
-/// A use makes the tuple a degree warmer.
+/// A use makes the tuple a degree warmer, and the newest of its chain.
 #[inline]
 fn warm(rows: &mut TablePartition, row: u32, word: Word) {
     let warmth = word.temperature();
     if warmth < temperature::MAX {
         rows.directory
             .set_unsaved(row, word.with_temperature(warmth + 1));
+    }
+    if let Some(chain) = &mut rows.chain
+        && word.is_hot()
+    {
+        chain.used(row);
     }
 }
 

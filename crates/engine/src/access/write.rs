@@ -28,6 +28,13 @@ impl Access<'_> {
                 tuple.len()
             )));
         }
+        if self.db.memory.is_exhausted() {
+            return Err(Error::OutOfMemory(
+                "every row needs some 16 bytes for its place and its index entries even when it \
+                 is evicted, and memory_limit is full of them"
+                    .into(),
+            ));
+        }
         let position = match table.partition_of_tuple(tuple) {
             Some(partition) => self.guards.position(partition)?,
             None if self.guards.len() == 1 => 0,
@@ -60,6 +67,7 @@ impl Access<'_> {
                     .with_uncommitted(uncommitted)
                     .with_temperature(temperature::WRITTEN),
             );
+            rows.became_hot(row);
             rows.live += 1;
             self.scratch.undo.push(UndoStep::Insert {
                 position,
@@ -466,6 +474,9 @@ impl Access<'_> {
                 .with_uncommitted(word.is_uncommitted());
             let warmth = word.temperature().max(temperature::WRITTEN);
             rows.directory.set(row.row(), hot.with_temperature(warmth));
+            if word.is_cold() {
+                rows.became_hot(row.row());
+            }
             self.scratch.undo.push(step);
             if let Some(address) = copy {
                 self.scratch.undo.dead_copy(address.block);

@@ -8,6 +8,7 @@ use thermocline_storage::changed_pages::Paged;
 use thermocline_storage::hash_index::HashIndex;
 use thermocline_storage::heap::Heap;
 use thermocline_storage::index_snapshot::{Corrupt, Reader};
+use thermocline_storage::lru_chain::LruChain;
 use thermocline_storage::row_directory::{PAGE_WORDS, RowDirectory, Word};
 
 use crate::catalog::IndexKind;
@@ -180,6 +181,9 @@ fn read_end(
             hand: 0,
             cooled: 0,
             cooling: 0,
+            chain: state
+                .chain_sample
+                .map(|sample| Box::new(LruChain::new(sample))),
         };
         state.tables.insert(storage, Box::new(table));
     }

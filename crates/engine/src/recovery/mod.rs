@@ -87,8 +87,12 @@ impl Database {
             policy,
             memory: Memory::new(limit, arena.clone()),
             partitions: (0..partitions)
-                .map(|id| Partition {
-                    state: Mutex::new(PartitionState::new(id, arena.clone())),
+                .map(|id| {
+                    let mut state = PartitionState::new(id, arena.clone());
+                    state.chain_sample = policy.identification.chain_sample();
+                    Partition {
+                        state: Mutex::new(state),
+                    }
                 })
                 .collect(),
             arena,

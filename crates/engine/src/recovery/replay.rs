@@ -206,6 +206,7 @@ impl Database {
                 .with_uncommitted(uncommitted)
                 .with_temperature(warmth),
         );
+        rows.became_hot(row);
         if !existed {
             rows.live += 1;
         }

@@ -1,0 +1,137 @@
+//! Which tuples leave, and that what changes meanwhile stays.
+
+use super::*;
+use std::collections::BTreeMap;
+
+use crate::access::Scope;
+use crate::catalog::{ColumnDef, IndexDef, IndexKind, TableDef};
+use crate::config::Config;
+use crate::ddl::Change;
+use crate::policy::Policy;
+use crate::transaction::{Isolation, RunOptions};
+use thermocline_device::SimulatedDevice;
+use thermocline_device::block_on;
+use thermocline_storage::types::DataType;
+use thermocline_storage::value::{Value, ValueRef};
+
+/// A database without threads, with a table of one bigint.
+pub(crate) fn database() -> (Arc<Database>, Arc<Table>) {
+    database_with(Policy::default())
+}
+
+fn database_with(policy: Policy) -> (Arc<Database>, Arc<Table>) {
+    let mut config = Config::new(Arc::new(SimulatedDevice::new()))
+        .memory_limit(64 << 30)
+        .partitions(1);
+    config.background = false;
+    config.policy = Some(policy);
+    let db = Database::open(config).expect("opens");
+    let def = TableDef {
+        oid: db.allocate_oid(),
+        storage: 0,
+        schema: "public".into(),
+        name: "t".into(),
+        columns: vec![ColumnDef {
+            name: "id".into(),
+            data_type: DataType::BigInt,
+            not_null: true,
+            default: None,
+            identity: None,
+            sequence: None,
+            missing: Value::Null,
+            added_in: 0,
+        }],
+        indexes: vec![IndexDef {
+            oid: db.allocate_oid(),
+            name: "t_pkey".into(),
+            columns: vec![0],
+            unique: true,
+            primary: true,
+            constraint: true,
+            kind: IndexKind::Hash,
+        }],
+        checks: Vec::new(),
+        partition_key: vec![0],
+        evictable: true,
+        options: BTreeMap::new(),
+    };
+    let options = RunOptions::default();
+    let mut txn = db.begin(Isolation::ReadCommitted, false);
+    block_on(db.ddl(&mut txn, &options, Change::CreateTable(def))).expect("makes the table");
+    block_on(db.commit(txn, &options)).expect("commits");
+    let table = db.catalog().table_by_name("public", "t").cloned();
+    (db, table.expect("the table is there"))
+}
+
+#[test]
+fn what_was_used_longest_ago_leaves_first() {
+    const ROWS: i64 = 10_000;
+    let (db, table) = database_with(Policy {
+        identification: Identification::Lru,
+        ..Policy::default()
+    });
+    let options = RunOptions::default();
+    let mut tuple = Vec::new();
+    for id in 0..ROWS {
+        tuple.clear();
+        table.encode_tuple(&[ValueRef::BigInt(id)], &mut tuple);
+        let run = db.one_shot(&options, Scope::One(0), |access| {
+            access.insert(&table, &tuple).map(|_| ())
+        });
+        block_on(run).expect("inserts");
+    }
+    // The first come last.
+    let mut key = Vec::new();
+    for id in 0..ROWS / 4 {
+        key.clear();
+        table.encode_index_key(0, &[ValueRef::BigInt(id)], &mut key);
+        let found = block_on(db.get(&options, &table, 0, &key, |_| ()));
+        assert!(found.expect("reads").is_some());
+    }
+    let mut evictor = Evictor::new(64 << 10);
+    let is_hot = |row: u32| {
+        let mut state = db.partitions[0].state.lock();
+        state.table_mut(&table).directory.get(row).is_hot()
+    };
+    let mut evicted = 0;
+    while evicted < 5000 {
+        let step = evictor.evict(&db, 0, &table).expect("evicts");
+        assert!(step.tuples > 0);
+        evicted += step.tuples;
+    }
+    // Row numbers are given out in the order of the inserts.
+    let (used, unused) = (0..ROWS as u32 / 4, ROWS as u32 / 4..ROWS as u32);
+    assert!(used.clone().all(is_hot));
+    let first_hot = unused.clone().find(|row| is_hot(*row)).expect("some stay");
+    assert_eq!(u64::from(first_hot - unused.start), evicted);
+    assert!((first_hot..unused.end).all(is_hot));
+}
+
+#[test]
+fn an_old_copy_is_not_taken_for_one_that_another_made_since() {
+    let (db, table) = database();
+    let mut tuple = Vec::new();
+    table.encode_tuple(&[ValueRef::BigInt(1)], &mut tuple);
+    let mut state = db.partitions[0].state.lock();
+    let rows = state.table_mut(&table);
+    let row = rows.directory.allocate().expect("a row number");
+    let pointer = rows.heap.insert(row, 0, &tuple).expect("room");
+    rows.directory.set(row, Word::hot(pointer));
+
+    let mut evictor = Evictor::new(1 << 20);
+    evictor.begin_block();
+    assert!(evictor.copy(rows, &table, row, pointer));
+    // Before the evictor has written, the tuple is changed where it lies,
+    // and a checkpoint copies it, into the first slot of its block, too.
+    rows.heap.set_cold(pointer, 0);
+    let mut checkpoint = Evictor::new(1 << 20);
+    checkpoint.begin_block();
+    assert!(checkpoint.copy(rows, &table, row, pointer));
+    assert_eq!(evictor.picked[0].slot, checkpoint.picked[0].slot);
+    drop(state);
+
+    let old = evictor.write_block(&db, 0, &table, Leaving::Evicted);
+    assert_eq!(old.expect("writes"), Evicted::default());
+    let new = checkpoint.write_block(&db, 0, &table, Leaving::Kept);
+    assert_eq!(new.expect("writes").tuples, 1);
+}
