@@ -137,6 +137,7 @@ impl Database {
     }
 
     fn keep(&self, compactor: &mut Compactor) -> Result<()> {
+        self.archive_in_turn();
         self.collect_versions();
         self.return_pages();
         // A few steps a look: compaction takes its share of the device, not all.

@@ -233,10 +233,12 @@ impl Database {
         self.checkpoint.number.store(number, Ordering::Relaxed);
         self.checkpoint.last_lsn.store(begin, Ordering::Relaxed);
         self.blocks.release_up_to(epoch).map_err(store_failed)?;
-        self.log
-            .truncate_before(manifest.log_start)
-            .map_err(|e| Error::Corrupt(e.to_string()))?;
-        self.remove_old_files(&manifest)?;
+        if !self.backups.holds_files() {
+            self.log
+                .truncate_before(self.archived_up_to(manifest.log_start))
+                .map_err(|e| Error::Corrupt(e.to_string()))?;
+            self.remove_old_files(&manifest)?;
+        }
         self.checkpoint
             .last_pending_bytes
             .store(self.blocks.pending_bytes(), Ordering::Relaxed);
@@ -321,11 +323,7 @@ impl Database {
             .device
             .list()
             .map_err(|e| Error::io(e, "listing the data directory"))?;
-        let images = manifest.partitions.iter().flat_map(|p| &p.files);
-        let named: HashSet<&str> = images
-            .map(|image| image.file.as_str())
-            .chain([manifest.blocks.as_str()])
-            .collect();
+        let named: HashSet<&str> = manifest.files().collect();
         for file in files.iter().filter(|f| f.starts_with("checkpoint-")) {
             if !named.contains(file.as_str()) {
                 self.device

@@ -36,6 +36,9 @@ pub struct Config {
     pub checkpoint_bytes_per_second: Option<u64>,
     /// Bytes of a log segment file.
     pub log_segment_bytes: u64,
+    /// Where closed segments of the log are kept for recovery to a point in time;
+    /// None: nowhere.
+    pub archive: Option<Arc<dyn Device>>,
     /// Background threads run (evictor, checkpointer, log writer). Without
     /// them the caller drives the steps itself, as a simulator does.
     pub background: bool,
@@ -58,6 +61,7 @@ impl Config {
             checkpoint_interval: Duration::from_secs(300),
             checkpoint_bytes_per_second: None,
             log_segment_bytes: 64 << 20,
+            archive: None,
             background: true,
             policy: None,
             procedures: Procedures::new(),

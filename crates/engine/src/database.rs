@@ -15,6 +15,7 @@ use thermocline_storage::arena::Arena;
 use thermocline_storage::block_store::BlockStore;
 use thermocline_storage::log::Log;
 
+use crate::backup::BackupState;
 use crate::catalog::{Catalog, Table};
 use crate::checkpoint::{CheckpointState, Purpose};
 use crate::config::Config;
@@ -65,6 +66,7 @@ pub struct Database {
     /// Happens every few milliseconds while somebody waits with a time limit.
     pub(crate) tick: Event,
     pub(crate) checkpoint: CheckpointState,
+    pub(crate) backups: BackupState,
     pub(crate) config: Config,
     pub(crate) database_id: u128,
     /// Opened in this many milliseconds, and records replayed.
@@ -148,6 +150,7 @@ impl Database {
             counters: Counters::default(),
             tick: Event::default(),
             checkpoint: parts.checkpoint,
+            backups: BackupState::default(),
             config,
             database_id: parts.database_id,
             recovered: Mutex::default(),

@@ -11,6 +11,7 @@
 //! | `evict`, `cooling`, `fetch`, `compaction`, `memory`, `policy` | anti-caching: eviction, temperature, retrieval, holes, the limit, the choices |
 //! | `record`, `checkpoint`, `capture`, `image`, `manifest`, `recovery`, `warming` | what is logged, what is kept, how it comes back |
 //! | `check` | a directory verified while no database is open on it |
+//! | `backup` | generations of a backup, the log's archive, restoring to a point in time |
 //! | `catalog`, `ddl`, `definition`, `sequence` | definitions and their changes |
 //! | `background`, `counters`, `report`, `wait` | threads, figures, waiting |
 //!
@@ -18,6 +19,7 @@
 
 pub mod access;
 mod background;
+pub mod backup;
 mod batch;
 mod capture;
 pub mod catalog;

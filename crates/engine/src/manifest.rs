@@ -4,6 +4,7 @@
 //! a temporary name, synced, renamed over `manifest`, and the directory synced:
 //! at any moment there is one whole manifest or none.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thermocline_device::{Device, OpenMode};
 
@@ -14,7 +15,7 @@ use crate::error::{Error, Result};
 pub(crate) const MANIFEST: &str = "manifest";
 const MANIFEST_NEW: &str = "manifest.new";
 /// The format that this build writes and reads.
-pub(crate) const FORMAT_VERSION: u32 = 3;
+pub(crate) const FORMAT_VERSION: u32 = 4;
 
 /// What a checkpoint is made of.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -40,7 +41,7 @@ pub(crate) struct Manifest {
     pub last_transaction: u64,
 }
 
-/// What every manifest has.
+/// What every description has.
 #[derive(Deserialize)]
 struct Format {
     format: u32,
@@ -91,33 +92,21 @@ impl Manifest {
             };
         }
         let bytes = read_file(device, MANIFEST)?;
-        let text = String::from_utf8_lossy(&bytes);
-        let (line, crc) = text
-            .split_once('\n')
-            .ok_or_else(|| Error::Corrupt("manifest: it ends too early".into()))?;
-        if u32::from_str_radix(crc.trim(), 16).ok() != Some(crc32c::crc32c(line.as_bytes())) {
-            return Err(Error::Corrupt("manifest: its checksum is wrong".into()));
-        }
-        let wrong = |error| Error::Corrupt(format!("manifest: {error}"));
-        // The number alone, first: another format has other fields.
-        let format: Format = serde_json::from_str(line).map_err(wrong)?;
-        if format.format != FORMAT_VERSION {
-            return Err(Error::Corrupt(format!(
-                "manifest: format {} is not the format {FORMAT_VERSION} of this program; \
-                 copy the data out with the program that wrote it, and in with this one",
-                format.format
-            )));
-        }
-        serde_json::from_str(line).map(Some).map_err(wrong)
+        decode_checked(MANIFEST, &bytes, FORMAT_VERSION).map(Some)
+    }
+
+    /// The checkpoint's files.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        let images = self.partitions.iter().flat_map(|p| &p.files);
+        let images = images.map(|image| image.file.as_str());
+        images
+            .chain([self.blocks.as_str()])
+            .filter(|file| !file.is_empty())
     }
 
     /// Makes this the manifest.
     pub fn write(&self, device: &dyn Device) -> Result<()> {
-        let mut text = serde_json::to_string(self)
-            .map_err(|error| Error::Internal(format!("encoding the manifest: {error}")))?;
-        let crc = crc32c::crc32c(text.as_bytes());
-        text.push_str(&format!("\n{crc:08x}\n"));
-        write_file(device, MANIFEST_NEW, text.as_bytes())?;
+        write_file(device, MANIFEST_NEW, &encode_checked(self)?)?;
         device
             .rename(MANIFEST_NEW, MANIFEST)
             .map_err(|e| Error::io(e, "renaming the manifest"))?;
@@ -125,6 +114,41 @@ impl Manifest {
             .sync_directory()
             .map_err(|e| Error::io(e, "syncing the data directory"))
     }
+}
+
+/// A description as one line of JSON, and its checksum on the next.
+pub(crate) fn encode_checked(description: &impl Serialize) -> Result<Vec<u8>> {
+    let mut text = serde_json::to_string(description)
+        .map_err(|error| Error::Internal(format!("encoding a description: {error}")))?;
+    let crc = crc32c::crc32c(text.as_bytes());
+    text.push_str(&format!("\n{crc:08x}\n"));
+    Ok(text.into_bytes())
+}
+
+/// Reads what [`encode_checked`] made of a description that has its `format`.
+pub(crate) fn decode_checked<T: DeserializeOwned>(
+    file: &str,
+    bytes: &[u8],
+    format: u32,
+) -> Result<T> {
+    let text = String::from_utf8_lossy(bytes);
+    let (line, crc) = text
+        .split_once('\n')
+        .ok_or_else(|| Error::Corrupt(format!("{file}: it ends too early")))?;
+    if u32::from_str_radix(crc.trim(), 16).ok() != Some(crc32c::crc32c(line.as_bytes())) {
+        return Err(Error::Corrupt(format!("{file}: its checksum is wrong")));
+    }
+    let wrong = |error| Error::Corrupt(format!("{file}: {error}"));
+    // The number alone, first: another format has other fields.
+    let found: Format = serde_json::from_str(line).map_err(wrong)?;
+    if found.format != format {
+        return Err(Error::Corrupt(format!(
+            "{file}: format {} is not the format {format} of this program; copy the data out with \
+             the program that wrote it, and in with this one",
+            found.format
+        )));
+    }
+    serde_json::from_str(line).map_err(wrong)
 }
 
 /// Writes a whole file and syncs it.

@@ -385,6 +385,15 @@ pub fn records(block: &[u8], id: u32) -> Result<(BlockHeader, Records<'_>), Bloc
     Ok((header, records))
 }
 
+/// Checks a whole block and each record in it.
+///
+/// # Errors
+/// What is wrong with it, and where.
+pub fn verify_records(block: &[u8], id: u32) -> Result<(), BlockError> {
+    let (_, mut found) = records(block, id)?;
+    found.try_for_each(|record| record.map(|_| ()))
+}
+
 /// The records of a block; see [`records`].
 pub struct Records<'a> {
     bytes: &'a [u8],

@@ -243,6 +243,16 @@ impl Drop for BlockPin {
     }
 }
 
+/// The blocks of a table as [`BlockStore::write_to`] wrote it, in no order.
+///
+/// # Errors
+/// [`BlockStoreError::Corrupt`] if it makes no sense.
+pub fn blocks_of_table(table: &[u8]) -> Result<Vec<BlockInfo>, BlockStoreError> {
+    let restored = snapshot::decode(table, u64::MAX)?;
+    let entries = restored.table.iter();
+    Ok(entries.map(|(id, entry)| entry.info(*id)).collect())
+}
+
 impl BlockStore {
     /// Opens the blocks as the checkpoint's table says; without one, all is free.
     pub fn open(
@@ -291,6 +301,36 @@ impl BlockStore {
             pins: Arc::default(),
             failed: AtomicBool::new(false),
         })
+    }
+
+    /// Makes the file of a store that is put together from a backup: blocks go
+    /// to the offsets that its table will name, and no id below `id_ceiling` is
+    /// given out again.
+    ///
+    /// # Errors
+    /// There is such a file already, or the device fails.
+    pub fn make_file(
+        device: &dyn Device,
+        options: &BlockStoreOptions,
+        id_ceiling: u32,
+        file_bytes: u64,
+    ) -> Result<Arc<dyn DeviceFile>, BlockStoreError> {
+        let file = device
+            .open(&options.name, OpenMode::CreateNew)
+            .map_err(BlockStoreError::io("create"))?;
+        file.set_len(file_bytes.max(SUPERBLOCK_SECTORS * SECTOR))
+            .map_err(BlockStoreError::io("allocate"))?;
+        let superblock = Superblock {
+            id_ceiling,
+            ..Superblock::new(options.database)
+        };
+        superblock.write(&*file)?;
+        Ok(file)
+    }
+
+    /// No id from here on was given out, now or before a crash.
+    pub fn id_ceiling(&self) -> u32 {
+        self.space.lock().superblock.id_ceiling
     }
 
     /// Finds space for a block; its id and its offset in bytes.

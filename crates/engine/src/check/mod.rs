@@ -152,7 +152,7 @@ impl Check<'_> {
         self.report.blocks = blocks.len() as u64;
         blocks.sort_unstable_by_key(|b| (b.partition, b.table, b.offset));
         let known: HashSet<u32> = blocks.iter().map(|b| b.id).collect();
-        let arena = Arena::reserve(64 << 20).map_err(|e| Error::io(e, "reserving address space"));
+        let arena = Arena::reserve(4 << 30).map_err(|e| Error::io(e, "reserving address space"));
         let arena = Arc::new(arena?);
         for (id, file) in manifest.partitions.iter().enumerate() {
             let id = id as u16;

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-use thermocline_device::block_on;
+use thermocline_device::{Clock, block_on};
 use thermocline_storage::arena::Arena;
 use thermocline_storage::block_store::{BlockStore, BlockStoreOptions};
 use thermocline_storage::log::{Log, LogOptions};
@@ -49,7 +49,7 @@ impl Database {
         let database_id = match &manifest {
             Some(manifest) => u128::from_str_radix(&manifest.database_id, 16)
                 .map_err(|_| Error::Corrupt("manifest: the database id".into()))?,
-            None => new_database_id(&config),
+            None => new_database_id(&*config.clock),
         };
         let limit = config.memory_limit.max(MEMORY_LIMIT_MIN);
         let room = thermocline_device::memory_bytes()
@@ -344,8 +344,8 @@ fn choose_partitions(wanted: u16) -> Result<u16> {
     Ok(wanted)
 }
 
-fn new_database_id(config: &Config) -> u128 {
-    let time = config.clock.unix_time_us() as u64;
+pub(crate) fn new_database_id(clock: &dyn Clock) -> u128 {
+    let time = clock.unix_time_us() as u64;
     let hash = |seed: u64| xxhash_rust::xxh3::xxh3_64_with_seed(&time.to_le_bytes(), seed);
     (u128::from(hash(u64::from(std::process::id()))) << 64) | u128::from(hash(time))
 }
@@ -367,7 +367,7 @@ fn first_manifest(database_id: u128, partitions: u16) -> Manifest {
     }
 }
 
-fn log_broken(error: thermocline_storage::log::LogError) -> Error {
+pub(crate) fn log_broken(error: thermocline_storage::log::LogError) -> Error {
     use thermocline_storage::log::LogError;
     match error {
         LogError::Io { doing, source } => Error::io(source, doing),

@@ -12,6 +12,7 @@ use std::task::{Poll, Waker};
 use parking_lot::{Condvar, Mutex};
 use thermocline_device::{AlignedBuffer, Device};
 
+use super::copy::ClosedSegment;
 use super::counters::LogCounters;
 use super::reader::{LogTail, Recovered, recover};
 use super::segment::{
@@ -205,6 +206,7 @@ impl Log {
             end: gather.next,
             records: gather.records,
             used: gather.used,
+            time_us: self.options.clock.unix_time_us(),
             buffer: std::mem::replace(&mut gather.buffer, fresh),
         };
         gather.writer_buffer_bytes = group.buffer.len();
@@ -330,6 +332,18 @@ impl Log {
     /// A reading of the counters.
     pub fn statistics(&self) -> LogStatistics {
         self.counters.snapshot()
+    }
+
+    /// The segments that no record will be added to, in order.
+    pub fn closed_segments(&self) -> Vec<ClosedSegment> {
+        let list = self.segments.list();
+        let pairs = list.iter().zip(list.iter().skip(1));
+        pairs
+            .map(|(segment, next)| ClosedSegment {
+                first: segment.first,
+                end: next.previous_end,
+            })
+            .collect()
     }
 
     /// The durable records that start at or after `lsn`. The caller keeps

@@ -12,10 +12,12 @@
 //! from a torn end, and reported with file and offset.
 
 mod append;
+mod copy;
 mod counters;
 mod reader;
 mod segment;
 mod segments;
+mod stream;
 mod wait;
 mod writer;
 
@@ -30,15 +32,22 @@ use std::time::Duration;
 use thermocline_device::Clock;
 
 pub use append::Log;
+pub use copy::{ClosedSegment, Copied, CopyUntil, archive_segment, copy_log};
 pub use counters::{GROUP_BUCKETS, LogStatistics};
 pub use reader::{LogRecord, LogTail, read_tail};
 pub use segment::{FIRST_LSN, Lsn, RECORD_BYTES_MAX, RECORD_HEADER_BYTES};
+pub use stream::LogStream;
 pub use wait::{Room, WaitDurable};
 pub use writer::Step;
 
 /// Whether a file of this name is a log's segment.
 pub fn is_segment(name: &str) -> bool {
     segment::parse_segment_name(name).is_some()
+}
+
+/// The name of the segment whose first record is at `first`.
+pub fn name_of_segment(first: Lsn) -> String {
+    segment::segment_name(first)
 }
 
 /// How a log is kept.

@@ -22,6 +22,8 @@ use super::{LogError, LogOptions};
 /// Bytes read at once.
 const WINDOW_BYTES: usize = 1 << 20;
 const SECTOR: u64 = SECTOR_BYTES as u64;
+/// What is wrong with a segment that is right, but not here.
+pub(super) const OTHER_DATABASE: &str = "segment of another database";
 
 /// A segment and its link to the one before.
 #[derive(Clone, Copy, Debug)]
@@ -245,7 +247,7 @@ fn find_end(device: &dyn Device, database: u128, first: Lsn) -> Result<(Lsn, u64
     }
 }
 
-enum Found {
+pub(super) enum Found {
     /// A record; its payload as a range of file offsets.
     Record { start: Lsn, payload: Range<u64> },
     /// None at `offset`; a group behind it could begin at `next`.
@@ -256,23 +258,37 @@ enum Found {
     },
 }
 
-struct SegmentReader {
+pub(super) struct SegmentReader {
     file: Arc<dyn DeviceFile>,
-    name: String,
+    pub name: String,
     database: u128,
-    previous_end: Lsn,
+    pub previous_end: Lsn,
     file_bytes: u64,
     window: Window,
     /// Where the next group begins.
     offset: u64,
     /// The rest of the group being read, as file offsets.
     group: Range<u64>,
-    lsn: Lsn,
+    group_time_us: i64,
+    pub lsn: Lsn,
     sequence: Option<u64>,
 }
 
+/// A group read back whole, or as far as its records are valid.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct GroupRead {
+    /// LSN of its first record.
+    pub first: Lsn,
+    /// Where its last record ends.
+    pub end: Lsn,
+    /// When it was closed.
+    pub time_us: i64,
+    /// Its records, headers included.
+    pub records: Vec<u8>,
+}
+
 impl SegmentReader {
-    fn open(device: &dyn Device, database: u128, first: Lsn) -> Result<Self, LogError> {
+    pub fn open(device: &dyn Device, database: u128, first: Lsn) -> Result<Self, LogError> {
         let name = segment_name(first);
         let file = device
             .open(&name, OpenMode::Existing)
@@ -287,6 +303,7 @@ impl SegmentReader {
             window: Window::default(),
             offset: SECTOR,
             group: 0..0,
+            group_time_us: 0,
             lsn: first,
             sequence: None,
         };
@@ -301,7 +318,7 @@ impl SegmentReader {
             .map_err(LogError::io(&reader.name, "read"))?;
         let header = SegmentHeader::decode(&sector[..]).map_err(|what| reader.corrupt(0, what))?;
         if header.database != database {
-            return Err(reader.corrupt(0, "segment of another database"));
+            return Err(reader.corrupt(0, OTHER_DATABASE));
         }
         if header.first != first || header.previous_end > first {
             return Err(reader.corrupt(0, "segment header does not fit the file's name"));
@@ -310,7 +327,7 @@ impl SegmentReader {
         Ok(reader)
     }
 
-    fn corrupt(&self, offset: u64, what: &'static str) -> LogError {
+    pub fn corrupt(&self, offset: u64, what: &'static str) -> LogError {
         LogError::Corrupt {
             file: self.name.clone(),
             offset,
@@ -346,6 +363,35 @@ impl SegmentReader {
         Ok(Found::Record { start, payload })
     }
 
+    /// The valid records of the next group, or why there is none.
+    pub fn next_group(&mut self) -> Result<Result<GroupRead, Found>, LogError> {
+        let mut group = match self.next_record()? {
+            invalid @ Found::Invalid { .. } => return Ok(Err(invalid)),
+            Found::Record { start, payload } => GroupRead {
+                first: start,
+                end: self.lsn,
+                time_us: self.group_time_us,
+                records: self.record_bytes(&payload),
+            },
+        };
+        while !self.group.is_empty() {
+            match self.next_record()? {
+                // The next call says so again.
+                Found::Invalid { .. } => break,
+                Found::Record { payload, .. } => {
+                    group.records.extend(self.record_bytes(&payload));
+                    group.end = self.lsn;
+                }
+            }
+        }
+        Ok(Ok(group))
+    }
+
+    fn record_bytes(&self, payload: &Range<u64>) -> Vec<u8> {
+        let whole = payload.start - RECORD_HEADER_BYTES as u64..payload.end;
+        self.window.held(whole).unwrap_or_default().to_vec()
+    }
+
     /// Goes on to the next group, or says why there is none.
     fn enter_group(&mut self) -> Result<Option<Found>, LogError> {
         let offset = self.offset;
@@ -372,12 +418,13 @@ impl SegmentReader {
         let begin = offset + GROUP_HEADER_BYTES as u64;
         self.group = begin..begin + u64::from(header.bytes);
         self.offset = offset + device_bytes;
+        self.group_time_us = header.time_us;
         self.sequence = Some(header.sequence);
         Ok(None)
     }
 
     /// Whether a group of the stream's continuation lies at or behind `offset`.
-    fn has_group_after(&mut self, mut offset: u64) -> Result<bool, LogError> {
+    pub fn has_group_after(&mut self, mut offset: u64) -> Result<bool, LogError> {
         while offset + SECTOR <= self.file_bytes {
             self.load(offset, SECTOR)?;
             let sector = self.window.held(offset..offset + SECTOR);

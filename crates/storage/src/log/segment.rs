@@ -26,10 +26,10 @@ pub const RECORD_HEADER_BYTES: usize = 8;
 pub const RECORD_BYTES_MAX: usize = 1 << 30;
 
 /// Bytes of the header at the start of each flush group.
-pub(super) const GROUP_HEADER_BYTES: usize = 32;
+pub(super) const GROUP_HEADER_BYTES: usize = 40;
 
 const SEGMENT_MAGIC: u32 = 0x5443_4C53; // "TCLS"
-const SEGMENT_VERSION: u32 = 1;
+const SEGMENT_VERSION: u32 = 2;
 const SEGMENT_HEADER_BYTES: usize = 48;
 const GROUP_MAGIC: u32 = 0x5443_4C47; // "TCLG"
 const NAME_PREFIX: &str = "log-";
@@ -133,6 +133,9 @@ pub(super) struct GroupHeader {
     pub first: Lsn,
     /// Counts the groups of a database; a gap means that one was lost.
     pub sequence: u64,
+    /// When it was closed, in microseconds since 1970: its records were appended
+    /// before, and none was durable.
+    pub time_us: i64,
     /// Bytes of records that follow the header, without the padding.
     pub bytes: u32,
 }
@@ -149,22 +152,24 @@ impl GroupHeader {
         out[4..8].copy_from_slice(&self.bytes.to_le_bytes());
         out[8..16].copy_from_slice(&self.first.to_le_bytes());
         out[16..24].copy_from_slice(&self.sequence.to_le_bytes());
-        let crc = group_crc(&out[..24], database);
-        out[24..28].copy_from_slice(&crc.to_le_bytes());
-        out[28..32].fill(0);
+        out[24..32].copy_from_slice(&self.time_us.to_le_bytes());
+        let crc = group_crc(&out[..32], database);
+        out[32..36].copy_from_slice(&crc.to_le_bytes());
+        out[36..40].fill(0);
     }
 
     /// The header at the start of `bytes`, or `None` when there is no valid one.
     pub fn decode(database: u128, bytes: &[u8]) -> Option<Self> {
         let header = bytes.first_chunk::<GROUP_HEADER_BYTES>()?;
         if u32_at(header, 0)? != GROUP_MAGIC
-            || u32_at(header, 24)? != group_crc(&header[..24], database)
+            || u32_at(header, 32)? != group_crc(&header[..32], database)
         {
             return None;
         }
         Some(Self {
             first: u64_at(header, 8)?,
             sequence: u64_at(header, 16)?,
+            time_us: u64_at(header, 24)? as i64,
             bytes: u32_at(header, 4)?,
         })
     }
@@ -226,12 +231,13 @@ mod tests {
         let group = GroupHeader {
             first: 5000,
             sequence: 3,
+            time_us: 1_790_000_000_000_000,
             bytes: 70_000,
         };
         group.encode(1, &mut sector);
         assert_eq!(GroupHeader::decode(1, &sector), Some(group));
         assert_eq!(GroupHeader::decode(2, &sector), None, "another database");
-        for bit in 0..28 * 8 {
+        for bit in 0..36 * 8 {
             sector[bit / 8] ^= 1 << (bit % 8);
             assert_eq!(GroupHeader::decode(1, &sector), None, "bit {bit}");
             sector[bit / 8] ^= 1 << (bit % 8);

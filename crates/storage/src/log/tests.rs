@@ -1,6 +1,7 @@
 //! Behaviour of the log as a whole: order, group commit, waiting, rotation,
 //! truncation. Crashes, damage and full devices have files of their own.
 
+mod copies;
 mod crash;
 mod damage;
 mod space;

@@ -42,6 +42,8 @@ pub(super) struct Group {
     pub end: Lsn,
     pub records: u64,
     pub used: usize,
+    /// When it was taken, in microseconds since 1970.
+    pub time_us: i64,
     pub buffer: AlignedBuffer,
 }
 
@@ -61,6 +63,8 @@ pub(super) struct LogWriter {
     idle_buffer: Option<AlignedBuffer>,
     buffer_bytes: usize,
     sequence: u64,
+    /// The last group's time: a clock that is set back does not take it along.
+    time_us: i64,
     stream_end: Lsn,
     retry_at: Option<Duration>,
 }
@@ -74,6 +78,7 @@ impl LogWriter {
             idle_buffer: Some(AlignedBuffer::new_zeroed(buffer_bytes)),
             buffer_bytes,
             sequence,
+            time_us: i64::MIN,
             stream_end,
             retry_at: None,
         }
@@ -114,9 +119,11 @@ impl LogWriter {
         let Some(current) = &mut self.current else {
             unreachable!("a rotation that succeeds leaves a segment");
         };
+        self.time_us = self.time_us.max(group.time_us);
         let header = GroupHeader {
             first: group.first,
             sequence: self.sequence,
+            time_us: self.time_us,
             bytes: (group.used - GROUP_HEADER_BYTES) as u32,
         };
         assert!(

@@ -218,6 +218,7 @@ fn groups_seen_after_a_kill_survive_the_power_failure_that_follows() {
     let header = segment::GroupHeader {
         first: ends[1],
         sequence: 2,
+        time_us: 0,
         bytes: (segment::RECORD_HEADER_BYTES + bytes.len()) as u32,
     };
     header.encode(42, &mut group);
