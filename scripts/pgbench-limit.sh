@@ -10,20 +10,16 @@
 # Exit code 0: nothing was killed, no limit was passed, all sums agree.
 
 source "$(dirname "$0")/server.sh"
+source "$ROOT/scripts/postgresql.sh"
 SCALE=${SCALE:-50}
 SECONDS_EACH=${SECONDS_EACH:-60}
 LIMIT_MB=${LIMIT_MB:-256}
 CLIENTS=${CLIENTS:-8}
-PG_PORT=${PG_PORT:-55434}
 GROUP_BYTES=$((LIMIT_MB * 1024 * 1024 * 11 / 10))
-PG_PID=
 
 [ "$(id -u)" = 0 ] || skip "memory cgroups need root"
 command -v pgbench > /dev/null || skip "pgbench is not installed"
-PG_BIN=
-for candidate in "${PG_BINDIR:-}" /usr/lib/postgresql/15/bin "$(dirname "$(command -v postgres || echo /none)")"; do
-    [ -x "$candidate/initdb" ] && [ -x "$candidate/postgres" ] && { PG_BIN=$candidate; break; }
-done
+find_postgresql || true
 
 # make_group NAME: a memory cgroup of GROUP_BYTES, version 1 or 2; sets GROUP.
 make_group() {
@@ -95,25 +91,6 @@ initialise() {
     say "$1: pgbench -i -s $SCALE took $(($(now_ms) - begin)) ms"
 }
 
-start_postgresql() {
-    local pg=$WORK/postgresql
-    id postgres > /dev/null 2>&1 && PG_USER=postgres || PG_USER=nobody
-    mkdir -p "$pg" && chown "$PG_USER" "$pg"
-    runuser -u "$PG_USER" -- "$PG_BIN/initdb" -D "$pg/data" -A trust -U postgres > "$WORK/initdb" 2>&1
-    make_group postgresql
-    PG_GROUP=$GROUP
-    (
-        echo "$BASHPID" > "$PG_GROUP/cgroup.procs"
-        exec runuser -u "$PG_USER" -- "$PG_BIN/postgres" -D "$pg/data" -p "$PG_PORT" -k "$pg" \
-            -c listen_addresses=127.0.0.1 -c fsync=on -c synchronous_commit=on \
-            -c shared_buffers=64MB > "$WORK/postgresql.log" 2>&1
-    ) &
-    PG_URL="postgres://postgres@127.0.0.1:$PG_PORT/postgres"
-    "$THERMOCLINE" bench query --url "$PG_URL" --wait 60 "SELECT 1" > /dev/null
-    PG_PID=$(head -n 1 "$pg/data/postmaster.pid")
-    AT_END+=("kill -INT $PG_PID 2> /dev/null && sleep 2")
-}
-
 make_group thermocline
 TC_GROUP=$GROUP
 start_server "$WORK/data" "${LIMIT_MB}MB" "$TC_GROUP"
@@ -122,7 +99,9 @@ RSS_PID=$!
 wait_for_answer
 initialise thermocline "$PORT"
 if [ -n "$PG_BIN" ]; then
-    start_postgresql
+    make_group postgresql
+    PG_GROUP=$GROUP
+    start_postgresql 64MB
     initialise postgresql "$PG_PORT"
 else
     say "PostgreSQL's server is not installed: no comparison"

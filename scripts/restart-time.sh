@@ -1,46 +1,167 @@
 #!/usr/bin/env bash
-# How long a start takes after kill -9, from the start of the process to the first
-# answered query (a row by its key), for growing amounts of data. Updates run before the
-# kill, so that there is a log to replay.
+# How long a start takes after kill -9 under updates, from the start of the process to the
+# first answered query (a row by its key), for growing amounts of data; and how fast the hot
+# set is back in memory: the share of reads (Zipf 1.0) that need no device, second by second.
 #
-# Takes about four minutes and 10 GB of disk with the defaults:
-#   SIZES_MB="256 1024 4096" LIMIT_MB=256 UPDATE_SECONDS=5 scripts/restart-time.sh
-# Prints a markdown table. Exit code 0: each start was answered with the right row.
+# Beside it, with the same rows, killed in the same way: PostgreSQL 15 (its crash recovery
+# replays the log since its last checkpoint; then its cache is cold) and Redis, which reads
+# all data before it answers, from its append-only file and from its snapshot. Redis keeps
+# all rows in memory: a size that has no room there is left out for it.
+#
+# Takes about six minutes and 12 GB of disk with the defaults:
+#   SIZES_MB="256 1024 4096" SYSTEMS="thermocline postgresql redis" LIMIT_MB=256 \
+#   UPDATE_SECONDS=5 WARM_SECONDS="1 2 5 10" scripts/restart-time.sh
+# Prints markdown tables. Exit code 0: each start was answered with the right row.
 
 source "$(dirname "$0")/server.sh"
+source "$ROOT/scripts/postgresql.sh"
 SIZES_MB=${SIZES_MB:-256 1024 4096}
-LIMIT=${LIMIT_MB:-256}MB
+SYSTEMS=${SYSTEMS:-thermocline postgresql redis}
+LIMIT_MB=${LIMIT_MB:-256}
+LIMIT=${LIMIT_MB}MB
 UPDATE_SECONDS=${UPDATE_SECONDS:-5}
+WARM_SECONDS=${WARM_SECONDS:-1 2 5 10}
+REDIS_PORT=${REDIS_PORT:-55435}
 ROW_BYTES=1000
-TABLE="| data | rows | first answer after kill -9 | first answer after a clean stop |
-|---|---|---|---|"
+TABLE="| data | rows | Thermocline, after kill -9 | after a clean stop | PostgreSQL, after kill -9 | Redis, append-only file | Redis, snapshot |
+|---|---:|---:|---:|---:|---:|---:|"
+WARM_TABLE="| data | share of reads from memory after $(sed 's/ / s | /g' <<< "$WARM_SECONDS") s |
+|---|$(sed 's/[0-9]* */---:|/g' <<< "$WARM_SECONDS")"
 
-for size in $SIZES_MB; do
-    DATA=$WORK/data-$size
-    rows=$((size * 1024 * 1024 / ROW_BYTES))
-    "$THERMOCLINE" bench ycsb -D "$DATA" --rows "$rows" --row-bytes $ROW_BYTES \
-        --memory-limit "$LIMIT" --load-only
-    start_server "$DATA" "$LIMIT"
+wants() { grep -qw "$1" <<< "$SYSTEMS"; }
+
+update() {
+    "$THERMOCLINE" bench ycsb --url "$1" --rows "$rows" --row-bytes $ROW_BYTES --zipf 1.0 --reads 0 \
+        --warmup 0 --seconds "$UPDATE_SECONDS" --synchronous-commit > "$WORK/updates" 2>&1
+}
+
+check_row() {
+    [ "$2" = "$ROW_BYTES" ] || violation "$1, $size MB: row $((rows / 2)) has \"$2\" bytes"
+}
+
+misses() { ask "SELECT value FROM thermocline_counters WHERE name = 'misses'"; }
+
+# The share of reads that found their row in memory, in the second before each of WARM_SECONDS.
+watch_hot_set() {
+    local second=0 wanted before json=$WORK/warm.json line="| $size MB |"
+    for wanted in $WARM_SECONDS; do
+        if [ $((wanted - 1)) -gt $second ]; then
+            "$THERMOCLINE" bench ycsb --url "$URL" --rows "$rows" --row-bytes $ROW_BYTES --zipf 1.0 --reads 1 \
+                --warmup 0 --seconds $((wanted - 1 - second)) > /dev/null 2>&1
+        fi
+        before=$(misses)
+        "$THERMOCLINE" bench ycsb --url "$URL" --rows "$rows" --row-bytes $ROW_BYTES --zipf 1.0 --reads 1 \
+            --warmup 0 --seconds 1 --json "$json" > /dev/null 2>&1
+        second=$wanted
+        line="$line $(awk -v misses=$(($(misses) - before)) -v ops="$(sed -n 's/.*"ops_per_s": *\([0-9.]*\).*/\1/p' "$json" | head -n 1)" \
+            'BEGIN { printf "%.1f %%", (ops > 0 ? 100 * (1 - misses / ops) : 0) }') |"
+    done
+    WARM_TABLE="$WARM_TABLE
+$line"
+}
+
+thermocline() {
+    local data=$WORK/data-$size times= stop
+    "$THERMOCLINE" bench ycsb -D "$data" --rows "$rows" --row-bytes $ROW_BYTES \
+        --memory-limit "$LIMIT" --load-only > "$WORK/load" 2>&1
+    start_server "$data" "$LIMIT"
     wait_for_answer
-    "$THERMOCLINE" bench ycsb --url "$URL" --rows "$rows" --row-bytes $ROW_BYTES --reads 0 \
-        --warmup 0 --seconds "$UPDATE_SECONDS" --synchronous-commit > "$WORK/updates"
+    update "$URL"
     kill_server
-    times=
     for stop in kill_server stop_server; do
-        start_server "$DATA" "$LIMIT"
+        start_server "$data" "$LIMIT"
         wait_for_answer "SELECT payload FROM usertable WHERE id = $((rows / 2))"
-        times="$times| $ANSWERED_MS ms "
-        bytes=$(ask "SELECT length(payload) FROM usertable WHERE id = $((rows / 2))")
-        [ "$bytes" = $ROW_BYTES ] || violation "$size MB: row $((rows / 2)) has \"$bytes\" bytes"
+        times="$times $ANSWERED_MS ms |"
+        [ $stop = stop_server ] || watch_hot_set
+        check_row thermocline "$(ask "SELECT length(payload) FROM usertable WHERE id = $((rows / 2))")"
+        local count
         count=$(ask "SELECT count(*) FROM usertable")
         [ "$count" = "$rows" ] || violation "$size MB: $count rows instead of $rows"
-        # The second turn starts after a clean stop of the first.
-        [ $stop = stop_server ] || stop_server
+        stop_server
     done
-    stop_server
+    ROW="$ROW$times"
+    [ -z "$REMOVE_WORK" ] || rm -rf "$data"
+}
+
+postgresql() {
+    start_postgresql "$((LIMIT_MB / 4))MB" -c max_wal_size=4GB
+    # The first run loads the rows.
+    update "$PG_URL" || violation "postgresql: the load failed: $(tail -n 1 "$WORK/updates")"
+    "$THERMOCLINE" bench query --url "$PG_URL" "CHECKPOINT"
+    update "$PG_URL" || violation "postgresql: the updates failed: $(tail -n 1 "$WORK/updates")"
+    kill_postgresql
+    PG_FIRST_QUERY="SELECT payload FROM usertable WHERE id = $((rows / 2))" \
+        start_postgresql "$((LIMIT_MB / 4))MB" -c max_wal_size=4GB
+    ROW="$ROW $PG_ANSWERED_MS ms |"
+    check_row postgresql "$("$THERMOCLINE" bench query --url "$PG_URL" "SELECT length(payload) FROM usertable WHERE id = $((rows / 2))")"
+    stop_postgresql
+    rm -rf "$WORK/postgresql"
+}
+
+# start_redis OPTION...: sets REDIS_PID and REDIS_ANSWERED_MS, the time until it gives a row.
+start_redis() {
+    local begin reply
+    begin=$(now_ms)
+    redis-server --port "$REDIS_PORT" --bind 127.0.0.1 --dir "$WORK/redis" --save "" --daemonize no "$@" \
+        >> "$WORK/redis.log" 2>&1 &
+    REDIS_PID=$!
+    AT_END+=("kill -9 $REDIS_PID 2> /dev/null")
+    until reply=$(redis-cli -p "$REDIS_PORT" strlen "row:$((rows / 2))" 2> /dev/null) && [[ $reply =~ ^[0-9]+$ ]]; do
+        kill -0 "$REDIS_PID" 2> /dev/null || { violation "redis ended: $(tail -n 1 "$WORK/redis.log")"; return; }
+        sleep 0.005
+    done
+    REDIS_ANSWERED_MS=$(($(now_ms) - begin))
+    REDIS_BYTES=$reply
+}
+
+end_redis() {
+    kill -9 "$REDIS_PID" 2> /dev/null || true
+    wait "$REDIS_PID" 2> /dev/null || true
+}
+
+redis() {
+    if [ "$(($(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo) / 1024))" -lt $((size * 3 / 2 + 512)) ]; then
+        ROW="$ROW no room | no room |"
+        return
+    fi
+    mkdir -p "$WORK/redis"
+    start_redis --appendonly yes --appendfsync everysec
+    awk -v rows="$rows" 'BEGIN { p = sprintf("%1000s", ""); gsub(/ /, "r", p)
+        for (n = 0; n < rows; n++) { k = "row:" n; printf "*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$1000\r\n%s\r\n", length(k), k, p } }' \
+        | redis-cli -p "$REDIS_PORT" --pipe > "$WORK/redis-load" 2>&1 || violation "redis: $(tail -n 1 "$WORK/redis-load")"
+    sleep 2
+    end_redis
+    start_redis --appendonly yes --appendfsync everysec
+    ROW="$ROW $REDIS_ANSWERED_MS ms |"
+    check_row "redis, append-only file" "$REDIS_BYTES"
+    redis-cli -p "$REDIS_PORT" save > /dev/null
+    end_redis
+    start_redis --appendonly no
+    ROW="$ROW $REDIS_ANSWERED_MS ms |"
+    check_row "redis, snapshot" "$REDIS_BYTES"
+    end_redis
+    rm -rf "$WORK/redis"
+}
+
+if wants postgresql && ! find_postgresql; then
+    say "PostgreSQL's server is not installed: left out"
+    SYSTEMS=${SYSTEMS//postgresql/}
+fi
+if wants redis && ! { command -v redis-server && command -v redis-cli; } > /dev/null; then
+    say "Redis is not installed (apt-get install redis-server): left out"
+    SYSTEMS=${SYSTEMS//redis/}
+fi
+
+for size in $SIZES_MB; do
+    rows=$((size * 1024 * 1024 / ROW_BYTES))
+    ROW="| $size MB | $rows |"
+    if wants thermocline; then thermocline; else ROW="$ROW - | - |"; fi
+    if wants postgresql; then postgresql; else ROW="$ROW - |"; fi
+    if wants redis; then redis; else ROW="$ROW - | - |"; fi
+    say "$ROW"
     TABLE="$TABLE
-| $size MB | $rows $times|"
-    [ -z "$REMOVE_WORK" ] || rm -rf "$DATA"
+$ROW"
 done
 say "$TABLE"
+say "$WARM_TABLE"
 finish
