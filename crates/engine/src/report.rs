@@ -26,6 +26,8 @@ pub struct MemoryReport {
     /// What a cold tuple keeps in memory: its share of directories and indexes;
     /// 0 if none is cold.
     pub per_cold_tuple: u64,
+    /// Cold tuples.
+    pub cold_tuples: u64,
     /// Before-images for open snapshots.
     pub versions: u64,
     /// The log's buffers.
@@ -124,6 +126,7 @@ impl Database {
                 of_cold += rows.metadata_bytes() as f64 * share;
             }
         }
+        report.cold_tuples = cold;
         report.per_cold_tuple = (of_cold / cold.max(1) as f64).ceil() as u64;
         report
     }

@@ -13,7 +13,9 @@ use indicatif::ProgressBar;
 use thermocline_device::{Device, DirectoryLock, FileDevice, IoEngine, lock_directory};
 use thermocline_engine::catalog::{ColumnDef, IndexDef, IndexKind, Table, TableDef};
 use thermocline_engine::ddl::Change;
-use thermocline_engine::{Config, Database, Isolation, RunOptions, Scope};
+use thermocline_engine::{
+    Config, CountersReading, Database, Isolation, MemoryReport, RunOptions, Scope,
+};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
 
@@ -83,6 +85,21 @@ impl InProcess {
     /// The device, and how it is used.
     pub fn describe(&self) -> String {
         self.device.describe()
+    }
+
+    /// The engine's counters.
+    pub fn counters(&self) -> CountersReading {
+        self.db.counters()
+    }
+
+    /// Its memory, by use.
+    pub fn memory(&self) -> MemoryReport {
+        self.db.memory_report()
+    }
+
+    /// Changes its limit, in bytes.
+    pub fn set_memory_limit(&self, bytes: u64) {
+        self.db.set_memory_limit(bytes);
     }
 
     /// Stops it cleanly, with a last checkpoint.

@@ -73,6 +73,11 @@ impl Phase {
         self.inserts.load(Ordering::Relaxed)
     }
 
+    /// Operations so far, warm-up included; up to date within 50 ms.
+    pub fn operations(&self) -> u64 {
+        self.operations.load(Ordering::Relaxed)
+    }
+
     /// Waits through warm-up and measurement, with `counters` read at the
     /// beginning and the end of the measurement; ends early when a client failed.
     pub fn conduct<T>(
