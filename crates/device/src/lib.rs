@@ -10,6 +10,7 @@
 //! | `sys.rs` | the few system calls that the standard library lacks |
 //! | `counters.rs`, `profile.rs`, `probe.rs` | what a device did, what it is like, and how that is measured |
 //! | `simulated.rs`, `simulated/` | [`SimulatedDevice`], which crashes, fails and fills up on request; [`SimulatedClock`] |
+//! | `mutation.rs` | mistakes made on purpose, for the simulator to find |
 //! | `clock.rs`, `lock.rs`, `random.rs` | time, one process a directory, seeded chance |
 //!
 //! `unsafe` lives in `buffer.rs`, `uring.rs`, `drive.rs` and `sys.rs` only.
@@ -21,6 +22,7 @@ mod device;
 mod drive;
 mod file;
 mod lock;
+mod mutation;
 mod probe;
 mod process;
 mod profile;
@@ -40,6 +42,7 @@ pub use device::{Device, DeviceFile, OpenMode, ReadCompletion, ReadRequest};
 pub use drive::block_on;
 pub use file::{FileDevice, IoEngine};
 pub use lock::{DirectoryLock, LOCK_FILE_NAME, lock_directory};
+pub use mutation::Mutation;
 pub use probe::probe;
 pub use process::{memory_bytes, never_huge_pages, resident_bytes};
 pub use profile::{DeviceKind, DeviceProfile};

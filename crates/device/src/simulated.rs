@@ -186,6 +186,12 @@ impl SimulatedDevice {
         self.shared.state.lock().operations
     }
 
+    /// Whether the device has halted.
+    #[must_use]
+    pub fn is_halted(&self) -> bool {
+        self.shared.state.lock().halted
+    }
+
     /// Halts the device after this many more operations (not counting reads and lists): the
     /// next one after them fails, possibly done in part, and so does everything from then
     /// on, until `crash`.

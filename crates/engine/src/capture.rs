@@ -23,6 +23,7 @@ use crate::error::Result;
 use crate::evict::{Evictor, cold_copy, fingerprint};
 use crate::image::{Frame, ImageWriter, begin_frame, end_frame};
 use crate::partition::{Index, PartitionState, TablePartition};
+use crate::steps::Moment;
 
 /// Pages of a directory that one turn looks at; each asks for up to
 /// [`PAGE_WORDS`] tuples' headers.
@@ -110,7 +111,8 @@ impl<'a> Capture<'a> {
         let mut before = usize::MAX;
         for round in 0..ROUNDS_MAX {
             let left = self.changed_pages();
-            if left <= CUT_PAGES || round >= ROUNDS_MIN && left > before / 4 * 3 {
+            let few = self.db.at_a_time(CUT_PAGES);
+            if left <= few || round >= ROUNDS_MIN && left > before / 4 * 3 {
                 break;
             }
             before = left;
@@ -149,6 +151,7 @@ impl<'a> Capture<'a> {
     fn write(&mut self) -> Result<()> {
         self.writer.write(self.frames)?;
         self.frames.clear();
+        self.db.pause(Moment::PagesCopied);
         Ok(())
     }
 
@@ -170,13 +173,14 @@ impl<'a> Capture<'a> {
         while more {
             let frames = &mut *self.frames;
             let storage = table.def.storage;
-            let turn = self.db.held(self.partition, |state| {
+            let db = self.db;
+            let turn = db.held(self.partition, |state| {
                 let Some(rows) = state.tables.get_mut(&storage) else {
                     return (0, false);
                 };
                 let section = begin_section(frames, Frame::Words, storage, 0);
                 let mut count = 0;
-                for _ in 0..TURN_WORD_PAGES {
+                for _ in 0..db.at_a_time(TURN_WORD_PAGES) {
                     let Some(page) = rows.directory.changed().next(from) else {
                         end_section(frames, section, count);
                         return (count, false);

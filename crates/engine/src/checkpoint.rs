@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use hashbrown::HashSet;
 use parking_lot::{Condvar, Mutex};
+use thermocline_device::Mutation;
 
 use crate::capture::{Capture, PAGE_BYTES};
 use crate::counters::Counters;
@@ -25,7 +26,9 @@ use crate::error::{Error, Result};
 use crate::evict::{Evictor, store_failed};
 use crate::image::ImageWriter;
 use crate::manifest::{FORMAT_VERSION, Manifest, PartitionFiles, write_file};
+use crate::recovery::log_broken;
 use crate::run::log_failed;
+use crate::steps::Moment;
 
 /// Deltas that a start reads at most for each partition.
 const DELTAS_MAX: usize = 16;
@@ -212,6 +215,7 @@ impl Database {
                 writer: ImageWriter::new(&*self.device, name),
             };
             image_bytes += write_partition(capture, number, purpose, chain)?;
+            self.pause(Moment::PartitionWritten);
         }
         drop(frames);
         drop(evictor);
@@ -222,13 +226,27 @@ impl Database {
         self.log
             .wait_durable_blocking(self.log.appended_lsn())
             .map_err(log_failed)?;
-        self.blocks.sync().map_err(store_failed)?;
+        if Mutation::ManifestFirst.is_made() {
+            manifest.write(&*self.device)?;
+        }
+        if Mutation::LogTruncatedEarly.is_made() {
+            let cut = self.log.truncate_before(manifest.log_start);
+            cut.map_err(log_broken)?;
+        }
+        if Mutation::BlocksReleasedEarly.is_made() {
+            self.blocks.release_up_to(epoch).map_err(store_failed)?;
+        }
+        if !Mutation::BlocksNotSynced.is_made() {
+            self.blocks.sync().map_err(store_failed)?;
+        }
         let mut table = Vec::new();
         self.blocks.write_to(epoch, &mut table);
         let crc = crc32c::crc32c(&table);
         table.extend_from_slice(&crc.to_le_bytes());
         write_file(&*self.device, &manifest.blocks, &table)?;
+        self.pause(Moment::BlockTableWritten);
         manifest.write(&*self.device)?;
+        self.pause(Moment::ManifestWritten);
 
         self.checkpoint.number.store(number, Ordering::Relaxed);
         self.checkpoint.last_lsn.store(begin, Ordering::Relaxed);
@@ -236,7 +254,7 @@ impl Database {
         if !self.backups.holds_files() {
             self.log
                 .truncate_before(self.archived_up_to(manifest.log_start))
-                .map_err(|e| Error::Corrupt(e.to_string()))?;
+                .map_err(log_broken)?;
             self.remove_old_files(&manifest)?;
         }
         self.checkpoint

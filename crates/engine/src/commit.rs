@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
+use thermocline_device::Mutation;
 use thermocline_storage::log::Lsn;
 
 use crate::access::{Access, Fetched, Guards, RunKind, Scope, Scratch};
@@ -78,13 +79,16 @@ impl Database {
         if validate {
             partitions.extend(txn.reads.iter().map(|r| r.partition));
         }
-        let scope = if txn.draft.is_some() {
+        let scope = if txn.draft.is_some() || self.moves_unique_key(txn) {
             Scope::All
         } else {
             Scope::Many(partitions.into_iter().collect())
         };
         let mut guards = self.lock(&scope)?;
-        if validate && let Some(snapshot) = txn.snapshot {
+        if validate
+            && !Mutation::NotValidated.is_made()
+            && let Some(snapshot) = txn.snapshot
+        {
             self.validate(&mut guards, txn, snapshot)?;
         }
         // From here the overlay is applied as a one-shot's changes are. A
@@ -109,8 +113,15 @@ impl Database {
             return Ok(Committing::Evicted(reads, pin));
         }
         if let Err(error) = applied {
+            let taken = access.obstacle.is_some();
             access.undo();
-            return Err(error);
+            // Another transaction, not committed yet, has a unique key that a row of
+            // this one was changed to: they cannot both commit, and it came first.
+            return Err(if taken {
+                Error::Serialization("a concurrent change of a unique key")
+            } else {
+                error
+            });
         }
         match self.finish_commit(txn, &mut access, synchronous) {
             Ok(lsn) => Ok(Committing::Done(lsn)),
@@ -119,6 +130,21 @@ impl Database {
                 Err(error)
             }
         }
+    }
+
+    /// Whether a row has a new key in a unique index that reaches over partitions.
+    fn moves_unique_key(&self, txn: &TxnState) -> bool {
+        let mut moved = txn.overlay.values().filter(|overlaid| overlaid.moved);
+        let mut known = None;
+        moved.any(|overlaid| {
+            if known != Some(overlaid.table) {
+                known = Some(overlaid.table);
+                let catalog = self.catalog();
+                let table = catalog.table(overlaid.table);
+                return table.is_none_or(|table| table.insert_needs_all_partitions());
+            }
+            false
+        })
     }
 
     fn finish_commit(
@@ -154,13 +180,12 @@ impl Database {
                 }
             }
         }
-        for (partition, row) in std::mem::take(&mut txn.locked) {
-            for state in access.guards.iter_mut() {
-                if state.id == partition {
-                    state.unlock_row(row);
-                }
-            }
-        }
+        // Rows that were locked and not changed may lie elsewhere; they follow.
+        txn.locked.retain(|(partition, row)| {
+            let mut guards = access.guards.iter_mut();
+            let home = guards.find(|state| state.id == *partition);
+            home.map(|state| state.unlock_row(*row)).is_none()
+        });
         if synchronous {
             for state in access.guards.iter_mut() {
                 state.last_commit = lsn;
@@ -179,6 +204,20 @@ impl Database {
             Some(draft) => draft.catalog.clone(),
             None => self.catalog(),
         };
+        // A table that was emptied or dropped since has no versions to tell of it.
+        let mut known = None;
+        for read in &txn.reads {
+            if known == Some((read.table, read.storage)) {
+                continue;
+            }
+            let table = catalog.table(read.table);
+            if table.is_none_or(|table| table.def.storage != read.storage) {
+                return Err(Error::Serialization(
+                    "read/write dependencies among transactions",
+                ));
+            }
+            known = Some((read.table, read.storage));
+        }
         for state in guards.iter_mut() {
             if state.versions.is_empty() {
                 continue;
@@ -237,10 +276,6 @@ impl Database {
         {
             self.report(&format!("rolling back: {error}"));
         }
-        for (partition, row) in std::mem::take(&mut state.locked) {
-            let mut guard = self.partitions[partition as usize].state.lock();
-            guard.unlock_row(row);
-        }
         if let Some(draft) = state.draft.take() {
             self.discard(draft);
         }
@@ -249,6 +284,10 @@ impl Database {
 
     /// Lets go of everything that others wait for.
     fn release(&self, state: &mut TxnState) {
+        for (partition, row) in std::mem::take(&mut state.locked) {
+            let mut guard = self.partitions[partition as usize].state.lock();
+            guard.unlock_row(row);
+        }
         if let Some(snapshot) = state.snapshot.take() {
             self.transactions.close_snapshot(snapshot);
         }

@@ -7,7 +7,7 @@
 //! little: a block that is left alone goes on emptying by itself.
 
 use hashbrown::HashSet;
-use thermocline_device::AlignedBuffer;
+use thermocline_device::{AlignedBuffer, Mutation};
 use thermocline_storage::block::{BlockBuilder, records};
 use thermocline_storage::block_store::{BlockInfo, NewBlock};
 use thermocline_storage::row_directory::{ColdAddress, Word};
@@ -17,6 +17,7 @@ use crate::database::Database;
 use crate::error::Error;
 use crate::evict::{cold_copy, store_failed};
 use crate::partition::TablePartition;
+use crate::steps::Moment;
 
 /// What a block's header and the padding of its records may take.
 const BLOCK_SLACK: u32 = 8 << 10;
@@ -74,8 +75,9 @@ impl Compactor {
             (a.table, a.partition)
                 .cmp(&(b.table, b.partition))
                 .then(a.live_share().total_cmp(&b.live_share()))
+                .then(a.id.cmp(&b.id))
         });
-        let room = f64::from(db.policy.block_bytes - BLOCK_SLACK);
+        let room = room_of(db) as f64;
         let mut groups: Vec<Group<'_>> = blocks
             .chunk_by(|a, b| (a.table, a.partition) == (b.table, b.partition))
             .map(|blocks| Group::emptiest(blocks, room))
@@ -103,7 +105,7 @@ impl Compactor {
         let mut taken = 0u64;
         for block in group {
             let live = live_bytes(block) as u64;
-            if taken > 0 && taken + live > u64::from(db.policy.block_bytes - BLOCK_SLACK) {
+            if taken > 0 && taken + live > room_of(db) {
                 break;
             }
             taken += live;
@@ -154,6 +156,7 @@ impl Compactor {
             }
         }
         drop(pin);
+        db.pause(Moment::CompactionRead);
         if self.builder.record_count() == 0 {
             return Ok(());
         }
@@ -175,6 +178,7 @@ impl Compactor {
             return Err(store_failed(error));
         }
         Counters::add(&db.counters.tuples_compacted, self.moved.len() as u64);
+        db.pause(Moment::CompactionWritten);
         for some in self.moved.chunks(512) {
             let mut state = db.partitions[partition].state.lock();
             let rows = state.tables.get_mut(&storage);
@@ -188,7 +192,8 @@ impl Compactor {
                     slot: moved.slot,
                     extent: moved.extent,
                 };
-                if swing(rows, moved, to) {
+                let forgotten = Mutation::TombstoneForgotten.is_made() && moved.row % 10 == 0;
+                if forgotten || swing(rows, moved, to) {
                     db.blocks.sub_live(moved.from.block, 1);
                 } else {
                     db.blocks.sub_live(id, 1);
@@ -232,6 +237,12 @@ impl<'a> Group<'a> {
     fn gain(&self) -> f64 {
         self.holes / self.live.max(1.0)
     }
+}
+
+/// Bytes of records that a new block is sure to hold, whatever its size.
+fn room_of(db: &Database) -> u64 {
+    let block_bytes = db.policy.block_bytes;
+    u64::from(block_bytes - BLOCK_SLACK.min(block_bytes / 4))
 }
 
 /// Bytes of a block that live, taking its records for equally long.

@@ -8,6 +8,7 @@ use thermocline_device::{Clock, Device, SystemClock};
 
 use crate::policy::Policy;
 use crate::procedure::Procedures;
+use crate::steps::Simulator;
 
 /// The smallest `memory_limit` that the engine works in, in bytes.
 pub const MEMORY_LIMIT_MIN: u64 = 64 << 20;
@@ -47,6 +48,9 @@ pub struct Config {
     /// The procedures that can be called; those whose commands may be in the log
     /// have to be there when the database is opened.
     pub procedures: Procedures,
+    /// What a simulator puts in the place of threads; goes with `background`
+    /// off. See [`crate::steps`].
+    pub simulator: Option<Arc<dyn Simulator>>,
 }
 
 impl Config {
@@ -65,6 +69,7 @@ impl Config {
             background: true,
             policy: None,
             procedures: Procedures::new(),
+            simulator: None,
         }
     }
 

@@ -517,6 +517,9 @@ impl Database {
             storages.remove(storage);
         }
         for state in guards.iter_mut() {
+            for (storage, _) in &draft.made_indexes {
+                state.versions.detach(*storage);
+            }
             for storage in &draft.dropped {
                 self.drop_storage(state, *storage);
             }

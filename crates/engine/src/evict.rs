@@ -15,7 +15,7 @@ mod clean;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use thermocline_device::AlignedBuffer;
+use thermocline_device::{AlignedBuffer, Mutation};
 use thermocline_storage::arena::TuplePtr;
 use thermocline_storage::block::BlockBuilder;
 use thermocline_storage::block_store::{BlockStoreError, NewBlock};
@@ -31,6 +31,7 @@ use crate::error::{Error, Result};
 use crate::memory::Pressure;
 use crate::partition::{PartitionState, TablePartition};
 use crate::policy::Identification;
+use crate::steps::Moment;
 
 /// Words that the hand passes in one turn under the lock.
 const TURN_WORDS: u32 = 2048;
@@ -229,7 +230,9 @@ impl Evictor {
         let mut passed = 0u64;
         let (goal, limit) = {
             let mut state = db.partitions[partition].state.lock();
-            let rows = state.table_mut(table);
+            let Some(rows) = state.tables.get_mut(&table.def.storage) else {
+                return Ok(evicted);
+            };
             // A block, but not so much of a small table that its warm part goes.
             let goal = (rows.heap.live_bytes() as u64 / 4).max(16 << 10);
             let rounds = match db.policy.identification {
@@ -268,12 +271,13 @@ impl Evictor {
         passed: &mut u64,
     ) -> bool {
         let identification = db.policy.identification;
-        let rows = state.table_mut(table);
-        let end = rows.directory.appended();
-        if end == 0 {
+        // A table may be dropped between two turns: it must not come back here.
+        let rows = state.tables.get_mut(&table.def.storage);
+        let end = rows.as_ref().map_or(0, |rows| rows.directory.appended());
+        let Some(rows) = rows.filter(|_| end > 0) else {
             *passed = u64::MAX;
             return false;
-        }
+        };
         if let Some(full) = self.sweep_chain(db, rows, table, evicted, passed) {
             return full;
         }
@@ -437,7 +441,9 @@ impl Evictor {
         table: &Table,
         leaving: Leaving,
     ) -> Result<Evicted> {
+        db.pause(Moment::BlockCopied);
         let written = self.write(db, partition, table);
+        db.pause(Moment::BlockWritten);
         let mut done = Evicted::default();
         while !self.picked.is_empty() {
             let mut state = db.partitions[partition].state.lock();
@@ -513,7 +519,9 @@ fn swing(
     // The tuple may have moved within the heap; its mark went with it.
     let word = rows.directory.get(picked.row);
     let pointer = word.as_hot().map(|hot| hot.pointer());
-    let unchanged = pointer.filter(|p| rows.heap.cold(*p) == mark(copying, picked.slot));
+    let unchanged = pointer.filter(|p| {
+        rows.heap.cold(*p) == mark(copying, picked.slot) || Mutation::EvictedThoughChanged.is_made()
+    });
     match (written, unchanged) {
         (Ok(block), Some(pointer)) => {
             let address = ColdAddress {

@@ -13,7 +13,8 @@
 //! | `check` | a directory verified while no database is open on it |
 //! | `backup` | generations of a backup, the log's archive, restoring to a point in time |
 //! | `catalog`, `ddl`, `definition`, `sequence` | definitions and their changes |
-//! | `background`, `counters`, `report`, `wait` | threads, figures, waiting |
+//! | `background`, `steps`, `counters`, `report`, `wait` | threads, what a simulator drives instead, figures, waiting |
+//! | `verify` | everything that must agree, checked |
 //!
 //! No SQL here, no wire protocol, no async runtime.
 
@@ -49,7 +50,10 @@ mod row_id;
 mod run;
 mod sequence;
 mod snapshot;
+#[doc(hidden)]
+pub mod steps;
 mod transaction;
+mod verify;
 mod versions;
 mod wait;
 mod warming;
@@ -71,4 +75,5 @@ pub use row_id::RowId;
 pub use snapshot::{Snapshot, SnapshotScan};
 pub use thermocline_device::block_on;
 pub use transaction::{Isolation, RunOptions, Savepoint, Transaction};
+pub use verify::Verified;
 pub use wait::Cancel;

@@ -19,6 +19,8 @@ use crate::wait::Event;
 pub(crate) struct Memory {
     limit: AtomicU64,
     arena: Arc<Arena>,
+    /// Readings are the kernel's; in a simulation they are what the arena holds.
+    reads_kernel: bool,
     /// The last reading of the resident size.
     resident: AtomicU64,
     resident_max: AtomicU64,
@@ -49,10 +51,11 @@ pub(crate) enum Pressure {
 }
 
 impl Memory {
-    pub fn new(limit: u64, arena: Arc<Arena>) -> Self {
+    pub fn new(limit: u64, arena: Arc<Arena>, reads_kernel: bool) -> Self {
         let memory = Memory {
             limit: AtomicU64::new(limit),
             arena,
+            reads_kernel,
             resident: AtomicU64::new(0),
             resident_max: AtomicU64::new(0),
             arena_at_reading: AtomicU64::new(0),
@@ -77,7 +80,7 @@ impl Memory {
     }
 
     /// Where eviction begins.
-    fn soft(&self) -> u64 {
+    pub fn soft(&self) -> u64 {
         let limit = self.limit();
         limit - (limit / 12).clamp(12 << 20, 256 << 20)
     }
@@ -91,7 +94,10 @@ impl Memory {
     /// Takes a reading; call it every few milliseconds.
     pub fn read_resident(&self) -> u64 {
         let arena = self.arena.used_bytes() as u64;
-        let resident = resident_bytes().unwrap_or(arena);
+        let resident = match self.reads_kernel {
+            true => resident_bytes().unwrap_or(arena),
+            false => arena,
+        };
         self.arena_at_reading.store(arena, Ordering::Relaxed);
         self.resident.store(resident, Ordering::Relaxed);
         self.resident_max.fetch_max(resident, Ordering::Relaxed);
@@ -225,7 +231,7 @@ mod tests {
     #[test]
     fn rows_are_refused_only_when_metadata_fills_the_limit() {
         let arena = Arc::new(Arena::reserve(64 << 20).expect("address space"));
-        let memory = Memory::new(64 << 20, arena);
+        let memory = Memory::new(64 << 20, arena, true);
         memory.expect(1 << 30);
         for (metadata, refused) in [
             (None, false),
@@ -243,7 +249,7 @@ mod tests {
     fn what_is_expected_is_pressure_but_not_the_share_of_analytical_statements() {
         let arena = Arc::new(Arena::reserve(64 << 20).expect("address space"));
         let limit = 1 << 40;
-        let memory = Memory::new(limit, arena);
+        let memory = Memory::new(limit, arena, true);
         assert_eq!(memory.pressure(), Pressure::None);
         memory.expect(limit);
         assert_ne!(memory.pressure(), Pressure::None);

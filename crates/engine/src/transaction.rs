@@ -98,6 +98,11 @@ impl Transactions {
         (timestamp, self.open.load(Ordering::SeqCst) > 0)
     }
 
+    /// The last commit's timestamp.
+    pub fn now(&self) -> Timestamp {
+        self.clock.load(Ordering::SeqCst)
+    }
+
     /// Opens a snapshot of everything committed so far.
     pub fn open_snapshot(&self) -> Timestamp {
         let mut snapshots = self.snapshots.lock();

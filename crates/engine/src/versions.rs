@@ -202,6 +202,15 @@ impl Versions {
         }
     }
 
+    /// An index was added: it leads to no image that is older than itself.
+    pub fn detach(&mut self, storage: u32) {
+        let older = self.list.iter_mut();
+        for version in older.filter(|v| v.row.0 == storage && v.before.is_some()) {
+            self.detached += usize::from(!version.detached);
+            version.detached = true;
+        }
+    }
+
     /// Forgets the versions of a storage that was dropped.
     pub fn forget_storage(&mut self, storage: u32) {
         let kept: Vec<Version> = std::mem::take(&mut self.list)

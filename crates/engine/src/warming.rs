@@ -7,9 +7,7 @@
 //! becomes hot, as long as there is room that nobody else wants. While
 //! statements wait for tuples of their own, the device is theirs half the time.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread;
 
 use thermocline_storage::row_directory::Word;
 use thermocline_storage::temperature::{EVICT, MAX};
@@ -36,7 +34,7 @@ impl Database {
     }
 
     /// The warming thread's life.
-    pub(crate) fn warm_up(self: Arc<Self>) {
+    pub(crate) fn warm_up(&self) {
         for coolest in SWEEPS {
             for partition in 0..self.partitions() {
                 match self.warm_partition(partition, coolest) {
@@ -116,7 +114,7 @@ impl Database {
             }
             Counters::add(&self.counters.warmed, number);
             if self.counters.misses.load(Ordering::Relaxed) != misses {
-                thread::sleep(self.clock.now().saturating_sub(begun));
+                self.clock.sleep(self.clock.now().saturating_sub(begun));
             }
         }
         Ok(true)

@@ -1,206 +1,305 @@
-//! Every point, not a sample: a fixed script crosses inserts, updates, deletes,
-//! a transaction over partitions, checkpoints, log rotation and a definition;
-//! the device halts after each of its operations in turn and the process is
-//! gone. After recovery the rows must be those of the script up to the last
-//! step that was acknowledged, or one step further, and nothing by half.
-//! Recovery itself is halted too, and done again.
+//! Every point, not a sample: a fixed script of two hundred steps crosses inserts,
+//! updates, deletes, transactions over partitions, eviction, merging, compaction,
+//! checkpoints, log rotation and definitions; the device halts after each of its
+//! operations in turn and the process is gone. After recovery the rows must be those of
+//! the script up to the last step that was acknowledged, or one step further, and nothing
+//! by half. Recovery itself is halted too, and done again.
 
 mod fixture;
 
 use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use fixture::*;
-use thermocline_device::{Device, SimulatedDevice};
-use thermocline_engine::catalog::IndexKind;
+use thermocline_device::{Device, SimulatedClock, SimulatedDevice};
+use thermocline_engine::catalog::{IndexDef, IndexKind};
+use thermocline_engine::steps::{Moment, Simulator, Steps};
 use thermocline_engine::{
-    Change, Config, Database, Error, Isolation, Result, RunOptions, block_on,
+    Access, Change, Config, Database, Error, Isolation, Merge, Policy, Result, RunOptions, Table,
 };
 
 type Rows = BTreeMap<i64, String>;
 
-/// No other test shares this process's memory limit.
-const LIMIT: u64 = 8 << 30;
+/// Nothing runs while a step pauses.
+struct Alone;
 
-fn try_open(device: &SimulatedDevice) -> Result<Arc<Database>> {
-    let device: Arc<dyn Device> = Arc::new(device.clone());
-    let mut config = Config::new(device).memory_limit(LIMIT).partitions(2);
-    // Without threads every device operation is the script's own, so that the
-    // same number halts at the same place.
-    config.background = false;
-    config.log_segment_bytes = 64 << 10;
-    Database::open(config)
+impl Simulator for Alone {
+    fn pause(&self, _: Moment) {}
+}
+
+/// A database in one thread, whose every device operation is the script's own: the same
+/// number halts at the same place.
+struct Script {
+    db: Arc<Database>,
+    steps: Steps,
+}
+
+impl Script {
+    fn open(device: &SimulatedDevice) -> Result<Script> {
+        let device: Arc<dyn Device> = Arc::new(device.clone());
+        let mut config = Config::new(device).partitions(2);
+        config.background = false;
+        config.clock = Arc::new(SimulatedClock::new());
+        config.simulator = Some(Arc::new(Alone));
+        config.memory_limit = thermocline_engine::MEMORY_LIMIT_MIN;
+        config.log_segment_bytes = 64 << 10;
+        config.policy = Some(Policy {
+            merge: Merge::Always,
+            block_bytes: 8 << 10,
+            compaction_percent: 90,
+            ..Policy::default()
+        });
+        let db = Database::open(config)?;
+        let steps = Steps::new(&db);
+        Ok(Script { db, steps })
+    }
+
+    /// Runs a future; whenever it waits, the log is written.
+    fn drive<F: Future>(&self, future: F) -> F::Output {
+        let mut future = pin!(future);
+        let mut context = Context::from_waker(Waker::noop());
+        for _ in 0..1000 {
+            if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+                return output;
+            }
+            self.steps.flush_log();
+        }
+        panic!("a statement waits for something that never happens");
+    }
+
+    fn table(&self) -> Result<Arc<Table>> {
+        let catalog = self.db.catalog();
+        let found = catalog.table_by_name("public", "t").cloned();
+        found.ok_or_else(|| Error::Internal("the table is not there".into()))
+    }
+
+    fn one_shot<R>(
+        &self,
+        id: i64,
+        mut body: impl FnMut(&mut Access<'_>, &Table) -> Result<R>,
+    ) -> Result<R> {
+        let t = self.table()?;
+        self.drive(
+            self.db
+                .one_shot(&RunOptions::new(), scope(&t, id), |access| body(access, &t)),
+        )
+    }
+
+    fn define(&self, change: Change) -> Result<()> {
+        let mut txn = self.db.begin(Isolation::Serializable, false);
+        self.drive(self.db.ddl(&mut txn, &RunOptions::new(), change))?;
+        self.drive(self.db.commit(txn, &RunOptions::new()))
+    }
+
+    fn evict(&self) -> Result<()> {
+        self.steps.leave_memory(0);
+        for _ in 0..6 {
+            self.steps.evict()?;
+        }
+        self.steps.leave_memory(16 << 20);
+        Ok(())
+    }
+
+    /// One transaction over all partitions.
+    fn together(&self, number: i64, rows: &mut Rows) -> Result<()> {
+        let t = self.table()?;
+        let new: Vec<i64> = (1000 + number..1010 + number).collect();
+        let mut txn = self.db.begin(Isolation::Serializable, false);
+        let mut changed = rows.clone();
+        self.drive(self.db.in_transaction(
+            &mut txn,
+            &RunOptions::new(),
+            thermocline_engine::Scope::All,
+            |access| {
+                changed.clone_from(rows);
+                for id in &new {
+                    access.insert(&t, &tuple(&t, *id, &value(*id)))?;
+                    changed.insert(*id, value(*id));
+                }
+                for (id, value) in changed.range_mut(..number).take(5) {
+                    set_in(access, &t, *id, "changed together")?;
+                    *value = "changed together".into();
+                }
+                if let Some(last) = changed.range(..number).next_back().map(|row| *row.0) {
+                    delete_in(access, &t, last)?;
+                    changed.remove(&last);
+                }
+                Ok(())
+            },
+        ))?;
+        self.drive(self.db.commit(txn, &RunOptions::new()))?;
+        *rows = changed;
+        Ok(())
+    }
+
+    /// The steps of the script: each changes `rows` as it changes the database.
+    fn step(&self, number: i64, rows: &mut Rows) -> Result<()> {
+        match number {
+            40 | 75 | 110 | 150 | 185 => self.drive(self.db.checkpoint()),
+            120 => self
+                .define(Change::Truncate {
+                    tables: vec![self.table()?.def.oid],
+                    restart_identity: false,
+                })
+                .map(|()| rows.clear()),
+            95 => self.define(Change::CreateIndex {
+                table: self.table()?.def.oid,
+                index: IndexDef {
+                    oid: self.db.allocate_oid(),
+                    name: "by_value".into(),
+                    columns: vec![1],
+                    unique: false,
+                    primary: false,
+                    constraint: false,
+                    kind: IndexKind::Hash,
+                },
+            }),
+            n if n % 30 == 29 => self.together(n, rows),
+            n if n % 12 == 11 => self.evict(),
+            n if n % 25 == 17 => self.steps.compact().map(|_| ()),
+            n if n % 7 == 5 => {
+                // What was evicted comes back.
+                let id = n / 2;
+                let found = self.one_shot(id, |access, t| get_in(access, t, id))?;
+                assert_eq!(found.as_ref(), rows.get(&id), "step {n}: row {id}");
+                Ok(())
+            }
+            n if n % 5 == 4 => {
+                let id = n - 3 - n % 40;
+                let new = value(n);
+                let there = self.one_shot(id, |access, t| set_in(access, t, id, &new))?;
+                assert_eq!(there, rows.contains_key(&id), "step {n}: row {id}");
+                rows.entry(id).and_modify(|row| *row = new);
+                Ok(())
+            }
+            n if n % 11 == 10 => {
+                let id = n - 5;
+                self.one_shot(id, |access, t| delete_in(access, t, id))?;
+                rows.remove(&id);
+                Ok(())
+            }
+            n => {
+                let new = value(n);
+                self.one_shot(n, |access, t| {
+                    access.insert(t, &tuple(t, n, &new)).map(|_| ())
+                })?;
+                rows.insert(n, new);
+                Ok(())
+            }
+        }
+    }
+
+    fn make_table(&self) -> Result<()> {
+        self.define(Change::CreateTable(table_def(
+            &self.db,
+            "t",
+            IndexKind::Hash,
+        )))
+    }
 }
 
 fn value(step: i64) -> String {
     format!("{step}:{}", "v".repeat(200 + (step * 37 % 900) as usize))
 }
 
-/// The steps of the script: each changes `rows` as it changes the database.
-fn step(db: &Arc<Database>, number: i64, rows: &mut Rows) -> Result<()> {
-    let t = || {
-        db.catalog()
-            .table_by_name("public", "t")
-            .cloned()
-            .ok_or_else(|| Error::Internal("the table is not there".into()))
-    };
-    match number {
-        20 | 45 => block_on(db.checkpoint()),
-        30 => {
-            // One transaction over all partitions.
-            let t = t()?;
-            let mut txn = db.begin(Isolation::Serializable, false);
-            let new: Vec<Vec<u8>> = (100..110).map(|id| tuple(&t, id, &value(id))).collect();
-            in_txn(&mut txn, db, |access| {
-                for tuple in &new {
-                    access.insert(&t, tuple)?;
-                }
-                for id in 0..5 {
-                    set_in(access, &t, id, "changed together")?;
-                }
-                delete_in(access, &t, 7)?;
-                Ok(())
-            })?;
-            block_on(db.commit(txn, &RunOptions::new()))?;
-            for id in 100..110 {
-                rows.insert(id, value(id));
-            }
-            for (_, row) in rows.range_mut(0..5) {
-                *row = "changed together".into();
-            }
-            rows.remove(&7);
-            Ok(())
-        }
-        55 => {
-            let change = Change::Truncate {
-                tables: vec![t()?.def.oid],
-                restart_identity: false,
-            };
-            ddl(db, change)?;
-            rows.clear();
-            Ok(())
-        }
-        n if n % 5 == 4 => {
-            set(db, &*t()?, n - 3, &value(n))?;
-            if let Some(row) = rows.get_mut(&(n - 3)) {
-                *row = value(n);
-            }
-            Ok(())
-        }
-        n if n % 11 == 10 => {
-            delete(db, &*t()?, n - 5)?;
-            rows.remove(&(n - 5));
-            Ok(())
-        }
-        n => {
-            insert(db, &*t()?, n, &value(n))?;
-            rows.insert(n, value(n));
-            Ok(())
-        }
-    }
-}
+const STEPS: i64 = 200;
 
-const STEPS: i64 = 64;
-
-/// Runs the script until the device halts. The states after each step that was
-/// acknowledged, and the one that was under way.
-fn run(device: &SimulatedDevice) -> (Vec<Rows>, bool) {
-    let mut states = Vec::new();
-    let Ok(db) = try_open(device) else {
-        return (states, false);
-    };
-    let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        make_table(&db, "t", IndexKind::Hash)
-    }));
-    if made.is_err() {
-        return (states, false);
-    }
+/// What the script has made of the rows after each step.
+fn states() -> (Vec<Rows>, u64) {
+    let device = SimulatedDevice::new();
+    let script = Script::open(&device).expect("opens");
+    script.make_table().expect("makes the table");
+    let mut states = vec![Rows::new()];
     let mut rows = Rows::new();
-    states.push(rows.clone());
     for number in 0..STEPS {
-        if step(&db, number, &mut rows).is_err() {
-            return (states, false);
-        }
+        script.step(number, &mut rows).expect("a step");
         states.push(rows.clone());
     }
-    (states, true)
+    let counters = script.db.counters();
+    let crossed = [
+        ("evictions", counters.evictions),
+        ("merges", counters.merges),
+        ("compacted tuples", counters.tuples_compacted),
+        ("checkpoints", counters.checkpoints),
+    ];
+    for (what, number) in crossed {
+        assert!(number > 0, "the script crosses no {what}");
+    }
+    let segments = device.list().expect("lists");
+    assert!(
+        segments
+            .iter()
+            .filter(|file| file.starts_with("log-"))
+            .count()
+            > 1,
+        "the log rotates: {segments:?}"
+    );
+    (states, device.operations())
 }
 
-/// What the script would have made of it, one step further than acknowledged.
-fn one_further(states: &[Rows]) -> Option<Rows> {
-    let device = SimulatedDevice::new();
-    let db = try_open(&device).ok()?;
-    make_table(&db, "t", IndexKind::Hash);
+/// Runs the script until the device halts. How many steps were acknowledged, if the table
+/// was made.
+fn acknowledged(device: &SimulatedDevice) -> Option<usize> {
+    let script = Script::open(device).ok()?;
+    script.make_table().ok()?;
     let mut rows = Rows::new();
-    for number in 0..states.len() as i64 {
-        if number >= STEPS {
-            return None;
+    for number in 0..STEPS {
+        if script.step(number, &mut rows).is_err() {
+            return Some(number as usize);
         }
-        step(&db, number, &mut rows).ok()?;
     }
-    Some(rows)
+    Some(STEPS as usize)
 }
 
 #[test]
 fn a_halt_after_any_device_operation_loses_nothing_acknowledged() {
-    std::panic::set_hook(Box::new(|_| {}));
-    let whole = SimulatedDevice::new();
-    let (states, finished) = run(&whole);
-    assert!(finished);
-    assert_eq!(states.len() as i64, STEPS + 1);
-    let operations = whole.operations();
-    let _ = std::panic::take_hook();
+    let (states, operations) = states();
     assert!(
-        operations > 200,
+        operations > 400,
         "{operations} operations are too few a script"
     );
-    let mut halted = 0;
     for halt in 0..operations {
         let device = SimulatedDevice::new();
         device.halt_after(halt);
-        std::panic::set_hook(Box::new(|_| {}));
-        let (states, finished) = run(&device);
-        let _ = std::panic::take_hook();
-        assert!(!finished, "the device halts after {halt} operations");
-        halted += 1;
+        let done = acknowledged(&device);
+        assert!(
+            device.is_halted(),
+            "the device halts after {halt} operations"
+        );
+        if halt % 2 == 0 {
+            device.set_atomic_write_bytes(512);
+        }
         device.crash(halt);
         if halt % 3 == 0 {
             // The first recovery does not get far either.
             device.halt_after(halt % 40);
-            drop(try_open(&device));
+            drop(Script::open(&device));
             device.crash(halt + 1);
         }
-        let db = match try_open(&device) {
-            Ok(db) => db,
+        let script = match Script::open(&device) {
+            Ok(script) => script,
             Err(error) => panic!("halt {halt}: recovery failed: {error}"),
         };
-        let found = db.catalog().table_by_name("public", "t").cloned();
-        let Some(t) = found else {
-            assert!(states.is_empty(), "halt {halt}: the table is lost");
+        let verified = script.db.verify().expect("verifies");
+        assert!(verified.is_sound(), "halt {halt}: {:?}", verified.problems);
+        let Ok(t) = script.table() else {
+            assert!(done.is_none(), "halt {halt}: the table is lost");
             continue;
         };
-        let rows = all(&db, &t);
-        let acknowledged = states.last().cloned().unwrap_or_default();
-        if rows != acknowledged {
-            let further = one_further(&states).unwrap_or_default();
-            let keys = |rows: &Rows| rows.keys().copied().collect::<Vec<_>>();
-            assert!(
-                rows == further,
-                "halt {halt}, {} steps acknowledged: found {:?}, not {:?} nor {:?}",
-                states.len() as i64 - 1,
-                keys(&rows),
-                keys(&acknowledged),
-                keys(&further)
-            );
-        }
-        for (id, value) in &rows {
-            let found = get(&db, &t, *id);
-            assert_eq!(
-                found.ok().flatten().as_ref(),
-                Some(value),
-                "halt {halt}: row {id}"
-            );
-        }
+        let rows = all(&script.db, &t);
+        let done = done.unwrap_or(0);
+        let further = &states[(done + 1).min(states.len() - 1)];
+        let keys = |rows: &Rows| rows.keys().copied().collect::<Vec<_>>();
+        assert!(
+            rows == states[done] || rows == *further,
+            "halt {halt}, {done} steps acknowledged: found {:?}, not {:?} nor {:?}",
+            keys(&rows),
+            keys(&states[done]),
+            keys(further)
+        );
     }
-    println!("{halted} crash points of {operations} device operations");
+    println!("{operations} crash points, one after each device operation");
 }

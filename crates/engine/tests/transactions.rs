@@ -544,3 +544,46 @@ fn a_read_by_key_sees_what_is_committed_and_only_that() {
     assert_eq!(stale.expect_err("bound before").sqlstate(), "0A000");
     db.close().expect("closes");
 }
+
+/// A commit let go only of the rows that it changed: SELECT FOR UPDATE and COMMIT, or a
+/// change that a savepoint took back, left a lock whose holder was gone, and the next
+/// writer ran in circles.
+#[test]
+fn a_commit_lets_go_of_rows_that_it_locked_and_did_not_change() {
+    let (_, db) = simulated(LIMIT);
+    let t = make_table(&db, "t", IndexKind::Hash);
+    for id in 0..8 {
+        insert(&db, &t, id, "first").expect("inserts");
+    }
+    for isolation in [
+        Isolation::ReadCommitted,
+        Isolation::RepeatableRead,
+        Isolation::Serializable,
+    ] {
+        let mut txn = db.begin(isolation, false);
+        in_txn(&mut txn, &db, |access| {
+            let row = find(access, &t, 1)?.expect("the row is there");
+            access.lock(&t, row)
+        })
+        .expect("locks");
+        block_on(db.commit(txn, &RunOptions::new())).expect("commits");
+
+        let mut txn = db.begin(isolation, false);
+        let savepoint = txn.savepoint();
+        for id in 2..7 {
+            in_txn(&mut txn, &db, |access| set_in(access, &t, id, "no")).expect("sets");
+        }
+        block_on(txn.rollback_to(&savepoint)).expect("goes back");
+        in_txn(&mut txn, &db, |access| set_in(access, &t, 0, "yes")).expect("sets");
+        block_on(db.commit(txn, &RunOptions::new())).expect("commits");
+
+        let mut options = RunOptions::new();
+        options.lock_timeout = Some(std::time::Duration::from_millis(200));
+        for id in 0..8 {
+            let written = block_on(db.one_shot(&options, scope(&t, id), |access| {
+                set_in(access, &t, id, "after")
+            }));
+            assert!(written.expect("nobody holds it"), "row {id}");
+        }
+    }
+}

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use thermocline_device::{AlignedBuffer, Device, DeviceFile, OpenMode, SECTOR_BYTES};
+use thermocline_device::{AlignedBuffer, Device, DeviceFile, Mutation, OpenMode, SECTOR_BYTES};
 
 use extents::FreeExtents;
 use superblock::{SUPERBLOCK_SECTORS, Superblock};
@@ -364,8 +364,12 @@ impl BlockStore {
             space.free.give(offset, sectors);
             return Err(BlockStoreError::StorageFull);
         };
-        let id = space.next_id;
-        space.next_id += 1;
+        let freed = space.pending.last().map(|pending| pending.id);
+        let id = match freed.filter(|_| Mutation::BlockIdReused.is_made()) {
+            Some(freed) => freed,
+            None => space.next_id,
+        };
+        space.next_id = space.next_id.max(id + 1);
         let entry = Entry {
             offset: offset_sectors,
             sectors: sectors as u32,
@@ -442,6 +446,11 @@ impl BlockStore {
     /// The file, for asynchronous reads at `info(id).offset`.
     pub fn file(&self) -> &Arc<dyn DeviceFile> {
         &self.file
+    }
+
+    /// Bytes of the file before the first block.
+    pub fn superblock_bytes(&self) -> u64 {
+        SUPERBLOCK_SECTORS * SECTOR
     }
 
     /// What the table says of a block.

@@ -339,18 +339,20 @@ impl Access<'_> {
                     ..
                 } => {
                     let state = self.guards.at_mut(position);
+                    // A row that was never committed is no snapshot's.
+                    let kept = snapshots_open && !word.is_uncommitted();
                     if let Some(rows) = state.tables.get_mut(&storage) {
                         if let Some(hot) = word.as_hot() {
                             rows.heap.free(hot.pointer());
                         }
-                        if !snapshots_open {
+                        if !kept {
                             free_row(&mut rows.directory, row, self.recorded.is_some());
                         }
                     }
                     if word.is_uncommitted() {
                         state.forget_uncommitted((storage, row));
                     }
-                    if snapshots_open {
+                    if kept {
                         state.versions.push(Version {
                             committed: timestamp,
                             row: (storage, row),
@@ -392,15 +394,19 @@ impl Access<'_> {
         owner: TxnId,
         overlay: &[((u32, RowId), Overlaid)],
     ) -> Result<()> {
-        // Deletes first, and rows that leave a key before those that take it.
         let mut order: Vec<_> = overlay.iter().collect();
-        order.sort_by_key(|(key, overlaid)| (overlaid.new.is_some(), key.0, key.1));
-        for ((storage, row), overlaid) in order {
-            let table = catalog
+        order.sort_by_key(|(key, _)| *key);
+        let table_of = |storage: u32, overlaid: &Overlaid| {
+            catalog
                 .table(overlaid.table)
-                .filter(|table| table.def.storage == *storage)
-                .ok_or(Error::Serialization("a concurrent change of the table"))?;
-            self.apply_row(table, owner, *row, overlaid)?;
+                .filter(|table| table.def.storage == storage)
+                .ok_or(Error::Serialization("a concurrent change of the table"))
+        };
+        for ((storage, row), overlaid) in &order {
+            self.apply_row(table_of(*storage, overlaid)?, owner, *row, overlaid)?;
+        }
+        for ((storage, row), overlaid) in &order {
+            self.check_applied(table_of(*storage, overlaid)?, *row, overlaid)?;
         }
         Ok(())
     }

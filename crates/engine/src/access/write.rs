@@ -175,12 +175,26 @@ impl Access<'_> {
             (Image::Evicted, _) => Ok(()),
             (_, None) => self.delete_in_place(position, table, row, &old),
             (_, Some(new)) => {
-                if overlaid.moved {
-                    self.check_unique(position, table, new, Some(row))?;
-                }
                 let keys_differ = self.keys_differ(position, table, &old, new);
                 self.replace_in_place(position, table, row, &old, new, keys_differ)
             }
+        }
+    }
+
+    /// Refuses an applied row whose new key another row has. After all are applied:
+    /// a row may take the key that another one of its transaction leaves.
+    pub(super) fn check_applied(
+        &mut self,
+        table: &Table,
+        row: RowId,
+        overlaid: &Overlaid,
+    ) -> Result<()> {
+        match &overlaid.new {
+            Some(new) if overlaid.moved => {
+                let position = self.guards.position(row.partition())?;
+                self.check_unique(position, table, new, Some(row))
+            }
+            _ => Ok(()),
         }
     }
 

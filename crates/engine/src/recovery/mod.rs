@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-use thermocline_device::{Clock, block_on};
+use thermocline_device::{Clock, Mutation, block_on};
 use thermocline_storage::arena::Arena;
 use thermocline_storage::block_store::{BlockStore, BlockStoreOptions};
 use thermocline_storage::log::{Log, LogOptions};
@@ -52,10 +52,11 @@ impl Database {
             None => new_database_id(&*config.clock),
         };
         let limit = config.memory_limit.max(MEMORY_LIMIT_MIN);
-        let room = thermocline_device::memory_bytes()
-            .unwrap_or(limit)
-            .max(limit)
-            * 2;
+        let machine = match config.simulator {
+            Some(_) => None,
+            None => thermocline_device::memory_bytes(),
+        };
+        let room = machine.unwrap_or(limit).max(limit) * 2;
         let arena =
             Arena::reserve(room as usize).map_err(|e| Error::io(e, "reserving address space"))?;
         let arena = Arc::new(arena);
@@ -85,7 +86,7 @@ impl Database {
             .unwrap_or_else(|| Policy::for_device(&config.device.profile()));
         let parts = Parts {
             policy,
-            memory: Memory::new(limit, arena.clone()),
+            memory: Memory::new(limit, arena.clone(), config.simulator.is_none()),
             partitions: (0..partitions)
                 .map(|id| {
                     let mut state = PartitionState::new(id, arena.clone());
@@ -249,7 +250,8 @@ impl Database {
                     .collect::<Vec<_>>()
             })
             .collect();
-        for (partition, owner) in owners {
+        let owners = owners.into_iter();
+        for (partition, owner) in owners.filter(|_| !Mutation::UncommittedKept.is_made()) {
             self.remove_rows_of(partition, owner)?;
         }
         let catalog = self.catalog();
@@ -367,6 +369,7 @@ fn first_manifest(database_id: u128, partitions: u16) -> Manifest {
     }
 }
 
+/// What went wrong with the log, as an error of the engine.
 pub(crate) fn log_broken(error: thermocline_storage::log::LogError) -> Error {
     use thermocline_storage::log::LogError;
     match error {

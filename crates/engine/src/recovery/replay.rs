@@ -4,6 +4,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use thermocline_device::Mutation;
 use thermocline_storage::log::LogTail;
 use thermocline_storage::row_directory::Word;
 use thermocline_storage::temperature;
@@ -45,7 +46,7 @@ impl Database {
             match kind {
                 RecordKind::Commit => {
                     let (row_changes, catalog) = parse_commit_body(body)?;
-                    self.replay_changes(row_changes, lsn, cuts, TxnId(txn), None)?;
+                    self.replay_changes(row_changes, (lsn, catalog_lsn), cuts, TxnId(txn), None)?;
                     if txn != 0 {
                         self.replay_visible(TxnId(txn), lsn, cuts);
                     }
@@ -57,7 +58,13 @@ impl Database {
                     }
                 }
                 RecordKind::Provisional => {
-                    self.replay_changes(body, lsn, cuts, TxnId(txn), Some(TxnId(txn)))?;
+                    self.replay_changes(
+                        body,
+                        (lsn, catalog_lsn),
+                        cuts,
+                        TxnId(txn),
+                        Some(TxnId(txn)),
+                    )?;
                 }
                 RecordKind::Abort => self.replay_abort(TxnId(txn), lsn, cuts)?,
                 RecordKind::Draft => {
@@ -91,7 +98,7 @@ impl Database {
     fn replay_changes(
         &self,
         body: &[u8],
-        lsn: u64,
+        (lsn, catalog_lsn): (u64, u64),
         cuts: &[u64],
         writer: TxnId,
         provisional: Option<TxnId>,
@@ -121,12 +128,20 @@ impl Database {
                 self.remove_row(&table, row)?;
             }
             let mut state = partition.state.lock();
+            if lsn <= catalog_lsn && !state.tables.contains_key(&storage) {
+                // The catalog is of later, and has indexes of which this record and
+                // those that follow say nothing: they are built at the end.
+                let rows = TablePartition::new(&state.arena, &[]);
+                state.tables.insert(storage, Box::new(rows));
+            }
             match change {
                 RowChange::Put { tuple, removed, .. } => {
                     let rows = state.table_mut(&table);
                     let existed = self.replay_put(&table, rows, row.row(), tuple, provisional)?;
                     for (oid, key) in removed.iter() {
-                        remove_key(rows, oid, key, row.row());
+                        if !Mutation::RemovedKeysIgnored.is_made() {
+                            remove_key(rows, oid, key, row.row());
+                        }
                     }
                     let mut key = Vec::new();
                     for (position, def) in table.def.indexes.iter().enumerate() {

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use thermocline_device::{AlignedBuffer, DeviceFile, OpenMode, SECTOR_BYTES};
+use thermocline_device::{AlignedBuffer, DeviceFile, Mutation, OpenMode, SECTOR_BYTES};
 
 use super::reader::SegmentRef;
 use super::segment::{
@@ -142,10 +142,12 @@ impl LogWriter {
             .write_at(bytes, current.offset)
             .map_err(|e| Stop::of(LogError::io(&current.name, "write")(e)))?;
         let wrote = clock.now();
-        current
-            .file
-            .sync_data()
-            .map_err(|e| Stop::Fatal(LogError::io(&current.name, "sync")(e)))?;
+        if !Mutation::LogNotSynced.is_made() {
+            current
+                .file
+                .sync_data()
+                .map_err(|e| Stop::Fatal(LogError::io(&current.name, "sync")(e)))?;
+        }
         let spent = (
             wrote.saturating_sub(begun),
             clock.now().saturating_sub(wrote),
@@ -196,7 +198,9 @@ impl LogWriter {
         file.sync_data().map_err(fatal("sync header"))?;
         let name = segment_name(first);
         device.rename(&spare.name, &name).map_err(fatal("rename"))?;
-        device.sync_directory().map_err(fatal("sync directory"))?;
+        if !Mutation::SegmentNameNotSynced.is_made() {
+            device.sync_directory().map_err(fatal("sync directory"))?;
+        }
         let file = device
             .open(&name, OpenMode::Existing)
             .map_err(fatal("open again"))?;

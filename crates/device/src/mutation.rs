@@ -1,0 +1,90 @@
+//! Mistakes made on purpose, one at a time, to see whether the simulator finds them.
+//!
+//! Compiled only with the feature `mutations`, which nothing but the simulator's own check
+//! asks for (`thermocline-sim mutations`). Without it [`Mutation::is_made`] is the constant
+//! false, and what it guards is not compiled into anything.
+
+/// A mistake that a database engine could have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Mutation {
+    /// The log's groups are not synced.
+    LogNotSynced = 1,
+    /// A new log segment's name is not synced.
+    SegmentNameNotSynced,
+    /// Commits are acknowledged before their group is written.
+    AcknowledgedEarly,
+    /// Groups and records of the log are believed without their checksums.
+    LogChecksumSkipped,
+    /// The block file is not synced before a manifest names its blocks.
+    BlocksNotSynced,
+    /// The manifest is put in place before what it names is durable.
+    ManifestFirst,
+    /// Space of dead blocks is used again before the manifest that no longer names them.
+    BlocksReleasedEarly,
+    /// The log is cut before the manifest that no longer needs it.
+    LogTruncatedEarly,
+    /// A file of a checkpoint is not synced.
+    ImageNotSynced,
+    /// A block's id is given to the next block.
+    BlockIdReused,
+    /// A record of a block is believed without its checksum.
+    RecordChecksumSkipped,
+    /// Compaction forgets to lead one tuple in ten to its new block.
+    TombstoneForgotten,
+    /// The evictor does not look whether a tuple changed while its block was written.
+    EvictedThoughChanged,
+    /// Rows of transactions without a commit record stay after a start.
+    UncommittedKept,
+    /// Replay does not take rows out of indexes that they leave.
+    RemovedKeysIgnored,
+    /// Serializable transactions are not validated.
+    NotValidated,
+}
+
+impl Mutation {
+    /// All of them.
+    pub const ALL: [Mutation; 16] = [
+        Mutation::LogNotSynced,
+        Mutation::SegmentNameNotSynced,
+        Mutation::AcknowledgedEarly,
+        Mutation::LogChecksumSkipped,
+        Mutation::BlocksNotSynced,
+        Mutation::ManifestFirst,
+        Mutation::BlocksReleasedEarly,
+        Mutation::LogTruncatedEarly,
+        Mutation::ImageNotSynced,
+        Mutation::BlockIdReused,
+        Mutation::RecordChecksumSkipped,
+        Mutation::TombstoneForgotten,
+        Mutation::EvictedThoughChanged,
+        Mutation::UncommittedKept,
+        Mutation::RemovedKeysIgnored,
+        Mutation::NotValidated,
+    ];
+
+    /// Whether this is the mistake to be made now.
+    #[cfg(feature = "mutations")]
+    #[must_use]
+    pub fn is_made(self) -> bool {
+        MADE.load(std::sync::atomic::Ordering::Relaxed) == self as u8
+    }
+
+    /// Whether this is the mistake to be made now: never.
+    #[cfg(not(feature = "mutations"))]
+    #[must_use]
+    #[inline(always)]
+    pub const fn is_made(self) -> bool {
+        false
+    }
+
+    /// Makes this mistake from now on, in the whole process; `None`: none.
+    #[cfg(feature = "mutations")]
+    pub fn make(which: Option<Mutation>) {
+        let number = which.map_or(0, |mutation| mutation as u8);
+        MADE.store(number, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+#[cfg(feature = "mutations")]
+static MADE: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);

@@ -1,0 +1,155 @@
+//! The seam for a simulator: the whole database in one thread, from one seed.
+//!
+//! With [`Config::simulator`](crate::Config::simulator) set there are no threads:
+//! statements are futures that the simulator polls, and what the threads would do
+//! it does by [`Steps`], in whatever order. Inside a long step, where no lock is
+//! held, the engine says so by [`Simulator::pause`], and the simulator may poll
+//! statements and take other steps there, as other threads would.
+//!
+//! Nothing of it is on the way of a statement.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use thermocline_storage::log::Step;
+
+use crate::access::Access;
+use crate::compaction::Compactor;
+use crate::database::Database;
+use crate::error::Result;
+use crate::evict::Evictor;
+
+/// A place inside a background task where others may run: no lock is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// Tuples were copied into a block that is not written yet.
+    BlockCopied,
+    /// The block is written; its tuples' words are as before.
+    BlockWritten,
+    /// Compaction knows what it will move, and has written nothing.
+    CompactionRead,
+    /// The new block is written, the words lead to the old ones.
+    CompactionWritten,
+    /// A checkpoint has copied some pages of a partition ahead of its cut.
+    PagesCopied,
+    /// A partition's image is written.
+    PartitionWritten,
+    /// All but the manifest is written and synced.
+    BlockTableWritten,
+    /// The manifest is in force; what it makes superfluous is still there.
+    ManifestWritten,
+}
+
+/// Who runs other things at a [`Moment`].
+pub trait Simulator: Send + Sync {
+    /// Others may run now. Must not run the step that it is called from.
+    fn pause(&self, moment: Moment);
+}
+
+impl Database {
+    pub(crate) fn pause(&self, moment: Moment) {
+        if let Some(simulator) = &self.config.simulator {
+            simulator.pause(moment);
+        }
+    }
+
+    /// What a background task does in one turn: less in a simulation, whose tables
+    /// are small.
+    pub(crate) fn at_a_time(&self, usual: usize) -> usize {
+        match self.config.simulator {
+            Some(_) => 1,
+            None => usual,
+        }
+    }
+}
+
+/// The background tasks of a database, a step at a time.
+///
+/// A step may be taken inside of another at a [`Moment`]; one that is under way
+/// already does nothing there, as there is one thread for each.
+pub struct Steps {
+    db: Arc<Database>,
+    evictor: Mutex<Evictor>,
+    compactor: Mutex<Compactor>,
+    taken_bytes: AtomicU64,
+}
+
+impl Steps {
+    /// The steps of a database that was opened without threads.
+    pub fn new(db: &Arc<Database>) -> Self {
+        Steps {
+            db: db.clone(),
+            evictor: Mutex::new(Evictor::new(db.policy.block_bytes)),
+            compactor: Mutex::new(Compactor::new(db.policy.block_bytes)),
+            taken_bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// Leaves about this many bytes below the line where eviction begins for
+    /// tuples, as if something else had taken the rest.
+    pub fn leave_memory(&self, bytes: u64) {
+        let taken = self.db.memory.soft().saturating_sub(bytes);
+        let before = self.taken_bytes.swap(taken, Ordering::Relaxed);
+        self.db.memory.expect(taken);
+        self.db.memory.no_longer_expect(before);
+        self.db.memory.read_resident();
+        self.db.memory.freed.notify();
+    }
+
+    /// The log's writer takes a step: a group is written and synced.
+    pub fn flush_log(&self) -> Step {
+        self.db.log.step()
+    }
+
+    /// The evictor takes a step, if memory is short. Whether it freed anything.
+    pub fn evict(&self) -> Result<bool> {
+        match self.evictor.try_lock() {
+            Some(mut evictor) => evictor.step(&self.db),
+            None => Ok(false),
+        }
+    }
+
+    /// Compaction takes a step. Whether it did anything.
+    pub fn compact(&self) -> Result<bool> {
+        match self.compactor.try_lock() {
+            Some(mut compactor) => compactor.step(&self.db),
+            None => Ok(false),
+        }
+    }
+
+    /// Before-images that nobody needs are given up.
+    pub fn collect_versions(&self) {
+        self.db.collect_versions();
+    }
+
+    /// What was warm at the last checkpoint comes back, as far as there is room.
+    pub fn warm_up(&self) {
+        if self.db.wants_warming() {
+            self.db.warm_up();
+        }
+    }
+
+    /// Time passed: those who wait with a limit look at the clock.
+    pub fn tick(&self) {
+        self.db.tick.notify();
+    }
+
+    /// The end of the log; it grows with each commit.
+    pub fn log_end(&self) -> u64 {
+        self.db.log.appended_lsn()
+    }
+
+    /// The number of the last commit.
+    pub fn last_commit(&self) -> u64 {
+        self.db.transactions.now()
+    }
+}
+
+impl Access<'_> {
+    /// The number of the last commit that this run sees; `None`: all of them.
+    #[doc(hidden)]
+    pub fn sees_up_to(&self) -> Option<u64> {
+        self.snapshot
+    }
+}

@@ -1,0 +1,415 @@
+//! A round: a database is made, lives, crashes at any operation of its device, comes up
+//! again (perhaps crashing on the way, too), and is compared with what the model allows.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use thermocline_device::{Clock, Device, FaultCounts, SimulatedClock, SimulatedDevice};
+use thermocline_engine::{
+    Config, Database, Error as EngineError, Identification, Merge, Policy, Result as EngineResult,
+    Retrieval, block_on,
+};
+
+use crate::chance::Chance;
+use crate::model::{Model, State};
+use crate::schema::{Row, SLOTS, decode, name};
+use crate::world::{Habits, Pauses, World};
+
+/// What a round came to.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    pub failure: Option<String>,
+    pub simulated: Duration,
+    pub faults: FaultCounts,
+    pub tally: Tally,
+}
+
+/// What was done in a round, counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    pub lives: u64,
+    pub recoveries: u64,
+    pub commits: u64,
+    pub evictions: u64,
+    pub merges: u64,
+    pub compacted: u64,
+    pub checkpoints: u64,
+    pub device_operations: u64,
+}
+
+impl Tally {
+    /// Adds another's.
+    pub fn add(&mut self, other: &Tally) {
+        self.lives += other.lives;
+        self.recoveries += other.recoveries;
+        self.commits += other.commits;
+        self.evictions += other.evictions;
+        self.merges += other.merges;
+        self.compacted += other.compacted;
+        self.checkpoints += other.checkpoints;
+        self.device_operations += other.device_operations;
+    }
+
+    /// Each count with its name.
+    pub fn by_kind(&self) -> [(&'static str, u64); 8] {
+        [
+            ("lives", self.lives),
+            ("recoveries", self.recoveries),
+            ("commits", self.commits),
+            ("tuples_evicted", self.evictions),
+            ("tuples_merged", self.merges),
+            ("tuples_compacted", self.compacted),
+            ("checkpoints", self.checkpoints),
+            ("device_operations", self.device_operations),
+        ]
+    }
+}
+
+thread_local! {
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Keeps what a panic says for the round's outcome, instead of printing it.
+pub fn keep_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        let backtrace = match std::env::var_os("RUST_BACKTRACE") {
+            Some(_) => format!("\n{}", std::backtrace::Backtrace::force_capture()),
+            None => String::new(),
+        };
+        let text = format!("{info}{backtrace}");
+        PANIC.with_borrow_mut(|kept| kept.get_or_insert(text).clone());
+    }));
+}
+
+/// Runs the round of a seed.
+pub fn run(seed: u64, trace: bool) -> Outcome {
+    PANIC.set(None);
+    let device = SimulatedDevice::new();
+    let clock = SimulatedClock::new();
+    let mut tally = Tally::default();
+    let lived = catch_unwind(AssertUnwindSafe(|| {
+        Round::new(seed, &device, &clock, trace).lives(&mut tally)
+    }));
+    let failure = match lived {
+        Ok(Ok(())) => None,
+        Ok(Err(failure)) => Some(failure),
+        Err(_) => Some(PANIC.take().unwrap_or_else(|| "it panicked".into())),
+    };
+    tally.device_operations = device.operations();
+    Outcome {
+        failure,
+        simulated: clock.now(),
+        faults: device.fault_counts(),
+        tally,
+    }
+}
+
+struct Round {
+    chance: Chance,
+    device: SimulatedDevice,
+    clock: SimulatedClock,
+    config: Config,
+    habits: Habits,
+}
+
+impl Round {
+    fn new(seed: u64, device: &SimulatedDevice, clock: &SimulatedClock, trace: bool) -> Round {
+        let mut chance = Chance::new(seed);
+        let shared: Arc<dyn Device> = Arc::new(device.clone());
+        let mut config = Config::new(shared).partitions(chance.pick(&[1, 2, 4]));
+        config.clock = Arc::new(clock.clone());
+        config.memory_limit = thermocline_engine::MEMORY_LIMIT_MIN;
+        config.background = false;
+        config.log_segment_bytes = chance.pick(&[32 << 10, 64 << 10, 256 << 10]);
+        config.simulator = Some(Arc::new(Pauses));
+        config.policy = Some(Policy {
+            identification: chance.pick(&[
+                Identification::Temperature,
+                Identification::Clock,
+                Identification::Fifo,
+            ]),
+            retrieval: Retrieval::Restart,
+            merge: chance.pick(&[Merge::Warm, Merge::Always, Merge::UpdateOnly]),
+            block_bytes: chance.pick(&[4 << 10, 8 << 10, 16 << 10, 64 << 10]),
+            compaction_percent: chance.pick(&[30, 60, 90]),
+        });
+        let habits = Habits {
+            turns: 100 + chance.below(700),
+            ids: chance.pick(&[6, 30, 100, 400]),
+            memory_bytes: chance.pick(&[0, 64 << 10, 256 << 10, 1 << 20]),
+            checkpoints: chance.pick(&[0, 2, 5, 15]),
+            stalls: chance.percent(60),
+            faulty: chance.percent(20),
+            trace,
+        };
+        Round {
+            chance,
+            device: device.clone(),
+            clock: clock.clone(),
+            config,
+            habits,
+        }
+    }
+
+    fn lives(mut self, tally: &mut Tally) -> Result<(), String> {
+        let mut state = State::default();
+        let lives = 1 + self.chance.below(4);
+        let mut db = self.open("the first start")?;
+        for _ in 0..lives {
+            tally.lives += 1;
+            if self.chance.percent(65) {
+                let operations = self.chance.below(400) as u64;
+                self.device.halt_after(operations);
+            }
+            let world = World::new(
+                db.clone(),
+                self.device.clone(),
+                self.clock.clone(),
+                state,
+                self.habits,
+                Chance::new(self.chance.next()),
+            );
+            drop(db);
+            if self.chance.percent(30) {
+                world.steps.warm_up();
+            }
+            world.live();
+            let closed = self.chance.percent(25) && self.close(&world);
+            self.count(&world, tally);
+            if self.chance.percent(10) {
+                self.device.crash_losing_all();
+            } else {
+                self.crash();
+            }
+            self.device.set_stalls(false);
+            self.device.set_capacity_bytes(None);
+            let (model, failure) = world.end();
+            if let Some(failure) = failure {
+                return Err(failure);
+            }
+            if self.chance.percent(3) {
+                return self.rot(&model);
+            }
+            db = self.recover(tally)?;
+            state = self.compare(&db, &model, closed)?;
+        }
+        Ok(())
+    }
+
+    /// Stops in an orderly way. Whether that succeeded.
+    fn close(&self, world: &Rc<World>) -> bool {
+        world.finish();
+        if world.has_failed() || self.device.is_halted() {
+            return false;
+        }
+        match world.db.close() {
+            Ok(()) => true,
+            Err(error) => {
+                world.check_error("closing", &error, false);
+                false
+            }
+        }
+    }
+
+    fn count(&self, world: &World, tally: &mut Tally) {
+        let counters = world.db.counters();
+        tally.commits += world.model.borrow().commits.len() as u64;
+        tally.evictions += counters.evictions;
+        tally.merges += counters.merges;
+        tally.compacted += counters.tuples_compacted;
+        tally.checkpoints += counters.checkpoints;
+    }
+
+    fn crash(&mut self) {
+        let torn = self.chance.pick(&[512, 4096]);
+        self.device.set_atomic_write_bytes(torn);
+        self.device.crash(self.chance.next());
+    }
+
+    fn open(&self, when: &str) -> Result<Arc<Database>, String> {
+        open(&self.config).map_err(|error| format!("{when} failed: {error}"))
+    }
+
+    /// Comes up again; the device may halt on the way, more than once.
+    fn recover(&mut self, tally: &mut Tally) -> Result<Arc<Database>, String> {
+        for _ in 0..3 {
+            if !self.chance.percent(30) {
+                break;
+            }
+            tally.recoveries += 1;
+            self.device.halt_after(self.chance.below(60) as u64);
+            match open(&self.config) {
+                Ok(db) => drop(db),
+                Err(_) if self.device.is_halted() => {}
+                Err(error) => return Err(format!("a recovery failed: {error}")),
+            }
+            self.crash();
+        }
+        tally.recoveries += 1;
+        self.open("a recovery")
+    }
+
+    /// A bit of a file flips: that is an error that names the file, or no harm.
+    fn rot(&mut self, model: &Model) -> Result<(), String> {
+        let prefix = self
+            .chance
+            .pick(&["blocks", "checkpoint-", "manifest", "log-"]);
+        let seed = self.chance.next();
+        let Some((file, offset)) = self.device.flip_random_bit(prefix, seed) else {
+            return Ok(());
+        };
+        let told = |error: EngineError| match &error {
+            EngineError::Corrupt(what) if what.contains(&file) => Ok(()),
+            _ => Err(format!(
+                "a bit of byte {offset} of {file} flipped, and the error is: {error}"
+            )),
+        };
+        let found = match open(&self.config).map(|db| Found::read(&db)) {
+            Err(error) | Ok(Err(error)) => return told(error),
+            Ok(Ok(found)) => found,
+        };
+        // A damaged last group of the log is not told from a torn one.
+        let from = match prefix {
+            "log-" => 0,
+            _ => model.acknowledged(),
+        };
+        match model
+            .prefixes(from)
+            .any(|state| found.difference(&state).is_none())
+        {
+            true => Ok(()),
+            false => Err(format!(
+                "a bit of byte {offset} of {file} flipped, and the rows are wrong"
+            )),
+        }
+    }
+
+    /// What was found must be a prefix of the commits with all acknowledged ones.
+    fn compare(&self, db: &Arc<Database>, model: &Model, closed: bool) -> Result<State, String> {
+        match db.verify() {
+            Ok(found) if found.is_sound() => {}
+            Ok(found) => return Err(format!("after recovery: {}", found.problems.join("; "))),
+            Err(error) => return Err(format!("verifying after recovery: {error}")),
+        }
+        let found = Found::read(db).map_err(|e| format!("reading after recovery: {e}"))?;
+        let from = match closed {
+            true => model.commits.len(),
+            false => model.acknowledged(),
+        };
+        let mut differences = Vec::new();
+        for (further, state) in model.prefixes(from).enumerate() {
+            match found.difference(&state) {
+                None => return Ok(state),
+                Some(difference) if differences.len() < 3 => {
+                    differences.push(format!("not {} commits: {difference}", from + further));
+                }
+                Some(_) => {}
+            }
+        }
+        Err(format!(
+            "of {} commits {from} were acknowledged; found: {}",
+            model.commits.len(),
+            differences.join("; ")
+        ))
+    }
+}
+
+/// Opens the database of this configuration.
+pub fn open(config: &Config) -> EngineResult<Arc<Database>> {
+    Database::open(config.clone())
+}
+
+/// What a database holds, read out of it.
+pub struct Found {
+    tables: Vec<Option<FoundTable>>,
+}
+
+/// Rows and indexes.
+type FoundTable = (BTreeMap<i64, Row>, Vec<thermocline_engine::IndexDef>);
+
+impl Found {
+    /// Reads all tables through a snapshot.
+    pub fn read(db: &Arc<Database>) -> EngineResult<Found> {
+        let snapshot = db.snapshot();
+        let mut tables = Vec::new();
+        for slot in 0..SLOTS {
+            let Some(table) = db.catalog().table_by_name("public", &name(slot)).cloned() else {
+                tables.push(None);
+                continue;
+            };
+            let mut rows = BTreeMap::new();
+            let mut twice = None;
+            for partition in 0..db.partitions() {
+                let mut scan = snapshot.scan(&table, partition);
+                while block_on(scan.next_chunk(|_, tuple| {
+                    if let Some((id, row)) = decode(&table, tuple)
+                        && rows.insert(id, row).is_some()
+                    {
+                        twice = Some(id);
+                    }
+                }))? {}
+            }
+            if let Some(id) = twice {
+                return Err(thermocline_engine::Error::Corrupt(format!(
+                    "t{slot}: row {id} is there twice"
+                )));
+            }
+            tables.push(Some((rows, table.def.indexes.clone())));
+        }
+        Ok(Found { tables })
+    }
+
+    /// How it differs from a state; `None`: not at all.
+    pub fn difference(&self, state: &State) -> Option<String> {
+        for (slot, (found, expected)) in self.tables.iter().zip(&state.tables).enumerate() {
+            match (found, expected) {
+                (None, None) => {}
+                (Some(_), None) => return Some(format!("t{slot} is there")),
+                (None, Some(_)) => return Some(format!("t{slot} is not there")),
+                (Some((rows, indexes)), Some(expected)) => {
+                    let same_indexes = indexes.len() == expected.shape.indexes.len() + 1
+                        && indexes[1..]
+                            .iter()
+                            .zip(&expected.shape.indexes)
+                            .all(|(def, shape)| shape.is(def));
+                    if !same_indexes {
+                        return Some(format!("t{slot} has other indexes"));
+                    }
+                    let ids = rows.keys().chain(expected.rows.keys());
+                    let wrong: Vec<i64> = ids
+                        .copied()
+                        .filter(|id| rows.get(id) != expected.rows.get(id).map(|s| &*s.row))
+                        .collect();
+                    if !wrong.is_empty() {
+                        return Some(format!(
+                            "t{slot}: rows {wrong:?} of {} found, {} expected",
+                            rows.len(),
+                            expected.rows.len()
+                        ));
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_a_round() {
+        for seed in 0..6 {
+            let (one, two) = (run(seed, false), run(seed, false));
+            assert_eq!(one.failure, None, "seed {seed}");
+            assert_eq!(one.tally.by_kind(), two.tally.by_kind(), "seed {seed}");
+            assert_eq!(one.faults, two.faults, "seed {seed}");
+            assert_eq!(one.simulated, two.simulated, "seed {seed}");
+        }
+    }
+}

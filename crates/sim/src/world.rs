@@ -1,0 +1,487 @@
+//! One life of the database, from a start to a crash or a clean stop: sessions, background
+//! steps and the device, one of which goes on at a time, as the seed says.
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use thermocline_device::{Clock, Fault, Operation, SimulatedClock, SimulatedDevice};
+use thermocline_engine::steps::{Moment, Simulator, Steps};
+use thermocline_engine::{Database, Error, Isolation, block_on};
+
+use crate::chance::Chance;
+use crate::model::{Model, State};
+use crate::schema::Shape;
+use crate::session::{Pending, client};
+use crate::statement::View;
+
+/// Turns without anybody able to go on, after which nobody ever will be.
+const IDLE_TURNS_MAX: usize = 300;
+/// Steps inside of steps.
+const DEPTH_MAX: usize = 3;
+const SESSIONS_MAX: usize = 6;
+
+/// What a life is like.
+#[derive(Clone, Copy, Debug)]
+pub struct Habits {
+    pub turns: usize,
+    /// Keys are below this.
+    pub ids: usize,
+    /// Tuples have about this much memory, in bytes.
+    pub memory_bytes: u64,
+    /// Checkpoints in a thousand turns.
+    pub checkpoints: usize,
+    /// Asynchronous reads stall.
+    pub stalls: bool,
+    /// The device fails beside halting: errors that name it are in order.
+    pub faulty: bool,
+    /// Everything that is done is printed.
+    pub trace: bool,
+}
+
+struct Session {
+    future: Pin<Box<dyn Future<Output = ()>>>,
+    pending: Rc<Pending>,
+    woken: Arc<Woken>,
+}
+
+struct Woken(AtomicBool);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A life.
+pub struct World {
+    pub db: Arc<Database>,
+    pub steps: Steps,
+    pub device: SimulatedDevice,
+    pub clock: SimulatedClock,
+    pub model: RefCell<Model>,
+    pub habits: Habits,
+    chance: RefCell<Chance>,
+    sessions: RefCell<Vec<Option<Session>>>,
+    failure: RefCell<Option<String>>,
+    over: Cell<bool>,
+    depth: Cell<usize>,
+    idle: Cell<usize>,
+    in_checkpoint: Cell<bool>,
+    /// Errors of background steps and statements that the faults explain.
+    pub errors: Cell<u64>,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Rc<World>>> = const { RefCell::new(None) };
+}
+
+/// Hands the engine's pauses to the life of this thread.
+pub struct Pauses;
+
+impl Simulator for Pauses {
+    fn pause(&self, _: Moment) {
+        let world = CURRENT.with_borrow(Clone::clone);
+        if let Some(world) = world {
+            world.others();
+        }
+    }
+}
+
+impl World {
+    /// A life of this database, which holds `state`.
+    pub fn new(
+        db: Arc<Database>,
+        device: SimulatedDevice,
+        clock: SimulatedClock,
+        state: State,
+        habits: Habits,
+        chance: Chance,
+    ) -> Rc<World> {
+        let steps = Steps::new(&db);
+        steps.leave_memory(habits.memory_bytes);
+        let mut model = Model::beginning_with(state);
+        model.last = steps.last_commit();
+        Rc::new(World {
+            steps,
+            db,
+            device,
+            clock,
+            model: RefCell::new(model),
+            habits,
+            chance: RefCell::new(chance),
+            sessions: RefCell::default(),
+            failure: RefCell::default(),
+            over: Cell::new(false),
+            depth: Cell::new(0),
+            idle: Cell::new(0),
+            in_checkpoint: Cell::new(false),
+            errors: Cell::new(0),
+        })
+    }
+
+    /// Lives until its turns are used up, the device halts or something is wrong.
+    pub fn live(self: &Rc<Self>) {
+        CURRENT.set(Some(self.clone()));
+        self.device.set_stalls(self.habits.stalls);
+        for _ in 0..self.habits.turns {
+            if self.device.is_halted() || self.has_failed() {
+                break;
+            }
+            self.turn();
+        }
+        if !self.device.is_halted() && !self.has_failed() && self.percent(30) {
+            self.verify("in life");
+        }
+        self.over.set(true);
+    }
+
+    /// Lets everybody finish, so that the database can be closed.
+    pub fn finish(self: &Rc<Self>) {
+        // From here on the close makes the only checkpoint.
+        self.in_checkpoint.set(true);
+        for _ in 0..100_000 {
+            let left = self.sessions.borrow().iter().any(Option::is_some);
+            if !left || self.device.is_halted() || self.has_failed() {
+                break;
+            }
+            self.turn();
+        }
+        self.device.set_stalls(false);
+    }
+
+    /// The end: nobody is left. The failure, if there was one.
+    pub fn end(self: Rc<Self>) -> (Model, Option<String>) {
+        self.over.set(true);
+        CURRENT.set(None);
+        let sessions = self.sessions.take();
+        drop(sessions);
+        (self.model.take(), self.failure.take())
+    }
+
+    /// Prints what is done, if that is wanted.
+    pub fn say(&self, what: impl FnOnce() -> String) {
+        if self.habits.trace {
+            println!("{:10} {}", self.clock.now().as_micros(), what());
+        }
+    }
+
+    /// Something is wrong; the first thing counts.
+    pub fn fail(&self, what: String) {
+        self.failure.borrow_mut().get_or_insert(what);
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.failure.borrow().is_some()
+    }
+
+    /// Whether sessions should come to an end.
+    pub fn is_over(&self) -> bool {
+        self.over.get() || self.device.is_halted()
+    }
+
+    pub fn now(&self) -> Duration {
+        self.clock.now()
+    }
+
+    pub fn ids(&self) -> usize {
+        self.habits.ids
+    }
+
+    pub fn below(&self, bound: usize) -> usize {
+        self.chance.borrow_mut().below(bound)
+    }
+
+    pub fn percent(&self, percent: usize) -> bool {
+        self.chance.borrow_mut().percent(percent)
+    }
+
+    pub fn with_chance<R>(&self, f: impl FnOnce(&mut Chance) -> R) -> R {
+        f(&mut self.chance.borrow_mut())
+    }
+
+    /// What rows of a table are to be like.
+    pub fn shape(&self, slot: usize) -> Shape {
+        let model = self.model.borrow();
+        match &model.now.tables[slot] {
+            Some(table) => table.shape.clone(),
+            None => Shape::random(&mut self.chance.borrow_mut(), slot),
+        }
+    }
+
+    /// Lets others go on.
+    pub async fn yield_now(&self) {
+        let mut yielded = false;
+        std::future::poll_fn(|context| {
+            if yielded {
+                return Poll::Ready(());
+            }
+            yielded = true;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Takes down the commit that this session has just made, if it made one.
+    pub fn note_commit(&self, pending: &Pending) {
+        let number = self.steps.last_commit();
+        let mut model = self.model.borrow_mut();
+        if number == model.last {
+            return;
+        }
+        if number != model.last + 1 {
+            self.fail(format!("commit {number} follows commit {}", model.last));
+        }
+        if let Some((isolation, view)) = pending.view.take() {
+            self.check_serial(&model.now, isolation, &view);
+        }
+        let effects = pending.effects.borrow().clone();
+        self.say(|| format!("session {} commit {number}: {effects:?}", pending.session));
+        match model.commit(number, effects, pending.synchronous.get()) {
+            Ok(place) => pending.committed.set(Some(place)),
+            Err(wrong) => self.fail(wrong),
+        }
+    }
+
+    /// Whether a transaction that commits now may have been alone.
+    fn check_serial(&self, now: &State, isolation: Isolation, view: &View) {
+        let row = |slot, id| now.row(slot, id).map(|stored| stored.row.clone());
+        for ((slot, id), base) in &view.bases {
+            if view.own(&(*slot, *id)).is_none() {
+                continue;
+            }
+            if row(*slot, *id) != *base {
+                self.fail(format!(
+                    "{isolation:?}: an update of t{slot} row {id} was lost"
+                ));
+            }
+        }
+        if isolation != Isolation::Serializable {
+            return;
+        }
+        for ((slot, id), base) in &view.read_rows {
+            if row(*slot, *id) != *base {
+                self.fail(format!(
+                    "t{slot} row {id} was read, changed by another, and the reader committed"
+                ));
+            }
+        }
+        for (slot, part, base) in &view.read_parts {
+            if part.of(now, *slot) != *base {
+                self.fail(format!(
+                    "t{slot} {part:?} was read, changed by another, and the reader committed"
+                ));
+            }
+        }
+    }
+
+    /// A commit whose maker was told that it is durable.
+    pub fn acknowledge(&self, commit: usize) {
+        if let Some(commit) = self.model.borrow_mut().commits.get_mut(commit) {
+            commit.acknowledged = true;
+        }
+    }
+
+    /// A commit that somebody saw who waits for what he sees.
+    pub fn acknowledge_seen(&self, commit: usize) {
+        if let Some(commit) = self.model.borrow_mut().commits.get_mut(commit) {
+            commit.acknowledged |= commit.synchronous;
+        }
+    }
+
+    /// Judges an error that a client was told.
+    pub fn check_error(&self, of: &str, error: &Error, interactive: bool) {
+        let device = self.device.is_halted() || self.habits.faulty;
+        let in_order = match error {
+            Error::Serialization(_) | Error::Deadlock => interactive,
+            Error::UniqueViolation { .. } => true,
+            Error::LockTimeout | Error::Timeout | Error::StalePlan => true,
+            Error::Catalog { .. } => of.starts_with("a definition"),
+            Error::Io(..) | Error::LogFailed(_) | Error::DiskFull(_) => device,
+            Error::Corrupt(_) => self.habits.faulty,
+            _ => false,
+        };
+        if !in_order {
+            self.fail(format!("{of} failed: {error} ({})", error.sqlstate()));
+        }
+        self.errors.set(self.errors.get() + u64::from(device));
+    }
+
+    fn background<T>(&self, of: &str, result: Result<T, Error>) {
+        if let Err(error) = result {
+            self.check_error(of, &error, false);
+        }
+    }
+
+    /// Checks that everything agrees with everything.
+    pub fn verify(&self, when: &str) {
+        match self.db.verify() {
+            Ok(found) if found.is_sound() || self.habits.faulty => {}
+            Ok(found) => self.fail(format!("{when}: {}", found.problems.join("; "))),
+            Err(error) => self.check_error("verifying", &error, false),
+        }
+    }
+
+    /// Others go on while a background step pauses.
+    fn others(self: &Rc<Self>) {
+        if self.depth.get() >= DEPTH_MAX || self.device.is_halted() || self.has_failed() {
+            return;
+        }
+        self.depth.set(self.depth.get() + 1);
+        let turns = match self.percent(50) {
+            true => 0,
+            false => self.below(12),
+        };
+        for _ in 0..turns {
+            if self.device.is_halted() || self.has_failed() {
+                break;
+            }
+            self.turn();
+        }
+        self.depth.set(self.depth.get() - 1);
+    }
+
+    /// Somebody takes a turn.
+    fn turn(self: &Rc<Self>) {
+        let runnable: Vec<usize> = {
+            let sessions = self.sessions.borrow();
+            let woken = |s: &Option<Session>| {
+                let session = s.as_ref();
+                session.is_some_and(|s| s.woken.0.load(Ordering::Relaxed))
+            };
+            (0..sessions.len())
+                .filter(|n| woken(&sessions[*n]))
+                .collect()
+        };
+        self.clock
+            .advance(Duration::from_micros(self.below(2000) as u64));
+        let waiting = self.sessions.borrow().iter().any(Option::is_some);
+        if runnable.is_empty() && waiting {
+            self.idle.set(self.idle.get() + 1);
+            if self.idle.get() > IDLE_TURNS_MAX {
+                self.fail(format!(
+                    "nobody can go on, and {} reads stall",
+                    self.device.stalled_reads()
+                ));
+                return;
+            }
+        } else {
+            self.idle.set(0);
+        }
+        if self.habits.faulty && self.percent(2) {
+            self.strike();
+        }
+        let per_mille = self.below(1000);
+        if per_mille < self.habits.checkpoints {
+            if !self.in_checkpoint.replace(true) {
+                self.say(|| "checkpoint".into());
+                self.background("a checkpoint", block_on(self.db.checkpoint()));
+                self.say(|| "checkpoint ends".into());
+                self.in_checkpoint.set(false);
+            }
+            return;
+        }
+        match self.below(100) {
+            0..60 if !runnable.is_empty() => self.poll(runnable[self.below(runnable.len())]),
+            60..74 => {
+                self.steps.flush_log();
+            }
+            74..82 => {
+                if self.device.let_go(self.below(64)) {
+                    self.idle.set(0);
+                }
+            }
+            82..90 => {
+                let evicted = self.steps.evict();
+                self.say(|| format!("evict {evicted:?}"));
+                self.background("eviction", evicted);
+            }
+            90..93 => {
+                let compacted = self.steps.compact();
+                self.say(|| format!("compact {compacted:?}"));
+                self.background("compaction", compacted);
+            }
+            93..94 => self.steps.collect_versions(),
+            94..96 => {
+                self.clock
+                    .advance(Duration::from_millis(self.below(50) as u64));
+                self.steps.tick();
+            }
+            96 if self.percent(20) => self.steps.leave_memory(self.habits.memory_bytes),
+            _ => self.spawn(),
+        }
+    }
+
+    /// The device fails in one of its ways, and for one operation only; what is full is
+    /// emptied again.
+    fn strike(&self) {
+        let failed = io::ErrorKind::Other;
+        match self.below(12) {
+            0..2 => self.device.fail_next(Operation::Read, failed),
+            2..4 => self.device.inject("blocks", Fault::ShortRead),
+            4..6 => {
+                let sectors = 1 + self.below(3) as i64;
+                self.device
+                    .inject("blocks", Fault::MisdirectedRead { sectors });
+            }
+            6 => self.device.inject("blocks", Fault::ShortWrite),
+            7 => self.device.fail_next(Operation::Write, failed),
+            8 if self.percent(30) => self.device.fail_next(Operation::Sync, failed),
+            9 => self.device.set_capacity_bytes(Some(0)),
+            _ => self.device.set_capacity_bytes(None),
+        }
+    }
+
+    fn spawn(self: &Rc<Self>) {
+        if self.over.get() {
+            return;
+        }
+        let place = {
+            let mut sessions = self.sessions.borrow_mut();
+            let free = sessions.iter().position(Option::is_none);
+            let place = free.unwrap_or(sessions.len());
+            if place >= SESSIONS_MAX {
+                return;
+            }
+            if place == sessions.len() {
+                sessions.push(None);
+            }
+            place
+        };
+        let pending = Rc::new(Pending {
+            session: place,
+            ..Pending::default()
+        });
+        let future = client(self.clone(), self.db.clone(), pending.clone());
+        let session = Session {
+            future: Box::pin(future),
+            pending,
+            woken: Arc::new(Woken(AtomicBool::new(true))),
+        };
+        self.sessions.borrow_mut()[place] = Some(session);
+    }
+
+    fn poll(&self, place: usize) {
+        let session = self.sessions.borrow_mut()[place].take();
+        let Some(mut session) = session else {
+            return;
+        };
+        session.woken.0.store(false, Ordering::Relaxed);
+        let waker = Waker::from(session.woken.clone());
+        let polled = session
+            .future
+            .as_mut()
+            .poll(&mut Context::from_waker(&waker));
+        self.note_commit(&session.pending);
+        if polled.is_pending() {
+            self.sessions.borrow_mut()[place] = Some(session);
+        }
+    }
+}
