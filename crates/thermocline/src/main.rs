@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use program::{probe, serve, settings::Flags};
+use program::{backup, check, probe, restore, serve, settings::Flags};
 
 // Rows live in the engine's arenas; this is for everything else, whose threads
 // come and go with connections and analytical statements.
@@ -36,6 +36,12 @@ enum Command {
     Bench(thermocline_bench::Command),
     /// Measure a device and print its profile
     Probe(probe::Options),
+    /// Check a data directory that no server has open
+    Check(check::Options),
+    /// Make a backup, or add to one
+    Backup(backup::Options),
+    /// Make a data directory out of a backup
+    Restore(restore::Options),
     /// Print the version
     Version,
 }
@@ -52,6 +58,9 @@ fn main() -> ExitCode {
             thermocline_bench::run(command).unwrap_or_else(|error| program::fail(&error))
         }
         Some(Command::Probe(options)) => probe::run(&options),
+        Some(Command::Check(options)) => check::run(&options),
+        Some(Command::Backup(options)) => backup::run(&options),
+        Some(Command::Restore(options)) => restore::run(&options),
         Some(Command::Version) => {
             program::say(&format!("thermocline {}", env!("CARGO_PKG_VERSION")));
             ExitCode::SUCCESS

@@ -21,6 +21,9 @@ pub struct Options {
     pub partitions: u16,
     /// How the device is read.
     pub io: IoEngine,
+    /// Where closed segments of the log are kept for recovery to a point in
+    /// time; made if it is absent. None: nowhere.
+    pub archive_directory: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -29,6 +32,7 @@ impl Default for Options {
             memory_limit: 1 << 30,
             partitions: 0,
             io: IoEngine::Auto,
+            archive_directory: None,
         }
     }
 }
@@ -100,9 +104,14 @@ impl Embedded {
         let device = FileDevice::open(path, options.io)
             .map_err(|error| OpenError::Directory(path.to_path_buf(), error))?;
         let device = Arc::new(device);
-        let config = Config::new(Arc::clone(&device) as Arc<dyn Device>)
+        let mut config = Config::new(Arc::clone(&device) as Arc<dyn Device>)
             .memory_limit(options.memory_limit)
             .partitions(options.partitions);
+        if let Some(archive) = &options.archive_directory {
+            let device = FileDevice::open(archive, IoEngine::Threads)
+                .map_err(|error| OpenError::Directory(archive.clone(), error))?;
+            config.archive = Some(Arc::new(device));
+        }
         let database = Database::open(config)
             .map_err(|error| OpenError::Database(path.to_path_buf(), error))?;
         Ok(Self {

@@ -14,6 +14,7 @@ fn open(path: &Path) -> Embedded {
         memory_limit: 1 << 30,
         partitions: 4,
         io: IoEngine::Threads,
+        ..Options::default()
     };
     Embedded::open(path, &options).unwrap()
 }

@@ -83,6 +83,13 @@ pub enum Statement {
     Accepted(Accepted),
     /// CHECKPOINT
     Checkpoint,
+    /// BACKUP TO directory
+    Backup {
+        /// A directory of the server's machine.
+        directory: String,
+        /// Kilobytes a second.
+        max_rate: Option<u64>,
+    },
     /// A change of the catalog.
     Ddl(Ddl),
 }

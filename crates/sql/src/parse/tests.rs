@@ -198,6 +198,10 @@ fn maintenance_is_accepted() {
         }
     }
     assert!(matches!(one("checkpoint"), Statement::Checkpoint));
+    let backup = one("backup to '/srv/b' with (max_rate = 2048)");
+    assert!(
+        matches!(backup, Statement::Backup { directory, max_rate: Some(2048) } if directory == "/srv/b")
+    );
 }
 
 #[test]

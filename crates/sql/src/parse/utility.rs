@@ -59,6 +59,7 @@ pub(super) fn parse(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
                 "copy" => return copy::copy(tokens).map(|copy| Some(Statement::Copy(copy))),
                 "explain" => return explain(tokens).map(Some),
                 "checkpoint" => Statement::Checkpoint,
+                "backup" => backup(tokens)?,
                 "vacuum" | "analyze" | "analyse" => maintain(tokens, word)?,
                 "lock" => lock(tokens)?,
                 "listen" | "unlisten" | "notify" => notify(tokens, word)?,
@@ -88,6 +89,32 @@ fn lower_case<'a>(word: &str, buffer: &'a mut [u8; 12]) -> Option<&'a str> {
     target.copy_from_slice(word.as_bytes());
     target.make_ascii_lowercase();
     std::str::from_utf8(target).ok()
+}
+
+/// `BACKUP TO 'directory' [WITH (max_rate = n)]`; n is kilobytes a second, as
+/// in PostgreSQL's BASE_BACKUP.
+fn backup(tokens: &mut Tokens<'_>) -> Result<Statement> {
+    tokens.expect_keyword("to")?;
+    let directory = tokens.string()?;
+    let mut max_rate = None;
+    if tokens.keyword("with") {
+        tokens.expect(&Token::LParen)?;
+        tokens.expect_keyword("max_rate")?;
+        tokens.token(&Token::Eq);
+        let number = tokens.try_number().ok_or_else(|| tokens.error())?;
+        let kilobytes = number.parse::<u64>().ok().filter(|n| *n > 0);
+        max_rate = Some(kilobytes.ok_or_else(|| {
+            SqlError::new(
+                "22023",
+                format!("max_rate must be a number of kilobytes a second, not {number}"),
+            )
+        })?);
+        tokens.expect(&Token::RParen)?;
+    }
+    Ok(Statement::Backup {
+        directory,
+        max_rate,
+    })
 }
 
 fn begin(tokens: &mut Tokens<'_>, start: bool) -> Result<Statement> {

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use thermocline_engine::backup::BackupOptions;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::ValueRef;
 
@@ -127,10 +128,48 @@ impl Session {
                 self.engine.db.checkpoint().await?;
                 "CHECKPOINT"
             }
+            Statement::Backup {
+                directory,
+                max_rate,
+            } => {
+                self.back_up(directory, *max_rate, client).await?;
+                "BACKUP"
+            }
             Statement::Explain(explain) => return self.explain(explain, run, client).await,
             Statement::Ddl(ddl) => self.define(ddl, client).await?,
         };
         messages::command_complete(&mut client.out, tag);
+        Ok(())
+    }
+
+    /// A generation of a backup; a notice says what it holds.
+    async fn back_up(
+        &mut self,
+        directory: &str,
+        max_rate: Option<u64>,
+        client: &mut Client,
+    ) -> Result<()> {
+        if self.transaction.block() == Block::Explicit {
+            return Err(SqlError::new(
+                "25001",
+                "BACKUP cannot run inside a transaction block",
+            ));
+        }
+        if !directory.starts_with('/') {
+            return Err(SqlError::new(
+                "42602",
+                "relative path not allowed for BACKUP: it is a directory of the server's machine",
+            ));
+        }
+        let options = BackupOptions {
+            bytes_per_second: max_rate.map(|kilobytes| kilobytes << 10),
+        };
+        let made = self.engine.db.backup_to(directory, &options).await?;
+        let said = format!(
+            "generation {} at LSN {}: {} of {} blocks are new, {} bytes copied",
+            made.generation, made.lsn, made.blocks_copied, made.blocks, made.bytes_copied
+        );
+        self.notify(client, "NOTICE", &SqlError::new("00000", said));
         Ok(())
     }
 

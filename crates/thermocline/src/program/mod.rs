@@ -5,8 +5,12 @@ use std::fmt::Display;
 use std::io::{Write, stdout};
 use std::process::ExitCode;
 
+pub(crate) mod backup;
+pub(crate) mod check;
 mod machine;
 pub(crate) mod probe;
+mod progress;
+pub(crate) mod restore;
 pub(crate) mod serve;
 pub(crate) mod settings;
 mod size;

@@ -94,6 +94,7 @@ fn options(settings: &Settings) -> Options {
         memory_limit: settings.memory_limit,
         partitions: settings.partitions,
         io: settings.io,
+        archive_directory: settings.archive_directory.clone(),
     }
 }
 

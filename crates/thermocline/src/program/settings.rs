@@ -50,6 +50,10 @@ pub(crate) struct Flags {
     /// How the device is read: auto, io_uring or threads [default: auto]
     #[arg(long, value_name = "ENGINE")]
     io: Option<String>,
+    /// Where closed segments of the log are kept, for recovery to a point in
+    /// time [default: nowhere]
+    #[arg(long, value_name = "DIRECTORY")]
+    archive_directory: Option<String>,
     /// What is logged to stderr: error, warn, info, debug, trace, or a filter
     /// such as thermocline_server=debug [default: info]
     #[arg(long, value_name = "FILTER")]
@@ -61,7 +65,7 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    fn given(&self) -> [(&'static str, &Option<String>); 9] {
+    fn given(&self) -> [(&'static str, &Option<String>); 10] {
         [
             ("data_dir", &self.data_dir),
             ("port", &self.port),
@@ -71,6 +75,7 @@ impl Flags {
             ("max_connections", &self.max_connections),
             ("max_message_bytes", &self.max_message_bytes),
             ("io", &self.io),
+            ("archive_directory", &self.archive_directory),
             ("log", &self.log),
         ]
     }
@@ -97,6 +102,8 @@ pub(crate) struct Settings {
     pub(crate) max_message_bytes: usize,
     /// How the device is read.
     pub(crate) io: IoEngine,
+    /// Where the log is archived.
+    pub(crate) archive_directory: Option<PathBuf>,
     /// What is logged.
     pub(crate) log: String,
     /// The file that was read.
@@ -230,6 +237,7 @@ impl Settings {
             }
             "max_message_bytes" => message_bytes(value).map(|value| self.max_message_bytes = value),
             "io" => io_engine(value).map(|value| self.io = value),
+            "archive_directory" => data_dir(value).map(|v| self.archive_directory = Some(v)),
             "log" => log(value).map(|value| self.log = value),
             _ => {
                 let known: Vec<_> = Flags::default()
@@ -267,6 +275,7 @@ impl Default for Settings {
             max_connections: DEFAULT_MAX_CONNECTIONS,
             max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,
             io: IoEngine::Auto,
+            archive_directory: None,
             log: "info".to_owned(),
             file: None,
         }

@@ -39,7 +39,8 @@ fn a_flag_beats_the_environment_beats_the_file_beats_the_default() {
 fn every_setting_can_be_said_in_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let text = "data_dir = 'd'\nport = 1\nlisten = '::1'\nmemory_limit = '256MB'\npartitions = 4\n\
-                max_connections = 7\nmax_message_bytes = '1MB'\nio = 'threads'\nlog = 'debug'\n";
+                max_connections = 7\nmax_message_bytes = '1MB'\nio = 'threads'\narchive_directory = 'a'\n\
+                log = 'debug'\n";
     fs::write(directory.path().join(FILE_NAME), text).unwrap();
     let settings = load(&Flags::default(), &[], directory.path()).unwrap();
     let expected = Settings {
@@ -52,6 +53,7 @@ fn every_setting_can_be_said_in_the_file() {
         max_connections: 7,
         max_message_bytes: 1 << 20,
         io: IoEngine::Threads,
+        archive_directory: Some("a".into()),
         log: "debug".to_owned(),
         file: Some(FILE_NAME.into()),
     };
