@@ -33,4 +33,4 @@ mod system_views;
 
 pub use error::{Result, SqlError};
 pub use output::{ColumnType, OtherType, OutputColumn, RowWriter};
-pub use session::{Client, ClientLink, Engine, Session};
+pub use session::{Client, ClientLink, Engine, Session, SystemSettings};

@@ -9,6 +9,7 @@
 
 mod analytical;
 mod arguments;
+mod call;
 mod context;
 mod copy;
 mod engine;
@@ -20,6 +21,7 @@ mod portal;
 mod prepared;
 mod run;
 mod simple;
+mod system;
 mod transaction;
 mod utility;
 
@@ -34,6 +36,7 @@ use thermocline_engine::Cancel;
 
 pub use context::{SessionContext, version};
 pub use engine::{DATABASE_NAME, Engine};
+pub use system::SystemSettings;
 
 use crate::error::{Result, SqlError};
 use crate::messages;
@@ -119,7 +122,7 @@ impl Session {
             );
         }
         let fixed = [
-            ("memory_limit", shown_bytes(engine.db.memory_report().limit)),
+            ("memory_limit", shown_bytes(engine.db.memory_limit())),
             ("partitions", engine.db.partitions().to_string()),
         ];
         let mut settings = Settings::new(user, &fixed);

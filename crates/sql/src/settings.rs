@@ -122,10 +122,14 @@ impl Settings {
         let definition = find(&folded);
         let value = match (definition, value) {
             (Some(definition), _) if !definition.settable => {
-                return Err(SqlError::new(
+                let refused = SqlError::new(
                     "55P02",
                     format!("parameter \"{}\" cannot be changed", definition.name),
-                ));
+                );
+                return Err(match definition.name {
+                    "memory_limit" => refused.with_hint("ALTER SYSTEM SET changes it."),
+                    _ => refused,
+                });
             }
             (_, None) => None,
             (Some(definition), Some(values)) => Some(accept(definition, values)?),
@@ -145,6 +149,14 @@ impl Settings {
         }
         self.refresh();
         Ok(())
+    }
+
+    /// Changes a value of the server's, in all that RESET and a roll-back go back
+    /// to as well.
+    pub fn set_fixed(&mut self, name: &str, value: &str) {
+        for values in [&mut self.initial, &mut self.current, &mut self.after] {
+            put(values, name, Some(&value.to_owned()));
+        }
     }
 
     /// All settings to what they were at the start.

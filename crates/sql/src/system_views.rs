@@ -41,6 +41,7 @@ fn memory(db: &Database) -> Vec<Vec<Datum>> {
         ("tuples", report.tuples),
         ("directories", report.directories),
         ("indexes", report.indexes),
+        ("per_cold_tuple", report.per_cold_tuple),
         ("versions", report.versions),
         ("log_buffers", report.log_buffers),
         ("read_buffers", report.read_buffers),

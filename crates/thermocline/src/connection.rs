@@ -208,7 +208,7 @@ fn encode(statement: &Statement, parameters: &[Value]) -> Result<Vec<Option<Vec<
         .iter()
         .zip(&statement.parameters)
         .map(|(value, wanted)| {
-            let Some(given) = type_of(value) else {
+            let Some(given) = value.data_type() else {
                 return Ok(None);
             };
             let mut bytes = Vec::new();
@@ -223,26 +223,6 @@ fn encode(statement: &Statement, parameters: &[Value]) -> Result<Vec<Option<Vec<
             Ok(Some(bytes))
         })
         .collect()
-}
-
-/// The type a value has by itself; NULL has none.
-fn type_of(value: &Value) -> Option<DataType> {
-    Some(match value {
-        Value::Null => return None,
-        Value::Boolean(_) => DataType::Boolean,
-        Value::SmallInt(_) => DataType::SmallInt,
-        Value::Integer(_) => DataType::Integer,
-        Value::BigInt(_) => DataType::BigInt,
-        Value::Real(_) => DataType::Real,
-        Value::Double(_) => DataType::Double,
-        Value::Numeric(_) => DataType::NUMERIC,
-        Value::Text(_) => DataType::Text,
-        Value::Bytea(_) => DataType::Bytea,
-        Value::Date(_) => DataType::Date,
-        Value::Timestamp(_) => DataType::Timestamp,
-        Value::TimestampTz(_) => DataType::TimestampTz,
-        Value::Uuid(_) => DataType::Uuid,
-    })
 }
 
 /// Nobody is at the other end: results are collected until the statement has

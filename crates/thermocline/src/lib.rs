@@ -37,7 +37,9 @@ pub use connection::{Connection, Statement};
 pub use open::{Embedded, OpenError, Options};
 pub use rows::{Column, Rows};
 pub use thermocline_device::{FileDevice, IoEngine};
-pub use thermocline_engine::{Config, Database};
+pub use thermocline_engine::{
+    Call, Config, Database, Direction, Error, Procedure, Procedures, Reach, Row, RunOptions,
+};
 pub use thermocline_sql::SqlError;
 pub use thermocline_storage::types::DataType;
 pub use thermocline_storage::value::Value;

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use thermocline_device::{Device, DirectoryLock, FileDevice, IoEngine, lock_directory};
-use thermocline_engine::{Config, Database, Error};
+use thermocline_engine::{Config, Database, Error, Procedure, Procedures, RunOptions, block_on};
 use thermocline_sql::{Engine, SqlError};
+use thermocline_storage::value::Value;
 
 use crate::connection::{Connection, Runtime};
 
@@ -24,6 +25,9 @@ pub struct Options {
     /// Where closed segments of the log are kept for recovery to a point in
     /// time; made if it is absent. None: nowhere.
     pub archive_directory: Option<PathBuf>,
+    /// Procedures that can be called. Those declared deterministic have to be
+    /// here: the log may hold their calls.
+    pub procedures: Procedures,
 }
 
 impl Default for Options {
@@ -33,6 +37,7 @@ impl Default for Options {
             partitions: 0,
             io: IoEngine::Auto,
             archive_directory: None,
+            procedures: Procedures::new(),
         }
     }
 }
@@ -112,6 +117,7 @@ impl Embedded {
                 .map_err(|error| OpenError::Directory(archive.clone(), error))?;
             config.archive = Some(Arc::new(device));
         }
+        config.procedures = options.procedures.clone();
         let database = Database::open(config)
             .map_err(|error| OpenError::Database(path.to_path_buf(), error))?;
         Ok(Self {
@@ -129,6 +135,24 @@ impl Embedded {
     /// The session cannot be made, or there are no threads left.
     pub fn connect(&self) -> Result<Connection, SqlError> {
         Connection::new(Arc::clone(&self.engine), self.runtime()?)
+    }
+
+    /// Makes a procedure callable, from here and by `CALL`.
+    ///
+    /// # Errors
+    /// 42723 if one of this name is there. One declared deterministic has to be
+    /// in [`Options::procedures`] when the directory is opened next.
+    pub fn register_procedure(&self, procedure: Procedure) -> Result<(), Error> {
+        self.database.register_procedure(procedure)
+    }
+
+    /// Calls a procedure: one transaction, durable when this returns.
+    ///
+    /// # Errors
+    /// 42883 for a procedure that does not exist, what its body returned, and
+    /// what any statement may fail with; nothing of the call is kept then.
+    pub fn call(&self, name: &str, arguments: &[Value]) -> Result<Vec<Value>, Error> {
+        block_on(self.database.call(&RunOptions::new(), name, arguments))
     }
 
     fn runtime(&self) -> Result<Arc<Runtime>, SqlError> {

@@ -7,7 +7,10 @@
 
 use std::path::Path;
 
-use thermocline::{DataType, Embedded, IoEngine, OpenError, Options, Value};
+use thermocline::{
+    Call, DataType, Embedded, Error, IoEngine, OpenError, Options, Procedure, Procedures, Reach,
+    Value,
+};
 
 fn open(path: &Path) -> Embedded {
     let options = Options {
@@ -171,4 +174,79 @@ fn analytical_statements_find_a_runtime() {
         .unwrap();
     assert_eq!(rows.len(), 2);
     assert_eq!(rows.get(1, "n"), Some(&Value::BigInt(10)));
+}
+
+/// Adds to a counter and returns what it is then.
+fn add(call: &mut Call<'_, '_>, arguments: &[Value]) -> Result<Vec<Value>, Error> {
+    let counters = call.table("counters")?;
+    let Some(mut row) = call.get(&counters, &arguments[..1])? else {
+        return Err(Error::raised("P0002", "no such counter"));
+    };
+    let (Value::BigInt(old), Value::BigInt(more)) = (&row.values[1], &arguments[1]) else {
+        return Err(Error::raised("22004", "a number is wanted"));
+    };
+    row.values[1] = Value::BigInt(old + more);
+    call.update(&counters, &row)?;
+    Ok(vec![row.values[1].clone(), text("added")])
+}
+
+#[test]
+fn procedures_are_called_from_rust_and_from_sql() {
+    let directory = tempfile::tempdir().unwrap();
+    let procedures = Procedures::new();
+    let procedure = Procedure::new("add", add)
+        .parameter("id", DataType::BigInt)
+        .parameter("more", DataType::BigInt)
+        .result("total", DataType::BigInt)
+        .result("did", DataType::Text)
+        .reach(|arguments| Ok(Reach::row("counters", &arguments[..1])))
+        .deterministic();
+    procedures.register(procedure).unwrap();
+    let options = Options {
+        memory_limit: 1 << 30,
+        partitions: 4,
+        io: IoEngine::Threads,
+        procedures,
+    };
+    let database = Embedded::open(directory.path(), &options).unwrap();
+    let nothing = Procedure::new("nothing", |_, _| Ok(Vec::new()));
+    database.register_procedure(nothing).unwrap();
+    let mut connection = database.connect().unwrap();
+    let mut run = |sql: &str, parameters: &[Value]| connection.execute(sql, parameters);
+    run(
+        "CREATE TABLE counters (id bigint PRIMARY KEY, n bigint)",
+        &[],
+    )
+    .unwrap();
+    run("INSERT INTO counters VALUES (1, 0)", &[]).unwrap();
+    let returned = database
+        .call("add", &[Value::Integer(1), Value::Integer(2)])
+        .unwrap();
+    assert_eq!(returned, [Value::BigInt(2), text("added")]);
+    let rows = run("CALL add(1, 2 + 3)", &[]).unwrap();
+    assert_eq!((rows.tag(), rows.len()), ("CALL", 1));
+    assert_eq!(rows.get(0, "total"), Some(&Value::BigInt(7)));
+    assert_eq!(rows.get(0, "did"), Some(&text("added")));
+    let rows = run("CALL public.add('1', $1)", &[Value::Integer(10)]).unwrap();
+    assert_eq!(rows.get(0, "total"), Some(&Value::BigInt(17)));
+    let rows = run("CALL nothing()", &[]).unwrap();
+    assert_eq!((rows.tag(), rows.len()), ("CALL", 0));
+    let mut refused = |sql: &str| run(sql, &[]).unwrap_err().sqlstate.to_owned();
+    assert_eq!(refused("CALL add(2, 1)"), "P0002");
+    assert_eq!(refused("CALL add(1)"), "42883");
+    assert_eq!(refused("CALL no_such()"), "42883");
+    assert_eq!(refused("CALL add(1, 'x')"), "22P02");
+    assert_eq!(refused("CALL add(1, true)"), "42883");
+    assert_eq!(refused("CALL add(1, 1"), "42601");
+    connection.execute("BEGIN", &[]).unwrap();
+    let error = connection.execute("CALL add(1, 1)", &[]).unwrap_err();
+    assert_eq!(error.sqlstate, "0A000");
+    connection.execute("ROLLBACK", &[]).unwrap();
+    drop(connection);
+    database.close().unwrap();
+    let database = Embedded::open(directory.path(), &options).unwrap();
+    let returned = database
+        .call("add", &[Value::Integer(1), Value::Integer(0)])
+        .unwrap();
+    assert_eq!(returned[0], Value::BigInt(17));
 }

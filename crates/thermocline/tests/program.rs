@@ -291,6 +291,72 @@ async fn a_killed_server_keeps_what_it_acknowledged() {
 }
 
 #[tokio::test]
+async fn alter_system_changes_the_memory_limit_at_once_and_for_the_next_start() {
+    let directory = directory();
+    let path = directory.path();
+    fs::write(
+        path.join("thermocline.toml"),
+        "memory_limit = '256MB'\nport = 0\n",
+    )
+    .unwrap();
+    let start = || Running::start(program(path).env_remove("THERMOCLINE_MEMORY_LIMIT"));
+    let shown = async |client: &tokio_postgres::Client| -> String {
+        let rows = client.query("show memory_limit", &[]).await.unwrap();
+        rows[0].get(0)
+    };
+    let mut running = start();
+    let client = running.connect().await;
+    let other = running.connect().await;
+    let state = async |sql: &str| {
+        let error = client.batch_execute(sql).await.unwrap_err();
+        error.code().unwrap().code().to_owned()
+    };
+    assert_eq!(shown(&client).await, "256MB");
+    assert_eq!(
+        state("alter system set memory_limit = 'lots'").await,
+        "22023"
+    );
+    assert_eq!(
+        state("alter system set memory_limit = '1MB'").await,
+        "22023"
+    );
+    assert_eq!(state("alter system set work_mem = '1MB'").await, "0A000");
+    assert_eq!(state("alter system set no_such = 1").await, "42704");
+    assert_eq!(state("set memory_limit = '1GB'").await, "55P02");
+    assert_eq!(
+        state("begin; alter system set memory_limit = '128MB'").await,
+        "25001"
+    );
+    client.batch_execute("rollback").await.unwrap();
+    assert_eq!(shown(&client).await, "256MB");
+    client
+        .batch_execute("alter system set memory_limit = '128MB'")
+        .await
+        .unwrap();
+    assert_eq!(shown(&client).await, "128MB");
+    assert_eq!(shown(&other).await, "128MB");
+    let view = "select bytes from thermocline_memory where name = 'limit'";
+    let rows = client.query(view, &[]).await.unwrap();
+    assert_eq!(rows[0].get::<_, i64>(0), 128 << 20);
+    running.child.kill().unwrap();
+    running.wait();
+    let running = start();
+    let expected = "128 MB (thermocline-data/thermocline.auto.toml: memory_limit)";
+    assert_eq!(running.value("memory"), expected);
+    let client = running.connect().await;
+    let kept = path.join("thermocline-data/thermocline.auto.toml");
+    fs::write(kept, "memory_limit = '160MB'").unwrap();
+    let rows = client.query("select pg_reload_conf()", &[]).await.unwrap();
+    assert!(rows[0].get::<_, bool>(0));
+    assert_eq!(shown(&client).await, "160MB");
+    client
+        .batch_execute("alter system reset memory_limit")
+        .await
+        .unwrap();
+    assert_eq!(shown(&client).await, "256MB");
+}
+
+#[tokio::test]
 async fn a_second_interrupt_stops_at_once() {
     let directory = directory();
     let mut running = Running::start(program(directory.path()).args(["-p", "0"]));

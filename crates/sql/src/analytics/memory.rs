@@ -18,6 +18,11 @@ use crate::error::SqlError;
 /// The pool's share of the memory limit: one part of this many.
 const SHARE_DIVISOR: u64 = 4;
 
+/// The analytical share of a limit, in bytes.
+fn share_of(memory_limit: u64) -> usize {
+    usize::try_from(memory_limit / SHARE_DIVISOR).unwrap_or(usize::MAX)
+}
+
 /// The pool that DataFusion's operators draw on.
 pub(crate) struct AnalyticalMemory {
     /// The engine whose limit is charged; none in tests of the pool alone.
@@ -40,7 +45,7 @@ impl AnalyticalMemory {
     pub(crate) fn new(memory_limit: u64, engine: Option<Arc<Database>>) -> Self {
         Self {
             engine,
-            limit_bytes: usize::try_from(memory_limit / SHARE_DIVISOR).unwrap_or(usize::MAX),
+            limit_bytes: share_of(memory_limit),
             used_bytes: AtomicUsize::new(0),
             ungranted_bytes: AtomicUsize::new(0),
         }
@@ -67,9 +72,12 @@ impl AnalyticalMemory {
         }
     }
 
-    /// The bytes that may be used.
+    /// The bytes that may be used: they follow the engine's limit.
     pub(crate) fn limit_bytes(&self) -> usize {
-        self.limit_bytes
+        match &self.engine {
+            Some(engine) => share_of(engine.memory_limit()),
+            None => self.limit_bytes,
+        }
     }
 
     /// The bytes in use.

@@ -85,7 +85,6 @@ impl Definition<'_> {
                 self.drop_objects(*object_type, *if_exists, names, *cascade)
                     .await
             }
-            Sql::Call(_) => Err(SqlError::unsupported("procedures are not supported yet")),
             Sql::CreateView(_) => Err(SqlError::unsupported("views are not supported yet")),
             other => {
                 let text = other.to_string();

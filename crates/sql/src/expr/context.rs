@@ -106,5 +106,6 @@ pub fn is_volatile(name: &str) -> bool {
             | "set_config"
             | "clock_timestamp"
             | "pg_cancel_backend"
+            | "pg_reload_conf"
     )
 }

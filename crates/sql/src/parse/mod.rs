@@ -9,11 +9,13 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::error::{Result, SqlError};
 
+mod call;
 pub(crate) mod copy;
 mod create_table;
 mod dialect;
 pub(crate) mod sequence;
 pub mod statement;
+mod system;
 pub(crate) mod tokens;
 mod utility;
 

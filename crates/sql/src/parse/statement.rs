@@ -50,6 +50,8 @@ pub enum Statement {
     Show(String),
     /// SHOW ALL
     ShowAll,
+    /// ALTER SYSTEM SET or RESET
+    AlterSystem(AlterSystem),
     /// DISCARD ALL, PLANS, SEQUENCES or TEMP
     Discard(&'static str),
     /// PREPARE name (types) AS statement
@@ -68,6 +70,8 @@ pub enum Statement {
         /// The arguments.
         arguments: Vec<ast::Expr>,
     },
+    /// CALL name(arguments)
+    Call(Call),
     /// DEALLOCATE name, or all
     Deallocate(Option<String>),
     /// DECLARE name CURSOR FOR query
@@ -103,6 +107,15 @@ pub struct Explain {
     pub statement: Box<Statement>,
 }
 
+/// CALL.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// The procedure, perhaps with its schema.
+    pub name: Vec<String>,
+    /// Its arguments.
+    pub arguments: Vec<ast::Expr>,
+}
+
 /// SET.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Set {
@@ -112,6 +125,15 @@ pub struct Set {
     pub value: Option<Vec<String>>,
     /// Until the end of the transaction.
     pub local: bool,
+}
+
+/// ALTER SYSTEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AlterSystem {
+    /// The setting, lower case; `None` for all of them.
+    pub name: Option<String>,
+    /// Its value; `None` for what it is without ALTER SYSTEM.
+    pub value: Option<String>,
 }
 
 /// A transaction's modes; what is not named stays as it is.

@@ -7,7 +7,7 @@ use super::statement::{
     Accepted, AlterSequence, Ddl, Declare, Explain, Fetch, IsolationLevel, Modes, Set, Statement,
 };
 use super::tokens::{Tokens, parser};
-use super::{copy, create_table, parse_one, sequence};
+use super::{call, copy, create_table, parse_one, sequence, system};
 use crate::error::{Result, SqlError};
 
 /// Parses a command of this module; `None` when the first words are another's.
@@ -47,6 +47,7 @@ pub(super) fn parse(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
                 "show" => show(tokens)?,
                 "discard" => discard(tokens)?,
                 "prepare" => return prepare(tokens).map(Some),
+                "call" => return call::call(tokens).map(Some),
                 "execute" => return execute(tokens).map(Some),
                 "deallocate" => {
                     tokens.keyword("prepare");
@@ -252,7 +253,7 @@ fn modes_given(tokens: &mut Tokens<'_>) -> Result<Modes> {
 }
 
 /// A setting's value: a word, a string or a number.
-fn value(tokens: &mut Tokens<'_>) -> Result<String> {
+pub(super) fn value(tokens: &mut Tokens<'_>) -> Result<String> {
     if let Some(text) = tokens.try_string() {
         return Ok(text);
     }
@@ -636,10 +637,13 @@ fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
             &["or", "replace", "function"],
             "functions are not supported yet",
         ),
-        (&["procedure"], "procedures are not supported yet"),
+        (
+            &["procedure"],
+            "procedures are written in Rust and registered by the program",
+        ),
         (
             &["or", "replace", "procedure"],
-            "procedures are not supported yet",
+            "procedures are written in Rust and registered by the program",
         ),
         (&["trigger"], "triggers are not supported yet"),
         (&["type"], "user-defined types are not supported yet"),
@@ -658,9 +662,7 @@ fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
 fn alter(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
     tokens.advance();
     if tokens.keyword("system") {
-        return Err(SqlError::unsupported(
-            "ALTER SYSTEM is not supported: settings of the server are in its configuration file",
-        ));
+        return system::alter_system(tokens).map(Some);
     }
     if !tokens.keyword("sequence") {
         return Ok(None);

@@ -88,7 +88,7 @@ fn converted(value: Value, from: &DataType, to: &DataType) -> Result<Value> {
 }
 
 /// A string constant, which has no type of its own.
-fn quoted(argument: &ast::Expr) -> Option<&str> {
+pub(super) fn quoted(argument: &ast::Expr) -> Option<&str> {
     match argument {
         ast::Expr::Value(value) => match &value.value {
             ast::Value::SingleQuotedString(text) => Some(text),

@@ -42,8 +42,8 @@ pub struct SessionContext {
     /// Transactions that ended well, and that did not.
     pub(super) committed: AtomicU64,
     pub(super) rolled_back: AtomicU64,
-    db: Arc<Database>,
-    sessions: Arc<Sessions>,
+    pub(super) db: Arc<Database>,
+    pub(super) sessions: Arc<Sessions>,
     settings: Mutex<Settings>,
     sequences: Mutex<Sequences>,
     running: Mutex<Running>,
@@ -288,6 +288,10 @@ impl SessionInfo for SessionContext {
             }
             "pg_backend_pid" => Value::Integer(self.process_id),
             "pg_is_in_recovery" => Value::Boolean(false),
+            "pg_reload_conf" => {
+                self.reload_settings()?;
+                Value::Boolean(true)
+            }
             "pg_advisory_unlock_all" => Value::Text(String::new()),
             "pg_cancel_backend" => match arguments.first() {
                 Some(Value::Integer(process_id)) => {

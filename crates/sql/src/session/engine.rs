@@ -2,13 +2,14 @@
 //! list of who is connected.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use thermocline_engine::Database;
 
 use super::context::SessionContext;
+use super::system::SystemSettings;
 #[cfg(feature = "analytics")]
 use crate::analytics::{Activity, Analytics};
 use crate::error::Result;
@@ -22,6 +23,8 @@ pub(crate) struct Sessions {
     open: Mutex<BTreeMap<i32, Arc<SessionContext>>>,
     committed: AtomicU64,
     rolled_back: AtomicU64,
+    /// Where ALTER SYSTEM keeps what it sets.
+    pub(super) system: OnceLock<Box<dyn SystemSettings>>,
 }
 
 impl Sessions {
@@ -39,6 +42,11 @@ impl Sessions {
         };
         add(&self.committed, &session.committed);
         add(&self.rolled_back, &session.rolled_back);
+    }
+
+    /// The sessions there are.
+    pub(super) fn all(&self) -> Vec<Arc<SessionContext>> {
+        self.open.lock().values().cloned().collect()
     }
 
     /// Cancels what the session runs; false when there is no such session.
@@ -97,10 +105,16 @@ impl Engine {
     pub fn new(db: Arc<Database>) -> Result<Arc<Self>> {
         Ok(Arc::new(Self {
             #[cfg(feature = "analytics")]
-            analytics: Analytics::new(Arc::clone(&db), db.memory_report().limit)?,
+            analytics: Analytics::new(Arc::clone(&db), db.memory_limit())?,
             sessions: Arc::default(),
             db,
         }))
+    }
+
+    /// Says where ALTER SYSTEM keeps what it sets; without it the command is
+    /// refused. The first call counts.
+    pub fn keep_settings(&self, system: Box<dyn SystemSettings>) {
+        let _ = self.sessions.system.set(system);
     }
 
     /// The database.

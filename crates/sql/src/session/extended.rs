@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::parameters;
 use super::portal::{Portal, PortalRows, no_portal};
-use super::prepared::Prepared;
+use super::prepared::{Prepared, parameter_oids};
 use super::run::{Run, command_complete, counted};
 use super::transaction::Block;
 use super::{Client, Session};
@@ -86,16 +86,22 @@ impl Session {
         let (planned, parameters) = match prepared.query() {
             Some(query) => {
                 let planned = self.plan(&prepared, query).await?;
-                let values =
-                    parameters::decode(&planned, statement, parameter_formats, parameters)?;
+                let values = parameters::decode(
+                    &planned.parameter_oids,
+                    &planned.parameters,
+                    statement,
+                    parameter_formats,
+                    parameters,
+                )?;
                 (Some(planned), values)
             }
-            None if parameters.is_empty() => (None, Vec::new()),
             None => {
-                return Err(SqlError::protocol(format!(
-                    "bind message supplies {} parameters, but prepared statement \"{statement}\" requires 0",
-                    parameters.len()
-                )));
+                let types = self.utility_parameters(&prepared)?;
+                let oids = parameter_oids(&types, &prepared.declared);
+                let oids = &oids[..types.len()];
+                let values =
+                    parameters::decode(oids, &types, statement, parameter_formats, parameters)?;
+                (None, values)
             }
         };
         let columns = match &planned {
@@ -130,8 +136,9 @@ impl Session {
     pub async fn describe_statement(&mut self, name: &str, client: &mut Client) -> Result<()> {
         let prepared = Arc::clone(self.statements.get(name)?);
         let Some(query) = prepared.query() else {
-            let oids = prepared.declared.iter().copied();
-            messages::parameter_description(&mut client.out, oids);
+            let types = self.utility_parameters(&prepared)?;
+            let oids = parameter_oids(&types, &prepared.declared);
+            messages::parameter_description(&mut client.out, oids.into_iter());
             match self.utility_columns(&prepared)? {
                 Some(columns) => {
                     messages::row_description(&mut client.out, &columns, &Formats::Text);

@@ -6,7 +6,6 @@ use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 use thermocline_storage::{binary_format, text_format};
 
-use super::prepared::Planned;
 use crate::error::{Result, SqlError};
 
 /// The values of all parameters.
@@ -15,12 +14,13 @@ use crate::error::{Result, SqlError};
 /// 08P01 when the message does not fit the statement, 22P02, 22P03 and others
 /// for single values.
 pub(super) fn decode(
-    planned: &Planned,
+    oids: &[u32],
+    types: &[DataType],
     statement: &str,
     formats: &[i16],
     values: &[Option<&[u8]>],
 ) -> Result<Vec<Value>> {
-    let expected = planned.parameter_oids.len();
+    let expected = oids.len();
     if values.len() != expected {
         return Err(SqlError::protocol(format!(
             "bind message supplies {} parameters, but prepared statement \"{statement}\" requires {expected}",
@@ -46,8 +46,8 @@ pub(super) fn decode(
                 [one] => *one,
                 each => each[at],
             };
-            let data_type = planned.parameters.get(at).unwrap_or(&DataType::Text);
-            let oid = planned.parameter_oids[at];
+            let data_type = types.get(at).unwrap_or(&DataType::Text);
+            let oid = oids[at];
             decode_one(oid, data_type, format, bytes)
         })
         .collect()

@@ -74,6 +74,10 @@ impl Session {
                 self.context.settings(Settings::reset_all);
                 "RESET"
             }
+            Statement::AlterSystem(alter) => {
+                self.alter_system(alter)?;
+                "ALTER SYSTEM"
+            }
             Statement::Show(_) | Statement::ShowAll => {
                 self.show(statement, run, client)?;
                 "SHOW"
@@ -91,6 +95,7 @@ impl Session {
             Statement::Execute { name, arguments } => {
                 return self.execute_prepared(name, arguments, run, client).await;
             }
+            Statement::Call(call) => return self.call(call, run, client).await,
             Statement::Deallocate(Some(name)) => {
                 if !self.statements.remove(name) {
                     return Err(SqlError::new(
@@ -532,6 +537,7 @@ impl Session {
                 .planned
                 .as_ref()
                 .and_then(|planned| planned.columns.clone()),
+            Some(Statement::Call(call)) => self.call_columns(call)?,
             Some(Statement::Execute { name, .. }) => {
                 let executed = self.statements.get(name)?;
                 executed.known_columns()

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 pub(crate) mod backup;
 pub(crate) mod check;
+mod kept;
 mod machine;
 pub(crate) mod probe;
 mod progress;

@@ -14,6 +14,7 @@ use thermocline_sql::Engine;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::kept::KeptSettings;
 use super::settings::{Flags, Settings};
 use super::{fail, refuse, say, size};
 
@@ -44,6 +45,7 @@ pub(crate) fn serve(flags: &Flags) -> ExitCode {
         Err(error) => return refuse(&error),
     };
     let engine = Arc::clone(database.engine());
+    engine.keep_settings(Box::new(KeptSettings::new(&settings)));
     let signals = {
         let _context = runtime.enter();
         Signals::new()
@@ -95,6 +97,7 @@ fn options(settings: &Settings) -> Options {
         partitions: settings.partitions,
         io: settings.io,
         archive_directory: settings.archive_directory.clone(),
+        ..Options::default()
     }
 }
 

@@ -1,5 +1,6 @@
 //! The program's settings. A flag beats the environment, the environment beats
-//! the file, the file beats the default; every setting has the same name in all
+//! the file, the file beats the default (and what ALTER SYSTEM kept beats the file);
+//! every setting has the same name in all
 //! of them (`--memory-limit`, `THERMOCLINE_MEMORY_LIMIT`, `memory_limit`).
 //! Whatever is wrong is one line that says where it was said, and nothing is
 //! started.
@@ -16,6 +17,8 @@ use thermocline_server::{DEFAULT_MAX_CONNECTIONS, DEFAULT_MAX_MESSAGE_BYTES, DEF
 
 use super::{machine, size};
 
+/// The file in the data directory that ALTER SYSTEM writes.
+pub(crate) const AUTO_FILE_NAME: &str = "thermocline.auto.toml";
 /// The file that is looked for when none is named.
 pub(crate) const FILE_NAME: &str = "thermocline.toml";
 const DEFAULT_DATA_DIR: &str = "thermocline-data";
@@ -94,6 +97,8 @@ pub(crate) struct Settings {
     pub(crate) memory_limit: u64,
     /// For people: where `memory_limit` comes from.
     pub(crate) memory_limit_source: String,
+    /// What it would be without ALTER SYSTEM.
+    pub(crate) memory_limit_given: u64,
     /// 0: the engine chooses.
     pub(crate) partitions: u16,
     /// Clients at a time.
@@ -186,6 +191,12 @@ impl Settings {
                 settings.apply(key, value, Source::Flag)?;
             }
         }
+        settings.memory_limit_given = settings.memory_limit;
+        let said = flags.memory_limit.is_some() || from_environment("memory_limit").is_some();
+        let kept = settings.data_dir.join(AUTO_FILE_NAME);
+        if let Some(text) = read_kept(&directory.join(&kept))?.filter(|_| !said) {
+            settings.apply_file(&kept, &text)?;
+        }
         Ok(settings)
     }
 
@@ -271,6 +282,7 @@ impl Default for Settings {
             listen: IpAddr::V4(Ipv4Addr::LOCALHOST),
             memory_limit,
             memory_limit_source,
+            memory_limit_given: memory_limit,
             partitions: 0,
             max_connections: DEFAULT_MAX_CONNECTIONS,
             max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,
@@ -279,6 +291,15 @@ impl Default for Settings {
             log: "info".to_owned(),
             file: None,
         }
+    }
+}
+
+/// What ALTER SYSTEM kept, if anything.
+pub(crate) fn read_kept(path: &Path) -> Result<Option<String>, Wrong> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(error) => Err(Wrong(format!("{}: {error}", path.display()))),
     }
 }
 
@@ -336,7 +357,7 @@ fn listen(text: &str) -> Result<IpAddr, String> {
     }
 }
 
-fn memory_limit(text: &str) -> Result<u64, String> {
+pub(crate) fn memory_limit(text: &str) -> Result<u64, String> {
     let bytes = size::parse(text)?;
     if bytes < MEMORY_LIMIT_MIN {
         return Err(format!(

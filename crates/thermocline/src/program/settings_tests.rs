@@ -49,6 +49,7 @@ fn every_setting_can_be_said_in_the_file() {
         listen: "::1".parse().unwrap(),
         memory_limit: 256 << 20,
         memory_limit_source: "thermocline.toml: memory_limit".to_owned(),
+        memory_limit_given: 256 << 20,
         partitions: 4,
         max_connections: 7,
         max_message_bytes: 1 << 20,

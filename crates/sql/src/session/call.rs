@@ -1,0 +1,167 @@
+//! CALL of a procedure that the program registered: a transaction of its own,
+//! its results as one row.
+
+use std::sync::Arc;
+
+use sqlparser::ast;
+use thermocline_engine::Procedure;
+use thermocline_storage::text_format::parse_text;
+use thermocline_storage::types::DataType;
+use thermocline_storage::value::Value;
+
+use super::arguments::quoted;
+use super::prepared::Prepared;
+use super::run::Run;
+use super::transaction::Block;
+use super::{Client, Session};
+use crate::bind::{self, BindContext};
+use crate::error::{Result, SqlError};
+use crate::expr::{EvalContext, NoRow};
+use crate::messages;
+use crate::output::{OutputColumn, RowWriter};
+use crate::parse::Statement;
+use crate::parse::statement::Call;
+
+impl Session {
+    pub(super) async fn call(
+        &mut self,
+        call: &Call,
+        run: &Run<'_>,
+        client: &mut Client,
+    ) -> Result<()> {
+        if self.transaction.block() != Block::None {
+            return Err(SqlError::unsupported(
+                "CALL cannot run inside a transaction block: a procedure is a transaction of its own",
+            ));
+        }
+        self.check_writable("CALL")?;
+        let procedure = self.procedure(call)?;
+        let arguments = self.call_arguments(&procedure, call, run.parameters)?;
+        let options = self.options();
+        let results = self
+            .engine
+            .db
+            .call(&options, procedure.name(), &arguments)
+            .await?;
+        if !results.is_empty() {
+            if run.describe {
+                let columns = result_columns(&procedure);
+                messages::row_description(&mut client.out, &columns, run.formats);
+            }
+            let mut rows = RowWriter::wire(Vec::new(), run.formats.clone());
+            rows.begin_row(results.len());
+            for (value, (_, data_type)) in results.iter().zip(procedure.results()) {
+                rows.value(value.as_ref(), data_type);
+            }
+            rows.end_row();
+            client.out.extend_from_slice(rows.bytes());
+        }
+        messages::command_complete(&mut client.out, "CALL");
+        Ok(())
+    }
+
+    /// The columns of a CALL's row; `None` if it returns none.
+    pub(super) fn call_columns(&self, call: &Call) -> Result<Option<Arc<[OutputColumn]>>> {
+        let columns = result_columns(&*self.procedure(call)?);
+        Ok((!columns.is_empty()).then(|| columns.into()))
+    }
+
+    /// The types of a command's parameters `$1`, `$2` …: those of the procedure
+    /// of a CALL; other commands have none.
+    pub(super) fn utility_parameters(&self, prepared: &Prepared) -> Result<Vec<DataType>> {
+        let Some(Statement::Call(call)) = &prepared.statement else {
+            return Ok(Vec::new());
+        };
+        let procedure = self.procedure(call)?;
+        let mut types = Vec::new();
+        for (argument, (_, wanted)) in call.arguments.iter().zip(procedure.parameters()) {
+            let Some(number) = placeholder(argument) else {
+                continue;
+            };
+            if types.len() < number {
+                types.resize(number, DataType::Text);
+            }
+            types[number - 1] = *wanted;
+        }
+        Ok(types)
+    }
+
+    /// The procedure that is named, if it takes as many arguments.
+    fn procedure(&self, call: &Call) -> Result<Arc<Procedure>> {
+        let name = match call.name.as_slice() {
+            [name] => Some(name),
+            [schema, name] if schema == "public" => Some(name),
+            _ => None,
+        };
+        name.and_then(|name| self.engine.db.procedures().get(name))
+            .filter(|procedure| procedure.parameters().len() == call.arguments.len())
+            .ok_or_else(|| {
+                let types = vec!["unknown"; call.arguments.len()].join(", ");
+                SqlError::new(
+                    "42883",
+                    format!("procedure {}({types}) does not exist", call.name.join(".")),
+                )
+                .with_hint(
+                    "No procedure of this name with as many parameters is registered with the \
+                     database.",
+                )
+            })
+    }
+
+    fn call_arguments(
+        &self,
+        procedure: &Procedure,
+        call: &Call,
+        parameters: &[Value],
+    ) -> Result<Vec<Value>> {
+        let catalog = self.transaction.catalog(&self.engine.db);
+        let search_path = self.context.settings(|settings| settings.search_path());
+        let context = BindContext::new(&catalog, &search_path);
+        let evaluation = EvalContext {
+            parameters: &[],
+            now_us: self.context.transaction_us(),
+            session: &*self.context,
+        };
+        let evaluate = |argument: &ast::Expr, wanted: &DataType| {
+            if let Some(number) = placeholder(argument) {
+                return parameters.get(number - 1).cloned().ok_or_else(|| {
+                    SqlError::new("42P02", format!("there is no parameter ${number}"))
+                });
+            }
+            if let Some(text) = quoted(argument) {
+                return Ok(parse_text(wanted, text)?);
+            }
+            let (expression, _) = bind::bind_scalar(argument, None, &context)?;
+            Ok(expression.evaluate(&NoRow, &evaluation)?.into_value())
+        };
+        call.arguments
+            .iter()
+            .zip(procedure.parameters())
+            .map(|(argument, (_, wanted))| evaluate(argument, wanted))
+            .collect()
+    }
+}
+
+fn result_columns(procedure: &Procedure) -> Vec<OutputColumn> {
+    procedure
+        .results()
+        .iter()
+        .map(|(name, data_type)| OutputColumn::scalar(name, *data_type))
+        .collect()
+}
+
+/// The number of an argument that is a parameter and nothing else.
+fn placeholder(argument: &ast::Expr) -> Option<usize> {
+    match argument {
+        ast::Expr::Value(value) => match &value.value {
+            ast::Value::Placeholder(name) => {
+                let number = name.strip_prefix('$')?.parse().ok()?;
+                (1..=usize::from(u16::MAX))
+                    .contains(&number)
+                    .then_some(number)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
