@@ -25,6 +25,15 @@ pub enum Identification {
 }
 
 impl Identification {
+    /// All of them, by the names that settings use.
+    pub const NAMES: [(&str, Identification); 5] = [
+        ("temperature", Identification::Temperature),
+        ("clock", Identification::Clock),
+        ("fifo", Identification::Fifo),
+        ("lru", Identification::Lru),
+        ("alru", Identification::ALru),
+    ];
+
     /// One of so many uses moves a tuple in the LRU chain; None: there is none.
     pub(crate) fn chain_sample(self) -> Option<u32> {
         match self {
@@ -45,6 +54,15 @@ pub enum Merge {
     Always,
     /// It is used where it is and forgotten; only an update makes it hot.
     UpdateOnly,
+}
+
+impl Merge {
+    /// All of them, by the names that settings use.
+    pub const NAMES: [(&str, Merge); 3] = [
+        ("warm", Merge::Warm),
+        ("always", Merge::Always),
+        ("update_only", Merge::UpdateOnly),
+    ];
 }
 
 /// How a transaction gets an evicted tuple (000 §4.1).
@@ -103,18 +121,14 @@ impl Default for Policy {
 
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let identification = match self.identification {
-            Identification::Temperature => "temperature",
-            Identification::Clock => "clock",
-            Identification::Fifo => "fifo",
-            Identification::Lru => "lru",
-            Identification::ALru => "alru",
-        };
-        let merge = match self.merge {
-            Merge::Warm => "warm",
-            Merge::Always => "always",
-            Merge::UpdateOnly => "update_only",
-        };
+        let (identification, _) = Identification::NAMES
+            .into_iter()
+            .find(|(_, choice)| *choice == self.identification)
+            .unwrap_or(("?", self.identification));
+        let (merge, _) = Merge::NAMES
+            .into_iter()
+            .find(|(_, choice)| *choice == self.merge)
+            .unwrap_or(("?", self.merge));
         write!(
             f,
             "identification={identification} retrieval=restart merge={merge} block={} compaction={}%",

@@ -38,7 +38,8 @@ pub use open::{Embedded, OpenError, Options};
 pub use rows::{Column, Rows};
 pub use thermocline_device::{FileDevice, IoEngine};
 pub use thermocline_engine::{
-    Call, Config, Database, Direction, Error, Procedure, Procedures, Reach, Row, RunOptions,
+    Call, Config, Database, Direction, Error, Identification, Merge, Procedure, Procedures, Reach,
+    Row, RunOptions,
 };
 pub use thermocline_sql::SqlError;
 pub use thermocline_storage::types::DataType;

@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use thermocline_device::{Device, DirectoryLock, FileDevice, IoEngine, lock_directory};
-use thermocline_engine::{Config, Database, Error, Procedure, Procedures, RunOptions, block_on};
+use thermocline_engine::{
+    Config, Database, Error, Identification, Merge, Policy, Procedure, Procedures, RunOptions,
+    block_on,
+};
 use thermocline_sql::{Engine, SqlError};
 use thermocline_storage::value::Value;
 
@@ -25,6 +28,10 @@ pub struct Options {
     /// Where closed segments of the log are kept for recovery to a point in
     /// time; made if it is absent. None: nowhere.
     pub archive_directory: Option<PathBuf>,
+    /// How cold tuples are found; None: as suits the device.
+    pub identification: Option<Identification>,
+    /// What becomes of a tuple that was fetched; None: as suits the device.
+    pub merge: Option<Merge>,
     /// Procedures that can be called. Those declared deterministic have to be
     /// here: the log may hold their calls.
     pub procedures: Procedures,
@@ -37,6 +44,8 @@ impl Default for Options {
             partitions: 0,
             io: IoEngine::Auto,
             archive_directory: None,
+            identification: None,
+            merge: None,
             procedures: Procedures::new(),
         }
     }
@@ -117,6 +126,12 @@ impl Embedded {
                 .map_err(|error| OpenError::Directory(archive.clone(), error))?;
             config.archive = Some(Arc::new(device));
         }
+        let suited = Policy::for_device(&device.profile());
+        config.policy = Some(Policy {
+            identification: options.identification.unwrap_or(suited.identification),
+            merge: options.merge.unwrap_or(suited.merge),
+            ..suited
+        });
         config.procedures = options.procedures.clone();
         let database = Database::open(config)
             .map_err(|error| OpenError::Database(path.to_path_buf(), error))?;

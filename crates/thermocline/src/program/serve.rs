@@ -97,6 +97,8 @@ fn options(settings: &Settings) -> Options {
         partitions: settings.partitions,
         io: settings.io,
         archive_directory: settings.archive_directory.clone(),
+        identification: settings.identification,
+        merge: settings.merge,
         ..Options::default()
     }
 }

@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use thermocline_device::IoEngine;
-use thermocline_engine::{MEMORY_LIMIT_MIN, PARTITIONS_MAX};
+use thermocline_engine::{Identification, MEMORY_LIMIT_MIN, Merge, PARTITIONS_MAX};
 use thermocline_server::{DEFAULT_MAX_CONNECTIONS, DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_PORT};
 
 use super::{machine, size};
@@ -57,6 +57,14 @@ pub(crate) struct Flags {
     /// time [default: nowhere]
     #[arg(long, value_name = "DIRECTORY")]
     archive_directory: Option<String>,
+    /// How cold tuples are found: temperature, clock, fifo, lru or alru
+    /// [default: as suits the device]
+    #[arg(long, value_name = "POLICY")]
+    identification: Option<String>,
+    /// What becomes of a fetched tuple: warm, always or update_only [default:
+    /// as suits the device]
+    #[arg(long, value_name = "POLICY")]
+    merge: Option<String>,
     /// What is logged to stderr: error, warn, info, debug, trace, or a filter
     /// such as thermocline_server=debug [default: info]
     #[arg(long, value_name = "FILTER")]
@@ -68,7 +76,7 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    fn given(&self) -> [(&'static str, &Option<String>); 10] {
+    fn given(&self) -> [(&'static str, &Option<String>); 12] {
         [
             ("data_dir", &self.data_dir),
             ("port", &self.port),
@@ -79,6 +87,8 @@ impl Flags {
             ("max_message_bytes", &self.max_message_bytes),
             ("io", &self.io),
             ("archive_directory", &self.archive_directory),
+            ("identification", &self.identification),
+            ("merge", &self.merge),
             ("log", &self.log),
         ]
     }
@@ -109,6 +119,10 @@ pub(crate) struct Settings {
     pub(crate) io: IoEngine,
     /// Where the log is archived.
     pub(crate) archive_directory: Option<PathBuf>,
+    /// How cold tuples are found; None: as suits the device.
+    pub(crate) identification: Option<Identification>,
+    /// What becomes of a fetched tuple; None: as suits the device.
+    pub(crate) merge: Option<Merge>,
     /// What is logged.
     pub(crate) log: String,
     /// The file that was read.
@@ -249,6 +263,10 @@ impl Settings {
             "max_message_bytes" => message_bytes(value).map(|value| self.max_message_bytes = value),
             "io" => io_engine(value).map(|value| self.io = value),
             "archive_directory" => data_dir(value).map(|v| self.archive_directory = Some(v)),
+            "identification" => {
+                choice(value, &Identification::NAMES).map(|value| self.identification = Some(value))
+            }
+            "merge" => choice(value, &Merge::NAMES).map(|value| self.merge = Some(value)),
             "log" => log(value).map(|value| self.log = value),
             _ => {
                 let known: Vec<_> = Flags::default()
@@ -288,6 +306,8 @@ impl Default for Settings {
             max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,
             io: IoEngine::Auto,
             archive_directory: None,
+            identification: None,
+            merge: None,
             log: "info".to_owned(),
             file: None,
         }
@@ -395,6 +415,15 @@ fn io_engine(text: &str) -> Result<IoEngine, String> {
         "threads" => Ok(IoEngine::Threads),
         _ => Err(format!("\"{text}\" is none of auto, io_uring, threads")),
     }
+}
+
+/// One of the named choices.
+fn choice<T: Copy>(text: &str, names: &[(&str, T)]) -> Result<T, String> {
+    let found = names.iter().find(|(name, _)| *name == text.trim());
+    found.map(|(_, choice)| *choice).ok_or_else(|| {
+        let names: Vec<_> = names.iter().map(|(name, _)| *name).collect();
+        format!("\"{text}\" is none of {}", names.join(", "))
+    })
 }
 
 fn log(text: &str) -> Result<String, String> {

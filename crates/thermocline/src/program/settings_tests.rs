@@ -40,7 +40,7 @@ fn every_setting_can_be_said_in_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let text = "data_dir = 'd'\nport = 1\nlisten = '::1'\nmemory_limit = '256MB'\npartitions = 4\n\
                 max_connections = 7\nmax_message_bytes = '1MB'\nio = 'threads'\narchive_directory = 'a'\n\
-                log = 'debug'\n";
+                identification = 'lru'\nmerge = 'always'\nlog = 'debug'\n";
     fs::write(directory.path().join(FILE_NAME), text).unwrap();
     let settings = load(&Flags::default(), &[], directory.path()).unwrap();
     let expected = Settings {
@@ -55,6 +55,8 @@ fn every_setting_can_be_said_in_the_file() {
         max_message_bytes: 1 << 20,
         io: IoEngine::Threads,
         archive_directory: Some("a".into()),
+        identification: Some(Identification::Lru),
+        merge: Some(Merge::Always),
         log: "debug".to_owned(),
         file: Some(FILE_NAME.into()),
     };

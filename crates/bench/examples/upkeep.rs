@@ -1,7 +1,7 @@
 //! What keeping a database in order costs, with the engine alone.
 //!
 //! ```text
-//! cargo run --release -p thermocline-engine --example upkeep -- MODE DIRECTORY [DATA_MB [LIMIT_MB [SECONDS]]]
+//! cargo run --release -p thermocline-bench --example upkeep -- MODE DIRECTORY [DATA_MB [LIMIT_MB [SECONDS]]]
 //! ```
 //!
 //! | mode | prints |
