@@ -207,6 +207,7 @@ fn procedures_are_called_from_rust_and_from_sql() {
         partitions: 4,
         io: IoEngine::Threads,
         procedures,
+        ..Options::default()
     };
     let database = Embedded::open(directory.path(), &options).unwrap();
     let nothing = Procedure::new("nothing", |_, _| Ok(Vec::new()));
