@@ -57,6 +57,10 @@ struct Arguments {
     #[cfg(feature = "mutations")]
     #[arg(long)]
     mutations: bool,
+    /// Only rounds in which the device crashes, tears and loses, but neither fails nor lies
+    /// while it runs.
+    #[arg(long)]
+    crashes_only: bool,
     /// Goes on after failures.
     #[arg(long)]
     keep_going: bool,
@@ -72,6 +76,8 @@ struct Arguments {
 #[derive(Default)]
 struct Sum {
     rounds: u64,
+    /// What a repetition has to be given besides the seed.
+    options: &'static str,
     failures: Vec<(u64, String)>,
     faults: Vec<(&'static str, u64)>,
     tally: Tally,
@@ -92,7 +98,10 @@ impl Sum {
         self.tally.add(&outcome.tally);
         self.simulated += outcome.simulated;
         if let Some(failure) = outcome.failure {
-            println!("FAILED: {failure}\n  repeat: thermocline-sim --seed {seed} --rounds 1");
+            println!(
+                "FAILED: {failure}\n  repeat: thermocline-sim --seed {seed} --rounds 1{}",
+                self.options
+            );
             self.failures.push((seed, failure));
         }
     }
@@ -113,13 +122,24 @@ fn main() -> ExitCode {
             false => ExitCode::FAILURE,
         };
     }
+    let scope_of_rounds = round::Scope {
+        trace: arguments.trace,
+        crashes_only: arguments.crashes_only,
+    };
     let begun = Instant::now();
     let until = arguments.minutes.map(|m| Duration::from_secs_f64(m * 60.0));
     let rounds = match (arguments.rounds, until) {
         (None, None) => 1000,
         (rounds, _) => rounds.unwrap_or(u64::MAX),
     };
-    let sum = Mutex::new(Sum::default());
+    let sum = Mutex::new(Sum {
+        options: if arguments.crashes_only {
+            " --crashes-only"
+        } else {
+            ""
+        },
+        ..Sum::default()
+    });
     let next = AtomicU64::new(0);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -133,7 +153,7 @@ fn main() -> ExitCode {
                         break;
                     }
                     let seed = first.wrapping_add(number);
-                    let outcome = round::run(seed, arguments.trace);
+                    let outcome = round::run(seed, scope_of_rounds);
                     let Ok(mut sum) = sum.lock() else { break };
                     sum.add(seed, outcome);
                     if sum.failures.len() >= FAILURES_MAX && !arguments.keep_going {

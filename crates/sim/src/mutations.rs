@@ -13,7 +13,7 @@ pub fn check(first: u64, rounds: u64) -> bool {
     for mutation in Mutation::ALL {
         Mutation::make(Some(mutation));
         let found = (0..rounds).find_map(|number| {
-            let failure = round::run(first.wrapping_add(number), false).failure?;
+            let failure = round::run(first.wrapping_add(number), round::Scope::default()).failure?;
             Some((number + 1, failure))
         });
         Mutation::make(None);

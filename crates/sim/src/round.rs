@@ -85,14 +85,24 @@ pub fn keep_panics() {
     }));
 }
 
+/// What may happen in a round.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Scope {
+    /// Everything that is done is printed.
+    pub trace: bool,
+    /// Crashes, torn and lost writes, late reads; but the device neither fails nor lies
+    /// while it runs.
+    pub crashes_only: bool,
+}
+
 /// Runs the round of a seed.
-pub fn run(seed: u64, trace: bool) -> Outcome {
+pub fn run(seed: u64, scope: Scope) -> Outcome {
     PANIC.set(None);
     let device = SimulatedDevice::new();
     let clock = SimulatedClock::new();
     let mut tally = Tally::default();
     let lived = catch_unwind(AssertUnwindSafe(|| {
-        Round::new(seed, &device, &clock, trace).lives(&mut tally)
+        Round::new(seed, &device, &clock, scope).lives(&mut tally)
     }));
     let failure = match lived {
         Ok(Ok(())) => None,
@@ -117,7 +127,7 @@ struct Round {
 }
 
 impl Round {
-    fn new(seed: u64, device: &SimulatedDevice, clock: &SimulatedClock, trace: bool) -> Round {
+    fn new(seed: u64, device: &SimulatedDevice, clock: &SimulatedClock, scope: Scope) -> Round {
         let mut chance = Chance::new(seed);
         let shared: Arc<dyn Device> = Arc::new(device.clone());
         let mut config = Config::new(shared).partitions(chance.pick(&[1, 2, 4]));
@@ -143,8 +153,9 @@ impl Round {
             memory_bytes: chance.pick(&[0, 64 << 10, 256 << 10, 1 << 20]),
             checkpoints: chance.pick(&[0, 2, 5, 15]),
             stalls: chance.percent(60),
-            faulty: chance.percent(20),
-            trace,
+            // Drawn in any case: the rest of the round is the same.
+            faulty: chance.percent(20) && !scope.crashes_only,
+            trace: scope.trace,
         };
         Round {
             chance,

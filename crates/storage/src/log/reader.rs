@@ -63,8 +63,9 @@ impl LogTail {
     ) -> Result<Self, LogError> {
         let from = from.unwrap_or_else(|| segments.first().map_or(until, |s| s.first));
         let begin = segments.partition_point(|s| s.first <= from);
+        let between = segments.first().is_some_and(|s| s.previous_end <= from);
         let mut segments = VecDeque::from(segments);
-        if begin == 0 && from < until {
+        if begin == 0 && !between && from < until {
             return Err(LogError::Missing { lsn: from });
         }
         segments.drain(..begin.saturating_sub(1));
@@ -194,9 +195,12 @@ pub(super) fn recover(
     // A checkpoint of a database that was never written to names the first LSN,
     // for which no segment was made yet.
     let unused = firsts.is_empty() && start == Some(FIRST_LSN);
+    // Between the end of a segment and the next one's first LSN lies no record.
+    let between = |lsn| segments.first().is_some_and(|s| s.previous_end <= lsn);
     if let Some(lsn) = start
         && needed == 0
         && !unused
+        && !between(lsn)
     {
         return Err(LogError::Missing { lsn });
     }

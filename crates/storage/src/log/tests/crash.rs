@@ -126,6 +126,27 @@ fn nothing_acknowledged_is_lost_whichever_operation_is_the_last() {
     assert!(halts > 150, "{halts} crash points");
 }
 
+/// The end of a segment's last record is a start, too, though the next segment begins
+/// behind it and the one before is given up.
+#[test]
+fn a_log_can_start_between_two_segments() {
+    let mut harness = Harness::new(SimulatedDevice::new());
+    let log = harness.recover().expect("nothing halts it");
+    harness.run(&log, &[1]);
+    drop(log);
+    harness.device.crash_losing_all();
+    // The records of this life are in a segment of their own.
+    let log = harness.recover().expect("nothing halts it");
+    harness.run(&log, &[2]);
+    let (end_of_first, _) = harness.appended[0];
+    (harness.start, harness.truncated) = (Some(end_of_first), 1);
+    log.truncate_before(end_of_first).expect("truncates");
+    drop(log);
+    harness.device.crash_losing_all();
+    harness.recover().expect("nothing halts it");
+    assert_eq!(harness.appended.len(), 3);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
