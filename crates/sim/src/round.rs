@@ -416,7 +416,7 @@ mod tests {
     #[test]
     fn a_seed_is_a_round() {
         for seed in 0..6 {
-            let (one, two) = (run(seed, false), run(seed, false));
+            let (one, two) = (run(seed, Scope::default()), run(seed, Scope::default()));
             assert_eq!(one.failure, None, "seed {seed}");
             assert_eq!(one.tally.by_kind(), two.tally.by_kind(), "seed {seed}");
             assert_eq!(one.faults, two.faults, "seed {seed}");
