@@ -8,6 +8,8 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
+use thermocline_device::block_on;
+
 use crate::checkpoint::Purpose;
 use crate::compaction::Compactor;
 use crate::database::Database;
@@ -139,6 +141,7 @@ impl Database {
     fn keep(&self, compactor: &mut Compactor) -> Result<()> {
         self.archive_in_turn();
         self.collect_versions();
+        block_on(self.finish_rollbacks());
         self.return_pages();
         // A few steps a look: compaction takes its share of the device, not all.
         for _ in 0..2 {

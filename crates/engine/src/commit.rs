@@ -253,8 +253,6 @@ impl Database {
 
     /// Takes back an open transaction's inserted rows, and frees what it holds.
     async fn roll_back(&self, mut state: Box<TxnState>) {
-        // A device error leaves rows behind that nobody sees; the next start
-        // removes them, since their transaction has no commit record.
         let inserted: Vec<_> = state.inserted.keys().copied().collect();
         for (partition, storage) in inserted {
             if !state.sees_draft_of(storage) {
@@ -262,11 +260,24 @@ impl Database {
                     .remove_uncommitted(partition, storage, state.id, 0)
                     .await;
                 if let Err(error) = removed {
+                    // Its rows are still there, and their keys taken: it has not
+                    // ended for those who wait for it, and is tried again.
                     self.report(&format!("rolling back: {error}"));
+                    self.transactions.unfinished.lock().push(state);
+                    return;
                 }
             }
         }
         self.abandon(&mut state);
+    }
+
+    /// Tries again to roll back what a device error has kept from it. What cannot be
+    /// read any more the next start meets, too, and names.
+    pub(crate) async fn finish_rollbacks(&self) {
+        let unfinished = std::mem::take(&mut *self.transactions.unfinished.lock());
+        for state in unfinished {
+            self.roll_back(state).await;
+        }
     }
 
     /// The part of a rollback that needs no device.

@@ -291,6 +291,9 @@ impl Database {
     /// Waits until a transaction has ended.
     pub(crate) async fn wait_for_end(&self, options: &RunOptions, holder: TxnId) -> Result<()> {
         let until = options.lock_timeout.map(|t| self.clock.now() + t);
+        if !self.transactions.is_active(holder) {
+            return self.check_gone(holder);
+        }
         loop {
             let ended = self.transactions.ended.listen();
             if !self.transactions.is_active(holder) {
@@ -298,6 +301,32 @@ impl Database {
             }
             self.or_interrupted(options, until, ended).await?;
         }
+    }
+
+    /// A transaction that has ended holds nothing; who met it just before has only to
+    /// try again. Better an error than to try for ever.
+    fn check_gone(&self, holder: TxnId) -> Result<()> {
+        for partition in &self.partitions {
+            let state = partition.state.lock();
+            let locked = state.locks.iter().find(|(_, owner)| **owner == holder);
+            let inserted = state.uncommitted_of(holder);
+            let row = locked.map(|(row, _)| *row);
+            if let Some(row) = row.or_else(|| inserted.first().map(|(row, _)| *row)) {
+                return Err(Error::Internal(format!(
+                    "transaction {} has ended and still holds row ({},{}) of storage {} ({})",
+                    holder.0,
+                    state.id,
+                    row.1,
+                    row.0,
+                    if locked.is_some() {
+                        "locked"
+                    } else {
+                        "inserted"
+                    },
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Runs a future that is not the engine's, but not beyond a cancel or the

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use thermocline_device::block_on;
 use thermocline_storage::log::Step;
 
 use crate::access::Access;
@@ -19,6 +20,7 @@ use crate::compaction::Compactor;
 use crate::database::Database;
 use crate::error::Result;
 use crate::evict::Evictor;
+use crate::transaction::Transaction;
 
 /// A place inside a background task where others may run: no lock is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,10 +106,15 @@ impl Steps {
 
     /// The evictor takes a step, if memory is short. Whether it freed anything.
     pub fn evict(&self) -> Result<bool> {
-        match self.evictor.try_lock() {
-            Some(mut evictor) => evictor.step(&self.db),
-            None => Ok(false),
+        let Some(mut evictor) = self.evictor.try_lock() else {
+            return Ok(false);
+        };
+        let evicted = evictor.step(&self.db);
+        if !self.db.memory.is_full() {
+            // What was freed elsewhere counts too.
+            self.db.memory.freed.notify();
         }
+        evicted
     }
 
     /// Compaction takes a step. Whether it did anything.
@@ -121,6 +128,11 @@ impl Steps {
     /// Before-images that nobody needs are given up.
     pub fn collect_versions(&self) {
         self.db.collect_versions();
+    }
+
+    /// Rollbacks that met a device error are tried again. Reads must not stall.
+    pub fn finish_rollbacks(&self) {
+        block_on(self.db.finish_rollbacks());
     }
 
     /// What was warm at the last checkpoint comes back, as far as there is room.
@@ -151,5 +163,13 @@ impl Access<'_> {
     #[doc(hidden)]
     pub fn sees_up_to(&self) -> Option<u64> {
         self.snapshot
+    }
+}
+
+impl Transaction {
+    /// Its number, as errors name it; 0 once it has ended.
+    #[doc(hidden)]
+    pub fn number(&self) -> u64 {
+        self.state.as_ref().map_or(0, |state| state.id.0)
     }
 }

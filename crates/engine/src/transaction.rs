@@ -74,6 +74,8 @@ pub(crate) struct Transactions {
     /// Who waits for whom.
     waits: Mutex<HashMap<TxnId, TxnId>>,
     active: Mutex<BTreeSet<TxnId>>,
+    /// Those whose rollback met a device error.
+    pub unfinished: Mutex<Vec<Box<TxnState>>>,
     /// Some interactive transaction has ended.
     pub ended: Event,
 }

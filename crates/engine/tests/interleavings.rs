@@ -167,6 +167,39 @@ fn an_old_snapshot_finds_its_rows_through_a_new_index() {
     assert_eq!(found.expect("reads"), ["m"]);
 }
 
+/// When a batch of an index's entries was used up, a row that lay beside the table was
+/// given before the next batch was looked at.
+#[test]
+fn a_range_is_in_order_however_many_rows_there_are_beside_changed_ones() {
+    let (_device, db) = simulated(LIMIT);
+    let t = make_table(&db, "t", IndexKind::Hash);
+    let t = with_index(&db, &t, "t_value", false);
+    for id in 0..600 {
+        insert_lazily(&db, &t, id, &format!("{id:04}")).expect("inserts");
+    }
+    let mut txn = db.begin(Isolation::ReadCommitted, false);
+    for id in [0, 300, 599] {
+        in_txn(&mut txn, &db, |access| set_in(access, &t, id, "9999")).expect("sets");
+    }
+    for direction in [Direction::Ascending, Direction::Descending] {
+        let found = in_txn(&mut txn, &db, |access| {
+            let mut found = Vec::new();
+            let (from, to) = (Bound::Unbounded, Bound::Unbounded);
+            access.range(&t, 1, from, to, direction, &mut |_, tuple| {
+                found.push(text_of(&t, tuple));
+                Ok(ControlFlow::Continue(()))
+            })?;
+            Ok(found)
+        });
+        let mut found = found.expect("reads");
+        if direction == Direction::Descending {
+            found.reverse();
+        }
+        assert_eq!(found.len(), 600);
+        assert!(found.is_sorted());
+    }
+}
+
 fn in_all<R>(db: &Database, body: impl FnMut(&mut Access<'_>) -> Result<R>) -> Result<R> {
     block_on(db.one_shot(&RunOptions::default(), Scope::All, body))
 }

@@ -209,6 +209,7 @@ async fn interactive(world: &Rc<World>, db: &Arc<Database>, pending: &Pending) {
     world.model.borrow_mut().begin_transaction();
     world.say(|| format!("session {} begins {isolation:?}", pending.session));
     let mut txn = db.begin(isolation, false);
+    world.say(|| format!("session {} is {}", pending.session, txn.number()));
     let outcome = statements(world, db, &mut txn, pending).await;
     match outcome {
         Some(view) if !world.is_over() => {

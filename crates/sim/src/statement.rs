@@ -128,9 +128,8 @@ impl View {
 
     /// Adds what a statement did.
     pub fn absorb(&mut self, other: View) {
-        for (key, base) in other.bases {
-            self.bases.entry(key).or_insert(base);
-        }
+        // A base that was noted anew is of a row that was no longer its own.
+        self.bases.extend(other.bases);
         self.own.extend(other.own);
         self.read_rows.extend(other.read_rows);
         self.read_parts.extend(other.read_parts);
@@ -198,14 +197,13 @@ impl Run<'_> {
 
     /// The transaction's own image, by this statement or one before.
     fn own(&self, key: &Key) -> Option<&Option<Rc<Row>>> {
-        if self.done.view.own.contains_key(key) {
-            let row = &self.done.view.own[key];
-            let bases = [&self.before.bases, &self.done.view.bases];
-            let base = bases.into_iter().find_map(|bases| bases.get(key));
-            let made_here = base.is_some_and(Option::is_none);
-            return (row.is_some() || !made_here).then_some(row);
-        }
-        self.before.own(key)
+        let Some(row) = self.done.view.own.get(key) else {
+            return self.before.own(key);
+        };
+        let bases = [&self.done.view.bases, &self.before.bases];
+        let base = bases.into_iter().find_map(|bases| bases.get(key));
+        let made_here = base.is_some_and(Option::is_none);
+        (row.is_some() || !made_here).then_some(row)
     }
 
     fn base(&self, id: i64) -> Option<Rc<Row>> {
@@ -271,8 +269,10 @@ impl Run<'_> {
 
     fn note(&mut self, id: i64, row: Option<Rc<Row>>) {
         let key = (self.slot, id);
-        let base = self.base(id);
-        self.done.view.bases.entry(key).or_insert(base);
+        if self.own(&key).is_none() {
+            let base = self.base(id);
+            self.done.view.bases.insert(key, base);
+        }
         self.done.view.own.insert(key, row);
     }
 

@@ -22,7 +22,7 @@ use crate::session::{Pending, client};
 use crate::statement::View;
 
 /// Turns without anybody able to go on, after which nobody ever will be.
-const IDLE_TURNS_MAX: usize = 300;
+const IDLE_TURNS_MAX: usize = 2000;
 /// Steps inside of steps.
 const DEPTH_MAX: usize = 3;
 const SESSIONS_MAX: usize = 6;
@@ -306,6 +306,8 @@ impl World {
             Error::Catalog { .. } => of.starts_with("a definition"),
             Error::Io(..) | Error::LogFailed(_) | Error::DiskFull(_) => device,
             Error::Corrupt(_) => self.habits.faulty,
+            // More than its share of a very small limit.
+            Error::OutOfMemory(_) => interactive,
             _ => false,
         };
         if !in_order {
@@ -408,7 +410,15 @@ impl World {
                 self.say(|| format!("compact {compacted:?}"));
                 self.background("compaction", compacted);
             }
-            93..94 => self.steps.collect_versions(),
+            93..94 => {
+                self.steps.collect_versions();
+                if self.habits.faulty {
+                    self.device.set_stalls(false);
+                    self.steps.finish_rollbacks();
+                    self.device
+                        .set_stalls(self.habits.stalls && !self.over.get());
+                }
+            }
             94..96 => {
                 self.clock
                     .advance(Duration::from_millis(self.below(50) as u64));

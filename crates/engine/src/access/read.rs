@@ -251,9 +251,9 @@ impl Access<'_> {
             };
             let position = streams[best].position;
             let entry = streams[best].take();
-            if streams[best].head().is_none() {
-                streams[best].fill(self, table, index)?;
-            }
+            // Before the next comparison: what lies beside the table may come later than
+            // what the index still has.
+            streams[best].fill(self, table, index)?;
             let Some(entry) = entry else { continue };
             if entry.image.is_none() && streams[best].beside_rows.contains(&entry.row) {
                 continue;
