@@ -1,11 +1,13 @@
 //! What a device did: counts, bytes and latencies, as relaxed atomics.
 //!
-//! Counters only grow (`in_flight` is the one gauge); a snapshot is not one instant, but
+//! Counters only grow (`in_flight` and `outstanding` are gauges); a snapshot is not one instant, but
 //! each number in it is a true one. Latencies fall into buckets by powers of two of a
 //! microsecond, so a quantile is an estimate: right to within its bucket.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+
+use crate::outstanding::{Outstanding, OutstandingSnapshot, Ticket};
 
 /// How many latency buckets there are. Bucket 0 is below 1 µs, bucket `i` is from
 /// `2^(i-1)` up to `2^i` µs, the last has no upper end.
@@ -100,11 +102,28 @@ pub struct DeviceCounters {
     syncs: AtomicU64,
     errors: AtomicU64,
     in_flight: AtomicU64,
+    outstanding: Outstanding,
     read_latency: LatencyHistogram,
     sync_latency: LatencyHistogram,
 }
 
 impl DeviceCounters {
+    /// A read, write or sync was given to the device.
+    pub fn begin(&self) -> Ticket {
+        self.outstanding.begin()
+    }
+
+    /// What began is over, however it ended.
+    pub fn end(&self, ticket: Ticket) {
+        self.outstanding.end(ticket);
+    }
+
+    /// What the device has not answered yet.
+    #[must_use]
+    pub fn outstanding(&self) -> OutstandingSnapshot {
+        self.outstanding.snapshot()
+    }
+
     /// A read was given to the device (or waits for it).
     pub fn read_started(&self) {
         self.in_flight.fetch_add(1, Relaxed);
@@ -153,6 +172,7 @@ impl DeviceCounters {
             syncs: self.syncs.load(Relaxed),
             errors: self.errors.load(Relaxed),
             in_flight: self.in_flight.load(Relaxed),
+            outstanding: self.outstanding(),
             read_latency_us_p50: read_latency.quantile_us(0.50),
             read_latency_us_p99: read_latency.quantile_us(0.99),
             sync_latency_us_p50: sync_latency.quantile_us(0.50),
@@ -180,6 +200,8 @@ pub struct CountersSnapshot {
     pub errors: u64,
     /// Reads that are at the device now, or wait for it.
     pub in_flight: u64,
+    /// Reads, writes and syncs that the device has not answered yet.
+    pub outstanding: OutstandingSnapshot,
     /// Estimated median latency of reads in microseconds.
     pub read_latency_us_p50: f64,
     /// Estimated latency in microseconds that 99% of the reads do not pass.

@@ -138,8 +138,33 @@ fn takes_direct(directory: &Path) -> io::Result<bool> {
     match tried {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(false),
+        // A full disk is no reason not to start: the files that are there tell as well.
+        Err(error) if error.kind() == io::ErrorKind::StorageFull => reads_direct(directory),
         Err(error) => Err(error),
     }
+}
+
+/// Whether a sector of some file of this directory can be read directly.
+fn reads_direct(directory: &Path) -> io::Result<bool> {
+    let mut sector = AlignedBuffer::new_zeroed(SECTOR_BYTES);
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        if !metadata.is_file() || metadata.len() < SECTOR_BYTES as u64 {
+            continue;
+        }
+        let mut options = OpenOptions::new();
+        let opened = options
+            .read(true)
+            .custom_flags(sys::O_DIRECT)
+            .open(entry.path());
+        return match opened.and_then(|file| file.read_exact_at(&mut sector, 0)) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(false),
+            Err(error) => Err(error),
+        };
+    }
+    Ok(false)
 }
 
 impl Device for FileDevice {
@@ -222,7 +247,9 @@ impl Device for FileDevice {
 
 fn timed_sync(counters: &DeviceCounters, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let started = Instant::now();
+    let ticket = counters.begin();
     let result = sync();
+    counters.end(ticket);
     match result {
         Ok(()) => counters.synced(started.elapsed()),
         Err(_) => counters.error(),
@@ -343,14 +370,18 @@ impl DeviceFile for FileOnDevice {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         self.counters.read_started();
         let started = Instant::now();
+        let ticket = self.counters.begin();
         let result = self.file.read_at(buffer, offset);
+        self.counters.end(ticket);
         let bytes = result.is_ok().then_some(buffer.len());
         self.counters.read_finished(bytes, started.elapsed());
         result
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let ticket = self.counters.begin();
         let result = self.file.write_at(bytes, offset);
+        self.counters.end(ticket);
         if result.is_ok() {
             self.counters.wrote(bytes.len());
         }

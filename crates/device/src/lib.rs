@@ -8,9 +8,10 @@
 //! | `reads.rs`, `uring.rs`, `threads.rs` | asynchronous reads, by io_uring or by a pool of threads |
 //! | `drive.rs` | [`block_on`]: a thread that waits does its own reads |
 //! | `sys.rs` | the few system calls that the standard library lacks |
-//! | `counters.rs`, `profile.rs`, `probe.rs` | what a device did, what it is like, and how that is measured |
+//! | `counters.rs`, `outstanding.rs`, `profile.rs`, `probe.rs` | what a device did and is doing, what it is like, and how that is measured |
 //! | `simulated.rs`, `simulated/` | [`SimulatedDevice`], which crashes, fails and fills up on request; [`SimulatedClock`] |
 //! | `mutation.rs` | mistakes made on purpose, for the simulator to find |
+//! | `stop_points.rs` | places where the program kills itself on request; nothing unless compiled in |
 //! | `clock.rs`, `lock.rs`, `random.rs` | time, one process a directory, seeded chance |
 //!
 //! `unsafe` lives in `buffer.rs`, `uring.rs`, `drive.rs` and `sys.rs` only.
@@ -23,12 +24,14 @@ mod drive;
 mod file;
 mod lock;
 mod mutation;
+mod outstanding;
 mod probe;
 mod process;
 mod profile;
 mod random;
 mod reads;
 mod simulated;
+mod stop_points;
 mod sys;
 mod threads;
 mod uring;
@@ -43,7 +46,11 @@ pub use drive::block_on;
 pub use file::{FileDevice, IoEngine};
 pub use lock::{DirectoryLock, LOCK_FILE_NAME, lock_directory};
 pub use mutation::Mutation;
+pub use outstanding::{OutstandingSnapshot, Ticket};
 pub use probe::probe;
 pub use process::{memory_bytes, never_huge_pages, resident_bytes};
 pub use profile::{DeviceKind, DeviceProfile};
 pub use simulated::{Fault, FaultCounts, Operation, SimulatedClock, SimulatedDevice};
+#[cfg(feature = "stop-points")]
+pub use stop_points::check_stop_point;
+pub use stop_points::{StopPoint, stop_amid, stop_at};

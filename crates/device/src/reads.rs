@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use crate::device::past_the_end;
 use crate::file::OpenFile;
-use crate::{AlignedBuffer, DeviceCounters, ReadCompletion, ReadRequest, SECTOR_BYTES};
+use crate::{AlignedBuffer, DeviceCounters, ReadCompletion, ReadRequest, SECTOR_BYTES, Ticket};
 
 /// How often one read may be continued or repeated before it counts as failed.
 const CONTINUATIONS_MAX: u32 = 64;
@@ -26,6 +26,7 @@ pub(crate) struct ReadJob {
     filled: usize,
     continuations: u32,
     started: Instant,
+    ticket: Ticket,
     completion: ReadCompletion,
 }
 
@@ -36,8 +37,10 @@ impl ReadJob {
         request: ReadRequest,
     ) -> ReadJob {
         counters.read_started();
+        let ticket = counters.begin();
         ReadJob {
             file,
+            ticket,
             counters,
             offset: request.offset,
             buffer: request.buffer,
@@ -127,6 +130,7 @@ impl ReadJob {
     /// hook; it must not take the other reads with it.
     pub(crate) fn complete(self, outcome: io::Result<()>) {
         let bytes = outcome.is_ok().then_some(self.buffer.len());
+        self.counters.end(self.ticket);
         self.counters.read_finished(bytes, self.started.elapsed());
         let (buffer, completion) = (self.buffer, self.completion);
         let result = outcome.map(|()| buffer);

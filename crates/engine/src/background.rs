@@ -75,8 +75,12 @@ impl Database {
                 self.tick.notify();
             }
             match evictor.step(self) {
-                Ok(true) => continue,
+                Ok(true) => {
+                    self.memory.set_device_full(false);
+                    continue;
+                }
                 Ok(false) => {
+                    self.memory.set_device_full(false);
                     // What was freed elsewhere counts too.
                     if self.memory.freed.has_listeners() && !self.memory.is_full() {
                         self.memory.freed.notify();
@@ -85,6 +89,9 @@ impl Database {
                 }
                 Err(error) => {
                     self.report(&format!("eviction: {error}"));
+                    let full = matches!(error, Error::DiskFull(_));
+                    self.memory.set_device_full(full);
+                    self.stop_if_blocks_failed();
                     self.memory.freed.notify();
                     thread::sleep(REST_AFTER_ERROR);
                 }
@@ -92,6 +99,14 @@ impl Database {
         }
         self.memory.freed.notify();
         self.tick.notify();
+    }
+
+    /// A sync of the blocks that failed is not tried again: from then on no
+    /// checkpoint can be made, and the log that has everything stops, too.
+    pub(crate) fn stop_if_blocks_failed(&self) {
+        if self.blocks.has_failed() {
+            self.log.fail("the blocks could not be synced");
+        }
     }
 
     fn wait_for_poke(&self, at_most: Duration) {
@@ -133,6 +148,7 @@ impl Database {
             thread::park_timeout(KEEP_INTERVAL);
             if let Err(error) = self.keep(&mut compactor) {
                 self.report(&format!("compaction: {error}"));
+                self.stop_if_blocks_failed();
                 thread::sleep(REST_AFTER_ERROR);
             }
         }

@@ -67,7 +67,7 @@ impl Database {
                 };
                 let scope = Scope::One(group[0].0);
                 match self.attempt(options, &scope, None, &fetched, run, &mut body)? {
-                    Outcome::Done((), lsn) => seen = seen.max(lsn),
+                    Outcome::Done((), lsn) | Outcome::Seen((), lsn) => seen = seen.max(lsn),
                     Outcome::Evicted(planned, pin) => {
                         reads.extend(planned);
                         pins.push(pin);
@@ -87,7 +87,7 @@ impl Database {
                 self.wait_for_end(options, holder).await?;
             }
             if !reads.is_empty() {
-                self.fetch(&reads, &mut fetched).await?;
+                self.fetch(options, &reads, &mut fetched).await?;
             }
             wanted = left;
             run.attempt += 1;

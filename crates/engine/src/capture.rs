@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use thermocline_device::{StopPoint, stop_at};
 use thermocline_storage::changed_pages::Paged;
 use thermocline_storage::row_directory::{PAGE_WORDS, RowDirectory, Word};
 
@@ -253,6 +254,7 @@ impl<'a> Capture<'a> {
             end_frame(frames, end_at);
             (db.log.appended_lsn(), end_at)
         });
+        stop_at(StopPoint::CheckpointCut);
         let end = crc32c::crc32c(&self.frames[end_at + crate::image::FRAME_HEAD..]);
         self.write()?;
         Ok(Captured {

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use hashbrown::HashSet;
 use parking_lot::{Condvar, Mutex};
-use thermocline_device::Mutation;
+use thermocline_device::{Mutation, StopPoint, stop_at};
 
 use crate::capture::{Capture, PAGE_BYTES};
 use crate::counters::Counters;
@@ -185,6 +185,8 @@ impl Database {
         if result.is_err() {
             // Pages count as saved that are in no image: begin anew.
             chains.fill(Chain::default());
+            self.stop_if_blocks_failed();
+            self.remove_unfinished();
         }
         result
     }
@@ -245,7 +247,14 @@ impl Database {
         table.extend_from_slice(&crc.to_le_bytes());
         write_file(&*self.device, &manifest.blocks, &table)?;
         self.pause(Moment::BlockTableWritten);
-        manifest.write(&*self.device)?;
+        stop_at(StopPoint::CheckpointTable);
+        manifest.put_in_place(&*self.device)?;
+        if let Err(error) = Manifest::sync_name(&*self.device) {
+            // Either may be found by a restart: the files of both have to stay as they are.
+            self.log.fail("the manifest could not be made durable");
+            return Err(error);
+        }
+        stop_at(StopPoint::CheckpointBeforeTruncate);
         self.pause(Moment::ManifestWritten);
 
         self.checkpoint.number.store(number, Ordering::Relaxed);
@@ -333,6 +342,22 @@ impl Database {
             log_start,
             last_transaction: self.transactions.last_number(),
         })
+    }
+
+    /// Removes the files of a checkpoint that failed: on a full device others need the room.
+    fn remove_unfinished(&self) {
+        if self.stopped_because().is_some() {
+            return;
+        }
+        let number = self.checkpoint.number.load(Ordering::Relaxed) + 1;
+        let beginning = format!("checkpoint-{number:08}-");
+        let files = self.device.list().unwrap_or_default();
+        for file in files.iter().filter(|f| f.starts_with(&beginning)) {
+            // The next attempt writes it anew, so that it does no harm.
+            if let Err(error) = self.device.remove(file) {
+                self.report(&format!("removing {file}: {error}"));
+            }
+        }
     }
 
     /// Removes checkpoint files that the manifest does not name.

@@ -7,7 +7,7 @@
 //! little: a block that is left alone goes on emptying by itself.
 
 use hashbrown::HashSet;
-use thermocline_device::{AlignedBuffer, Mutation};
+use thermocline_device::{AlignedBuffer, Mutation, StopPoint, stop_at};
 use thermocline_storage::block::{BlockBuilder, records};
 use thermocline_storage::block_store::{BlockInfo, NewBlock};
 use thermocline_storage::row_directory::{ColdAddress, Word};
@@ -179,6 +179,7 @@ impl Compactor {
         }
         Counters::add(&db.counters.tuples_compacted, self.moved.len() as u64);
         db.pause(Moment::CompactionWritten);
+        stop_at(StopPoint::CompactionCopied);
         for some in self.moved.chunks(512) {
             let mut state = db.partitions[partition].state.lock();
             let rows = state.tables.get_mut(&storage);
@@ -199,6 +200,8 @@ impl Compactor {
                     db.blocks.sub_live(id, 1);
                 }
             }
+            drop(state);
+            stop_at(StopPoint::CompactionSwing);
         }
         self.builder.clear();
         Ok(())

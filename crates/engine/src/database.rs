@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use thermocline_device::{Clock, Device};
 use thermocline_storage::arena::Arena;
 use thermocline_storage::block_store::BlockStore;
-use thermocline_storage::log::Log;
+use thermocline_storage::log::{Log, LogFailed};
 
 use crate::backup::BackupState;
 use crate::catalog::{Catalog, Table};
@@ -25,6 +25,7 @@ use crate::fetch::Fetcher;
 use crate::memory::Memory;
 use crate::partition::Partition;
 use crate::policy::Policy;
+use crate::run::log_failed;
 use crate::sequence::Sequence;
 use crate::transaction::{Transactions, TxnId};
 use crate::wait::Event;
@@ -296,6 +297,15 @@ impl Database {
         let mut problems = self.problems.lock();
         if problems.len() < KEPT {
             problems.push(problem.to_owned());
+        }
+    }
+
+    /// Why the database takes no writes any more, if a part of the device failed
+    /// that can't be tried again.
+    pub fn stopped_because(&self) -> Option<String> {
+        match self.log.refusal() {
+            Some(why @ LogFailed::Failed(_)) => Some(log_failed(why).to_string()),
+            _ => None,
         }
     }
 

@@ -6,7 +6,7 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use thermocline_device::{Device, OpenMode};
+use thermocline_device::{Device, OpenMode, StopPoint, stop_at};
 
 use crate::catalog::{CatalogImage, TableDef};
 use crate::error::{Error, Result};
@@ -106,10 +106,24 @@ impl Manifest {
 
     /// Makes this the manifest.
     pub fn write(&self, device: &dyn Device) -> Result<()> {
+        self.put_in_place(device)?;
+        Self::sync_name(device)
+    }
+
+    /// Writes this and renames it over the manifest that is there. After an error the old
+    /// one is still there.
+    pub fn put_in_place(&self, device: &dyn Device) -> Result<()> {
         write_file(device, MANIFEST_NEW, &encode_checked(self)?)?;
+        stop_at(StopPoint::ManifestBeforeRename);
         device
             .rename(MANIFEST_NEW, MANIFEST)
             .map_err(|e| Error::io(e, "renaming the manifest"))?;
+        stop_at(StopPoint::ManifestAfterRename);
+        Ok(())
+    }
+
+    /// Makes the rename durable. After an error a restart may find either manifest.
+    pub fn sync_name(device: &dyn Device) -> Result<()> {
         device
             .sync_directory()
             .map_err(|e| Error::io(e, "syncing the data directory"))

@@ -35,6 +35,8 @@ pub(crate) struct Memory {
     /// … and what is left is mostly directory and indexes: each further row
     /// would take more of what can't be given.
     exhausted: AtomicBool,
+    /// The device has no room for what should leave.
+    device_full: AtomicBool,
     /// The hot set is moving.
     shifting: AtomicBool,
     /// Memory became free: writers that wait look again.
@@ -63,6 +65,7 @@ impl Memory {
             expected: AtomicI64::new(0),
             drained: AtomicBool::new(false),
             exhausted: AtomicBool::new(false),
+            device_full: AtomicBool::new(false),
             shifting: AtomicBool::new(false),
             freed: Event::default(),
         };
@@ -153,10 +156,25 @@ impl Memory {
 
     /// Statements have to wait. Not when no tuple is left to evict: then the
     /// limit is taken by something else, waiting frees nothing, and what each
-    /// statement brings in leaves again before the next.
+    /// statement brings in leaves again before the next. Nor when the device is
+    /// full: that may last, and statements that change something are refused.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.projected() > self.hard() && !self.drained.load(Ordering::Relaxed)
+        self.projected() > self.hard()
+            && !self.drained.load(Ordering::Relaxed)
+            && !self.device_full.load(Ordering::Relaxed)
+    }
+
+    /// Whether changes have to be refused: memory is full, and the device is,
+    /// so that nothing can leave.
+    #[inline]
+    pub fn cannot_grow(&self) -> bool {
+        self.device_full.load(Ordering::Relaxed) && self.projected() > self.hard()
+    }
+
+    /// Says whether the evictor found the device full.
+    pub fn set_device_full(&self, full: bool) {
+        self.device_full.store(full, Ordering::Relaxed);
     }
 
     /// Says whether the evictor found nothing that could leave, though it
@@ -190,7 +208,9 @@ impl Memory {
 
     /// Whether the evictor has more to do, and can.
     pub fn is_short(&self) -> bool {
-        self.pressure() != Pressure::None && !self.drained.load(Ordering::Relaxed)
+        self.pressure() != Pressure::None
+            && !self.drained.load(Ordering::Relaxed)
+            && !self.device_full.load(Ordering::Relaxed)
     }
 
     /// Reserves memory for an analytical statement; false if its share of the
@@ -257,5 +277,20 @@ mod tests {
         assert!(!memory.try_reserve(1));
         memory.no_longer_expect(limit);
         assert_eq!(memory.pressure(), Pressure::None);
+    }
+
+    #[test]
+    fn nobody_waits_for_what_a_full_device_keeps_from_leaving() {
+        let arena = Arc::new(Arena::reserve(64 << 20).expect("address space"));
+        let limit = 1 << 40;
+        let memory = Memory::new(limit, arena, true);
+        memory.set_device_full(true);
+        assert!(!memory.cannot_grow(), "there is room yet");
+        memory.expect(limit);
+        assert!(memory.cannot_grow());
+        assert!(!memory.is_full() && !memory.is_short());
+        memory.set_device_full(false);
+        assert!(!memory.cannot_grow());
+        assert!(memory.is_full() && memory.is_short());
     }
 }

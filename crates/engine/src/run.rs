@@ -25,8 +25,12 @@ thread_local! {
 
 /// How a run ended.
 pub(crate) enum Outcome<R> {
-    /// Done; what it read or wrote is durable when the log is up to here.
+    /// Done; what it wrote, or what an interactive transaction's statement read, is
+    /// durable when the log is up to here.
     Done(R, Lsn),
+    /// Done, and nothing was changed; what it read is durable when the log is up
+    /// to here.
+    Seen(R, Lsn),
     /// These tuples are needed first.
     Evicted(Vec<PlannedRead>, BlockPin),
     /// This transaction has to end first.
@@ -54,8 +58,16 @@ impl Database {
                     self.wait_durable(options, lsn).await?;
                     return Ok(result);
                 }
+                Outcome::Seen(result, lsn) => {
+                    // There is nothing to be taken back: it need not wait for ever.
+                    if self.log.durable_lsn() < lsn {
+                        let durable = self.wait_durable(options, lsn);
+                        self.interruptible(options, durable).await??;
+                    }
+                    return Ok(result);
+                }
                 Outcome::Evicted(reads, pin) => {
-                    self.fetch(&reads, &mut fetched).await?;
+                    self.fetch(options, &reads, &mut fetched).await?;
                     drop(pin);
                 }
                 Outcome::Held(holder) => self.wait_for_end(options, holder).await?,
@@ -81,9 +93,9 @@ impl Database {
         loop {
             let scope = Scope::One(partition);
             match self.attempt(&options, &scope, None, &fetched, run, &mut body)? {
-                Outcome::Done(result, _) => return Ok(result),
+                Outcome::Done(result, _) | Outcome::Seen(result, _) => return Ok(result),
                 Outcome::Evicted(reads, pin) => {
-                    self.fetch(&reads, &mut fetched).await?;
+                    self.fetch(&options, &reads, &mut fetched).await?;
                     drop(pin);
                 }
                 Outcome::Held(_) | Outcome::Stale => {
@@ -112,12 +124,12 @@ impl Database {
         loop {
             self.admit(options).await?;
             match self.attempt(options, &scope, Some(state), &fetched, run, &mut body)? {
-                Outcome::Done(result, lsn) => {
+                Outcome::Done(result, lsn) | Outcome::Seen(result, lsn) => {
                     self.wait_durable(options, lsn).await?;
                     return Ok(result);
                 }
                 Outcome::Evicted(reads, pin) => {
-                    self.fetch(&reads, &mut fetched).await?;
+                    self.fetch(options, &reads, &mut fetched).await?;
                     drop(pin);
                 }
                 Outcome::Held(holder) => {
@@ -153,7 +165,7 @@ impl Database {
         let mut access = Access::new(self, self.lock(scope)?, txn, fetched, scratch, run);
         let result = body(&mut access);
         let outcome = self.conclude(options, interactive, &mut access, result);
-        if !matches!(outcome, Ok(Outcome::Done(..)) | Err(_))
+        if !matches!(outcome, Ok(Outcome::Done(..) | Outcome::Seen(..)) | Err(_))
             && let Some(txn) = access.txn.as_deref_mut()
         {
             // What this run saw is thrown away: it need not stay true.
@@ -195,9 +207,17 @@ impl Database {
                 return Err(error);
             }
         };
+        let changed = access.has_changes();
+        if changed && self.memory.cannot_grow() {
+            // Not before the run: what only reads goes on.
+            access.undo();
+            return Err(Error::DiskFull(
+                "memory is full, and evicted rows can't be written".into(),
+            ));
+        }
         let logged = if interactive {
             access.finish_statement().map(|()| None)
-        } else if access.has_changes() {
+        } else if changed {
             access.commit_one_shot(options.synchronous_commit).map(Some)
         } else {
             Ok(None)
@@ -207,7 +227,11 @@ impl Database {
             Ok(_) => {
                 let seen = access.guards.iter_mut().map(|state| state.last_commit);
                 let seen = seen.max().unwrap_or_default();
-                Ok(Outcome::Done(result, seen))
+                Ok(if changed || interactive {
+                    Outcome::Done(result, seen)
+                } else {
+                    Outcome::Seen(result, seen)
+                })
             }
             Err(error) => {
                 access.undo();
@@ -256,7 +280,8 @@ impl Database {
             return Err(Error::Cancelled);
         }
         if !self.log.has_room() {
-            self.log.room().await.map_err(log_failed)?;
+            let room = async { self.log.room().await.map_err(log_failed) };
+            self.interruptible(options, room).await??;
         }
         while self.memory.is_full() {
             let freed = self.memory.freed.listen();
@@ -270,8 +295,16 @@ impl Database {
         Ok(())
     }
 
-    pub(crate) async fn fetch(&self, reads: &[PlannedRead], fetched: &mut Fetched) -> Result<()> {
-        self.fetcher.fetch(reads, fetched).await
+    /// Reads evicted tuples. A statement that is cancelled meanwhile leaves the
+    /// reads to themselves: their buffers are the device's until they are over.
+    pub(crate) async fn fetch(
+        &self,
+        options: &RunOptions,
+        reads: &[PlannedRead],
+        fetched: &mut Fetched,
+    ) -> Result<()> {
+        self.interruptible(options, self.fetcher.fetch(reads, fetched))
+            .await?
     }
 
     pub(crate) async fn wait_durable(&self, options: &RunOptions, lsn: Lsn) -> Result<()> {

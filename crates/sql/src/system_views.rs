@@ -2,6 +2,8 @@
 //! cold, what the device does, which policy is in force. They are relations of
 //! `pg_catalog`, so that they are found without a schema.
 
+use std::time::Duration;
+
 use thermocline_engine::Database;
 
 use crate::pg_catalog::{Datum, Relation, SystemSession};
@@ -10,13 +12,17 @@ use crate::pg_catalog::{Datum, Relation, SystemSession};
 pub(crate) const DEFINITIONS: &str = "\
 pg_catalog\tthermocline_memory\t14901\tv\tname 25,bytes 20
 pg_catalog\tthermocline_tables\t14902\tv\tschemaname 19,relname 19,relid 26,tuples_hot 20,tuples_cold 20,hot_bytes 20,metadata_bytes 20,blocks 20,block_bytes 20,holes 20
-pg_catalog\tthermocline_devices\t14903\tv\tdevice 25,kind 25,emulated 16,read_latency_us 701,read_iops 701,write_mb_s 701,sync_us 701,reads 20,read_bytes 20,writes 20,written_bytes 20,syncs 20,errors 20,reads_in_flight 20,read_latency_us_p50 701,read_latency_us_p99 701,sync_latency_us_p50 701,sync_latency_us_p99 701,free_bytes 20,block_bytes 20,log_end 20,log_durable 20
+pg_catalog\tthermocline_devices\t14903\tv\tdevice 25,kind 25,emulated 16,read_latency_us 701,read_iops 701,write_mb_s 701,sync_us 701,reads 20,read_bytes 20,writes 20,written_bytes 20,syncs 20,errors 20,reads_in_flight 20,read_latency_us_p50 701,read_latency_us_p99 701,sync_latency_us_p50 701,sync_latency_us_p99 701,free_bytes 20,block_bytes 20,log_end 20,log_durable 20,outstanding 20,oldest_outstanding_ms 701,longest_ms 701
 pg_catalog\tthermocline_policy\t14904\tv\tname 25,value 25
 pg_catalog\tthermocline_counters\t14905\tv\tname 25,value 20
 ";
 
 fn int(value: u64) -> Datum {
     Datum::Int(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
 }
 
 /// The rows of a view.
@@ -101,6 +107,9 @@ fn devices(db: &Database) -> Vec<Vec<Datum>> {
                 int(report.block_bytes),
                 int(report.log_end),
                 int(report.log_durable),
+                int(counters.outstanding.operations),
+                Datum::Float(milliseconds(counters.outstanding.oldest)),
+                Datum::Float(milliseconds(counters.outstanding.longest)),
             ]
         })
         .collect()

@@ -22,7 +22,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use thermocline_device::{AlignedBuffer, Device, DeviceFile, Mutation, OpenMode, SECTOR_BYTES};
+use thermocline_device::{
+    AlignedBuffer, Device, DeviceFile, Mutation, OpenMode, SECTOR_BYTES, StopPoint, stop_amid,
+    stop_at,
+};
 
 use extents::FreeExtents;
 use superblock::{SUPERBLOCK_SECTORS, Superblock};
@@ -412,9 +415,15 @@ impl BlockStore {
             bytes.len() as u64 == info.device_bytes,
             "a block is as long as it was said to be"
         );
+        stop_amid(StopPoint::MidBlock, || {
+            let half = (bytes.len() / 2).next_multiple_of(SECTOR_BYTES);
+            let _ = self.file.write_at(&bytes[..half], info.offset);
+        });
         self.file
             .write_at(bytes, info.offset)
-            .map_err(BlockStoreError::io("write"))
+            .map_err(BlockStoreError::io("write"))?;
+        stop_at(StopPoint::BlockFooter);
+        Ok(())
     }
 
     /// Makes all blocks written so far durable.
@@ -426,8 +435,13 @@ impl BlockStore {
         })
     }
 
+    /// Whether a sync has failed: what was written before is not known to be there.
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+
     fn check_failed(&self) -> Result<(), BlockStoreError> {
-        if self.failed.load(Ordering::Acquire) {
+        if self.has_failed() {
             return Err(BlockStoreError::Failed);
         }
         Ok(())

@@ -172,7 +172,8 @@ impl DeviceFile for SimulatedFile {
         };
         for request in requests {
             self.device.counters.read_started();
-            let read = StalledRead::new(&self.name, self.inode, self.generation, request);
+            let ticket = self.device.counters.begin();
+            let read = StalledRead::new(&self.name, self.inode, self.generation, request, ticket);
             if stalls {
                 self.device.stalled.lock().push(read);
             } else {

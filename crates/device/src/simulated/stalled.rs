@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::file::SimulatedFile;
 use super::{Shared, SimulatedDevice};
 use crate::device::{not_at_a_sector, past_the_end};
-use crate::{ReadRequest, SECTOR_BYTES};
+use crate::{ReadRequest, SECTOR_BYTES, Ticket};
 
 /// A read that was asked for and has no outcome yet.
 pub(super) struct StalledRead {
@@ -17,15 +17,23 @@ pub(super) struct StalledRead {
     inode: u64,
     generation: u64,
     request: ReadRequest,
+    ticket: Ticket,
 }
 
 impl StalledRead {
-    pub fn new(name: &str, inode: u64, generation: u64, request: ReadRequest) -> Self {
+    pub fn new(
+        name: &str,
+        inode: u64,
+        generation: u64,
+        request: ReadRequest,
+        ticket: Ticket,
+    ) -> Self {
         StalledRead {
             name: name.to_owned(),
             inode,
             generation,
             request,
+            ticket,
         }
     }
 
@@ -48,6 +56,7 @@ impl StalledRead {
             Err(not_at_a_sector(&self.name, offset))
         };
         let bytes = result.is_ok().then_some(buffer.len());
+        device.counters.end(self.ticket);
         device.counters.read_finished(bytes, Duration::ZERO);
         (self.request.completion)(result.map(|()| buffer));
     }

@@ -67,7 +67,7 @@ impl Database {
                 access.undo();
                 *scratch = access.into_scratch();
                 let (reads, pin) = planned?;
-                block_on(self.fetch(&reads, &mut fetched))?;
+                block_on(self.fetcher.fetch(&reads, &mut fetched))?;
                 drop(pin);
                 run.attempt += 1;
                 continue;

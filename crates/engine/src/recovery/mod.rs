@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-use thermocline_device::{Clock, Mutation, block_on};
+use thermocline_device::{Clock, Mutation, StopPoint, block_on, stop_at};
 use thermocline_storage::arena::Arena;
 use thermocline_storage::block_store::{BlockStore, BlockStoreOptions};
 use thermocline_storage::log::{Log, LogOptions};
@@ -42,6 +42,7 @@ impl Database {
     pub fn open(config: Config) -> Result<Arc<Database>> {
         let started = config.clock.now();
         let manifest = Manifest::read(&*config.device)?;
+        stop_at(StopPoint::RecoveryManifest);
         let partitions = match &manifest {
             Some(manifest) => manifest.partitions.len() as u16,
             None => choose_partitions(config.partitions)?,
@@ -111,9 +112,12 @@ impl Database {
             cuts = manifest.partitions.iter().map(|p| p.cut).collect();
             catalog_lsn = manifest.catalog_lsn;
         }
+        stop_at(StopPoint::RecoveryImages);
         let db = Arc::new(db);
         let records = db.replay(tail, &cuts, catalog_lsn)?;
+        stop_at(StopPoint::RecoverySettle);
         db.settle()?;
+        stop_at(StopPoint::RecoveryDone);
         let took = db.clock.now().saturating_sub(started);
         *db.recovered.lock() = RecoveryReport {
             milliseconds: took.as_millis() as u64,

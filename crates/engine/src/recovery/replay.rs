@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use thermocline_device::Mutation;
+use thermocline_device::{Mutation, StopPoint, stop_at};
 use thermocline_storage::log::LogTail;
 use thermocline_storage::row_directory::Word;
 use thermocline_storage::temperature;
@@ -84,6 +84,7 @@ impl Database {
                 }
             }
             records += 1;
+            stop_at(StopPoint::RecoveryReplay);
             if records % RECORDS_PER_LOOK == 0 {
                 self.memory.read_resident();
                 while evictor.step(self)? {

@@ -221,6 +221,14 @@ impl Log {
         Some(group)
     }
 
+    /// Stops the log for good, for a reason that lies elsewhere on the device.
+    /// What is gathered and not yet durable never will be.
+    pub fn fail(&self, why: &str) {
+        if !matches!(self.refusal(), Some(LogFailed::Failed(_))) {
+            self.refuse(LogFailed::Failed(why.into()));
+        }
+    }
+
     /// Stops taking records, and tells all who wait.
     pub(super) fn refuse(&self, why: LogFailed) {
         let wakers = {

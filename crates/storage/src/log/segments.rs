@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use thermocline_device::{AlignedBuffer, Device, DeviceFile, OpenMode};
+use thermocline_device::{AlignedBuffer, Device, DeviceFile, OpenMode, StopPoint, stop_at};
 
 use super::reader::SegmentRef;
 use super::segment::{parse_spare_name, segment_name, spare_name};
@@ -221,6 +221,7 @@ impl Segments {
             }
             state.list.remove(0);
             retired += 1;
+            stop_at(StopPoint::LogTruncate);
         }
         Ok((retired > 0).then_some(recycled))
     }

@@ -14,7 +14,9 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use thermocline_device::{AlignedBuffer, DeviceFile, Mutation, OpenMode, SECTOR_BYTES};
+use thermocline_device::{
+    AlignedBuffer, DeviceFile, Mutation, OpenMode, SECTOR_BYTES, StopPoint, stop_amid, stop_at,
+};
 
 use super::reader::SegmentRef;
 use super::segment::{
@@ -135,12 +137,17 @@ impl LogWriter {
         let bytes = &mut group.buffer[..device_bytes as usize];
         bytes[group.used..].fill(0);
 
+        stop_amid(StopPoint::LogMidGroup, || {
+            let half = (bytes.len() / 2).next_multiple_of(SECTOR_BYTES) - SECTOR_BYTES / 2;
+            let _ = current.file.write_at(&bytes[..half], current.offset);
+        });
         let clock = &log.options.clock;
         let begun = clock.now();
         current
             .file
             .write_at(bytes, current.offset)
             .map_err(|e| Stop::of(LogError::io(&current.name, "write")(e)))?;
+        stop_at(StopPoint::LogBeforeSync);
         let wrote = clock.now();
         if !Mutation::LogNotSynced.is_made() {
             current
@@ -148,6 +155,7 @@ impl LogWriter {
                 .sync_data()
                 .map_err(|e| Stop::Fatal(LogError::io(&current.name, "sync")(e)))?;
         }
+        stop_at(StopPoint::LogBeforeAcknowledge);
         let spent = (
             wrote.saturating_sub(begun),
             clock.now().saturating_sub(wrote),
@@ -197,7 +205,9 @@ impl LogWriter {
         };
         file.sync_data().map_err(fatal("sync header"))?;
         let name = segment_name(first);
+        stop_at(StopPoint::LogRotate);
         device.rename(&spare.name, &name).map_err(fatal("rename"))?;
+        stop_at(StopPoint::LogRotated);
         if !Mutation::SegmentNameNotSynced.is_made() {
             device.sync_directory().map_err(fatal("sync directory"))?;
         }

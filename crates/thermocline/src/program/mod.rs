@@ -15,6 +15,7 @@ pub(crate) mod restore;
 pub(crate) mod serve;
 pub(crate) mod settings;
 mod size;
+mod watch;
 
 /// Prints a line. That nobody reads it any more is no reason to stop.
 pub(crate) fn say(line: &str) {

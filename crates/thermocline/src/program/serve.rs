@@ -16,7 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::kept::KeptSettings;
 use super::settings::{Flags, Settings};
-use super::{fail, refuse, say, size};
+use super::{fail, refuse, say, size, watch};
 
 /// The exit code of a process that SIGINT ended.
 const INTERRUPTED: i32 = 130;
@@ -26,6 +26,10 @@ pub(crate) fn serve(flags: &Flags) -> ExitCode {
         Ok(settings) => settings,
         Err(why) => return refuse(&why),
     };
+    #[cfg(feature = "stop-points")]
+    if let Err(why) = thermocline_device::check_stop_point() {
+        return refuse(&why);
+    }
     start_log(&settings);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -46,6 +50,9 @@ pub(crate) fn serve(flags: &Flags) -> ExitCode {
     };
     let engine = Arc::clone(database.engine());
     engine.keep_settings(Box::new(KeptSettings::new(&settings)));
+    if let Err(error) = watch::start(Arc::clone(database.database())) {
+        return fail(&format!("starting threads: {error}"));
+    }
     let signals = {
         let _context = runtime.enter();
         Signals::new()
@@ -117,6 +124,8 @@ fn cannot_listen(settings: &Settings, error: &io::Error) -> String {
 fn announce(settings: &Settings) {
     let memory = size::show(settings.memory_limit);
     say(&format!("thermocline {}", env!("CARGO_PKG_VERSION")));
+    #[cfg(feature = "stop-points")]
+    say("  built with stop-points: for crash trials, not for data");
     if let Some(file) = &settings.file {
         say(&format!("  settings    {}", file.display()));
     }
