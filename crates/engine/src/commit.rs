@@ -263,7 +263,7 @@ impl Database {
                     // Its rows are still there, and their keys taken: it has not
                     // ended for those who wait for it, and is tried again.
                     self.report(&format!("rolling back: {error}"));
-                    self.transactions.unfinished.lock().push(state);
+                    self.transactions.unfinished.lock().push(*state);
                     return;
                 }
             }
@@ -276,7 +276,7 @@ impl Database {
     pub(crate) async fn finish_rollbacks(&self) {
         let unfinished = std::mem::take(&mut *self.transactions.unfinished.lock());
         for state in unfinished {
-            self.roll_back(state).await;
+            self.roll_back(Box::new(state)).await;
         }
     }
 

@@ -75,7 +75,7 @@ pub(crate) struct Transactions {
     waits: Mutex<HashMap<TxnId, TxnId>>,
     active: Mutex<BTreeSet<TxnId>>,
     /// Those whose rollback met a device error.
-    pub unfinished: Mutex<Vec<Box<TxnState>>>,
+    pub unfinished: Mutex<Vec<TxnState>>,
     /// Some interactive transaction has ended.
     pub ended: Event,
 }
