@@ -6,6 +6,7 @@
 //! | `rivals` | the seam, and a file for each rival |
 //! | `one`, `child`, `cgroup` | one run in a process and a cgroup of its own |
 //! | `data`, `page_cache` | data that are loaded once and found cold by each run |
+//! | `io_limit` | a device held to so many reads a second |
 //! | `bound` | what the device and the best choice of tuples allow |
 //! | `run`, `results`, `chart` | the turns, the JSON file and tables, the charts |
 
@@ -15,6 +16,7 @@ mod cgroup;
 mod chart;
 mod child;
 mod data;
+mod io_limit;
 mod matrix;
 mod one;
 mod page_cache;

@@ -38,6 +38,9 @@ pub struct Measurement {
     pub rss_max_bytes: Option<u64>,
     /// Accesses that missed memory, where the system tells.
     pub miss_share: Option<f64>,
+    /// Reads a second that the device was held to, if it was.
+    #[serde(default)]
+    pub device_reads_per_s: Option<u64>,
     /// What the device and the best static choice of tuples allow.
     pub bound_ops_per_s: Option<f64>,
     /// Its rate by that of the best rival in the cell.
@@ -191,6 +194,7 @@ pub mod tests {
             p999_us: None,
             rss_max_bytes: Some(1 << 20),
             miss_share: None,
+            device_reads_per_s: None,
             bound_ops_per_s: Some(1000.0),
             ratio_to_best_rival: None,
             note: None,
@@ -205,6 +209,7 @@ pub mod tests {
         keys.sort();
         let wanted = [
             "bound_ops_per_s",
+            "device_reads_per_s",
             "durability",
             "in_flight",
             "miss_share",

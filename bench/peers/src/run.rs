@@ -17,6 +17,7 @@ use crate::bound;
 use crate::cell::Cell;
 use crate::child::{self, Ended};
 use crate::data::{self, Data};
+use crate::io_limit::IoLimit;
 use crate::matrix::Matrix;
 use crate::one::{Job, Outcome, threads};
 use crate::page_cache;
@@ -47,6 +48,9 @@ pub struct Options {
     /// The memory limit of each system; its cgroup has a tenth more.
     #[arg(long, default_value = "256MB", value_parser = size::parse)]
     pub memory_limit: u64,
+    /// Hold the device to so many reads a second, for all of them and for the bound.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    pub device_reads: Option<u64>,
     /// Only these systems.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub systems: Vec<System>,
@@ -150,6 +154,8 @@ pub fn run(options: &Options) -> Result<()> {
     );
     std::fs::create_dir_all(&options.dir)?;
     let dir = options.dir.canonicalize()?;
+    let held = |reads| IoLimit::new(&dir, reads);
+    let io_limit = options.device_reads.map(held).transpose()?;
     let mut results = Results::open(options.json.as_deref())?;
     let todo: Vec<(Cell, Vec<System>)> = cells
         .iter()
@@ -166,6 +172,7 @@ pub fn run(options: &Options) -> Result<()> {
         let bench = Bench {
             options,
             dir: &dir,
+            io_limit: io_limit.as_ref(),
             times,
             bar: &bar,
         };
@@ -210,6 +217,7 @@ fn progress_bar(runs: u64) -> ProgressBar {
 struct Bench<'a> {
     options: &'a Options,
     dir: &'a Path,
+    io_limit: Option<&'a IoLimit>,
     times: Times,
     bar: &'a ProgressBar,
 }
@@ -282,6 +290,7 @@ impl Bench<'_> {
             p999_us: turns.middle(|outcome| outcome.p999_us),
             miss_share: turns.middle(|outcome| outcome.miss_share),
             rss_max_bytes: turns.rss_max_bytes,
+            device_reads_per_s: self.options.device_reads,
             bound_ops_per_s: bound,
             ratio_to_best_rival: None,
             note: (!turns.notes.is_empty()).then(|| turns.notes.join("; ")),
@@ -299,9 +308,14 @@ impl Bench<'_> {
         let (rows, row_bytes) = (cell.rows(limit), cell.row_bytes as u64);
         let place = data::group(self.dir, cell, limit).join("device");
         let time = Duration::from_secs(self.times.seconds.clamp(2, 6));
+        self.hold(true)?;
         let reads = bound::device_reads(&place, rows * row_bytes, cell.in_flight, time)?;
         let missed = bound::miss_share(rows, cell.zipf, row_bytes, limit);
         Ok(reads.map(|reads| reads / missed))
+    }
+
+    fn hold(&self, held: bool) -> Result<()> {
+        self.io_limit.map_or(Ok(()), |limit| limit.hold(held))
     }
 
     fn job(&self, cell: &Cell, turn: &Turns) -> Job {
@@ -332,6 +346,7 @@ impl Bench<'_> {
             // Only what may write can spoil the data.
             turn.data.unmark()?;
             page_cache::forget(&turn.data.directory())?;
+            self.hold(true)?;
             let (ended, note) = child::run(&job, &turn.data.log("run.log"), limited)?;
             note.into_iter().for_each(|note| turn.note(note));
             match ended {
@@ -384,6 +399,7 @@ impl Bench<'_> {
             cache_scale: 1.0,
             ..self.job(cell, turn)
         };
+        self.hold(false)?;
         match child::run(&job, &turn.data.log("load.log"), false)?.0 {
             Ended::Measured(..) => turn.data.mark(0),
             Ended::Killed => Err("killed".into()),
