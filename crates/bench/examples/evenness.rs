@@ -57,6 +57,7 @@ fn main() -> Result<()> {
     });
     let (measured, tally) = driven?;
     let seconds = seconds.map_err(|_| "the watcher panicked")?;
+    let memory = subject.memory();
     subject.close()?;
     let rss_max = sampler.stop().unwrap_or(0);
 
@@ -92,6 +93,17 @@ fn main() -> Result<()> {
         after.checkpoints - before.checkpoints
     );
     println!("resident, highest     {} MB", rss_max >> 20);
+    for (name, bytes) in [
+        ("resident", memory.resident),
+        ("arena", memory.arena),
+        ("tuples", memory.tuples),
+        ("directories", memory.directories),
+        ("indexes", memory.indexes),
+        ("log buffers", memory.log_buffers),
+        ("read buffers", memory.read_buffers),
+    ] {
+        println!("{name:<21} {:.1} MB", bytes as f64 / f64::from(1 << 20));
+    }
     if let Some(path) = &line.svg {
         std::fs::write(path, chart(&seconds, median))?;
         println!("chart                 {}", path.display());

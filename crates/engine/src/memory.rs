@@ -15,6 +15,11 @@ use thermocline_storage::arena::Arena;
 
 use crate::wait::Event;
 
+/// The slack below the line where writers wait is what memory grows in so many
+/// readings, at the fastest seen lately: each reading forgets a part of it.
+const SLACK_READINGS: u64 = 8;
+const SLACK_FADES: u64 = 2048;
+
 /// The process's resident memory and its limit.
 pub(crate) struct Memory {
     limit: AtomicU64,
@@ -24,6 +29,8 @@ pub(crate) struct Memory {
     /// The last reading of the resident size.
     resident: AtomicU64,
     resident_max: AtomicU64,
+    /// Bytes between the lines where eviction begins and where writers wait.
+    slack: AtomicU64,
     /// What the arena held when the reading was taken.
     arena_at_reading: AtomicU64,
     /// Bytes promised to others (analytical statements) and not yet resident.
@@ -60,6 +67,7 @@ impl Memory {
             reads_kernel,
             resident: AtomicU64::new(0),
             resident_max: AtomicU64::new(0),
+            slack: AtomicU64::new(slack_max(limit)),
             arena_at_reading: AtomicU64::new(0),
             reserved: AtomicI64::new(0),
             expected: AtomicI64::new(0),
@@ -82,10 +90,11 @@ impl Memory {
         self.freed.notify();
     }
 
-    /// Where eviction begins.
+    /// Where eviction begins: so far below the line where writers wait as memory
+    /// grows in a few readings. While it hardly grows, rows have the room.
     pub fn soft(&self) -> u64 {
-        let limit = self.limit();
-        limit - (limit / 12).clamp(12 << 20, 256 << 20)
+        let slack = self.slack.load(Ordering::Relaxed);
+        self.hard() - slack.min(slack_max(self.limit()))
     }
 
     /// Where writers wait.
@@ -102,9 +111,21 @@ impl Memory {
             false => arena,
         };
         self.arena_at_reading.store(arena, Ordering::Relaxed);
-        self.resident.store(resident, Ordering::Relaxed);
+        let before = self.resident.swap(resident, Ordering::Relaxed);
+        if self.reads_kernel {
+            self.keep_slack_for(resident.saturating_sub(before));
+        }
         self.resident_max.fetch_max(resident, Ordering::Relaxed);
         resident
+    }
+
+    /// Memory grew by so much between two readings.
+    fn keep_slack_for(&self, grown: u64) {
+        let slack = self.slack.load(Ordering::Relaxed);
+        let wanted = (grown * SLACK_READINGS).max(slack - slack / SLACK_FADES);
+        let most = slack_max(self.limit());
+        self.slack
+            .store(wanted.clamp(most / 8, most), Ordering::Relaxed);
     }
 
     pub fn resident_max(&self) -> u64 {
@@ -234,6 +255,11 @@ impl Memory {
     }
 }
 
+/// The most that is left between the lines.
+fn slack_max(limit: u64) -> u64 {
+    (limit / 24).clamp(6 << 20, 128 << 20)
+}
+
 /// The log's buffer under a limit: two of them fit between the lines and the
 /// limit, since a burst of commits fills them faster than readings are taken.
 pub(crate) fn log_buffer_bytes(limit: u64) -> usize {
@@ -263,6 +289,24 @@ mod tests {
         }
         memory.set_limit(1 << 40);
         assert!(!memory.is_exhausted());
+    }
+
+    #[test]
+    fn eviction_begins_early_where_memory_grows_fast() {
+        let arena = Arc::new(Arena::reserve(64 << 20).expect("address space"));
+        let memory = Memory::new(1 << 40, arena, true);
+        let (hard, early) = (memory.hard(), memory.soft());
+        for _ in 0..20_000 {
+            memory.keep_slack_for(0);
+        }
+        let late = memory.soft();
+        assert!(early < late && late < hard, "{early} {late} {hard}");
+        memory.keep_slack_for(3 << 20);
+        assert_eq!(memory.soft(), hard - (24 << 20));
+        memory.keep_slack_for(1 << 40);
+        assert_eq!(memory.soft(), early);
+        memory.set_limit(64 << 20);
+        assert!(memory.soft() > 32 << 20);
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod size_class;
 #[cfg(test)]
 mod tests;
 
+use std::ops::{Index, IndexMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -66,6 +67,7 @@ const _: () = assert!(size_of::<PageHeader>() == PAGE_HEADER_BYTES);
 /// The pages of one size class, named by their span.
 #[derive(Default)]
 struct Pages {
+    class: usize,
     all: Vec<u32>,
     /// Pages with a free slot; the last is allocated from.
     partial: Vec<u32>,
@@ -73,6 +75,53 @@ struct Pages {
     live: usize,
     /// Where the next sample of `evacuate` begins.
     evacuate_cursor: usize,
+}
+
+/// The pages of the classes in use: most tables use few, and there may be many heaps.
+struct Classes {
+    /// Where a class is in `used`.
+    places: [u8; CLASSES],
+    used: Vec<Pages>,
+    /// Stands for the classes that are not.
+    none: Pages,
+}
+
+const UNUSED: u8 = u8::MAX;
+const _: () = assert!(CLASSES < UNUSED as usize);
+
+impl Classes {
+    fn new() -> Self {
+        Classes {
+            places: [UNUSED; CLASSES],
+            used: Vec::new(),
+            none: Pages::default(),
+        }
+    }
+}
+
+impl Index<usize> for Classes {
+    type Output = Pages;
+
+    #[inline]
+    fn index(&self, class: usize) -> &Pages {
+        self.used
+            .get(usize::from(self.places[class]))
+            .unwrap_or(&self.none)
+    }
+}
+
+impl IndexMut<usize> for Classes {
+    #[inline]
+    fn index_mut(&mut self, class: usize) -> &mut Pages {
+        if self.places[class] == UNUSED {
+            self.places[class] = self.used.len() as u8;
+            self.used.push(Pages {
+                class,
+                ..Pages::default()
+            });
+        }
+        &mut self.used[usize::from(self.places[class])]
+    }
 }
 
 /// What [`Heap::evacuate`] did.
@@ -89,7 +138,7 @@ pub struct Heap {
     arena: Arc<Arena>,
     base: NonNull<u8>,
     region_units: u64,
-    classes: Box<[Pages]>,
+    classes: Classes,
     allocated_bytes: usize,
     slot_bytes: usize,
     live_bytes: usize,
@@ -109,7 +158,7 @@ impl Heap {
             base: arena.base(),
             region_units: (arena.region_bytes() / ADDRESS_UNIT_BYTES) as u64,
             arena,
-            classes: (0..CLASSES).map(|_| Pages::default()).collect(),
+            classes: Classes::new(),
             allocated_bytes: 0,
             slot_bytes: 0,
             live_bytes: 0,
@@ -261,7 +310,8 @@ impl Heap {
         moved: &mut dyn FnMut(u32, TuplePtr, TuplePtr),
     ) -> Evacuated {
         let mut done = Evacuated::default();
-        for class in (0..CLASSES).rev() {
+        for place in 0..self.classes.used.len() {
+            let class = self.classes.used[place].class;
             let shape = &SIZE_CLASSES[class];
             loop {
                 let pages = &self.classes[class];
@@ -288,7 +338,8 @@ impl Heap {
     /// Returns empty pages kept as spares to the arena; says how many bytes.
     pub fn release_spares(&mut self) -> usize {
         let mut released_bytes = 0;
-        for class in 0..CLASSES {
+        for place in 0..self.classes.used.len() {
+            let class = self.classes.used[place].class;
             if let Some(spare) = self.classes[class].spare.take() {
                 released_bytes += self.release_page(class, spare);
             }
@@ -584,9 +635,10 @@ impl Heap {
 
 impl Drop for Heap {
     fn drop(&mut self) {
-        for (pages, shape) in self.classes.iter().zip(&SIZE_CLASSES) {
+        for pages in &self.classes.used {
             for &page in &pages.all {
-                self.arena.free_span(Span(page), shape.order);
+                self.arena
+                    .free_span(Span(page), SIZE_CLASSES[pages.class].order);
             }
         }
     }

@@ -1,9 +1,9 @@
-//! Size classes of the heap: slot sizes about an eighth apart, and the span
+//! Size classes of the heap: slot sizes about a sixteenth apart, and the span
 //! that a page of each class takes.
 //!
-//! Guarantees: a slot wastes at most an eighth of itself (the rounding to 16
-//! bytes of the smallest apart), a page's tail at most an eighth of the page.
-//! Everything is computed at compile time.
+//! Guarantees: a slot wastes at most a sixteenth of itself (the rounding to 16
+//! bytes of the smallest apart), a page's tail at most a sixteenth of the page
+//! (an eighth of the largest span). Everything is computed at compile time.
 
 use crate::arena::{Arena, ORDER_MAX};
 
@@ -13,12 +13,15 @@ pub(super) const PAGE_HEADER_BYTES: usize = 64;
 pub(super) const TUPLE_HEADER_BYTES: usize = 16;
 
 const SMALLEST: usize = 32;
+/// Up to here slots are 16 bytes apart.
+const LARGEST_STEPPED: usize = 256;
+const STEPPED: usize = (LARGEST_STEPPED - SMALLEST) / 16 + 1;
 /// Slots from here on divide a span of 4 MiB evenly.
-const LARGEST_EIGHTHS: usize = 512 * 1024;
+const LARGEST_SIXTEENTHS: usize = 512 * 1024;
 const PER_LARGEST_SPAN: [usize; 5] = [7, 6, 5, 4, 3];
-const EIGHTHS: usize = class_of_eighths(LARGEST_EIGHTHS) + 1;
+const SIXTEENTHS: usize = class_of_slot(LARGEST_SIXTEENTHS) + 1;
 /// How many classes there are.
-pub(super) const CLASSES: usize = EIGHTHS + PER_LARGEST_SPAN.len();
+pub(super) const CLASSES: usize = SIXTEENTHS + PER_LARGEST_SPAN.len();
 
 /// What all pages of a class have in common.
 #[derive(Clone, Copy)]
@@ -41,23 +44,23 @@ pub const PAYLOAD_BYTES_MAX: usize =
 #[inline]
 pub(super) fn class_of_payload(bytes: usize) -> Option<usize> {
     let slot_bytes = bytes + TUPLE_HEADER_BYTES;
-    if slot_bytes <= LARGEST_EIGHTHS {
-        return Some(class_of_eighths(slot_bytes));
+    if slot_bytes <= LARGEST_SIXTEENTHS {
+        return Some(class_of_slot(slot_bytes));
     }
-    (EIGHTHS..CLASSES).find(|&class| slot_bytes <= SIZE_CLASSES[class].slot_bytes as usize)
+    (SIXTEENTHS..CLASSES).find(|&class| slot_bytes <= SIZE_CLASSES[class].slot_bytes as usize)
 }
 
 #[inline]
-const fn class_of_eighths(slot_bytes: usize) -> usize {
+const fn class_of_slot(slot_bytes: usize) -> usize {
     if slot_bytes <= SMALLEST {
         return 0;
     }
     let last = slot_bytes - 1;
-    if slot_bytes <= 128 {
+    if slot_bytes <= LARGEST_STEPPED {
         return last / 16 - 1;
     }
     let top = last.ilog2() as usize;
-    7 + (top - 7) * 8 + ((last >> (top - 3)) & 7)
+    STEPPED + (top - LARGEST_STEPPED.ilog2() as usize) * 16 + ((last >> (top - 4)) & 15)
 }
 
 const fn size_classes() -> [SizeClass; CLASSES] {
@@ -68,21 +71,21 @@ const fn size_classes() -> [SizeClass; CLASSES] {
     }; CLASSES];
     let mut class = 0;
     while class < CLASSES {
-        let slot_bytes = if class < 7 {
+        let slot_bytes = if class < STEPPED {
             SMALLEST + class * 16
-        } else if class < EIGHTHS {
-            let top = 7 + (class - 7) / 8;
-            (8 + (class - 7) % 8 + 1) << (top - 3)
+        } else if class < SIXTEENTHS {
+            let top = LARGEST_STEPPED.ilog2() as usize + (class - STEPPED) / 16;
+            (16 + (class - STEPPED) % 16 + 1) << (top - 4)
         } else {
             let room = Arena::span_bytes(ORDER_MAX) - PAGE_HEADER_BYTES;
-            room / PER_LARGEST_SPAN[class - EIGHTHS] / 16 * 16
+            room / PER_LARGEST_SPAN[class - SIXTEENTHS] / 16 * 16
         };
         let mut order = 0;
         loop {
             let span_bytes = Arena::span_bytes(order);
             let capacity = (span_bytes - PAGE_HEADER_BYTES) / slot_bytes;
             let waste = span_bytes - capacity * slot_bytes;
-            if waste <= span_bytes / 8 || order == ORDER_MAX {
+            if waste <= span_bytes / 16 || order == ORDER_MAX {
                 classes[class] = SizeClass {
                     slot_bytes: slot_bytes as u32,
                     capacity: capacity as u32,
@@ -119,14 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_an_eighth_apart_and_fill_their_pages() {
+    fn classes_are_a_sixteenth_apart_and_fill_their_pages() {
         for (class, pair) in SIZE_CLASSES.windows(2).enumerate() {
             let (small, large) = (pair[0].slot_bytes, pair[1].slot_bytes);
             assert_eq!(large % 16, 0);
             let step = large - small;
-            let fitted = class + 1 >= EIGHTHS;
+            let fitted = class + 1 >= SIXTEENTHS;
             assert!(
-                step <= 16 || step <= small / 8 || fitted,
+                step <= 16 || step <= small / 16 || fitted,
                 "step {step} after {small}"
             );
         }
@@ -134,8 +137,12 @@ mod tests {
             let span_bytes = Arena::span_bytes(class.order);
             let used = (class.slot_bytes * class.capacity) as usize;
             assert!(used + PAGE_HEADER_BYTES <= span_bytes);
-            assert!(span_bytes - used <= span_bytes / 8, "{}", class.slot_bytes);
-            if class.slot_bytes <= 2048 {
+            let most = match class.order {
+                ORDER_MAX => span_bytes / 8,
+                _ => span_bytes / 16,
+            };
+            assert!(span_bytes - used <= most, "{}", class.slot_bytes);
+            if class.slot_bytes <= 960 {
                 assert_eq!(class.order, 0);
             }
         }
