@@ -197,8 +197,13 @@ impl Database {
         let table = self.new_table(def);
         self.edit(txn, |catalog| {
             free_name(catalog, &table.def.schema, &table.def.name)?;
+            let mut names = vec![table.def.name.as_str()];
             for index in &table.def.indexes {
                 free_name(catalog, &table.def.schema, &index.name)?;
+                if names.contains(&index.name.as_str()) {
+                    return Err(name_taken(&index.name));
+                }
+                names.push(&index.name);
             }
             if catalog.schema(&table.def.schema).is_none() {
                 return Err(Error::catalog(
@@ -604,13 +609,14 @@ impl Database {
 }
 
 fn free_name(catalog: &Catalog, schema: &str, name: &str) -> Result<()> {
-    if catalog.relation_exists(schema, name) {
-        return Err(Error::catalog(
-            "42P07",
-            format!("relation \"{name}\" already exists"),
-        ));
+    match catalog.relation_exists(schema, name) {
+        true => Err(name_taken(name)),
+        false => Ok(()),
     }
-    Ok(())
+}
+
+fn name_taken(name: &str) -> Error {
+    Error::catalog("42P07", format!("relation \"{name}\" already exists"))
 }
 
 fn drop_schema(catalog: &mut Catalog, name: &str) -> Result<()> {

@@ -247,7 +247,8 @@ impl Evictor {
             drop(state);
             let collected = evicted.bytes + self.builder.record_bytes() as u64;
             if full || passed >= limit || collected >= goal {
-                self.cooling.passed(db, passed, collected);
+                // Of a table that is gone there is nothing to pass.
+                self.cooling.passed(db, passed.min(limit), collected);
                 break;
             }
         }

@@ -154,6 +154,7 @@ impl Snapshot {
             table: table.clone(),
             partition,
             next: 0,
+            uncommitted: false,
         }
     }
 }
@@ -165,9 +166,16 @@ pub struct SnapshotScan {
     table: Arc<Table>,
     partition: u16,
     next: u32,
+    uncommitted: bool,
 }
 
 impl SnapshotScan {
+    /// Gives rows of open transactions, too: an index has entries for them.
+    pub(crate) fn and_uncommitted(mut self) -> Self {
+        self.uncommitted = true;
+        self
+    }
+
     /// Calls `each` with the next rows (some thousands, or a megabyte or two);
     /// false at the end. `each` may run under the partition's lock: it must be
     /// short and must not call the database.
@@ -237,7 +245,7 @@ impl SnapshotScan {
                 }
             }
             let word = rows.directory.get(number);
-            if word.is_uncommitted() {
+            if word.is_uncommitted() && !self.uncommitted {
                 let own = held.own.as_ref().map(|own| own.id);
                 if own.is_none() || state.owner_of((storage, number)) != own {
                     continue;

@@ -2,11 +2,14 @@
 
 mod fixture;
 
+use std::future::Future;
 use std::ops::{Bound, ControlFlow};
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Waker};
 
 use fixture::*;
-use thermocline_device::{Device, SimulatedDevice};
+use thermocline_device::{Device, Operation, SimulatedDevice};
 use thermocline_engine::catalog::{IndexDef, IndexKind};
 use thermocline_engine::steps::{Moment, Simulator, Steps};
 use thermocline_engine::{
@@ -355,4 +358,65 @@ fn a_row_larger_than_a_block_gets_a_block_of_its_own() {
     assert_eq!(all(&db, &t).len(), 20);
     let gone = in_all(&db, |access| get_in(access, &t, 2));
     assert!(matches!(gone, Ok(None) | Err(Error::StalePlan)));
+}
+
+/// A rollback that met a read error was over with its rows still there: who wanted their
+/// keys waited for a transaction that had ended.
+#[test]
+fn a_rollback_that_cannot_read_its_rows_is_tried_again() {
+    let device = SimulatedDevice::new();
+    let (db, _) = stepwise(&device, 8 << 10);
+    lazy_ddl(
+        &db,
+        Change::CreateTable(table_def(&db, "t", IndexKind::BTree)),
+    );
+    let t = fixture::table(&db, "t");
+    let lazy = RunOptions::default();
+    let mut txn = db.begin(Isolation::Serializable, false);
+    for id in 0..40 {
+        let tuple = tuple(&t, id, &"v".repeat(900));
+        let inserted = db.in_transaction(&mut txn, &lazy, Scope::All, |access| {
+            access.insert(&t, &tuple).map(|_| ())
+        });
+        block_on(inserted).expect("inserts");
+    }
+    let steps = Steps::new(&db);
+    steps.leave_memory(0);
+    while steps.evict().expect("evicts") {}
+    steps.leave_memory(32 << 20);
+    device.fail_next(Operation::Read, std::io::ErrorKind::Other);
+    block_on(db.rollback(txn));
+    let told = db.take_problems();
+    assert!(told.iter().any(|what| what.contains("blocks")), "{told:?}");
+
+    let mut next = pin!(db.one_shot(&lazy, Scope::All, |access| {
+        access.insert(&t, &tuple(&t, 7, "next")).map(|_| ())
+    }));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(next.as_mut().poll(&mut context).is_pending());
+    steps.finish_rollbacks();
+    assert!(matches!(
+        next.as_mut().poll(&mut context),
+        Poll::Ready(Ok(()))
+    ));
+    assert_eq!(all(&db, &t).len(), 1);
+    assert_eq!(
+        db.verify().expect("verifies").problems,
+        Vec::<String>::new()
+    );
+}
+
+/// Names were looked for in the catalog only, not among the table's own.
+#[test]
+fn a_table_is_not_made_with_two_indexes_of_one_name() {
+    let (_device, db) = simulated(LIMIT);
+    for (second, refused) in [("t_pkey", true), ("t", true), ("t_value", false)] {
+        let mut def = table_def(&db, "t", IndexKind::Hash);
+        def.indexes.push(index(&db, second, false));
+        match ddl(&db, Change::CreateTable(def)) {
+            Ok(()) => assert!(!refused, "{second}"),
+            Err(error) => assert!(refused && error.sqlstate() == "42P07", "{second}: {error}"),
+        }
+    }
+    assert_eq!(fixture::table(&db, "t").def.indexes.len(), 2);
 }

@@ -13,7 +13,7 @@ use thermocline_device::{Device, SimulatedDevice};
 use thermocline_engine::catalog::{IndexDef, IndexKind, TableDef};
 use thermocline_engine::{
     Call, Change, Config, Database, Direction, Error, Isolation, Procedure, Procedures, Reach,
-    Result, RunOptions, Table, block_on,
+    Result, RunOptions, Scope, Table, block_on,
 };
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
@@ -586,4 +586,55 @@ proptest! {
         prop_assert_eq!(&rows_of(&db), &model);
         check_indexes(&db, &model);
     }
+}
+
+/// At the first command after CREATE INDEX a restart built the index of what was committed
+/// by then: rows of a transaction that committed later in the log were never in it.
+#[test]
+fn an_index_completed_for_a_command_leads_to_rows_that_commit_after_it() {
+    let device = SimulatedDevice::new();
+    let db = try_open(&device, procedures()).expect("opens");
+    let accounts = make_accounts(&db);
+    for branch in 1..=2 {
+        call(&db, "mix", &[branch, 2]).expect("called");
+    }
+    let index = IndexDef {
+        oid: db.allocate_oid(),
+        name: "accounts_number".into(),
+        columns: vec![1],
+        unique: false,
+        primary: false,
+        constraint: false,
+        kind: IndexKind::BTree,
+    };
+    let change = Change::CreateIndex {
+        table: accounts.def.oid,
+        index,
+    };
+    ddl(&db, change).expect("makes the index");
+    let accounts = table(&db, "accounts");
+    let mut txn = db.begin(Isolation::Serializable, false);
+    let mut row = Vec::new();
+    let values = [
+        Value::BigInt(2),
+        Value::BigInt(500),
+        Value::Text("late".into()),
+    ];
+    let values: Vec<_> = values.iter().map(Value::as_ref).collect();
+    accounts.encode_tuple(&values, &mut row);
+    let options = RunOptions::new();
+    let inserted = db.in_transaction(&mut txn, &options, Scope::All, |access| {
+        access.insert(&accounts, &row).map(|_| ())
+    });
+    block_on(inserted).expect("inserts");
+    call(&db, "mix", &[1, 4]).expect("called");
+    block_on(db.commit(txn, &RunOptions::new())).expect("commits");
+    let before = rows_of(&db);
+    drop(db);
+    device.crash_losing_all();
+
+    let db = try_open(&device, procedures()).expect("opens again");
+    let found = db.verify().expect("reads");
+    assert!(found.is_sound(), "{:?}", found.problems);
+    assert_eq!(rows_of(&db), before);
 }

@@ -292,7 +292,8 @@ impl Database {
         Ok(())
     }
 
-    /// Builds an index that was committed after the last checkpoint.
+    /// Builds an index that was committed after the last checkpoint. In the middle of
+    /// the log it leads to rows that are committed further on, too.
     fn rebuild_missing_index(self: &Arc<Self>, table: &Arc<Table>, position: usize) -> Result<()> {
         let def = &table.def.indexes[position];
         let snapshot = self.snapshot();
@@ -308,7 +309,7 @@ impl Database {
                 continue;
             }
             let mut index = Index::new(def.kind);
-            let mut scan = snapshot.scan(table, partition);
+            let mut scan = snapshot.scan(table, partition).and_uncommitted();
             let mut key = Vec::new();
             let mut failed = None;
             while block_on(scan.next_chunk(|row, tuple| {

@@ -9,6 +9,7 @@ use thermocline_storage::log::LogTail;
 use thermocline_storage::row_directory::Word;
 use thermocline_storage::temperature;
 
+use super::commands::Commands;
 use super::log_broken;
 use crate::catalog::{CatalogImage, Table, TableDef};
 use crate::database::Database;
@@ -37,8 +38,7 @@ impl Database {
         let mut evictor = Evictor::new(self.policy.block_bytes);
         let mut records = 0;
         let mut last_transaction = 0;
-        let mut indexes_complete = false;
-        let mut scratch = Box::default();
+        let mut commands = Commands::default();
         while let Some(record) = tail.next().map_err(log_broken)? {
             let lsn = record.end;
             let (kind, txn, body) = parse_record(record.payload)?;
@@ -54,7 +54,7 @@ impl Database {
                         let image: CatalogImage = serde_json::from_slice(catalog)
                             .map_err(|e| Error::Corrupt(format!("catalog in the log: {e}")))?;
                         self.adopt_catalog(&image);
-                        indexes_complete = false;
+                        commands.indexes_complete = false;
                     }
                 }
                 RecordKind::Provisional => {
@@ -75,13 +75,7 @@ impl Database {
                     }
                 }
                 RecordKind::Sequence => self.replay_sequence(body)?,
-                RecordKind::Command => {
-                    if !indexes_complete {
-                        self.complete_indexes()?;
-                        indexes_complete = true;
-                    }
-                    self.replay_command(body, lsn, cuts, &mut scratch)?;
-                }
+                RecordKind::Command => self.replay_command(body, lsn, cuts, &mut commands)?,
             }
             records += 1;
             stop_at(StopPoint::RecoveryReplay);
