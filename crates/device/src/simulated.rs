@@ -376,6 +376,7 @@ impl Device for SimulatedDevice {
             name: name.to_owned(),
             inode,
             generation,
+            is_handle: true,
         }))
     }
 

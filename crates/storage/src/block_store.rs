@@ -15,7 +15,7 @@ mod superblock;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -223,7 +223,8 @@ pub struct BlockStore {
     file: Arc<dyn DeviceFile>,
     options: BlockStoreOptions,
     space: Mutex<Space>,
-    table: RwLock<HashMap<u32, Entry>>,
+    /// In the order of the blocks' ids: whoever goes over all does so in the same order.
+    table: RwLock<BTreeMap<u32, Entry>>,
     pins: Arc<Mutex<Pins>>,
     failed: AtomicBool,
 }

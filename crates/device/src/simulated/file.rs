@@ -18,6 +18,8 @@ pub(super) struct SimulatedFile {
     pub(super) name: String,
     pub(super) inode: u64,
     pub(super) generation: u64,
+    /// Not a part of a stalled read: an open handle, which keeps the file.
+    pub(super) is_handle: bool,
 }
 
 impl SimulatedFile {
@@ -186,7 +188,9 @@ impl DeviceFile for SimulatedFile {
 impl Drop for SimulatedFile {
     fn drop(&mut self) {
         let mut state = self.device.state.lock();
-        if let Ok(inode) = self.inode(&mut state) {
+        if self.is_handle
+            && let Ok(inode) = self.inode(&mut state)
+        {
             inode.open_handles -= 1;
             state.forget_unreachable();
         }

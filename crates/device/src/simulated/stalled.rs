@@ -41,13 +41,13 @@ impl StalledRead {
     pub fn complete(self, device: &Arc<Shared>) {
         let (offset, mut buffer) = (self.request.offset, self.request.buffer);
         let result = if offset.is_multiple_of(SECTOR_BYTES as u64) {
-            // Its handle is not counted: it is gone before anybody could notice.
-            let file = std::mem::ManuallyDrop::new(SimulatedFile {
+            let file = SimulatedFile {
                 device: Arc::clone(device),
                 name: self.name.clone(),
                 inode: self.inode,
                 generation: self.generation,
-            });
+                is_handle: false,
+            };
             match file.read(&mut buffer, offset) {
                 Ok(0) if !buffer.is_empty() => Err(past_the_end(&self.name, offset, buffer.len())),
                 other => other.map(|_| ()),

@@ -401,4 +401,7 @@ fn stalled_reads_end_when_they_are_let_go_in_any_order() {
     device.set_stalls(false);
     assert_eq!(*ended.lock(), [(SECTOR, 1), (0, 5)]);
     assert!(!device.let_go(0));
+    drop(file);
+    // Nothing of them holds the device.
+    assert_eq!(Arc::strong_count(&device.shared), 1);
 }

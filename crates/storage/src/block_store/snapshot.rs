@@ -1,7 +1,7 @@
 //! The Block Table as a checkpoint keeps it. The checkpoint checksums it; what is
 //! checked here is that it makes sense: known ids, no overlaps, all in the file.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::extents::FreeExtents;
@@ -42,7 +42,7 @@ pub(super) fn encode<'a>(
 /// A table read back.
 pub(super) struct Restored {
     pub next_id: u32,
-    pub table: HashMap<u32, Entry>,
+    pub table: BTreeMap<u32, Entry>,
     pub free: FreeExtents,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn decode(bytes: &[u8], file_sectors: u64) -> Result<Restored, BlockS
     if bytes.len() != HEAD_BYTES + count as usize * ENTRY_BYTES {
         return Err(corrupt("block table has another length than it says"));
     }
-    let mut table = HashMap::with_capacity(count as usize);
+    let mut table = BTreeMap::new();
     let mut used = Vec::with_capacity(count as usize);
     for entry in bytes[HEAD_BYTES..].chunks_exact(ENTRY_BYTES) {
         let mut fields = entry.chunks_exact(4).map(|field| {
