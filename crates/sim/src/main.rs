@@ -6,14 +6,19 @@
 //! | `round.rs` | a round: lives and crashes, and what may be found after each |
 //! | `world.rs` | a life: who goes on next |
 //! | `session.rs`, `statement.rs` | what clients do, compared with the model as they do it |
+//! | `procedure.rs` | procedures, which are run again from the log |
+//! | `faults.rs`, `damage.rs` | what the device does beside crashing; what can't be survived |
 //! | `model.rs`, `schema.rs` | what the database ought to hold |
 //! | `mutations.rs` | mistakes made on purpose, to see that they are found |
 //! | `chance.rs` | all that is random, from the seed |
 
 mod chance;
+mod damage;
+mod faults;
 mod model;
 #[cfg(feature = "mutations")]
 mod mutations;
+mod procedure;
 mod round;
 mod schema;
 mod session;

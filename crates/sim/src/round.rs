@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use thermocline_device::{Clock, Device, FaultCounts, SimulatedClock, SimulatedDevice};
 use thermocline_engine::{
-    Config, Database, Error as EngineError, Identification, Merge, Policy, Result as EngineResult,
-    Retrieval, block_on,
+    Config, Database, Identification, Merge, Policy, Result as EngineResult, Retrieval, block_on,
 };
 
 use crate::chance::Chance;
 use crate::model::{Model, State};
+use crate::procedure::procedures;
 use crate::schema::{Row, SLOTS, decode, name};
 use crate::world::{Habits, Pauses, World};
 
@@ -34,11 +34,14 @@ pub struct Tally {
     pub lives: u64,
     pub recoveries: u64,
     pub commits: u64,
+    pub calls: u64,
     pub evictions: u64,
     pub merges: u64,
     pub compacted: u64,
     pub checkpoints: u64,
     pub device_operations: u64,
+    /// Damage that an error named; the rest met nothing that was needed.
+    pub damage_named: u64,
 }
 
 impl Tally {
@@ -47,24 +50,28 @@ impl Tally {
         self.lives += other.lives;
         self.recoveries += other.recoveries;
         self.commits += other.commits;
+        self.calls += other.calls;
         self.evictions += other.evictions;
         self.merges += other.merges;
         self.compacted += other.compacted;
         self.checkpoints += other.checkpoints;
         self.device_operations += other.device_operations;
+        self.damage_named += other.damage_named;
     }
 
     /// Each count with its name.
-    pub fn by_kind(&self) -> [(&'static str, u64); 8] {
+    pub fn by_kind(&self) -> [(&'static str, u64); 10] {
         [
             ("lives", self.lives),
             ("recoveries", self.recoveries),
             ("commits", self.commits),
+            ("procedure_calls", self.calls),
             ("tuples_evicted", self.evictions),
             ("tuples_merged", self.merges),
             ("tuples_compacted", self.compacted),
             ("checkpoints", self.checkpoints),
             ("device_operations", self.device_operations),
+            ("damage_named", self.damage_named),
         ]
     }
 }
@@ -118,12 +125,14 @@ pub fn run(seed: u64, scope: Scope) -> Outcome {
     }
 }
 
-struct Round {
-    chance: Chance,
-    device: SimulatedDevice,
+pub struct Round {
+    pub chance: Chance,
+    pub device: SimulatedDevice,
     clock: SimulatedClock,
-    config: Config,
-    habits: Habits,
+    pub config: Config,
+    pub habits: Habits,
+    /// At last the device says that it wrote what it did not.
+    lies: bool,
 }
 
 impl Round {
@@ -136,11 +145,14 @@ impl Round {
         config.background = false;
         config.log_segment_bytes = chance.pick(&[32 << 10, 64 << 10, 256 << 10]);
         config.simulator = Some(Arc::new(Pauses));
+        config.procedures = procedures();
         config.policy = Some(Policy {
             identification: chance.pick(&[
                 Identification::Temperature,
                 Identification::Clock,
                 Identification::Fifo,
+                Identification::Lru,
+                Identification::ALru,
             ]),
             retrieval: Retrieval::Restart,
             merge: chance.pick(&[Merge::Warm, Merge::Always, Merge::UpdateOnly]),
@@ -155,9 +167,11 @@ impl Round {
             stalls: chance.percent(60),
             // Drawn in any case: the rest of the round is the same.
             faulty: chance.percent(20) && !scope.crashes_only,
+            lies: 0,
             trace: scope.trace,
         };
         Round {
+            lies: chance.percent(8) && !scope.crashes_only,
             chance,
             device: device.clone(),
             clock: clock.clone(),
@@ -176,15 +190,7 @@ impl Round {
                 let operations = self.chance.below(400) as u64;
                 self.device.halt_after(operations);
             }
-            let world = World::new(
-                db.clone(),
-                self.device.clone(),
-                self.clock.clone(),
-                state,
-                self.habits,
-                Chance::new(self.chance.next()),
-            );
-            drop(db);
+            let world = self.world(db, state);
             if self.chance.percent(30) {
                 world.steps.warm_up();
             }
@@ -203,18 +209,33 @@ impl Round {
                 return Err(failure);
             }
             if self.chance.percent(3) {
-                return self.rot(&model);
+                return self.rot(&model, tally);
             }
             db = self.recover(tally)?;
             state = self.compare(&db, &model, closed)?;
         }
-        Ok(())
+        match self.lies {
+            true => self.lied_to(db, state, tally),
+            false => Ok(()),
+        }
+    }
+
+    /// A life of the database, which holds `state`.
+    pub fn world(&mut self, db: Arc<Database>, state: State) -> Rc<World> {
+        World::new(
+            db,
+            self.device.clone(),
+            self.clock.clone(),
+            state,
+            self.habits,
+            Chance::new(self.chance.next()),
+        )
     }
 
     /// Stops in an orderly way. Whether that succeeded.
-    fn close(&self, world: &Rc<World>) -> bool {
+    pub fn close(&self, world: &Rc<World>) -> bool {
         world.finish();
-        if world.has_failed() || self.device.is_halted() {
+        if world.must_stop() {
             return false;
         }
         match world.db.close() {
@@ -226,16 +247,17 @@ impl Round {
         }
     }
 
-    fn count(&self, world: &World, tally: &mut Tally) {
+    pub fn count(&self, world: &World, tally: &mut Tally) {
         let counters = world.db.counters();
         tally.commits += world.model.borrow().commits.len() as u64;
+        tally.calls += world.calls.get();
         tally.evictions += counters.evictions;
         tally.merges += counters.merges;
         tally.compacted += counters.tuples_compacted;
         tally.checkpoints += counters.checkpoints;
     }
 
-    fn crash(&mut self) {
+    pub fn crash(&mut self) {
         let torn = self.chance.pick(&[512, 4096]);
         self.device.set_atomic_write_bytes(torn);
         self.device.crash(self.chance.next());
@@ -262,41 +284,6 @@ impl Round {
         }
         tally.recoveries += 1;
         self.open("a recovery")
-    }
-
-    /// A bit of a file flips: that is an error that names the file, or no harm.
-    fn rot(&mut self, model: &Model) -> Result<(), String> {
-        let prefix = self
-            .chance
-            .pick(&["blocks", "checkpoint-", "manifest", "log-"]);
-        let seed = self.chance.next();
-        let Some((file, offset)) = self.device.flip_random_bit(prefix, seed) else {
-            return Ok(());
-        };
-        let told = |error: EngineError| match &error {
-            EngineError::Corrupt(what) if what.contains(&file) => Ok(()),
-            _ => Err(format!(
-                "a bit of byte {offset} of {file} flipped, and the error is: {error}"
-            )),
-        };
-        let found = match open(&self.config).map(|db| Found::read(&db)) {
-            Err(error) | Ok(Err(error)) => return told(error),
-            Ok(Ok(found)) => found,
-        };
-        // A damaged last group of the log is not told from a torn one.
-        let from = match prefix {
-            "log-" => 0,
-            _ => model.acknowledged(),
-        };
-        match model
-            .prefixes(from)
-            .any(|state| found.difference(&state).is_none())
-        {
-            true => Ok(()),
-            false => Err(format!(
-                "a bit of byte {offset} of {file} flipped, and the rows are wrong"
-            )),
-        }
     }
 
     /// What was found must be a prefix of the commits with all acknowledged ones.

@@ -196,6 +196,34 @@ pub fn decode(table: &Table, tuple: &[u8]) -> Option<(i64, Row)> {
     Some((id, Row { a, u, v: v.into() }))
 }
 
+/// A row's columns, as a procedure writes them.
+pub fn values_of_row(id: i64, row: &Row) -> Vec<Value> {
+    vec![
+        Value::BigInt(id),
+        row.a.map_or(Value::Null, Value::Integer),
+        row.u.map_or(Value::Null, Value::BigInt),
+        Value::Text(row.v.clone()),
+    ]
+}
+
+/// The row in the columns that a procedure read; `None` when it is no row of ours.
+pub fn row_of_values(values: &[Value]) -> Option<Row> {
+    let [Value::BigInt(_), a, u, Value::Text(v)] = values else {
+        return None;
+    };
+    let a = match a {
+        Value::Null => None,
+        Value::Integer(a) => Some(*a),
+        _ => return None,
+    };
+    let u = match u {
+        Value::Null => None,
+        Value::BigInt(u) => Some(*u),
+        _ => return None,
+    };
+    Some(Row { a, u, v: v.clone() })
+}
+
 /// The primary key of a row.
 pub fn key(table: &Table, id: i64) -> Vec<u8> {
     let mut key = Vec::new();

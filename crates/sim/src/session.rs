@@ -10,6 +10,7 @@ use thermocline_engine::{
 };
 
 use crate::model::{Effect, State};
+use crate::procedure;
 use crate::schema::{IndexShape, SLOTS, Shape, name, random_row, table_def};
 use crate::statement::{Done, Op, View, run};
 use crate::world::World;
@@ -25,6 +26,23 @@ pub struct Pending {
     pub committed: Cell<Option<usize>>,
     /// For an interactive transaction: what must hold when it commits.
     pub view: RefCell<Option<(Isolation, View)>>,
+    /// A key that it commits was another row's, when it was last tried.
+    pub in_conflict: Cell<bool>,
+    /// Commits of this life whose rows its procedure saw.
+    pub saw: RefCell<Vec<usize>>,
+    /// What it waits for, if it waits.
+    pub doing: Cell<&'static str>,
+}
+
+impl Pending {
+    /// Looks, after each step of a commit, whether it could fail for a key: once it
+    /// has failed others go on while it is rolled back.
+    pub fn note_conflict(&self, now: &State) {
+        if let Some((_, view)) = &*self.view.borrow() {
+            let before = self.in_conflict.get();
+            self.in_conflict.set(before || conflict(now, view));
+        }
+    }
 }
 
 /// A client's whole life.
@@ -37,16 +55,18 @@ pub async fn client(world: Rc<World>, db: Arc<Database>, pending: Rc<Pending>) {
         pending.committed.set(None);
         pending.effects.take();
         pending.view.take();
+        pending.in_conflict.set(false);
         match world.below(100) {
             0..5 => define(&world, &db, &pending).await,
             5..40 => interactive(&world, &db, &pending).await,
+            40..52 => procedure::call(&world, &db, &pending).await,
             _ => one_shot(&world, &db, &pending).await,
         }
         world.yield_now().await;
     }
 }
 
-fn options(world: &World, pending: &Pending) -> RunOptions {
+pub fn options(world: &World, pending: &Pending) -> RunOptions {
     let synchronous = !world.percent(15);
     pending.synchronous.set(synchronous);
     let mut options = RunOptions {
@@ -63,7 +83,7 @@ fn options(world: &World, pending: &Pending) -> RunOptions {
 }
 
 /// A table to work on, as this transaction may know it.
-fn table(world: &World, db: &Database) -> Option<(usize, Arc<Table>)> {
+pub fn table(world: &World, db: &Database) -> Option<(usize, Arc<Table>)> {
     let first = world.below(SLOTS);
     (0..SLOTS).map(|n| (first + n) % SLOTS).find_map(|slot| {
         Some((
@@ -149,6 +169,7 @@ async fn one_shot(world: &Rc<World>, db: &Arc<Database>, pending: &Pending) {
     let options = options(world, pending);
     let scope = scope(world, &table, &ops);
     let nothing = View::default();
+    pending.doing.set("a one-shot");
     let result = db
         .one_shot(&options, scope, |access| {
             let done = run(access, world, slot, &table, &ops, &nothing)?;
@@ -172,21 +193,25 @@ async fn one_shot(world: &Rc<World>, db: &Arc<Database>, pending: &Pending) {
             }
             acknowledge(world, pending, &options, &done);
         }
-        Err(error) => {
-            let undone = matches!(
-                error,
-                Error::Io(..) | Error::LogFailed(_) | Error::DiskFull(_)
-            );
-            if pending.committed.get().is_some() && !undone && !matches!(error, Error::Cancelled) {
-                world.fail(format!("a one-shot failed and was committed: {error}"));
-            }
-            world.check_error("a one-shot", &error, false);
-        }
+        Err(error) => failed(world, pending, "a one-shot", &error),
     }
 }
 
+/// The client was told of an error: then nothing happened, unless it was while waiting for
+/// the log.
+pub fn failed(world: &World, pending: &Pending, of: &str, error: &Error) {
+    let undone = matches!(
+        error,
+        Error::Io(..) | Error::LogFailed(_) | Error::DiskFull(_)
+    );
+    if pending.committed.get().is_some() && !undone && !matches!(error, Error::Cancelled) {
+        world.fail(format!("{of} failed and was committed: {error}"));
+    }
+    world.check_error(of, error, false);
+}
+
 /// The client was told that all is well: what it made and saw must outlive a crash.
-fn acknowledge(world: &World, pending: &Pending, options: &RunOptions, done: &Done) {
+pub fn acknowledge(world: &World, pending: &Pending, options: &RunOptions, done: &Done) {
     if options.synchronous_commit {
         if let Some(commit) = pending.committed.get() {
             world.acknowledge(commit);
@@ -219,6 +244,7 @@ async fn interactive(world: &Rc<World>, db: &Arc<Database>, pending: &Pending) {
                 .replace(view.effects(&world.model.borrow().now));
             let writes = !pending.effects.borrow().is_empty();
             pending.view.replace(Some((isolation, view)));
+            pending.doing.set("a commit");
             let result = db.commit(txn, &options).await;
             world.note_commit(pending);
             world.say(|| format!("session {} commits: {result:?}", pending.session));
@@ -233,9 +259,9 @@ async fn interactive(world: &Rc<World>, db: &Arc<Database>, pending: &Pending) {
                     acknowledge(world, pending, &options, &Done::default());
                 }
                 Err(error) => {
-                    let view = pending.view.take();
-                    let wrong =
-                        view.is_some_and(|(_, view)| conflict(&world.model.borrow().now, &view));
+                    pending.note_conflict(&world.model.borrow().now);
+                    pending.view.take();
+                    let wrong = pending.in_conflict.get();
                     if matches!(error, Error::UniqueViolation { .. }) && !wrong {
                         world.fail(format!("a commit violates nothing and fails: {error}"));
                     }
@@ -245,6 +271,7 @@ async fn interactive(world: &Rc<World>, db: &Arc<Database>, pending: &Pending) {
         }
         _ => {
             world.say(|| format!("session {} rolls back", pending.session));
+            pending.doing.set("a rollback");
             db.rollback(txn).await;
         }
     }
@@ -288,6 +315,7 @@ async fn statements(
         } else if world.percent(8)
             && let Some((point, (own, bases))) = &savepoint
         {
+            pending.doing.set("a rollback to a savepoint");
             if let Err(error) = txn.rollback_to(point).await {
                 world.check_error("a rollback to a savepoint", &error, true);
                 return None;
@@ -303,6 +331,7 @@ async fn statements(
         let ops = random_ops(world, slot, &table, count, false);
         let options = options(world, pending);
         let scope = scope(world, &table, &ops);
+        pending.doing.set("a statement of a transaction");
         let result = db
             .in_transaction(txn, &options, scope, |access| {
                 run(access, world, slot, &table, &ops, &view)
@@ -385,6 +414,7 @@ async fn define(world: &Rc<World>, db: &Arc<Database>, pending: &Pending) {
     let options = options(world, pending);
     world.model.borrow_mut().begin_transaction();
     let mut txn = db.begin(Isolation::Serializable, false);
+    pending.doing.set("a definition");
     let defined = db.ddl(&mut txn, &options, change).await;
     match defined {
         Ok(()) if !world.percent(15) => {

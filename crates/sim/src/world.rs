@@ -3,7 +3,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
-use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use thermocline_device::{Clock, Fault, Operation, SimulatedClock, SimulatedDevice};
+use thermocline_device::{Clock, SimulatedClock, SimulatedDevice};
 use thermocline_engine::steps::{Moment, Simulator, Steps};
 use thermocline_engine::{Database, Error, Isolation, block_on};
 
@@ -41,6 +40,8 @@ pub struct Habits {
     pub stalls: bool,
     /// The device fails beside halting: errors that name it are in order.
     pub faulty: bool,
+    /// How many writes it loses or puts elsewhere, saying that all is well.
+    pub lies: usize,
     /// Everything that is done is printed.
     pub trace: bool,
 }
@@ -74,6 +75,14 @@ pub struct World {
     depth: Cell<usize>,
     idle: Cell<usize>,
     in_checkpoint: Cell<bool>,
+    /// Whose turn it is.
+    pub polled: RefCell<Option<Rc<Pending>>>,
+    /// Calls of procedures that succeeded.
+    pub calls: Cell<u64>,
+    /// Lies that are left.
+    pub lies: Cell<usize>,
+    /// Some wait for what a device that lied has lost.
+    stuck: Cell<bool>,
     /// Errors of background steps and statements that the faults explain.
     pub errors: Cell<u64>,
 }
@@ -82,13 +91,17 @@ thread_local! {
     static CURRENT: RefCell<Option<Rc<World>>> = const { RefCell::new(None) };
 }
 
+/// The life of this thread, while there is one.
+pub fn current() -> Option<Rc<World>> {
+    CURRENT.with_borrow(Clone::clone)
+}
+
 /// Hands the engine's pauses to the life of this thread.
 pub struct Pauses;
 
 impl Simulator for Pauses {
     fn pause(&self, _: Moment) {
-        let world = CURRENT.with_borrow(Clone::clone);
-        if let Some(world) = world {
+        if let Some(world) = current() {
             world.others();
         }
     }
@@ -122,6 +135,10 @@ impl World {
             depth: Cell::new(0),
             idle: Cell::new(0),
             in_checkpoint: Cell::new(false),
+            polled: RefCell::default(),
+            calls: Cell::new(0),
+            lies: Cell::new(habits.lies),
+            stuck: Cell::new(false),
             errors: Cell::new(0),
         })
     }
@@ -131,7 +148,7 @@ impl World {
         CURRENT.set(Some(self.clone()));
         self.device.set_stalls(self.habits.stalls);
         for _ in 0..self.habits.turns {
-            if self.device.is_halted() || self.has_failed() {
+            if self.must_stop() {
                 break;
             }
             self.turn();
@@ -148,7 +165,7 @@ impl World {
         self.in_checkpoint.set(true);
         for _ in 0..100_000 {
             let left = self.sessions.borrow().iter().any(Option::is_some);
-            if !left || self.device.is_halted() || self.has_failed() {
+            if !left || self.must_stop() {
                 break;
             }
             self.turn();
@@ -168,6 +185,9 @@ impl World {
     /// Prints what is done, if that is wanted.
     pub fn say(&self, what: impl FnOnce() -> String) {
         if self.habits.trace {
+            for problem in self.db.take_problems() {
+                println!("{:10} problem: {problem}", self.clock.now().as_micros());
+            }
             println!("{:10} {}", self.clock.now().as_micros(), what());
         }
     }
@@ -179,6 +199,11 @@ impl World {
 
     pub fn has_failed(&self) -> bool {
         self.failure.borrow().is_some()
+    }
+
+    /// Whether nobody can go on.
+    pub fn must_stop(&self) -> bool {
+        self.device.is_halted() || self.has_failed() || self.stuck.get()
     }
 
     /// Whether sessions should come to an end.
@@ -296,26 +321,6 @@ impl World {
         }
     }
 
-    /// Judges an error that a client was told.
-    pub fn check_error(&self, of: &str, error: &Error, interactive: bool) {
-        let device = self.device.is_halted() || self.habits.faulty;
-        let in_order = match error {
-            Error::Serialization(_) | Error::Deadlock => interactive,
-            Error::UniqueViolation { .. } => true,
-            Error::LockTimeout | Error::Timeout | Error::StalePlan => true,
-            Error::Catalog { .. } => of.starts_with("a definition"),
-            Error::Io(..) | Error::LogFailed(_) | Error::DiskFull(_) => device,
-            Error::Corrupt(_) => self.habits.faulty,
-            // More than its share of a very small limit.
-            Error::OutOfMemory(_) => interactive,
-            _ => false,
-        };
-        if !in_order {
-            self.fail(format!("{of} failed: {error} ({})", error.sqlstate()));
-        }
-        self.errors.set(self.errors.get() + u64::from(device));
-    }
-
     fn background<T>(&self, of: &str, result: Result<T, Error>) {
         if let Err(error) = result {
             self.check_error(of, &error, false);
@@ -333,7 +338,7 @@ impl World {
 
     /// Others go on while a background step pauses.
     fn others(self: &Rc<Self>) {
-        if self.depth.get() >= DEPTH_MAX || self.device.is_halted() || self.has_failed() {
+        if self.depth.get() >= DEPTH_MAX || self.must_stop() {
             return;
         }
         self.depth.set(self.depth.get() + 1);
@@ -342,7 +347,7 @@ impl World {
             false => self.below(12),
         };
         for _ in 0..turns {
-            if self.device.is_halted() || self.has_failed() {
+            if self.must_stop() {
                 break;
             }
             self.turn();
@@ -368,9 +373,18 @@ impl World {
         if runnable.is_empty() && waiting {
             self.idle.set(self.idle.get() + 1);
             if self.idle.get() > IDLE_TURNS_MAX {
+                if self.habits.lies > 0 {
+                    // A rollback that needs a row which the device has lost never ends.
+                    self.stuck.set(true);
+                    return;
+                }
+                let sessions = self.sessions.borrow();
+                let waiting: Vec<_> = sessions.iter().flatten().collect();
+                let doing = waiting.iter().map(|s| s.pending.doing.get());
                 self.fail(format!(
-                    "nobody can go on, and {} reads stall",
-                    self.device.stalled_reads()
+                    "nobody can go on, and {} reads stall; waiting: {}",
+                    self.device.stalled_reads(),
+                    doing.collect::<Vec<_>>().join(", ")
                 ));
                 return;
             }
@@ -379,6 +393,11 @@ impl World {
         }
         if self.habits.faulty && self.percent(2) {
             self.strike();
+        }
+        if self.idle.get() >= IDLE_TURNS_MAX / 2 {
+            // Waits may last as long as the device fails, and no longer.
+            self.device.forget_faults();
+            self.device.set_capacity_bytes(None);
         }
         let per_mille = self.below(1000);
         if per_mille < self.habits.checkpoints {
@@ -429,26 +448,6 @@ impl World {
         }
     }
 
-    /// The device fails in one of its ways, and for one operation only; what is full is
-    /// emptied again.
-    fn strike(&self) {
-        let failed = io::ErrorKind::Other;
-        match self.below(12) {
-            0..2 => self.device.fail_next(Operation::Read, failed),
-            2..4 => self.device.inject("blocks", Fault::ShortRead),
-            4..6 => {
-                let sectors = 1 + self.below(3) as i64;
-                self.device
-                    .inject("blocks", Fault::MisdirectedRead { sectors });
-            }
-            6 => self.device.inject("blocks", Fault::ShortWrite),
-            7 => self.device.fail_next(Operation::Write, failed),
-            8 if self.percent(30) => self.device.fail_next(Operation::Sync, failed),
-            9 => self.device.set_capacity_bytes(Some(0)),
-            _ => self.device.set_capacity_bytes(None),
-        }
-    }
-
     fn spawn(self: &Rc<Self>) {
         if self.over.get() {
             return;
@@ -485,11 +484,14 @@ impl World {
         };
         session.woken.0.store(false, Ordering::Relaxed);
         let waker = Waker::from(session.woken.clone());
+        self.polled.replace(Some(session.pending.clone()));
         let polled = session
             .future
             .as_mut()
             .poll(&mut Context::from_waker(&waker));
+        self.polled.take();
         self.note_commit(&session.pending);
+        session.pending.note_conflict(&self.model.borrow().now);
         if polled.is_pending() {
             self.sessions.borrow_mut()[place] = Some(session);
         }

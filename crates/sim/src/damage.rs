@@ -1,0 +1,101 @@
+//! Damage that can't be survived: a bit of a file that flips, a write that the device says
+//! it made and did not make, or made elsewhere. It must be named, and give no other rows.
+
+use std::sync::Arc;
+
+use thermocline_engine::{Database, Error};
+
+use crate::faults::names_a_file;
+use crate::model::{Model, State};
+use crate::round::{Found, Round, Tally, open};
+use crate::world::Habits;
+
+impl Round {
+    /// A bit of a file flips: that is an error that names the file, or no harm.
+    pub fn rot(&mut self, model: &Model, tally: &mut Tally) -> Result<(), String> {
+        let prefix = self
+            .chance
+            .pick(&["blocks", "checkpoint-", "manifest", "log-"]);
+        let seed = self.chance.next();
+        let Some((file, offset)) = self.device.flip_random_bit(prefix, seed) else {
+            return Ok(());
+        };
+        let mut told = |error: Error| match &error {
+            Error::Corrupt(what) if what.contains(&file) => {
+                tally.damage_named += 1;
+                Ok(())
+            }
+            _ => Err(format!(
+                "a bit of byte {offset} of {file} flipped, and the error is: {error}"
+            )),
+        };
+        let found = match open(&self.config).map(|db| Found::read(&db)) {
+            Err(error) | Ok(Err(error)) => return told(error),
+            Ok(Ok(found)) => found,
+        };
+        // A damaged last group of the log is not told from a torn one.
+        let from = match prefix {
+            "log-" => 0,
+            _ => model.acknowledged(),
+        };
+        match model
+            .prefixes(from)
+            .any(|state| found.difference(&state).is_none())
+        {
+            true => Ok(()),
+            false => Err(format!(
+                "a bit of byte {offset} of {file} flipped, and the rows are wrong"
+            )),
+        }
+    }
+
+    /// A life whose device says that it wrote what it did not write, or wrote elsewhere. What
+    /// is read must be right or an error that names the file; in that life and after it.
+    pub fn lied_to(
+        &mut self,
+        db: Arc<Database>,
+        state: State,
+        tally: &mut Tally,
+    ) -> Result<(), String> {
+        self.habits = Habits {
+            faulty: true,
+            lies: 1 + self.chance.below(3),
+            checkpoints: self.habits.checkpoints.max(5),
+            ..self.habits
+        };
+        tally.lives += 1;
+        let world = self.world(db, state);
+        world.live();
+        if self.chance.percent(50) {
+            self.close(&world);
+        }
+        self.count(&world, tally);
+        self.crash();
+        self.device.set_stalls(false);
+        let (model, failure) = world.end();
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        tally.recoveries += 1;
+        let found = match open(&self.config).map(|db| Found::read(&db)) {
+            Ok(Ok(found)) => found,
+            Err(Error::Corrupt(what) | Error::Io(_, what))
+            | Ok(Err(Error::Corrupt(what) | Error::Io(_, what)))
+                if names_a_file(&what) =>
+            {
+                tally.damage_named += 1;
+                return Ok(());
+            }
+            Err(error) | Ok(Err(error)) => {
+                return Err(format!("the device lied, and the error is: {error}"));
+            }
+        };
+        match model
+            .prefixes(model.acknowledged())
+            .any(|state| found.difference(&state).is_none())
+        {
+            true => Ok(()),
+            false => Err("the device lied, and the rows are wrong".into()),
+        }
+    }
+}
