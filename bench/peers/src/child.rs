@@ -13,8 +13,6 @@ use thermocline_bench::rss::Sampler;
 use crate::cgroup::Cgroup;
 use crate::one::{Job, Outcome};
 
-/// A cgroup's limit by the memory limit.
-const CGROUP_SHARE: f64 = 1.1;
 /// How long a run may take beyond what it measures.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// How long loading may take.
@@ -37,7 +35,7 @@ pub enum Ended {
 /// Runs a job; what it prints goes to `log`. Without `limited` it has no cgroup.
 /// The note says why a cgroup that was wanted is not there.
 pub fn run(job: &Job, log: &Path, limited: bool) -> Result<(Ended, Option<String>)> {
-    let limit = (job.memory_limit as f64 * CGROUP_SHARE) as u64;
+    let limit = (job.memory_limit as f64 * job.system.cgroup_share()) as u64;
     let (cgroup, note) = match limited.then(|| Cgroup::new(limit)) {
         None => (None, None),
         Some(Ok(cgroup)) => (Some(cgroup), None),

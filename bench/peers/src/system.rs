@@ -109,6 +109,16 @@ impl System {
         )
     }
 
+    /// Its cgroup's limit by the memory limit. One that keeps within the limit by
+    /// itself gets a tenth for what it can't foresee. One whose cache is the page
+    /// cache would fill that, too: the kernel keeps it within the limit.
+    pub fn cgroup_share(self) -> f64 {
+        match self {
+            System::Lmdb | System::RocksdbBuffered | System::RocksdbRowCacheBuffered => 1.0,
+            _ => 1.1,
+        }
+    }
+
     /// Whether a user could pick it instead of ours.
     pub fn is_rival(self) -> bool {
         !matches!(self, System::Thermocline | System::Hashmap)
