@@ -154,12 +154,14 @@ fn procedures(deterministic: bool) -> Result<Procedures> {
 fn open(
     directory: &Path,
     deterministic: bool,
+    recovery_threads: usize,
 ) -> std::result::Result<Arc<Database>, Box<dyn StdError>> {
     let device: Arc<dyn Device> = Arc::new(FileDevice::open(directory, IoEngine::Auto)?);
     let mut config = Config::new(device).memory_limit(8 << 30).partitions(16);
     // The whole run is replayed.
     config.checkpoint_log_bytes = u64::MAX;
     config.checkpoint_interval = Duration::from_secs(86_400);
+    config.recovery_threads = recovery_threads;
     config.procedures = procedures(deterministic)?;
     Ok(Database::open(config)?)
 }
@@ -198,18 +200,16 @@ fn main() -> std::result::Result<(), Box<dyn StdError>> {
     let parent = arguments.next().ok_or("which directory?")?;
     let seconds: u64 = arguments.next().unwrap_or("5".into()).parse()?;
     println!(
-        "| log | commit | bytes a transaction | transactions/s | replay: records/s | replay: transactions' changes, MB/s | replay: log, MB/s |"
+        "| log | commit | bytes a transaction | transactions/s | replay: threads | records/s | transactions' changes, MB/s | log, MB/s |"
     );
-    println!("|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|");
     // What a transaction changes, in bytes: what value logging writes of it.
     let mut value_bytes = 0.0;
     for (deterministic, synchronous) in [(false, false), (true, false), (false, true), (true, true)]
     {
         let directory = Path::new(&parent).join(format!("{deterministic}-{synchronous}"));
-        let crashed = Path::new(&parent).join(format!("{deterministic}-{synchronous}-crashed"));
         std::fs::create_dir_all(&directory)?;
-        std::fs::create_dir_all(&crashed)?;
-        let db = open(&directory, deterministic)?;
+        let db = open(&directory, deterministic, 0)?;
         for (table, keys) in [
             ("district", 2),
             ("stock", 2),
@@ -230,34 +230,43 @@ fn main() -> std::result::Result<(), Box<dyn StdError>> {
         // there now is what a crash would leave.
         let last = [Value::BigInt(0), Value::BigInt(0)];
         block_on(db.call(&RunOptions::new(), "new_order", &last))?;
-        for file in std::fs::read_dir(&directory)? {
-            let file = file?;
-            std::fs::copy(file.path(), crashed.join(file.file_name()))?;
+        let cores = std::thread::available_parallelism()?.get();
+        let crashed = |threads| directory.with_extension(format!("{threads}-threads"));
+        for threads in 1..=cores {
+            std::fs::create_dir_all(crashed(threads))?;
+            for file in std::fs::read_dir(&directory)? {
+                let file = file?;
+                std::fs::copy(file.path(), crashed(threads).join(file.file_name()))?;
+            }
         }
         db.close()?;
+        drop(db);
+        std::fs::remove_dir_all(&directory)?;
         let bytes = logged as f64 / calls as f64;
         if !deterministic {
             value_bytes = bytes;
         }
-        let recovered = open(&crashed, deterministic)?;
-        let report = recovered.recovery_report();
-        let replay = report.milliseconds.max(1) as f64 / 1e3;
-        println!(
-            "| {} | {} | {bytes:.0} | {:.0} | {:.0} | {:.0} | {:.0} |",
-            if deterministic { "commands" } else { "values" },
-            if synchronous {
-                "synchronous, 32 threads"
-            } else {
-                "relaxed, 2 threads"
-            },
-            calls as f64 / took.as_secs_f64(),
-            report.records as f64 / replay,
-            report.records as f64 * value_bytes / replay / 1e6,
-            logged as f64 / replay / 1e6,
-        );
-        recovered.close()?;
-        std::fs::remove_dir_all(&directory)?;
-        std::fs::remove_dir_all(&crashed)?;
+        for threads in 1..=cores {
+            let recovered = open(&crashed(threads), deterministic, threads)?;
+            let report = recovered.recovery_report();
+            let replay = report.log_milliseconds.max(1) as f64 / 1e3;
+            println!(
+                "| {} | {} | {bytes:.0} | {:.0} | {threads} | {:.0} | {:.0} | {:.0} |",
+                if deterministic { "commands" } else { "values" },
+                if synchronous {
+                    "synchronous, 32 threads"
+                } else {
+                    "relaxed, 2 threads"
+                },
+                calls as f64 / took.as_secs_f64(),
+                report.records as f64 / replay,
+                report.records as f64 * value_bytes / replay / 1e6,
+                report.log_bytes as f64 / replay / 1e6,
+            );
+            recovered.close()?;
+            drop(recovered);
+            std::fs::remove_dir_all(crashed(threads))?;
+        }
     }
     Ok(())
 }

@@ -401,11 +401,16 @@ fn restart(directory: &Path, data_mb: u64, limit_mb: u64, seconds: u64) {
         assert!(found.expect("reads"), "row 12345 is there");
         let report = db.recovery_report();
         println!(
-            "{data_mb} MB, {limit_mb} MB of memory, after it {stop}: open {} ms ({} rows in images, {} \
-             records of log), first row {} ms",
+            "{data_mb} MB, {limit_mb} MB of memory, after it {stop}: open {} ms (images {} ms: {} rows, \
+             {} MB; log {} ms: {} records, {} MB; settling {} ms), first row {} ms",
             opened.as_millis(),
+            report.image_milliseconds,
             report.rows,
+            report.image_bytes / 1_000_000,
+            report.log_milliseconds,
             report.records,
+            report.log_bytes / 1_000_000,
+            report.settling_milliseconds,
             begun.elapsed().as_millis()
         );
         db.close().expect("closes");

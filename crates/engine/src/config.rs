@@ -8,6 +8,7 @@ use thermocline_device::{Clock, Device, SystemClock};
 
 use crate::policy::Policy;
 use crate::procedure::Procedures;
+use crate::recovery::RecoveryListener;
 use crate::steps::Simulator;
 
 /// The smallest `memory_limit` that the engine works in, in bytes.
@@ -43,6 +44,11 @@ pub struct Config {
     /// Background threads run (evictor, checkpointer, log writer). Without
     /// them the caller drives the steps itself, as a simulator does.
     pub background: bool,
+    /// Threads that read images and apply the log when the database is opened; 0:
+    /// one a core, at most eight, and one where there are no background threads.
+    pub recovery_threads: usize,
+    /// Is told how far opening the database has come.
+    pub progress: Option<RecoveryListener>,
     /// The policy; None chooses by the device's profile.
     pub policy: Option<Policy>,
     /// The procedures that can be called; those whose commands may be in the log
@@ -67,6 +73,8 @@ impl Config {
             log_segment_bytes: 64 << 20,
             archive: None,
             background: true,
+            recovery_threads: 0,
+            progress: None,
             policy: None,
             procedures: Procedures::new(),
             simulator: None,

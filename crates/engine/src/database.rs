@@ -29,6 +29,7 @@ use crate::run::log_failed;
 use crate::sequence::Sequence;
 use crate::transaction::{Transactions, TxnId};
 use crate::wait::Event;
+use crate::warming::WarmUp;
 
 /// Which table owns a storage.
 #[derive(Default)]
@@ -72,6 +73,7 @@ pub struct Database {
     pub(crate) database_id: u128,
     /// Opened in this many milliseconds, and records replayed.
     pub(crate) recovered: Mutex<RecoveryReport>,
+    pub(crate) warm_up: WarmUp,
     next_spread: AtomicUsize,
     closed: AtomicBool,
     pub(crate) stopping: AtomicBool,
@@ -105,6 +107,17 @@ pub struct RecoveryReport {
     pub rows: u64,
     /// Log records applied after it.
     pub records: u64,
+    /// Bytes of the checkpoint's images.
+    pub image_bytes: u64,
+    /// Milliseconds that reading them took.
+    pub image_milliseconds: u64,
+    /// Bytes of the log records.
+    pub log_bytes: u64,
+    /// Milliseconds that applying them took.
+    pub log_milliseconds: u64,
+    /// Milliseconds that the rest took: rows that did not commit are removed,
+    /// missing indexes are made.
+    pub settling_milliseconds: u64,
 }
 
 /// The parts that `recovery` has put together.
@@ -155,6 +168,7 @@ impl Database {
             config,
             database_id: parts.database_id,
             recovered: Mutex::default(),
+            warm_up: WarmUp::default(),
             next_spread: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
             stopping: AtomicBool::new(false),

@@ -61,6 +61,11 @@ impl PartitionFiles {
     pub fn newest(&self) -> &str {
         self.files.last().map_or("", |file| &file.file)
     }
+
+    /// Bytes of the files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
 }
 
 /// A file of an image.
@@ -102,6 +107,11 @@ impl Manifest {
         images
             .chain([self.blocks.as_str()])
             .filter(|file| !file.is_empty())
+    }
+
+    /// Bytes of all images.
+    pub fn image_bytes(&self) -> u64 {
+        self.partitions.iter().map(PartitionFiles::bytes).sum()
     }
 
     /// Makes this the manifest.

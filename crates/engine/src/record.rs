@@ -46,6 +46,22 @@ pub(crate) enum RowChange<'a> {
     },
 }
 
+impl RowChange<'_> {
+    /// Which row changes.
+    pub fn row(&self) -> RowId {
+        match self {
+            RowChange::Put { row, .. } | RowChange::Delete { row, .. } => *row,
+        }
+    }
+
+    /// Whose row it is.
+    pub fn storage(&self) -> u32 {
+        match self {
+            RowChange::Put { storage, .. } | RowChange::Delete { storage, .. } => *storage,
+        }
+    }
+}
+
 /// Index keys that a row leaves, still encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Removed<'a>(&'a [u8]);
@@ -158,6 +174,23 @@ pub(crate) fn changes(body: &[u8]) -> impl Iterator<Item = Result<RowChange<'_>>
     })
 }
 
+/// The changes of a record one by one, still encoded, each with its partition.
+pub(crate) fn encoded_changes(body: &[u8]) -> impl Iterator<Item = Result<(u16, &[u8])>> {
+    let mut reader = Reader(body);
+    std::iter::from_fn(move || {
+        let encoded = reader.0;
+        if encoded.is_empty() {
+            return None;
+        }
+        let change = reader.change();
+        let bytes = encoded.len() - reader.0.len();
+        if change.is_err() {
+            reader.0 = &[];
+        }
+        Some(change.map(|change| (change.row().partition(), &encoded[..bytes])))
+    })
+}
+
 /// Reads little-endian fields; an end too early is corruption.
 pub(crate) struct Reader<'a>(pub &'a [u8]);
 
@@ -249,6 +282,11 @@ mod tests {
             other => panic!("{other:?}"),
         }
         assert!(matches!(read[1], RowChange::Delete { storage: 4, .. }));
+        let encoded: Vec<_> = encoded_changes(&writer.bytes)
+            .collect::<Result<_>>()
+            .expect("valid");
+        assert_eq!(encoded.iter().map(|e| e.0).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!([encoded[0].1, encoded[1].1].concat(), writer.bytes);
     }
 
     #[test]
@@ -257,6 +295,7 @@ mod tests {
         writer.put(3, RowId::new(2, 77), b"tuple", &[]);
         for length in 1..writer.bytes.len() {
             assert!(changes(&writer.bytes[..length]).any(|c| c.is_err()));
+            assert!(encoded_changes(&writer.bytes[..length]).any(|c| c.is_err()));
         }
     }
 }

@@ -7,7 +7,7 @@
 //! becomes hot, as long as there is room that nobody else wants. While
 //! statements wait for tuples of their own, the device is theirs half the time.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use thermocline_storage::row_directory::Word;
 use thermocline_storage::temperature::{EVICT, MAX};
@@ -27,7 +27,35 @@ const TURN_WORDS: u32 = 16 << 10;
 /// Tuples that are read at once: with the gaps between them a few megabytes.
 const READ_AT_ONCE: usize = 128;
 
+/// How far the warming up is.
+#[derive(Debug, Default)]
+pub(crate) struct WarmUp {
+    /// Partitions swept, once for each of [`SWEEPS`].
+    swept: AtomicU64,
+    is_under_way: AtomicBool,
+}
+
+/// How far the warming up after a start has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WarmUpReport {
+    /// Sweeps over a partition's directory that are done, …
+    pub swept: u64,
+    /// … of so many; it ends before that when memory has no room for more.
+    pub sweeps: u64,
+    /// Whether it goes on.
+    pub is_under_way: bool,
+}
+
 impl Database {
+    /// How far the warming up has come.
+    pub fn warm_up_report(&self) -> WarmUpReport {
+        WarmUpReport {
+            swept: self.warm_up.swept.load(Ordering::Relaxed),
+            sweeps: (SWEEPS.len() * self.partitions.len()) as u64,
+            is_under_way: self.warm_up.is_under_way.load(Ordering::Relaxed),
+        }
+    }
+
     /// Whether there is anything to warm up, and the policy wants it.
     pub(crate) fn wants_warming(&self) -> bool {
         self.policy.merge != Merge::UpdateOnly && self.recovered.lock().rows > 0
@@ -35,10 +63,18 @@ impl Database {
 
     /// The warming thread's life.
     pub(crate) fn warm_up(&self) {
+        self.warm_up.is_under_way.store(true, Ordering::Relaxed);
+        self.sweep_all();
+        self.warm_up.is_under_way.store(false, Ordering::Relaxed);
+    }
+
+    fn sweep_all(&self) {
         for coolest in SWEEPS {
             for partition in 0..self.partitions() {
                 match self.warm_partition(partition, coolest) {
-                    Ok(true) => {}
+                    Ok(true) => {
+                        self.warm_up.swept.fetch_add(1, Ordering::Relaxed);
+                    }
                     // No room, or the end.
                     Ok(false) => return,
                     Err(error) => {

@@ -15,31 +15,17 @@ use crate::procedure::command::Command;
 use crate::row_id::RowId;
 use thermocline_device::block_on;
 
-/// What commands of a log's tail hand on to the next.
-#[derive(Default)]
-pub(super) struct Commands {
-    /// Nothing has changed the catalog since the indexes were completed.
-    pub indexes_complete: bool,
-    scratch: Box<Scratch>,
-}
-
 impl Database {
-    /// Runs a command again unless the partition's image has it.
+    /// Runs a command again, of which its partition's image does not know. The
+    /// scratch vectors are the caller's, for the next.
     pub(super) fn replay_command(
         self: &Arc<Self>,
         body: &[u8],
         lsn: u64,
-        cuts: &[u64],
-        commands: &mut Commands,
+        scratch: &mut Box<Scratch>,
     ) -> Result<()> {
         let command = Command::parse(body)?;
         let partition = command.partition;
-        let cut = *cuts
-            .get(partition as usize)
-            .ok_or_else(|| Error::Corrupt(format!("the log names partition {partition}")))?;
-        if lsn <= cut {
-            return Ok(());
-        }
         let procedure = self.procedures().get(&command.name).ok_or_else(|| {
             Error::raised(
                 "42883",
@@ -50,10 +36,6 @@ impl Database {
                 ),
             )
         })?;
-        if !commands.indexes_complete {
-            self.complete_indexes()?;
-            commands.indexes_complete = true;
-        }
         for &(storage, row) in &command.inserted {
             let state = self.partitions[partition as usize].state.lock();
             let dead = state.owner_of((storage, row)).is_some();
@@ -68,7 +50,7 @@ impl Database {
         let mut run = RunKind::default();
         loop {
             let guards = self.lock(&Scope::One(partition))?;
-            let taken = std::mem::take(&mut commands.scratch);
+            let taken = std::mem::take(scratch);
             let mut access = Access::new(self, guards, None, &fetched, taken, run);
             access.insert_as(RecordedRows::new(command.inserted.clone()));
             let result = procedure.run(&mut access, &catalog, command.now_us, &command.arguments);
@@ -76,7 +58,7 @@ impl Database {
                 let missing = access.missing().iter().map(|m| (m.row, m.address));
                 let planned = plan(&self.blocks, missing);
                 access.undo();
-                commands.scratch = access.into_scratch();
+                *scratch = access.into_scratch();
                 let (reads, pin) = planned?;
                 block_on(self.fetcher.fetch(&reads, &mut fetched))?;
                 drop(pin);
@@ -86,7 +68,7 @@ impl Database {
             let why = match result {
                 Ok(_) if access.did_as_recorded(command.digest) => {
                     access.finish_overlay(0, false);
-                    commands.scratch = access.into_scratch();
+                    *scratch = access.into_scratch();
                     return Ok(());
                 }
                 Ok(_) => "it changed other rows, or changed them otherwise".to_owned(),
@@ -103,7 +85,7 @@ impl Database {
 
     /// Builds the indexes that the catalog has and the images have not, as soon
     /// as a command may look rows up in them.
-    fn complete_indexes(self: &Arc<Self>) -> Result<()> {
+    pub(super) fn complete_indexes(self: &Arc<Self>) -> Result<()> {
         let catalog = self.catalog();
         for table in catalog.tables.values() {
             for position in 0..table.def.indexes.len() {

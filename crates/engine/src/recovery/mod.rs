@@ -3,15 +3,20 @@
 //! The tables come up with every tuple evicted; nothing is loaded. Images are
 //! read through a buffer, several partitions at a time. Then the
 //! records of the log's tail are applied, each partition from its own cut on,
-//! under the same memory limit as later: the evictor works while they are.
-//! Rows of transactions that have no commit record are removed at the end.
+//! several partitions at a time, under the same memory limit as later: the
+//! evictor works while they are. Rows of transactions that have no commit record
+//! are removed at the end.
 
+mod apply;
 mod commands;
 pub(crate) mod images;
+mod progress;
 mod replay;
+mod replayers;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -33,9 +38,12 @@ use crate::policy::Policy;
 use crate::sequence::Sequence;
 use crate::transaction::TxnId;
 use images::{Restored, read_block_table, restore_partition};
+use progress::Progress;
 
-/// Partitions that are restored at a time.
-const RESTORING_MAX: usize = 8;
+pub use progress::{RecoveryListener, RecoveryPart, RecoveryProgress};
+
+/// Threads that a start takes at most, unless it is told how many.
+const THREADS_MAX: usize = 8;
 
 impl Database {
     /// Opens the database in the configured device's directory, or makes one.
@@ -107,22 +115,34 @@ impl Database {
         let mut cuts = vec![0; partitions as usize];
         let mut catalog_lsn = 0;
         let mut rows = 0;
+        let mut image_bytes = 0;
+        let images_begun = db.clock.now();
         if let Some(manifest) = &manifest {
             rows = db.restore(manifest)?;
             cuts = manifest.partitions.iter().map(|p| p.cut).collect();
             catalog_lsn = manifest.catalog_lsn;
+            image_bytes = manifest.image_bytes();
         }
         stop_at(StopPoint::RecoveryImages);
         let db = Arc::new(db);
-        let records = db.replay(tail, &cuts, catalog_lsn)?;
+        let log_begun = db.clock.now();
+        let (records, log_bytes) = db.replay(tail, &cuts, catalog_lsn)?;
         stop_at(StopPoint::RecoverySettle);
+        let settling_begun = db.clock.now();
         db.settle()?;
         stop_at(StopPoint::RecoveryDone);
-        let took = db.clock.now().saturating_sub(started);
+        let ended = db.clock.now();
+        let milliseconds =
+            |from: Duration, to: Duration| to.saturating_sub(from).as_millis() as u64;
         *db.recovered.lock() = RecoveryReport {
-            milliseconds: took.as_millis() as u64,
+            milliseconds: milliseconds(started, ended),
             rows,
             records,
+            image_bytes,
+            image_milliseconds: milliseconds(images_begun, log_begun),
+            log_bytes,
+            log_milliseconds: milliseconds(log_begun, settling_begun),
+            settling_milliseconds: milliseconds(settling_begun, ended),
         };
         if db.config.background {
             db.start_threads()?;
@@ -164,13 +184,23 @@ impl Database {
         Ok(rows)
     }
 
-    /// Reads the images, several at a time where threads are allowed.
-    fn restore_partitions(&self, manifest: &Manifest) -> Result<Restored> {
-        let threads = match self.config.background {
-            true => std::thread::available_parallelism().map_or(1, |n| n.get()),
-            false => 1,
+    /// Threads that a start takes: no more than there are partitions.
+    fn recovery_threads(&self) -> usize {
+        let threads = match (self.config.recovery_threads, self.config.background) {
+            (0, true) => std::thread::available_parallelism()
+                .map_or(1, |n| n.get())
+                .min(THREADS_MAX),
+            (0, false) => 1,
+            (threads, _) => threads,
         };
-        let threads = threads.min(RESTORING_MAX).min(manifest.partitions.len());
+        threads.min(self.partitions.len())
+    }
+
+    /// Reads the images, several at a time.
+    fn restore_partitions(&self, manifest: &Manifest) -> Result<Restored> {
+        let threads = self.recovery_threads();
+        let progress = Progress::new(&self.config, RecoveryPart::Images);
+        let (total, done) = (manifest.image_bytes(), AtomicU64::new(0));
         let next = AtomicUsize::new(0);
         let restore = || {
             let mut restored = Restored::default();
@@ -181,6 +211,9 @@ impl Database {
                 };
                 let mut state = self.partitions[partition].state.lock();
                 restore_partition(&*self.device, &mut state, image, &mut restored)?;
+                drop(state);
+                let bytes = image.bytes();
+                progress.tell(done.fetch_add(bytes, Ordering::Relaxed) + bytes, total);
             }
         };
         if threads <= 1 {
@@ -274,6 +307,8 @@ impl Database {
             }
             for (storage, rows) in &mut state.tables {
                 rows.directory.rebuild_free_list();
+                // The next evictor counts anew.
+                rows.cooled = 0;
                 if let Some(table) = wanted.get(storage) {
                     rows.indexes
                         .retain(|slot| table.def.indexes.iter().any(|i| i.oid == slot.oid));

@@ -1,350 +1,190 @@
-//! The log's tail: each record applied to the partitions whose images are older,
-//! and the rows of transactions that did not commit removed again.
+//! The log's tail, read in order: what it says of rows is handed to the
+//! replayers of their partitions, what it defines is done here.
+//!
+//! Each record reaches a partition in the log's order, and partitions know
+//! nothing of each other; so the result does not depend on how many threads there
+//! are. Definitions, and the indexes that a command needs, concern all partitions:
+//! before them all that was handed out is applied.
 
-use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use thermocline_device::{Mutation, StopPoint, stop_at};
+use thermocline_device::{StopPoint, stop_at};
 use thermocline_storage::log::LogTail;
-use thermocline_storage::row_directory::Word;
-use thermocline_storage::temperature;
 
-use super::commands::Commands;
+use super::apply::{Action, Piece, Replayer, Shared};
 use super::log_broken;
-use crate::catalog::{CatalogImage, Table, TableDef};
+use super::progress::{Progress, RecoveryPart};
+use super::replayers::{Replayers, replay_in_threads};
+use crate::catalog::{CatalogImage, TableDef};
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::evict::{Evictor, cold_copy};
-use crate::fetch::plan;
-use crate::partition::TablePartition;
-use crate::record::{RecordKind, RowChange, changes, parse_commit_body, parse_record};
-use crate::row_id::RowId;
+use crate::record::{Reader, RecordKind, encoded_changes, parse_commit_body, parse_record};
 use crate::transaction::TxnId;
-use thermocline_device::block_on;
 
-/// Rows of a transaction without a commit that are removed at a time.
-const REMOVED_AT_ONCE: u32 = 8192;
-/// Records applied between two looks at the memory.
-const RECORDS_PER_LOOK: u64 = 256;
+/// Who applies the pieces.
+pub(super) enum Hands<'a> {
+    /// This thread.
+    Own(Replayer<'a>),
+    /// Others.
+    Others(Replayers),
+}
 
-impl Database {
-    /// Applies the log's tail. Records applied.
-    pub(super) fn replay(
-        self: &Arc<Self>,
-        mut tail: LogTail,
-        cuts: &[u64],
-        catalog_lsn: u64,
-    ) -> Result<u64> {
-        let mut evictor = Evictor::new(self.policy.block_bytes);
-        let mut records = 0;
-        let mut last_transaction = 0;
-        let mut commands = Commands::default();
-        while let Some(record) = tail.next().map_err(log_broken)? {
-            let lsn = record.end;
-            let (kind, txn, body) = parse_record(record.payload)?;
-            last_transaction = last_transaction.max(txn);
-            match kind {
-                RecordKind::Commit => {
-                    let (row_changes, catalog) = parse_commit_body(body)?;
-                    self.replay_changes(row_changes, (lsn, catalog_lsn), cuts, TxnId(txn), None)?;
-                    if txn != 0 {
-                        self.replay_visible(TxnId(txn), lsn, cuts);
-                    }
-                    if !catalog.is_empty() && lsn > catalog_lsn {
-                        let image: CatalogImage = serde_json::from_slice(catalog)
-                            .map_err(|e| Error::Corrupt(format!("catalog in the log: {e}")))?;
-                        self.adopt_catalog(&image);
-                        commands.indexes_complete = false;
-                    }
-                }
-                RecordKind::Provisional => {
-                    self.replay_changes(
-                        body,
-                        (lsn, catalog_lsn),
-                        cuts,
-                        TxnId(txn),
-                        Some(TxnId(txn)),
-                    )?;
-                }
-                RecordKind::Abort => self.replay_abort(TxnId(txn), lsn, cuts)?,
-                RecordKind::Draft => {
-                    let def: TableDef = serde_json::from_slice(body)
-                        .map_err(|e| Error::Corrupt(format!("table in the log: {e}")))?;
-                    if lsn > catalog_lsn {
-                        self.adopt_draft(def);
-                    }
-                }
-                RecordKind::Sequence => self.replay_sequence(body)?,
-                RecordKind::Command => self.replay_command(body, lsn, cuts, &mut commands)?,
-            }
-            records += 1;
-            stop_at(StopPoint::RecoveryReplay);
-            if records % RECORDS_PER_LOOK == 0 {
-                self.memory.read_resident();
-                while evictor.step(self)? {
-                    self.memory.read_resident();
-                }
-            }
-        }
-        self.transactions.start_after(last_transaction);
-        Ok(records)
-    }
-
-    fn replay_changes(
-        &self,
-        body: &[u8],
-        (lsn, catalog_lsn): (u64, u64),
-        cuts: &[u64],
-        writer: TxnId,
-        provisional: Option<TxnId>,
-    ) -> Result<()> {
-        for change in changes(body) {
-            let change = change?;
-            let (storage, row) = match &change {
-                RowChange::Put { storage, row, .. } | RowChange::Delete { storage, row, .. } => {
-                    (*storage, *row)
-                }
-            };
-            let cut = *cuts.get(row.partition() as usize).ok_or_else(|| {
-                Error::Corrupt(format!("the log names partition {}", row.partition()))
-            })?;
-            if lsn <= cut {
-                continue;
-            }
-            let Some(table) = self.storages.read().get(&storage).cloned() else {
-                // Dropped later in the log, or never committed.
-                continue;
-            };
-            let partition = &self.partitions[row.partition() as usize];
-            let owner = partition.state.lock().owner_of((storage, row.row()));
-            if owner.is_some_and(|owner| owner != writer) {
-                // Rows that did not commit go without a record of it, after a
-                // crash and in a rollback; others then get their numbers.
-                self.remove_row(&table, row)?;
-            }
-            let mut state = partition.state.lock();
-            if lsn <= catalog_lsn && !state.tables.contains_key(&storage) {
-                // The catalog is of later, and has indexes of which this record and
-                // those that follow say nothing: they are built at the end.
-                let rows = TablePartition::new(&state.arena, &[]);
-                state.tables.insert(storage, Box::new(rows));
-            }
-            match change {
-                RowChange::Put { tuple, removed, .. } => {
-                    let rows = state.table_mut(&table);
-                    let existed = self.replay_put(&table, rows, row.row(), tuple, provisional)?;
-                    for (oid, key) in removed.iter() {
-                        if !Mutation::RemovedKeysIgnored.is_made() {
-                            remove_key(rows, oid, key, row.row());
-                        }
-                    }
-                    let mut key = Vec::new();
-                    for (position, def) in table.def.indexes.iter().enumerate() {
-                        if existed && !removed.iter().any(|(oid, _)| oid == def.oid) {
-                            continue;
-                        }
-                        if let Some(slot) = rows.indexes.iter_mut().find(|s| s.oid == def.oid) {
-                            key.clear();
-                            table.index_key_of(position, tuple, &mut key);
-                            slot.index.insert(&key, row.row())?;
-                        }
-                    }
-                    // A draft's rows need no mark: they go with its storage.
-                    if let Some(owner) = provisional
-                        && !existed
-                    {
-                        state.note_uncommitted((storage, row.row()), owner);
-                    }
-                }
-                RowChange::Delete { removed, .. } => {
-                    let rows = state.table_mut(&table);
-                    self.forget_tuple(rows, row.row());
-                    for (oid, key) in removed.iter() {
-                        remove_key(rows, oid, key, row.row());
-                    }
-                    rows.live = rows.live.saturating_sub(1);
-                    state.forget_uncommitted((storage, row.row()));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether the row was there.
-    fn replay_put(
-        &self,
-        table: &Table,
-        rows: &mut TablePartition,
-        row: u32,
-        tuple: &[u8],
-        provisional: Option<TxnId>,
-    ) -> Result<bool> {
-        if !table.layouts.validate(tuple) {
-            return Err(Error::Corrupt(format!(
-                "the log holds a tuple that is none of table {}",
-                table.def.name
-            )));
-        }
-        let word = rows.directory.get(row);
-        let existed = word.is_hot() || word.is_cold();
-        let uncommitted = if existed {
-            word.is_uncommitted()
-        } else {
-            provisional.is_some()
-        };
-        let pointer = match word.as_hot() {
-            Some(hot) => {
-                if let Some(address) = cold_copy(rows.heap.cold(hot.pointer())) {
-                    self.blocks.sub_live(address.block, 1);
-                }
-                rows.heap.replace(hot.pointer(), tuple)
-            }
-            None => {
-                if let Some(cold) = word.as_cold() {
-                    self.blocks.sub_live(cold.address().block, 1);
-                    rows.cold -= 1;
-                }
-                rows.heap.insert(row, 0, tuple)
-            }
-        };
-        let pointer = pointer.ok_or_else(|| Error::OutOfMemory("the arena is exhausted".into()))?;
-        rows.heap.set_cold(pointer, 0);
-        let warmth = word.temperature().max(temperature::WRITTEN);
-        rows.directory.restore(
-            row,
-            Word::hot(pointer)
-                .with_uncommitted(uncommitted)
-                .with_temperature(warmth),
-        );
-        rows.became_hot(row);
-        if !existed {
-            rows.live += 1;
-        }
-        Ok(existed)
-    }
-
-    fn forget_tuple(&self, rows: &mut TablePartition, row: u32) {
-        let word = rows.directory.get(row);
-        if let Some(hot) = word.as_hot() {
-            if let Some(address) = cold_copy(rows.heap.cold(hot.pointer())) {
-                self.blocks.sub_live(address.block, 1);
-            }
-            rows.heap.free(hot.pointer());
-        } else if let Some(cold) = word.as_cold() {
-            self.blocks.sub_live(cold.address().block, 1);
-            rows.cold -= 1;
-        }
-        rows.directory.restore(row, Word(0));
-    }
-
-    fn replay_visible(&self, txn: TxnId, lsn: u64, cuts: &[u64]) {
-        for (partition, cut) in self.partitions.iter().zip(cuts) {
-            if lsn <= *cut {
-                continue;
-            }
-            let mut state = partition.state.lock();
-            for (first, last) in state.uncommitted_of(txn) {
-                state.uncommitted.remove(&first);
-                if let Some(rows) = state.tables.get_mut(&first.0) {
-                    for row in first.1..=last {
-                        let word = rows.directory.get(row);
-                        if word.is_uncommitted() {
-                            rows.directory.set(row, word.with_uncommitted(false));
-                        }
-                    }
-                }
-            }
+impl Hands<'_> {
+    /// Has a piece applied that is of one partition.
+    fn give(&mut self, partition: u16, piece: &Piece<'_>) -> Result<()> {
+        match self {
+            Hands::Own(replayer) => replayer.apply(piece),
+            Hands::Others(replayers) => replayers.give(partition, piece),
         }
     }
 
-    fn replay_abort(&self, txn: TxnId, lsn: u64, cuts: &[u64]) -> Result<()> {
-        for (id, cut) in cuts.iter().enumerate() {
-            if lsn > *cut {
-                self.remove_rows_of(id as u16, txn)?;
-            }
+    /// Has a piece applied in all partitions.
+    fn give_all(&mut self, piece: &Piece<'_>) -> Result<()> {
+        match self {
+            Hands::Own(replayer) => replayer.apply(piece),
+            Hands::Others(replayers) => replayers.give_all(piece),
         }
-        Ok(())
     }
 
-    /// Removes the rows of a transaction that did not commit. The directory's
-    /// free list is made at the end of recovery, so row numbers are not
-    /// released here.
-    pub(super) fn remove_rows_of(&self, partition: u16, txn: TxnId) -> Result<()> {
-        let ranges = self.partitions[partition as usize]
-            .state
-            .lock()
-            .uncommitted_of(txn);
-        for (first, last) in ranges {
-            let Some(table) = self.storages.read().get(&first.0).cloned() else {
-                continue;
-            };
-            let mut from = first.1;
-            loop {
-                let to = last.min(from.saturating_add(REMOVED_AT_ONCE - 1));
-                self.remove_evicted(partition, &table, from..=to)?;
-                for row in from..=to {
-                    self.remove_row(&table, RowId::new(partition, row))?;
-                }
-                if to == last {
-                    break;
-                }
-                from = to + 1;
-            }
+    /// Waits until all that was given is applied.
+    pub fn wait(&mut self) -> Result<()> {
+        match self {
+            Hands::Own(_) => Ok(()),
+            Hands::Others(replayers) => replayers.wait(),
         }
-        Ok(())
-    }
-
-    /// Removes those of the rows that are evicted. Their keys are wanted for the
-    /// indexes, so they are read, in the order in which they lie on the device:
-    /// one by one a COPY that was cut off would hold up the start for long.
-    fn remove_evicted(
-        &self,
-        partition: u16,
-        table: &Table,
-        rows: RangeInclusive<u32>,
-    ) -> Result<()> {
-        let (mut reads, pin) = {
-            let mut state = self.partitions[partition as usize].state.lock();
-            let directory = &state.table_mut(table).directory;
-            plan(
-                &self.blocks,
-                rows.filter_map(|row| {
-                    let address = directory.get(row).as_cold()?.address();
-                    Some((RowId::new(partition, row), address))
-                }),
-            )?
-        };
-        reads.sort_unstable_by_key(|read| (read.address.block, read.address.slot));
-        block_on(self.fetcher.read_in_order(&reads, &mut |row, tuple| {
-            self.take_out(table, row, Some(tuple));
-        }))?;
-        drop(pin);
-        Ok(())
-    }
-
-    pub(super) fn remove_row(&self, table: &Table, id: RowId) -> Result<()> {
-        let tuple = block_on(self.one_shot_unchecked(id.partition(), |access| {
-            Ok(access.current(table, id)?.map(<[u8]>::to_vec))
-        }))?;
-        self.take_out(table, id, tuple.as_deref());
-        Ok(())
-    }
-
-    /// Takes a row out of indexes, directory and heap. None: it was gone.
-    fn take_out(&self, table: &Table, id: RowId, tuple: Option<&[u8]>) {
-        let mut state = self.partitions[id.partition() as usize].state.lock();
-        let rows = state.table_mut(table);
-        if let Some(tuple) = tuple {
-            rows.unindex_tuple(table, tuple, id.row(), &mut Vec::new());
-            rows.live = rows.live.saturating_sub(1);
-        }
-        self.forget_tuple(rows, id.row());
-        state.forget_uncommitted((table.def.storage, id.row()));
     }
 }
 
-fn remove_key(rows: &mut TablePartition, oid: u32, key: &[u8], row: u32) {
-    if let Some(slot) = rows.indexes.iter_mut().find(|s| s.oid == oid) {
-        slot.index.remove(key, row);
+impl Database {
+    /// Applies the log's tail, alone or with threads that do so while this one
+    /// reads. Records applied, and bytes of them.
+    pub(super) fn replay(
+        self: &Arc<Self>,
+        tail: LogTail,
+        cuts: &[u64],
+        catalog_lsn: u64,
+    ) -> Result<(u64, u64)> {
+        let progress = Progress::new(&self.config, RecoveryPart::Log);
+        let shared = Shared::new(self, cuts, catalog_lsn);
+        let dispatch = |hands: &mut Hands<'_>| {
+            let mut reading = Reading {
+                shared: &shared,
+                hands,
+                indexes_complete: false,
+                last_transaction: 0,
+            };
+            let read = reading.read(tail, &progress)?;
+            self.transactions.start_after(reading.last_transaction);
+            Ok(read)
+        };
+        match self.recovery_threads() {
+            0 | 1 => dispatch(&mut Hands::Own(Replayer::new(&shared, 0, 1))),
+            threads => replay_in_threads(&shared, threads, dispatch),
+        }
+    }
+}
+
+/// The log being read.
+struct Reading<'a, 'h> {
+    shared: &'a Shared<'a>,
+    hands: &'a mut Hands<'h>,
+    indexes_complete: bool,
+    last_transaction: u64,
+}
+
+impl Reading<'_, '_> {
+    /// Records read, and bytes of them.
+    fn read(&mut self, mut tail: LogTail, progress: &Progress<'_>) -> Result<(u64, u64)> {
+        let end = tail.end();
+        let (mut records, mut bytes) = (0, 0);
+        while let Some(record) = tail.next().map_err(log_broken)? {
+            let (start, lsn) = (record.start, record.end);
+            self.hand_out(lsn, record.payload)?;
+            records += 1;
+            bytes += lsn - start;
+            // Between two segments of the log LSNs are left out.
+            progress.tell(bytes, bytes + end.saturating_sub(lsn));
+            stop_at(StopPoint::RecoveryReplay);
+        }
+        self.hands.wait()?;
+        Ok((records, bytes))
+    }
+
+    fn hand_out(&mut self, lsn: u64, payload: &[u8]) -> Result<()> {
+        let (kind, number, body) = parse_record(payload)?;
+        self.last_transaction = self.last_transaction.max(number);
+        let piece = |action, body| Piece {
+            action,
+            lsn,
+            transaction: TxnId(number),
+            body,
+        };
+        let is_new = lsn > self.shared.catalog_lsn;
+        match kind {
+            RecordKind::Commit => {
+                let (changes, catalog) = parse_commit_body(body)?;
+                self.hand_out_changes(&piece(Action::Commit, changes))?;
+                if number != 0 {
+                    self.hands.give_all(&piece(Action::Visible, &[]))?;
+                }
+                if !catalog.is_empty() && is_new {
+                    let image: CatalogImage = serde_json::from_slice(catalog)
+                        .map_err(|e| Error::Corrupt(format!("catalog in the log: {e}")))?;
+                    self.define(|db| db.adopt_catalog(&image))?;
+                }
+                Ok(())
+            }
+            RecordKind::Provisional => self.hand_out_changes(&piece(Action::Provisional, body)),
+            RecordKind::Abort => self.hands.give_all(&piece(Action::Abort, &[])),
+            RecordKind::Draft => {
+                let def: TableDef = serde_json::from_slice(body)
+                    .map_err(|e| Error::Corrupt(format!("table in the log: {e}")))?;
+                match is_new {
+                    true => self.define(|db| db.adopt_draft(def)),
+                    false => Ok(()),
+                }
+            }
+            RecordKind::Sequence => self.shared.db.replay_sequence(body),
+            RecordKind::Command => {
+                let partition = Reader(body).u16()?;
+                if self.has(partition, lsn)? {
+                    return Ok(());
+                }
+                if !self.indexes_complete {
+                    self.hands.wait()?;
+                    self.shared.db.complete_indexes()?;
+                    self.indexes_complete = true;
+                }
+                self.hands.give(partition, &piece(Action::Command, body))
+            }
+        }
+    }
+
+    fn hand_out_changes(&mut self, piece: &Piece<'_>) -> Result<()> {
+        for change in encoded_changes(piece.body) {
+            let (partition, body) = change?;
+            if !self.has(partition, piece.lsn)? {
+                self.hands.give(partition, &Piece { body, ..*piece })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the partition's image has the record that ends at `lsn`.
+    fn has(&self, partition: u16, lsn: u64) -> Result<bool> {
+        let cut = self.shared.cuts.get(usize::from(partition));
+        let cut =
+            cut.ok_or_else(|| Error::Corrupt(format!("the log names partition {partition}")))?;
+        Ok(lsn <= *cut)
+    }
+
+    /// Changes definitions, while nobody goes by them.
+    fn define(&mut self, change: impl FnOnce(&Database)) -> Result<()> {
+        self.hands.wait()?;
+        change(self.shared.db);
+        self.shared.definitions.fetch_add(1, Ordering::Release);
+        self.indexes_complete = false;
+        Ok(())
     }
 }

@@ -1,0 +1,121 @@
+//! How far a start has come, for whoever waits for it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use thermocline_device::Clock;
+
+use crate::config::Config;
+
+/// Between two words about the same part.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// A part of opening a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecoveryPart {
+    /// The checkpoint's images are read.
+    Images,
+    /// The log's tail is applied.
+    Log,
+}
+
+/// How far a part of opening a database has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecoveryProgress {
+    /// Which part.
+    pub part: RecoveryPart,
+    /// Bytes done.
+    pub done: u64,
+    /// Bytes in all.
+    pub total: u64,
+}
+
+/// Is told how far opening a database has come, once a second for each part that
+/// takes longer; from any thread.
+#[derive(Clone)]
+pub struct RecoveryListener(Arc<dyn Fn(RecoveryProgress) + Send + Sync>);
+
+impl RecoveryListener {
+    /// Has `tell` called.
+    pub fn new(tell: impl Fn(RecoveryProgress) + Send + Sync + 'static) -> Self {
+        RecoveryListener(Arc::new(tell))
+    }
+}
+
+impl fmt::Debug for RecoveryListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RecoveryListener")
+    }
+}
+
+/// Tells about one part, at most once a second.
+pub(super) struct Progress<'a> {
+    listener: Option<(&'a RecoveryListener, &'a dyn Clock)>,
+    part: RecoveryPart,
+    /// Nanoseconds of the clock from which on there is something to tell.
+    next: AtomicU64,
+}
+
+impl<'a> Progress<'a> {
+    pub fn new(config: &'a Config, part: RecoveryPart) -> Self {
+        let next = nanoseconds(config.clock.now() + INTERVAL);
+        Progress {
+            listener: config.progress.as_ref().map(|tell| (tell, &*config.clock)),
+            part,
+            next: AtomicU64::new(next),
+        }
+    }
+
+    /// So many bytes of the part are done.
+    pub fn tell(&self, done: u64, total: u64) {
+        let Some((listener, clock)) = self.listener else {
+            return;
+        };
+        let (now, next) = (clock.now(), self.next.load(Ordering::Relaxed));
+        let later = nanoseconds(now + INTERVAL);
+        // Of several threads one tells.
+        if nanoseconds(now) >= next
+            && self
+                .next
+                .compare_exchange(next, later, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+        {
+            (listener.0)(RecoveryProgress {
+                part: self.part,
+                done,
+                total,
+            });
+        }
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+    use thermocline_device::{SimulatedClock, SimulatedDevice};
+
+    use super::*;
+
+    #[test]
+    fn progress_is_told_once_a_second() {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let clock = Arc::new(SimulatedClock::new());
+        let mut config = Config::new(Arc::new(SimulatedDevice::new()));
+        config.clock = clock.clone();
+        let heard = told.clone();
+        let listener = RecoveryListener::new(move |progress| heard.lock().push(progress.done));
+        config.progress = Some(listener);
+        let progress = Progress::new(&config, RecoveryPart::Log);
+        for done in 0..40 {
+            progress.tell(done, 40);
+            clock.advance(Duration::from_millis(100));
+        }
+        assert_eq!(*told.lock(), [10, 20, 30]);
+    }
+}
