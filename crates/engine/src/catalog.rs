@@ -309,6 +309,17 @@ impl Table {
         self.key_shapes[index].is_key_of(&self.layouts, columns, tuple, key)
     }
 
+    /// Whether two tuples have the same values in the columns of `index`, and so the
+    /// same key. Different values may have the same key, too.
+    #[inline]
+    pub fn has_same_key_columns(&self, index: usize, one: &[u8], other: &[u8]) -> bool {
+        let columns = &self.def.indexes[index].columns;
+        let (one, other) = (self.layouts.tuple(one), self.layouts.tuple(other));
+        columns
+            .iter()
+            .all(|&column| one.get(column) == other.get(column))
+    }
+
     /// Whether `tuple` has a NULL in the key of `index` (such rows never
     /// conflict).
     pub fn key_has_null(&self, index: usize, tuple: &[u8]) -> bool {

@@ -300,6 +300,9 @@ impl Access<'_> {
         };
         let differ = old.is_none_or(|old| {
             (0..table.def.indexes.len()).any(|index| {
+                if table.has_same_key_columns(index, old, new) {
+                    return false;
+                }
                 key.clear();
                 table.index_key_of(index, new, &mut key);
                 !table.has_index_key(index, old, &key)
