@@ -15,6 +15,7 @@ pg_catalog\tthermocline_tables\t14902\tv\tschemaname 19,relname 19,relid 26,tupl
 pg_catalog\tthermocline_devices\t14903\tv\tdevice 25,kind 25,emulated 16,read_latency_us 701,read_iops 701,write_mb_s 701,sync_us 701,reads 20,read_bytes 20,writes 20,written_bytes 20,syncs 20,errors 20,reads_in_flight 20,read_latency_us_p50 701,read_latency_us_p99 701,sync_latency_us_p50 701,sync_latency_us_p99 701,free_bytes 20,block_bytes 20,log_end 20,log_durable 20,outstanding 20,oldest_outstanding_ms 701,longest_ms 701
 pg_catalog\tthermocline_policy\t14904\tv\tname 25,value 25
 pg_catalog\tthermocline_counters\t14905\tv\tname 25,value 20
+pg_catalog\tthermocline_recovery\t14906\tv\tpart 25,unit 25,done 20,total 20,under_way 16,milliseconds 20
 ";
 
 fn int(value: u64) -> Datum {
@@ -33,6 +34,7 @@ pub(crate) fn rows(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<
         "thermocline_devices" => devices(session.db),
         "thermocline_policy" => policy(session.db),
         "thermocline_counters" => counters(session.db),
+        "thermocline_recovery" => recovery(session.db),
         _ => Vec::new(),
     }
 }
@@ -165,4 +167,40 @@ fn counters(db: &Database) -> Vec<Vec<Datum>> {
     .into_iter()
     .map(|(name, value)| vec![Datum::text(name), int(value)])
     .collect()
+}
+
+/// What the last start did, and what of it goes on.
+fn recovery(db: &Database) -> Vec<Vec<Datum>> {
+    let (report, warm_up) = (db.recovery_report(), db.warm_up_report());
+    let read = |name, bytes, milliseconds| {
+        let bytes = int(bytes);
+        vec![
+            Datum::text(name),
+            Datum::text("bytes"),
+            bytes.clone(),
+            bytes,
+            Datum::Bool(false),
+            int(milliseconds),
+        ]
+    };
+    vec![
+        read("images", report.image_bytes, report.image_milliseconds),
+        read("log", report.log_bytes, report.log_milliseconds),
+        vec![
+            Datum::text("settling"),
+            Datum::Null,
+            Datum::Null,
+            Datum::Null,
+            Datum::Bool(false),
+            int(report.settling_milliseconds),
+        ],
+        vec![
+            Datum::text("warm-up"),
+            Datum::text("sweeps"),
+            int(warm_up.swept),
+            int(warm_up.sweeps),
+            Datum::Bool(warm_up.is_under_way),
+            Datum::Null,
+        ],
+    ]
 }

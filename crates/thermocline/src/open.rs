@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use thermocline_device::{Device, DirectoryLock, FileDevice, IoEngine, lock_directory};
 use thermocline_engine::{
-    Config, Database, Error, Identification, Merge, Policy, Procedure, Procedures, RunOptions,
-    block_on,
+    Config, Database, Error, Identification, Merge, Policy, Procedure, Procedures,
+    RecoveryListener, RunOptions, block_on,
 };
 use thermocline_sql::{Engine, SqlError};
 use thermocline_storage::value::Value;
@@ -32,6 +32,8 @@ pub struct Options {
     pub identification: Option<Identification>,
     /// What becomes of a tuple that was fetched; None: as suits the device.
     pub merge: Option<Merge>,
+    /// Is told how far opening it has come, if that takes more than a second.
+    pub progress: Option<RecoveryListener>,
     /// Procedures that can be called. Those declared deterministic have to be
     /// here: the log may hold their calls.
     pub procedures: Procedures,
@@ -46,6 +48,7 @@ impl Default for Options {
             archive_directory: None,
             identification: None,
             merge: None,
+            progress: None,
             procedures: Procedures::new(),
         }
     }
@@ -132,6 +135,7 @@ impl Embedded {
             merge: options.merge.unwrap_or(suited.merge),
             ..suited
         });
+        config.progress = options.progress.clone();
         config.procedures = options.procedures.clone();
         let database = Database::open(config)
             .map_err(|error| OpenError::Database(path.to_path_buf(), error))?;

@@ -261,5 +261,14 @@ fn our_views_tell_of_memory_tables_devices_and_policy() {
             client.rows("select value from thermocline_policy where name = 'retrieval'"),
             ["restart"]
         );
+        assert_eq!(
+            client.rows("select part, unit, done, total, under_way from thermocline_recovery"),
+            [
+                "images|bytes|0|0|f",
+                "log|bytes|0|0|f",
+                "settling|NULL|NULL|NULL|f",
+                "warm-up|sweeps|0|16|f"
+            ]
+        );
     });
 }

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use thermocline::{Embedded, Options};
 use thermocline_device::Device;
+use thermocline_engine::{RecoveryListener, RecoveryPart, RecoveryProgress};
 use thermocline_server::{Config, Server};
 use thermocline_sql::Engine;
 use tokio::runtime::Runtime;
@@ -106,8 +107,22 @@ fn options(settings: &Settings) -> Options {
         archive_directory: settings.archive_directory.clone(),
         identification: settings.identification,
         merge: settings.merge,
+        progress: Some(RecoveryListener::new(log_progress)),
         ..Options::default()
     }
+}
+
+/// A start that takes long says how far it is.
+fn log_progress(progress: RecoveryProgress) {
+    let doing = match progress.part {
+        RecoveryPart::Images => "reading the checkpoint's images",
+        RecoveryPart::Log => "applying the log",
+    };
+    tracing::info!(
+        "recovery: {doing}: {:.0} % of {}",
+        progress.done as f64 * 100.0 / progress.total.max(1) as f64,
+        size::show(progress.total)
+    );
 }
 
 fn cannot_listen(settings: &Settings, error: &io::Error) -> String {
