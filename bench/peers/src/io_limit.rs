@@ -4,12 +4,15 @@
 //! slow and now as fast as memory, and a run measures the host. Held to what the disk
 //! itself can do, each system has the same device, in each of its turns. Only reads
 //! are held; one that reads ahead or in larger pieces pays by requests, not by bytes.
+//! And only while it is measured: to find out what is hot takes millions of accesses,
+//! which a slow device would make minutes of.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use thermocline_bench::Result;
 
 const CONTROLLER: &str = "/sys/fs/cgroup/blkio";
@@ -48,6 +51,14 @@ impl IoLimit {
         Ok(self.write(if held { self.reads_per_second } else { 0 })?)
     }
 
+    /// What a run writes to hold them back itself, when it has warmed up.
+    pub fn switch(&self) -> Switch {
+        Switch {
+            file: self.group.join(LIMIT_FILE),
+            text: format!("{} {}", self.device, self.reads_per_second),
+        }
+    }
+
     fn enter(&self, group: &Path) -> io::Result<()> {
         fs::write(group.join("cgroup.procs"), std::process::id().to_string())
     }
@@ -56,6 +67,20 @@ impl IoLimit {
     fn write(&self, reads_per_second: u64) -> io::Result<()> {
         let text = format!("{} {reads_per_second}", self.device);
         fs::write(self.group.join(LIMIT_FILE), text)
+    }
+}
+
+/// Holds reads back, from another process.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Switch {
+    file: PathBuf,
+    text: String,
+}
+
+impl Switch {
+    /// Holds them back from here on.
+    pub fn hold(&self) -> io::Result<()> {
+        fs::write(&self.file, &self.text)
     }
 }
 
@@ -107,8 +132,11 @@ mod tests {
             file.write_at(&sector, offset).expect("written");
         }
         file.sync_data().expect("synced");
-        let mut time = |held| {
-            limit.hold(held).expect("set");
+        let mut time = |held: bool| {
+            match held {
+                true => limit.switch().hold().expect("set"),
+                false => limit.hold(false).expect("set"),
+            }
             let begin = Instant::now();
             for offset in (0..40 * 4096).step_by(4096) {
                 file.read_at(&mut sector, offset).expect("read");

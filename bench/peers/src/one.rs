@@ -4,6 +4,7 @@
 //! The process enters its cgroup before it does anything else. It writes what it
 //! measured as one line of JSON.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use thermocline_bench::ycsb::{KeyChooser, Options, drive};
 
 use crate::cell::{Cell, Durability};
 use crate::cgroup;
+use crate::io_limit::Switch;
 use crate::rivals::{Key, Rival, Setup, Waiting, hashmap};
 use crate::system::System;
 
@@ -52,6 +54,8 @@ pub struct Job {
     pub seconds: u64,
     /// The cgroup to enter.
     pub cgroup: Option<PathBuf>,
+    /// What holds the device's reads back while it is measured.
+    pub io_switch: Option<Switch>,
 }
 
 /// What was measured.
@@ -102,6 +106,11 @@ impl Job {
             threads: self.threads(),
             writes: self.cell.reads < 1.0 || self.load_only,
         }
+    }
+
+    /// Called when measuring begins (and when it ends, where it changes nothing).
+    fn hold_reads(&self) -> io::Result<()> {
+        self.io_switch.as_ref().map_or(Ok(()), Switch::hold)
     }
 
     fn warmup(&self) -> Warmup {
@@ -172,9 +181,10 @@ fn ours(job: &Job) -> Result<Outcome> {
         let client = |_| engine.client(options.synchronous_commit);
         Ok((0..options.tasks_of(number)).map(client).collect())
     };
-    let (measured, tally) = drive(&options, &phase, job.warmup(), clients, || ())?;
+    let held = || job.hold_reads();
+    let (measured, tally) = drive(&options, &phase, job.warmup(), clients, held)?;
     engine.close()?;
-    Ok(outcome(job, &phase, &measured, &tally))
+    outcome(job, &phase, measured, &tally)
 }
 
 fn rival<R: Rival>(job: &Job) -> Result<Outcome> {
@@ -189,19 +199,26 @@ fn rival<R: Rival>(job: &Job) -> Result<Outcome> {
     }
     let phase = Phase::default();
     let clients = async |_| Ok(vec![Waiting::new(rival.client()?, options.row_bytes)]);
-    let (measured, tally) = drive(&options, &phase, job.warmup(), clients, || ())?;
+    let held = || job.hold_reads();
+    let (measured, tally) = drive(&options, &phase, job.warmup(), clients, held)?;
     drop(rival);
-    Ok(outcome(job, &phase, &measured, &tally))
+    outcome(job, &phase, measured, &tally)
 }
 
-fn outcome(job: &Job, phase: &Phase, measured: &Measured<()>, tally: &Tally) -> Outcome {
+fn outcome(
+    job: &Job,
+    phase: &Phase,
+    measured: Measured<io::Result<()>>,
+    tally: &Tally,
+) -> Result<Outcome> {
+    measured.before?;
     let operations = tally.operations();
-    Outcome {
+    Ok(Outcome {
         ops_per_s: (operations > 0).then(|| operations as f64 / measured.elapsed.as_secs_f64()),
         p999_us: tally.latency_us(0.999),
         miss_share: tally.miss_share(),
         inserted: job.inserted + phase.inserts(),
-    }
+    })
 }
 
 fn load<R: Rival>(rival: &R, job: &Job) -> Result<()> {
@@ -246,6 +263,7 @@ mod tests {
             warmup_s: Some(0),
             seconds: 1,
             cgroup: None,
+            io_switch: None,
         }
     }
 

@@ -331,6 +331,7 @@ impl Bench<'_> {
             warmup_s: self.times.warmup_s,
             seconds: self.times.seconds,
             cgroup: None,
+            io_switch: self.io_limit.map(IoLimit::switch),
         }
     }
 
@@ -346,7 +347,7 @@ impl Bench<'_> {
             // Only what may write can spoil the data.
             turn.data.unmark()?;
             page_cache::forget(&turn.data.directory())?;
-            self.hold(true)?;
+            self.hold(false)?;
             let (ended, note) = child::run(&job, &turn.data.log("run.log"), limited)?;
             note.into_iter().for_each(|note| turn.note(note));
             match ended {
@@ -397,6 +398,7 @@ impl Bench<'_> {
                 ..*cell
             },
             cache_scale: 1.0,
+            io_switch: None,
             ..self.job(cell, turn)
         };
         self.hold(false)?;
