@@ -289,7 +289,7 @@ fn conflict(now: &State, view: &View) -> bool {
             || table.shape.unique_u()
                 && row.u.is_some()
                 && table.rows.iter().any(|(other, stored)| {
-                    other != id && !view.own.contains_key(&(*slot, *other)) && stored.row.u == row.u
+                    other != id && view.own(&(*slot, *other)).is_none() && stored.row.u == row.u
                 })
     })
 }
