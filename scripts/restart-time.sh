@@ -41,17 +41,21 @@ check_row() {
 
 misses() { ask "SELECT value FROM thermocline_counters WHERE name = 'misses'"; }
 
+# Other keys each time: those of the run before are in memory already.
+read_hot_set() {
+    "$THERMOCLINE" bench ycsb --url "$URL" --rows "$rows" --row-bytes $ROW_BYTES --zipf 1.0 --reads 1 \
+        --warmup 0 --seed $RANDOM "$@" > /dev/null 2>&1
+}
+
 # The share of reads that found their row in memory, in the second before each of WARM_SECONDS.
 watch_hot_set() {
     local second=0 wanted before json=$WORK/warm.json line="| $size MB |"
     for wanted in $WARM_SECONDS; do
         if [ $((wanted - 1)) -gt $second ]; then
-            "$THERMOCLINE" bench ycsb --url "$URL" --rows "$rows" --row-bytes $ROW_BYTES --zipf 1.0 --reads 1 \
-                --warmup 0 --seconds $((wanted - 1 - second)) > /dev/null 2>&1
+            read_hot_set --seconds $((wanted - 1 - second))
         fi
         before=$(misses)
-        "$THERMOCLINE" bench ycsb --url "$URL" --rows "$rows" --row-bytes $ROW_BYTES --zipf 1.0 --reads 1 \
-            --warmup 0 --seconds 1 --json "$json" > /dev/null 2>&1
+        read_hot_set --seconds 1 --json "$json"
         second=$wanted
         line="$line $(awk -v misses=$(($(misses) - before)) -v ops="$(sed -n 's/.*"ops_per_s": *\([0-9.]*\).*/\1/p' "$json" | head -n 1)" \
             'BEGIN { printf "%.1f %%", (ops > 0 ? 100 * (1 - misses / ops) : 0) }') |"
