@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # How long a start takes after kill -9 under updates, from the start of the process to the
 # first answered query (a row by its key), for growing amounts of data; and how fast the hot
-# set is back in memory: the share of reads (Zipf 1.0) that need no device, second by second.
+# set is back in memory: the share of reads (Zipf 1.0) that find their row there, second by
+# second.
 #
 # Beside it, with the same rows, killed in the same way: PostgreSQL 15 (its crash recovery
 # replays the log since its last checkpoint; then its cache is cold) and Redis, which reads
@@ -25,8 +26,8 @@ REDIS_PORT=${REDIS_PORT:-55435}
 ROW_BYTES=1000
 TABLE="| data | rows | Thermocline, after kill -9 | after a clean stop | PostgreSQL, after kill -9 | Redis, append-only file | Redis, snapshot |
 |---|---:|---:|---:|---:|---:|---:|"
-WARM_TABLE="| data | share of reads from memory after $(sed 's/ / s | /g' <<< "$WARM_SECONDS") s |
-|---|$(sed 's/[0-9]* */---:|/g' <<< "$WARM_SECONDS")"
+WARM_TABLE="| data | system | reads from memory and reads a second after $(sed 's/ / s | /g' <<< "$WARM_SECONDS") s |
+|---|---|$(sed 's/[0-9]* */---:|/g' <<< "$WARM_SECONDS")"
 
 wants() { grep -qw "$1" <<< "$SYSTEMS"; }
 
@@ -39,26 +40,27 @@ check_row() {
     [ "$2" = "$ROW_BYTES" ] || violation "$1, $size MB: row $((rows / 2)) has \"$2\" bytes"
 }
 
-misses() { ask "SELECT value FROM thermocline_counters WHERE name = 'misses'"; }
-
 # Other keys each time: those of the run before are in memory already.
 read_hot_set() {
-    "$THERMOCLINE" bench ycsb --url "$URL" --rows "$rows" --row-bytes $ROW_BYTES --zipf 1.0 --reads 1 \
+    "$THERMOCLINE" bench ycsb --rows "$rows" --row-bytes $ROW_BYTES --zipf 1.0 --reads 1 \
         --warmup 0 --seed $RANDOM "$@" > /dev/null 2>&1
 }
 
-# The share of reads that found their row in memory, in the second before each of WARM_SECONDS.
+# watch_hot_set NAME URL QUERY: the share of reads that found their row in memory (of
+# PostgreSQL: in its buffers), and reads a second, in the second before each of WARM_SECONDS.
+# QUERY counts the reads that did not.
 watch_hot_set() {
-    local second=0 wanted before json=$WORK/warm.json line="| $size MB |"
+    local second=0 wanted before misses json=$WORK/warm.json line="| $size MB | $1 |"
     for wanted in $WARM_SECONDS; do
         if [ $((wanted - 1)) -gt $second ]; then
-            read_hot_set --seconds $((wanted - 1 - second))
+            read_hot_set --url "$2" --seconds $((wanted - 1 - second))
         fi
-        before=$(misses)
-        read_hot_set --seconds 1 --json "$json"
+        before=$("$THERMOCLINE" bench query --url "$2" "$3")
+        read_hot_set --url "$2" --seconds 1 --json "$json"
+        misses=$(($("$THERMOCLINE" bench query --url "$2" "$3") - before))
         second=$wanted
-        line="$line $(awk -v misses=$(($(misses) - before)) -v ops="$(sed -n 's/.*"ops_per_s": *\([0-9.]*\).*/\1/p' "$json" | head -n 1)" \
-            'BEGIN { printf "%.1f %%", (ops > 0 ? 100 * (1 - misses / ops) : 0) }') |"
+        line="$line $(awk -v misses="$misses" -v ops="$(sed -n 's/.*"ops_per_s": *\([0-9.]*\).*/\1/p' "$json" | head -n 1)" \
+            'BEGIN { printf "%.1f %%, %d", (ops > misses ? 100 * (1 - misses / ops) : 0), ops }') |"
     done
     WARM_TABLE="$WARM_TABLE
 $line"
@@ -76,7 +78,8 @@ thermocline() {
         start_server "$data" "$LIMIT"
         wait_for_answer "SELECT payload FROM usertable WHERE id = $((rows / 2))"
         times="$times $ANSWERED_MS ms |"
-        [ $stop = stop_server ] || watch_hot_set
+        [ $stop = stop_server ] || watch_hot_set thermocline "$URL" \
+            "SELECT value FROM thermocline_counters WHERE name = 'misses'"
         check_row thermocline "$(ask "SELECT length(payload) FROM usertable WHERE id = $((rows / 2))")"
         local count
         count=$(ask "SELECT count(*) FROM usertable")
@@ -97,6 +100,7 @@ postgresql() {
     PG_FIRST_QUERY="SELECT payload FROM usertable WHERE id = $((rows / 2))" \
         start_postgresql "$((LIMIT_MB / 4))MB" -c max_wal_size=4GB
     ROW="$ROW $PG_ANSWERED_MS ms |"
+    watch_hot_set postgresql "$PG_URL" "SELECT heap_blks_read FROM pg_statio_user_tables WHERE relname = 'usertable'"
     check_row postgresql "$("$THERMOCLINE" bench query --url "$PG_URL" "SELECT length(payload) FROM usertable WHERE id = $((rows / 2))")"
     stop_postgresql
     rm -rf "$WORK/postgresql"
