@@ -268,14 +268,16 @@ impl Database {
 
     /// Makes room for memory that somebody else will take at once, and that no
     /// reading could announce; it counts as taken until the [`Room`] is dropped.
-    pub async fn make_room(self: &Arc<Self>, bytes: u64) -> Room {
+    ///
+    /// # Errors
+    /// 53100: memory is full, and so is the device that rows would leave to.
+    pub async fn make_room(self: &Arc<Self>, bytes: u64) -> Result<Room> {
         self.memory.expect(bytes);
         let room = Room {
             db: self.clone(),
             bytes,
         };
         if self.config.background {
-            // Not for ever: where the disk is full the evictor frees nothing.
             for _ in 0..STEPS_AWAITED {
                 let freed = self.memory.freed.listen();
                 if !self.memory.is_short() {
@@ -285,7 +287,10 @@ impl Database {
                 freed.await;
             }
         }
-        room
+        if self.memory.cannot_grow() {
+            return Err(Error::cannot_grow());
+        }
+        Ok(room)
     }
 
     pub(crate) fn check_open(&self) -> Result<()> {

@@ -80,6 +80,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Memory is full, and so is the device that rows would leave to.
+    pub(crate) fn cannot_grow() -> Error {
+        Error::DiskFull("memory is full, and evicted rows can't be written".into())
+    }
+
     /// The five-character SQLSTATE.
     pub fn sqlstate(&self) -> &'static str {
         match self {

@@ -235,8 +235,11 @@ impl Memory {
     }
 
     /// Reserves memory for an analytical statement; false if its share of the
-    /// limit is used up.
+    /// limit is used up, or if nothing can leave for it.
     pub fn try_reserve(&self, bytes: u64) -> bool {
+        if self.device_full.load(Ordering::Relaxed) && self.projected() + bytes > self.hard() {
+            return false;
+        }
         let share = (self.limit() / 4) as i64;
         let before = self.reserved.fetch_add(bytes as i64, Ordering::Relaxed);
         if before + bytes as i64 > share {
@@ -333,8 +336,10 @@ mod tests {
         memory.expect(limit);
         assert!(memory.cannot_grow());
         assert!(!memory.is_full() && !memory.is_short());
+        assert!(!memory.try_reserve(1), "nothing can leave for it");
         memory.set_device_full(false);
         assert!(!memory.cannot_grow());
         assert!(memory.is_full() && memory.is_short());
+        assert!(memory.try_reserve(1));
     }
 }

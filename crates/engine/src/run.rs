@@ -211,9 +211,7 @@ impl Database {
         if changed && self.memory.cannot_grow() {
             // Not before the run: what only reads goes on.
             access.undo();
-            return Err(Error::DiskFull(
-                "memory is full, and evicted rows can't be written".into(),
-            ));
+            return Err(Error::cannot_grow());
         }
         let logged = if interactive {
             access.finish_statement().map(|()| None)

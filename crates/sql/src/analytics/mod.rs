@@ -167,11 +167,11 @@ impl Analytics {
 
     /// Room for the code of planner and operators, which the first query brings
     /// into memory, faster than the evictor could answer.
-    async fn room_for_code(&self) -> Option<Room> {
-        match self.used.load(Ordering::Relaxed) {
+    async fn room_for_code(&self) -> Result<Option<Room>> {
+        Ok(match self.used.load(Ordering::Relaxed) {
             true => None,
-            false => Some(self.db.make_room(CODE_BYTES).await),
-        }
+            false => Some(self.db.make_room(CODE_BYTES).await?),
+        })
     }
 
     /// The types of a query's parameters and its columns. `declared` are the
@@ -190,7 +190,7 @@ impl Analytics {
         if self.system.answers(query, catalog, facts) {
             return self.system.describe(query, catalog, declared, facts);
         }
-        let _room = self.room_for_code().await;
+        let _room = self.room_for_code().await?;
         let planned = self.plan(query, catalog, None, declared, facts)?;
         let columns = output_columns(&planned.plan);
         Ok((planned.parameters, columns))
@@ -216,7 +216,7 @@ impl Analytics {
                 .system
                 .execute(query, catalog, declared, parameters, facts);
         }
-        let room = self.room_for_code().await;
+        let room = self.room_for_code().await?;
         let planned = self.plan(query, catalog, Some(snapshot), declared, facts)?;
         let columns = output_columns(&planned.plan);
         let values = params::parameter_values(&planned.parameters, parameters)?;
@@ -247,7 +247,7 @@ impl Analytics {
         if self.system.answers(query, catalog, facts) {
             return Ok(vec!["System catalog query".to_owned()]);
         }
-        let _room = self.room_for_code().await;
+        let _room = self.room_for_code().await?;
         let snapshot = self.db.snapshot();
         let planned = self.plan(query, catalog, Some(snapshot), declared, facts)?;
         let physical = self
