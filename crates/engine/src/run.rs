@@ -277,11 +277,18 @@ impl Database {
         if options.cancel.is_cancelled() {
             return Err(Error::Cancelled);
         }
+        // Without background threads nobody would end a wait: the caller writes the log,
+        // and evicts when it wants to.
+        let alone = !self.config.background && self.config.simulator.is_none();
         if !self.log.has_room() {
-            let room = async { self.log.room().await.map_err(log_failed) };
-            self.interruptible(options, room).await??;
+            if alone {
+                self.log.step();
+            } else {
+                let room = async { self.log.room().await.map_err(log_failed) };
+                self.interruptible(options, room).await??;
+            }
         }
-        while self.memory.is_full() {
+        while self.memory.is_full() && !alone {
             let freed = self.memory.freed.listen();
             if !self.memory.is_full() {
                 break;
