@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thermocline_bench::Result;
 
+use crate::cgroup::enter;
+
 const CONTROLLER: &str = "/sys/fs/cgroup/blkio";
 const LIMIT_FILE: &str = "blkio.throttle.read_iops_device";
 
@@ -23,8 +25,8 @@ const LIMIT_FILE: &str = "blkio.throttle.read_iops_device";
 #[derive(Debug)]
 pub struct IoLimit {
     group: PathBuf,
-    device: String,
-    reads_per_second: u64,
+    held: Switch,
+    free: Switch,
 }
 
 impl IoLimit {
@@ -34,43 +36,37 @@ impl IoLimit {
     /// # Errors
     /// There is no block I/O controller of version 1, or this user may not use it.
     pub fn new(directory: &Path, reads_per_second: u64) -> Result<Self> {
+        let group = Path::new(CONTROLLER).join(format!("thermocline-peers-{}", std::process::id()));
+        let device = disk(directory)?;
+        let switch = |reads| Switch {
+            file: group.join(LIMIT_FILE),
+            text: format!("{device} {reads}"),
+        };
         let limit = IoLimit {
-            group: Path::new(CONTROLLER).join(format!("thermocline-peers-{}", std::process::id())),
-            device: disk(directory)?,
-            reads_per_second,
+            held: switch(reads_per_second),
+            free: switch(0),
+            group,
         };
         let why = |error| format!("reads can't be held back ({CONTROLLER}: {error})");
         fs::create_dir(&limit.group).map_err(why)?;
-        limit.enter(&limit.group).map_err(why)?;
-        limit.write(reads_per_second).map_err(why)?;
+        enter(&limit.group).map_err(why)?;
+        limit.free.set().map_err(why)?;
         Ok(limit)
     }
 
     /// Holds reads back from here on, or lets them go.
     pub fn hold(&self, held: bool) -> Result<()> {
-        Ok(self.write(if held { self.reads_per_second } else { 0 })?)
+        let switch = if held { &self.held } else { &self.free };
+        Ok(switch.set()?)
     }
 
     /// What a run writes to hold them back itself, when it has warmed up.
-    pub fn switch(&self) -> Switch {
-        Switch {
-            file: self.group.join(LIMIT_FILE),
-            text: format!("{} {}", self.device, self.reads_per_second),
-        }
-    }
-
-    fn enter(&self, group: &Path) -> io::Result<()> {
-        fs::write(group.join("cgroup.procs"), std::process::id().to_string())
-    }
-
-    /// 0: no limit.
-    fn write(&self, reads_per_second: u64) -> io::Result<()> {
-        let text = format!("{} {reads_per_second}", self.device);
-        fs::write(self.group.join(LIMIT_FILE), text)
+    pub fn switch(&self) -> &Switch {
+        &self.held
     }
 }
 
-/// Holds reads back, from another process.
+/// Holds reads back or lets them go, from any process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Switch {
     file: PathBuf,
@@ -78,8 +74,8 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Holds them back from here on.
-    pub fn hold(&self) -> io::Result<()> {
+    /// From here on.
+    pub fn set(&self) -> io::Result<()> {
         fs::write(&self.file, &self.text)
     }
 }
@@ -87,8 +83,8 @@ impl Switch {
 impl Drop for IoLimit {
     fn drop(&mut self) {
         // There is nobody to tell; an empty group without a limit harms nobody.
-        let _ = self.write(0);
-        let _ = self.enter(Path::new(CONTROLLER));
+        let _ = self.free.set();
+        let _ = enter(Path::new(CONTROLLER));
         let _ = fs::remove_dir(&self.group);
     }
 }
@@ -134,7 +130,7 @@ mod tests {
         file.sync_data().expect("synced");
         let mut time = |held: bool| {
             match held {
-                true => limit.switch().hold().expect("set"),
+                true => limit.switch().set().expect("set"),
                 false => limit.hold(false).expect("set"),
             }
             let begin = Instant::now();

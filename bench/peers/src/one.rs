@@ -110,7 +110,7 @@ impl Job {
 
     /// Called when measuring begins (and when it ends, where it changes nothing).
     fn hold_reads(&self) -> io::Result<()> {
-        self.io_switch.as_ref().map_or(Ok(()), Switch::hold)
+        self.io_switch.as_ref().map_or(Ok(()), Switch::set)
     }
 
     fn warmup(&self) -> Warmup {

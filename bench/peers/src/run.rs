@@ -310,6 +310,7 @@ impl Bench<'_> {
         let time = Duration::from_secs(self.times.seconds.clamp(2, 6));
         self.hold(true)?;
         let reads = bound::device_reads(&place, rows * row_bytes, cell.in_flight, time)?;
+        self.hold(false)?;
         let missed = bound::miss_share(rows, cell.zipf, row_bytes, limit);
         Ok(reads.map(|reads| reads / missed))
     }
@@ -331,7 +332,7 @@ impl Bench<'_> {
             warmup_s: self.times.warmup_s,
             seconds: self.times.seconds,
             cgroup: None,
-            io_switch: self.io_limit.map(IoLimit::switch),
+            io_switch: self.io_limit.map(|limit| limit.switch().clone()),
         }
     }
 
@@ -347,8 +348,9 @@ impl Bench<'_> {
             // Only what may write can spoil the data.
             turn.data.unmark()?;
             page_cache::forget(&turn.data.directory())?;
-            self.hold(false)?;
             let (ended, note) = child::run(&job, &turn.data.log("run.log"), limited)?;
+            // The run has held it when it was warm.
+            self.hold(false)?;
             note.into_iter().for_each(|note| turn.note(note));
             match ended {
                 Ended::Measured(outcome, rss) => {
@@ -398,10 +400,8 @@ impl Bench<'_> {
                 ..*cell
             },
             cache_scale: 1.0,
-            io_switch: None,
             ..self.job(cell, turn)
         };
-        self.hold(false)?;
         match child::run(&job, &turn.data.log("load.log"), false)?.0 {
             Ended::Measured(..) => turn.data.mark(0),
             Ended::Killed => Err("killed".into()),

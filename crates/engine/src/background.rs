@@ -75,12 +75,8 @@ impl Database {
                 self.tick.notify();
             }
             match evictor.step(self) {
-                Ok(true) => {
-                    self.memory.set_device_full(false);
-                    continue;
-                }
+                Ok(true) => continue,
                 Ok(false) => {
-                    self.memory.set_device_full(false);
                     // What was freed elsewhere counts too.
                     if self.memory.freed.has_listeners() && !self.memory.is_full() {
                         self.memory.freed.notify();
@@ -89,8 +85,6 @@ impl Database {
                 }
                 Err(error) => {
                     self.report(&format!("eviction: {error}"));
-                    let full = matches!(error, Error::DiskFull(_));
-                    self.memory.set_device_full(full);
                     self.stop_if_blocks_failed();
                     self.memory.freed.notify();
                     thread::sleep(REST_AFTER_ERROR);

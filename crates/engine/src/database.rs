@@ -22,7 +22,7 @@ use crate::config::Config;
 use crate::counters::{Counters, CountersReading};
 use crate::error::{Error, Result};
 use crate::fetch::Fetcher;
-use crate::memory::Memory;
+use crate::memory::{Memory, Pressure};
 use crate::partition::Partition;
 use crate::policy::Policy;
 use crate::run::log_failed;
@@ -278,9 +278,11 @@ impl Database {
             bytes,
         };
         if self.config.background {
-            for _ in 0..STEPS_AWAITED {
+            for step in 0..STEPS_AWAITED {
                 let freed = self.memory.freed.listen();
-                if !self.memory.is_short() {
+                // One step in any case: it tells whether anything can leave.
+                let goes_on = step == 0 || self.memory.is_short();
+                if self.memory.pressure() == Pressure::None || !goes_on {
                     break;
                 }
                 self.poke_evictor();

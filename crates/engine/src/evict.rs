@@ -164,6 +164,7 @@ impl Evictor {
         }
         let Pressure::Evict(_) = db.memory.pressure() else {
             db.memory.set_drained(None);
+            db.memory.set_device_full(false);
             return Ok(false);
         };
         let mut freed = Evicted::default();
@@ -473,7 +474,16 @@ impl Evictor {
         written.map(|_| done)
     }
 
+    /// Writes the block. Only this tells whether the device is full: clean tuples leave
+    /// without it.
     fn write(&mut self, db: &Database, partition: usize, table: &Table) -> Result<u32> {
+        let written = self.try_write(db, partition, table);
+        let full = matches!(written, Err(Error::DiskFull(_)));
+        db.memory.set_device_full(full);
+        written
+    }
+
+    fn try_write(&mut self, db: &Database, partition: usize, table: &Table) -> Result<u32> {
         let (id, _) = db
             .blocks
             .allocate(NewBlock {

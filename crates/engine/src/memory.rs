@@ -193,7 +193,8 @@ impl Memory {
         self.device_full.load(Ordering::Relaxed) && self.projected() > self.hard()
     }
 
-    /// Says whether the evictor found the device full.
+    /// Says whether the last block found the device full. It is not while nothing
+    /// has to leave.
     pub fn set_device_full(&self, full: bool) {
         self.device_full.store(full, Ordering::Relaxed);
     }

@@ -277,18 +277,15 @@ impl Database {
         if options.cancel.is_cancelled() {
             return Err(Error::Cancelled);
         }
-        // Without background threads nobody would end a wait: the caller writes the log,
-        // and evicts when it wants to.
-        let alone = !self.config.background && self.config.simulator.is_none();
         if !self.log.has_room() {
-            if alone {
+            if self.works_alone() {
                 self.log.step();
             } else {
                 let room = async { self.log.room().await.map_err(log_failed) };
                 self.interruptible(options, room).await??;
             }
         }
-        while self.memory.is_full() && !alone {
+        while self.memory.is_full() && !self.works_alone() {
             let freed = self.memory.freed.listen();
             if !self.memory.is_full() {
                 break;
@@ -298,6 +295,12 @@ impl Database {
             self.or_interrupted(options, None, freed).await?;
         }
         Ok(())
+    }
+
+    /// Whether there is nobody else who would end a wait: the caller writes the log
+    /// itself, and evicts when it wants to.
+    fn works_alone(&self) -> bool {
+        !self.config.background && self.config.simulator.is_none()
     }
 
     /// Reads evicted tuples. A statement that is cancelled meanwhile leaves the
@@ -319,8 +322,7 @@ impl Database {
         {
             return Ok(());
         }
-        if !self.config.background && self.config.simulator.is_none() {
-            // Nobody else writes: the caller does.
+        if self.works_alone() {
             return self.log.wait_durable_blocking(lsn).map_err(log_failed);
         }
         self.log.wait_durable(lsn).await.map_err(log_failed)

@@ -82,6 +82,13 @@ fn blocks_that_have_no_room() {
         assert_eq!(get(&db, &t, id).expect("reads go on"), Some(text(id)));
     }
     assert_eq!(get(&db, &t, end).expect("reads"), None, "it was undone");
+    // Nor is there room for what is no row. Clean tuples that leave don't change that.
+    for id in (0..end).step_by(997) {
+        let _ = get(&db, &t, id).expect("reads go on");
+        let error = block_on(db.make_room(LIMIT / 4)).expect_err("nothing can leave");
+        assert_eq!(error.sqlstate(), "53100", "{error}");
+    }
+    assert!(!db.try_reserve_memory(LIMIT / 4));
     let refused = block_on(db.checkpoint()).expect_err("there is no room for it");
     assert_eq!(refused.sqlstate(), "53100", "{refused}");
     let resident = resident_bytes().expect("can be read");
@@ -92,6 +99,7 @@ fn blocks_that_have_no_room() {
     );
     faults.full.store(false, Ordering::SeqCst);
     insert_until_taken(&db, &t, end);
+    drop(block_on(db.make_room(LIMIT / 4)).expect("there is room again"));
     block_on(db.checkpoint()).expect("there is room again");
     assert_eq!(all(&db, &t).len() as i64, end + 1);
     db.close().expect("closes");
@@ -133,13 +141,18 @@ fn stopped(db: &Arc<Database>, t: &Table, rows: i64) {
     assert!(db.close().is_err(), "no checkpoint is made of this");
 }
 
-fn blocks_that_cannot_be_synced() {
-    let (device, faults) = faulty(SimulatedDevice::new());
+fn with_fifty_rows(device: &Arc<dyn Device>) -> (Arc<Database>, Arc<Table>) {
     let db = open_on(device.clone(), 64 << 30);
     let t = make_table(&db, "t", IndexKind::Hash);
     for id in 0..50 {
         insert(&db, &t, id, &text(id)).expect("inserts");
     }
+    (db, t)
+}
+
+fn blocks_that_cannot_be_synced() {
+    let (device, faults) = faulty(SimulatedDevice::new());
+    let (db, t) = with_fifty_rows(&device);
     *faults.failing_syncs.lock() = Some("blocks".into());
     let error = block_on(db.checkpoint()).expect_err("the sync fails");
     assert_eq!(error.sqlstate(), "58030", "{error}");
@@ -154,11 +167,7 @@ fn blocks_that_cannot_be_synced() {
 
 fn a_log_that_cannot_be_synced() {
     let (device, faults) = faulty(SimulatedDevice::new());
-    let db = open_on(device.clone(), 64 << 30);
-    let t = make_table(&db, "t", IndexKind::Hash);
-    for id in 0..50 {
-        insert(&db, &t, id, &text(id)).expect("inserts");
-    }
+    let (db, t) = with_fifty_rows(&device);
     *faults.failing_syncs.lock() = Some("log".into());
     let error = insert(&db, &t, 50, "more").expect_err("the sync fails");
     assert_eq!(error.sqlstate(), "58030", "{error}");
@@ -174,11 +183,7 @@ fn a_log_that_cannot_be_synced() {
 
 fn reads_that_get_no_answer() {
     let (device, faults) = faulty(SimulatedDevice::new());
-    let db = open_on(device.clone(), 64 << 30);
-    let t = make_table(&db, "t", IndexKind::Hash);
-    for id in 0..50 {
-        insert(&db, &t, id, &text(id)).expect("inserts");
-    }
+    let (db, _) = with_fifty_rows(&device);
     db.close().expect("closes");
     drop(db);
     // No warming: all rows are cold, and stay so.

@@ -247,6 +247,11 @@ fn lazy_ddl(db: &Arc<Database>, change: Change) {
     block_on(db.commit(txn, &options)).expect("commits");
 }
 
+fn lazy_table(db: &Arc<Database>, kind: IndexKind) -> Arc<Table> {
+    lazy_ddl(db, Change::CreateTable(table_def(db, "t", kind)));
+    fixture::table(db, "t")
+}
+
 /// A checkpoint's catalog is younger than the cut of its first partition. A table that was
 /// made, changed and indexed between the two was replayed with an index of which the
 /// records before it knew nothing.
@@ -294,11 +299,7 @@ fn a_table_made_and_indexed_during_a_checkpoint_comes_back_with_its_index() {
 fn a_table_dropped_while_its_rows_are_evicted_stays_dropped() {
     let device = SimulatedDevice::new();
     let (db, meanwhile) = stepwise(&device, 8 << 10);
-    lazy_ddl(
-        &db,
-        Change::CreateTable(table_def(&db, "t", IndexKind::Hash)),
-    );
-    let t = fixture::table(&db, "t");
+    let t = lazy_table(&db, IndexKind::Hash);
     for id in 0..200 {
         insert_lazily(&db, &t, id, &"v".repeat(300)).expect("inserts");
     }
@@ -330,11 +331,7 @@ fn a_table_dropped_while_its_rows_are_evicted_stays_dropped() {
 fn a_row_larger_than_a_block_gets_a_block_of_its_own() {
     let device = SimulatedDevice::new();
     let (db, _) = stepwise(&device, 4 << 10);
-    lazy_ddl(
-        &db,
-        Change::CreateTable(table_def(&db, "t", IndexKind::Hash)),
-    );
-    let t = fixture::table(&db, "t");
+    let t = lazy_table(&db, IndexKind::Hash);
     for id in 0..40 {
         insert_lazily(&db, &t, id, &"v".repeat(100 + id as usize * 500)).expect("inserts");
     }
@@ -366,11 +363,7 @@ fn a_row_larger_than_a_block_gets_a_block_of_its_own() {
 fn a_rollback_that_cannot_read_its_rows_is_tried_again() {
     let device = SimulatedDevice::new();
     let (db, _) = stepwise(&device, 8 << 10);
-    lazy_ddl(
-        &db,
-        Change::CreateTable(table_def(&db, "t", IndexKind::BTree)),
-    );
-    let t = fixture::table(&db, "t");
+    let t = lazy_table(&db, IndexKind::BTree);
     let lazy = RunOptions::default();
     let mut txn = db.begin(Isolation::Serializable, false);
     for id in 0..40 {
