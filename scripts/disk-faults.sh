@@ -151,9 +151,11 @@ full() {
     check_peak "full, a start"
     say "a start on the full disk after kill -9: first answer after $ANSWERED_MS ms"
     check_rows "full, after kill -9" 200 full
+    check_peak "full, after kill -9, a query over all rows"
     check_reads "full, after kill -9"
     rm "$MOUNT/filler"
     insert_until_taken 20 || violation "full: no healing: $(cat "$WORK/answer")"
+    check_peak "full, writes go on"
     local tries
     for tries in 1 2 3 4 5; do ask CHECKPOINT > "$WORK/answer" 2>&1 && break; sleep 0.5; done
     [ ! -s "$WORK/answer" ] || grep -qv ERROR "$WORK/answer" || violation "full: no checkpoint after healing: $(cat "$WORK/answer")"

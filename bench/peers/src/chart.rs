@@ -90,7 +90,7 @@ fn block(svg: &mut String, y: &mut f64, cell: &Cell, results: &[&Measurement]) {
     for result in results {
         let rate = result.ops_per_s.unwrap_or(0.0);
         let colour = match result.system {
-            System::Thermocline => "#0b6e99",
+            ours if ours.is_ours() => "#0b6e99",
             System::Hashmap => "#ccc",
             _ => "#d9a05b",
         };

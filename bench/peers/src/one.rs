@@ -79,6 +79,7 @@ impl Job {
     }
 
     fn options(&self) -> Options {
+        let together = self.system == System::ThermoclineGetMany;
         Options {
             data_dir: self.directory.clone(),
             rows: self.rows,
@@ -86,7 +87,14 @@ impl Job {
             zipf: self.cell.zipf,
             reads: self.cell.reads,
             threads: self.threads(),
-            in_flight: Some(self.cell.in_flight.max(self.threads())),
+            in_flight: Some(match together {
+                true => self.threads(),
+                false => self.cell.in_flight.max(self.threads()),
+            }),
+            batch: match together {
+                true => (self.cell.in_flight / self.threads()).max(1),
+                false => 1,
+            },
             seconds: self.seconds,
             memory_limit: self.memory_limit,
             synchronous_commit: self.cell.durability == Durability::Synchronous,
@@ -128,7 +136,7 @@ impl Job {
 pub fn threads(system: System, in_flight: usize) -> usize {
     let cores = available_parallelism().map_or(1, |cores| cores.get());
     match system {
-        System::Thermocline | System::Hashmap => in_flight.min(cores),
+        System::Thermocline | System::ThermoclineGetMany | System::Hashmap => in_flight.min(cores),
         _ => in_flight,
     }
 }
@@ -144,7 +152,7 @@ pub fn run(job: &str) -> Result<String> {
 
 fn execute(job: &Job) -> Result<Outcome> {
     match job.system {
-        System::Thermocline => ours(job),
+        System::Thermocline | System::ThermoclineGetMany => ours(job),
         System::Hashmap => rival::<hashmap::Map>(job),
         #[cfg(feature = "rocksdb")]
         System::Rocksdb => rival::<crate::rivals::rocksdb::Rocks<false, true>>(job),

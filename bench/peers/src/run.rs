@@ -126,10 +126,16 @@ impl Options {
     }
 }
 
-/// The systems that take part in a cell: the map only where its rows could be in memory.
+/// The systems that take part in a cell: the map only where its rows could be in memory,
+/// batches only where several reads are under way on a thread.
 fn takers(systems: &[System], cell: &Cell) -> impl Iterator<Item = System> {
     let larger = cell.is_larger_than_memory();
-    let takes_part = move |system: &System| *system != System::Hashmap || !larger;
+    let batches = cell.reads == 1.0 && cell.in_flight > 2;
+    let takes_part = move |system: &System| match system {
+        System::Hashmap => !larger,
+        System::ThermoclineGetMany => batches,
+        _ => true,
+    };
     systems.iter().copied().filter(takes_part)
 }
 

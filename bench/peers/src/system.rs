@@ -20,6 +20,8 @@ use serde::{Deserialize, Serialize};
 pub enum System {
     /// Ours through the engine's own face, many tasks a thread.
     Thermocline,
+    /// Ours, the requests of a thread together, by `get_many`; reads only.
+    ThermoclineGetMany,
     /// RocksDB with a block cache and direct reads.
     Rocksdb,
     /// RocksDB with a row cache and direct reads.
@@ -44,8 +46,9 @@ pub enum System {
 
 impl System {
     /// All of them, in the order of their turns.
-    pub const ALL: [System; 11] = [
+    pub const ALL: [System; 12] = [
         System::Thermocline,
+        System::ThermoclineGetMany,
         System::Rocksdb,
         System::RocksdbRowCache,
         System::RocksdbBuffered,
@@ -62,6 +65,7 @@ impl System {
     pub fn name(self) -> &'static str {
         match self {
             System::Thermocline => "thermocline",
+            System::ThermoclineGetMany => "thermocline-get-many",
             System::Rocksdb => "rocksdb",
             System::RocksdbRowCache => "rocksdb-row-cache",
             System::RocksdbBuffered => "rocksdb-buffered",
@@ -78,7 +82,7 @@ impl System {
     /// The feature that brings it; None: it is always there.
     pub fn feature(self) -> Option<&'static str> {
         match self {
-            System::Thermocline | System::Hashmap => None,
+            System::Thermocline | System::ThermoclineGetMany | System::Hashmap => None,
             System::Rocksdb
             | System::RocksdbRowCache
             | System::RocksdbBuffered
@@ -121,12 +125,20 @@ impl System {
 
     /// Whether a user could pick it instead of ours.
     pub fn is_rival(self) -> bool {
-        !matches!(self, System::Thermocline | System::Hashmap)
+        self != System::Hashmap && !self.is_ours()
+    }
+
+    /// Whether it is ours.
+    pub fn is_ours(self) -> bool {
+        matches!(self, System::Thermocline | System::ThermoclineGetMany)
     }
 
     /// The directory of its data: variants that differ in memory only share it.
     pub fn data_name(self) -> &'static str {
-        self.feature().unwrap_or(self.name())
+        match self.is_ours() {
+            true => System::Thermocline.name(),
+            false => self.feature().unwrap_or(self.name()),
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use crate::config::Config;
 use crate::counters::{Counters, CountersReading};
 use crate::error::{Error, Result};
 use crate::fetch::Fetcher;
-use crate::memory::{Memory, Pressure};
+use crate::memory::Memory;
 use crate::partition::Partition;
 use crate::policy::Policy;
 use crate::run::log_failed;
@@ -81,9 +81,6 @@ pub struct Database {
     pub(crate) threads: Mutex<Vec<JoinHandle<()>>>,
     problems: Mutex<Vec<String>>,
 }
-
-/// Steps of the evictor that [`Database::make_room`] waits for at most.
-const STEPS_AWAITED: usize = 256;
 
 /// See [`Database::make_room`].
 #[derive(Debug)]
@@ -277,22 +274,23 @@ impl Database {
             db: self.clone(),
             bytes,
         };
-        if self.config.background {
-            for step in 0..STEPS_AWAITED {
-                let freed = self.memory.freed.listen();
-                // One step in any case: it tells whether anything can leave.
-                let goes_on = step == 0 || self.memory.is_short();
-                if self.memory.pressure() == Pressure::None || !goes_on {
-                    break;
-                }
-                self.poke_evictor();
-                freed.await;
-            }
-        }
-        if self.memory.cannot_grow() {
-            return Err(Error::cannot_grow());
-        }
+        self.wait_for_room().await?;
         Ok(room)
+    }
+
+    /// Waits while memory is full. What takes memory in bursts, unlike statements
+    /// of the short path, calls it before each.
+    ///
+    /// # Errors
+    /// 53100, as [`Database::make_room`].
+    pub async fn wait_for_room(&self) -> Result<()> {
+        // The evictor, which takes the readings, may be waiting for the device.
+        self.memory.read_resident();
+        self.wait_for_memory().await;
+        match self.memory.cannot_grow() {
+            true => Err(Error::cannot_grow()),
+            false => Ok(()),
+        }
     }
 
     pub(crate) fn check_open(&self) -> Result<()> {

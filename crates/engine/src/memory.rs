@@ -228,13 +228,6 @@ impl Memory {
         self.expected.fetch_sub(bytes as i64, Ordering::Relaxed);
     }
 
-    /// Whether the evictor has more to do, and can.
-    pub fn is_short(&self) -> bool {
-        self.pressure() != Pressure::None
-            && !self.drained.load(Ordering::Relaxed)
-            && !self.device_full.load(Ordering::Relaxed)
-    }
-
     /// Reserves memory for an analytical statement; false if its share of the
     /// limit is used up, or if nothing can leave for it.
     pub fn try_reserve(&self, bytes: u64) -> bool {
@@ -336,11 +329,11 @@ mod tests {
         assert!(!memory.cannot_grow(), "there is room yet");
         memory.expect(limit);
         assert!(memory.cannot_grow());
-        assert!(!memory.is_full() && !memory.is_short());
+        assert!(!memory.is_full());
         assert!(!memory.try_reserve(1), "nothing can leave for it");
         memory.set_device_full(false);
         assert!(!memory.cannot_grow());
-        assert!(memory.is_full() && memory.is_short());
+        assert!(memory.is_full());
         assert!(memory.try_reserve(1));
     }
 }

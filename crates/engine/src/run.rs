@@ -285,6 +285,14 @@ impl Database {
                 self.interruptible(options, room).await??;
             }
         }
+        if self.memory.is_full() {
+            self.interruptible(options, self.wait_for_memory()).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits while memory is full and something can leave.
+    pub(crate) async fn wait_for_memory(&self) {
         while self.memory.is_full() && !self.works_alone() {
             let freed = self.memory.freed.listen();
             if !self.memory.is_full() {
@@ -292,9 +300,8 @@ impl Database {
             }
             self.poke_evictor();
             self.counters.waited_for_memory();
-            self.or_interrupted(options, None, freed).await?;
+            freed.await;
         }
-        Ok(())
     }
 
     /// Whether there is nobody else who would end a wait: the caller writes the log

@@ -16,6 +16,9 @@ use thermocline_storage::value::Value;
 
 use crate::connection::{Connection, Runtime};
 
+/// What SQL's code takes in memory when it is set up; measured: 17 MB.
+const SQL_BYTES: u64 = 20 << 20;
+
 /// How to open a database.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -139,6 +142,8 @@ impl Embedded {
         config.procedures = options.procedures.clone();
         let database = Database::open(config)
             .map_err(|error| OpenError::Database(path.to_path_buf(), error))?;
+        // Applying the log may have filled memory. Without room it starts all the same.
+        let _room = block_on(database.make_room(SQL_BYTES));
         Ok(Self {
             engine: Engine::new(Arc::clone(&database)).map_err(OpenError::Sql)?,
             database,

@@ -30,6 +30,10 @@ const INSERT_KEYS: u64 = 1 << 40;
 pub trait Client {
     /// Reads a row and copies its payload.
     async fn read(&mut self, key: u64) -> Result<Option<bool>>;
+    /// Reads rows together and copies their payloads.
+    async fn read_many(&mut self, keys: &[u64]) -> Result<()> {
+        Err(format!("this client can't read {} rows together", keys.len()).into())
+    }
     /// Replaces a row's payload.
     async fn update(&mut self, key: u64, payload: &[u8]) -> Result<Option<bool>>;
     /// Inserts a row that was not there.
@@ -81,7 +85,12 @@ pub async fn run_clients<C: Client>(
             waiting: &waiting,
             tally: &tally,
         };
-        tasks.push(run.client(client, chooser));
+        tasks.push(async move {
+            match options.batch {
+                1 => run.client(client, chooser).await,
+                batch => run.batches(client, chooser, batch).await,
+            }
+        });
     }
     while let Some(ended) = tasks.next().await {
         if ended.is_err() {
@@ -113,7 +122,7 @@ impl Run<'_> {
             let choice: u64 = chooser.random().random();
             let measured = self.phase.is_measuring();
             let begin = Instant::now();
-            self.progress.count(begin);
+            self.progress.count(begin, 1);
             self.waiting.set(self.waiting.get() + 1);
             let outcome = if reads {
                 client.read(key).await
@@ -133,6 +142,35 @@ impl Run<'_> {
                 self.tally
                     .borrow_mut()
                     .record(begin.elapsed(), reads, missed);
+            }
+            if self.waiting.get() > 0 {
+                let_others_go_on().await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads `batch` rows at once; each has taken as long as all.
+    async fn batches<C: Client>(
+        self,
+        mut client: C,
+        mut chooser: KeyChooser,
+        batch: usize,
+    ) -> Result<()> {
+        let mut keys = Vec::with_capacity(batch);
+        while !self.phase.is_stopped() {
+            keys.clear();
+            keys.extend((0..batch).map(|_| chooser.key()));
+            let measured = self.phase.is_measuring();
+            let begin = Instant::now();
+            self.progress.count(begin, batch as u64);
+            self.waiting.set(self.waiting.get() + 1);
+            let outcome = client.read_many(&keys).await;
+            self.waiting.set(self.waiting.get() - 1);
+            outcome?;
+            if measured && self.phase.is_measuring() {
+                let (elapsed, mut tally) = (begin.elapsed(), self.tally.borrow_mut());
+                keys.iter().for_each(|_| tally.record(elapsed, true, None));
             }
             if self.waiting.get() > 0 {
                 let_others_go_on().await;
@@ -180,6 +218,13 @@ mod tests {
             Ok(Some(false))
         }
 
+        async fn read_many(&mut self, keys: &[u64]) -> Result<()> {
+            assert_eq!(keys.len(), 16);
+            self.operations += 16;
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            Ok(())
+        }
+
         async fn update(&mut self, key: u64, payload: &[u8]) -> Result<Option<bool>> {
             assert_eq!(payload.len(), 100);
             if self.operations > 100_000 {
@@ -189,12 +234,13 @@ mod tests {
         }
     }
 
-    fn run(reads: f64, tasks: usize) -> Result<Tally> {
+    fn run(reads: f64, tasks: usize, batch: usize) -> Result<Tally> {
         let options = Options {
             rows: 1000,
             row_bytes: 100,
             zipf: 0.0,
             reads,
+            batch,
             ..Options::default()
         };
         let phase = Phase::default();
@@ -213,13 +259,20 @@ mod tests {
 
     #[test]
     fn misses_and_operations_are_counted_and_waiting_clients_overlap() {
-        let one = run(0.5, 1).expect("the model works");
-        let many = run(0.5, 16).expect("the model works");
+        let one = run(0.5, 1, 1).expect("the model works");
+        let many = run(0.5, 16, 1).expect("the model works");
         for tally in [&one, &many] {
             let share = tally.miss_share().expect("the model says what missed");
             assert!((0.05..0.15).contains(&share), "{share}");
         }
         assert!(many.operations() > 4 * one.operations());
+    }
+
+    #[test]
+    fn each_row_of_a_batch_is_an_operation() {
+        let tally = run(1.0, 4, 16).expect("the model works");
+        assert!(tally.operations() > 0 && tally.operations().is_multiple_of(16));
+        assert_eq!(tally.miss_share(), None);
     }
 
     #[test]

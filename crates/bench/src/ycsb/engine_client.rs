@@ -22,6 +22,8 @@ pub struct EngineClient<'a> {
     key: Vec<u8>,
     tuple: Vec<u8>,
     result: Vec<u8>,
+    /// Those of a batch.
+    keys: Vec<Vec<u8>>,
 }
 
 impl<'a> EngineClient<'a> {
@@ -36,6 +38,7 @@ impl<'a> EngineClient<'a> {
             key: Vec::new(),
             tuple: Vec::new(),
             result: Vec::new(),
+            keys: Vec::new(),
         }
     }
 
@@ -76,6 +79,29 @@ impl Client for EngineClient<'_> {
             return Err(format!("row {key} is not there").into());
         }
         Ok(Some(missed))
+    }
+
+    async fn read_many(&mut self, keys: &[u64]) -> Result<()> {
+        let (db, table) = (self.db, self.table);
+        self.keys.resize_with(keys.len(), Vec::new);
+        for (encoded, key) in self.keys.iter_mut().zip(keys) {
+            encoded.clear();
+            table.encode_index_key(PRIMARY, &[ValueRef::BigInt(*key as i64)], encoded);
+        }
+        let (result, mut found) = (&mut self.result, 0);
+        let copy = |_: usize, tuple: &[u8]| {
+            found += 1;
+            result.clear();
+            if let ValueRef::Bytea(payload) = table.value(tuple, 1) {
+                result.extend_from_slice(payload);
+            }
+        };
+        db.get_many(&self.options, table, PRIMARY, &self.keys, copy)
+            .await?;
+        if found != keys.len() {
+            return Err(format!("{found} of {} rows are there", keys.len()).into());
+        }
+        Ok(())
     }
 
     async fn update(&mut self, key: u64, payload: &[u8]) -> Result<Option<bool>> {

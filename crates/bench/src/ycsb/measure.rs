@@ -147,10 +147,10 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// One more operation.
+    /// So many more operations.
     #[inline]
-    pub fn count(&self, now: Instant) {
-        self.untold.set(self.untold.get() + 1);
+    pub fn count(&self, now: Instant, operations: u64) {
+        self.untold.set(self.untold.get() + operations);
         if now.duration_since(self.told.get()) >= PROGRESS_INTERVAL {
             let untold = self.untold.replace(0);
             self.phase.operations.fetch_add(untold, Ordering::Relaxed);
@@ -246,7 +246,7 @@ mod tests {
                 let progress = Progress::new(&steady);
                 while !steady.is_stopped() {
                     std::thread::sleep(Duration::from_millis(5));
-                    progress.count(Instant::now());
+                    progress.count(Instant::now(), 1);
                 }
             });
             let begin = Instant::now();

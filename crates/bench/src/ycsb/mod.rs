@@ -91,6 +91,9 @@ pub struct Options {
     /// Writes the report to this file, too.
     #[arg(long)]
     pub json: Option<PathBuf>,
+    /// Rows that a read asks for at once, by `get_many`; in process, with --reads 1.
+    #[arg(long, default_value_t = 1)]
+    pub batch: usize,
     /// Inserts new rows instead, numbered from here; for programs that measure
     /// with these clients.
     #[arg(skip)]
@@ -118,6 +121,7 @@ impl Default for Options {
             seed: 1,
             load_only: false,
             json: None,
+            batch: 1,
             inserts_from: None,
         }
     }
@@ -141,6 +145,11 @@ impl Options {
         }
         if self.threads == 0 || self.in_flight.is_some_and(|n| n < self.threads) {
             return wrong("--threads must be at least 1, and --in-flight at least --threads");
+        }
+        if self.batch == 0 || self.batch > 1 && (self.reads < 1.0 || self.url.is_some()) {
+            return wrong(
+                "--batch must be at least 1; more goes with --reads 1, and without --url",
+            );
         }
         if self.seconds == 0 && !self.load_only {
             return wrong("--seconds must be at least 1");
@@ -226,6 +235,10 @@ mod tests {
             },
             Options {
                 seconds: 0,
+                ..Options::default()
+            },
+            Options {
+                batch: 16,
                 ..Options::default()
             },
         ] {

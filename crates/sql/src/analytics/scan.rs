@@ -275,6 +275,9 @@ impl Reader {
         if self.rows_left == 0 {
             return Ok(None);
         }
+        // A query takes memory batch by batch, faster than rows can leave.
+        let room = self.snapshot.database().wait_for_room().await;
+        room.map_err(external)?;
         while !self.builder.is_full() {
             let scan = match &mut self.scan {
                 Some(scan) => scan,
@@ -287,7 +290,7 @@ impl Reader {
             let more = scan
                 .next_chunk(|_, tuple| builder.push(table, tuple))
                 .await
-                .map_err(|error| DataFusionError::External(Box::new(SqlError::from(error))))?;
+                .map_err(external)?;
             if !more {
                 self.scan = None;
             }
@@ -302,4 +305,8 @@ impl Reader {
         self.rows_left -= batch.num_rows();
         Ok(Some(batch))
     }
+}
+
+fn external(error: thermocline_engine::Error) -> DataFusionError {
+    DataFusionError::External(Box::new(SqlError::from(error)))
 }
