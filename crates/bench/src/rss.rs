@@ -52,6 +52,18 @@ pub fn resident_bytes_peak(pid: u32) -> Option<u64> {
     status_field(pid, "VmHWM")
 }
 
+/// The processor time that a process has used, in microseconds; it is counted in
+/// hundredths of a second.
+pub fn cpu_us(pid: u32) -> Option<u64> {
+    const TICK_US: u64 = 10_000;
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before may have any character.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut times = fields.split_whitespace().skip(11);
+    let mut next = || times.next()?.parse::<u64>().ok();
+    Some((next()? + next()?) * TICK_US)
+}
+
 /// Whether the process has no children. Of a server with a process a connection
 /// neither memory nor device traffic can be told from one process.
 pub fn is_alone(pid: u32) -> bool {
@@ -167,8 +179,19 @@ mod tests {
     }
 
     #[test]
+    fn processor_time_grows_with_work() {
+        let used = || cpu_us(std::process::id()).expect("own stat is readable");
+        let (before, begin) = (used(), Instant::now());
+        while begin.elapsed() < Duration::from_millis(200) {
+            std::hint::spin_loop();
+        }
+        assert!(used() > before);
+    }
+
+    #[test]
     fn a_process_that_is_not_there_has_no_figure() {
         assert_eq!(resident_bytes(u32::MAX), None);
+        assert_eq!(cpu_us(u32::MAX), None);
         assert_eq!(Sampler::start(u32::MAX).stop(), None);
     }
 

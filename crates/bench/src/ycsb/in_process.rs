@@ -26,8 +26,8 @@ use super::engine_client::{EngineClient, PRIMARY};
 use super::keys::KeyChooser;
 use super::load::{LOAD_TABLE, Loaded, TABLE, print_loaded, progress_bar};
 use super::measure::{Phase, Warmup};
-use super::report::{Report, Traffic};
-use crate::rss::Sampler;
+use super::report::{Report, Usage};
+use crate::rss::{self, Sampler};
 use crate::{Result, runtime};
 
 /// Rows that a loading thread sorts by partition at a time.
@@ -107,12 +107,13 @@ impl InProcess {
         Ok(self.db.close()?)
     }
 
-    fn traffic(&self) -> Traffic {
+    fn usage(&self) -> Option<Usage> {
         let counters = self.device.counters().snapshot();
-        Traffic {
+        Some(Usage {
             read_bytes: counters.read_bytes,
             written_bytes: counters.written_bytes,
-        }
+            cpu_us: rss::cpu_us(std::process::id())?,
+        })
     }
 }
 
@@ -130,7 +131,7 @@ pub(super) fn run(options: &Options) -> Result<Option<Report>> {
         Ok((0..options.tasks_of(number)).map(client).collect())
     };
     let warmup = Warmup::For(Duration::from_secs(options.warmup));
-    let (measured, tally) = drive(options, &phase, warmup, clients, || Some(subject.traffic()))?;
+    let (measured, tally) = drive(options, &phase, warmup, clients, || subject.usage())?;
     // The sampler watches the clean stop, too: its checkpoint is not exempt.
     subject.close()?;
     let rss_max_bytes = sampler.stop();

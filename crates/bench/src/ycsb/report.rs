@@ -9,11 +9,13 @@ use super::measure::{Measured, Tally};
 use crate::machine::{self, Machine};
 use crate::size;
 
-/// Bytes that went to and came from devices, so far.
+/// What the database's process has used so far: bytes from and to devices, and
+/// processor time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Traffic {
+pub(super) struct Usage {
     pub read_bytes: u64,
     pub written_bytes: u64,
+    pub cpu_us: u64,
 }
 
 /// The result of a run. What the run could not measure is `null`.
@@ -36,6 +38,9 @@ pub struct Report {
     pub read_bytes_per_op: Option<f64>,
     /// Bytes written to devices for each operation (log, blocks, checkpoints).
     pub written_bytes_per_op: Option<f64>,
+    /// Processor time of the database's process for each operation, in
+    /// microseconds. In process that includes the workload's own.
+    pub cpu_us_per_op: Option<f64>,
     /// Operations measured.
     pub operations: u64,
     /// Seconds measured.
@@ -58,20 +63,20 @@ impl Report {
     pub(super) fn new(
         options: &Options,
         tally: &Tally,
-        measured: &Measured<Option<Traffic>>,
+        measured: &Measured<Option<Usage>>,
         target: String,
         rss_max_bytes: Option<u64>,
         load_s: Option<f64>,
     ) -> Self {
         let operations = tally.operations();
         let measured_s = measured.elapsed.as_secs_f64();
-        let traffic = measured
+        let usage = measured
             .before
             .zip(measured.after)
             .filter(|_| operations > 0);
-        let per_op = |bytes: fn(&Traffic) -> u64| {
-            let (before, after) = traffic?;
-            let grown = bytes(&after).checked_sub(bytes(&before))?;
+        let per_op = |used: fn(&Usage) -> u64| {
+            let (before, after) = usage?;
+            let grown = used(&after).checked_sub(used(&before))?;
             Some(grown as f64 / operations as f64)
         };
         Report {
@@ -81,8 +86,9 @@ impl Report {
             p999_us: tally.latency_us(0.999),
             miss_share: tally.miss_share(),
             rss_max_bytes,
-            read_bytes_per_op: per_op(|traffic| traffic.read_bytes),
-            written_bytes_per_op: per_op(|traffic| traffic.written_bytes),
+            read_bytes_per_op: per_op(|usage| usage.read_bytes),
+            written_bytes_per_op: per_op(|usage| usage.written_bytes),
+            cpu_us_per_op: per_op(|usage| usage.cpu_us),
             operations,
             measured_s,
             load_s,
@@ -149,6 +155,11 @@ impl fmt::Display for Report {
             "device (B/op)   read {}, written {}",
             figure(self.read_bytes_per_op, 0),
             figure(self.written_bytes_per_op, 0),
+        )?;
+        writeln!(
+            f,
+            "processor       {} (µs/op)",
+            figure(self.cpu_us_per_op, 2)
         )
     }
 }
@@ -158,18 +169,19 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn report(traffic: Option<Traffic>, operations: u64) -> Report {
+    fn report(usage: Option<Usage>, operations: u64) -> Report {
         let mut tally = Tally::new().expect("valid bounds");
         for _ in 0..operations {
             tally.record(Duration::from_micros(20), true, None);
         }
         let measured = Measured {
             elapsed: Duration::from_secs(2),
-            before: Some(Traffic {
+            before: Some(Usage {
                 read_bytes: 1000,
                 written_bytes: 0,
+                cpu_us: 0,
             }),
-            after: traffic,
+            after: usage,
         };
         Report::new(
             &Options::default(),
@@ -193,6 +205,7 @@ mod tests {
             "rss_max_bytes",
             "read_bytes_per_op",
             "written_bytes_per_op",
+            "cpu_us_per_op",
         ] {
             assert!(
                 json.get(key).is_some_and(|value| value.is_null()),
@@ -203,14 +216,16 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_told_for_each_operation() {
-        let traffic = Traffic {
+    fn use_is_told_for_each_operation() {
+        let usage = Usage {
             read_bytes: 11_000,
             written_bytes: 500,
+            cpu_us: 1500,
         };
-        let report = report(Some(traffic), 100);
+        let report = report(Some(usage), 100);
         assert_eq!(report.ops_per_s, Some(50.0));
         assert_eq!(report.read_bytes_per_op, Some(100.0));
         assert_eq!(report.written_bytes_per_op, Some(5.0));
+        assert_eq!(report.cpu_us_per_op, Some(15.0));
     }
 }

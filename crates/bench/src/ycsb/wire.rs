@@ -19,7 +19,7 @@ use super::drive::drive;
 use super::keys::KeyChooser;
 use super::load::{LOAD_TABLE, Loaded, TABLE, print_loaded, progress_bar};
 use super::measure::{Phase, Warmup};
-use super::report::{Report, Traffic};
+use super::report::{Report, Usage};
 use crate::rss::{self, Sampler};
 use crate::{Result, connect, runtime};
 
@@ -37,9 +37,10 @@ pub(super) fn run(options: &Options, url: &str) -> Result<Option<Report>> {
     let phase = Phase::default();
     let counters = || {
         let (read_bytes, written_bytes) = rss::device_bytes(server?)?;
-        Some(Traffic {
+        Some(Usage {
             read_bytes,
             written_bytes,
+            cpu_us: rss::cpu_us(server?)?,
         })
     };
     let warmup = Warmup::For(Duration::from_secs(options.warmup));
