@@ -85,7 +85,6 @@ impl Database {
                 }
                 Err(error) => {
                     self.report(&format!("eviction: {error}"));
-                    self.stop_if_blocks_failed();
                     self.memory.freed.notify();
                     thread::sleep(REST_AFTER_ERROR);
                 }

@@ -267,7 +267,8 @@ impl Database {
     /// reading could announce; it counts as taken until the [`Room`] is dropped.
     ///
     /// # Errors
-    /// 53100: memory is full, and so is the device that rows would leave to.
+    /// Memory is full, and the device that rows would leave to is, too (53100), or
+    /// has failed (58030).
     pub async fn make_room(self: &Arc<Self>, bytes: u64) -> Result<Room> {
         self.memory.expect(bytes);
         let room = Room {
@@ -282,15 +283,24 @@ impl Database {
     /// of the short path, calls it before each.
     ///
     /// # Errors
-    /// 53100, as [`Database::make_room`].
+    /// As [`Database::make_room`].
     pub async fn wait_for_room(&self) -> Result<()> {
         // The evictor, which takes the readings, may be waiting for the device.
         self.memory.read_resident();
         self.wait_for_memory().await;
-        match self.memory.cannot_grow() {
-            true => Err(Error::cannot_grow()),
-            false => Ok(()),
+        self.check_growth()
+    }
+
+    /// Refuses what would take memory when none can become free.
+    pub(crate) fn check_growth(&self) -> Result<()> {
+        if !self.memory.cannot_grow() {
+            return Ok(());
         }
+        // A device that failed is no full one: the log says so.
+        Err(match self.log.refusal() {
+            Some(why) => log_failed(why),
+            None => Error::cannot_grow(),
+        })
     }
 
     pub(crate) fn check_open(&self) -> Result<()> {

@@ -164,7 +164,7 @@ impl Evictor {
         }
         let Pressure::Evict(_) = db.memory.pressure() else {
             db.memory.set_drained(None);
-            db.memory.set_device_full(false);
+            db.memory.set_device_refuses(false);
             return Ok(false);
         };
         let mut freed = Evicted::default();
@@ -474,12 +474,15 @@ impl Evictor {
         written.map(|_| done)
     }
 
-    /// Writes the block. Only this tells whether the device is full: clean tuples leave
-    /// without it.
+    /// Writes the block. Only this tells whether the device takes any: clean tuples
+    /// leave without it.
     fn write(&mut self, db: &Database, partition: usize, table: &Table) -> Result<u32> {
         let written = self.try_write(db, partition, table);
+        if written.is_err() {
+            db.stop_if_blocks_failed();
+        }
         let full = matches!(written, Err(Error::DiskFull(_)));
-        db.memory.set_device_full(full);
+        db.memory.set_device_refuses(full || db.blocks.has_failed());
         written
     }
 

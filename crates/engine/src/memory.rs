@@ -42,8 +42,8 @@ pub(crate) struct Memory {
     /// … and what is left is mostly directory and indexes: each further row
     /// would take more of what can't be given.
     exhausted: AtomicBool,
-    /// The device has no room for what should leave.
-    device_full: AtomicBool,
+    /// The device takes no blocks.
+    device_refuses: AtomicBool,
     /// The hot set is moving.
     shifting: AtomicBool,
     /// Memory became free: writers that wait look again.
@@ -73,7 +73,7 @@ impl Memory {
             expected: AtomicI64::new(0),
             drained: AtomicBool::new(false),
             exhausted: AtomicBool::new(false),
-            device_full: AtomicBool::new(false),
+            device_refuses: AtomicBool::new(false),
             shifting: AtomicBool::new(false),
             freed: Event::default(),
         };
@@ -177,26 +177,29 @@ impl Memory {
 
     /// Statements have to wait. Not when no tuple is left to evict: then the
     /// limit is taken by something else, waiting frees nothing, and what each
-    /// statement brings in leaves again before the next. Nor when the device is
-    /// full: that may last, and statements that change something are refused.
+    /// statement brings in leaves again before the next. Nor when the device takes no
+    /// blocks: that may last, and statements that change something are refused.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.projected() > self.hard()
             && !self.drained.load(Ordering::Relaxed)
-            && !self.device_full.load(Ordering::Relaxed)
+            && !self.device_refuses.load(Ordering::Relaxed)
     }
 
-    /// Whether changes have to be refused: memory is full, and the device is,
-    /// so that nothing can leave.
+    /// Whether changes have to be refused: memory is full, and the device takes
+    /// nothing that could leave.
     #[inline]
     pub fn cannot_grow(&self) -> bool {
-        self.device_full.load(Ordering::Relaxed) && self.projected() > self.hard()
+        self.device_refuses.load(Ordering::Relaxed) && self.projected() > self.hard()
     }
 
-    /// Says whether the last block found the device full. It is not while nothing
-    /// has to leave.
-    pub fn set_device_full(&self, full: bool) {
-        self.device_full.store(full, Ordering::Relaxed);
+    /// Says whether the device refused the last block, because it is full or has
+    /// failed. Nobody cares while nothing has to leave.
+    pub fn set_device_refuses(&self, refuses: bool) {
+        let before = self.device_refuses.swap(refuses, Ordering::Relaxed);
+        if refuses && !before {
+            self.freed.notify();
+        }
     }
 
     /// Says whether the evictor found nothing that could leave, though it
@@ -231,7 +234,7 @@ impl Memory {
     /// Reserves memory for an analytical statement; false if its share of the
     /// limit is used up, or if nothing can leave for it.
     pub fn try_reserve(&self, bytes: u64) -> bool {
-        if self.device_full.load(Ordering::Relaxed) && self.projected() + bytes > self.hard() {
+        if self.device_refuses.load(Ordering::Relaxed) && self.projected() + bytes > self.hard() {
             return false;
         }
         let share = (self.limit() / 4) as i64;
@@ -321,17 +324,17 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_what_a_full_device_keeps_from_leaving() {
+    fn nobody_waits_for_what_the_device_keeps_from_leaving() {
         let arena = Arc::new(Arena::reserve(64 << 20).expect("address space"));
         let limit = 1 << 40;
         let memory = Memory::new(limit, arena, true);
-        memory.set_device_full(true);
+        memory.set_device_refuses(true);
         assert!(!memory.cannot_grow(), "there is room yet");
         memory.expect(limit);
         assert!(memory.cannot_grow());
         assert!(!memory.is_full());
         assert!(!memory.try_reserve(1), "nothing can leave for it");
-        memory.set_device_full(false);
+        memory.set_device_refuses(false);
         assert!(!memory.cannot_grow());
         assert!(memory.is_full());
         assert!(memory.try_reserve(1));

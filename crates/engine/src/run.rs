@@ -208,10 +208,10 @@ impl Database {
             }
         };
         let changed = access.has_changes();
-        if changed && self.memory.cannot_grow() {
+        if changed && let Err(error) = self.check_growth() {
             // Not before the run: what only reads goes on.
             access.undo();
-            return Err(Error::cannot_grow());
+            return Err(error);
         }
         let logged = if interactive {
             access.finish_statement().map(|()| None)

@@ -156,6 +156,9 @@ fn blocks_that_cannot_be_synced() {
     *faults.failing_syncs.lock() = Some("blocks".into());
     let error = block_on(db.checkpoint()).expect_err("the sync fails");
     assert_eq!(error.sqlstate(), "58030", "{error}");
+    // Nobody waits for rows that can't leave memory any more.
+    let error = block_on(db.make_room(64 << 30)).expect_err("nothing can leave");
+    assert_eq!(error.sqlstate(), "58030", "{error}");
     // The device says that it is well again: what is lost stays lost.
     *faults.failing_syncs.lock() = None;
     stopped(&db, &t, 50);

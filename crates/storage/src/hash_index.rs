@@ -9,7 +9,7 @@
 //! It grows by a sweep: group by group, from the last to the first, a group's
 //! lines move to where groups of two more lines (or twice as many groups) have
 //! them. A step moves one group of at most 30 lines, and comes when the load
-//! exceeds [`LOAD_PERCENT_MAX`], so the load is always near it: about 7.7 bytes an
+//! exceeds [`LOAD_PERCENT_MAX`], so the load is always near it: about 7.5 bytes an
 //! entry. There is no directory; a look-up computes the line and reads it.
 //!
 //! Assumes the partition's lock, good hashes, and that a (hash, row) pair is
@@ -33,7 +33,7 @@ use snapshot::PAGE_LINES;
 use sweep::Swept;
 
 /// A step of growth comes when more than this share of the slots is taken.
-pub const LOAD_PERCENT_MAX: u64 = 83;
+pub const LOAD_PERCENT_MAX: u64 = 86;
 /// How many rows of one hash may lie in lines.
 pub const SAME_HASH_LINES_MAX: u32 = 8;
 /// How many lines of its group an entry may try, and a look-up read at most.
