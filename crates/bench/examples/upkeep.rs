@@ -1,7 +1,7 @@
 //! What keeping a database in order costs, with the engine alone.
 //!
 //! ```text
-//! cargo run --release -p thermocline-bench --example upkeep -- MODE DIRECTORY [DATA_MB [LIMIT_MB [SECONDS]]]
+//! cargo run --release -p thermocline-bench --example upkeep -- MODE DIRECTORY [DATA_MB [LIMIT_MB [SECONDS [ZIPF]]]]
 //! ```
 //!
 //! | mode | prints |
@@ -10,7 +10,8 @@
 //! | `checkpoint` | the same in memory: throughput and latencies without checkpoints, with background ones, with one after the other at full speed |
 //! | `restart` | how long opening takes after a process that was killed while it updated |
 //!
-//! DIRECTORY must be empty or absent. Rows have 1000 bytes; keys are uniform.
+//! DIRECTORY must be empty or absent. Rows have 1000 bytes; keys are uniform, in `space`
+//! also by Zipf's law, hot ones scattered.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,6 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use rand::RngExt;
+use thermocline_bench::ycsb::KeyChooser;
 use thermocline_device::{Device, FileDevice, IoEngine};
 use thermocline_engine::{
     Change, ColumnDef, Config, CountersReading, Database, IndexDef, IndexKind, Isolation,
@@ -42,7 +45,13 @@ fn main() {
     let directory = Path::new(directory);
     std::fs::create_dir_all(directory).expect("the directory can be made");
     match mode.as_str() {
-        "space" => space(directory, number(2, 2048), number(3, 256), number(4, 1800)),
+        "space" => {
+            let zipf = arguments
+                .get(5)
+                .map_or(0.0, |text| text.parse().expect("an exponent"));
+            let seconds = number(4, 1800);
+            space(directory, number(2, 2048), number(3, 256), seconds, zipf);
+        }
         "checkpoint" => {
             let data = number(2, 512);
             checkpoint(directory, data, number(3, data * 3), number(4, 20));
@@ -171,17 +180,21 @@ impl Latencies {
 }
 
 /// A statement in two reads a row by its key, the other updates it.
-fn work(db: &Database, rows: i64, seed: u64, stop: &AtomicBool, updates: &AtomicU64) -> Latencies {
+fn work(
+    db: &Database,
+    (rows, zipf): (i64, f64),
+    seed: u64,
+    stop: &AtomicBool,
+    updates: &AtomicU64,
+) -> Latencies {
     let table = table(db);
     let options = RunOptions::default();
     let mut latencies = Latencies::new();
-    let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut chooser = KeyChooser::new(rows as u64, zipf, seed).expect("an exponent from 0 up");
     let (mut tuple, mut key) = (Vec::new(), Vec::new());
     while !stop.load(Ordering::Relaxed) {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        let id = ((u128::from(random) * rows as u128) >> 64) as i64;
+        let id = chooser.key() as i64;
+        let random: u64 = chooser.random().random();
         let writes = random & 1 == 0;
         key.clear();
         table.encode_index_key(0, &[ValueRef::BigInt(id)], &mut key);
@@ -213,7 +226,7 @@ fn work(db: &Database, rows: i64, seed: u64, stop: &AtomicBool, updates: &Atomic
 /// Runs the statements on threads while `meanwhile` goes on.
 fn under_load(
     db: &Database,
-    rows: i64,
+    keys: (i64, f64),
     updates: &AtomicU64,
     meanwhile: impl FnOnce(),
 ) -> Latencies {
@@ -222,7 +235,7 @@ fn under_load(
         let workers: Vec<_> = (1..=THREADS)
             .map(|seed| {
                 let stop = &stop;
-                scope.spawn(move || work(db, rows, seed, stop, updates))
+                scope.spawn(move || work(db, keys, seed, stop, updates))
             })
             .collect();
         meanwhile();
@@ -250,10 +263,10 @@ fn allocated(directory: &Path, kind: &str) -> u64 {
     sizes.map(|metadata| metadata.blocks() * 512).sum()
 }
 
-fn space(directory: &Path, data_mb: u64, limit_mb: u64, seconds: u64) {
+fn space(directory: &Path, data_mb: u64, limit_mb: u64, seconds: u64, zipf: f64) {
     let db = open(directory, limit_mb, |_| {});
     let rows = load(&db, data_mb);
-    println!("{rows} rows of {ROW_BYTES} bytes in {limit_mb} MB of memory");
+    println!("{rows} rows of {ROW_BYTES} bytes in {limit_mb} MB of memory, Zipf {zipf}");
     println!(
         "| s | updates | live MB | blocks MB | blocks / live | log MB | images MB | \
          written to blocks / (evicted + updated) | written / updated | rate |"
@@ -264,7 +277,7 @@ fn space(directory: &Path, data_mb: u64, limit_mb: u64, seconds: u64) {
     let row = ROW_BYTES as f64;
     let live = rows as f64 * row;
     let mut highest: f64 = 0.0;
-    under_load(&db, rows, &updates, || {
+    under_load(&db, (rows, zipf), &updates, || {
         let begun = Instant::now();
         let step = Duration::from_secs((seconds / 20).max(1));
         let mut last = 0;
@@ -333,12 +346,12 @@ fn checkpoint(directory: &Path, data_mb: u64, limit_mb: u64, seconds: u64) {
         let db = open(directory, limit_mb, interval(seconds_between));
         // All in memory first.
         let updates = AtomicU64::new(0);
-        under_load(&db, rows, &updates, || {
+        under_load(&db, (rows, 0.0), &updates, || {
             std::thread::sleep(Duration::from_secs(seconds / 4 + 2));
         });
         let before = db.counters();
         let asks = name.starts_with("at full speed");
-        let latencies = under_load(&db, rows, &updates, || {
+        let latencies = under_load(&db, (rows, 0.0), &updates, || {
             let begun = Instant::now();
             while begun.elapsed().as_secs() < seconds {
                 match asks {
@@ -368,7 +381,7 @@ fn update(directory: &Path, data_mb: u64, limit_mb: u64, seconds: u64) {
     let db = open(directory, limit_mb, |_| {});
     let rows = load(&db, data_mb);
     let updates = AtomicU64::new(0);
-    under_load(&db, rows, &updates, || {
+    under_load(&db, (rows, 0.0), &updates, || {
         std::thread::sleep(Duration::from_secs(seconds));
     });
     println!(

@@ -133,6 +133,12 @@ pub struct Evacuated {
     pub released_bytes: usize,
 }
 
+const LINE_BYTES: usize = 64;
+/// Of a long tuple the processor asks for the rest by itself.
+const LINES_ASKED_FOR_MAX: usize = 8;
+/// How often the usual length of a tuple is looked at, in tuples.
+const LINES_COUNTED_AFTER: usize = 256;
+
 /// The tuples of one table in one partition.
 pub struct Heap {
     arena: Arc<Arena>,
@@ -143,6 +149,8 @@ pub struct Heap {
     slot_bytes: usize,
     live_bytes: usize,
     tuples: usize,
+    /// Cache lines that a tuple has on the average, as far as they are asked for.
+    usual_lines: usize,
 }
 
 // SAFETY: the spans belong to this heap alone, `&self` only reads them, and the
@@ -163,6 +171,7 @@ impl Heap {
             slot_bytes: 0,
             live_bytes: 0,
             tuples: 0,
+            usual_lines: 1,
         }
     }
 
@@ -195,6 +204,10 @@ impl Heap {
         };
         self.live_bytes += TUPLE_HEADER_BYTES + len;
         self.tuples += 1;
+        if self.tuples.is_multiple_of(LINES_COUNTED_AFTER) {
+            let lines = (self.live_bytes / self.tuples).div_ceil(LINE_BYTES);
+            self.usual_lines = lines.clamp(1, LINES_ASKED_FOR_MAX);
+        }
         fill(self.bytes_mut(ptr, len));
         Some(ptr)
     }
@@ -269,11 +282,14 @@ impl Heap {
         }
     }
 
-    /// Asks for the cache line that a tuple begins in.
+    /// Asks for the cache lines of a tuple, as many as tuples here usually have.
     #[inline]
     pub fn prefetch(&self, ptr: TuplePtr) {
         let offset = ptr.0 as usize * ADDRESS_UNIT_BYTES;
-        prefetch_address(self.base.as_ptr().wrapping_add(offset));
+        let first = self.base.as_ptr().wrapping_add(offset);
+        for line in 0..self.usual_lines {
+            prefetch_address(first.wrapping_add(line * LINE_BYTES));
+        }
     }
 
     /// Bytes of the spans this heap holds.

@@ -20,6 +20,9 @@ use crate::Result;
 /// Bytes of noise that payloads are cut from.
 const NOISE_BYTES: usize = 256 << 10;
 
+/// A client that never waits lets others go on after so many operations, if any waits.
+const OPERATIONS_A_TURN: u32 = 4;
+
 /// New rows are scattered over this many keys above those that were loaded.
 const INSERT_KEYS: u64 = 1 << 40;
 
@@ -115,6 +118,7 @@ struct Run<'a> {
 impl Run<'_> {
     async fn client<C: Client>(self, mut client: C, mut chooser: KeyChooser) -> Result<()> {
         let options = self.options;
+        let mut in_turn = 0;
         while !self.phase.is_stopped() {
             let key = chooser.key();
             let reads =
@@ -143,7 +147,9 @@ impl Run<'_> {
                     .borrow_mut()
                     .record(begin.elapsed(), reads, missed);
             }
-            if self.waiting.get() > 0 {
+            in_turn += 1;
+            if self.waiting.get() > 0 && in_turn >= OPERATIONS_A_TURN {
+                in_turn = 0;
                 let_others_go_on().await;
             }
         }

@@ -41,6 +41,8 @@ fn walk(rows: &TablePartition, table: &Table, index: usize, key: &[u8], hash: u6
     for row in hash_index.candidates(hash) {
         let word = rows.directory.get(row);
         if let Some(hot) = word.as_hot() {
+            // All of it at once, before the first line is waited for.
+            rows.heap.prefetch(hot.pointer());
             let tuple = rows.heap.payload(hot.pointer());
             // An uncommitted row may stand beside the one that it replaces.
             if table.has_index_key(index, tuple, key) && !word.is_uncommitted() {
@@ -228,6 +230,7 @@ impl Access<'_> {
                 continue;
             }
             if let Some(hot) = word.as_hot() {
+                rows.heap.prefetch(hot.pointer());
                 let tuple = rows.heap.payload(hot.pointer());
                 if !table.has_index_key(index, tuple, key) {
                     continue;
