@@ -69,11 +69,24 @@ impl Client for EngineClient<'_> {
                 result.extend_from_slice(payload);
             }
         };
-        let tried = db.try_get(options, table, PRIMARY, key_bytes, &mut copy)?;
-        let missed = tried == TryGet::Wait;
-        let found = match tried {
+        let mut missed = false;
+        let found = match db.try_get(options, table, PRIMARY, key_bytes, &mut copy)? {
             TryGet::Done(found) => found,
-            TryGet::Wait => db.get(options, table, PRIMARY, key_bytes, copy).await?,
+            // As `Database::get` goes on. A wait may be for the log, and is no miss then.
+            TryGet::Wait => {
+                let partition = table.partition_of_index_key(PRIMARY, key_bytes);
+                db.one_shot(
+                    options,
+                    partition.map_or(Scope::All, Scope::One),
+                    |access| {
+                        let found = access.get(table, PRIMARY, key_bytes)?;
+                        let found = found.map(|(_, tuple)| copy(tuple));
+                        missed |= access.evicted();
+                        Ok(found)
+                    },
+                )
+                .await?
+            }
         };
         if found.is_none() {
             return Err(format!("row {key} is not there").into());
