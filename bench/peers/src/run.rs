@@ -2,7 +2,7 @@
 //!
 //! In a cell each system runs once, then each again, as often as asked for, so that
 //! what disturbs the machine disturbs all; the medians count. A system that its
-//! cgroup kills runs again with half the caches, and its result says so. One that
+//! cgroup kills runs again with smaller caches, and its result says so. One that
 //! fails has a result without figures that says why. A cell is written as soon as
 //! it is done, and what the file has already is not run again.
 
@@ -30,8 +30,10 @@ const QUICK_BUDGET_S: f64 = 14.0 * 60.0;
 const RUN_OVERHEAD_S: f64 = 1.5;
 /// Seconds of measuring in the full matrix.
 const FULL_SECONDS: u64 = 20;
-/// A run's caches are halved so often before it is given up.
-const HALVINGS_MAX: u32 = 3;
+/// What is left of the caches of a system that its cgroup has killed, and how often
+/// they are made smaller before it is given up.
+const CACHES_LEFT: f64 = 0.8;
+const REDUCTIONS_MAX: u32 = 6;
 
 /// `thermocline-peers run`.
 #[derive(Debug, Clone, clap::Args)]
@@ -345,7 +347,7 @@ impl Bench<'_> {
     fn turn(&self, cell: &Cell, turn: &mut Turns) -> Result<()> {
         // The map shows what memory allows: it has what it needs.
         let limited = turn.system != System::Hashmap;
-        for halvings in 0..=HALVINGS_MAX {
+        for reductions in 0..=REDUCTIONS_MAX {
             if let Err(why) = self.load(cell, turn) {
                 turn.fail(format!("not loaded: {why}"));
                 return Ok(());
@@ -365,12 +367,12 @@ impl Bench<'_> {
                     turn.outcomes.push(outcome);
                     return Ok(());
                 }
-                Ended::Killed if halvings < HALVINGS_MAX && turn.system.is_rival() => {
-                    turn.cache_scale /= 2.0;
+                Ended::Killed if reductions < REDUCTIONS_MAX && turn.system.is_rival() => {
+                    turn.cache_scale *= CACHES_LEFT;
                     turn.notes.retain(|note| !note.starts_with("killed"));
-                    let share = 1.0 / turn.cache_scale;
                     turn.note(format!(
-                        "killed by its cgroup, run again with caches 1/{share}"
+                        "killed by its cgroup, run again with {:.0}% of its caches",
+                        turn.cache_scale * 100.0
                     ));
                     // What was measured with larger caches isn't comparable.
                     turn.outcomes.clear();

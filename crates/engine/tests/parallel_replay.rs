@@ -157,7 +157,7 @@ impl Run {
 
     fn transaction(&mut self, t: &Table, first: i64, count: i64, end: End) {
         // Ids of its own: what is left open locks nobody out.
-        let own = IDS + self.writes * 1000;
+        let own = (1 + self.writes) * 1000;
         let mut after = self.rows.clone();
         let mut changes = Vec::new();
         for id in own..own + count {

@@ -2,9 +2,9 @@
 //!
 //! * Bloom filters of 10 bits a key, no compression,
 //!   4 kB blocks with a hash index inside, two memtables of 1/32 of the limit each.
-//! * `rocksdb`: a block cache of 55% of the limit, which holds indexes and filters,
+//! * `rocksdb`: a block cache of 74% of the limit, which holds indexes and filters,
 //!   too, so that they are within the limit. `rocksdb-row-cache`: a row cache of
-//!   45% and a block cache of 12%.
+//!   62% and a block cache of 12%. The process then comes near the limit.
 //! * Direct reads, flushes and compactions; the variants named `…-buffered` read
 //!   through the page cache, with half those caches, so that there is room for it.
 //! * Relaxed: the log is written to the system with each commit and not synced.
@@ -38,7 +38,7 @@ impl<const ROW_CACHE: bool, const DIRECT: bool> Rocks<ROW_CACHE, DIRECT> {
         options.set_max_open_files(-1);
         options.set_write_buffer_size(setup.cache_bytes(1.0 / 32.0) as usize);
         options.set_level_compaction_dynamic_level_bytes(true);
-        let block_share = if ROW_CACHE { 0.12 } else { 0.55 };
+        let block_share = if ROW_CACHE { 0.12 } else { 0.74 };
         let mut blocks = BlockBasedOptions::default();
         let cache = Cache::new_lru_cache(setup.cache_bytes(block_share * reads) as usize);
         blocks.set_block_cache(&cache);
@@ -49,7 +49,7 @@ impl<const ROW_CACHE: bool, const DIRECT: bool> Rocks<ROW_CACHE, DIRECT> {
         blocks.set_data_block_index_type(DataBlockIndexType::BinaryAndHash);
         options.set_block_based_table_factory(&blocks);
         if ROW_CACHE {
-            let rows = Cache::new_lru_cache(setup.cache_bytes(0.45 * reads) as usize);
+            let rows = Cache::new_lru_cache(setup.cache_bytes(0.62 * reads) as usize);
             options.set_row_cache(&rows);
         }
         options
