@@ -27,7 +27,7 @@ field() {
     [ "$value" = null ] && echo - || echo "$value"
 }
 # rounded KEY FORMAT [FACTOR]: a field of the last report.
-rounded() { awk -v v="$(field "$1" "$REPORT")" -v f="$2" -v by="${3:-1}" 'BEGIN { if (v == "-") print v; else printf f, v * by }'; }
+rounded() { awk -v v="$(field "$1" "$REPORT")" -v f="$2" -v by="${3:-1}" 'BEGIN { if (v == "-" || v == "") printf "-"; else printf f, v * by }'; }
 
 # ycsb NAME DATA_MB DIRECTORY [OPTION...]: a run; its report is REPORT.
 ycsb() {
