@@ -287,7 +287,7 @@ impl Database {
     pub async fn wait_for_room(&self) -> Result<()> {
         // The evictor, which takes the readings, may be waiting for the device.
         self.memory.read_resident();
-        self.wait_for_memory().await;
+        self.wait_for_memory().await?;
         self.check_growth()
     }
 

@@ -286,15 +286,18 @@ impl Database {
             }
         }
         if self.memory.is_full() {
-            self.interruptible(options, self.wait_for_memory()).await?;
+            self.interruptible(options, self.wait_for_memory())
+                .await??;
         }
         Ok(())
     }
 
-    /// Waits while memory is full and something can leave.
-    pub(crate) async fn wait_for_memory(&self) {
+    /// Waits while memory is full and something can leave, but not beyond the end of
+    /// the database.
+    pub(crate) async fn wait_for_memory(&self) -> Result<()> {
         while self.memory.is_full() && !self.works_alone() {
             let freed = self.memory.freed.listen();
+            self.check_open()?;
             if !self.memory.is_full() {
                 break;
             }
@@ -302,6 +305,7 @@ impl Database {
             self.counters.waited_for_memory();
             freed.await;
         }
+        Ok(())
     }
 
     /// Whether there is nobody else who would end a wait: the caller writes the log
