@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use serde::{Deserialize, Serialize};
 use thermocline_storage::key::{KeyColumn, KeyShape};
+use thermocline_storage::key_hash::key_hash;
 use thermocline_storage::tuple::{ColumnShape, Layouts};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
-use xxhash_rust::xxh3::xxh3_64;
 
 /// The first object id given to users' objects, as in PostgreSQL.
 pub const FIRST_USER_OID: u32 = 16384;
@@ -164,6 +164,7 @@ pub struct Table {
     /// The index whose key is the partition key, so that a key's hash needs
     /// computing once.
     pub partition_index: Option<usize>,
+    has_whole_key: bool,
     partitions: u16,
     /// A committed DDL has replaced this definition.
     pub(crate) retired: AtomicBool,
@@ -188,10 +189,15 @@ pub fn partition_of_hash(hash: u64, partitions: u16) -> u16 {
     ((mixed >> 40) as u16) & (partitions - 1)
 }
 
-/// The hash of a key's bytes, used by hash indexes and for partitioning.
-#[inline]
-pub fn key_hash(key: &[u8]) -> u64 {
-    xxh3_64(key)
+fn has_whole_key(def: &TableDef) -> bool {
+    let ([index], [column]) = (def.indexes.as_slice(), def.partition_key.as_slice()) else {
+        return false;
+    };
+    let integer = matches!(
+        def.columns[*column].data_type,
+        DataType::Integer | DataType::BigInt
+    );
+    integer && index.unique && index.kind == IndexKind::Hash && index.columns == [*column]
 }
 
 impl Table {
@@ -232,12 +238,22 @@ impl Table {
             key_shapes,
             partition_shape,
             partition_index,
+            has_whole_key: has_whole_key(&def),
             partitions,
             retired: AtomicBool::new(false),
             held_by: AtomicU64::new(0),
             writers: AtomicU32::new(0),
             def,
         }
+    }
+
+    /// Whether the only index is a unique hash index over the partition key, an
+    /// integer column: then [`Access::overwrite`] need not read what it replaces.
+    ///
+    /// [`Access::overwrite`]: crate::Access::overwrite
+    #[inline]
+    pub fn has_whole_key(&self) -> bool {
+        self.has_whole_key
     }
 
     /// The partition of a row whose partition key columns hold `key`; None

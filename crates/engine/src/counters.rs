@@ -34,6 +34,8 @@ counters! {
     misses,
     /// Fetched tuples that became hot.
     merges,
+    /// Evicted tuples that were replaced without being read.
+    overwrites,
     /// Tuples that came back in the background after the start.
     warmed,
     /// Tuples that left memory.

@@ -429,7 +429,7 @@ impl Database {
                             let here = match &index {
                                 Index::BTree(tree) => tree.get_first(&key).is_some(),
                                 Index::Hash(hash) => {
-                                    let hash_of = crate::catalog::key_hash(&key);
+                                    let hash_of = thermocline_storage::key_hash::key_hash(&key);
                                     suspects.extend(
                                         hash.candidates(hash_of)
                                             .map(|other| (row.row(), other, key.clone())),

@@ -19,11 +19,12 @@ use thermocline_device::{AlignedBuffer, Mutation};
 use thermocline_storage::arena::TuplePtr;
 use thermocline_storage::block::BlockBuilder;
 use thermocline_storage::block_store::{BlockStoreError, NewBlock};
+use thermocline_storage::key_hash::{fingerprint_of, key_hash};
 use thermocline_storage::row_directory::{ColdAddress, Word};
 use thermocline_storage::temperature;
 
 use crate::access::fingerprint_index;
-use crate::catalog::{Table, key_hash};
+use crate::catalog::Table;
 use crate::cooling::{Cooling, cooler};
 use crate::counters::Counters;
 use crate::database::Database;
@@ -73,13 +74,6 @@ fn metadata_bytes(db: &Database) -> u64 {
         state.tables.values().map(|rows| of(rows)).sum::<u64>()
     });
     partitions.sum()
-}
-
-/// The bits of a key's hash of which a cold word keeps some: others than the
-/// hash index keeps.
-#[inline]
-pub(crate) fn fingerprint_of(hash: u64) -> u8 {
-    (hash.wrapping_mul(0xD6E8_FEB8_6659_FD93) >> 48) as u8
 }
 
 /// The fingerprint of a tuple for its cold word.

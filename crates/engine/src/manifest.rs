@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 pub(crate) const MANIFEST: &str = "manifest";
 const MANIFEST_NEW: &str = "manifest.new";
 /// The format that this build writes and reads.
-pub(crate) const FORMAT_VERSION: u32 = 4;
+pub(crate) const FORMAT_VERSION: u32 = 5;
 
 /// What a checkpoint is made of.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -15,11 +15,12 @@ use thermocline_storage::arena::Arena;
 use thermocline_storage::btree::BTree;
 use thermocline_storage::hash_index::HashIndex;
 use thermocline_storage::heap::Heap;
+use thermocline_storage::key_hash::key_hash;
 use thermocline_storage::log::Lsn;
 use thermocline_storage::lru_chain::LruChain;
 use thermocline_storage::row_directory::RowDirectory;
 
-use crate::catalog::{IndexDef, IndexKind, Table, key_hash};
+use crate::catalog::{IndexDef, IndexKind, Table};
 use crate::error::{Error, Result};
 use crate::transaction::TxnId;
 use crate::versions::{StoredRow, Versions};

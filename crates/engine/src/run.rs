@@ -190,15 +190,11 @@ impl Database {
             });
         }
         if access.evicted() {
-            // Planned before the locks go, so that no block goes meanwhile.
-            let missing = access.missing().iter().map(|m| (m.row, m.address));
-            let planned = plan(&self.blocks, missing);
-            access.undo();
-            let (mut reads, pin) = planned?;
-            reads.sort_unstable_by_key(|r| (r.address.block, r.address.slot));
-            reads.dedup_by_key(|r| (r.address.block, r.address.slot));
-            self.counters.missed(reads.len() as u64);
-            return Ok(Outcome::Evicted(reads, pin));
+            let planned = plan(
+                &self.blocks,
+                access.missing().iter().map(|m| (m.row, m.address)),
+            );
+            return self.fetch_first(access, planned);
         }
         let result = match result {
             Ok(result) => result,
@@ -216,6 +212,13 @@ impl Database {
         let logged = if interactive {
             access.finish_statement().map(|()| None)
         } else if changed {
+            let overwrites = access.overwritten().next().is_some();
+            let unseen = overwrites.then(|| self.transactions.begin_unseen());
+            if matches!(unseen, Some(None)) {
+                // A snapshot has opened that wants to see what was not read.
+                let planned = plan(&self.blocks, access.overwritten());
+                return self.fetch_first(access, planned);
+            }
             access.commit_one_shot(options.synchronous_commit).map(Some)
         } else {
             Ok(None)
@@ -236,6 +239,21 @@ impl Database {
                 Err(error)
             }
         }
+    }
+
+    /// Takes a run back that needs tuples first. They are planned before that and before
+    /// the locks go, so that no block goes meanwhile.
+    fn fetch_first<R>(
+        &self,
+        access: &mut Access<'_>,
+        planned: Result<(Vec<PlannedRead>, BlockPin)>,
+    ) -> Result<Outcome<R>> {
+        access.undo();
+        let (mut reads, pin) = planned?;
+        reads.sort_unstable_by_key(|r| (r.address.block, r.address.slot));
+        reads.dedup_by_key(|r| (r.address.block, r.address.slot));
+        self.counters.missed(reads.len() as u64);
+        Ok(Outcome::Evicted(reads, pin))
     }
 
     /// Takes the locks of a scope, in order.

@@ -69,6 +69,8 @@ pub(crate) struct Transactions {
     clock: AtomicU64,
     /// Open snapshots; counted apart so that a commit looks at one word.
     open: AtomicUsize,
+    /// Commits under way that no snapshot may be opened beside.
+    unseen: AtomicUsize,
     snapshots: Mutex<BTreeMap<Timestamp, usize>>,
     next: AtomicU64,
     /// Who waits for whom.
@@ -78,6 +80,15 @@ pub(crate) struct Transactions {
     pub unfinished: Mutex<Vec<TxnState>>,
     /// Some interactive transaction has ended.
     pub ended: Event,
+}
+
+/// A commit that no snapshot may be opened beside.
+pub(crate) struct Unseen<'a>(&'a Transactions);
+
+impl Drop for Unseen<'_> {
+    fn drop(&mut self) {
+        self.0.unseen.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Transactions {
@@ -100,6 +111,20 @@ impl Transactions {
         (timestamp, self.open.load(Ordering::SeqCst) > 0)
     }
 
+    /// Keeps snapshots from opening until it is dropped, for a commit that has no
+    /// before-images for them; None if one is open. Must not be held over a wait.
+    pub fn begin_unseen(&self) -> Option<Unseen<'_>> {
+        self.unseen.fetch_add(1, Ordering::SeqCst);
+        let unseen = Unseen(self);
+        // A snapshot counts itself before it looks for us: one of us sees the other.
+        (self.open.load(Ordering::SeqCst) == 0).then_some(unseen)
+    }
+
+    /// Whether snapshots are open at this moment; one may open at the next.
+    pub fn has_snapshots(&self) -> bool {
+        self.open.load(Ordering::SeqCst) > 0
+    }
+
     /// The last commit's timestamp.
     pub fn now(&self) -> Timestamp {
         self.clock.load(Ordering::SeqCst)
@@ -109,6 +134,10 @@ impl Transactions {
     pub fn open_snapshot(&self) -> Timestamp {
         let mut snapshots = self.snapshots.lock();
         self.open.fetch_add(1, Ordering::SeqCst);
+        // They wait for nothing, and no new ones begin.
+        while self.unseen.load(Ordering::SeqCst) > 0 {
+            std::thread::yield_now();
+        }
         let timestamp = self.clock.load(Ordering::SeqCst);
         *snapshots.entry(timestamp).or_default() += 1;
         timestamp
@@ -376,6 +405,26 @@ mod tests {
         assert!(matches!(transactions.wait_for(c, a), Err(Error::Deadlock)));
         transactions.stop_waiting(b);
         assert!(transactions.wait_for(c, a).is_ok());
+    }
+
+    #[test]
+    fn a_snapshot_waits_for_an_unseen_commit_and_keeps_others_from_beginning() {
+        let transactions = Transactions::default();
+        let unseen = transactions.begin_unseen().expect("no snapshot is open");
+        let timestamp = std::thread::scope(|scope| {
+            let snapshot = scope.spawn(|| transactions.open_snapshot());
+            while !transactions.has_snapshots() {
+                std::thread::yield_now();
+            }
+            assert!(!snapshot.is_finished());
+            let (timestamp, _) = transactions.commit_timestamp();
+            drop(unseen);
+            assert_eq!(snapshot.join().expect("opens"), timestamp);
+            timestamp
+        });
+        assert!(transactions.begin_unseen().is_none());
+        transactions.close_snapshot(timestamp);
+        assert!(transactions.begin_unseen().is_some());
     }
 
     #[test]

@@ -9,10 +9,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use thermocline_storage::block::{self, Record};
+use thermocline_storage::key_hash::key_hash;
 use thermocline_storage::row_directory::{ColdAddress, Word};
 
 use crate::access::{DEAD, Scope, fingerprint_index};
-use crate::catalog::{Table, key_hash};
+use crate::catalog::Table;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::evict::{cold_copy, fingerprint};

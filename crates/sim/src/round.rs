@@ -37,6 +37,7 @@ pub struct Tally {
     pub calls: u64,
     pub evictions: u64,
     pub merges: u64,
+    pub overwrites: u64,
     pub compacted: u64,
     pub checkpoints: u64,
     pub device_operations: u64,
@@ -53,6 +54,7 @@ impl Tally {
         self.calls += other.calls;
         self.evictions += other.evictions;
         self.merges += other.merges;
+        self.overwrites += other.overwrites;
         self.compacted += other.compacted;
         self.checkpoints += other.checkpoints;
         self.device_operations += other.device_operations;
@@ -60,7 +62,7 @@ impl Tally {
     }
 
     /// Each count with its name.
-    pub fn by_kind(&self) -> [(&'static str, u64); 10] {
+    pub fn by_kind(&self) -> [(&'static str, u64); 11] {
         [
             ("lives", self.lives),
             ("recoveries", self.recoveries),
@@ -68,6 +70,7 @@ impl Tally {
             ("procedure_calls", self.calls),
             ("tuples_evicted", self.evictions),
             ("tuples_merged", self.merges),
+            ("tuples_overwritten_unread", self.overwrites),
             ("tuples_compacted", self.compacted),
             ("checkpoints", self.checkpoints),
             ("device_operations", self.device_operations),
@@ -253,6 +256,7 @@ impl Round {
         tally.calls += world.calls.get();
         tally.evictions += counters.evictions;
         tally.merges += counters.merges;
+        tally.overwrites += counters.overwrites;
         tally.compacted += counters.tuples_compacted;
         tally.checkpoints += counters.checkpoints;
     }

@@ -247,6 +247,21 @@ impl Run<'_> {
         Ok(rows.first().copied())
     }
 
+    /// Replaces the row with this key; whether it was there is compared with the model.
+    fn overwrite(&mut self, access: &mut Access<'_>, id: i64, tuple: &[u8]) -> Result<bool> {
+        let row = access.overwrite(self.table, 0, &key(self.table, id), tuple)?;
+        if !access.evicted() {
+            let there = self.expected(id).is_some();
+            if row.is_some() != there {
+                self.wrong(format!(
+                    "row {id} is overwritten: {row:?}, is there: {there}"
+                ));
+            }
+            self.note_seen(id);
+        }
+        Ok(row.is_some())
+    }
+
     fn compare(&mut self, id: i64, found: Option<Option<(i64, Row)>>) {
         let expected = self.expected(id);
         let same = match (&found, &expected) {
@@ -259,6 +274,10 @@ impl Run<'_> {
         if !same {
             self.wrong(format!("row {id} reads {found:?}, and is {expected:?}"));
         }
+        self.note_seen(id);
+    }
+
+    fn note_seen(&mut self, id: i64) {
         if !self.is_own(id) {
             let seen = self.state.row(self.slot, id);
             self.done.saw.extend(seen.and_then(|stored| stored.commit));
@@ -296,10 +315,20 @@ impl Run<'_> {
             }
             Op::Put(id, row) => {
                 let tuple = encode(self.table, *id, row);
-                match self.find(access, *id)? {
-                    Some(found) => access.update(self.table, found, &tuple)?,
-                    None if access.evicted() => return Ok(()),
-                    None => access.insert(self.table, &tuple).map(|_| ())?,
+                let found = if id % 2 == 0 {
+                    self.overwrite(access, *id, &tuple)?
+                } else {
+                    let found = self.find(access, *id)?;
+                    if let Some(found) = found {
+                        access.update(self.table, found, &tuple)?;
+                    }
+                    found.is_some()
+                };
+                if access.evicted() {
+                    return Ok(());
+                }
+                if !found {
+                    access.insert(self.table, &tuple)?;
                 }
                 self.note(*id, Some(row.clone()));
             }

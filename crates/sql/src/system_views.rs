@@ -144,6 +144,7 @@ fn counters(db: &Database) -> Vec<Vec<Datum>> {
     [
         ("misses", counters.misses),
         ("merges", counters.merges),
+        ("overwrites", counters.overwrites),
         ("warmed", counters.warmed),
         ("evictions", counters.evictions),
         ("clean_evictions", counters.clean_evictions),

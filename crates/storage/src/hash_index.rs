@@ -4,7 +4,8 @@
 //! bits of a hash choose the group, eight others the home line in it, and the
 //! bits between are kept in part, to tell rows apart and to split groups later
 //! without asking for keys: cold rows need not be fetched. The index answers
-//! with *candidates*; whoever asks compares the keys.
+//! with *candidates*; whoever asks compares the keys, or knows from the hash's
+//! bits that were compared that there is no other ([`Candidates::known_bits`]).
 //!
 //! It grows by a sweep: group by group, from the last to the first, a group's
 //! lines move to where groups of two more lines (or twice as many groups) have
@@ -232,6 +233,7 @@ impl HashIndex {
             hash,
             line,
             found: line.matches(probe_of(hash, geometry.level)),
+            taken: 0,
             lines_read: 1,
             more: (line.passed | line.aside) & filter_bit(hash as u8) != 0,
             side: None,
@@ -436,6 +438,8 @@ pub struct Candidates<'a> {
     hash: u64,
     line: &'a Line,
     found: u32,
+    /// The entry of the line that came last.
+    taken: usize,
     lines_read: u32,
     /// Whether there is anything to look at behind what `found` says.
     more: bool,
@@ -459,7 +463,18 @@ impl Candidates<'_> {
     fn take_found(&mut self) -> u32 {
         let index = self.found.trailing_zeros() as usize;
         self.found &= self.found - 1;
+        self.taken = index;
         self.line.row(index)
+    }
+
+    /// How many of the hash's first bits agree for certain with the row's that came
+    /// last; its low 8 bits do, too. None are promised of a row from the side tables.
+    pub fn known_bits(&self) -> u32 {
+        if self.side.is_some() {
+            return 0;
+        }
+        let (geometry, _) = self.index.locate(self.hash);
+        geometry.level + self.line.window(self.taken).valid_bits()
     }
 
     /// What the home line does not have: later lines, then the side tables.

@@ -18,6 +18,7 @@ pub mod hash_index;
 pub mod heap;
 pub mod index_snapshot;
 pub mod key;
+pub mod key_hash;
 pub mod log;
 pub mod lru_chain;
 pub mod numeric;

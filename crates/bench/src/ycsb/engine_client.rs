@@ -127,11 +127,7 @@ impl Client for EngineClient<'_> {
         let found = self
             .db
             .one_shot(&self.options, scope, |access| {
-                let found = access.get(table, PRIMARY, key_bytes)?;
-                let row = found.map(|(row, _)| row);
-                if let Some(row) = row {
-                    access.update(table, row, tuple)?;
-                }
+                let row = access.overwrite(table, PRIMARY, key_bytes, tuple)?;
                 missed |= access.evicted();
                 Ok(row.is_some())
             })

@@ -7,6 +7,7 @@
 //! again when the tuples are there.
 
 mod commands;
+mod overwrite;
 mod point;
 mod read;
 mod undo;

@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use thermocline_storage::arena::TuplePtr;
+use thermocline_storage::key_hash::{fingerprint_of, key_hash};
 use thermocline_storage::row_directory::Word;
 use thermocline_storage::temperature;
 
 use super::{Access, Missing, Scope, address_key, fingerprint_index};
-use crate::catalog::{Table, key_hash};
+use crate::catalog::Table;
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::evict::fingerprint_of;
 use crate::partition::{Index, TablePartition};
 use crate::row_id::RowId;
 use crate::transaction::RunOptions;

@@ -4,10 +4,11 @@
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
+use thermocline_storage::key_hash::{fingerprint_of, key_hash};
+
 use super::{Access, Direction, Image, Use, in_bounds};
-use crate::catalog::{IndexKind, Table, key_hash};
+use crate::catalog::{IndexKind, Table};
 use crate::error::Result;
-use crate::evict::fingerprint_of;
 use crate::partition::Index;
 use crate::row_id::RowId;
 use crate::transaction::ReadWhat;

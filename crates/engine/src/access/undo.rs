@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use thermocline_storage::log::Lsn;
-use thermocline_storage::row_directory::Word;
+use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
 
 use super::commands::free_row;
 use super::write::restore_overlay;
@@ -38,6 +38,13 @@ pub(crate) enum UndoStep {
         cold: u64,
         /// The word, if the row was cold and not merged.
         was_cold: Option<Word>,
+    },
+    /// The row was cold, and what it was is not known.
+    Overwrite {
+        position: usize,
+        storage: u32,
+        row: u32,
+        word: ColdWord,
     },
     Delete {
         position: usize,
@@ -92,6 +99,19 @@ impl Undo {
     pub fn inserted(&self) -> impl Iterator<Item = (u32, u32)> {
         self.steps.iter().filter_map(|step| match step {
             UndoStep::Insert { storage, row, .. } => Some((*storage, *row)),
+            _ => None,
+        })
+    }
+
+    /// The rows that were overwritten unread, and where their tuples are.
+    pub fn overwritten(&self) -> impl Iterator<Item = (usize, u32, ColdAddress)> {
+        self.steps.iter().filter_map(|step| match step {
+            UndoStep::Overwrite {
+                position,
+                row,
+                word,
+                ..
+            } => Some((*position, *row, word.address())),
             _ => None,
         })
     }
@@ -207,6 +227,21 @@ impl Access<'_> {
                             }
                         }
                     }
+                }
+            }
+            UndoStep::Overwrite {
+                position,
+                storage,
+                row,
+                word,
+            } => {
+                let state = self.guards.at_mut(position);
+                if let Some(rows) = state.tables.get_mut(&storage)
+                    && let Some(hot) = rows.directory.get(row).as_hot()
+                {
+                    rows.heap.free(hot.pointer());
+                    rows.directory.set(row, word.word());
+                    rows.cold += 1;
                 }
             }
             UndoStep::Delete {
@@ -362,7 +397,7 @@ impl Access<'_> {
                         });
                     }
                 }
-                UndoStep::Overlay { .. } => {}
+                UndoStep::Overwrite { .. } | UndoStep::Overlay { .. } => {}
             }
         }
         drop(moved);

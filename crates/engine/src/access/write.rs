@@ -22,12 +22,7 @@ impl Access<'_> {
     /// Inserts a tuple of the newest layout.
     pub fn insert(&mut self, table: &Table, tuple: &[u8]) -> Result<RowId> {
         self.begin_write(table)?;
-        if tuple.len() > TUPLE_BYTES_MAX {
-            return Err(Error::TooLarge(format!(
-                "row is too big: size {}, maximum size {TUPLE_BYTES_MAX}",
-                tuple.len()
-            )));
-        }
+        check_size(tuple)?;
         if self.db.memory.is_exhausted() {
             return Err(Error::OutOfMemory(
                 "every row needs some 16 bytes for its place and its index entries even when it \
@@ -96,12 +91,7 @@ impl Access<'_> {
     /// Replaces a row's tuple. A row whose partition key changes moves.
     pub fn update(&mut self, table: &Table, row: RowId, tuple: &[u8]) -> Result<()> {
         self.begin_write(table)?;
-        if tuple.len() > TUPLE_BYTES_MAX {
-            return Err(Error::TooLarge(format!(
-                "row is too big: size {}, maximum size {TUPLE_BYTES_MAX}",
-                tuple.len()
-            )));
-        }
+        check_size(tuple)?;
         let position = self.guards.position(row.partition())?;
         let own = self.lock_row(position, table, row)?;
         let old = match self.resolve(position, table, row, Use::Again)? {
@@ -211,7 +201,7 @@ impl Access<'_> {
         }
     }
 
-    fn begin_write(&mut self, table: &Table) -> Result<()> {
+    pub(super) fn begin_write(&mut self, table: &Table) -> Result<()> {
         use std::sync::atomic::Ordering;
         if self.read_only {
             return Err(Error::ReadOnly);
@@ -234,7 +224,7 @@ impl Access<'_> {
     /// Makes sure that this transaction may change the row. Whether it may do
     /// so in place: in a one-shot, or because it inserted the row itself and
     /// has no savepoint to go back to with the row as it is.
-    fn lock_row(&mut self, position: usize, table: &Table, row: RowId) -> Result<bool> {
+    pub(super) fn lock_row(&mut self, position: usize, table: &Table, row: RowId) -> Result<bool> {
         let stored = (table.def.storage, row.row());
         let state = self.guards.at(position);
         let Some(rows) = state.tables.get(&stored.0) else {
@@ -600,6 +590,16 @@ impl Access<'_> {
         self.scratch.undo.push(UndoStep::Overlay { key, previous });
         Ok(())
     }
+}
+
+pub(super) fn check_size(tuple: &[u8]) -> Result<()> {
+    if tuple.len() <= TUPLE_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Error::TooLarge(format!(
+        "row is too big: size {}, maximum size {TUPLE_BYTES_MAX}",
+        tuple.len()
+    )))
 }
 
 /// Appends the index keys that `old` has and `new` has not.

@@ -4,9 +4,10 @@
 use hashbrown::{HashMap, HashSet};
 use thermocline_storage::block::records;
 use thermocline_storage::block_store::{BlockInfo, BlockStore};
+use thermocline_storage::key_hash::key_hash;
 
 use super::{Check, TablesByStorage, block_place};
-use crate::catalog::{Table, key_hash};
+use crate::catalog::Table;
 use crate::error::Result;
 use crate::evict::fingerprint;
 use crate::manifest::PartitionFiles;

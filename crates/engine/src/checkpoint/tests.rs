@@ -445,7 +445,7 @@ fn compare(rows: &TablePartition, copy: &TablePartition) {
                 for hash in (0..3000i64).map(|id| {
                     let mut key = Vec::new();
                     key.extend_from_slice(&((id as u64) ^ 1 << 63).to_be_bytes());
-                    crate::catalog::key_hash(&key)
+                    thermocline_storage::key_hash::key_hash(&key)
                 }) {
                     let rows: BTreeSet<u32> = index.candidates(hash).collect();
                     let copies: BTreeSet<u32> = copied.candidates(hash).collect();

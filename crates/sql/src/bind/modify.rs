@@ -9,7 +9,7 @@ use super::typed::Binder;
 use super::{Bindable, BoundPlan, Refusal};
 use crate::expr::Expr;
 use crate::output::OutputColumn;
-use crate::plan::{DeletePlan, OutputExpr, ShortPlan, UpdatePlan, choose};
+use crate::plan::{DeletePlan, OutputExpr, Path, ShortPlan, Source, UpdatePlan, choose};
 
 type Returning = (Option<Vec<OutputExpr>>, Option<Vec<OutputColumn>>);
 
@@ -31,6 +31,7 @@ impl Binder<'_> {
         let (returning, columns) = self.returning(update.returning.as_deref())?;
         let (source, _) = choose(&table, condition, &[], false);
         let plan = UpdatePlan {
+            overwrites: overwrites(&source, &assignments),
             source,
             checks: self.checks_of(&table)?,
             leaves_partition: leaves_partition(&table, &assignments),
@@ -91,6 +92,38 @@ impl Binder<'_> {
             }
         })
     }
+}
+
+/// The expression of the key, if one row is named by its whole key and given all its other
+/// columns anew, with values that may be evaluated whether it is there or not.
+fn overwrites(source: &Source, assignments: &[(usize, Expr)]) -> Option<Expr> {
+    let table = &*source.table;
+    let Path::Probe(probe) = &source.path else {
+        return None;
+    };
+    let index = &table.indexes[probe.index];
+    let ([choice], [column]) = (probe.keys.as_slice(), index.columns.as_slice()) else {
+        return None;
+    };
+    let [key] = choice.as_slice() else {
+        return None;
+    };
+    let assigned = |column: usize| assignments.iter().any(|(assigned, _)| *assigned == column);
+    let whole = (0..table.columns.len()).all(|other| assigned(other) != (other == *column));
+    let given = assignments.iter().all(|(_, expr)| is_given(expr));
+    (table.has_whole_key() && source.filter.is_none() && whole && given).then(|| key.expr.clone())
+}
+
+/// Whether a value is known without a row and without an effect.
+fn is_given(expr: &Expr) -> bool {
+    let mut given = true;
+    expr.walk(&mut |part| {
+        given &= matches!(
+            part,
+            Expr::Constant(_) | Expr::Parameter(_) | Expr::Cast(..) | Expr::Now(_)
+        );
+    });
+    given
 }
 
 /// Whether the assignments may move a row to another partition, or make it

@@ -11,6 +11,7 @@ mod bulk;
 mod delete;
 mod insert;
 mod lookup;
+mod overwrite;
 mod row;
 mod select;
 mod sink;

@@ -7,7 +7,7 @@ use thermocline_storage::value::{Value, ValueRef};
 
 use super::lookup::{Keys, Lookup, visit};
 use super::row::{TupleRow, null_violation, verify_checks, write_row};
-use super::{ExecContext, Stop, bulk, run};
+use super::{ExecContext, Stop, bulk, overwrite, run};
 use crate::error::Result;
 use crate::expr::{Datum, EvalContext, Expr, RowAccess};
 use crate::output::RowWriter;
@@ -115,6 +115,14 @@ pub(super) async fn update(
         return Ok(0);
     }
     let mut rewriter = Rewriter::default();
+    if context.txn.is_none()
+        && let Keys::Point(key) = &lookup.keys
+        && let Some(value) = plan.overwrites.as_ref()
+        && overwrite::make_tuple(plan, value, &evaluation, &mut rewriter.tuple)?
+    {
+        let at = (lookup.scope, key.as_slice());
+        return overwrite::overwrite(plan, context, &evaluation, at, &rewriter.tuple, rows).await;
+    }
     if bulk::is_wanted(&plan.source, context) {
         return bulk::change(
             &plan.source,

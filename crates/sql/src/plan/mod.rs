@@ -382,6 +382,9 @@ pub struct UpdatePlan {
     /// Whether a new row may belong to, or clash with a row of, another
     /// partition than the old one's.
     pub leaves_partition: bool,
+    /// The whole key, where it and the assignments are all of the new row, and the
+    /// engine may be able to do without the old one.
+    pub overwrites: Option<Expr>,
 }
 
 /// DELETE.

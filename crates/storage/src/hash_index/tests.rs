@@ -124,6 +124,16 @@ fn check(index: &HashIndex, model: &Model) {
     assert_eq!(index.len(), entries);
     for (hash, expected) in model {
         assert!(rows(index, *hash).is_superset(expected));
+        // What a candidate is said to share with the hash, it shares.
+        let mut candidates = index.candidates(*hash);
+        while let Some(row) = candidates.next() {
+            let bits = candidates.known_bits();
+            let shared = |other: &u64| {
+                (hash ^ other).leading_zeros() >= bits && (bits == 0 || *hash as u8 == *other as u8)
+            };
+            let with_row = model.iter().filter(|(_, rows)| rows.contains(&row));
+            assert!(with_row.map(|(other, _)| other).any(shared), "{bits} bits");
+        }
     }
 }
 
