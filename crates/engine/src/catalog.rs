@@ -164,7 +164,7 @@ pub struct Table {
     /// The index whose key is the partition key, so that a key's hash needs
     /// computing once.
     pub partition_index: Option<usize>,
-    has_whole_key: bool,
+    knows_keys: bool,
     partitions: u16,
     /// A committed DDL has replaced this definition.
     pub(crate) retired: AtomicBool,
@@ -189,15 +189,22 @@ pub fn partition_of_hash(hash: u64, partitions: u16) -> u16 {
     ((mixed >> 40) as u16) & (partitions - 1)
 }
 
-fn has_whole_key(def: &TableDef) -> bool {
-    let ([index], [column]) = (def.indexes.as_slice(), def.partition_key.as_slice()) else {
+fn knows_keys(def: &TableDef) -> bool {
+    let [index] = def.indexes.as_slice() else {
         return false;
     };
-    let integer = matches!(
-        def.columns[*column].data_type,
-        DataType::Integer | DataType::BigInt
-    );
-    integer && index.unique && index.kind == IndexKind::Hash && index.columns == [*column]
+    let is_integer = |column: &usize| {
+        matches!(
+            def.columns[*column].data_type,
+            DataType::Integer | DataType::BigInt
+        )
+    };
+    let keeps_keys = match index.kind {
+        IndexKind::BTree => true,
+        IndexKind::Hash => index.columns.len() == 1 && index.columns.iter().all(is_integer),
+    };
+    let partitions = def.partition_key.iter().all(|c| index.columns.contains(c));
+    keeps_keys && index.unique && !def.partition_key.is_empty() && partitions
 }
 
 impl Table {
@@ -238,7 +245,7 @@ impl Table {
             key_shapes,
             partition_shape,
             partition_index,
-            has_whole_key: has_whole_key(&def),
+            knows_keys: knows_keys(&def),
             partitions,
             retired: AtomicBool::new(false),
             held_by: AtomicU64::new(0),
@@ -247,13 +254,14 @@ impl Table {
         }
     }
 
-    /// Whether the only index is a unique hash index over the partition key, an
-    /// integer column: then [`Access::overwrite`] need not read what it replaces.
+    /// Whether the only index is unique, tells the partition, and knows the keys of its
+    /// rows: a B+tree, or a hash index over one integer column. Then
+    /// [`Access::overwrite`] need not read what it replaces.
     ///
     /// [`Access::overwrite`]: crate::Access::overwrite
     #[inline]
-    pub fn has_whole_key(&self) -> bool {
-        self.has_whole_key
+    pub fn knows_keys(&self) -> bool {
+        self.knows_keys
     }
 
     /// The partition of a row whose partition key columns hold `key`; None

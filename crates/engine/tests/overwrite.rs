@@ -33,9 +33,9 @@ fn open_cold(device: &SimulatedDevice) -> Arc<Database> {
 }
 
 /// A database with these rows, all of them evicted: it has just been opened.
-fn evicted(ids: impl Iterator<Item = i64>) -> (SimulatedDevice, Arc<Database>) {
+fn evicted(kind: IndexKind, ids: impl Iterator<Item = i64>) -> (SimulatedDevice, Arc<Database>) {
     let (device, db) = simulated(LIMIT);
-    let t = make_table(&db, "t", IndexKind::Hash);
+    let t = make_table(&db, "t", kind);
     for id in ids {
         insert_lazily(&db, &t, id, &format!("old {id}")).expect("inserts");
     }
@@ -52,7 +52,13 @@ fn counts(db: &Database) -> (u64, u64) {
 
 #[test]
 fn evicted_rows_are_replaced_unread() {
-    let (device, db) = evicted(0..3000);
+    for kind in [IndexKind::Hash, IndexKind::BTree] {
+        replace_unread(kind);
+    }
+}
+
+fn replace_unread(kind: IndexKind) {
+    let (device, db) = evicted(kind, 0..3000);
     let t = table(&db, "t");
     for id in 0..1000 {
         assert!(overwrite(&db, &t, id, &format!("new {id}")).expect("overwrites"));
@@ -79,7 +85,7 @@ fn evicted_rows_are_replaced_unread() {
 
 #[test]
 fn a_statement_that_fails_leaves_the_evicted_row() {
-    let (_device, db) = evicted(0..10);
+    let (_device, db) = evicted(IndexKind::Hash, 0..10);
     let t = table(&db, "t");
     let (bytes, tuple) = (key(&t, 3), tuple(&t, 3, "new"));
     let error = block_on(db.one_shot(&RunOptions::new(), scope(&t, 3), |access| {
@@ -94,7 +100,7 @@ fn a_statement_that_fails_leaves_the_evicted_row() {
 
 #[test]
 fn an_open_snapshot_sees_what_the_row_was() {
-    let (_device, db) = evicted(0..10);
+    let (_device, db) = evicted(IndexKind::Hash, 0..10);
     let t = table(&db, "t");
     let snapshot = db.snapshot();
     assert!(overwrite(&db, &t, 3, "new").expect("overwrites"));
@@ -105,7 +111,7 @@ fn an_open_snapshot_sees_what_the_row_was() {
 
 #[test]
 fn a_snapshot_that_opens_before_the_commit_sees_what_the_row_was() {
-    let (_device, db) = evicted(0..10);
+    let (_device, db) = evicted(IndexKind::Hash, 0..10);
     let t = table(&db, "t");
     let (bytes, new) = (key(&t, 3), tuple(&t, 3, "new"));
     let mut snapshot: Option<Snapshot> = None;
@@ -125,7 +131,7 @@ fn a_snapshot_that_opens_before_the_commit_sees_what_the_row_was() {
 
 #[test]
 fn a_row_that_a_transaction_holds_is_waited_for() {
-    let (device, db) = evicted(0..10);
+    let (device, db) = evicted(IndexKind::Hash, 0..10);
     // Time passes only where there are threads.
     db.close().expect("closes");
     let db = open(&device, LIMIT);
@@ -148,7 +154,7 @@ fn a_row_that_a_transaction_holds_is_waited_for() {
 #[test]
 fn keys_beyond_32_bits_and_tables_with_more_indexes_are_read_first() {
     let ids = [-1, i64::MIN, i64::MAX, 1 << 32];
-    let (_device, db) = evicted(ids.into_iter());
+    let (_device, db) = evicted(IndexKind::Hash, ids.into_iter());
     let t = table(&db, "t");
     for id in ids {
         assert!(overwrite(&db, &t, id, "new").expect("overwrites"));
@@ -211,9 +217,10 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn it_is_as_a_map_whatever_is_evicted(ops in ops()) {
+    fn it_is_as_a_map_whatever_is_evicted(ops in ops(), btree in any::<bool>()) {
         let (device, mut db) = simulated(LIMIT);
-        let mut t = make_table(&db, "t", IndexKind::Hash);
+        let kind = if btree { IndexKind::BTree } else { IndexKind::Hash };
+        let mut t = make_table(&db, "t", kind);
         let mut model = BTreeMap::new();
         for (number, op) in ops.into_iter().enumerate() {
             let value = format!("value {number}");

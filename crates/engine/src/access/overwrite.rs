@@ -1,10 +1,10 @@
 //! Replacing the row that has a key, whatever it was.
 //!
 //! What an update needs of the old tuple is its key, for the indexes, and its image, for
-//! snapshots. Where the hash of an integer key keeps all of it
-//! ([`thermocline_storage::key_hash`]), no other index is there and no snapshot is open,
-//! nothing of it is needed: an evicted row is replaced without a read, and its record
-//! becomes a hole.
+//! snapshots. Where there is one index, which knows the keys of evicted rows (a B+tree
+//! has them; the hash of an integer keeps all of it, [`thermocline_storage::key_hash`]),
+//! and no snapshot is open, nothing of it is needed: an evicted row is replaced without a
+//! read, and its record becomes a hole.
 //!
 //! A snapshot that opens before the commit is found out by it ([`Access::overwritten`]);
 //! the run is taken back then, the tuples are fetched, and the next run replaces them as
@@ -23,14 +23,14 @@ use crate::error::{Error, Result};
 use crate::partition::Index;
 use crate::row_id::RowId;
 
-/// The index whose keys are whole, where a table has one.
+/// The only index, where a table has one.
 const ONLY: usize = 0;
 
 impl Access<'_> {
     /// Replaces the tuple of the visible row that has this full key in `index`, which is
     /// unique; None if there is none, or if it is evicted and has to be read first. As
     /// [`Access::get`] and [`Access::update`], but an evicted row is not read if that can be
-    /// avoided ([`Table::has_whole_key`]).
+    /// avoided ([`Table::knows_keys`]).
     pub fn overwrite(
         &mut self,
         table: &Table,
@@ -41,7 +41,8 @@ impl Access<'_> {
         self.begin_write(table)?;
         let latest = self.txn.is_none() && self.fetched.is_empty();
         if latest
-            && table.has_whole_key()
+            && table.knows_keys()
+            && index == ONLY
             && !self.db.transactions.has_snapshots()
             && let Some(row) = self.overwrite_evicted(table, key, tuple)?
         {
@@ -54,26 +55,28 @@ impl Access<'_> {
         Ok(Some(row))
     }
 
-    /// Replaces the evicted row that has this key, if the hash tells it for certain.
+    /// Replaces the evicted row that has this key, if the index tells it for certain.
     fn overwrite_evicted(
         &mut self,
         table: &Table,
         key: &[u8],
         tuple: &[u8],
     ) -> Result<Option<RowId>> {
-        let hash = key_hash(key);
-        let partition = table.partition_of_index_hash(ONLY, hash);
-        let (Some(partition), true) = (partition, is_whole(hash)) else {
+        if !table.has_index_key(ONLY, tuple, key) || table.key_has_null(ONLY, tuple) {
+            // The key changes, and the row may have to move; or it is nobody's alone.
+            return Ok(None);
+        }
+        let partition = match table.partition_of_index_key(ONLY, key) {
+            None => table.partition_of_tuple(tuple),
+            partition => partition,
+        };
+        let Some(partition) = partition else {
             return Ok(None);
         };
         let position = self.guards.position(partition)?;
-        let Some((row, cold)) = self.known_evicted(position, table, hash)? else {
+        let Some((row, cold)) = self.known_evicted(position, table, key)? else {
             return Ok(None);
         };
-        if !table.has_index_key(ONLY, tuple, key) {
-            // The key changes: the row may have to move.
-            return Ok(None);
-        }
         check_size(tuple)?;
         let id = RowId::new(partition, row);
         self.lock_row(position, table, id)?;
@@ -106,30 +109,43 @@ impl Access<'_> {
         Ok(Some(id))
     }
 
-    /// The evicted row of which it is certain that it has the key of this hash, if no
-    /// other row has to be looked at.
+    /// The evicted row of which it is certain that it has this key, if no other row has
+    /// to be looked at.
     fn known_evicted(
         &self,
         position: usize,
         table: &Table,
-        hash: u64,
+        key: &[u8],
     ) -> Result<Option<(u32, ColdWord)>> {
         let Some(rows) = self.table_at(position, table) else {
             return Ok(None);
         };
-        let Index::Hash(index) = rows.index(table, ONLY)? else {
-            return Ok(None);
+        let evicted = |row| {
+            let word = rows.directory.get(row);
+            word.as_cold().filter(|_| !word.is_uncommitted())
         };
         let mut known = None;
-        let mut candidates = index.candidates(hash);
-        while let Some(row) = candidates.next() {
-            let word = rows.directory.get(row);
-            match word.as_cold() {
-                Some(cold) if !cold.may_be(fingerprint_of(hash)) => {}
-                Some(cold) if candidates.known_bits() >= WHOLE_BITS && !word.is_uncommitted() => {
-                    known = Some((row, cold));
+        match rows.index(table, ONLY)? {
+            Index::BTree(btree) => {
+                for row in btree.rows_equal(key) {
+                    match evicted(row) {
+                        Some(cold) if known.is_none() => known = Some((row, cold)),
+                        _ => return Ok(None),
+                    }
                 }
-                _ => return Ok(None),
+            }
+            Index::Hash(index) => {
+                let hash = key_hash(key);
+                let mut candidates = index.candidates(hash);
+                while let Some(row) = candidates.next() {
+                    match evicted(row) {
+                        Some(cold) if !cold.may_be(fingerprint_of(hash)) => {}
+                        Some(cold) if is_whole(hash) && candidates.known_bits() >= WHOLE_BITS => {
+                            known = Some((row, cold));
+                        }
+                        _ => return Ok(None),
+                    }
+                }
             }
         }
         Ok(known)

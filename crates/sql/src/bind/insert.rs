@@ -11,7 +11,7 @@ use thermocline_storage::types::DataType;
 
 use super::scope::{Relation, find_table, folded, name_parts};
 use super::typed::Binder;
-use super::{BindContext, Bindable, BoundPlan, Refusal};
+use super::{BindContext, Bindable, BoundPlan, Refusal, has_one_form};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::output::ColumnType;
@@ -303,6 +303,7 @@ impl Binder<'_> {
                     })
                     .transpose()?;
                 Some(ConflictUpdate {
+                    replaces: filter.is_none() && replaces(table, &assignments),
                     assignments,
                     filter,
                 })
@@ -433,4 +434,25 @@ pub(super) fn unique_within_partition(table: &Table) -> bool {
                     .iter()
                     .all(|column| index.columns.contains(column))
         })
+}
+
+/// Whether `ON CONFLICT DO UPDATE` with these assignments puts the row that was to be
+/// inserted, as it is, in the place of the one with its key.
+fn replaces(table: &Table, assignments: &[(usize, Expr)]) -> bool {
+    let width = table.columns.len();
+    let taken = |column: usize| {
+        let mut assigned = assignments.iter().filter(|(to, _)| *to == column);
+        assigned
+            .next()
+            .map(|(_, expr)| matches!(expr, Expr::Column(c) if *c == width + column))
+    };
+    let key = table
+        .indexes
+        .first()
+        .map_or(&[][..], |index| &index.columns);
+    table.knows_keys()
+        && (0..width).all(|column| taken(column).unwrap_or_else(|| key.contains(&column)))
+        && key
+            .iter()
+            .all(|column| has_one_form(table.columns[*column].data_type))
 }

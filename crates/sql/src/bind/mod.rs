@@ -194,3 +194,11 @@ fn is_pure(statement: &Statement) -> bool {
     }
     matches!(statement, Statement::Query(_)) && statement.visit(&mut Writes).is_continue()
 }
+
+/// Whether equal values of the type are the same: 1.0 and 1.00 are not.
+pub(crate) fn has_one_form(data_type: DataType) -> bool {
+    !matches!(
+        data_type,
+        DataType::Numeric { .. } | DataType::Real | DataType::Double | DataType::Char(_)
+    )
+}

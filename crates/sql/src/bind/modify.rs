@@ -6,7 +6,7 @@ use sqlparser::ast::{self, FromTable, SelectItem, TableWithJoins};
 use thermocline_engine::Table;
 
 use super::typed::Binder;
-use super::{Bindable, BoundPlan, Refusal};
+use super::{Bindable, BoundPlan, Refusal, has_one_form};
 use crate::expr::Expr;
 use crate::output::OutputColumn;
 use crate::plan::{DeletePlan, OutputExpr, Path, ShortPlan, Source, UpdatePlan, choose};
@@ -94,24 +94,31 @@ impl Binder<'_> {
     }
 }
 
-/// The expression of the key, if one row is named by its whole key and given all its other
-/// columns anew, with values that may be evaluated whether it is there or not.
-fn overwrites(source: &Source, assignments: &[(usize, Expr)]) -> Option<Expr> {
+/// The columns of the key and their values, if one row is named by its whole key and given
+/// all its other columns anew, with values that may be evaluated whether it is there or not.
+fn overwrites(source: &Source, assignments: &[(usize, Expr)]) -> Option<Vec<(usize, Expr)>> {
     let table = &*source.table;
     let Path::Probe(probe) = &source.path else {
         return None;
     };
-    let index = &table.indexes[probe.index];
-    let ([choice], [column]) = (probe.keys.as_slice(), index.columns.as_slice()) else {
+    if !table.knows_keys() || !probe.is_exact(table) || source.filter.is_some() {
         return None;
-    };
-    let [key] = choice.as_slice() else {
-        return None;
-    };
+    }
+    let columns = &table.indexes[probe.index].columns;
+    let mut key = Vec::with_capacity(columns.len());
+    for (column, choice) in columns.iter().zip(&probe.keys) {
+        let [part] = choice.as_slice() else {
+            return None;
+        };
+        if !has_one_form(table.columns[*column].data_type) {
+            return None;
+        }
+        key.push((*column, part.expr.clone()));
+    }
     let assigned = |column: usize| assignments.iter().any(|(assigned, _)| *assigned == column);
-    let whole = (0..table.columns.len()).all(|other| assigned(other) != (other == *column));
+    let whole = (0..table.columns.len()).all(|c| assigned(c) != columns.contains(&c));
     let given = assignments.iter().all(|(_, expr)| is_given(expr));
-    (table.has_whole_key() && source.filter.is_none() && whole && given).then(|| key.expr.clone())
+    (whole && given).then_some(key)
 }
 
 /// Whether a value is known without a row and without an effect.

@@ -233,6 +233,7 @@ async fn store(
     if chunks.len() > 1 && context.txn.is_none() {
         own = Some(context.db.begin(Isolation::ReadCommitted, false));
     }
+    let one_shot = own.is_none() && context.txn.is_none();
     let mut touched = Vec::new();
     let mut count = 0;
     for chunk in chunks {
@@ -249,7 +250,10 @@ async fn store(
                 let outcome = match &target.conflict {
                     None => {
                         access.insert(&target.table, tuple)?;
-                        Outcome::Inserted
+                        Outcome::Stored
+                    }
+                    Some(conflict) if one_shot && conflict.replaces() => {
+                        replace(access, target, tuple, &mut touched)?
                     }
                     Some(conflict) => resolve(
                         access,
@@ -263,7 +267,7 @@ async fn store(
                 };
                 let shown = match outcome {
                     Outcome::Skipped => continue,
-                    Outcome::Inserted => tuple,
+                    Outcome::Stored => tuple,
                     Outcome::Updated => writer.tuple(),
                 };
                 stored += 1;
@@ -290,7 +294,8 @@ async fn store(
 }
 
 enum Outcome {
-    Inserted,
+    /// As it was given.
+    Stored,
     Updated,
     Skipped,
 }
@@ -309,18 +314,13 @@ fn resolve(
     let table = &*target.table;
     let Some(existing) = conflicting(access, table, &conflict.arbiters, tuple)? else {
         touched.push(access.insert(table, tuple)?);
-        return Ok(Outcome::Inserted);
+        return Ok(Outcome::Stored);
     };
     let Some(update) = &conflict.update else {
         return Ok(Outcome::Skipped);
     };
     if touched.contains(&existing) {
-        let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
-        return Err(SqlError::new("21000", message)
-            .with_hint(
-                "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
-            )
-            .into());
+        return Err(second_time());
     }
     // The row is locked first, so that what is read of it stays so.
     access.lock(table, existing)?;
@@ -348,6 +348,40 @@ fn resolve(
     access.update(table, existing, writer.tuple())?;
     touched.push(existing);
     Ok(Outcome::Updated)
+}
+
+/// Stores a row in the place of the one with its key, or as a new one.
+fn replace(
+    access: &mut Access<'_>,
+    target: &InsertTarget,
+    tuple: &[u8],
+    touched: &mut Vec<RowId>,
+) -> std::result::Result<Outcome, Stop> {
+    let table = &*target.table;
+    let mut key = Vec::with_capacity(32);
+    table.index_key_of(0, tuple, &mut key);
+    let replaced = match table.key_has_null(0, tuple) {
+        true => None,
+        false => access.overwrite(table, 0, &key, tuple)?,
+    };
+    let row = match replaced {
+        Some(row) if touched.contains(&row) => return Err(second_time()),
+        Some(row) => row,
+        // The run will be taken back.
+        None if access.evicted() => return Ok(Outcome::Skipped),
+        None => access.insert(table, tuple)?,
+    };
+    touched.push(row);
+    Ok(Outcome::Stored)
+}
+
+fn second_time() -> Stop {
+    let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
+    SqlError::new("21000", message)
+        .with_hint(
+            "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+        )
+        .into()
 }
 
 /// The row that holds a key of `tuple` in one of the arbiter indexes.

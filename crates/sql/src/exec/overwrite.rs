@@ -16,17 +16,15 @@ use crate::plan::{Fit, UpdatePlan, fit};
 /// is a row if that is an error.
 pub(super) fn make_tuple(
     plan: &UpdatePlan,
-    key: &Expr,
+    key: &[(usize, Expr)],
     context: &EvalContext<'_>,
     tuple: &mut Vec<u8>,
 ) -> Result<bool> {
     let table = &*plan.source.table;
-    let column = table.indexes[0].columns[0];
-    let key = key.evaluate(&NoRow, context)?;
-    let Fit::Exact(key) = fit(key.as_ref(), table.columns[column].data_type) else {
-        return Ok(false);
-    };
-    let mut assigned: Vec<(usize, Datum<'_>)> = Vec::with_capacity(plan.assignments.len());
+    let mut given: Vec<(usize, Datum<'_>)> = Vec::with_capacity(table.columns.len());
+    for (column, expr) in key {
+        given.push((*column, expr.evaluate(&NoRow, context)?));
+    }
     for (column, expr) in &plan.assignments {
         let Ok(value) = expr.evaluate(&NoRow, context) else {
             return Ok(false);
@@ -34,12 +32,17 @@ pub(super) fn make_tuple(
         if value.is_null() && table.columns[*column].not_null {
             return Ok(false);
         }
-        assigned.push((*column, value));
+        given.push((*column, value));
     }
     let mut values = vec![ValueRef::Null; table.columns.len()];
-    values[column] = key;
-    for (column, value) in &assigned {
+    for (column, value) in &given {
         values[*column] = value.as_ref();
+    }
+    for (column, _) in key {
+        let Fit::Exact(value) = fit(values[*column], table.columns[*column].data_type) else {
+            return Ok(false);
+        };
+        values[*column] = value;
     }
     tuple.clear();
     table.encode_tuple(&values, tuple);

@@ -117,8 +117,8 @@ pub(super) async fn update(
     let mut rewriter = Rewriter::default();
     if context.txn.is_none()
         && let Keys::Point(key) = &lookup.keys
-        && let Some(value) = plan.overwrites.as_ref()
-        && overwrite::make_tuple(plan, value, &evaluation, &mut rewriter.tuple)?
+        && let Some(values) = &plan.overwrites
+        && overwrite::make_tuple(plan, values, &evaluation, &mut rewriter.tuple)?
     {
         let at = (lookup.scope, key.as_slice());
         return overwrite::overwrite(plan, context, &evaluation, at, &rewriter.tuple, rows).await;

@@ -358,6 +358,14 @@ pub struct ConflictPlan {
     pub update: Option<ConflictUpdate>,
 }
 
+impl ConflictPlan {
+    /// See [`ConflictUpdate::replaces`].
+    #[must_use]
+    pub fn replaces(&self) -> bool {
+        self.update.as_ref().is_some_and(|update| update.replaces)
+    }
+}
+
 /// ON CONFLICT DO UPDATE. Expressions read the existing row, then behind it
 /// the row that was to be inserted (`EXCLUDED`).
 #[derive(Clone, Debug)]
@@ -366,6 +374,9 @@ pub struct ConflictUpdate {
     pub assignments: Vec<(usize, Expr)>,
     /// WHERE.
     pub filter: Option<Expr>,
+    /// Whether the row that was to be inserted takes the existing one's place as it is,
+    /// and the engine may be able to do without that one.
+    pub replaces: bool,
 }
 
 /// UPDATE.
@@ -382,9 +393,9 @@ pub struct UpdatePlan {
     /// Whether a new row may belong to, or clash with a row of, another
     /// partition than the old one's.
     pub leaves_partition: bool,
-    /// The whole key, where it and the assignments are all of the new row, and the
-    /// engine may be able to do without the old one.
-    pub overwrites: Option<Expr>,
+    /// The key's columns and their values, where they and the assignments are all of the
+    /// new row, and the engine may be able to do without the old one.
+    pub overwrites: Option<Vec<(usize, Expr)>>,
 }
 
 /// DELETE.

@@ -59,6 +59,7 @@ impl SessionInfo for Session {
 
 /// A database and how statements are run in it.
 pub struct Fixture {
+    device: Arc<dyn Device>,
     pub db: Arc<Database>,
     session: Session,
     options: RunOptions,
@@ -72,9 +73,22 @@ pub type Column = (&'static str, DataType, bool);
 impl Fixture {
     pub fn new() -> Self {
         let device: Arc<dyn Device> = Arc::new(SimulatedDevice::new());
-        let config = Config::new(device).partitions(4);
+        Self::on(device.clone(), Config::new(device).partitions(4))
+    }
+
+    /// The same database, closed and opened: all its rows are evicted, and nothing is
+    /// brought back that no statement asks for.
+    pub fn reopened(self) -> Self {
+        self.db.close().expect("the database closes");
+        let mut config = Config::new(self.device.clone());
+        config.background = false;
+        Self::on(self.device.clone(), config)
+    }
+
+    fn on(device: Arc<dyn Device>, config: Config) -> Self {
         let db = Database::open(config).expect("the database opens");
         Self {
+            device,
             session: Session {
                 db: Arc::clone(&db),
                 last: Mutex::default(),
@@ -207,6 +221,27 @@ impl Fixture {
             |def| {
                 def.partition_key = vec![0];
                 def.indexes = vec![self.index("lines_pkey", &[0, 1], true, IndexKind::BTree)];
+            },
+        );
+    }
+
+    /// `pairs (id bigint primary key, a text not null, b int check (b > 0))`, a hash key
+    /// and no other index.
+    pub fn pairs(&self) {
+        self.table(
+            "pairs",
+            &[
+                ("id", DataType::BigInt, true),
+                ("a", DataType::Text, true),
+                ("b", DataType::Integer, false),
+            ],
+            |def| {
+                def.checks.push(CheckDef {
+                    name: "pairs_b_check".into(),
+                    expression: "b > 0".into(),
+                });
+                def.partition_key = vec![0];
+                def.indexes = vec![self.index("pairs_pkey", &[0], true, IndexKind::Hash)];
             },
         );
     }
