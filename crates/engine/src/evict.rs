@@ -41,7 +41,7 @@ const CLOCK_CHANCES: u8 = 2;
 /// Tuples whose words are swung in one turn.
 const TURN_TUPLES: usize = 1024;
 /// A heap of which more than this share is free slots is made denser.
-const FREE_SHARE: f64 = 0.04;
+const FREE_SHARE: f64 = 0.03;
 /// Bytes that are copied in one turn under the lock.
 const TURN_BYTES: usize = 128 << 10;
 

@@ -21,7 +21,7 @@ use std::time::Duration;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 use thermocline_device::{Clock, Mutation, StopPoint, block_on, stop_at};
-use thermocline_storage::arena::Arena;
+use thermocline_storage::arena::{Arena, CACHE_LIMIT_BYTES_DEFAULT};
 use thermocline_storage::block_store::{BlockStore, BlockStoreOptions};
 use thermocline_storage::log::{Log, LogOptions};
 
@@ -68,6 +68,8 @@ impl Database {
         let room = machine.unwrap_or(limit).max(limit) * 2;
         let arena =
             Arena::reserve(room as usize).map_err(|e| Error::io(e, "reserving address space"))?;
+        // Where memory is scarce, rows need it more than those who come for a span.
+        arena.set_cache_limit_bytes((limit / 256).min(CACHE_LIMIT_BYTES_DEFAULT as u64) as usize);
         let arena = Arc::new(arena);
         if manifest.is_none() {
             // The directory's identity must be there before its blocks and log.
