@@ -144,11 +144,30 @@ fn chosen<T: clap::ValueEnum>(named: &[T]) -> Vec<T> {
     if named.is_empty() { all } else { named }.to_vec()
 }
 
-/// Accesses of a column and how many of them missed.
+/// Accesses of a column, how many of them missed, and how many made a tuple hot.
 #[derive(Debug, Clone, Copy, Default)]
 struct Count {
     accesses: u64,
     misses: u64,
+    admitted: u64,
+}
+
+impl Count {
+    /// None: the trace has no such accesses.
+    fn shares(&self) -> Option<Shares> {
+        let share = |part: u64| part as f64 / self.accesses as f64;
+        (self.accesses > 0).then(|| Shares {
+            misses: share(self.misses),
+            admitted: share(self.admitted),
+        })
+    }
+}
+
+/// What a policy did in a column, as shares of its accesses.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Shares {
+    misses: f64,
+    admitted: f64,
 }
 
 /// A policy under way.
@@ -166,8 +185,10 @@ impl Runner {
                 Event::Access(tuple) => {
                     let hit = self.choice.access(tuple);
                     if let Some(column) = self.column {
+                        let admitted = !hit && self.choice.is_hot(tuple);
                         self.counts[column].accesses += 1;
                         self.counts[column].misses += u64::from(!hit);
+                        self.counts[column].admitted += u64::from(admitted);
                     }
                 }
                 Event::Insert(tuple) => self.choice.insert(tuple),
@@ -181,13 +202,13 @@ impl Runner {
     }
 }
 
-/// The miss shares of the policies on a trace, by policy and column.
+/// What the policies did on a trace, by policy and column.
 fn measure(
     options: &Options,
     trace: Trace,
     policies: &[Policy],
     bar: &ProgressBar,
-) -> Result<Vec<Vec<Option<f64>>>> {
+) -> Result<Vec<Vec<Option<Shares>>>> {
     let columns = trace.columns().len();
     let shape = options.shape();
     let mut runners: Vec<Option<Runner>> = policies
@@ -216,12 +237,10 @@ fn measure(
         }
     })?;
     give(&mut chunk);
-    let share =
-        |count: &Count| (count.accesses > 0).then(|| count.misses as f64 / count.accesses as f64);
     Ok(runners
         .iter()
         .map(|runner| match runner {
-            Some(runner) => runner.counts.iter().map(share).collect(),
+            Some(runner) => runner.counts.iter().map(Count::shares).collect(),
             None => vec![None; columns],
         })
         .collect())

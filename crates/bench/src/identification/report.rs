@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::Options;
 use super::policies::Policy;
+use super::{Options, Shares};
 use crate::machine::{self, Machine};
 
 /// The result. What is not known is `null`.
@@ -44,6 +44,8 @@ pub struct Figure {
     pub miss_share: Option<f64>,
     /// Misses beyond those of the best choice, as a share of them.
     pub above_best: Option<f64>,
+    /// Accesses that made a cold tuple hot, as a share of all accesses.
+    pub admitted_share: Option<f64>,
 }
 
 impl Report {
@@ -65,22 +67,24 @@ impl Report {
         }
     }
 
-    /// Adds a trace's columns: miss shares by policy, and the best choice's.
+    /// Adds a trace's columns: shares by policy, and the best choice's.
     pub(super) fn add(
         &mut self,
         columns: &[String],
-        shares: &[Vec<Option<f64>>],
-        best: &[Option<f64>],
+        shares: &[Vec<Option<Shares>>],
+        best: &[Option<Shares>],
     ) {
         self.columns.extend_from_slice(columns);
         for (row, shares) in self.rows.iter_mut().zip(shares) {
-            for ((column, &miss_share), best) in columns.iter().zip(shares).zip(best) {
+            for ((column, shares), best) in columns.iter().zip(shares).zip(best) {
+                let miss_share = shares.map(|shares| shares.misses);
                 let above_best = miss_share
-                    .zip(best.filter(|&best| best > 0.0))
+                    .zip(best.map(|best| best.misses).filter(|&best| best > 0.0))
                     .map(|(share, best)| share / best - 1.0);
                 let figure = Figure {
                     miss_share,
                     above_best,
+                    admitted_share: shares.map(|shares| shares.admitted),
                 };
                 row.figures.insert(column.clone(), figure);
             }
@@ -127,11 +131,39 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
+            "After a load (all tuples inserted, in the order of their ids): misses by how many accesses there \
+             were since, as multiples of the tuples that fit."
+        )?;
+        writeln!(
+            f,
             "Bytes: what a policy has to remember, packed, by hot tuples. lru, alru: two 4-byte ids for each \
              hot tuple. clock: 2 bits for each hot tuple. fifo: nothing. s3fifo: an id, 3 bits, and 0.9 ghosts \
              of 4 bytes for each hot tuple. tinylfu: two ids, 2 bits and its sketch for each hot tuple. \
              temperature: 3 bits for every tuple, hot or cold (in this engine they and clock's lie in the \
              row's directory word, and take nothing more)."
-        )
+        )?;
+        writeln!(f)?;
+        self.write_admitted(f)
+    }
+}
+
+impl Report {
+    /// What coming into memory costs is not in the misses.
+    fn write_admitted(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "| let in | {} |", self.columns.join(" | "))?;
+        writeln!(f, "|---|{}", "---:|".repeat(self.columns.len()))?;
+        for row in &self.rows {
+            write!(f, "| `{}` |", row.policy.name())?;
+            for column in &self.columns {
+                let figure = row.figures.get(column);
+                match figure.and_then(|figure| figure.admitted_share) {
+                    Some(share) => write!(f, " {:.1} |", share * 100.0)?,
+                    None => write!(f, " – |")?,
+                }
+            }
+            writeln!(f)?;
+        }
+        writeln!(f)?;
+        writeln!(f, "Percent of accesses that made a cold tuple hot.")
     }
 }

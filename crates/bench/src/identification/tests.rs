@@ -25,8 +25,8 @@ fn short() -> Options {
 fn shares(options: &Options, policies: &[Policy], trace: Trace) -> Vec<Vec<f64>> {
     let bar = ProgressBar::hidden();
     let shares = measure(options, trace, policies, &bar).expect("a trace");
-    let columns = |row: &Vec<Option<f64>>| {
-        let column = |share: &Option<f64>| share.expect("measured");
+    let columns = |row: &Vec<Option<Shares>>| {
+        let column = |shares: &Option<Shares>| shares.expect("measured").misses;
         row.iter().map(column).collect()
     };
     shares.iter().map(columns).collect()
@@ -245,6 +245,37 @@ fn a_scan_does_not_drive_out_what_is_warm() {
 }
 
 #[test]
+fn a_load_is_followed_by_all_its_columns() {
+    let options = small();
+    for trace in [Trace::Load075, Trace::Load100] {
+        let columns = trace.columns().len();
+        let (mut inserts, mut accesses) = (0, vec![0; columns]);
+        let mut column = None;
+        let run = trace.run(&options.shape(), &mut |event| match event {
+            Event::Insert(tuple) => {
+                assert_eq!((tuple, column), (inserts, None));
+                inserts += 1;
+            }
+            Event::Access(_) => {
+                if let Some(column) = column {
+                    accesses[column] += 1;
+                }
+            }
+            Event::Measure(now) => column = now,
+        });
+        run.expect("a trace");
+        assert_eq!(inserts as usize, options.tuples);
+        let passes = |passes: usize| passes * options.capacity();
+        let end = options.tuples * 5;
+        assert_eq!(
+            accesses,
+            [passes(2), passes(3), passes(5), passes(10), end],
+            "{trace:?}"
+        );
+    }
+}
+
+#[test]
 fn the_same_seed_gives_the_same_figures() {
     let other = Options { seed: 2, ..short() };
     for trace in [Trace::Latest, Trace::OrderLines] {
@@ -269,4 +300,9 @@ fn the_table_has_a_row_for_each_policy_and_dashes_for_what_is_not_known() {
     assert!(rows[2].ends_with("| – |"), "{text}");
     assert!(rows[3].starts_with("| `fifo` | 0.00 | 87."), "{text}");
     assert!(rows[3].contains("(+0)"), "{text}");
+    // Whatever misses comes in.
+    let admitted = text.lines().find(|line| line.starts_with("| let in"));
+    assert_eq!(admitted, Some("| let in | uniform | order lines |"));
+    assert!(text.contains("\n| `best` | 0.0 | – |"), "{text}");
+    assert!(text.contains("\n| `fifo` | 87."), "{text}");
 }

@@ -1,7 +1,7 @@
 //! The traces: which tuples are used and inserted, one after the other. A trace is always
 //! the same for the same seed, and all policies are given the same one.
 //!
-//! All tuples are cold at first. A trace says when what follows is to be measured, and as
+//! All tuples are cold at first, unless the trace begins with a load. It says when what follows is to be measured, and as
 //! which of its columns.
 
 use clap::ValueEnum;
@@ -26,6 +26,8 @@ const HOT_SET: f64 = 0.8;
 const HOT_SETS: u64 = 4;
 const PASSES: u64 = 12;
 const PASSES_MEASURED: u64 = 4;
+/// After a load: where what is measured ends, in accesses by what fits memory.
+const LEARNING: [u64; 4] = [2, 5, 10, 20];
 /// The share of accesses that go anywhere instead.
 const STRAY: f64 = 0.05;
 
@@ -48,6 +50,14 @@ pub enum Trace {
     #[value(name = "zipf-1.25")]
     #[serde(rename = "zipf-1.25")]
     Zipf125,
+    /// The load of all tuples in the order of their ids, then Zipf's law, exponent 0.75.
+    #[value(name = "load-0.75")]
+    #[serde(rename = "load-0.75")]
+    Load075,
+    /// The load, then exponent 1.
+    #[value(name = "load-1.0")]
+    #[serde(rename = "load-1.0")]
+    Load100,
     /// All tuples alike.
     #[serde(rename = "uniform")]
     Uniform,
@@ -112,6 +122,8 @@ impl Trace {
             Trace::Zipf075 => vec!["Zipf 0.75".into()],
             Trace::Zipf100 => vec!["Zipf 1.0".into()],
             Trace::Zipf125 => vec!["Zipf 1.25".into()],
+            Trace::Load075 => load_columns("0.75"),
+            Trace::Load100 => load_columns("1.0"),
             Trace::Uniform => vec!["uniform".into()],
             Trace::Shift => (1..=PASSES_MEASURED)
                 .map(|pass| format!("shift, pass {pass}"))
@@ -126,6 +138,7 @@ impl Trace {
     pub fn length(self, shape: &Shape) -> u64 {
         match self {
             Trace::Shift => HOT_SETS * PASSES * shape.hot_set(),
+            Trace::Load075 | Trace::Load100 => shape.tuples as u64 + shape.accesses,
             _ => shape.accesses,
         }
     }
@@ -147,6 +160,8 @@ impl Trace {
             Trace::Zipf075 => zipf(shape, 0.75, to),
             Trace::Zipf100 => zipf(shape, 1.0, to),
             Trace::Zipf125 => zipf(shape, 1.25, to),
+            Trace::Load075 => load(shape, 0.75, to),
+            Trace::Load100 => load(shape, 1.0, to),
             Trace::Uniform => zipf(shape, 0.0, to),
             Trace::Shift => shift(shape, to),
             Trace::Scan => scan(shape, to),
@@ -164,6 +179,39 @@ fn zipf(shape: &Shape, exponent: f64, to: &mut dyn FnMut(Event)) -> Result<()> {
     for number in 0..shape.accesses {
         if number == shape.warm() {
             to(Event::Measure(Some(0)));
+        }
+        to(Event::Access(chooser.key() as u32));
+    }
+    Ok(())
+}
+
+fn load_columns(exponent: &str) -> Vec<String> {
+    let mut from = 0;
+    let mut columns = Vec::new();
+    for to in LEARNING {
+        columns.push(format!("loaded, {exponent}: {from}–{to}"));
+        from = to;
+    }
+    columns.push(format!("{exponent}: at the end"));
+    columns
+}
+
+fn load(shape: &Shape, exponent: f64, to: &mut dyn FnMut(Event)) -> Result<()> {
+    for tuple in 0..shape.tuples as u32 {
+        to(Event::Insert(tuple));
+    }
+    let mut chooser = shape.chooser(exponent)?;
+    let mut column = None;
+    for number in 0..shape.accesses {
+        let now = if number < shape.warm() {
+            let passes = number / shape.capacity as u64;
+            LEARNING.iter().position(|&end| passes < end)
+        } else {
+            Some(LEARNING.len())
+        };
+        if now != column {
+            to(Event::Measure(now));
+            column = now;
         }
         to(Event::Access(chooser.key() as u32));
     }

@@ -42,15 +42,16 @@ impl Best {
 
 impl Choice for Best {
     fn access(&mut self, tuple: u32) -> bool {
-        match self {
-            Best::Fixed { kept, .. } => kept[tuple as usize],
-            Best::Newest { capacity, tuples } => tuple as usize + *capacity >= *tuples,
-        }
+        self.is_hot(tuple)
     }
 
     fn insert(&mut self, tuple: u32) {
         match self {
-            Best::Fixed { .. } => panic!("a fixed set takes no new tuple"),
+            // A tuple that is known already is loaded.
+            Best::Fixed { kept, .. } => assert!(
+                (tuple as usize) < kept.len(),
+                "a fixed set takes no new tuple"
+            ),
             Best::Newest { tuples, .. } => *tuples = (*tuples).max(tuple as usize + 1),
         }
     }
@@ -59,6 +60,13 @@ impl Choice for Best {
         match self {
             Best::Fixed { hot, .. } => *hot,
             Best::Newest { capacity, tuples } => *capacity.min(tuples),
+        }
+    }
+
+    fn is_hot(&self, tuple: u32) -> bool {
+        match self {
+            Best::Fixed { kept, .. } => kept[tuple as usize],
+            Best::Newest { capacity, tuples } => tuple as usize + capacity >= *tuples,
         }
     }
 }

@@ -68,4 +68,8 @@ impl Choice for Lru {
     fn hot(&self) -> usize {
         self.chain.length(0)
     }
+
+    fn is_hot(&self, tuple: u32) -> bool {
+        self.chain.chain_of(tuple).is_some()
+    }
 }

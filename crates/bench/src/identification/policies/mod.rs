@@ -30,6 +30,8 @@ pub trait Choice {
     fn insert(&mut self, tuple: u32);
     /// How many tuples are hot.
     fn hot(&self) -> usize;
+    /// Whether this one is.
+    fn is_hot(&self, tuple: u32) -> bool;
 }
 
 /// The policies by name.

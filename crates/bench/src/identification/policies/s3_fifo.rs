@@ -127,4 +127,8 @@ impl Choice for S3Fifo {
     fn hot(&self) -> usize {
         self.small.len() + self.main.len()
     }
+
+    fn is_hot(&self, tuple: u32) -> bool {
+        self.places[tuple as usize] != Place::Cold
+    }
 }

@@ -77,4 +77,8 @@ impl Choice for Sweep {
     fn hot(&self) -> usize {
         self.hot
     }
+
+    fn is_hot(&self, tuple: u32) -> bool {
+        self.states[tuple as usize] & HOT != 0
+    }
 }

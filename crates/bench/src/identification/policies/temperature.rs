@@ -116,4 +116,8 @@ impl Choice for Temperature {
     fn hot(&self) -> usize {
         self.hot
     }
+
+    fn is_hot(&self, tuple: u32) -> bool {
+        self.states[tuple as usize] & HOT != 0
+    }
 }

@@ -96,4 +96,8 @@ impl Choice for TinyLfu {
     fn hot(&self) -> usize {
         self.chains.total()
     }
+
+    fn is_hot(&self, tuple: u32) -> bool {
+        self.chains.chain_of(tuple).is_some()
+    }
 }
