@@ -1,4 +1,4 @@
-//! When tuples become cooler, and when all that was hot is forgotten: the
+//! When tuples become cooler, and when it is learned which are warm: the
 //! engine's part of [`thermocline_storage::temperature`].
 //!
 //! A degree is taken from every tuple, hot and cold, when the evictor's hands
@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use thermocline_storage::row_directory::Word;
-use thermocline_storage::temperature::{EVICT, MAX, Shift, ShiftDetector};
+use thermocline_storage::temperature::{HotSet, MAX, Shift};
 
 use crate::database::Database;
 use crate::partition::TablePartition;
@@ -34,7 +34,7 @@ pub(crate) struct Cooling {
     /// Words of all tables, and bytes in memory, when the last round was over.
     words: u64,
     bytes: u64,
-    detector: ShiftDetector,
+    hot_set: HotSet,
     looked: Duration,
 }
 
@@ -44,6 +44,13 @@ impl Cooling {
         let behind = self.degrees.wrapping_sub(rows.cooled);
         rows.cooling = behind.min(u32::from(MAX)) as u8;
         rows.cooled = self.degrees;
+    }
+
+    /// A hand has met a hot tuple. Whether it may leave.
+    #[inline]
+    pub fn meets(&mut self, warmth: u8) -> bool {
+        self.hot_set.met(warmth);
+        warmth <= self.hot_set.evictable()
     }
 
     /// A hand has met a hot tuple that stays.
@@ -62,20 +69,23 @@ impl Cooling {
         if (self.found as f64) < self.bytes as f64 * FOUND_ENOUGH {
             // As many degrees as it takes: rounds that find nothing cost time.
             let needed = match self.found {
-                0 => self.coolest.saturating_sub(EVICT).max(1),
+                0 => self.coolest.saturating_sub(self.hot_set.evictable()).max(1),
                 _ => 1,
             };
             self.degrees = self.degrees.wrapping_add(u32::from(needed));
         }
         (self.passed, self.found, self.coolest) = (0, 0, MAX);
         (self.words, self.bytes) = (0, 0);
+        let mut hot = 0;
         for partition in &db.partitions {
             let state = partition.state.lock();
             for rows in state.tables.values() {
                 self.words += u64::from(rows.directory.appended());
                 self.bytes += rows.heap.live_bytes() as u64;
+                hot += rows.heap.tuples() as u64;
             }
         }
+        self.hot_set.round_over(hot);
     }
 
     /// Looks at how tuples were used since the last time; forgets what was hot
@@ -98,8 +108,8 @@ impl Cooling {
                 .sum::<u64>();
         }
         let full = !db.memory.has_room();
-        let shift = self.detector.observe(uses, returns, hot, full);
-        db.memory.set_shifting(self.detector.is_shifting());
+        let shift = self.hot_set.observe(uses, returns, hot, full);
+        db.memory.set_learning(self.hot_set.is_learning());
         if shift == Shift::Begun {
             cool_all(db);
         }
@@ -122,9 +132,8 @@ fn cool_all(db: &Database) {
                 let last = end.min(first + TURN_WORDS);
                 for row in first..last {
                     let word = rows.directory.get(row);
-                    if word.is_hot() && word.temperature() > EVICT {
-                        rows.directory
-                            .set_unsaved(row, word.with_temperature(EVICT));
+                    if word.is_hot() && word.temperature() > 0 {
+                        rows.directory.set_unsaved(row, word.with_temperature(0));
                     }
                 }
                 if last == end {

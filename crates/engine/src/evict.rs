@@ -295,7 +295,7 @@ impl Evictor {
             };
             let warmth = word.temperature();
             match identification {
-                Identification::Temperature if warmth > temperature::EVICT => {
+                Identification::Temperature if !self.cooling.meets(warmth) => {
                     if rows.cooling > 0 {
                         rows.directory.set_unsaved(row, cooler(word, rows.cooling));
                     }

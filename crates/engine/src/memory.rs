@@ -44,8 +44,8 @@ pub(crate) struct Memory {
     exhausted: AtomicBool,
     /// The device takes no blocks.
     device_refuses: AtomicBool,
-    /// The hot set is moving.
-    shifting: AtomicBool,
+    /// It is being learned which tuples are warm.
+    learning: AtomicBool,
     /// Memory became free: writers that wait look again.
     pub freed: Event,
 }
@@ -74,7 +74,7 @@ impl Memory {
             drained: AtomicBool::new(false),
             exhausted: AtomicBool::new(false),
             device_refuses: AtomicBool::new(false),
-            shifting: AtomicBool::new(false),
+            learning: AtomicBool::new(false),
             freed: Event::default(),
         };
         memory.read_resident();
@@ -158,15 +158,15 @@ impl Memory {
         self.projected() + self.limit() / 100 < self.soft()
     }
 
-    /// Says whether the hot set is moving.
-    pub fn set_shifting(&self, shifting: bool) {
-        self.shifting.store(shifting, Ordering::Relaxed);
+    /// Says whether it is being learned which tuples are warm.
+    pub fn set_learning(&self, learning: bool) {
+        self.learning.store(learning, Ordering::Relaxed);
     }
 
-    /// Whether the hot set is moving.
+    /// Whether it is being learned which tuples are warm.
     #[inline]
-    pub fn is_shifting(&self) -> bool {
-        self.shifting.load(Ordering::Relaxed)
+    pub fn is_learning(&self) -> bool {
+        self.learning.load(Ordering::Relaxed)
     }
 
     /// Fetched tuples should not become hot now.

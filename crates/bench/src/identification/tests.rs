@@ -236,6 +236,42 @@ fn temperature_follows_a_hot_set_that_moves() {
     assert!(passes[2] < 0.15 && passes[3] < 0.15, "{passes:?}");
 }
 
+/// A load leaves the last tuples in memory, which are no better than others.
+#[test]
+fn after_a_load_temperature_learns_as_quickly_as_lru() {
+    for trace in [Trace::Load075, Trace::Load100] {
+        let shares = shares(&small(), &[Policy::Temperature, Policy::Lru], trace);
+        for (temperature, lru) in shares[0].iter().zip(&shares[1]) {
+            assert!(*temperature < lru * 1.1, "{trace:?}: {shares:?}");
+        }
+        let end = shares[0].len() - 1;
+        assert!(shares[0][end] < shares[1][end] * 0.85, "{shares:?}");
+    }
+}
+
+/// Under uniform use all tuples are alike: letting one in is work for nothing.
+#[test]
+fn learning_ends_where_there_is_nothing_to_learn() {
+    let options = small();
+    let mut choice = Temperature::new(options.tuples, options.capacity());
+    for tuple in 0..options.tuples as u32 {
+        choice.insert(tuple);
+    }
+    let mut random = StdRng::seed_from_u64(7);
+    let mut admitted_share = |passes: usize| {
+        let accesses = passes * options.capacity();
+        let mut admitted = 0;
+        for _ in 0..accesses {
+            let tuple = random.random_range(0..options.tuples as u32);
+            admitted += usize::from(!choice.access(tuple) && choice.is_hot(tuple));
+        }
+        admitted as f64 / accesses as f64
+    };
+    assert!(admitted_share(2) > 0.8, "what is used comes in at first");
+    admitted_share(8);
+    assert!(admitted_share(50) < 0.1);
+}
+
 #[test]
 fn a_scan_does_not_drive_out_what_is_warm() {
     let shares = shares(&small(), &[Policy::Temperature, Policy::Lru], Trace::Scan);

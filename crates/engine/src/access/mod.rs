@@ -460,26 +460,28 @@ impl<'a> Access<'a> {
             return Ok(Image::Evicted);
         };
         let bytes = bytes.clone();
-        if let Some(warmth) = self.admitted(word)
-            && let Some(pointer) = self.merge(position, table, row, word, warmth, &bytes)
+        if self.admits(word)
+            && let Some(pointer) = self.merge(position, table, row, word, &bytes)
         {
             return Ok(Image::Hot(pointer));
         }
         Ok(Image::Beside(bytes))
     }
 
-    /// The temperature with which a fetched tuple becomes hot, if it does.
-    fn admitted(&self, word: Word) -> Option<u8> {
+    /// Whether a fetched tuple becomes hot.
+    fn admits(&self, word: Word) -> bool {
         let memory = &self.db.memory;
         if memory.is_tight() {
-            return None;
+            return false;
         }
         match self.db.policy.merge {
-            Merge::Warm => {
-                temperature::admitted(word.temperature(), memory.has_room(), memory.is_shifting())
-            }
-            Merge::Always => Some(word.temperature()),
-            Merge::UpdateOnly => None,
+            Merge::Warm => temperature::is_admitted(
+                word.temperature(),
+                memory.has_room(),
+                memory.is_learning(),
+            ),
+            Merge::Always => true,
+            Merge::UpdateOnly => false,
         }
     }
 
@@ -491,7 +493,6 @@ impl<'a> Access<'a> {
         table: &Table,
         row: RowId,
         word: Word,
-        warmth: u8,
         bytes: &[u8],
     ) -> Option<TuplePtr> {
         let address = word.as_cold()?.address();
@@ -506,7 +507,7 @@ impl<'a> Access<'a> {
             Word::hot(pointer)
                 .with_aside(word.is_aside())
                 .with_uncommitted(word.is_uncommitted())
-                .with_temperature(warmth),
+                .with_temperature(word.temperature()),
         );
         rows.became_hot(row.row());
         rows.cold -= 1;

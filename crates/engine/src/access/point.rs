@@ -288,8 +288,9 @@ impl Access<'_> {
                 };
                 let word = rows.directory.get(row.row());
                 let merged = self
-                    .admitted(word)
-                    .and_then(|warmth| self.merge(position, table, row, word, warmth, &bytes));
+                    .admits(word)
+                    .then(|| self.merge(position, table, row, word, &bytes))
+                    .flatten();
                 match merged {
                     Some(pointer) => (row, pointer),
                     None => {

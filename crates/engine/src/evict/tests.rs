@@ -63,6 +63,60 @@ fn database_with(policy: Policy) -> (Arc<Database>, Arc<Table>) {
     (db, table.expect("the table is there"))
 }
 
+fn load(db: &Database, table: &Table, rows: i64) {
+    let options = RunOptions::default();
+    let mut tuple = Vec::new();
+    for id in 0..rows {
+        tuple.clear();
+        table.encode_tuple(&[ValueRef::BigInt(id)], &mut tuple);
+        let run = db.one_shot(&options, Scope::One(0), |access| {
+            access.insert(table, &tuple).map(|_| ())
+        });
+        block_on(run).expect("inserts");
+    }
+}
+
+#[test]
+fn after_a_load_what_is_used_comes_in_and_stays_before_what_is_not() {
+    const ROWS: i64 = 10_000;
+    let (db, table) = database();
+    load(&db, &table, ROWS);
+    // Memory is scarce, but not yet too tight to let anything in.
+    db.memory
+        .expect(db.memory.soft() - db.memory.read_resident());
+    let mut evictor = Evictor::new(16 << 10);
+    let mut evicted = 0;
+    let mut evict = |evictor: &mut Evictor, most: u64| {
+        while evicted < most {
+            evicted += evictor.evict(&db, 0, &table).expect("evicts").tuples;
+        }
+    };
+    evict(&mut evictor, ROWS as u64 / 2);
+    // Uses are looked at now and then only.
+    for _ in 0..10 {
+        evictor.cooling.look(&db);
+        db.clock.sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(db.memory.is_learning());
+    let is_hot = |row: u32| {
+        let mut state = db.partitions[0].state.lock();
+        state.table_mut(&table).directory.get(row).is_hot()
+    };
+    let cold: Vec<u32> = (0..ROWS as u32).filter(|row| !is_hot(*row)).collect();
+    let used: Vec<u32> = cold.iter().copied().step_by(10).collect();
+    let mut key = Vec::new();
+    for row in &used {
+        key.clear();
+        // Row numbers are given out in the order of the inserts.
+        table.encode_index_key(0, &[ValueRef::BigInt(i64::from(*row))], &mut key);
+        let found = block_on(db.get(&RunOptions::default(), &table, 0, &key, |_| ()));
+        assert!(found.expect("reads").is_some());
+        assert!(is_hot(*row), "used once");
+    }
+    evict(&mut evictor, ROWS as u64 * 8 / 10);
+    assert!(used.into_iter().all(is_hot));
+}
+
 #[test]
 fn what_was_used_longest_ago_leaves_first() {
     const ROWS: i64 = 10_000;
@@ -71,15 +125,7 @@ fn what_was_used_longest_ago_leaves_first() {
         ..Policy::default()
     });
     let options = RunOptions::default();
-    let mut tuple = Vec::new();
-    for id in 0..ROWS {
-        tuple.clear();
-        table.encode_tuple(&[ValueRef::BigInt(id)], &mut tuple);
-        let run = db.one_shot(&options, Scope::One(0), |access| {
-            access.insert(&table, &tuple).map(|_| ())
-        });
-        block_on(run).expect("inserts");
-    }
+    load(&db, &table, ROWS);
     // The first come last.
     let mut key = Vec::new();
     for id in 0..ROWS / 4 {

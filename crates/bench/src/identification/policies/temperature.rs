@@ -1,7 +1,7 @@
 //! The engine's default, by the rules of [`thermocline_storage::temperature`]; the engine's
 //! own part, a hand over the row directory that cools what it passes, is done here as there.
 
-use thermocline_storage::temperature::{EVICT, MAX, Shift, ShiftDetector, WRITTEN, admitted};
+use thermocline_storage::temperature::{HotSet, MAX, Shift, WRITTEN, is_admitted};
 
 use super::Choice;
 
@@ -25,7 +25,7 @@ pub struct Temperature {
     cooling: u8,
     /// Tuples that left in this round.
     found: usize,
-    detector: ShiftDetector,
+    hot_set: HotSet,
 }
 
 impl Temperature {
@@ -40,7 +40,7 @@ impl Temperature {
             hand: 0,
             cooling: 0,
             found: 0,
-            detector: ShiftDetector::new(),
+            hot_set: HotSet::new(),
         }
     }
 
@@ -56,7 +56,11 @@ impl Temperature {
         while self.hot > self.capacity - self.slack {
             let state = &mut self.states[self.hand];
             let temperature = *state & !HOT;
-            if *state & HOT != 0 && temperature <= EVICT {
+            let is_hot = *state & HOT != 0;
+            if is_hot {
+                self.hot_set.met(temperature);
+            }
+            if is_hot && temperature <= self.hot_set.evictable() {
                 *state = temperature;
                 self.hot -= 1;
                 self.found += 1;
@@ -68,6 +72,7 @@ impl Temperature {
                 self.hand = 0;
                 self.cooling = u8::from(self.found < self.found_enough);
                 self.found = 0;
+                self.hot_set.round_over(self.hot as u64);
             }
         }
     }
@@ -75,10 +80,10 @@ impl Temperature {
     fn observe(&mut self, returned: bool) {
         let full = self.hot + self.slack * 2 >= self.capacity;
         let hot = self.hot as u64;
-        if self.detector.observe(1, returned.into(), hot, full) == Shift::Begun {
+        if self.hot_set.observe(1, returned.into(), hot, full) == Shift::Begun {
             for state in &mut self.states {
-                if *state > HOT | EVICT {
-                    *state = HOT | EVICT;
+                if *state > HOT {
+                    *state = HOT;
                 }
             }
         }
@@ -96,7 +101,7 @@ impl Choice for Temperature {
             return true;
         }
         let room = self.hot < self.capacity - self.slack;
-        if let Some(temperature) = admitted(temperature, room, self.detector.is_shifting()) {
+        if is_admitted(temperature, room, self.hot_set.is_learning()) {
             self.let_in(tuple, temperature);
         }
         false
