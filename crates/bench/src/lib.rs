@@ -6,6 +6,7 @@
 //! | [`identification`] | policies of what stays in memory, compared on traces by their misses |
 //! | [`bank`] | transfers whose traces show any lost, doubled or halved commit after a crash |
 //! | [`copy`], [`query`], [`rss`] | what the trial scripts need besides: a COPY to interrupt, a query with a stopwatch, a process's resident memory |
+//! | [`watch`] | this process's resident memory and operations, moment by moment |
 //! | [`machine`], [`size`] | what a result was measured on; byte sizes as text |
 //!
 //! A figure that a run can't measure is absent (`null`), never 0.
@@ -17,6 +18,7 @@ pub mod machine;
 pub mod query;
 pub mod rss;
 pub mod size;
+pub mod watch;
 pub mod ycsb;
 
 use std::process::ExitCode;

@@ -58,6 +58,29 @@ impl<'a> EngineClient<'a> {
     }
 }
 
+impl EngineClient<'_> {
+    /// Deletes a row that is there.
+    pub async fn delete(&mut self, key: u64) -> Result<()> {
+        let scope = self.locate(key);
+        let (table, key_bytes) = (self.table, &self.key);
+        let found = self
+            .db
+            .one_shot(&self.options, scope, |access| {
+                let found = access.get(table, PRIMARY, key_bytes)?;
+                let row = found.map(|(row, _)| row);
+                if let Some(row) = row {
+                    access.delete(table, row)?;
+                }
+                Ok(row.is_some())
+            })
+            .await?;
+        if !found {
+            return Err(format!("row {key} is not there").into());
+        }
+        Ok(())
+    }
+}
+
 impl Client for EngineClient<'_> {
     async fn read(&mut self, key: u64) -> Result<Option<bool>> {
         self.encode_key(key);

@@ -63,18 +63,31 @@ impl InProcess {
     }
 
     fn on(device: Arc<dyn Device>, lock: Option<DirectoryLock>, options: &Options) -> Result<Self> {
-        let config = Config::new(device.clone())
+        let config = Config::new(device)
             .memory_limit(options.memory_limit)
             .partitions(options.partitions);
-        let db = Database::open(config)?;
+        let subject = Self::on_database(Database::open(config)?, options)?;
+        Ok(InProcess {
+            _lock: lock,
+            ..subject
+        })
+    }
+
+    /// The same in a database that is open, with settings that no option has.
+    pub fn on_database(db: Arc<Database>, options: &Options) -> Result<Self> {
         let load_s = prepare(&db, options)?;
         Ok(InProcess {
             table: table(&db, TABLE)?,
+            device: db.device().clone(),
             db,
-            device,
             load_s,
-            _lock: lock,
+            _lock: None,
         })
+    }
+
+    /// The database itself.
+    pub fn database(&self) -> &Arc<Database> {
+        &self.db
     }
 
     /// A client of it.
@@ -393,5 +406,24 @@ mod tests {
             ..options
         };
         assert!(run(&other).is_err(), "another shape is refused");
+    }
+
+    #[test]
+    fn a_row_that_was_deleted_is_gone_and_the_others_are_not() {
+        use crate::ycsb::client::Client;
+        use thermocline_engine::block_on;
+
+        let directory = tempfile::tempdir().expect("a directory");
+        let subject = InProcess::open(&Options {
+            rows: 100,
+            ..options(directory.path())
+        });
+        let subject = subject.expect("it loads");
+        let mut client = subject.client(false);
+        block_on(client.delete(5)).expect("it is there");
+        assert!(block_on(client.read(5)).is_err());
+        assert!(block_on(client.delete(5)).is_err());
+        assert_eq!(block_on(client.read(6)).expect("it is there"), Some(false));
+        subject.close().expect("it closes");
     }
 }
