@@ -40,11 +40,13 @@ pub enum Mutation {
     RemovedKeysIgnored,
     /// Serializable transactions are not validated.
     NotValidated,
+    /// Evicted rows are replaced unread though snapshots are open.
+    OverwrittenUnseen,
 }
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 16] = [
+    pub const ALL: [Mutation; 17] = [
         Mutation::LogNotSynced,
         Mutation::SegmentNameNotSynced,
         Mutation::AcknowledgedEarly,
@@ -61,6 +63,7 @@ impl Mutation {
         Mutation::UncommittedKept,
         Mutation::RemovedKeysIgnored,
         Mutation::NotValidated,
+        Mutation::OverwrittenUnseen,
     ];
 
     /// Whether this is the mistake to be made now.

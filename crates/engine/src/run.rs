@@ -214,7 +214,7 @@ impl Database {
         } else if changed {
             let overwrites = access.overwritten().next().is_some();
             let unseen = overwrites.then(|| self.transactions.begin_unseen());
-            if matches!(unseen, Some(None)) {
+            if matches!(unseen, Some(None)) && !Mutation::OverwrittenUnseen.is_made() {
                 // A snapshot has opened that wants to see what was not read.
                 let planned = plan(&self.blocks, access.overwritten());
                 return self.fetch_first(access, planned);

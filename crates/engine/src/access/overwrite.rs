@@ -10,6 +10,7 @@
 //! the run is taken back then, the tuples are fetched, and the next run replaces them as
 //! any update does.
 
+use thermocline_device::Mutation;
 use thermocline_storage::key_hash::{WHOLE_BITS, fingerprint_of, is_whole, key_hash};
 use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
 use thermocline_storage::temperature;
@@ -43,7 +44,7 @@ impl Access<'_> {
         if latest
             && table.knows_keys()
             && index == ONLY
-            && !self.db.transactions.has_snapshots()
+            && (!self.db.transactions.has_snapshots() || Mutation::OverwrittenUnseen.is_made())
             && let Some(row) = self.overwrite_evicted(table, key, tuple)?
         {
             return Ok(Some(row));
