@@ -104,6 +104,12 @@ fn after_a_load_what_is_used_comes_in_and_stays_before_what_is_not() {
     };
     let cold: Vec<u32> = (0..ROWS as u32).filter(|row| !is_hot(*row)).collect();
     let used: Vec<u32> = cold.iter().copied().step_by(10).collect();
+    for row in cold {
+        let mut state = db.partitions[0].state.lock();
+        let directory = &mut state.table_mut(&table).directory;
+        let word = directory.get(row);
+        directory.set_unsaved(row, word.with_temperature(0));
+    }
     let mut key = Vec::new();
     for row in &used {
         key.clear();
@@ -113,6 +119,8 @@ fn after_a_load_what_is_used_comes_in_and_stays_before_what_is_not() {
         assert!(found.expect("reads").is_some());
         assert!(is_hot(*row), "used once");
     }
+    // The hand comes to them first.
+    db.partitions[0].state.lock().table_mut(&table).hand = 0;
     evict(&mut evictor, ROWS as u64 * 8 / 10);
     assert!(used.into_iter().all(is_hot));
 }
