@@ -16,6 +16,7 @@ use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
 use thermocline_storage::temperature;
 
 use super::Access;
+use super::point::warm;
 use super::undo::UndoStep;
 use super::write::check_size;
 use crate::catalog::Table;
@@ -26,6 +27,12 @@ use crate::row_id::RowId;
 
 /// The only index, where a table has one.
 const ONLY: usize = 0;
+
+/// A row of which it is certain that it has a key.
+enum Known {
+    Hot(u32, Word),
+    Evicted(u32, ColdWord),
+}
 
 impl Access<'_> {
     /// Replaces the tuple of the visible row that has this full key in `index`, which is
@@ -45,7 +52,7 @@ impl Access<'_> {
             && table.knows_keys()
             && index == ONLY
             && (!self.db.transactions.has_snapshots() || Mutation::OverwrittenUnseen.is_made())
-            && let Some(row) = self.overwrite_evicted(table, key, tuple)?
+            && let Some(row) = self.overwrite_known(table, key, tuple)?
         {
             return Ok(Some(row));
         }
@@ -56,30 +63,43 @@ impl Access<'_> {
         Ok(Some(row))
     }
 
-    /// Replaces the evicted row that has this key, if the index tells it for certain.
-    fn overwrite_evicted(
+    /// Replaces the row that has this key, if it is in memory or the index tells for
+    /// certain which it is.
+    fn overwrite_known(
         &mut self,
         table: &Table,
         key: &[u8],
         tuple: &[u8],
     ) -> Result<Option<RowId>> {
+        let position = if self.guards.len() == 1 {
+            0
+        } else {
+            match table.partition_of_tuple(tuple) {
+                Some(partition) => self.guards.position(partition)?,
+                None => return Ok(None),
+            }
+        };
+        let (row, cold) = match self.known(position, table, key)? {
+            None => return Ok(None),
+            Some(Known::Evicted(row, cold)) => (row, cold),
+            Some(Known::Hot(row, word)) => {
+                let first_run = self.first_run;
+                let state = self.guards.at_mut(position);
+                if first_run {
+                    state.uses += 1;
+                    warm(state.table_mut(table), row, word);
+                }
+                let id = RowId::new(state.id, row);
+                self.update(table, id, tuple)?;
+                return Ok(Some(id));
+            }
+        };
         if !table.has_index_key(ONLY, tuple, key) || table.key_has_null(ONLY, tuple) {
             // The key changes, and the row may have to move; or it is nobody's alone.
             return Ok(None);
         }
-        let partition = match table.partition_of_index_key(ONLY, key) {
-            None => table.partition_of_tuple(tuple),
-            partition => partition,
-        };
-        let Some(partition) = partition else {
-            return Ok(None);
-        };
-        let position = self.guards.position(partition)?;
-        let Some((row, cold)) = self.known_evicted(position, table, key)? else {
-            return Ok(None);
-        };
         check_size(tuple)?;
-        let id = RowId::new(partition, row);
+        let id = RowId::new(self.guards.at(position).id, row);
         self.lock_row(position, table, id)?;
         let first_run = self.first_run;
         let state = self.guards.at_mut(position);
@@ -110,28 +130,25 @@ impl Access<'_> {
         Ok(Some(id))
     }
 
-    /// The evicted row of which it is certain that it has this key, if no other row has
-    /// to be looked at.
-    fn known_evicted(
-        &self,
-        position: usize,
-        table: &Table,
-        key: &[u8],
-    ) -> Result<Option<(u32, ColdWord)>> {
+    /// The row that has this key for certain, if no evicted one has to be read to tell.
+    fn known(&self, position: usize, table: &Table, key: &[u8]) -> Result<Option<Known>> {
         let Some(rows) = self.table_at(position, table) else {
             return Ok(None);
         };
-        let evicted = |row| {
-            let word = rows.directory.get(row);
-            word.as_cold().filter(|_| !word.is_uncommitted())
+        let is_hot = |word: Word| {
+            word.as_hot()
+                .is_some_and(|hot| table.has_index_key(ONLY, rows.heap.payload(hot.pointer()), key))
         };
         let mut known = None;
         match rows.index(table, ONLY)? {
             Index::BTree(btree) => {
                 for row in btree.rows_equal(key) {
-                    match evicted(row) {
-                        Some(cold) if known.is_none() => known = Some((row, cold)),
-                        _ => return Ok(None),
+                    let word = rows.directory.get(row);
+                    match word.as_cold() {
+                        _ if word.is_uncommitted() || known.is_some() => return Ok(None),
+                        Some(cold) => known = Some(Known::Evicted(row, cold)),
+                        None if is_hot(word) => known = Some(Known::Hot(row, word)),
+                        None => return Ok(None),
                     }
                 }
             }
@@ -139,11 +156,14 @@ impl Access<'_> {
                 let hash = key_hash(key);
                 let mut candidates = index.candidates(hash);
                 while let Some(row) = candidates.next() {
-                    match evicted(row) {
+                    let word = rows.directory.get(row);
+                    match word.as_cold() {
+                        _ if word.is_uncommitted() => return Ok(None),
                         Some(cold) if !cold.may_be(fingerprint_of(hash)) => {}
                         Some(cold) if is_whole(hash) && candidates.known_bits() >= WHOLE_BITS => {
-                            known = Some((row, cold));
+                            known = Some(Known::Evicted(row, cold));
                         }
+                        None if is_hot(word) => return Ok(Some(Known::Hot(row, word))),
                         _ => return Ok(None),
                     }
                 }

@@ -70,7 +70,7 @@ const USED_MAX: usize = 4;
 
 /// A use makes the tuple a degree warmer, and the newest of its chain.
 #[inline]
-fn warm(rows: &mut TablePartition, row: u32, word: Word) {
+pub(super) fn warm(rows: &mut TablePartition, row: u32, word: Word) {
     let warmth = word.temperature();
     if warmth < temperature::MAX {
         rows.directory
