@@ -20,6 +20,7 @@ mod layout;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use layout::Integer;
 pub use layout::Layout;
 
 use serde::{Deserialize, Serialize};
@@ -199,6 +200,13 @@ impl<'a> TupleRef<'a> {
             Some(value) => value,
             None => self.default_of(column),
         }
+    }
+
+    /// The value of an `int8` or `int4` column in fewer steps than [`TupleRef::get`];
+    /// `None` where it is not there, NULL, or of another type.
+    #[inline]
+    pub(crate) fn integer(&self, column: usize) -> Option<Integer> {
+        self.layout.integer(self.bytes, column)
     }
 
     /// The default of a column that is younger than the tuple.

@@ -35,6 +35,15 @@ enum Place {
     Variable(u32),
 }
 
+/// A value of the types that most keys are of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Integer {
+    /// `int8`
+    Eight(i64),
+    /// `int4`
+    Four(i32),
+}
+
 /// Where the columns of one version of a table are in its tuples.
 #[derive(Clone, Debug)]
 pub struct Layout {
@@ -361,6 +370,25 @@ impl Layout {
             malformed();
         }
         value
+    }
+
+    /// The value of an `int8` column, or of an `int4` one; `None` for NULL, any other
+    /// column, and one that the layout does not have.
+    #[inline]
+    pub(super) fn integer(&self, bytes: &[u8], column: usize) -> Option<Integer> {
+        let slot = self.slots.get(column)?;
+        let Place::Fixed(offset) = slot.place else {
+            return None;
+        };
+        if self.is_null(bytes, slot) {
+            return None;
+        }
+        let offset = offset as usize;
+        match slot.data_type {
+            DataType::BigInt => Some(Integer::Eight(i64::from_le_bytes(chunk(bytes, offset)))),
+            DataType::Integer => Some(Integer::Four(i32::from_le_bytes(chunk(bytes, offset)))),
+            _ => None,
+        }
     }
 
     /// Overwrites a column in place, if the new value takes exactly the bytes
