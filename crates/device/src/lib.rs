@@ -48,7 +48,7 @@ pub use lock::{DirectoryLock, LOCK_FILE_NAME, lock_directory};
 pub use mutation::Mutation;
 pub use outstanding::{OutstandingSnapshot, Ticket};
 pub use probe::probe;
-pub use process::{memory_bytes, never_huge_pages, resident_bytes};
+pub use process::{memory_bytes, never_huge_pages, resident_bytes, return_memory};
 pub use profile::{DeviceKind, DeviceProfile};
 pub use simulated::{Fault, FaultCounts, Operation, SimulatedClock, SimulatedDevice};
 #[cfg(feature = "stop-points")]

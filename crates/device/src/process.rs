@@ -25,6 +25,14 @@ pub fn never_huge_pages() -> io::Result<()> {
     crate::sys::never_huge_pages()
 }
 
+/// Gives memory back to the system that the allocator holds and nobody uses, where the
+/// program says which it is (feature `mimalloc`). mimalloc does so by itself only while
+/// it is busy: what a start or a load has left would stay.
+pub fn return_memory() {
+    #[cfg(feature = "mimalloc")]
+    crate::sys::collect();
+}
+
 fn page_bytes() -> u64 {
     static PAGE: OnceLock<u64> = OnceLock::new();
     *PAGE.get_or_init(crate::sys::page_bytes)

@@ -122,6 +122,13 @@ pub(crate) fn never_huge_pages() -> io::Result<()> {
     }
 }
 
+/// Has the allocator give back what it holds and nobody uses.
+#[cfg(feature = "mimalloc")]
+pub(crate) fn collect() {
+    // SAFETY: mimalloc looks at its own memory only, whether it is the allocator or not.
+    unsafe { libmimalloc_sys::mi_collect(true) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -26,6 +26,8 @@ const SPARSE_SHARE: f64 = 0.3;
 const RETURN_TURN_BYTES: usize = 64 << 10;
 /// ... for so long a look.
 const RETURN_PAGES_FOR: Duration = Duration::from_millis(30);
+/// How often the allocator is asked to give back what it holds, while memory is short.
+const RETURN_MEMORY_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the checkpointer looks around.
 const LOOK_FOR_CHECKPOINT: Duration = Duration::from_millis(100);
 /// Less log than this is what a checkpoint leaves itself, or hardly more.
@@ -136,9 +138,17 @@ impl Database {
 
     fn keep_until_stopped(&self) {
         let mut compactor = Compactor::new(self.policy.block_bytes);
+        let mut returned = None;
         while !self.stopping.load(Ordering::Relaxed) {
             // A stop unparks it.
             thread::park_timeout(KEEP_INTERVAL);
+            let now = self.clock.now();
+            if !self.memory.has_room()
+                && returned.is_none_or(|at| now.saturating_sub(at) >= RETURN_MEMORY_INTERVAL)
+            {
+                thermocline_device::return_memory();
+                returned = Some(now);
+            }
             if let Err(error) = self.keep(&mut compactor) {
                 self.report(&format!("compaction: {error}"));
                 self.stop_if_blocks_failed();

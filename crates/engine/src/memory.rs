@@ -100,7 +100,7 @@ impl Memory {
     /// Where writers wait.
     fn hard(&self) -> u64 {
         let limit = self.limit();
-        limit - (limit / 32).clamp(6 << 20, 128 << 20)
+        limit - (limit / 64).clamp(4 << 20, 128 << 20)
     }
 
     /// Takes a reading; call it every few milliseconds.

@@ -45,7 +45,10 @@ const FLOORS: [(&str, &[&str]); 8] = [
     ),
 ];
 const DEPENDENCIES: [(&str, &[&str]); 3] = [
-    ("device", &["io-uring", "libc", "parking_lot"]),
+    (
+        "device",
+        &["io-uring", "libc", "libmimalloc-sys", "parking_lot"],
+    ),
     (
         "storage",
         &["crc32c", "libc", "parking_lot", "serde", "xxhash-rust"],
