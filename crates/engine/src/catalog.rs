@@ -203,8 +203,9 @@ fn knows_keys(def: &TableDef) -> bool {
         IndexKind::BTree => true,
         IndexKind::Hash => index.columns.len() == 1 && index.columns.iter().all(is_integer),
     };
-    let partitions = def.partition_key.iter().all(|c| index.columns.contains(c));
-    keeps_keys && index.unique && !def.partition_key.is_empty() && partitions
+    let in_key = |column| index.columns.contains(column);
+    let tells_partition = !def.partition_key.is_empty() && def.partition_key.iter().all(in_key);
+    keeps_keys && index.unique && tells_partition
 }
 
 impl Table {

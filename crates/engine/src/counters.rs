@@ -34,7 +34,7 @@ counters! {
     misses,
     /// Fetched tuples that became hot.
     merges,
-    /// Evicted tuples that were replaced without being read.
+    /// Evicted tuples that were replaced or deleted without being read.
     overwrites,
     /// Tuples that came back in the background after the start.
     warmed,

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::mem::offset_of;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
@@ -25,7 +26,8 @@ use crate::error::{Error, Result};
 use crate::transaction::TxnId;
 use crate::versions::{StoredRow, Versions};
 
-/// A partition.
+/// A partition; no two share a cache line.
+#[repr(align(64))]
 pub(crate) struct Partition {
     pub state: Mutex<PartitionState>,
 }
@@ -56,15 +58,24 @@ impl Hasher for StorageHasher {
     }
 }
 
-/// What the partition's lock protects.
+/// What the partition's lock protects. What every look-up needs comes first and lies in
+/// the lock's own cache line, which goes from core to core with it.
+#[repr(C)]
 pub(crate) struct PartitionState {
+    /// Uses of tuples since the evictor last looked; of these, misses on tuples
+    /// that were not quite cold.
+    pub uses: u64,
+    pub returns: u64,
+    /// The last synchronous commit that wrote here: what is read here must not
+    /// be released before that is durable.
+    pub last_commit: Lsn,
+    /// The rows of each storage.
+    pub tables: Tables,
     pub id: u16,
     pub arena: Arc<Arena>,
     /// See [`crate::policy::Identification`]: tables made here have a chain in
     /// which one of so many uses counts.
     pub chain_sample: Option<u32>,
-    /// The rows of each storage.
-    pub tables: Tables,
     /// Before-images for open snapshots.
     pub versions: Versions,
     /// Rows that an interactive transaction has locked.
@@ -72,14 +83,10 @@ pub(crate) struct PartitionState {
     /// Rows inserted by interactive transactions that are not committed yet:
     /// ranges of row numbers, by (storage, first row).
     pub uncommitted: BTreeMap<StoredRow, UncommittedRange>,
-    /// The last synchronous commit that wrote here: what is read here must not
-    /// be released before that is durable.
-    pub last_commit: Lsn,
-    /// Uses of tuples since the evictor last looked; of these, misses on tuples
-    /// that were not quite cold.
-    pub uses: u64,
-    pub returns: u64,
 }
+
+// The lock's byte is before the state, padded to a word.
+const _: () = assert!(8 + offset_of!(PartitionState, tables) + size_of::<Tables>() <= 64);
 
 /// Consecutive rows that one transaction inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,6 +222,29 @@ impl TablePartition {
                     def.name
                 ))),
             },
+        }
+    }
+
+    /// Adds `row` to one index.
+    pub fn index_key(
+        &mut self,
+        table: &Table,
+        position: usize,
+        key: &[u8],
+        row: u32,
+    ) -> Result<()> {
+        let oid = table.def.indexes[position].oid;
+        match self.indexes.iter_mut().find(|slot| slot.oid == oid) {
+            Some(slot) => slot.index.insert(key, row),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes `row` out of one index.
+    pub fn unindex_key(&mut self, table: &Table, position: usize, key: &[u8], row: u32) {
+        let oid = table.def.indexes[position].oid;
+        if let Some(slot) = self.indexes.iter_mut().find(|slot| slot.oid == oid) {
+            slot.index.remove(key, row);
         }
     }
 

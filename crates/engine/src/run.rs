@@ -212,11 +212,11 @@ impl Database {
         let logged = if interactive {
             access.finish_statement().map(|()| None)
         } else if changed {
-            let overwrites = access.overwritten().next().is_some();
-            let unseen = overwrites.then(|| self.transactions.begin_unseen());
+            let unread = access.unseen().next().is_some();
+            let unseen = unread.then(|| self.transactions.begin_unseen());
             if matches!(unseen, Some(None)) && !Mutation::OverwrittenUnseen.is_made() {
                 // A snapshot has opened that wants to see what was not read.
-                let planned = plan(&self.blocks, access.overwritten());
+                let planned = plan(&self.blocks, access.unseen());
                 return self.fetch_first(access, planned);
             }
             access.commit_one_shot(options.synchronous_commit).map(Some)

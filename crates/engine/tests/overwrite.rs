@@ -1,5 +1,5 @@
-//! Replacing rows by their keys: evicted ones are not read where that can be done without,
-//! and whoever needs what they were still gets it.
+//! Replacing and deleting rows by their keys: evicted ones are not read where that can be
+//! done without, and whoever needs what they were still gets it.
 
 mod fixture;
 
@@ -21,6 +21,13 @@ fn overwrite(db: &Database, table: &Table, id: i64, value: &str) -> Result<bool>
     let (key, tuple) = (key(table, id), tuple(table, id, value));
     block_on(db.one_shot(&RunOptions::new(), scope(table, id), |access| {
         Ok(access.overwrite(table, 0, &key, &tuple)?.is_some())
+    }))
+}
+
+fn delete_by_key(db: &Database, table: &Table, id: i64) -> Result<bool> {
+    let key = key(table, id);
+    block_on(db.one_shot(&RunOptions::new(), scope(table, id), |access| {
+        access.delete_by_key(table, 0, &key)
     }))
 }
 
@@ -80,6 +87,79 @@ fn replace_unread(kind: IndexKind) {
     drop(db);
     let db = open(&device, LIMIT);
     check(&db);
+    assert!(db.verify().expect("can be verified").problems.is_empty());
+}
+
+#[test]
+fn evicted_rows_are_deleted_unread() {
+    for kind in [IndexKind::Hash, IndexKind::BTree] {
+        let (device, db) = evicted(kind, 0..3000);
+        let t = table(&db, "t");
+        for id in 0..1000 {
+            assert!(delete_by_key(&db, &t, id).expect("deletes"));
+            assert!(!delete_by_key(&db, &t, id).expect("finds nothing"));
+        }
+        assert_eq!(counts(&db), (0, 1000));
+        // Their keys are free again, and a row in memory goes as well.
+        insert_lazily(&db, &t, 5, "again").expect("inserts");
+        insert_lazily(&db, &t, 6, "again").expect("inserts");
+        assert!(delete_by_key(&db, &t, 6).expect("deletes"));
+        assert_eq!(counts(&db), (0, 1000));
+        let check = |db: &Arc<Database>| {
+            let rows = all(db, &table(db, "t"));
+            assert_eq!(rows.len(), 2001);
+            for (id, value) in rows {
+                let expected = if id == 5 {
+                    "again".into()
+                } else {
+                    format!("old {id}")
+                };
+                assert_eq!(value, expected);
+            }
+        };
+        check(&db);
+        drop(db);
+        let db = open(&device, LIMIT);
+        check(&db);
+        assert!(db.verify().expect("can be verified").problems.is_empty());
+    }
+}
+
+#[test]
+fn a_delete_that_is_taken_back_leaves_the_evicted_row() {
+    for kind in [IndexKind::Hash, IndexKind::BTree] {
+        let (_device, db) = evicted(kind, 0..10);
+        let t = table(&db, "t");
+        let bytes = key(&t, 3);
+        let error = block_on(db.one_shot(&RunOptions::new(), scope(&t, 3), |access| {
+            assert!(access.delete_by_key(&t, 0, &bytes)?);
+            assert!(access.get(&t, 0, &bytes)?.is_none());
+            Err::<(), _>(Error::TooLarge("on purpose".into()))
+        }));
+        assert!(matches!(error, Err(Error::TooLarge(_))), "{error:?}");
+        assert_eq!(counts(&db), (0, 1));
+        assert_eq!(get(&db, &t, 3).expect("reads").as_deref(), Some("old 3"));
+        assert!(db.verify().expect("can be verified").problems.is_empty());
+    }
+}
+
+#[test]
+fn a_snapshot_that_opens_before_the_commit_sees_what_was_deleted() {
+    let (_device, db) = evicted(IndexKind::Hash, 0..10);
+    let t = table(&db, "t");
+    let bytes = key(&t, 3);
+    let mut snapshot: Option<Snapshot> = None;
+    let deleted = block_on(db.one_shot(&RunOptions::new(), scope(&t, 3), |access| {
+        let deleted = access.delete_by_key(&t, 0, &bytes)?;
+        snapshot.get_or_insert_with(|| db.snapshot());
+        Ok(deleted)
+    }));
+    assert!(deleted.expect("deletes"));
+    assert_eq!(counts(&db), (1, 1), "unread at first, and then read");
+    let snapshot = snapshot.expect("is open");
+    assert_eq!(scan_all(&snapshot, &db, &t)[&3], "old 3");
+    assert_eq!(get(&db, &t, 3).expect("reads"), None);
+    drop(snapshot);
     assert!(db.verify().expect("can be verified").problems.is_empty());
 }
 
@@ -195,6 +275,7 @@ enum Op {
     Insert(i64),
     Overwrite(i64),
     Delete(i64),
+    DeleteByKey(i64),
     Reopen,
 }
 
@@ -208,7 +289,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     let op = prop_oneof![
         6 => id.clone().prop_map(Op::Insert),
         8 => id.clone().prop_map(Op::Overwrite),
-        2 => id.prop_map(Op::Delete),
+        1 => id.clone().prop_map(Op::Delete),
+        2 => id.prop_map(Op::DeleteByKey),
         1 => Just(Op::Reopen),
     ];
     prop::collection::vec(op, 1..250)
@@ -237,6 +319,10 @@ proptest! {
                 }
                 Op::Delete(id) => {
                     let there = delete(&db, &t, id).expect("deletes");
+                    prop_assert_eq!(there, model.remove(&id).is_some());
+                }
+                Op::DeleteByKey(id) => {
+                    let there = delete_by_key(&db, &t, id).expect("deletes");
                     prop_assert_eq!(there, model.remove(&id).is_some());
                 }
                 Op::Reopen => {

@@ -247,19 +247,23 @@ impl Run<'_> {
         Ok(rows.first().copied())
     }
 
-    /// Replaces the row with this key; whether it was there is compared with the model.
+    /// Replaces the row with this key.
     fn overwrite(&mut self, access: &mut Access<'_>, id: i64, tuple: &[u8]) -> Result<bool> {
         let row = access.overwrite(self.table, 0, &key(self.table, id), tuple)?;
-        if !access.evicted() {
-            let there = self.expected(id).is_some();
-            if row.is_some() != there {
-                self.wrong(format!(
-                    "row {id} is overwritten: {row:?}, is there: {there}"
-                ));
-            }
-            self.note_seen(id);
-        }
+        self.check_there(access, id, row.is_some());
         Ok(row.is_some())
+    }
+
+    /// Compares with the model whether a row was there to be changed.
+    fn check_there(&mut self, access: &Access<'_>, id: i64, found: bool) {
+        if access.evicted() {
+            return;
+        }
+        let there = self.expected(id).is_some();
+        if found != there {
+            self.wrong(format!("row {id} was changed: {found}, is there: {there}"));
+        }
+        self.note_seen(id);
     }
 
     fn compare(&mut self, id: i64, found: Option<Option<(i64, Row)>>) {
@@ -340,8 +344,18 @@ impl Run<'_> {
                 self.note(*id, Some(row.clone()));
             }
             Op::Delete(id) => {
-                if let Some(found) = self.find(access, *id)? {
-                    access.delete(self.table, found)?;
+                let found = if id % 2 == 0 {
+                    let found = access.delete_by_key(self.table, 0, &key(self.table, *id))?;
+                    self.check_there(access, *id, found);
+                    found
+                } else {
+                    let found = self.find(access, *id)?;
+                    if let Some(found) = found {
+                        access.delete(self.table, found)?;
+                    }
+                    found.is_some()
+                };
+                if found {
                     self.note(*id, None);
                 }
             }

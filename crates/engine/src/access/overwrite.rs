@@ -1,28 +1,29 @@
-//! Replacing the row that has a key, whatever it was.
+//! Replacing or deleting the row that has a key, whatever it was.
 //!
-//! What an update needs of the old tuple is its key, for the indexes, and its image, for
-//! snapshots. Where there is one index, which knows the keys of evicted rows (a B+tree
-//! has them; the hash of an integer keeps all of it, [`thermocline_storage::key_hash`]),
-//! and no snapshot is open, nothing of it is needed: an evicted row is replaced without a
-//! read, and its record becomes a hole.
+//! What an update or a delete needs of the old tuple is its key, for the indexes, and its
+//! image, for snapshots. Where there is one index, which knows the keys of evicted rows (a
+//! B+tree has them; the hash of an integer keeps all of it,
+//! [`thermocline_storage::key_hash`]), and no snapshot is open, nothing of it is needed: an
+//! evicted row is replaced or deleted without a read, and its record becomes a hole.
 //!
-//! A snapshot that opens before the commit is found out by it ([`Access::overwritten`]);
-//! the run is taken back then, the tuples are fetched, and the next run replaces them as
-//! any update does.
+//! A snapshot that opens before the commit is found out by it ([`Access::unseen`]); the run
+//! is taken back then, the tuples are fetched, and the next run changes them as any update
+//! or delete does.
 
 use thermocline_device::Mutation;
 use thermocline_storage::key_hash::{WHOLE_BITS, fingerprint_of, is_whole, key_hash};
 use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
 use thermocline_storage::temperature;
 
-use super::Access;
 use super::point::warm;
 use super::undo::UndoStep;
 use super::write::check_size;
+use super::{Access, DEAD};
 use crate::catalog::Table;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::partition::Index;
+use crate::record::push_removed;
 use crate::row_id::RowId;
 
 /// The only index, where a table has one.
@@ -46,12 +47,7 @@ impl Access<'_> {
         key: &[u8],
         tuple: &[u8],
     ) -> Result<Option<RowId>> {
-        self.begin_write(table)?;
-        let latest = self.txn.is_none() && self.fetched.is_empty();
-        if latest
-            && table.knows_keys()
-            && index == ONLY
-            && (!self.db.transactions.has_snapshots() || Mutation::OverwrittenUnseen.is_made())
+        if self.may_leave_unread(table, index)
             && let Some(row) = self.overwrite_known(table, key, tuple)?
         {
             return Ok(Some(row));
@@ -63,6 +59,42 @@ impl Access<'_> {
         Ok(Some(row))
     }
 
+    /// Deletes the visible row that has this full key in `index`, which is unique; false if
+    /// there is none, or if it is evicted and has to be read first. As [`Access::get`] and
+    /// [`Access::delete`], but an evicted row is not read if that can be avoided.
+    pub fn delete_by_key(&mut self, table: &Table, index: usize, key: &[u8]) -> Result<bool> {
+        if self.may_leave_unread(table, index)
+            && let Some(position) = self.position_of_key(table, key)?
+            && let Some(known) = self.known(position, table, key)?
+        {
+            self.delete_known(position, table, key, known)?;
+            return Ok(true);
+        }
+        let Some((row, _)) = self.get(table, index, key)? else {
+            return Ok(false);
+        };
+        self.delete(table, row)?;
+        Ok(true)
+    }
+
+    /// Whether an evicted row need not be read to be changed: its key is known, and the
+    /// latest committed state is all that matters.
+    fn may_leave_unread(&self, table: &Table, index: usize) -> bool {
+        let latest = self.txn.is_none() && self.fetched.is_empty();
+        latest
+            && table.knows_keys()
+            && index == ONLY
+            && (!self.db.transactions.has_snapshots() || Mutation::OverwrittenUnseen.is_made())
+    }
+
+    fn position_of_key(&self, table: &Table, key: &[u8]) -> Result<Option<usize>> {
+        if self.guards.len() == 1 {
+            return Ok(Some(0));
+        }
+        let partition = table.partition_of_index_key(ONLY, key);
+        partition.map(|p| self.guards.position(p)).transpose()
+    }
+
     /// Replaces the row that has this key, if it is in memory or the index tells for
     /// certain which it is.
     fn overwrite_known(
@@ -71,6 +103,7 @@ impl Access<'_> {
         key: &[u8],
         tuple: &[u8],
     ) -> Result<Option<RowId>> {
+        self.check(table)?;
         let position = if self.guards.len() == 1 {
             0
         } else {
@@ -98,6 +131,7 @@ impl Access<'_> {
             // The key changes, and the row may have to move; or it is nobody's alone.
             return Ok(None);
         }
+        self.begin_write(table)?;
         check_size(tuple)?;
         let id = RowId::new(self.guards.at(position).id, row);
         self.lock_row(position, table, id)?;
@@ -128,6 +162,46 @@ impl Access<'_> {
         self.scratch.changes.put(table.def.storage, id, tuple, &[]);
         Counters::add(&self.db.counters.overwrites, 1);
         Ok(Some(id))
+    }
+
+    /// Deletes a row of which it is certain that it has this key.
+    fn delete_known(
+        &mut self,
+        position: usize,
+        table: &Table,
+        key: &[u8],
+        known: Known,
+    ) -> Result<()> {
+        let partition = self.guards.at(position).id;
+        let (row, cold) = match known {
+            Known::Hot(row, _) => return self.delete(table, RowId::new(partition, row)),
+            Known::Evicted(row, cold) => (row, cold),
+        };
+        self.begin_write(table)?;
+        let id = RowId::new(partition, row);
+        self.lock_row(position, table, id)?;
+        let rows = self.guards.at_mut(position).table_mut(table);
+        rows.unindex_key(table, ONLY, key, row);
+        rows.directory.set(row, DEAD);
+        rows.live -= 1;
+        rows.cold -= 1;
+        let undo = &mut self.scratch.undo;
+        let key_kept = undo.keep(key);
+        undo.push(UndoStep::DeleteUnread {
+            position,
+            table: table.def.oid,
+            storage: table.def.storage,
+            row,
+            word: cold,
+            key: key_kept,
+        });
+        undo.dead_copy(cold.address().block);
+        let removed = &mut self.scratch.removed;
+        removed.clear();
+        push_removed(removed, table.def.indexes[ONLY].oid, key);
+        self.scratch.changes.delete(table.def.storage, id, removed);
+        Counters::add(&self.db.counters.overwrites, 1);
+        Ok(())
     }
 
     /// The row that has this key for certain, if no evicted one has to be read to tell.
@@ -172,9 +246,9 @@ impl Access<'_> {
         Ok(known)
     }
 
-    /// The rows that were overwritten in this run without being read.
-    pub(crate) fn overwritten(&self) -> impl Iterator<Item = (RowId, ColdAddress)> {
-        let steps = self.scratch.undo.overwritten();
+    /// The rows that were overwritten or deleted in this run without being read.
+    pub(crate) fn unseen(&self) -> impl Iterator<Item = (RowId, ColdAddress)> {
+        let steps = self.scratch.undo.unseen();
         steps.map(|(position, row, address)| {
             let partition = self.guards.at(position).id;
             (RowId::new(partition, row), address)

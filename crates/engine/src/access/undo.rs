@@ -54,6 +54,15 @@ pub(crate) enum UndoStep {
         before: Range<usize>,
         word: Word,
     },
+    /// As a delete, and what the row was is not known, but its only key.
+    DeleteUnread {
+        position: usize,
+        table: u32,
+        storage: u32,
+        row: u32,
+        word: ColdWord,
+        key: Range<usize>,
+    },
     Overlay {
         key: (u32, RowId),
         previous: Option<Overlaid>,
@@ -103,10 +112,16 @@ impl Undo {
         })
     }
 
-    /// The rows that were overwritten unread, and where their tuples are.
-    pub fn overwritten(&self) -> impl Iterator<Item = (usize, u32, ColdAddress)> {
+    /// The rows that were overwritten or deleted unread, and where their tuples are.
+    pub fn unseen(&self) -> impl Iterator<Item = (usize, u32, ColdAddress)> {
         self.steps.iter().filter_map(|step| match step {
             UndoStep::Overwrite {
+                position,
+                row,
+                word,
+                ..
+            }
+            | UndoStep::DeleteUnread {
                 position,
                 row,
                 word,
@@ -264,6 +279,24 @@ impl Access<'_> {
                     let _ = rows.index_tuple(table, undo.kept(&before), row, &mut key);
                 }
             }
+            UndoStep::DeleteUnread {
+                position,
+                table,
+                storage,
+                row,
+                word,
+                key,
+            } => {
+                let state = self.guards.at_mut(position);
+                if let (Some(table), Some(rows)) =
+                    (catalog.table(table), state.tables.get_mut(&storage))
+                {
+                    rows.directory.set(row, word.word());
+                    rows.live += 1;
+                    rows.cold += 1;
+                    let _ = rows.index_key(table, 0, undo.kept(&key), row);
+                }
+            }
             UndoStep::Overlay { key, previous } => {
                 if let Some(txn) = self.txn.as_deref_mut() {
                     restore_overlay(txn, key, previous);
@@ -395,6 +428,18 @@ impl Access<'_> {
                             detached: true,
                             frees_row: true,
                         });
+                    }
+                }
+                // No snapshot is open that would want what it was.
+                UndoStep::DeleteUnread {
+                    position,
+                    storage,
+                    row,
+                    ..
+                } => {
+                    let state = self.guards.at_mut(position);
+                    if let Some(rows) = state.tables.get_mut(&storage) {
+                        free_row(&mut rows.directory, row, self.recorded.is_some());
                     }
                 }
                 UndoStep::Overwrite { .. } | UndoStep::Overlay { .. } => {}

@@ -60,7 +60,11 @@ impl Binder<'_> {
         let condition = self.modified_rows(delete.selection.as_ref())?;
         let (returning, columns) = self.returning(delete.returning.as_deref())?;
         let (source, _) = choose(&table, condition, &[], false);
-        let plan = DeletePlan { source, returning };
+        let plan = DeletePlan {
+            by_key: returning.is_none() && whole_key(&source).is_some(),
+            source,
+            returning,
+        };
         Ok((ShortPlan::Delete(Arc::new(plan)), columns))
     }
 
@@ -94,9 +98,9 @@ impl Binder<'_> {
     }
 }
 
-/// The columns of the key and their values, if one row is named by its whole key and given
-/// all its other columns anew, with values that may be evaluated whether it is there or not.
-fn overwrites(source: &Source, assignments: &[(usize, Expr)]) -> Option<Vec<(usize, Expr)>> {
+/// The columns of the key and their values, if one row is named by its whole key and the
+/// engine may be able to do without what it was.
+fn whole_key(source: &Source) -> Option<Vec<(usize, Expr)>> {
     let table = &*source.table;
     let Path::Probe(probe) = &source.path else {
         return None;
@@ -115,8 +119,17 @@ fn overwrites(source: &Source, assignments: &[(usize, Expr)]) -> Option<Vec<(usi
         }
         key.push((*column, part.expr.clone()));
     }
+    Some(key)
+}
+
+/// The columns of the key and their values, if one row is named by its whole key and given
+/// all its other columns anew, with values that may be evaluated whether it is there or not.
+fn overwrites(source: &Source, assignments: &[(usize, Expr)]) -> Option<Vec<(usize, Expr)>> {
+    let key = whole_key(source)?;
+    let table = &*source.table;
+    let is_key = |column: usize| key.iter().any(|(of_key, _)| *of_key == column);
     let assigned = |column: usize| assignments.iter().any(|(assigned, _)| *assigned == column);
-    let whole = (0..table.columns.len()).all(|c| assigned(c) != columns.contains(&c));
+    let whole = (0..table.columns.len()).all(|c| assigned(c) != is_key(c));
     let given = assignments.iter().all(|(_, expr)| is_given(expr));
     (whole && given).then_some(key)
 }

@@ -28,6 +28,16 @@ pub(super) async fn delete(
     if matches!(lookup.keys, Keys::Nothing) {
         return Ok(0);
     }
+    if plan.by_key
+        && context.txn.is_none()
+        && let Keys::Point(key) = &lookup.keys
+    {
+        let table = &*plan.source.table;
+        let body = |access: &mut Access<'_>| -> std::result::Result<u64, Stop> {
+            Ok(access.delete_by_key(table, 0, key)?.into())
+        };
+        return run(context.db, None, context.options, lookup.scope, body).await;
+    }
     if bulk::is_wanted(&plan.source, context) {
         return bulk::change(
             &plan.source,

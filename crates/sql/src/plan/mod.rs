@@ -405,4 +405,7 @@ pub struct DeletePlan {
     pub source: Source,
     /// RETURNING.
     pub returning: Option<Vec<OutputExpr>>,
+    /// Whether one row is named by its whole key and nothing else of it is asked for, so
+    /// that the engine may be able to do without the rest.
+    pub by_key: bool,
 }

@@ -1,4 +1,4 @@
-//! Statements that give a row whole do not read it where it is evicted.
+//! Statements that give a row whole, or delete it, do not read it where it is evicted.
 
 use super::database::Fixture;
 
@@ -67,4 +67,34 @@ fn evicted_rows_that_are_given_whole_are_not_read() {
         fixture.rows("SELECT c FROM lines WHERE a IN (1, 2) ORDER BY c"),
         ["a", "c", "new"]
     );
+}
+
+#[test]
+fn evicted_rows_that_are_deleted_by_their_keys_are_not_read() {
+    let fixture = Fixture::new();
+    fixture.pairs();
+    fixture.lines();
+    fixture.count("INSERT INTO pairs VALUES (1, 'one', 1), (2, 'two', 2), (3, 'three', 3)");
+    fixture.count("INSERT INTO lines VALUES (1, 1, 'a'), (1, 2, 'b'), (2, 1, 'c')");
+    let fixture = fixture.reopened();
+    let counts = || {
+        let counters = fixture.db.counters();
+        (counters.misses, counters.overwrites)
+    };
+    assert_eq!(fixture.count("DELETE FROM pairs WHERE id = 2"), 1);
+    assert_eq!(fixture.count("DELETE FROM pairs WHERE id = 2"), 0);
+    assert_eq!(fixture.count("DELETE FROM lines WHERE b = 2 AND a = 1"), 1);
+    assert_eq!(counts(), (0, 2));
+    // These need what was there.
+    assert_eq!(
+        fixture.rows("DELETE FROM pairs WHERE id = 3 RETURNING a"),
+        ["three"]
+    );
+    assert_eq!(
+        fixture.count("DELETE FROM lines WHERE a = 2 AND b = 1 AND c = 'z'"),
+        0
+    );
+    assert_eq!(counts(), (2, 2));
+    assert_eq!(fixture.rows("SELECT id FROM pairs"), ["1"]);
+    assert_eq!(fixture.rows("SELECT c FROM lines ORDER BY c"), ["a", "c"]);
 }
