@@ -12,6 +12,7 @@ use thermocline_bench::rss::Sampler;
 
 use crate::cgroup::Cgroup;
 use crate::one::{Job, Outcome};
+use crate::page_cache;
 
 /// How long a run may take beyond what it measures.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -20,6 +21,8 @@ const LOAD_PATIENCE: Duration = Duration::from_secs(3600);
 /// Arenas of the C library's allocator: by default it holds memory for each
 /// thread, which small cgroups don't have.
 const ARENAS: &str = "2";
+/// Enters the cgroup before the program is there, so that its pages count, too.
+const ENTER: &str = r#"[ -z "$0" ] || echo $$ > "$0/cgroup.procs"; exec "$@""#;
 
 /// How a run ended.
 #[derive(Debug)]
@@ -32,9 +35,23 @@ pub enum Ended {
     Failed(String),
 }
 
-/// Runs a job; what it prints goes to `log`. Without `limited` it has no cgroup.
-/// The note says why a cgroup that was wanted is not there.
-pub fn run(job: &Job, log: &Path, limited: bool) -> Result<(Ended, Option<String>)> {
+/// A copy of this program for the runs: pages of a file are charged to whoever reads
+/// them first, and those of the original are this process's.
+pub fn copy_program(to: &Path) -> Result<()> {
+    // An older one may be running still.
+    let _ = fs::remove_file(to);
+    fs::copy(std::env::current_exe()?, to)?;
+    Ok(())
+}
+
+/// Runs a job with a [`copy_program`]; what it prints goes to `log`. Without `limited` it
+/// has no cgroup. The note says why a cgroup that was wanted is not there.
+pub fn run(
+    program: &Path,
+    job: &Job,
+    log: &Path,
+    limited: bool,
+) -> Result<(Ended, Option<String>)> {
     let limit = (job.memory_limit as f64 * job.system.cgroup_share()) as u64;
     let (cgroup, note) = match limited.then(|| Cgroup::new(limit)) {
         None => (None, None),
@@ -42,14 +59,14 @@ pub fn run(job: &Job, log: &Path, limited: bool) -> Result<(Ended, Option<String
         Some(Err(error)) => (None, Some(format!("no memory cgroup ({error})"))),
     };
     let kills_before = cgroup.as_ref().map_or(0, Cgroup::kills);
-    let job = Job {
-        cgroup: cgroup.as_ref().map(|cgroup| cgroup.path().to_owned()),
-        ..job.clone()
-    };
+    page_cache::forget_file(program)?;
     let output = log.with_extension("out");
-    let mut child = Command::new(std::env::current_exe()?)
+    let mut child = Command::new("sh")
+        .args(["-c", ENTER])
+        .arg(cgroup.as_ref().map_or(Path::new(""), Cgroup::path))
+        .arg(program)
         .arg("one")
-        .arg(serde_json::to_string(&job)?)
+        .arg(serde_json::to_string(job)?)
         .env("MALLOC_ARENA_MAX", ARENAS)
         .stdin(std::process::Stdio::null())
         .stdout(File::create(&output)?)

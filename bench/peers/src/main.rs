@@ -8,7 +8,8 @@
 //! | `data`, `page_cache` | data that are loaded once and found cold by each run |
 //! | `io_limit` | a device held to so many reads a second |
 //! | `bound` | what the device and the best choice of tuples allow |
-//! | `run`, `results`, `chart` | the turns, the JSON file and tables, the charts |
+//! | `run`, `results` | the turns, the JSON file |
+//! | `markdown`, `chart` | tables and charts of results |
 
 mod bound;
 mod cell;
@@ -17,6 +18,7 @@ mod chart;
 mod child;
 mod data;
 mod io_limit;
+mod markdown;
 mod matrix;
 mod one;
 mod page_cache;
@@ -47,6 +49,8 @@ enum Command {
     Run(run::Options),
     /// Draw charts of results
     Chart(chart::Options),
+    /// Print results as a table in Markdown
+    Table(markdown::Options),
     /// One run, for `run` to start
     #[command(hide = true)]
     One {
@@ -61,6 +65,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Run(options) => run::run(&options),
         Command::Chart(options) => chart::run(&options),
+        Command::Table(options) => markdown::run(&options),
         Command::One { job } => one::run(&job).map(|outcome| println!("{outcome}")),
     };
     match done {

@@ -1,8 +1,8 @@
 //! One run, in a process of its own: open, warm up, measure, close. The program
 //! starts itself for it, so that no run sees the memory of another.
 //!
-//! The process enters its cgroup before it does anything else. It writes what it
-//! measured as one line of JSON.
+//! It writes what it measured as one line of JSON. Warming up has many requests in
+//! flight also where the cell has few, which would take minutes to fill a cache.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use thermocline_bench::Result;
-use thermocline_bench::ycsb::client::Noise;
+use thermocline_bench::ycsb::client::{Client, Noise};
 use thermocline_bench::ycsb::in_process::InProcess;
 use thermocline_bench::ycsb::measure::{Measured, Phase, Tally, Warmup};
 use thermocline_bench::ycsb::{KeyChooser, Options, drive};
 
 use crate::cell::{Cell, Durability};
-use crate::cgroup;
 use crate::io_limit::Switch;
 use crate::rivals::{Key, Rival, Setup, Waiting, hashmap};
 use crate::system::System;
@@ -28,6 +27,10 @@ const LOAD_BYTES: u64 = 1 << 20;
 /// Warming up until the rate is steady: over these windows, at most so long.
 const STABLE_WINDOW: Duration = Duration::from_secs(5);
 const STABLE_MAX: Duration = Duration::from_secs(60);
+/// Requests in flight while caches are filled, where the cell has fewer, and how long
+/// its own number goes on before it is measured.
+const FILLING_IN_FLIGHT: usize = 64;
+const SETTLING: Duration = Duration::from_secs(1);
 
 /// What to run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -52,8 +55,6 @@ pub struct Job {
     pub warmup_s: Option<u64>,
     /// Seconds of measuring.
     pub seconds: u64,
-    /// The cgroup to enter.
-    pub cgroup: Option<PathBuf>,
     /// What holds the device's reads back while it is measured.
     pub io_switch: Option<Switch>,
 }
@@ -111,7 +112,7 @@ impl Job {
             cache_scale: self.cache_scale,
             row_bytes: self.cell.row_bytes,
             synchronous: self.cell.durability == Durability::Synchronous && !self.load_only,
-            threads: self.threads(),
+            threads: self.filling().as_ref().unwrap_or(self).threads(),
             writes: self.cell.reads < 1.0 || self.load_only,
         }
     }
@@ -121,8 +122,24 @@ impl Job {
         self.io_switch.as_ref().map_or(Ok(()), Switch::set)
     }
 
+    /// The same with more requests in flight, to fill caches. Not where rows do, nor in
+    /// SQLite, where each thread has a cache of its own.
+    fn filling(&self) -> Option<Job> {
+        let few = self.cell.in_flight < FILLING_IN_FLIGHT;
+        let fills = self.cell.is_larger_than_memory() && !self.cell.inserts();
+        (few && fills && self.system != System::Sqlite).then(|| Job {
+            cell: Cell {
+                in_flight: FILLING_IN_FLIGHT,
+                ..self.cell
+            },
+            seconds: 0,
+            ..self.clone()
+        })
+    }
+
     fn warmup(&self) -> Warmup {
         match self.warmup_s {
+            _ if self.filling().is_some() => Warmup::For(SETTLING),
             Some(seconds) => Warmup::For(Duration::from_secs(seconds)),
             None => Warmup::UntilStable {
                 window: STABLE_WINDOW,
@@ -144,9 +161,6 @@ pub fn threads(system: System, in_flight: usize) -> usize {
 /// Runs the job that a line of JSON describes; the outcome as another.
 pub fn run(job: &str) -> Result<String> {
     let job: Job = serde_json::from_str(job)?;
-    if let Some(path) = &job.cgroup {
-        cgroup::enter(path)?;
-    }
     Ok(serde_json::to_string(&execute(&job)?)?)
 }
 
@@ -184,19 +198,16 @@ fn ours(job: &Job) -> Result<Outcome> {
         engine.close()?;
         return Ok(Outcome::default());
     }
-    let phase = Phase::default();
-    let clients = async |number| {
+    let clients = async |options: &Options, number| {
         let client = |_| engine.client(options.synchronous_commit);
         Ok((0..options.tasks_of(number)).map(client).collect())
     };
-    let held = || job.hold_reads();
-    let (measured, tally) = drive(&options, &phase, job.warmup(), clients, held)?;
+    let outcome = measure(job, clients)?;
     engine.close()?;
-    outcome(job, &phase, measured, &tally)
+    Ok(outcome)
 }
 
 fn rival<R: Rival>(job: &Job) -> Result<Outcome> {
-    let options = job.options();
     let rival = R::open(&job.setup())?;
     // The map keeps nothing between runs.
     if job.load_only || job.system == System::Hashmap {
@@ -205,11 +216,26 @@ fn rival<R: Rival>(job: &Job) -> Result<Outcome> {
     if job.load_only {
         return Ok(Outcome::default());
     }
-    let phase = Phase::default();
-    let clients = async |_| Ok(vec![Waiting::new(rival.client()?, options.row_bytes)]);
+    let row_bytes = job.cell.row_bytes;
+    measure(job, async |_, _| {
+        Ok(vec![Waiting::new(rival.client()?, row_bytes)])
+    })
+}
+
+/// Fills caches, settles, and measures.
+fn measure<C: Client>(
+    job: &Job,
+    clients: impl AsyncFn(&Options, usize) -> Result<Vec<C>> + Sync,
+) -> Result<Outcome> {
+    if let Some(filling) = job.filling() {
+        let (options, warmup) = (filling.options(), filling.warmup());
+        let clients = async |number| clients(&options, number).await;
+        drive(&options, &Phase::default(), warmup, clients, || ())?;
+    }
+    let (options, phase) = (job.options(), Phase::default());
+    let clients = async |number| clients(&options, number).await;
     let held = || job.hold_reads();
     let (measured, tally) = drive(&options, &phase, job.warmup(), clients, held)?;
-    drop(rival);
     outcome(job, &phase, measured, &tally)
 }
 
@@ -270,7 +296,6 @@ mod tests {
             inserted: 0,
             warmup_s: Some(0),
             seconds: 1,
-            cgroup: None,
             io_switch: None,
         }
     }

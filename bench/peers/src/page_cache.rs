@@ -14,11 +14,17 @@ pub fn forget(directory: &Path) -> io::Result<()> {
         if entry.file_type()?.is_dir() {
             forget(&entry.path())?;
         } else {
-            let file = File::open(entry.path())?;
-            file.sync_all()?;
-            fadvise(&file, 0, None, Advice::DontNeed)?;
+            forget_file(&entry.path())?;
         }
     }
+    Ok(())
+}
+
+/// The same for one file.
+pub fn forget_file(path: &Path) -> io::Result<()> {
+    let file = File::open(path)?;
+    file.sync_all()?;
+    fadvise(&file, 0, None, Advice::DontNeed)?;
     Ok(())
 }
 

@@ -164,6 +164,8 @@ pub fn run(options: &Options) -> Result<()> {
     let dir = options.dir.canonicalize()?;
     let held = |reads| IoLimit::new(&dir, reads);
     let io_limit = options.device_reads.map(held).transpose()?;
+    let program = dir.join("program");
+    child::copy_program(&program)?;
     let mut results = Results::open(options.json.as_deref())?;
     let todo: Vec<(Cell, Vec<System>)> = cells
         .iter()
@@ -180,6 +182,7 @@ pub fn run(options: &Options) -> Result<()> {
         let bench = Bench {
             options,
             dir: &dir,
+            program: &program,
             io_limit: io_limit.as_ref(),
             times,
             bar: &bar,
@@ -225,6 +228,7 @@ fn progress_bar(runs: u64) -> ProgressBar {
 struct Bench<'a> {
     options: &'a Options,
     dir: &'a Path,
+    program: &'a Path,
     io_limit: Option<&'a IoLimit>,
     times: Times,
     bar: &'a ProgressBar,
@@ -339,7 +343,6 @@ impl Bench<'_> {
             inserted: turn.data.inserted().unwrap_or(0),
             warmup_s: self.times.warmup_s,
             seconds: self.times.seconds,
-            cgroup: None,
             io_switch: self.io_limit.map(|limit| limit.switch().clone()),
         }
     }
@@ -356,7 +359,7 @@ impl Bench<'_> {
             // Only what may write can spoil the data.
             turn.data.unmark()?;
             page_cache::forget(&turn.data.directory())?;
-            let (ended, note) = child::run(&job, &turn.data.log("run.log"), limited)?;
+            let (ended, note) = child::run(self.program, &job, &turn.data.log("run.log"), limited)?;
             // The run has held it when it was warm.
             self.hold(false)?;
             note.into_iter().for_each(|note| turn.note(note));
@@ -410,7 +413,7 @@ impl Bench<'_> {
             cache_scale: 1.0,
             ..self.job(cell, turn)
         };
-        match child::run(&job, &turn.data.log("load.log"), false)?.0 {
+        match child::run(self.program, &job, &turn.data.log("load.log"), false)?.0 {
             Ended::Measured(..) => turn.data.mark(0),
             Ended::Killed => Err("killed".into()),
             Ended::Failed(why) => Err(why.into()),
