@@ -51,6 +51,9 @@ pub struct Job {
     pub load_only: bool,
     /// Rows that earlier runs inserted.
     pub inserted: u64,
+    /// Chooses the keys: the same for all systems in a cell, and never again, since what
+    /// an earlier run has left in a cache would be asked for once more. Below 2^62.
+    pub seed: u64,
     /// Seconds of warming up; None: until the rate is steady.
     pub warmup_s: Option<u64>,
     /// Seconds of measuring.
@@ -97,6 +100,7 @@ impl Job {
                 false => 1,
             },
             seconds: self.seconds,
+            seed: self.seed,
             memory_limit: self.memory_limit,
             synchronous_commit: self.cell.durability == Durability::Synchronous,
             load_only: self.load_only,
@@ -133,6 +137,7 @@ impl Job {
                 ..self.cell
             },
             seconds: 0,
+            seed: self.seed | 1 << 62,
             ..self.clone()
         })
     }
@@ -294,6 +299,7 @@ mod tests {
             cache_scale: 1.0,
             load_only: false,
             inserted: 0,
+            seed: 1,
             warmup_s: Some(0),
             seconds: 1,
             io_switch: None,

@@ -280,11 +280,12 @@ impl Bench<'_> {
             .collect();
         let bound = self.bound(cell)?;
         for _ in 0..self.options.repeat() {
+            let seed = rand::random::<u64>() >> 2;
             for turn in &mut turns {
                 if !turn.failed {
                     self.bar
                         .set_message(format!("{}: {cell}", turn.system.name()));
-                    self.turn(cell, turn)?;
+                    self.turn(cell, turn, seed)?;
                 }
                 self.bar.inc(1);
             }
@@ -331,7 +332,7 @@ impl Bench<'_> {
         self.io_limit.map_or(Ok(()), |limit| limit.hold(held))
     }
 
-    fn job(&self, cell: &Cell, turn: &Turns) -> Job {
+    fn job(&self, cell: &Cell, turn: &Turns, seed: u64) -> Job {
         Job {
             system: turn.system,
             directory: turn.data.directory(),
@@ -341,13 +342,14 @@ impl Bench<'_> {
             cache_scale: turn.cache_scale,
             load_only: false,
             inserted: turn.data.inserted().unwrap_or(0),
+            seed,
             warmup_s: self.times.warmup_s,
             seconds: self.times.seconds,
             io_switch: self.io_limit.map(|limit| limit.switch().clone()),
         }
     }
 
-    fn turn(&self, cell: &Cell, turn: &mut Turns) -> Result<()> {
+    fn turn(&self, cell: &Cell, turn: &mut Turns, seed: u64) -> Result<()> {
         // The map shows what memory allows: it has what it needs.
         let limited = turn.system != System::Hashmap;
         for reductions in 0..=REDUCTIONS_MAX {
@@ -355,7 +357,7 @@ impl Bench<'_> {
                 turn.fail(format!("not loaded: {why}"));
                 return Ok(());
             }
-            let job = self.job(cell, turn);
+            let job = self.job(cell, turn, seed);
             // Only what may write can spoil the data.
             turn.data.unmark()?;
             page_cache::forget(&turn.data.directory())?;
@@ -411,7 +413,7 @@ impl Bench<'_> {
                 ..*cell
             },
             cache_scale: 1.0,
-            ..self.job(cell, turn)
+            ..self.job(cell, turn, 1)
         };
         match child::run(self.program, &job, &turn.data.log("load.log"), false)?.0 {
             Ended::Measured(..) => turn.data.mark(0),
