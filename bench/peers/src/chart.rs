@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use thermocline_bench::Result;
 
 use crate::cell::Cell;
-use crate::results::{Measurement, Results};
+use crate::results::{Measurement, Results, cells};
 use crate::system::System;
 
 const WIDTH: f64 = 760.0;
@@ -45,12 +45,7 @@ pub fn run(options: &Options) -> Result<()> {
 
 /// File names and contents.
 fn charts(list: &[Measurement]) -> Vec<(String, String)> {
-    let mut cells: Vec<Cell> = Vec::new();
-    for result in list {
-        if !cells.contains(&result.cell()) {
-            cells.push(result.cell());
-        }
-    }
+    let mut cells = cells(list);
     cells.sort_by(|a, b| {
         (b.row_bytes.cmp(&a.row_bytes)).then(a.size_ratio.total_cmp(&b.size_ratio))
     });

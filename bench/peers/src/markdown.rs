@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use thermocline_bench::{Result, size};
 
 use crate::cell::Cell;
-use crate::results::{Measurement, Results};
+use crate::results::{Measurement, Results, cells};
 use crate::system::System;
 
 /// `thermocline-peers table`.
@@ -29,17 +29,6 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The cells in the order of the results.
-fn cells(list: &[Measurement]) -> Vec<Cell> {
-    let mut cells: Vec<Cell> = Vec::new();
-    for result in list {
-        if !cells.contains(&result.cell()) {
-            cells.push(result.cell());
-        }
-    }
-    cells
-}
-
 fn of_cell(list: &[Measurement], cell: Cell) -> impl Iterator<Item = &Measurement> {
     list.iter().filter(move |result| result.cell() == cell)
 }
@@ -47,8 +36,10 @@ fn of_cell(list: &[Measurement], cell: Cell) -> impl Iterator<Item = &Measuremen
 /// The fastest of ours or of the rivals.
 fn best(list: &[Measurement], cell: Cell, which: fn(System) -> bool) -> Option<&Measurement> {
     of_cell(list, cell)
-        .filter(|result| which(result.system) && result.ops_per_s.is_some())
-        .max_by(|a, b| a.ops_per_s.partial_cmp(&b.ops_per_s).expect("a rate"))
+        .filter(|result| which(result.system))
+        .filter_map(|result| Some((result.ops_per_s?, result)))
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, result)| result)
 }
 
 fn table(list: &[Measurement]) -> String {

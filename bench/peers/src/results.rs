@@ -157,6 +157,17 @@ impl Results {
     }
 }
 
+/// The cells of results, in their order.
+pub fn cells(list: &[Measurement]) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = Vec::new();
+    for result in list {
+        if !cells.contains(&result.cell()) {
+            cells.push(result.cell());
+        }
+    }
+    cells
+}
+
 fn best_rival<'a>(results: impl Iterator<Item = &'a Measurement>) -> Option<f64> {
     results
         .filter(|result| result.system.is_rival())

@@ -83,6 +83,14 @@ mod tests {
     }
 
     #[test]
+    fn what_is_in_use_stays_when_memory_is_given_back() {
+        let kept = vec![7u8; 1 << 20];
+        drop(vec![1u8; 8 << 20]);
+        return_memory();
+        assert!(kept.iter().all(|byte| *byte == 7));
+    }
+
+    #[test]
     fn the_kernel_notes_that_huge_pages_are_not_wanted() {
         never_huge_pages().expect("this kernel has the switch");
         let status = std::fs::read_to_string("/proc/self/status").expect("this kernel says");

@@ -1,4 +1,4 @@
-//! The system calls that the standard library lacks. Linux.
+//! The system calls that the standard library lacks, and one of the allocator's. Linux.
 //!
 //! Each function checks its arguments, makes one call (again when a signal interrupts it)
 //! and turns the outcome into an `io::Result`; nothing here keeps state.

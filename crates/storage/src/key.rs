@@ -95,11 +95,16 @@ impl KeyShape {
     /// that all keys with these values share.
     #[inline]
     pub fn encode(&self, values: &[ValueRef<'_>], out: &mut Vec<u8>) {
-        match (self.is_integer, self.columns.as_slice(), values) {
-            (true, [column], [ValueRef::BigInt(value)])
-                if matches!(column.data_type, DataType::BigInt) =>
+        match (self.is_integer, values) {
+            (true, [ValueRef::BigInt(value)])
+                if matches!(self.columns[0].data_type, DataType::BigInt) =>
             {
                 out.extend_from_slice(&eight_byte_key(*value));
+            }
+            (true, [ValueRef::Integer(value)])
+                if matches!(self.columns[0].data_type, DataType::Integer) =>
+            {
+                out.extend_from_slice(&four_byte_key(*value));
             }
             _ => self.encode_columns(values, out),
         }
@@ -223,12 +228,10 @@ fn after_column<'k>(column: &KeyColumn, value: ValueRef<'_>, key: &'k [u8]) -> O
     let plain = column.nullable && !column.descending;
     match value {
         ValueRef::BigInt(value) if plain && column.data_type == DataType::BigInt => {
-            let rest = key.strip_prefix(&[PRESENT])?;
-            rest.strip_prefix(&(value ^ i64::MIN).to_be_bytes())
+            key.strip_prefix(&eight_byte_key(value))
         }
         ValueRef::Integer(value) if plain && column.data_type == DataType::Integer => {
-            let rest = key.strip_prefix(&[PRESENT])?;
-            rest.strip_prefix(&(value ^ i32::MIN).to_be_bytes())
+            key.strip_prefix(&four_byte_key(value))
         }
         ValueRef::Text(value)
             if plain

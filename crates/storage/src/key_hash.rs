@@ -124,8 +124,10 @@ mod tests {
             prop_assert!(!is_whole(big(-1 - i64::from(small))));
             let integer = encoded(DataType::Integer, ValueRef::Integer(small.cast_signed()));
             prop_assert!(is_whole(key_hash(&integer)));
-            let hash = key_hash(&encoded(DataType::Text, ValueRef::Text(&text)));
-            prop_assert!(text.len() == 2 || !is_whole(hash));
+            // Of two bytes, or of one zero that becomes two, it looks like an integer.
+            let key = encoded(DataType::Text, ValueRef::Text(&text));
+            let short = text.len() == 2 || text == "\0";
+            prop_assert!(short || !is_whole(key_hash(&key)));
         }
     }
 

@@ -63,6 +63,7 @@ impl Access<'_> {
     /// there is none, or if it is evicted and has to be read first. As [`Access::get`] and
     /// [`Access::delete`], but an evicted row is not read if that can be avoided.
     pub fn delete_by_key(&mut self, table: &Table, index: usize, key: &[u8]) -> Result<bool> {
+        self.check(table)?;
         if self.may_leave_unread(table, index)
             && let Some(position) = self.position_of_key(table, key)?
             && let Some(known) = self.known(position, table, key)?

@@ -2,14 +2,19 @@
 
 use super::database::Fixture;
 
-#[test]
-fn evicted_rows_that_are_given_whole_are_not_read() {
+/// Pairs 1 to 3 and three lines, all of them evicted.
+fn evicted() -> Fixture {
     let fixture = Fixture::new();
     fixture.pairs();
     fixture.lines();
     fixture.count("INSERT INTO pairs VALUES (1, 'one', 1), (2, 'two', 2), (3, 'three', 3)");
     fixture.count("INSERT INTO lines VALUES (1, 1, 'a'), (1, 2, 'b'), (2, 1, 'c')");
-    let fixture = fixture.reopened();
+    fixture.reopened()
+}
+
+#[test]
+fn evicted_rows_that_are_given_whole_are_not_read() {
+    let fixture = evicted();
     let counts = || {
         let counters = fixture.db.counters();
         (counters.misses, counters.overwrites)
@@ -71,12 +76,7 @@ fn evicted_rows_that_are_given_whole_are_not_read() {
 
 #[test]
 fn evicted_rows_that_are_deleted_by_their_keys_are_not_read() {
-    let fixture = Fixture::new();
-    fixture.pairs();
-    fixture.lines();
-    fixture.count("INSERT INTO pairs VALUES (1, 'one', 1), (2, 'two', 2), (3, 'three', 3)");
-    fixture.count("INSERT INTO lines VALUES (1, 1, 'a'), (1, 2, 'b'), (2, 1, 'c')");
-    let fixture = fixture.reopened();
+    let fixture = evicted();
     let counts = || {
         let counters = fixture.db.counters();
         (counters.misses, counters.overwrites)
