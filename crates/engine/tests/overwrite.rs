@@ -164,6 +164,23 @@ fn a_snapshot_that_opens_before_the_commit_sees_what_was_deleted() {
 }
 
 #[test]
+fn a_plan_for_a_table_that_was_changed_is_stale_whether_the_row_is_there_or_not() {
+    let (_device, db) = evicted(IndexKind::Hash, 0..10);
+    let old = table(&db, "t");
+    let change = Change::Truncate {
+        tables: vec![old.oid],
+        restart_identity: false,
+    };
+    ddl(&db, change).expect("truncates");
+    for id in [3, 30] {
+        let error = delete_by_key(&db, &old, id).expect_err("is stale");
+        assert!(matches!(error, Error::StalePlan), "{error}");
+        let error = overwrite(&db, &old, id, "new").expect_err("is stale");
+        assert!(matches!(error, Error::StalePlan), "{error}");
+    }
+}
+
+#[test]
 fn a_statement_that_fails_leaves_the_evicted_row() {
     let (_device, db) = evicted(IndexKind::Hash, 0..10);
     let t = table(&db, "t");
