@@ -4,6 +4,9 @@
 //! on the heap while that holder lives; so a device may fill it while its handle moves
 //! from thread to thread. Assumes that who gives the address to the kernel keeps the
 //! buffer until the kernel is done (`uring.rs` does).
+//!
+//! A large buffer is a mapping of its own: what was never written to costs no memory, and
+//! what was can be given back while the buffer stays ([`AlignedBuffer::forget`]).
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -18,6 +21,8 @@ pub const SECTOR_BYTES: usize = 4096;
 /// The largest buffer that a thread keeps, and how many: 512 KiB at most.
 const KEPT_BYTES_MAX: usize = 4 * SECTOR_BYTES;
 const KEPT_MAX: usize = 32;
+/// Buffers from here on are mappings of their own.
+const MAPPED_BYTES_MIN: usize = 512 << 10;
 
 thread_local! {
     static KEPT: RefCell<Vec<AlignedBuffer>> = const { RefCell::new(Vec::new()) };
@@ -52,9 +57,13 @@ impl AlignedBuffer {
                 len,
             };
         }
-        // SAFETY: the layout's size is not zero.
-        let memory = unsafe { alloc_zeroed(layout) };
-        match NonNull::new(memory) {
+        let memory = if len >= MAPPED_BYTES_MIN {
+            crate::sys::map_zeroed(len)
+        } else {
+            // SAFETY: the layout's size is not zero.
+            NonNull::new(unsafe { alloc_zeroed(layout) })
+        };
+        match memory {
             Some(start) => AlignedBuffer { start, len },
             None => handle_alloc_error(layout),
         }
@@ -86,6 +95,14 @@ impl AlignedBuffer {
                     kept.push(self);
                 }
             });
+        }
+    }
+
+    /// Makes all bytes zero; a large buffer's memory goes back to the system until it is
+    /// written to again.
+    pub fn forget(&mut self) {
+        if self.len < MAPPED_BYTES_MIN || !crate::sys::forget_pages(self.as_mut_slice()) {
+            self.fill(0);
         }
     }
 
@@ -125,7 +142,10 @@ impl AlignedBuffer {
 
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
-        if self.len != 0 {
+        if self.len >= MAPPED_BYTES_MIN {
+            // SAFETY: mapped in `new_zeroed` with this length, and unmapped only here.
+            unsafe { crate::sys::unmap(self.start, self.len) };
+        } else if self.len != 0 {
             // SAFETY: allocated in `new_zeroed` with this same layout, and freed only here.
             unsafe { dealloc(self.start.as_ptr(), Self::layout(self.len)) }
         }
@@ -165,7 +185,7 @@ mod tests {
 
     #[test]
     fn buffers_are_aligned_zeroed_and_writable_to_the_last_byte() {
-        for sectors in [0, 1, 3, 64] {
+        for sectors in [0, 1, 3, 64, MAPPED_BYTES_MIN / SECTOR_BYTES] {
             let mut buffer = AlignedBuffer::new_zeroed(sectors * SECTOR_BYTES);
             assert_eq!(buffer.len(), sectors * SECTOR_BYTES);
             assert_eq!(buffer.is_empty(), sectors == 0);
@@ -190,6 +210,31 @@ mod tests {
         }
         AlignedBuffer::new_zeroed(2 * KEPT_BYTES_MAX).keep();
         assert_eq!(KEPT.with(|kept| kept.borrow().len()), KEPT_MAX);
+    }
+
+    #[test]
+    fn a_buffer_that_was_forgotten_is_zero_and_can_be_used() {
+        for len in [0, SECTOR_BYTES, MAPPED_BYTES_MIN, 4 * MAPPED_BYTES_MIN] {
+            let mut buffer = AlignedBuffer::new_zeroed(len);
+            buffer.fill(3);
+            buffer.forget();
+            assert!(buffer.iter().all(|&byte| byte == 0), "{len}");
+            buffer.fill(4);
+            assert!(buffer.iter().all(|&byte| byte == 4), "{len}");
+        }
+    }
+
+    #[test]
+    fn a_large_buffer_takes_only_the_memory_that_is_written_to() {
+        const LEN: usize = 64 << 20;
+        let resident = || crate::resident_bytes().unwrap_or(0);
+        let before = resident();
+        let mut buffer = AlignedBuffer::new_zeroed(LEN);
+        assert!(resident() < before + LEN as u64 / 2);
+        buffer.fill(1);
+        assert!(resident() > before + LEN as u64 / 2);
+        buffer.forget();
+        assert!(resident() < before + LEN as u64 / 2);
     }
 
     #[test]

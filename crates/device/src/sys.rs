@@ -11,6 +11,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::ptr::{NonNull, null_mut};
 
 /// `open(2)` flag for direct I/O.
 pub(crate) const O_DIRECT: i32 = libc::O_DIRECT;
@@ -109,6 +110,37 @@ pub(crate) fn page_bytes() -> u64 {
     // SAFETY: sysconf only reads a constant of the system.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u64::try_from(bytes).unwrap_or(4096)
+}
+
+/// A new private mapping of `len` zero bytes, which takes no memory until it is written
+/// to; `None` when the system has no room for it.
+pub(crate) fn map_zeroed(len: usize) -> Option<NonNull<u8>> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a fresh anonymous mapping; no existing memory is affected.
+    let address = unsafe { libc::mmap(null_mut(), len, protection, flags, -1, 0) };
+    if address == libc::MAP_FAILED {
+        return None;
+    }
+    NonNull::new(address.cast())
+}
+
+/// Unmaps a mapping.
+///
+/// # Safety
+/// [`map_zeroed`] gave `start` for this `len`, and nobody uses the memory any more.
+pub(crate) unsafe fn unmap(start: NonNull<u8>, len: usize) {
+    // SAFETY: the caller's promise. It fails only for arguments that no mapping has.
+    let outcome = unsafe { libc::munmap(start.as_ptr().cast(), len) };
+    debug_assert_eq!(outcome, 0, "unmapping {len} bytes");
+}
+
+/// Gives the pages of a private anonymous mapping back: they read as zero from now on.
+/// False where the system refuses, and the bytes are what they were.
+pub(crate) fn forget_pages(mapped: &mut [u8]) -> bool {
+    // SAFETY: the memory is borrowed for writing, and stays mapped; bytes of any value
+    // are bytes.
+    unsafe { libc::madvise(mapped.as_mut_ptr().cast(), mapped.len(), libc::MADV_DONTNEED) == 0 }
 }
 
 /// Has the kernel give this process pages of the ordinary size only.

@@ -133,6 +133,8 @@ impl Database {
         let settling_begun = db.clock.now();
         db.settle()?;
         stop_at(StopPoint::RecoveryDone);
+        // What this thread's allocations have left would stay its own otherwise.
+        thermocline_device::return_memory();
         let ended = db.clock.now();
         let milliseconds =
             |from: Duration, to: Duration| to.saturating_sub(from).as_millis() as u64;

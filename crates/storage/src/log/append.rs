@@ -39,6 +39,8 @@ pub struct Log {
     pub(super) writer: Mutex<LogWriter>,
     /// Whether the writer's spare time goes to filling segments.
     pub(super) filling: AtomicBool,
+    /// Whether the buffers were given back since the last group.
+    pub(super) rested: AtomicBool,
     waiters: Waiters,
     appended: AtomicU64,
     gathered_bytes: AtomicUsize,
@@ -96,6 +98,15 @@ impl Gather {
     }
 }
 
+impl Gather {
+    /// Gives the buffer's memory back, if it has no records.
+    pub(super) fn forget(&mut self) {
+        if self.records == 0 {
+            self.buffer.forget();
+        }
+    }
+}
+
 impl Log {
     /// Opens the log in the device's directory, or begins one.
     ///
@@ -141,6 +152,7 @@ impl Log {
             segments,
             writer: Mutex::new(LogWriter::new(end, recovered.sequence, buffer_bytes)),
             filling: AtomicBool::new(true),
+            rested: AtomicBool::new(true),
             waiters: Waiters::new(next),
             appended: AtomicU64::new(next),
             gathered_bytes: AtomicUsize::new(0),

@@ -280,6 +280,40 @@ fn room_is_waited_for_and_the_buffer_shrinks_again() {
 }
 
 #[test]
+fn a_log_at_rest_gives_its_buffers_back_and_goes_on() {
+    let device = SimulatedDevice::new();
+    let clock = Arc::new(ManualClock::default());
+    let options = LogOptions {
+        buffer_bytes: 1 << 20,
+        clock: clock.clone(),
+        ..options()
+    };
+    let (log, _) = Log::open(Arc::new(device.clone()), options, None).unwrap();
+    let long = vec![7; 100_000];
+    let resting = |log: &Log| log.rested.load(Ordering::Relaxed);
+    for round in 0..2 {
+        log.append(&[&long]).unwrap();
+        assert_eq!(log.step(), Step::Flushed);
+        log.append(&[b"soon after"]).unwrap();
+        clock.advance(Duration::from_secs(2));
+        assert_eq!(log.step(), Step::Flushed);
+        assert_eq!(log.step(), Step::Idle);
+        assert!(!resting(&log), "round {round}: just written");
+        clock.advance(Duration::from_secs(2));
+        assert_eq!(log.step(), Step::Idle);
+        assert!(resting(&log), "round {round}: nobody logs");
+    }
+    // What is gathered while the log's thread decides to rest stays.
+    log.append(&[b"last"]).unwrap();
+    log.gather.lock().forget();
+    log.wait_durable_blocking(log.appended_lsn()).unwrap();
+    device.crash_losing_all();
+    let (_, tail) = open(&device, None).unwrap();
+    let expected: [&[u8]; 5] = [&long, b"soon after", &long, b"soon after", b"last"];
+    assert_eq!(payloads(tail), expected);
+}
+
+#[test]
 fn a_record_larger_than_a_segment_gets_one_of_its_size() {
     let device = SimulatedDevice::new();
     let (log, _) = open(&device, None).unwrap();

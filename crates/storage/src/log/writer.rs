@@ -25,6 +25,9 @@ use super::segment::{
 use super::segments::{Stop, fill_piece};
 use super::{Log, LogError, LogFailed, Lsn};
 
+/// After so long without a record the buffers' memory goes back to the system.
+const REST_AFTER: Duration = Duration::from_secs(1);
+
 /// What one step of the writer did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
@@ -69,6 +72,8 @@ pub(super) struct LogWriter {
     time_us: i64,
     stream_end: Lsn,
     retry_at: Option<Duration>,
+    /// When the last group was written, until the buffers have been given back for it.
+    flushed_at: Option<Duration>,
 }
 
 impl LogWriter {
@@ -83,6 +88,7 @@ impl LogWriter {
             time_us: i64::MIN,
             stream_end,
             retry_at: None,
+            flushed_at: None,
         }
     }
 
@@ -94,6 +100,7 @@ impl LogWriter {
         let Some(mut group) = group else {
             self.prepare(log)?;
             self.fill(log)?;
+            self.rest(log);
             return Ok(Step::Idle);
         };
         match self.write(log, &mut group) {
@@ -246,7 +253,23 @@ impl LogWriter {
             gather.limit_bytes = gather.limit_bytes.map(|_| self.remaining_bytes());
         }
         self.idle_buffer = Some(buffer);
+        self.flushed_at = Some(log.options.clock.now());
+        log.rested.store(false, Ordering::Relaxed);
         log.waiters().publish(group.end);
+    }
+
+    /// Gives the buffers' memory back when nothing has been logged for a while.
+    fn rest(&mut self, log: &Log) {
+        let idle = |at: Duration| log.options.clock.now().saturating_sub(at) >= REST_AFTER;
+        if !self.flushed_at.is_some_and(idle) {
+            return;
+        }
+        if let Some(buffer) = &mut self.idle_buffer {
+            buffer.forget();
+        }
+        log.gather.lock().forget();
+        self.flushed_at = None;
+        log.rested.store(true, Ordering::Relaxed);
     }
 
     fn remaining_bytes(&self) -> u64 {
@@ -368,6 +391,8 @@ impl Log {
                 self.options.retry_interval
             } else if signal.gathered {
                 self.options.flush_interval
+            } else if !self.rested.load(Ordering::Relaxed) {
+                REST_AFTER
             } else {
                 self.signalled.wait(&mut signal);
                 continue;
