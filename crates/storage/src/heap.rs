@@ -16,23 +16,27 @@
 //! goes through the five accessors under "The unsafe part".
 #![allow(unsafe_code)]
 
+mod classes;
 mod size_class;
 #[cfg(test)]
 mod tests;
 
-use std::ops::{Index, IndexMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::arena::{ADDRESS_UNIT_BYTES, Arena, SPAN_BYTES_MIN, Span, TuplePtr, prefetch_address};
 
+use classes::Classes;
 pub use size_class::PAYLOAD_BYTES_MAX;
 use size_class::{
     CLASSES, PAGE_HEADER_BYTES, SIZE_CLASSES, SizeClass, TUPLE_HEADER_BYTES, class_of_payload,
+    fitted_class_of_payload, is_fitted,
 };
 
 /// The length in the header of a slot that holds no tuple.
 const LEN_FREE: u32 = u32::MAX;
+/// In the length: the slot is one of a fitted class.
+const FITTED: u32 = 1 << 31;
 const NOWHERE: u32 = u32::MAX;
 /// Pages of at most this order are kept as a class's spare when empty.
 const SPARE_ORDER_MAX: u8 = 2;
@@ -46,6 +50,30 @@ struct TupleHeader {
     /// The row id; in a free slot the next free one (units from the page).
     row: u32,
     cold: u64,
+}
+
+impl TupleHeader {
+    /// Bytes of the payload; more than any has for a free slot.
+    #[inline(always)]
+    fn payload_bytes(&self) -> usize {
+        (self.len & !FITTED) as usize
+    }
+
+    /// The class that a payload of `bytes` would have in this slot's kind of pages.
+    #[inline]
+    fn class_for(&self, bytes: usize) -> Option<usize> {
+        if self.len & FITTED != 0 {
+            fitted_class_of_payload(bytes)
+        } else {
+            class_of_payload(bytes)
+        }
+    }
+
+    /// The slot's class.
+    #[inline]
+    fn class(&self) -> Option<usize> {
+        self.class_for(self.payload_bytes())
+    }
 }
 
 #[repr(C, align(64))]
@@ -63,66 +91,6 @@ struct PageHeader {
 
 const _: () = assert!(size_of::<TupleHeader>() == TUPLE_HEADER_BYTES);
 const _: () = assert!(size_of::<PageHeader>() == PAGE_HEADER_BYTES);
-
-/// The pages of one size class, named by their span.
-#[derive(Default)]
-struct Pages {
-    class: usize,
-    all: Vec<u32>,
-    /// Pages with a free slot; the last is allocated from.
-    partial: Vec<u32>,
-    spare: Option<u32>,
-    live: usize,
-    /// Where the next sample of `evacuate` begins.
-    evacuate_cursor: usize,
-}
-
-/// The pages of the classes in use: most tables use few, and there may be many heaps.
-struct Classes {
-    /// Where a class is in `used`.
-    places: [u8; CLASSES],
-    used: Vec<Pages>,
-    /// Stands for the classes that are not.
-    none: Pages,
-}
-
-const UNUSED: u8 = u8::MAX;
-const _: () = assert!(CLASSES < UNUSED as usize);
-
-impl Classes {
-    fn new() -> Self {
-        Classes {
-            places: [UNUSED; CLASSES],
-            used: Vec::new(),
-            none: Pages::default(),
-        }
-    }
-}
-
-impl Index<usize> for Classes {
-    type Output = Pages;
-
-    #[inline]
-    fn index(&self, class: usize) -> &Pages {
-        self.used
-            .get(usize::from(self.places[class]))
-            .unwrap_or(&self.none)
-    }
-}
-
-impl IndexMut<usize> for Classes {
-    #[inline]
-    fn index_mut(&mut self, class: usize) -> &mut Pages {
-        if self.places[class] == UNUSED {
-            self.places[class] = self.used.len() as u8;
-            self.used.push(Pages {
-                class,
-                ..Pages::default()
-            });
-        }
-        &mut self.used[usize::from(self.places[class])]
-    }
-}
 
 /// What [`Heap::evacuate`] did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -146,6 +114,8 @@ pub struct Heap {
     region_units: u64,
     classes: Classes,
     allocated_bytes: usize,
+    /// Bytes of the slots of all pages, and of those in use.
+    page_slot_bytes: usize,
     slot_bytes: usize,
     live_bytes: usize,
     tuples: usize,
@@ -168,6 +138,7 @@ impl Heap {
             arena,
             classes: Classes::new(),
             allocated_bytes: 0,
+            page_slot_bytes: 0,
             slot_bytes: 0,
             live_bytes: 0,
             tuples: 0,
@@ -195,10 +166,11 @@ impl Heap {
         len: usize,
         fill: impl FnOnce(&mut [u8]),
     ) -> Option<TuplePtr> {
-        let class = class_of_payload(len)?;
+        let class = self.classes.for_new(len)?;
         let ptr = self.take_slot(class)?;
+        let kind = if is_fitted(class) { FITTED } else { 0 };
         *self.header_mut(ptr) = TupleHeader {
-            len: len as u32,
+            len: len as u32 | kind,
             row,
             cold,
         };
@@ -215,7 +187,7 @@ impl Heap {
     /// The tuple's payload.
     #[inline]
     pub fn payload(&self, ptr: TuplePtr) -> &[u8] {
-        let len = self.header(ptr).len as usize;
+        let len = self.header(ptr).payload_bytes();
         self.bytes(ptr, len)
     }
 
@@ -223,7 +195,7 @@ impl Heap {
     /// says so with `set_cold(ptr, 0)`.
     #[inline]
     pub fn payload_mut(&mut self, ptr: TuplePtr) -> &mut [u8] {
-        let len = self.header(ptr).len as usize;
+        let len = self.header(ptr).payload_bytes();
         self.bytes_mut(ptr, len)
     }
 
@@ -252,29 +224,31 @@ impl Heap {
     pub fn replace(&mut self, ptr: TuplePtr, payload: &[u8]) -> Option<TuplePtr> {
         let header = *self.header(ptr);
         assert!(header.len != LEN_FREE, "replaced a tuple that was freed");
-        let class = class_of_payload(payload.len())?;
-        if class_of_payload(header.len as usize) != Some(class) {
+        let stays = header
+            .class_for(payload.len())
+            .filter(|_| payload.len() <= PAYLOAD_BYTES_MAX);
+        if stays.is_none() || stays != header.class() {
             let moved = self.insert(header.row, 0, payload)?;
             self.free(ptr);
             return Some(moved);
         }
         *self.header_mut(ptr) = TupleHeader {
-            len: payload.len() as u32,
+            len: payload.len() as u32 | header.len & FITTED,
             row: header.row,
             cold: 0,
         };
-        self.live_bytes = self.live_bytes - header.len as usize + payload.len();
+        self.live_bytes = self.live_bytes - header.payload_bytes() + payload.len();
         self.bytes_mut(ptr, payload.len()).copy_from_slice(payload);
         Some(ptr)
     }
 
     /// Frees a tuple; its page goes back to the arena if it was the last one.
     pub fn free(&mut self, ptr: TuplePtr) {
-        let len = self.header(ptr).len as usize;
-        assert!(len != LEN_FREE as usize, "freed a tuple twice");
-        self.live_bytes -= TUPLE_HEADER_BYTES + len;
+        let header = *self.header(ptr);
+        assert!(header.len != LEN_FREE, "freed a tuple twice");
+        self.live_bytes -= TUPLE_HEADER_BYTES + header.payload_bytes();
         self.tuples -= 1;
-        let class = class_of_payload(len).unwrap_or(CLASSES);
+        let class = header.class().unwrap_or(CLASSES);
         assert!(class < CLASSES, "a tuple's length is corrupt");
         let page = self.give_slot(class, ptr);
         if self.page(page).live == 0 {
@@ -307,13 +281,13 @@ impl Heap {
         self.tuples
     }
 
-    /// Share of the allocated bytes that no slot in use covers, 0 to 1: what
-    /// evacuation can hope for (and the pages' tails, which it can't have).
+    /// Share of the slots that are free, in bytes, 0 to 1: what evacuation can
+    /// hope for.
     pub fn fragmentation(&self) -> f64 {
-        if self.allocated_bytes == 0 {
+        if self.page_slot_bytes == 0 {
             return 0.0;
         }
-        (self.allocated_bytes - self.slot_bytes) as f64 / self.allocated_bytes as f64
+        (self.page_slot_bytes - self.slot_bytes) as f64 / self.page_slot_bytes as f64
     }
 
     /// Empties sparsely filled pages into others of their class and releases
@@ -424,9 +398,10 @@ impl Heap {
         let page = match self.classes[class].spare.take() {
             Some(page) => page,
             None => {
-                let order = SIZE_CLASSES[class].order;
-                let page = self.arena.alloc_span(order)?.0;
-                self.allocated_bytes += Arena::span_bytes(order);
+                let shape = &SIZE_CLASSES[class];
+                let page = self.arena.alloc_span(shape.order)?.0;
+                self.allocated_bytes += Arena::span_bytes(shape.order);
+                self.page_slot_bytes += shape.page_slot_bytes();
                 let pages = &mut self.classes[class];
                 let position = pages.all.len() as u32;
                 pages.all.push(page);
@@ -478,10 +453,11 @@ impl Heap {
         if let Some(&other) = pages.all.get(position) {
             self.page_mut(other).position = position as u32;
         }
-        let order = SIZE_CLASSES[class].order;
-        self.arena.free_span(Span(page), order);
-        self.allocated_bytes -= Arena::span_bytes(order);
-        Arena::span_bytes(order)
+        let shape = &SIZE_CLASSES[class];
+        self.arena.free_span(Span(page), shape.order);
+        self.allocated_bytes -= Arena::span_bytes(shape.order);
+        self.page_slot_bytes -= shape.page_slot_bytes();
+        Arena::span_bytes(shape.order)
     }
 
     fn add_partial(&mut self, class: usize, page: u32) {
@@ -545,7 +521,7 @@ impl Heap {
                 break;
             };
             *self.header_mut(new) = header;
-            self.copy_payload(old, new, header.len as usize);
+            self.copy_payload(old, new, header.payload_bytes());
             // The page stays out of the partial list while it is emptied.
             self.page_mut(page).partial_position = NOWHERE - 1;
             self.give_slot(class, old);
@@ -634,7 +610,7 @@ impl Heap {
 
     /// The debug-mode checker: `ptr` is a slot in use of a page of this heap.
     fn is_live_slot(&self, ptr: TuplePtr) -> bool {
-        let Some(class) = class_of_payload(self.header(ptr).len as usize) else {
+        let Some(class) = self.header(ptr).class() else {
             return false;
         };
         let shape = &SIZE_CLASSES[class];

@@ -1,9 +1,15 @@
 //! Size classes of the heap: slot sizes about a sixteenth apart, and the span
 //! that a page of each class takes.
 //!
+//! Where a heap has many tuples of about one size, a sixteenth is much: behind
+//! the ordinary classes there are *fitted* ones, some sixty-fourth apart, in longer
+//! pages. Tuples of mixed lengths would leave too many of those half empty, so
+//! the heap takes them only where they pay.
+//!
 //! Guarantees: a slot wastes at most a sixteenth of itself (the rounding to 16
 //! bytes of the smallest apart), a page's tail at most a sixteenth of the page
-//! (an eighth of the largest span). Everything is computed at compile time.
+//! (an eighth of the largest span); a fitted slot a thirty-second, its page's tail
+//! a thirty-second. Everything is computed at compile time.
 
 use crate::arena::{Arena, ORDER_MAX};
 
@@ -20,8 +26,17 @@ const STEPPED: usize = (LARGEST_STEPPED - SMALLEST) / 16 + 1;
 const LARGEST_SIXTEENTHS: usize = 512 * 1024;
 const PER_LARGEST_SPAN: [usize; 5] = [7, 6, 5, 4, 3];
 const SIXTEENTHS: usize = class_of_slot(LARGEST_SIXTEENTHS) + 1;
-/// How many classes there are.
-pub(super) const CLASSES: usize = SIXTEENTHS + PER_LARGEST_SPAN.len();
+const ORDINARY: usize = SIXTEENTHS + PER_LARGEST_SPAN.len();
+/// Fitted slots are larger than the first and at most the second.
+const FITTED_ABOVE: usize = 512;
+const FITTED_LARGEST: usize = 4096;
+const FITTED: usize = fitted_of_slot(FITTED_LARGEST) + 1;
+/// The highest order of a fitted class's pages, and which share of one its tail
+/// may be if a higher order has less.
+const FITTED_ORDER_MAX: u8 = 3;
+const FITTED_TAIL: usize = 48;
+/// How many classes there are: the ordinary ones, then the fitted ones.
+pub(super) const CLASSES: usize = ORDINARY + FITTED;
 
 /// What all pages of a class have in common.
 #[derive(Clone, Copy)]
@@ -34,20 +49,59 @@ pub(super) struct SizeClass {
     pub order: u8,
 }
 
+impl SizeClass {
+    /// Bytes of all slots of a page.
+    pub fn page_slot_bytes(&self) -> usize {
+        (self.slot_bytes * self.capacity) as usize
+    }
+}
+
 pub(super) const SIZE_CLASSES: [SizeClass; CLASSES] = size_classes();
 
 /// The longest payload a heap takes.
 pub const PAYLOAD_BYTES_MAX: usize =
-    SIZE_CLASSES[CLASSES - 1].slot_bytes as usize - TUPLE_HEADER_BYTES;
+    SIZE_CLASSES[ORDINARY - 1].slot_bytes as usize - TUPLE_HEADER_BYTES;
 
-/// The class for a payload of `bytes`, `None` if it is too long.
+/// The ordinary class for a payload of `bytes`, `None` if it is too long.
 #[inline]
 pub(super) fn class_of_payload(bytes: usize) -> Option<usize> {
     let slot_bytes = bytes + TUPLE_HEADER_BYTES;
     if slot_bytes <= LARGEST_SIXTEENTHS {
         return Some(class_of_slot(slot_bytes));
     }
-    (SIXTEENTHS..CLASSES).find(|&class| slot_bytes <= SIZE_CLASSES[class].slot_bytes as usize)
+    (SIXTEENTHS..ORDINARY).find(|&class| slot_bytes <= SIZE_CLASSES[class].slot_bytes as usize)
+}
+
+/// The fitted class for a payload of `bytes`, if there is one.
+#[inline]
+pub(super) fn fitted_class_of_payload(bytes: usize) -> Option<usize> {
+    let slot_bytes = bytes + TUPLE_HEADER_BYTES;
+    let fits = slot_bytes > FITTED_ABOVE && slot_bytes <= FITTED_LARGEST;
+    fits.then(|| ORDINARY + fitted_of_slot(slot_bytes))
+}
+
+/// Whether a class is a fitted one.
+#[inline]
+pub(super) fn is_fitted(class: usize) -> bool {
+    class >= ORDINARY
+}
+
+/// 16 bytes apart up to 2 KiB, then a sixty-fourth.
+const fn fitted_of_slot(slot_bytes: usize) -> usize {
+    let last = slot_bytes - 1;
+    let top = last.ilog2() as usize;
+    if top == FITTED_ABOVE.ilog2() as usize {
+        return (last - FITTED_ABOVE) / 16;
+    }
+    32 + (top - 10) * 64 + ((last >> (top - 6)) & 63)
+}
+
+const fn slot_of_fitted(fitted: usize) -> usize {
+    if fitted < 32 {
+        FITTED_ABOVE + (fitted + 1) * 16
+    } else {
+        (64 + (fitted - 32) % 64 + 1) << ((fitted - 32) / 64 + 4)
+    }
 }
 
 #[inline]
@@ -70,7 +124,7 @@ const fn size_classes() -> [SizeClass; CLASSES] {
         order: 0,
     }; CLASSES];
     let mut class = 0;
-    while class < CLASSES {
+    while class < ORDINARY {
         let slot_bytes = if class < STEPPED {
             SMALLEST + class * 16
         } else if class < SIXTEENTHS {
@@ -81,23 +135,47 @@ const fn size_classes() -> [SizeClass; CLASSES] {
             room / PER_LARGEST_SPAN[class - SIXTEENTHS] / 16 * 16
         };
         let mut order = 0;
-        loop {
-            let span_bytes = Arena::span_bytes(order);
-            let capacity = (span_bytes - PAGE_HEADER_BYTES) / slot_bytes;
-            let waste = span_bytes - capacity * slot_bytes;
-            if waste <= span_bytes / 16 || order == ORDER_MAX {
-                classes[class] = SizeClass {
-                    slot_bytes: slot_bytes as u32,
-                    capacity: capacity as u32,
-                    order,
-                };
+        while order < ORDER_MAX && tail(slot_bytes, order) > Arena::span_bytes(order) / 16 {
+            order += 1;
+        }
+        classes[class] = shape(slot_bytes, order);
+        class += 1;
+    }
+    while class < CLASSES {
+        let slot_bytes = slot_of_fitted(class - ORDINARY);
+        let (mut best, mut order) = (0, 0);
+        while order <= FITTED_ORDER_MAX {
+            if of_longest(slot_bytes, order) < of_longest(slot_bytes, best) {
+                best = order;
+            }
+            if tail(slot_bytes, order) <= Arena::span_bytes(order) / FITTED_TAIL {
                 break;
             }
             order += 1;
         }
+        classes[class] = shape(slot_bytes, best);
         class += 1;
     }
     classes
+}
+
+const fn shape(slot_bytes: usize, order: u8) -> SizeClass {
+    SizeClass {
+        slot_bytes: slot_bytes as u32,
+        capacity: ((Arena::span_bytes(order) - PAGE_HEADER_BYTES) / slot_bytes) as u32,
+        order,
+    }
+}
+
+/// Bytes of a page that no slot covers, its header included.
+const fn tail(slot_bytes: usize, order: u8) -> usize {
+    let span_bytes = Arena::span_bytes(order);
+    span_bytes - shape(slot_bytes, order).capacity as usize * slot_bytes
+}
+
+/// The tails of as many pages as the longest fitted page is long.
+const fn of_longest(slot_bytes: usize, order: u8) -> usize {
+    tail(slot_bytes, order) << (FITTED_ORDER_MAX - order)
 }
 
 #[cfg(test)]
@@ -107,7 +185,7 @@ mod tests {
     #[test]
     fn every_payload_has_the_smallest_class_that_holds_it() {
         const { assert!(PAYLOAD_BYTES_MAX >= (1024 + 64) * 1024) };
-        assert_eq!(class_of_payload(PAYLOAD_BYTES_MAX), Some(CLASSES - 1));
+        assert_eq!(class_of_payload(PAYLOAD_BYTES_MAX), Some(ORDINARY - 1));
         assert_eq!(class_of_payload(PAYLOAD_BYTES_MAX + 1), None);
         let mut bytes = 0;
         while bytes <= PAYLOAD_BYTES_MAX {
@@ -123,7 +201,7 @@ mod tests {
 
     #[test]
     fn classes_are_a_sixteenth_apart_and_fill_their_pages() {
-        for (class, pair) in SIZE_CLASSES.windows(2).enumerate() {
+        for (class, pair) in SIZE_CLASSES[..ORDINARY].windows(2).enumerate() {
             let (small, large) = (pair[0].slot_bytes, pair[1].slot_bytes);
             assert_eq!(large % 16, 0);
             let step = large - small;
@@ -133,7 +211,7 @@ mod tests {
                 "step {step} after {small}"
             );
         }
-        for class in &SIZE_CLASSES {
+        for class in &SIZE_CLASSES[..ORDINARY] {
             let span_bytes = Arena::span_bytes(class.order);
             let used = (class.slot_bytes * class.capacity) as usize;
             assert!(used + PAGE_HEADER_BYTES <= span_bytes);
@@ -146,5 +224,41 @@ mod tests {
                 assert_eq!(class.order, 0);
             }
         }
+    }
+
+    #[test]
+    fn fitted_classes_waste_half_as_much_and_hold_what_they_are_chosen_for() {
+        assert_eq!(fitted_class_of_payload(FITTED_ABOVE - 16), None);
+        assert_eq!(fitted_class_of_payload(FITTED_LARGEST - 15), None);
+        let (mut fitted_bytes, mut ordinary_bytes) = (0.0, 0.0);
+        for bytes in FITTED_ABOVE - 15..=FITTED_LARGEST - 16 {
+            let class = fitted_class_of_payload(bytes).unwrap();
+            let shape = &SIZE_CLASSES[class];
+            let slot_bytes = bytes + TUPLE_HEADER_BYTES;
+            let waste = shape.slot_bytes as usize - slot_bytes;
+            assert_eq!(shape.slot_bytes % 16, 0);
+            assert!(waste < 16 || waste < slot_bytes / 32, "{bytes}: {waste}");
+            let below = class.checked_sub(1).filter(|below| *below >= ORDINARY);
+            assert!(
+                below.is_none_or(|below| (SIZE_CLASSES[below].slot_bytes as usize) < slot_bytes)
+            );
+            let span_bytes = Arena::span_bytes(shape.order);
+            let used = (shape.slot_bytes * shape.capacity) as usize;
+            assert!(used + PAGE_HEADER_BYTES <= span_bytes && shape.order <= FITTED_ORDER_MAX);
+            assert!(span_bytes - used <= span_bytes / 32, "{}", shape.slot_bytes);
+            let per_tuple = |shape: &SizeClass| {
+                Arena::span_bytes(shape.order) as f64 / f64::from(shape.capacity)
+            };
+            fitted_bytes += per_tuple(shape) / slot_bytes as f64;
+            ordinary_bytes +=
+                per_tuple(&SIZE_CLASSES[class_of_payload(bytes).unwrap()]) / slot_bytes as f64;
+        }
+        let tuples = (FITTED_LARGEST - FITTED_ABOVE) as f64;
+        assert!(fitted_bytes / tuples < 1.025, "{}", fitted_bytes / tuples);
+        assert!(
+            ordinary_bytes > fitted_bytes * 1.025,
+            "{}",
+            ordinary_bytes / tuples
+        );
     }
 }
