@@ -138,28 +138,13 @@ impl Fetcher {
     pub async fn read_in_order(
         &self,
         reads: &[PlannedRead],
-        each: &mut impl FnMut(RowId, &[u8]),
+        each: &mut impl FnMut(&PlannedRead, &[u8]),
     ) -> Result<()> {
         let mut runs: Vec<Run> = Vec::new();
         for (number, read) in reads.iter().enumerate() {
-            let (first, bytes) = read_range(read.address, read.block_bytes);
-            let end = first + bytes;
             match runs.last_mut() {
-                Some(run)
-                    if run.block == read.address.block
-                        && first <= run.end + GAP_BYTES_MAX
-                        && end.max(run.end) - run.first <= RUN_BYTES_MAX =>
-                {
-                    run.end = run.end.max(end);
-                    run.reads.end = number + 1;
-                }
-                _ => runs.push(Run {
-                    block: read.address.block,
-                    offset: read.block_offset,
-                    first,
-                    end,
-                    reads: number..number + 1,
-                }),
+                Some(run) if run.takes(read) => run.push(read),
+                _ => runs.push(Run::new(number, read)),
             }
         }
         let arrived: Arc<Mutex<Arrived>> = Arc::default();
@@ -202,7 +187,7 @@ impl Fetcher {
                 let sectors = &buffer[first - run.first..];
                 let tuple = verified(sectors, first, read);
                 each(
-                    read.row,
+                    read,
                     tuple.map_err(|what| self.storages.damaged(read, &what))?,
                 );
             }
@@ -264,6 +249,56 @@ struct Run {
     first: usize,
     end: usize,
     reads: std::ops::Range<usize>,
+}
+
+impl Run {
+    /// A run of one read, the `number`th.
+    fn new(number: usize, read: &PlannedRead) -> Self {
+        let (first, bytes) = read_range(read.address, read.block_bytes);
+        Run {
+            block: read.address.block,
+            offset: read.block_offset,
+            first,
+            end: first + bytes,
+            reads: number..number + 1,
+        }
+    }
+
+    /// Whether the next read is near enough to be read together.
+    fn takes(&self, read: &PlannedRead) -> bool {
+        let (first, bytes) = read_range(read.address, read.block_bytes);
+        self.block == read.address.block
+            && first <= self.end + GAP_BYTES_MAX
+            && (first + bytes).max(self.end) - self.first <= RUN_BYTES_MAX
+    }
+
+    fn push(&mut self, read: &PlannedRead) {
+        let (first, bytes) = read_range(read.address, read.block_bytes);
+        self.end = self.end.max(first + bytes);
+        self.reads.end += 1;
+    }
+}
+
+/// How many of these reads, which are in the order of their addresses, come to about
+/// `bytes` of the device, gaps included, in at most `runs` reads of it. One at least.
+pub(crate) fn batch_of(reads: &[PlannedRead], bytes: usize, runs: usize) -> usize {
+    let (mut before, mut number) = (0, 0);
+    let mut last: Option<Run> = None;
+    for (place, read) in reads.iter().enumerate() {
+        match &mut last {
+            Some(run) if run.takes(read) => run.push(read),
+            _ => {
+                before += last.as_ref().map_or(0, |run| run.end - run.first);
+                number += 1;
+                last = Some(Run::new(place, read));
+            }
+        }
+        let so_far = before + last.as_ref().map_or(0, |run| run.end - run.first);
+        if place > 0 && (so_far > bytes || number > runs) {
+            return place;
+        }
+    }
+    reads.len()
 }
 
 #[derive(Default)]

@@ -13,6 +13,7 @@ use thermocline_storage::row_directory::ColdAddress;
 use crate::catalog::{Catalog, Table};
 use crate::database::Database;
 use crate::error::Result;
+use crate::fetch::PlannedRead;
 use crate::fetch::plan;
 use crate::row_id::RowId;
 use crate::transaction::{Isolation, Transaction, TxnId};
@@ -183,7 +184,8 @@ impl SnapshotScan {
         let (cold, more) = self.turn(&mut each)?;
         if let Some((reads, pin)) = cold {
             let db = &self.snapshot.inner.db;
-            db.fetcher.read_in_order(&reads, &mut each).await?;
+            let each = &mut |read: &PlannedRead, tuple: &[u8]| each(read.row, tuple);
+            db.fetcher.read_in_order(&reads, each).await?;
             drop(pin);
         }
         Ok(more)
@@ -197,10 +199,7 @@ impl SnapshotScan {
         &mut self,
         each: &mut impl FnMut(RowId, &[u8]),
     ) -> Result<(
-        Option<(
-            Vec<crate::fetch::PlannedRead>,
-            thermocline_storage::block_store::BlockPin,
-        )>,
+        Option<(Vec<PlannedRead>, thermocline_storage::block_store::BlockPin)>,
         bool,
     )> {
         use std::sync::atomic::Ordering;

@@ -15,7 +15,7 @@ use thermocline_storage::temperature::{EVICT, MAX};
 use crate::counters::Counters;
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::fetch::{PlannedRead, plan};
+use crate::fetch::{PlannedRead, batch_of, plan};
 use crate::policy::Merge;
 use crate::row_id::RowId;
 use thermocline_device::block_on;
@@ -24,7 +24,8 @@ use thermocline_device::block_on;
 const SWEEPS: [u8; 4] = [MAX / 2 + 1, EVICT + 1, 1, 0];
 /// Words that are looked at in one turn under the partition's lock.
 const TURN_WORDS: u32 = 16 << 10;
-/// Tuples that are read at once: with the gaps between them a few megabytes.
+/// What is read at once: about so many bytes, in at most so many reads.
+const READ_AT_ONCE_BYTES: usize = 2 << 20;
 const READ_AT_ONCE: usize = 128;
 
 /// How far the warming up is.
@@ -126,22 +127,18 @@ impl Database {
 
     fn bring_in(&self, storage: u32, mut reads: Vec<PlannedRead>) -> Result<bool> {
         reads.sort_unstable_by_key(|read| (read.address.block, read.address.slot));
-        for reads in reads.chunks(READ_AT_ONCE) {
+        let mut rest = &reads[..];
+        while !rest.is_empty() {
+            let (reads, others) = rest.split_at(batch_of(rest, READ_AT_ONCE_BYTES, READ_AT_ONCE));
+            rest = others;
             if self.stopping.load(Ordering::Relaxed) || !self.memory.has_room() {
                 return Ok(false);
             }
             let begun = self.clock.now();
             let misses = self.counters.misses.load(Ordering::Relaxed);
             let mut number = 0;
-            let mut sorted = reads.iter();
-            let read = block_on(self.fetcher.read_in_order(reads, &mut |row, tuple| {
-                // Runs may come in another order than they were asked for.
-                let address = match sorted.next() {
-                    Some(read) if read.row == row => Some(read.address),
-                    _ => reads.iter().find(|r| r.row == row).map(|r| r.address),
-                };
-                let Some(address) = address else { return };
-                number += u64::from(self.make_hot(storage, row, address.to_word(), tuple));
+            let read = block_on(self.fetcher.read_in_order(reads, &mut |read, tuple| {
+                number += u64::from(self.make_hot(storage, read, tuple));
             }));
             match read {
                 // The rest can be warmed; who needs the damaged row is told so.
@@ -157,7 +154,8 @@ impl Database {
     }
 
     /// Makes a tuple hot, if it is still where it was read.
-    fn make_hot(&self, storage: u32, row: RowId, address: u64, tuple: &[u8]) -> bool {
+    fn make_hot(&self, storage: u32, read: &PlannedRead, tuple: &[u8]) -> bool {
+        let (row, address) = (read.row, read.address.to_word());
         let partition = &self.partitions[usize::from(row.partition())];
         let mut state = partition.state.lock();
         let Some(rows) = state.tables.get_mut(&storage) else {

@@ -380,8 +380,8 @@ impl Database {
             )?
         };
         reads.sort_unstable_by_key(|read| (read.address.block, read.address.slot));
-        block_on(self.fetcher.read_in_order(&reads, &mut |row, tuple| {
-            self.take_out(table, row, Some(tuple));
+        block_on(self.fetcher.read_in_order(&reads, &mut |read, tuple| {
+            self.take_out(table, read.row, Some(tuple));
         }))?;
         drop(pin);
         Ok(())
