@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_large_buffer_takes_only_the_memory_that_is_written_to() {
-        const LEN: usize = 64 << 20;
+        const LEN: usize = 256 << 20;
         let resident = || crate::resident_bytes().unwrap_or(0);
         let before = resident();
         let mut buffer = AlignedBuffer::new_zeroed(LEN);

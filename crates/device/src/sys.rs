@@ -140,7 +140,13 @@ pub(crate) unsafe fn unmap(start: NonNull<u8>, len: usize) {
 pub(crate) fn forget_pages(mapped: &mut [u8]) -> bool {
     // SAFETY: the memory is borrowed for writing, and stays mapped; bytes of any value
     // are bytes.
-    unsafe { libc::madvise(mapped.as_mut_ptr().cast(), mapped.len(), libc::MADV_DONTNEED) == 0 }
+    unsafe {
+        libc::madvise(
+            mapped.as_mut_ptr().cast(),
+            mapped.len(),
+            libc::MADV_DONTNEED,
+        ) == 0
+    }
 }
 
 /// Has the kernel give this process pages of the ordinary size only.

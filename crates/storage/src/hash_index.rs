@@ -28,6 +28,7 @@ mod tests;
 
 use crate::arena::prefetch_line;
 use crate::changed_pages::ChangedPages;
+use crate::chunk::Chunk;
 use line::{LINE_BYTES, LINE_ENTRIES, Line, Window, filter_bit, probe_of};
 use side::{Side, SideCandidates};
 use snapshot::PAGE_LINES;
@@ -101,7 +102,7 @@ fn top_bits(hash: u64, bits: u32) -> u64 {
 /// An index from hashes to row ids.
 pub struct HashIndex {
     /// Chunks that the sweep has not reached are empty.
-    chunks: Vec<Box<[Line]>>,
+    chunks: Vec<Chunk<Line>>,
     /// Groups below `sweep` (in numbers of `old`) still lie by `old`, the others
     /// by `new`.
     old: Geometry,
@@ -151,7 +152,7 @@ impl HashIndex {
     pub fn bytes(&self) -> usize {
         let lines: usize = self.chunks.iter().map(|chunk| chunk.len()).sum();
         lines * LINE_BYTES
-            + self.chunks.capacity() * size_of::<Box<[Line]>>()
+            + self.chunks.capacity() * size_of::<Chunk<Line>>()
             + self.side.as_ref().map_or(0, |side| side.bytes())
             + self.changed.bytes()
     }
@@ -400,16 +401,13 @@ impl HashIndex {
         let lines = self.new.total_lines();
         let chunks = lines.div_ceil(CHUNK_LINES) as usize;
         if chunks > self.chunks.len() {
-            self.chunks.resize_with(chunks, Box::default);
+            self.chunks.resize_with(chunks, Chunk::default);
         }
         let first_lines = lines.min(CHUNK_LINES) as usize;
         if let Some(first) = self.chunks.first_mut()
             && first.len() < first_lines
         {
-            let mut longer = Vec::with_capacity(first_lines);
-            longer.extend_from_slice(first);
-            longer.resize(first_lines, Line::EMPTY);
-            *first = longer.into_boxed_slice();
+            *first = Chunk::resized(first, first_lines);
         }
     }
 
@@ -418,7 +416,7 @@ impl HashIndex {
     fn release_between(&mut self, unswept_end: u64, swept_first: u64) {
         let chunk = unswept_end.div_ceil(CHUNK_LINES);
         if chunk > 0 && (chunk + 1) * CHUNK_LINES <= swept_first {
-            self.chunks[chunk as usize] = Box::default();
+            self.chunks[chunk as usize] = Chunk::default();
         }
     }
 
@@ -426,7 +424,7 @@ impl HashIndex {
         for chunk in first / CHUNK_LINES..=(end - 1) / CHUNK_LINES {
             let chunk = &mut self.chunks[chunk as usize];
             if chunk.is_empty() {
-                *chunk = vec![Line::EMPTY; CHUNK_LINES as usize].into_boxed_slice();
+                *chunk = Chunk::zeroed(CHUNK_LINES as usize);
             }
         }
     }

@@ -11,6 +11,7 @@ pub mod block_store;
 pub mod btree;
 pub mod cast;
 pub mod changed_pages;
+mod chunk;
 pub mod compare;
 pub mod datetime;
 pub mod functions;

@@ -12,6 +12,7 @@
 
 use crate::arena::TuplePtr;
 use crate::changed_pages::ChangedPages;
+use crate::chunk::Chunk;
 use crate::index_snapshot::Corrupt;
 
 /// Words in a chunk: 64 KiB.
@@ -242,7 +243,7 @@ impl ColdWord {
 /// The words of all rows of one table in one partition.
 #[derive(Default)]
 pub struct RowDirectory {
-    chunks: Vec<Box<[u64]>>,
+    chunks: Vec<Chunk<u64>>,
     /// Row ids below this have been used at some time.
     appended: u32,
     rows: u32,
@@ -382,7 +383,7 @@ impl RowDirectory {
     /// Bytes of memory taken.
     pub fn bytes(&self) -> usize {
         self.chunks.len() * CHUNK_WORDS * size_of::<u64>()
-            + self.chunks.capacity() * size_of::<Box<[u64]>>()
+            + self.chunks.capacity() * size_of::<Chunk<u64>>()
             + self.changed.bytes()
     }
 
@@ -423,7 +424,7 @@ impl RowDirectory {
             return Err(Corrupt("a page of rows beyond the last"));
         }
         while self.chunks.len() * CHUNK_WORDS <= first {
-            self.chunks.push(vec![0; CHUNK_WORDS].into_boxed_slice());
+            self.chunks.push(Chunk::zeroed(CHUNK_WORDS));
         }
         let chunk = &mut self.chunks[first / CHUNK_WORDS][first % CHUNK_WORDS..];
         for (place, word) in chunk[..PAGE_WORDS].iter_mut().zip(words) {
@@ -455,7 +456,7 @@ impl RowDirectory {
             return None;
         }
         if row as usize == self.chunks.len() * CHUNK_WORDS {
-            self.chunks.push(vec![0; CHUNK_WORDS].into_boxed_slice());
+            self.chunks.push(Chunk::zeroed(CHUNK_WORDS));
         }
         self.appended += 1;
         Some(row)

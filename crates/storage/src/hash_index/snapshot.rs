@@ -11,6 +11,7 @@ use super::side::{Side, Stray};
 use super::{CHUNK_LINES, GROUP_LINES, GROUP_LINES_STEP, Geometry, HashIndex, LEVEL_MAX};
 use crate::btree::BTree;
 use crate::changed_pages::{ChangedPages, Paged};
+use crate::chunk::Chunk;
 use crate::index_snapshot::{Corrupt, Reader};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"TCh2");
@@ -52,12 +53,12 @@ impl Paged for HashIndex {
         let first = page as u64 * PAGE_LINES;
         let chunk = (first / CHUNK_LINES) as usize;
         if self.chunks.len() <= chunk {
-            self.chunks.resize_with(chunk + 1, Box::default);
+            self.chunks.resize_with(chunk + 1, Chunk::default);
         }
         let chunk = &mut self.chunks[chunk];
         if chunk.len() < CHUNK_LINES as usize {
             // Nothing is kept of the lines that a new index begins with.
-            *chunk = vec![Line::EMPTY; CHUNK_LINES as usize].into_boxed_slice();
+            *chunk = Chunk::zeroed(CHUNK_LINES as usize);
         }
         let places = chunk[(first % CHUNK_LINES) as usize..].iter_mut();
         for place in places.take(PAGE_LINES as usize) {
@@ -184,14 +185,14 @@ impl HashIndex {
                 }
             }
             if !kept {
-                *chunk = Box::default();
+                *chunk = Chunk::default();
             }
         }
         let first_lines = self.new.total_lines().min(CHUNK_LINES) as usize;
         if let Some(first) = self.chunks.first_mut()
             && first.len() > first_lines
         {
-            *first = first[..first_lines].into();
+            *first = Chunk::resized(first, first_lines);
         }
     }
 
