@@ -481,15 +481,17 @@ impl Words {
             return false;
         };
         for word in words {
-            if let Some(hot) = Word(*word).as_hot() {
+            if let Some(hot) = word.as_hot() {
                 rows.heap.prefetch(hot.pointer());
             }
         }
+        let Some(words) = rows.directory.page(page) else {
+            return false;
+        };
         let start = out.len();
         out.extend_from_slice(&(page as u32).to_le_bytes());
         out.reserve(PAGE_WORDS * 8);
         for (row, word) in (RowDirectory::first_row(page)..).zip(words) {
-            let word = Word(*word);
             let saved = match word.as_hot() {
                 Some(hot) => match cold_copy(rows.heap.cold(hot.pointer())) {
                     Some(address) => {

@@ -1,7 +1,7 @@
 //! What a checkpoint does before its cut: dirty tuples are written to blocks and
 //! stay in memory, clean.
 
-use thermocline_storage::row_directory::{PAGE_WORDS, RowDirectory, Word};
+use thermocline_storage::row_directory::{PAGE_WORDS, RowDirectory};
 
 use super::{Evictor, Leaving, TURN_BYTES};
 use crate::catalog::Table;
@@ -78,8 +78,8 @@ impl Evictor {
         table: &Table,
         page: usize,
     ) -> Option<usize> {
-        for word in rows.directory.page(page).unwrap_or(&[]) {
-            if let Some(hot) = Word(*word).as_hot() {
+        for word in rows.directory.page(page).into_iter().flatten() {
+            if let Some(hot) = word.as_hot() {
                 rows.heap.prefetch(hot.pointer());
             }
         }
