@@ -7,6 +7,7 @@
 //! `hot_path read|update OPERATIONS`
 
 use std::env;
+use std::pin::pin;
 use std::sync::Arc;
 
 use thermocline_bench::Result;
@@ -45,8 +46,9 @@ fn main() -> Result<()> {
     for number in 0..count.parse()? {
         let key = number * 7919 % ROWS;
         match operation.as_str() {
-            "read" => block_on(client.read(key))?,
-            "update" => block_on(client.update(key, noise.payload(number, ROW_BYTES)))?,
+            // Pinned here, or the compiler copies them or not as it likes.
+            "read" => block_on(pin!(client.read(key)))?,
+            "update" => block_on(pin!(client.update(key, noise.payload(number, ROW_BYTES))))?,
             other => return Err(format!("there is no operation {other}").into()),
         };
     }
