@@ -28,9 +28,9 @@ use crate::steps::Moment;
 
 /// Pages of a directory that one turn looks at; each asks for up to
 /// [`PAGE_WORDS`] tuples' headers.
-const TURN_WORD_PAGES: usize = 48;
+const TURN_WORD_PAGES: usize = 8;
 /// Pages of an index that one turn copies.
-const TURN_INDEX_PAGES: usize = 256;
+const TURN_INDEX_PAGES: usize = 64;
 /// The cut comes when no more pages than this are to be copied in it, ...
 const CUT_PAGES: usize = 128;
 /// ... or when rounds do not get smaller, though there were so many (the evictor

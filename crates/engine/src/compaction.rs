@@ -25,6 +25,8 @@ const BLOCK_SLACK: u32 = 8 << 10;
 const HOLES_MIN: u32 = 4;
 /// New blocks that one step fills at most.
 const GROUPS_A_STEP: usize = 4;
+/// Records whose words are looked at, or swung, in one turn under the lock.
+const TURN_RECORDS: usize = 64;
 
 /// A record copied, and where it came from.
 struct Moved {
@@ -128,7 +130,7 @@ impl Compactor {
                 }
             };
             // Which of them live is decided by the directory, a few at a time.
-            for some in found.chunks_mut(512) {
+            for some in found.chunks_mut(TURN_RECORDS) {
                 let state = db.partitions[partition].state.lock();
                 let Some(rows) = state.tables.get(&storage) else {
                     return Ok(());
@@ -180,7 +182,7 @@ impl Compactor {
         Counters::add(&db.counters.tuples_compacted, self.moved.len() as u64);
         db.pause(Moment::CompactionWritten);
         stop_at(StopPoint::CompactionCopied);
-        for some in self.moved.chunks(512) {
+        for some in self.moved.chunks(TURN_RECORDS) {
             let mut state = db.partitions[partition].state.lock();
             let rows = state.tables.get_mut(&storage);
             let Some(rows) = rows else {

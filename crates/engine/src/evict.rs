@@ -34,16 +34,21 @@ use crate::partition::{PartitionState, TablePartition};
 use crate::policy::Identification;
 use crate::steps::Moment;
 
-/// Words that the hand passes in one turn under the lock.
-const TURN_WORDS: u32 = 2048;
+/// Words that the hand passes in one turn under the lock. Here as in the other turns: a
+/// thread runs a statement in a microsecond or two, so that a turn of a hundred stops them
+/// all, one of ten few of them.
+const TURN_WORDS: u32 = 512;
 /// How often CLOCK's hand passes a tuple that was used again and again.
 const CLOCK_CHANCES: u8 = 2;
 /// Tuples whose words are swung in one turn.
-const TURN_TUPLES: usize = 1024;
-/// A heap of which more than this share is free slots is made denser.
+const TURN_TUPLES: usize = 128;
+/// A heap of which more than this share is free slots is made denser, moving so many
+/// bytes in one turn under the lock, and so many turns at a time.
 const FREE_SHARE: f64 = 0.03;
+const TIDY_TURN_BYTES: usize = 32 << 10;
+const TIDY_TURNS: usize = 32;
 /// Bytes that are copied in one turn under the lock.
-const TURN_BYTES: usize = 128 << 10;
+const TURN_BYTES: usize = 32 << 10;
 
 /// In place of a cold address: the tuple is being copied into a block. A
 /// change of the tuple overwrites it, and the copy is then not the tuple's.
@@ -507,9 +512,12 @@ impl Evictor {
 
     /// Empties sparse pages, so that what was evicted really leaves memory.
     fn tidy(&self, db: &Database, partition: usize, table: &Table) {
-        let mut state = db.partitions[partition].state.lock();
-        if let Some(rows) = state.tables.get_mut(&table.def.storage) {
-            rows.compact_heap(1 << 20, FREE_SHARE);
+        for _ in 0..TIDY_TURNS {
+            let mut state = db.partitions[partition].state.lock();
+            let rows = state.tables.get_mut(&table.def.storage);
+            if rows.is_none_or(|rows| rows.compact_heap(TIDY_TURN_BYTES, FREE_SHARE) == 0) {
+                break;
+            }
         }
     }
 }

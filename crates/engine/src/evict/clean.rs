@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::partition::TablePartition;
 
 /// Pages of the directory that are looked through in one turn.
-const TURN_PAGES: usize = 64;
+const TURN_PAGES: usize = 8;
 
 impl Evictor {
     /// Writes dirty tuples of a table in a partition to blocks and leaves them
