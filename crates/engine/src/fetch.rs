@@ -203,13 +203,17 @@ impl Fetcher {
         in_flight.fetch_add(bytes, Ordering::Relaxed);
         ReadRequest {
             offset: read.block_offset + first as u64,
-            buffer: AlignedBuffer::new_zeroed(bytes),
+            buffer: AlignedBuffer::used(bytes),
             completion: Box::new(move |outcome| {
                 in_flight.fetch_sub(bytes, Ordering::Relaxed);
                 let result = match outcome {
-                    Ok(buffer) => verified(&buffer, first, &read)
-                        .map(Into::into)
-                        .map_err(|what| storages.damaged(&read, &what)),
+                    Ok(buffer) => {
+                        let tuple = verified(&buffer, first, &read)
+                            .map(Into::into)
+                            .map_err(|what| storages.damaged(&read, &what));
+                        buffer.keep();
+                        tuple
+                    }
                     Err(error) => Err(Error::io(error, storages.place(&read))),
                 };
                 under_way.lock().remove(&address_key(read.address));
