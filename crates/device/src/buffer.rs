@@ -58,7 +58,7 @@ impl AlignedBuffer {
             };
         }
         let memory = if len >= MAPPED_BYTES_MIN {
-            crate::sys::map_zeroed(len)
+            crate::sys::map_zeroed(len).ok()
         } else {
             // SAFETY: the layout's size is not zero.
             NonNull::new(unsafe { alloc_zeroed(layout) })

@@ -113,16 +113,19 @@ pub(crate) fn page_bytes() -> u64 {
 }
 
 /// A new private mapping of `len` zero bytes, which takes no memory until it is written
-/// to; `None` when the system has no room for it.
-pub(crate) fn map_zeroed(len: usize) -> Option<NonNull<u8>> {
+/// to. For good, unless it is unmapped.
+///
+/// # Errors
+/// The system's, when it has no room for it.
+pub fn map_zeroed(len: usize) -> io::Result<NonNull<u8>> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: a fresh anonymous mapping; no existing memory is affected.
     let address = unsafe { libc::mmap(null_mut(), len, protection, flags, -1, 0) };
     if address == libc::MAP_FAILED {
-        return None;
+        return Err(io::Error::last_os_error());
     }
-    NonNull::new(address.cast())
+    NonNull::new(address.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))
 }
 
 /// Unmaps a mapping.
@@ -136,17 +139,17 @@ pub(crate) unsafe fn unmap(start: NonNull<u8>, len: usize) {
 }
 
 /// Gives the pages of a private anonymous mapping back: they read as zero from now on.
-/// False where the system refuses, and the bytes are what they were.
-pub(crate) fn forget_pages(mapped: &mut [u8]) -> bool {
-    // SAFETY: the memory is borrowed for writing, and stays mapped; bytes of any value
-    // are bytes.
-    unsafe {
-        libc::madvise(
-            mapped.as_mut_ptr().cast(),
-            mapped.len(),
-            libc::MADV_DONTNEED,
-        ) == 0
+/// False where these are not whole pages or the system refuses, and the bytes are what
+/// they were.
+pub fn forget_pages(mapped: &mut [u8]) -> bool {
+    // The kernel would take the rest of a page that ends with somebody else's bytes.
+    if !(mapped.len() as u64).is_multiple_of(page_bytes()) {
+        return false;
     }
+    let (start, len) = (mapped.as_mut_ptr().cast(), mapped.len());
+    // SAFETY: whole pages (a start within one is refused), borrowed for writing, that stay
+    // mapped; bytes of any value are bytes.
+    unsafe { libc::madvise(start, len, libc::MADV_DONTNEED) == 0 }
 }
 
 /// Has the kernel give this process pages of the ordinary size only.
@@ -178,6 +181,23 @@ mod tests {
         assert!(!found.name.is_empty() && found.free_bytes > 0, "{found:?}");
         let absent = file_system(&directory.path().join("absent")).unwrap_err();
         assert_eq!(absent.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn only_whole_pages_are_forgotten() {
+        let page = page_bytes() as usize;
+        let start = map_zeroed(2 * page).unwrap();
+        // SAFETY: mapped just now, and nobody else's until it is unmapped.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), 2 * page) };
+        bytes.fill(7);
+        assert!(!forget_pages(&mut bytes[..page + 1]));
+        assert!(!forget_pages(&mut bytes[1..=page]));
+        assert!(bytes.iter().all(|byte| *byte == 7));
+        assert!(forget_pages(&mut bytes[..page]));
+        assert!(bytes[..page].iter().all(|byte| *byte == 0));
+        assert!(bytes[page..].iter().all(|byte| *byte == 7));
+        // SAFETY: `map_zeroed` gave it for this length, and `bytes` is not used any more.
+        unsafe { unmap(start, 2 * page) };
     }
 
     #[test]

@@ -480,14 +480,11 @@ impl Words {
         let Some(words) = rows.directory.page(page) else {
             return false;
         };
-        for word in words {
+        for word in words.clone() {
             if let Some(hot) = word.as_hot() {
                 rows.heap.prefetch(hot.pointer());
             }
         }
-        let Some(words) = rows.directory.page(page) else {
-            return false;
-        };
         let start = out.len();
         out.extend_from_slice(&(page as u32).to_le_bytes());
         out.reserve(PAGE_WORDS * 8);

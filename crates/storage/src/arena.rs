@@ -116,22 +116,7 @@ impl Arena {
         }
         let region_bytes = bytes.next_multiple_of(SPAN_BYTES_MAX);
         let mapping_bytes = region_bytes + SPAN_BYTES_MAX + GUARD_BYTES;
-        // SAFETY: a fresh anonymous mapping; no existing memory is affected.
-        let address = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                mapping_bytes,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
-        };
-        if address == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let mapping = NonNull::new(address.cast::<u8>())
-            .ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let mapping = thermocline_device::map_zeroed(mapping_bytes)?;
         let slack = mapping.addr().get().next_multiple_of(SPAN_BYTES_MAX) - mapping.addr().get();
         // SAFETY: `slack` is below SPAN_BYTES_MAX, which the mapping has over
         // the region and its guard.
@@ -142,7 +127,7 @@ impl Arena {
         };
         // SAFETY: the range is our own mapping. Advice may be refused where the
         // kernel has no huge pages; then there is nothing to advise about.
-        unsafe { libc::madvise(address, mapping_bytes, advice) };
+        unsafe { libc::madvise(mapping.as_ptr().cast(), mapping_bytes, advice) };
 
         let units = region_bytes / SPAN_BYTES_MIN;
         Ok(Self {

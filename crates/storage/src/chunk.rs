@@ -1,7 +1,7 @@
 //! Chunks: zeroed memory in pieces of 32, 48 and 64 KiB, for what grows row by row (the row
 //! directory, the hash index).
 //!
-//! They lie without gaps in mappings of 4 MiB, shared by all tables. A general allocator
+//! They lie side by side in mappings of 4 MiB, shared by all tables. A general allocator
 //! puts such powers of two into pages of its own with headers: mimalloc took 1.30 times the
 //! memory for chunks of 64 KiB and 1.39 times for those of 32. Shorter pieces, which small
 //! tables begin with, are the allocator's.
@@ -16,9 +16,10 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
-use std::ptr::{NonNull, null_mut};
+use std::ptr::NonNull;
 
 use parking_lot::Mutex;
+use thermocline_device::{forget_pages, map_zeroed};
 
 /// Bytes of the chunks that lie in slabs.
 const PIECES: [usize; 3] = [32 << 10, 48 << 10, 64 << 10];
@@ -155,12 +156,10 @@ fn take(piece: usize) -> Option<NonNull<u8>> {
 /// # Safety
 /// [`take`] gave it, for the same `piece`, and nobody uses it any more.
 unsafe fn give_back(piece: usize, start: NonNull<u8>) {
-    let bytes = PIECES[piece];
-    // SAFETY: the piece is the caller's alone, and stays mapped.
-    let outcome = unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_DONTNEED) };
-    if outcome != 0 {
-        // SAFETY: as above.
-        unsafe { start.as_ptr().write_bytes(0, bytes) };
+    // SAFETY: the piece is the caller's alone, initialised, and stays mapped.
+    let bytes = unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), PIECES[piece]) };
+    if !forget_pages(bytes) {
+        bytes.fill(0);
     }
     let mut slabs = SLABS.lock();
     slabs.free[piece].push(start.as_ptr().expose_provenance());
@@ -168,15 +167,9 @@ unsafe fn give_back(piece: usize, start: NonNull<u8>) {
 
 /// The address of a new mapping of zeros. It stays for good.
 fn map_slab() -> Option<usize> {
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a fresh anonymous mapping; no existing memory is affected.
-    let slab = unsafe { libc::mmap(null_mut(), SLAB_BYTES, protection, flags, -1, 0) };
-    if slab == libc::MAP_FAILED {
-        return None;
-    }
+    let slab = map_zeroed(SLAB_BYTES).ok()?.as_ptr();
     // SAFETY: our own mapping. Advice may be refused where there are no huge pages.
-    unsafe { libc::madvise(slab, SLAB_BYTES, libc::MADV_NOHUGEPAGE) };
+    unsafe { libc::madvise(slab.cast(), SLAB_BYTES, libc::MADV_NOHUGEPAGE) };
     Some(slab.expose_provenance())
 }
 

@@ -224,9 +224,7 @@ impl Heap {
     pub fn replace(&mut self, ptr: TuplePtr, payload: &[u8]) -> Option<TuplePtr> {
         let header = *self.header(ptr);
         assert!(header.len != LEN_FREE, "replaced a tuple that was freed");
-        let stays = header
-            .class_for(payload.len())
-            .filter(|_| payload.len() <= PAYLOAD_BYTES_MAX);
+        let stays = header.class_for(payload.len());
         if stays.is_none() || stays != header.class() {
             let moved = self.insert(header.row, 0, payload)?;
             self.free(ptr);

@@ -6,7 +6,7 @@
 //! change the word and nothing else, so a cold tuple costs this word and its
 //! index entries (the tombstone of the anti-caching paper, §3.1).
 //!
-//! Guarantees: a row id stays until released; growth never copies words; ids
+//! Guarantees: a row id stays until released; growth copies no words; ids
 //! of released rows are used again before new ones. Assumes the partition's
 //! lock. Does not survive a crash: checkpoints save the words, page by page,
 //! and only pages in which a word changed in what a checkpoint says of it.
@@ -181,7 +181,7 @@ impl RowDirectory {
     }
 
     /// The words of a page, zero where no row ever was; `None` beyond the last.
-    pub fn page(&self, page: usize) -> Option<impl Iterator<Item = Word> + '_> {
+    pub fn page(&self, page: usize) -> Option<impl Iterator<Item = Word> + Clone + '_> {
         let first = page * PAGE_WORDS;
         let there = first < self.words.capacity();
         there.then(|| (first..first + PAGE_WORDS).map(|row| self.words.get(row as u32)))

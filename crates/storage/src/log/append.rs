@@ -96,9 +96,7 @@ impl Gather {
         self.next += (RECORD_HEADER_BYTES + bytes) as u64;
         self.records += 1;
     }
-}
 
-impl Gather {
     /// Gives the buffer's memory back, if it has no records.
     pub(super) fn forget(&mut self) {
         if self.records == 0 {

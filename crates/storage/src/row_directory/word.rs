@@ -8,10 +8,10 @@ const TAG_HOT: u64 = 1;
 const TAG_COLD: u64 = 2;
 const ASIDE: u64 = 1 << 61;
 const UNCOMMITTED: u64 = 1 << 60;
-const TEMPERATURE_SHIFT: u32 = 57;
+pub(super) const TEMPERATURE_SHIFT: u32 = 57;
 const TEMPERATURE_MASK: u64 = 7 << TEMPERATURE_SHIFT;
 const POINTER_MASK: u64 = (1 << TuplePtr::BITS) - 1;
-const FINGERPRINT_SHIFT: u32 = 52;
+pub(super) const FINGERPRINT_SHIFT: u32 = 52;
 const FINGERPRINT_MASK: u8 = 31;
 const ADDRESS_MASK: u64 = (1 << FINGERPRINT_SHIFT) - 1;
 

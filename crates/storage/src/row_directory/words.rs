@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::word::{ColdAddress, Word};
+use super::word::{ColdAddress, FINGERPRINT_SHIFT, TEMPERATURE_SHIFT, Word};
 use crate::arena::prefetch_line;
 use crate::chunk::Chunk;
 
@@ -22,13 +22,12 @@ const WIDE: usize = 4;
 /// Bits of a narrow word below the seven that each word begins with.
 const REST_BITS: u32 = 41;
 /// Above them in a word: tag, aside, uncommitted, temperature.
-const TOP_SHIFT: u32 = 57;
+const TOP_SHIFT: u32 = TEMPERATURE_SHIFT;
 const REST_MASK: u64 = (1 << REST_BITS) - 1;
 /// Of a cold word's rest: fingerprint 5, number of the block 16, slot and extent 20.
 const PLACE_BITS: u32 = 20;
 const PLACE_MASK: u64 = (1 << PLACE_BITS) - 1;
 const NUMBER_BITS: u32 = 16;
-const FINGERPRINT_SHIFT: u32 = 52;
 
 #[derive(Default)]
 pub(super) struct Words {
