@@ -54,4 +54,4 @@ pub use simulated::{Fault, FaultCounts, Operation, SimulatedClock, SimulatedDevi
 #[cfg(feature = "stop-points")]
 pub use stop_points::check_stop_point;
 pub use stop_points::{StopPoint, stop_amid, stop_at};
-pub use sys::{forget_pages, map_zeroed};
+pub use sys::{forget_code, forget_pages, map_zeroed};

@@ -12,6 +12,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::{NonNull, null_mut};
+use std::sync::OnceLock;
 
 /// `open(2)` flag for direct I/O.
 pub(crate) const O_DIRECT: i32 = libc::O_DIRECT;
@@ -152,6 +153,33 @@ pub fn forget_pages(mapped: &mut [u8]) -> bool {
     unsafe { libc::madvise(start, len, libc::MADV_DONTNEED) == 0 }
 }
 
+/// Unmaps the pages of this program's code from the process: what runs on is mapped again,
+/// from the page cache or the file, when it is reached. Of the rest, megabytes may be
+/// resident: the kernel maps sixteen pages for each that ran once.
+pub fn forget_code() {
+    static CODE: OnceLock<Option<(usize, usize)>> = OnceLock::new();
+    if let Some((start, end)) = *CODE.get_or_init(code) {
+        // SAFETY: a private mapping of a file that cannot be written to: nothing ever was, so
+        // that what comes back is the same. That the kernel may refuse costs nothing.
+        unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
+    }
+}
+
+/// First and last address of the mapping that this program's code lies in.
+fn code() -> Option<(usize, usize)> {
+    let here = forget_code as *const () as usize;
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    maps.lines().find_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let (start, end) = words.next()?.split_once('-')?;
+        let start = usize::from_str_radix(start, 16).ok()?;
+        let end = usize::from_str_radix(end, 16).ok()?;
+        // Of a file, privately, and never written to.
+        let is_code = words.next()? == "r-xp" && words.last()?.starts_with('/');
+        (is_code && (start..end).contains(&here)).then_some((start, end))
+    })
+}
+
 /// Has the kernel give this process pages of the ordinary size only.
 pub(crate) fn never_huge_pages() -> io::Result<()> {
     // SAFETY: a switch of the process; no memory is passed.
@@ -173,6 +201,43 @@ pub(crate) fn collect() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Other tests would bring code back meanwhile: this one has a process of its own.
+    #[test]
+    fn code_is_forgotten_and_runs_again() {
+        const ALONE: &str = "CODE_IS_FORGOTTEN_ALONE";
+        if std::env::var_os(ALONE).is_none() {
+            let status = std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["sys::tests::code_is_forgotten_and_runs_again", "--exact"])
+                .arg("--test-threads=1")
+                .env(ALONE, "1")
+                .status()
+                .unwrap();
+            assert!(status.success());
+            return;
+        }
+        let (start, end) = code().expect("the kernel says where");
+        let resident = || {
+            let smaps = std::fs::read_to_string("/proc/self/smaps").expect("readable");
+            let mut lines = smaps.lines();
+            lines.find(|line| line.starts_with(&format!("{start:x}-{end:x}")));
+            let rss = lines.find_map(|line| line.strip_prefix("Rss:"));
+            let kib = rss.and_then(|rss| rss.split_ascii_whitespace().next());
+            kib.and_then(|kib| kib.parse::<usize>().ok())
+                .expect("a size")
+                << 10
+        };
+        // SAFETY: this program's code, by the kernel's word.
+        let touched: usize = (start..end)
+            .step_by(4096)
+            .map(|at| usize::from(unsafe { *(at as *const u8) }))
+            .sum();
+        assert!(touched > 0);
+        let before = resident();
+        forget_code();
+        let after = resident();
+        assert!(after < before / 2, "{before} to {after} bytes");
+    }
 
     #[test]
     fn a_file_system_has_a_name_and_a_path_that_is_absent_has_none() {

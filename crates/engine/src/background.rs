@@ -28,6 +28,8 @@ const RETURN_TURN_BYTES: usize = 64 << 10;
 const RETURN_PAGES_FOR: Duration = Duration::from_millis(30);
 /// How often the allocator is asked to give back what it holds, while memory is short.
 const RETURN_MEMORY_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the program's code is taken out of memory then.
+const FORGET_CODE_INTERVAL: Duration = Duration::from_secs(10);
 /// How often the checkpointer looks around.
 const LOOK_FOR_CHECKPOINT: Duration = Duration::from_millis(100);
 /// Less log than this is what a checkpoint leaves itself, or hardly more.
@@ -138,16 +140,25 @@ impl Database {
 
     fn keep_until_stopped(&self) {
         let mut compactor = Compactor::new(self.policy.block_bytes);
-        let mut returned = None;
+        let (mut returned, mut forgotten) = (None, None);
         while !self.stopping.load(Ordering::Relaxed) {
             // A stop unparks it.
             thread::park_timeout(KEEP_INTERVAL);
             let now = self.clock.now();
-            if !self.memory.has_room()
-                && returned.is_none_or(|at| now.saturating_sub(at) >= RETURN_MEMORY_INTERVAL)
-            {
-                thermocline_device::return_memory();
-                returned = Some(now);
+            let is_due = |last: &mut Option<Duration>, interval| {
+                let due = last.is_none_or(|at| now.saturating_sub(at) >= interval);
+                if due {
+                    *last = Some(now);
+                }
+                due
+            };
+            if !self.memory.has_room() {
+                if is_due(&mut returned, RETURN_MEMORY_INTERVAL) {
+                    thermocline_device::return_memory();
+                }
+                if is_due(&mut forgotten, FORGET_CODE_INTERVAL) {
+                    self.memory.forget_code();
+                }
             }
             if let Err(error) = self.keep(&mut compactor) {
                 self.report(&format!("compaction: {error}"));

@@ -279,6 +279,12 @@ impl Database {
         Ok(room)
     }
 
+    /// Says that statements have come that run much of the program's code now and then: it
+    /// stays in memory from now on. Otherwise what is not run leaves while memory is short.
+    pub fn keep_code(&self) {
+        self.memory.keep_code();
+    }
+
     /// Waits while memory is full. What takes memory in bursts, unlike statements
     /// of the short path, calls it before each.
     ///

@@ -37,6 +37,10 @@ pub(crate) struct Memory {
     reserved: AtomicI64,
     /// Bytes that something else is about to take.
     expected: AtomicI64,
+    /// Bytes of code that were forgotten and come back as they are run.
+    forgotten: AtomicU64,
+    /// Much code is run now and then: it would come back faster than rows can leave.
+    keeps_code: AtomicBool,
     /// The evictor found nothing that could leave.
     drained: AtomicBool,
     /// … and what is left is mostly directory and indexes: each further row
@@ -71,6 +75,8 @@ impl Memory {
             arena_at_reading: AtomicU64::new(0),
             reserved: AtomicI64::new(0),
             expected: AtomicI64::new(0),
+            forgotten: AtomicU64::new(0),
+            keeps_code: AtomicBool::new(false),
             drained: AtomicBool::new(false),
             exhausted: AtomicBool::new(false),
             device_refuses: AtomicBool::new(false),
@@ -119,8 +125,31 @@ impl Memory {
         resident
     }
 
+    /// From now on code stays in memory.
+    pub fn keep_code(&self) {
+        self.keeps_code.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes the program's code out of memory, of which little is run again.
+    pub fn forget_code(&self) {
+        if !self.reads_kernel || self.keeps_code.load(Ordering::Relaxed) {
+            return;
+        }
+        let before = resident_bytes();
+        thermocline_device::forget_code();
+        if let (Some(before), Some(after)) = (before, resident_bytes()) {
+            let forgotten = before.saturating_sub(after);
+            self.forgotten.store(forgotten, Ordering::Relaxed);
+        }
+    }
+
     /// Memory grew by so much between two readings.
     fn keep_slack_for(&self, grown: u64) {
+        // Code that comes back is no sign of more to come.
+        let forgotten = self.forgotten.load(Ordering::Relaxed);
+        self.forgotten
+            .store(forgotten.saturating_sub(grown), Ordering::Relaxed);
+        let grown = grown.saturating_sub(forgotten);
         let slack = self.slack.load(Ordering::Relaxed);
         let wanted = (grown * SLACK_READINGS).max(slack - slack / SLACK_FADES);
         let most = slack_max(self.limit());
@@ -303,10 +332,23 @@ mod tests {
         assert!(early < late && late < hard, "{early} {late} {hard}");
         memory.keep_slack_for(3 << 20);
         assert_eq!(memory.soft(), hard - (24 << 20));
+        memory.keep_code();
+        memory.forget_code();
+        assert_eq!(memory.forgotten.load(Ordering::Relaxed), 0);
         memory.keep_slack_for(1 << 40);
         assert_eq!(memory.soft(), early);
         memory.set_limit(64 << 20);
         assert!(memory.soft() > 32 << 20);
+        memory.set_limit(1 << 40);
+        for _ in 0..20_000 {
+            memory.keep_slack_for(0);
+        }
+        memory.forgotten.store(5 << 20, Ordering::Relaxed);
+        memory.keep_slack_for(3 << 20);
+        memory.keep_slack_for(2 << 20);
+        assert_eq!(memory.soft(), late, "code that comes back");
+        memory.keep_slack_for(3 << 20);
+        assert_eq!(memory.soft(), hard - (24 << 20));
     }
 
     #[test]

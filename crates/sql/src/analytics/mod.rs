@@ -170,7 +170,10 @@ impl Analytics {
     async fn room_for_code(&self) -> Result<Option<Room>> {
         Ok(match self.used.load(Ordering::Relaxed) {
             true => None,
-            false => Some(self.db.make_room(CODE_BYTES).await?),
+            false => {
+                self.db.keep_code();
+                Some(self.db.make_room(CODE_BYTES).await?)
+            }
         })
     }
 
