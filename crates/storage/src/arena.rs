@@ -25,7 +25,7 @@ pub const ORDER_MAX: u8 = 8;
 /// Bytes of the largest span.
 pub const SPAN_BYTES_MAX: usize = SPAN_BYTES_MIN << ORDER_MAX;
 /// Addresses count units of this many bytes from the region's base.
-pub const ADDRESS_UNIT_BYTES: usize = 16;
+pub const ADDRESS_UNIT_BYTES: usize = 8;
 /// Free bytes kept resident for reuse unless told otherwise.
 pub const CACHE_LIMIT_BYTES_DEFAULT: usize = 4 * 1024 * 1024;
 /// Mapped behind the region, so that no tuple length a heap accepts can lead
@@ -38,7 +38,7 @@ const STATE_INSIDE: u8 = 0;
 const STATE_FREE: u8 = 0x40;
 const STATE_USED: u8 = 0x80;
 
-/// The address of a tuple: 16-byte units from the region's base, below 2^40.
+/// The address of a tuple: 8-byte units from the region's base, below 2^40.
 /// Never zero, because every span begins with its page's header.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TuplePtr(pub u64);

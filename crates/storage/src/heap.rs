@@ -547,7 +547,7 @@ impl Heap {
 
     #[inline(always)]
     fn header(&self, ptr: TuplePtr) -> &TupleHeader {
-        // SAFETY: in the region, aligned to 16, initialised (any bits are a
+        // SAFETY: in the region, aligned to 8, initialised (any bits are a
         // header), and written only under `&mut self`.
         unsafe { self.place(ptr).cast().as_ref() }
     }

@@ -8,8 +8,8 @@
 //!
 //! Guarantees: a slot wastes at most a sixteenth of itself (the rounding to 16
 //! bytes of the smallest apart), a page's tail at most a sixteenth of the page
-//! (an eighth of the largest span); a fitted slot a thirty-second, its page's tail
-//! a thirty-second. Everything is computed at compile time.
+//! (an eighth of the largest span); a fitted slot a thirty-second (the rounding to 8 bytes
+//! of the smallest apart), its page's tail a thirty-second. Everything is computed at compile time.
 
 use crate::arena::{Arena, ORDER_MAX};
 
@@ -27,8 +27,10 @@ const LARGEST_SIXTEENTHS: usize = 512 * 1024;
 const PER_LARGEST_SPAN: [usize; 5] = [7, 6, 5, 4, 3];
 const SIXTEENTHS: usize = class_of_slot(LARGEST_SIXTEENTHS) + 1;
 const ORDINARY: usize = SIXTEENTHS + PER_LARGEST_SPAN.len();
-/// Fitted slots are larger than the first and at most the second.
-const FITTED_ABOVE: usize = 512;
+/// Fitted slots are larger than the first and at most the last; up to the one between they
+/// are 8 bytes apart.
+const FITTED_ABOVE: usize = 64;
+const FITTED_BY_8: usize = 512;
 const FITTED_LARGEST: usize = 4096;
 const FITTED: usize = fitted_of_slot(FITTED_LARGEST) + 1;
 /// The highest order of a fitted class's pages, and which share of one its tail
@@ -86,22 +88,32 @@ pub(super) fn is_fitted(class: usize) -> bool {
     class >= ORDINARY
 }
 
-/// 16 bytes apart up to 2 KiB, then a sixty-fourth.
+/// Classes 8 bytes apart, and those that are 16 apart below 1 KiB.
+const BY_8: usize = (FITTED_BY_8 - FITTED_ABOVE) / 8;
+const BY_16: usize = (1024 - FITTED_BY_8) / 16;
+
+/// 8 bytes apart up to 512, 16 up to 2 KiB, then a sixty-fourth.
 const fn fitted_of_slot(slot_bytes: usize) -> usize {
     let last = slot_bytes - 1;
-    let top = last.ilog2() as usize;
-    if top == FITTED_ABOVE.ilog2() as usize {
-        return (last - FITTED_ABOVE) / 16;
+    if last < FITTED_BY_8 {
+        return (last - FITTED_ABOVE) / 8;
     }
-    32 + (top - 10) * 64 + ((last >> (top - 6)) & 63)
+    if last < 1024 {
+        return BY_8 + (last - FITTED_BY_8) / 16;
+    }
+    let top = last.ilog2() as usize;
+    BY_8 + BY_16 + (top - 10) * 64 + ((last >> (top - 6)) & 63)
 }
 
 const fn slot_of_fitted(fitted: usize) -> usize {
-    if fitted < 32 {
-        FITTED_ABOVE + (fitted + 1) * 16
-    } else {
-        (64 + (fitted - 32) % 64 + 1) << ((fitted - 32) / 64 + 4)
+    if fitted < BY_8 {
+        return FITTED_ABOVE + (fitted + 1) * 8;
     }
+    if fitted < BY_8 + BY_16 {
+        return FITTED_BY_8 + (fitted - BY_8 + 1) * 16;
+    }
+    let above = fitted - BY_8 - BY_16;
+    (64 + above % 64 + 1) << (above / 64 + 4)
 }
 
 #[inline]
@@ -236,8 +248,9 @@ mod tests {
             let shape = &SIZE_CLASSES[class];
             let slot_bytes = bytes + TUPLE_HEADER_BYTES;
             let waste = shape.slot_bytes as usize - slot_bytes;
-            assert_eq!(shape.slot_bytes % 16, 0);
-            assert!(waste < 16 || waste < slot_bytes / 32, "{bytes}: {waste}");
+            assert_eq!(shape.slot_bytes % 8, 0);
+            let most = if slot_bytes <= FITTED_BY_8 { 8 } else { 16 };
+            assert!(waste < most || waste < slot_bytes / 32, "{bytes}: {waste}");
             let below = class.checked_sub(1).filter(|below| *below >= ORDINARY);
             assert!(
                 below.is_none_or(|below| (SIZE_CLASSES[below].slot_bytes as usize) < slot_bytes)
