@@ -15,7 +15,7 @@ use thermocline_storage::row_directory::{ColdAddress, Word};
 use crate::counters::Counters;
 use crate::database::Database;
 use crate::error::Error;
-use crate::evict::{cold_copy, store_failed};
+use crate::evict::{LeftPage, cold_copy, store_failed};
 use crate::partition::TablePartition;
 use crate::steps::Moment;
 
@@ -42,6 +42,7 @@ pub(crate) struct Compactor {
     moved: Vec<Moved>,
     /// Blocks that could not be read: left alone, so that the others get their turn.
     damaged: HashSet<u32>,
+    left: LeftPage,
 }
 
 impl Compactor {
@@ -50,6 +51,7 @@ impl Compactor {
             builder: BlockBuilder::new(AlignedBuffer::new_zeroed(block_bytes as usize)),
             moved: Vec::new(),
             damaged: HashSet::new(),
+            left: LeftPage::default(),
         }
     }
 
@@ -198,6 +200,7 @@ impl Compactor {
                 let forgotten = Mutation::TombstoneForgotten.is_made() && moved.row % 10 == 0;
                 if forgotten || swing(rows, moved, to) {
                     db.blocks.sub_live(moved.from.block, 1);
+                    self.left.note(rows, moved.row);
                 } else {
                     db.blocks.sub_live(id, 1);
                 }

@@ -20,7 +20,7 @@ use thermocline_storage::arena::TuplePtr;
 use thermocline_storage::block::BlockBuilder;
 use thermocline_storage::block_store::{BlockStoreError, NewBlock};
 use thermocline_storage::key_hash::{fingerprint_of, key_hash};
-use thermocline_storage::row_directory::{ColdAddress, Word};
+use thermocline_storage::row_directory::{ColdAddress, PAGE_WORDS, Word};
 use thermocline_storage::temperature;
 
 use crate::access::fingerprint_index;
@@ -129,6 +129,21 @@ pub(crate) struct Evicted {
     pub bytes: u64,
 }
 
+/// The page of a directory from which rows leave, to be packed when they come from the next.
+#[derive(Default)]
+pub(crate) struct LeftPage(Option<u32>);
+
+impl LeftPage {
+    /// A row has left, or moved to another block.
+    #[inline]
+    pub fn note(&mut self, rows: &mut TablePartition, row: u32) {
+        let before = self.0.replace(row).unwrap_or(row);
+        if before / PAGE_WORDS as u32 != row / PAGE_WORDS as u32 {
+            rows.directory.pack(before);
+        }
+    }
+}
+
 /// The evictor's place and its buffer, made once: it never allocates more to
 /// make progress.
 pub(crate) struct Evictor {
@@ -140,6 +155,7 @@ pub(crate) struct Evictor {
     partition: usize,
     turn: u64,
     cooling: Cooling,
+    left: LeftPage,
 }
 
 impl Evictor {
@@ -152,6 +168,7 @@ impl Evictor {
             partition: 0,
             turn: 0,
             cooling: Cooling::default(),
+            left: LeftPage::default(),
         }
     }
 
@@ -289,6 +306,12 @@ impl Evictor {
                 self.cooling.begin_round(rows);
             }
             let row = rows.hand;
+            let settled = rows.directory.settled_from(row);
+            if settled > 0 && rows.cooling == 0 {
+                rows.hand += settled;
+                *passed += u64::from(settled);
+                continue;
+            }
             rows.hand += 1;
             *passed += 1;
             let word = rows.directory.get(row);
@@ -315,7 +338,8 @@ impl Evictor {
                 _ => {}
             }
             match self.take(db, rows, table, row, word, hot.pointer(), evicted) {
-                Taken::Left | Taken::Busy => {}
+                Taken::Left => self.left.note(rows, row),
+                Taken::Busy => {}
                 Taken::Copied(bytes) => copied += bytes,
                 Taken::Full => {
                     rows.hand = row;
@@ -350,7 +374,7 @@ impl Evictor {
             let word = rows.directory.get(row);
             if let Some(hot) = word.as_hot() {
                 match self.take(db, rows, table, row, word, hot.pointer(), evicted) {
-                    Taken::Left => {}
+                    Taken::Left => self.left.note(rows, row),
                     Taken::Copied(bytes) => copied += bytes,
                     Taken::Full => return Some(true),
                     Taken::Busy => {
@@ -467,6 +491,9 @@ impl Evictor {
                     leaving,
                     &mut done,
                 );
+                if leaving == Leaving::Evicted {
+                    self.left.note(rows, picked.row);
+                }
             }
         }
         self.builder.clear();

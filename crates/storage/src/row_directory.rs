@@ -1,5 +1,5 @@
 //! The row directory: one word for each row of a table in a partition, of eight bytes for
-//! whoever asks and of six in memory ([`words`]).
+//! whoever asks and of six in memory, or one or two where neighbours are alike ([`words`]).
 //!
 //! Indexes lead to a row id, the row id to this word, the word to the tuple: in
 //! the heap (hot) or in a block on a device (cold). Eviction and its undoing
@@ -11,6 +11,8 @@
 //! lock. Does not survive a crash: checkpoints save the words, page by page,
 //! and only pages in which a word changed in what a checkpoint says of it.
 
+mod group;
+mod narrow;
 mod word;
 mod words;
 
@@ -127,6 +129,19 @@ impl RowDirectory {
         }
     }
 
+    /// Packs the words around `row` in memory where that pays: call it after rows left
+    /// memory. Bounded work, most often none.
+    pub fn pack(&mut self, row: u32) {
+        self.words.pack(row);
+    }
+
+    /// How many rows from `row` on are known to be cold, neither aside nor uncommitted,
+    /// without a look at each; 0 where a look is needed.
+    #[inline]
+    pub fn settled_from(&self, row: u32) -> u32 {
+        self.words.settled_from(row)
+    }
+
     /// Asks for the cache line of a row's word.
     #[inline]
     pub fn prefetch(&self, row: u32) {
@@ -207,6 +222,7 @@ impl RowDirectory {
         for (row, word) in (first..first + PAGE_WORDS).zip(words) {
             self.words.put(row as u32, Word(word));
         }
+        self.words.pack(first as u32);
         Ok(())
     }
 
