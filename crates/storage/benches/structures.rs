@@ -220,6 +220,45 @@ fn trees(entries: usize) {
     });
 }
 
+/// How keys and rows come in, and what a tree of them takes.
+fn tree_patterns(entries: usize) {
+    println!("-- B+tree, {entries} entries, 9-byte and 5-byte integer keys");
+    let order: Vec<u32> = (0..entries as u64).map(|i| mix(i) as u32).collect();
+    type Pattern<'a> = (&'a str, &'a dyn Fn(usize) -> (u32, u32));
+    let patterns: [Pattern<'_>; 8] = [
+        ("each key, rows serial", &|i| (i as u32, i as u32)),
+        ("2nd key, rows serial", &|i| (i as u32 * 2, i as u32)),
+        ("3rd key, rows serial", &|i| (i as u32 * 3, i as u32)),
+        ("16th key, rows serial", &|i| (i as u32 * 16, i as u32)),
+        ("2nd key descending", &|i| (!(i as u32 * 2), i as u32)),
+        ("2nd key, rows random", &|i| (i as u32 * 2, order[i])),
+        ("keys random, rows serial", &|i| (order[i], i as u32)),
+        ("keys and rows random", &|i| (order[i], !order[i] / 7)),
+    ];
+    for (name, entry) in patterns {
+        for key_bytes in [9, 5] {
+            let mut key = [1, 0x80, 0, 0, 0, 0, 0, 0, 0];
+            let key = &mut key[..key_bytes];
+            let mut tree = BTree::new();
+            timed(&format!("{name}, {key_bytes}: insert"), entries, || {
+                for index in 0..entries {
+                    let (number, row) = entry(index);
+                    key[key_bytes - 4..].copy_from_slice(&number.to_be_bytes());
+                    tree.insert(key, row).expect("short key");
+                }
+            });
+            timed(&format!("{name}, {key_bytes}: hit"), entries, || {
+                for at in &order {
+                    let (number, _) = entry(*at as usize % entries);
+                    key[key_bytes - 4..].copy_from_slice(&number.to_be_bytes());
+                    black_box(tree.get_first(key));
+                }
+            });
+            size(&format!("{name}, {key_bytes}"), tree.bytes(), entries);
+        }
+    }
+}
+
 fn heaps(entries: usize, huge_pages: HugePages) {
     println!("-- heap, {entries} tuples of 100 bytes, huge pages {huge_pages:?}");
     let arena = Arena::reserve_with(8 << 30, huge_pages).expect("address space");
@@ -287,6 +326,7 @@ fn main() {
     let entries = asked.unwrap_or(1_000_000);
     hash_indexes(entries);
     trees(entries);
+    tree_patterns(entries);
     heaps(entries, HugePages::Never);
     heaps(entries, HugePages::Asked);
 }

@@ -3,13 +3,16 @@
 //!
 //! Entries are (key, row) pairs, ordered by key and then row, so that a key may
 //! have any number of rows; a unique index asks [`BTree::get_first`] before it
-//! inserts. Nodes keep the prefix that their keys share once and take memory as
-//! they fill. Rows inserted in ascending order leave full leaves behind.
+//! inserts. Nodes keep the prefix that their keys share once, leaves what their
+//! rows share, and they take memory as they fill. Keys inserted in ascending
+//! order leave leaves behind that are full, or whose keys and rows would all take
+//! more bytes with the next one: integers and their rows take two or three bytes.
 //!
 //! Assumes the partition's lock. Does not survive a crash: checkpoints save
 //! its nodes as pages ([`crate::changed_pages::Paged`]); damage in what is read
 //! back is an error.
 
+mod layout;
 mod node;
 mod scan;
 mod snapshot;
@@ -17,9 +20,11 @@ mod snapshot;
 mod tests;
 
 use std::fmt;
+use std::ops::Range;
 
 use crate::changed_pages::ChangedPages;
-use node::{Entries, NO_NODE, NODE_BYTES, Node, SPLIT_ENTRIES_MIN};
+use layout::Entries;
+use node::{NO_NODE, NODE_BYTES, Node, SPLIT_ENTRIES_MIN};
 pub use scan::{Position, RowsEqual};
 
 /// The longest key an index takes.
@@ -30,6 +35,12 @@ const CHUNK_NODES: usize = 256;
 /// merge with, and merges if both fill no more than `MERGE_BYTES_MAX`.
 const UNDERFULL_BYTES: usize = NODE_BYTES / 3;
 const MERGE_BYTES_MAX: usize = NODE_BYTES * 3 / 4;
+/// What a node takes beside the data it needs: itself, its separator above it,
+/// and what is free of its data.
+const NODE_OWN_BYTES: usize = 80;
+/// A leaf with fewer entries is not left behind because the next would widen
+/// them: scans go from leaf to leaf.
+const LEFT_ENTRIES_MIN: usize = 32;
 
 /// A key longer than [`KEY_BYTES_MAX`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,6 +68,37 @@ pub struct BTree {
     data_bytes: usize,
     changed: ChangedPages,
     scratch: Entries,
+    fingers: Fingers,
+}
+
+/// Where entries were inserted last: several clients may each insert ascending keys, not all
+/// at the right edge, and leave full leaves behind nevertheless.
+#[derive(Default)]
+struct Fingers {
+    /// Leaves, and the index behind the entry inserted last.
+    places: [(u32, u32); FINGERS],
+    next: usize,
+}
+
+const FINGERS: usize = 8;
+
+impl Fingers {
+    /// Notes an insert. Whether the one before it in the leaf was right before it.
+    fn goes_on(&mut self, leaf: u32, index: usize) -> bool {
+        let (index, behind) = (index as u32, index as u32 + 1);
+        match self.places.iter_mut().find(|place| place.0 == leaf) {
+            Some(place) => std::mem::replace(&mut place.1, behind) == index,
+            None => {
+                self.point(leaf, behind);
+                false
+            }
+        }
+    }
+
+    fn point(&mut self, leaf: u32, behind: u32) {
+        self.places[self.next] = (leaf, behind);
+        self.next = (self.next + 1) % FINGERS;
+    }
 }
 
 impl Default for BTree {
@@ -76,6 +118,7 @@ impl BTree {
             data_bytes: 0,
             changed: ChangedPages::default(),
             scratch: Entries::default(),
+            fingers: Fingers::default(),
         };
         tree.root = tree.add_node(Node::empty(0));
         tree
@@ -117,7 +160,8 @@ impl BTree {
         if index < node.len() && node.row(index) == row && node.has_key(index, key) {
             return Ok(false);
         }
-        self.insert_into(leaf, index, key, row, NO_NODE);
+        let ascends = self.fingers.goes_on(leaf, index);
+        self.insert_into(leaf, index, key, row, NO_NODE, ascends);
         self.len += 1;
         Ok(true)
     }
@@ -130,15 +174,22 @@ impl BTree {
         if index == node.len() || node.row(index) != row || !node.has_key(index, key) {
             return false;
         }
-        self.node_mut(leaf).remove(index);
+        let node = self.node_mut(leaf);
+        let before_bytes = node.data.len();
+        node.remove(index);
+        let (after_bytes, underfull) = (node.data.len(), node.is_underfull(UNDERFULL_BYTES));
+        self.data_bytes = self.data_bytes + after_bytes - before_bytes;
         self.len -= 1;
+        if !underfull {
+            return true;
+        }
         let mut level = 0;
         while self.merge_underfull(key, row, level) {
             level += 1;
         }
         while self.node(self.root).level > 0 && self.node(self.root).len() == 0 {
             let root = self.root;
-            self.root = self.node(root).first_child;
+            self.root = self.node(root).first_child();
             self.drop_node(root);
         }
         true
@@ -166,11 +217,26 @@ impl BTree {
         id
     }
 
-    fn insert_into(&mut self, id: u32, index: usize, key: &[u8], row: u32, child: u32) {
+    /// Inserts an entry in its place. `ascends`: the one inserted before it in this leaf lies
+    /// right before it.
+    fn insert_into(
+        &mut self,
+        id: u32,
+        index: usize,
+        key: &[u8],
+        row: u32,
+        child: u32,
+        ascends: bool,
+    ) {
         let node = self.node_mut(id);
-        if node.insert_in_place(index, key, row, child) {
+        let before_bytes = node.data.len();
+        let inserted = node.insert_in_place(index, key, row, child);
+        let grown_bytes = node.data.len() - before_bytes;
+        self.data_bytes += grown_bytes;
+        if inserted {
             return;
         }
+        let node = self.node(id);
         let (count, level) = (node.len(), node.level);
         let at_right_edge = index == count && node.next == NO_NODE;
         let at_left_edge = index == 0 && node.prev == NO_NODE;
@@ -180,13 +246,19 @@ impl BTree {
         entries.insert(index, key, row, child);
 
         let mut bounds = vec![0, count + 1];
-        if entries.node_bytes(0, count + 1, level) > NODE_BYTES {
-            if at_right_edge && count >= SPLIT_ENTRIES_MIN {
-                // What ascends will go on ascending: leave the full node full.
-                bounds.insert(1, count);
-            } else if at_left_edge && count >= SPLIT_ENTRIES_MIN {
-                bounds.insert(1, 1);
-            }
+        // What ascends will go on ascending: leave the full node full.
+        let cut = match (at_right_edge, at_left_edge) {
+            (true, _) => Some(count),
+            (_, true) => Some(1),
+            // What was there goes out of the way of what comes, and that fills the leaf.
+            _ if ascends => Some(count.min(index + 1)),
+            _ => None,
+        };
+        if let Some(cut) = cut
+            && count >= SPLIT_ENTRIES_MIN
+            && is_full(&entries, level, index)
+        {
+            bounds.insert(1, cut);
         }
         let mut part = 0;
         while part + 1 < bounds.len() {
@@ -198,15 +270,27 @@ impl BTree {
                 bounds.insert(part + 1, split_point(&entries, first, end, index));
             }
         }
-        self.lay_out_parts(id, &entries, &bounds);
+        let left_full = level == 0 && index == count && bounds == [0, count, count + 1];
+        self.lay_out_parts(id, &entries, &bounds, row, left_full);
         self.scratch = entries;
+        if left_full {
+            self.fingers.point(self.node(id).next, 1);
+        }
     }
 
     /// Lays out `entries` in node `id` and, beyond the first part, in new right
-    /// neighbours, which the parents learn of.
-    fn lay_out_parts(&mut self, id: u32, entries: &Entries, bounds: &[usize]) {
+    /// neighbours, which the parents learn of. `left_full`: nothing more is expected in the
+    /// first.
+    fn lay_out_parts(
+        &mut self,
+        id: u32,
+        entries: &Entries,
+        bounds: &[usize],
+        newest: u32,
+        left_full: bool,
+    ) {
         let level = self.node(id).level;
-        self.lay_out(id, entries, bounds[0], bounds[1]);
+        self.lay_out(id, entries, bounds[0]..bounds[1], newest, left_full);
         let mut left = id;
         for part in bounds[1..].windows(2) {
             let (first, end) = (part[0], part[1]);
@@ -220,9 +304,9 @@ impl BTree {
             // An inner node's first separator moves up, its child stays.
             let moves_up = usize::from(level > 0);
             if level > 0 {
-                node.first_child = entries.list[first].child;
+                node.set_first_child(entries.list[first].child);
             }
-            self.lay_out(right, entries, first + moves_up, end);
+            self.lay_out(right, entries, first + moves_up..end, newest, false);
             let (key, row) = (entries.key(first).to_vec(), entries.list[first].row);
             self.insert_separator(level + 1, &key, row, right);
             left = right;
@@ -232,12 +316,12 @@ impl BTree {
     fn insert_separator(&mut self, level: u8, key: &[u8], row: u32, child: u32) {
         if self.node(self.root).level < level {
             let mut root = Node::empty(level);
-            root.first_child = self.root;
+            root.set_first_child(self.root);
             self.root = self.add_node(root);
         }
         let parent = self.descend(key, u64::from(row), level);
         let index = self.node(parent).rank(key, u64::from(row));
-        self.insert_into(parent, index, key, row, child);
+        self.insert_into(parent, index, key, row, child, false);
     }
 
     /// Merges the node at `level` on the way to (key, row) with a neighbour if
@@ -255,22 +339,28 @@ impl BTree {
             return true;
         }
         let at = node.rank(key, u64::from(row) + 1);
-        let id = node.child(at);
-        if self.node(id).used_bytes() >= UNDERFULL_BYTES {
+        let last = node.len() - 1;
+        if !self.node(node.child(at)).is_underfull(UNDERFULL_BYTES) {
             return false;
         }
-        let separator = if at < node.len() { at } else { at - 1 };
-        let (left, right) = (node.child(separator), node.child(separator + 1));
-        self.merge(parent, separator, left, right)
+        let beside = [Some(at), at.checked_sub(1)];
+        let mut separators = beside.into_iter().flatten().filter(|s| *s <= last);
+        separators.any(|separator| self.merge(parent, separator))
     }
 
-    /// Merges two neighbours under `parent`; false if they do not fit one node.
-    fn merge(&mut self, parent: u32, separator: usize, left: u32, right: u32) -> bool {
+    /// Merges the two neighbours beside a separator of `parent`; false if they
+    /// do not fit one node, or would take more memory in it than in two.
+    fn merge(&mut self, parent: u32, separator: usize) -> bool {
+        let above = self.node(parent);
+        let (left, right) = (above.child(separator), above.child(separator + 1));
         let (l, r) = (self.node(left), self.node(right));
         let level = l.level;
         let emptied = level == 0 && (l.len() == 0 || r.len() == 0);
-        if !emptied && l.used_bytes() + r.used_bytes() > MERGE_BYTES_MAX {
-            return false;
+        if !emptied {
+            let bytes = l.used_bytes() + r.used_bytes();
+            if bytes > MERGE_BYTES_MAX || level == 0 && !l.joins_within(r, bytes + NODE_OWN_BYTES) {
+                return false;
+            }
         }
         let mut entries = std::mem::take(&mut self.scratch);
         entries.clear();
@@ -278,7 +368,7 @@ impl BTree {
         if level > 0 {
             let above = self.node(parent);
             let key = [above.prefix(), above.suffix(separator)].concat();
-            let (end, child) = (entries.list.len(), self.node(right).first_child);
+            let (end, child) = (entries.list.len(), self.node(right).first_child());
             entries.insert(end, &key, above.row(separator), child);
         }
         self.node(right).take_apart(&mut entries);
@@ -286,7 +376,7 @@ impl BTree {
         // Without their separate prefixes they may need more than before.
         let fits = emptied || entries.node_bytes(0, count, level) <= NODE_BYTES;
         if fits {
-            self.lay_out(left, &entries, 0, count);
+            self.lay_out(left, &entries, 0..count, u32::MAX, false);
             let after = self.node(right).next;
             self.node_mut(left).next = after;
             if after != NO_NODE {
@@ -299,10 +389,17 @@ impl BTree {
         fits
     }
 
-    fn lay_out(&mut self, id: u32, entries: &Entries, first: usize, end: usize) {
+    fn lay_out(
+        &mut self,
+        id: u32,
+        entries: &Entries,
+        part: Range<usize>,
+        newest: u32,
+        linear: bool,
+    ) {
         let node = self.node_mut(id);
         let before_bytes = node.data.len();
-        node.lay_out(entries, first, end);
+        node.lay_out(entries, part, newest, linear);
         let after_bytes = node.data.len();
         self.data_bytes = self.data_bytes + after_bytes - before_bytes;
     }
@@ -339,6 +436,24 @@ impl BTree {
         *self.node_mut(id) = Node::empty(0);
         self.free.push(id);
     }
+}
+
+/// Whether a node is full for the entry that came in: there is no room, or it came in at an
+/// end and the others would take more bytes with it than a node of its own.
+fn is_full(entries: &Entries, level: u8, index: usize) -> bool {
+    let count = entries.list.len();
+    if entries.node_bytes(0, count, level) > NODE_BYTES {
+        return true;
+    }
+    let inside = index > 0 && index + 1 < count;
+    if level > 0 || inside || count <= LEFT_ENTRIES_MIN {
+        return false;
+    }
+    // As they would be in a leaf that is left full.
+    let first = usize::from(index == 0);
+    let whole = entries.layout(0, count, 0, true);
+    let others = entries.layout(first, first + count - 1, 0, true).bytes;
+    whole.bytes - whole.bytes_of_entry(entries.key(index).len()) > others + NODE_OWN_BYTES
 }
 
 /// Where to cut `first..end`, in the middle by bytes. Where the new entry at

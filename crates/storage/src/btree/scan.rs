@@ -216,10 +216,11 @@ impl BTree {
             let end = if leaf == last.0 { last.1 } else { node.len() };
             key.clear();
             key.extend_from_slice(node.prefix());
+            let rows = node.rows();
             while slot < end {
                 key.truncate(node.prefix_len as usize);
                 key.extend_from_slice(node.suffix(slot));
-                visit(&key, node.row(slot))?;
+                visit(&key, rows.at(slot))?;
                 slot += 1;
             }
             if leaf == last.0 {
@@ -243,11 +244,12 @@ impl BTree {
             let start = if leaf == first.0 { first.1 } else { 0 };
             key.clear();
             key.extend_from_slice(node.prefix());
+            let rows = node.rows();
             while end > start {
                 end -= 1;
                 key.truncate(node.prefix_len as usize);
                 key.extend_from_slice(node.suffix(end));
-                visit(&key, node.row(end))?;
+                visit(&key, rows.at(end))?;
             }
             if leaf == first.0 || node.prev == NO_NODE {
                 return ControlFlow::Continue(());

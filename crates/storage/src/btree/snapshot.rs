@@ -2,7 +2,7 @@
 //!
 //! A page is a node (little-endian): level, count, prefix length, stride,
 //! suffix bytes, first child, data bytes, and the front and the back of its
-//! data. Freed nodes are written as empty leaves. Leaf links are not written;
+//! data as if a row took four bytes in leaves too. Freed nodes are written as empty leaves. Leaf links are not written;
 //! they follow from the tree. The head: magic, root, node count, entry count.
 
 use super::node::{NO_NODE, Node};
@@ -31,16 +31,24 @@ impl Paged for BTree {
         };
         let mut header = [0; NODE_HEADER_BYTES];
         header[0] = node.level;
-        let shorts = [node.count, node.prefix_len, node.stride, node.suffix_bytes];
-        for (place, short) in header[1..9].chunks_exact_mut(2).zip(shorts) {
+        for (place, short) in header[1..9].chunks_exact_mut(2).zip(node.shape()) {
             place.copy_from_slice(&short.to_le_bytes());
         }
-        header[9..13].copy_from_slice(&node.first_child.to_le_bytes());
-        header[13..17].copy_from_slice(&(node.data.len() as u32).to_le_bytes());
+        let first_child = if node.level > 0 {
+            node.first_child()
+        } else {
+            NO_NODE
+        };
+        header[9..13].copy_from_slice(&first_child.to_le_bytes());
+        let data_bytes = node.page_bytes().next_power_of_two() as u32;
+        header[13..17].copy_from_slice(&data_bytes.to_le_bytes());
         out.extend_from_slice(&header);
-        out.extend_from_slice(&node.data[..node.front_bytes()]);
-        let slots = node.len() * node.slot_bytes();
-        out.extend_from_slice(&node.data[node.data.len() - slots..]);
+        out.extend_from_slice(node.prefix());
+        out.extend_from_slice(node.suffixes());
+        for index in (0..node.len()).rev() {
+            out.extend_from_slice(&node.row(index).to_le_bytes());
+            out.extend_from_slice(node.behind_row(index));
+        }
         true
     }
 
@@ -138,22 +146,21 @@ impl BTree {
 
 fn read_node(reader: &mut Reader<'_>) -> Result<Node, Corrupt> {
     let [level] = reader.array()?;
-    let mut node = Node::empty(level);
-    node.count = u16::from_le_bytes(reader.array()?);
-    node.prefix_len = u16::from_le_bytes(reader.array()?);
-    node.stride = u16::from_le_bytes(reader.array()?);
-    node.suffix_bytes = u16::from_le_bytes(reader.array()?);
-    node.first_child = reader.u32()?;
-    let room = reader.u32()? as usize;
-    if level == u8::MAX || room > DATA_BYTES_MAX || node.used_bytes() > room {
+    let mut shape = [0; 4];
+    for short in &mut shape {
+        *short = u16::from_le_bytes(reader.array()?);
+    }
+    let [_, prefix_len, _, suffix_bytes] = shape;
+    let mut node = Node::of_page(level, reader.u32()?, shape);
+    // How much of its data was free is not kept.
+    let data_bytes = reader.u32()? as usize;
+    if level == u8::MAX || data_bytes > DATA_BYTES_MAX || node.page_bytes() > data_bytes {
         return Err(Corrupt("a node's lengths do not fit it"));
     }
-    node.data = vec![0; room].into_boxed_slice();
-    let front = node.front_bytes();
-    node.data[..front].copy_from_slice(reader.bytes(front)?);
-    let slots = node.len() * node.slot_bytes();
-    node.data[room - slots..].copy_from_slice(reader.bytes(slots)?);
-    if !node.is_sound() {
+    let prefix = reader.bytes(prefix_len as usize)?;
+    let suffixes = reader.bytes(suffix_bytes as usize)?;
+    let slots = reader.bytes(node.page_slot_bytes())?;
+    if !node.take_page(prefix, suffixes, slots) {
         return Err(Corrupt("a node's offsets do not ascend"));
     }
     Ok(node)

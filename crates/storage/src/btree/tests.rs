@@ -41,6 +41,119 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..1500)
 }
 
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    Ascending,
+    Descending,
+    Random,
+}
+
+impl Order {
+    /// The entry's number among `0..count` that comes at `index`.
+    fn at(self, index: u32, count: u32) -> u32 {
+        match self {
+            Self::Ascending => index,
+            Self::Descending => count - 1 - index,
+            Self::Random => scattered(index) % (4 * count),
+        }
+    }
+}
+
+fn order() -> impl Strategy<Value = Order> {
+    prop_oneof![
+        Just(Order::Ascending),
+        Just(Order::Descending),
+        Just(Order::Random),
+    ]
+}
+
+/// Numbers in an order, so far apart, from a first one on.
+#[derive(Clone, Copy, Debug)]
+struct Numbers {
+    order: Order,
+    first: u32,
+    step: u32,
+}
+
+impl Numbers {
+    fn at(self, index: u32, count: u32) -> u32 {
+        let above = self.order.at(index, count).wrapping_mul(self.step);
+        self.first.wrapping_add(above)
+    }
+}
+
+fn numbers() -> impl Strategy<Value = Numbers> {
+    let first = prop_oneof![Just(0), 0u32..3000, any::<u32>(), Just(u32::MAX - 1000)];
+    let step = prop_oneof![4 => 1u32..4, 2 => 4u32..300, 1 => any::<u32>()];
+    (order(), first, step).prop_map(|(order, first, step)| Numbers { order, first, step })
+}
+
+/// A load: entries that come in, or a share of all that goes.
+#[derive(Clone, Debug)]
+enum Load {
+    Insert {
+        keys: Numbers,
+        rows: Numbers,
+        count: u32,
+        key_bytes: usize,
+    },
+    Remove {
+        order: Order,
+        keep_each: usize,
+    },
+}
+
+fn load() -> impl Strategy<Value = Load> {
+    let key_bytes = prop_oneof![3 => Just(9usize), 3 => Just(5), 1 => Just(4), 1 => Just(20)];
+    prop_oneof![
+        3 => (numbers(), numbers(), 1u32..1500, key_bytes).prop_map(
+            |(keys, rows, count, key_bytes)| Load::Insert { keys, rows, count, key_bytes }
+        ),
+        1 => (order(), 1usize..200)
+            .prop_map(|(order, keep_each)| Load::Remove { order, keep_each }),
+    ]
+}
+
+/// An integer as a key of so many bytes.
+fn integer_key(number: u32, key_bytes: usize) -> Vec<u8> {
+    let mut key = vec![0; key_bytes];
+    key[0] = 1;
+    if key_bytes > 5 {
+        key[1] = 0x80;
+    }
+    key[key_bytes - 4..].copy_from_slice(&number.to_be_bytes());
+    key
+}
+
+fn apply_load(tree: &mut BTree, model: &mut Model, load: &Load) {
+    match *load {
+        Load::Insert {
+            keys,
+            rows,
+            count,
+            key_bytes,
+        } => {
+            for index in 0..count {
+                let key = integer_key(keys.at(index, count), key_bytes);
+                let row = rows.at(index, count);
+                assert_eq!(tree.insert(&key, row), Ok(model.insert((key.clone(), row))));
+                assert!(tree.rows_equal(&key).any(|found| found == row));
+            }
+        }
+        Load::Remove { order, keep_each } => {
+            let entries: Vec<_> = model.iter().cloned().collect();
+            let count = entries.len() as u32;
+            for index in 0..count {
+                let at = order.at(index, count) as usize % entries.len();
+                let (key, row) = &entries[at];
+                if !at.is_multiple_of(keep_each) {
+                    assert_eq!(tree.remove(key, *row), model.remove(&entries[at]));
+                }
+            }
+        }
+    }
+}
+
 fn bounds() -> impl Strategy<Value = Bound<Vec<u8>>> {
     prop_oneof![
         key().prop_map(Bound::Included),
@@ -222,6 +335,22 @@ proptest! {
     }
 
     #[test]
+    fn loads_of_any_order_agree_with_a_set(loads in prop::collection::vec(load(), 1..8)) {
+        let mut tree = BTree::new();
+        let mut model = Model::new();
+        let mut chain = Vec::new();
+        for load in &loads {
+            apply_load(&mut tree, &mut model, load);
+            check_whole(&tree, &model);
+            let restored = restored(&saved(&mut tree, &mut chain)).unwrap();
+            check_whole(&restored, &model);
+            if tree.len().is_multiple_of(2) {
+                tree = restored;
+            }
+        }
+    }
+
+    #[test]
     fn damaged_pages_never_panic(
         steps in steps(),
         flips in prop::collection::vec((any::<usize>(), 1u8..), 1..4),
@@ -305,18 +434,93 @@ fn bytes_per_entry(tree: &BTree) -> f64 {
     tree.bytes() as f64 / tree.len() as f64
 }
 
+/// Bytes an entry of a tree of integer keys of nine bytes and of five.
+fn bytes_of_integers(entry: impl Fn(u32) -> (u32, u32)) -> [f64; 2] {
+    [9, 5].map(|key_bytes| {
+        let mut tree = BTree::new();
+        for index in 0..200_000 {
+            let (number, row) = entry(index);
+            tree.insert(&integer_key(number, key_bytes), row).unwrap();
+        }
+        let copy = restored(&saved(&mut tree, &mut Vec::new())).unwrap();
+        assert!(copy.bytes() <= tree.bytes(), "a restart takes more");
+        bytes_per_entry(&tree)
+    })
+}
+
 #[test]
 fn integer_keys_take_few_bytes() {
-    let mut ascending = BTree::new();
-    let mut random = BTree::new();
-    for row in 0..200_000u32 {
-        ascending.insert(&row.to_be_bytes(), row).unwrap();
-        random.insert(&scattered(row).to_be_bytes(), row).unwrap();
+    type Pattern<'a> = (&'a str, f64, &'a dyn Fn(u32) -> (u32, u32));
+    // Clients that take turns, each with a thousand ascending keys at a time.
+    let clients = |clients: u32, i: u32| {
+        let (client, own) = (i % clients, i / clients);
+        (own / 1000 * clients + client) * 1000 + own % 1000
+    };
+    let patterns: [Pattern<'_>; 11] = [
+        ("each key", 2.5, &|i| (i, i)),
+        ("every 2nd", 2.6, &|i| (i * 2, i)),
+        ("a random half", 2.7, &|i| (i * 2 + scattered(i) % 2, i)),
+        ("every 3rd", 3.2, &|i| (i * 3, i)),
+        ("every 16th", 3.5, &|i| (i * 16, i)),
+        ("two clients", 3.0, &|i| (clients(2, i), i)),
+        ("six clients", 3.1, &|i| (clients(6, i), i)),
+        ("every 2nd, descending", 2.6, &|i| (!(i * 2), i)),
+        ("every 2nd, rows descending", 2.6, &|i| (i * 2, !i)),
+        ("keys and rows random", 6.5, &|i| {
+            (scattered(i), scattered(!i))
+        }),
+        ("keys random", 6.5, &|i| (scattered(i), i)),
+    ];
+    for (name, most, entry) in patterns {
+        let found = bytes_of_integers(entry);
+        let within = found.iter().all(|bytes| *bytes <= most);
+        assert!(within, "{name}: {found:?} bytes an entry");
     }
-    let (a, r) = (bytes_per_entry(&ascending), bytes_per_entry(&random));
-    println!("bytes per entry: ascending {a:.2}, random {r:.2}");
-    assert!(a <= 9.0, "ascending {a}");
-    assert!(r <= 11.0, "random {r}");
+}
+
+#[test]
+fn few_rows_that_stay_take_few_bytes() {
+    for ascending in [true, false] {
+        let mut tree = BTree::new();
+        for row in 0..100_000u32 {
+            tree.insert(&integer_key(row * 2, 9), row).unwrap();
+        }
+        for index in 0..100_000u32 {
+            let row = if ascending { index } else { 99_999 - index };
+            if row % 100 != 0 {
+                assert!(tree.remove(&integer_key(row * 2, 9), row));
+            }
+        }
+        let bytes = tree.data_bytes as f64 / tree.len() as f64;
+        assert!(bytes < 40.0, "{bytes} bytes an entry");
+    }
+}
+
+#[test]
+fn a_page_has_whole_rows_and_more_room_is_read() {
+    let mut tree = BTree::new();
+    for row in [700u32, 701, 900] {
+        tree.insert(&integer_key(row * 2, 5), row).unwrap();
+    }
+    let mut page = Vec::new();
+    assert!(tree.write_page(0, &mut page));
+    let mut expected = vec![0];
+    for short in [3u16, 3, 2, 6] {
+        expected.extend_from_slice(&short.to_le_bytes());
+    }
+    expected.extend_from_slice(&[0xFF, 0xFF, 0xFF, 0xFF, 32, 0, 0, 0]);
+    expected.extend_from_slice(&[1, 0, 0, 5, 120, 5, 122, 7, 8]);
+    for row in [900u32, 701, 700] {
+        expected.extend_from_slice(&row.to_le_bytes());
+    }
+    assert_eq!(page, expected);
+
+    // As a node was written that had 1024 bytes of data.
+    page[13..17].copy_from_slice(&1024u32.to_le_bytes());
+    let mut copy = BTree::new();
+    copy.read_page(0, &mut Reader::new(&page)).unwrap();
+    assert_eq!(copy.data_bytes, tree.data_bytes);
+    assert_eq!(copy.get_first(&integer_key(1402, 5)), Some(701));
 }
 
 #[test]
