@@ -508,8 +508,14 @@ fn a_new_column_reads_its_default_in_old_tuples() {
 
 #[test]
 fn a_read_by_key_sees_what_is_committed_and_only_that() {
+    for kind in [IndexKind::Hash, IndexKind::BTree] {
+        reads_by_key_see_what_is_committed(kind);
+    }
+}
+
+fn reads_by_key_see_what_is_committed(kind: IndexKind) {
     let (_device, db) = simulated(LIMIT);
-    let t = make_table(&db, "t", IndexKind::Hash);
+    let t = make_table(&db, "t", kind);
     insert(&db, &t, 1, "old").expect("inserts");
     let read = |id: i64| {
         let seen = |tuple: &[u8]| text_of(&t, tuple);

@@ -12,10 +12,10 @@ use std::sync::atomic::Ordering;
 
 use thermocline_storage::arena::TuplePtr;
 use thermocline_storage::key_hash::{fingerprint_of, key_hash};
-use thermocline_storage::row_directory::Word;
+use thermocline_storage::row_directory::{ColdWord, Word};
 use thermocline_storage::temperature;
 
-use super::{Access, Missing, Scope, address_key, fingerprint_index};
+use super::{Access, Fetched, Missing, Scope, address_key, fingerprint_index};
 use crate::catalog::Table;
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -32,29 +32,106 @@ enum Walk {
     Elsewhere,
 }
 
-/// From the index to a hot tuple with this key, of this hash.
-#[inline]
-fn walk(rows: &TablePartition, table: &Table, index: usize, key: &[u8], hash: u64) -> Walk {
-    let Ok(Index::Hash(hash_index)) = rows.index(table, index) else {
-        return Walk::Elsewhere;
-    };
-    for row in hash_index.candidates(hash) {
-        let word = rows.directory.get(row);
-        if let Some(hot) = word.as_hot() {
-            // All of it at once, before the first line is waited for.
-            rows.heap.prefetch(hot.pointer());
-            let tuple = rows.heap.payload(hot.pointer());
-            // An uncommitted row may stand beside the one that it replaces.
-            if table.has_index_key(index, tuple, key) && !word.is_uncommitted() {
-                return Walk::Found(row, word);
-            }
-        } else if let Some(cold) = word.as_cold()
-            && (fingerprint_index(table) != Some(index) || cold.may_be(fingerprint_of(hash)))
-        {
-            return Walk::Elsewhere;
-        }
+/// A full key that is looked up in a unique index.
+struct Sought<'a> {
+    table: &'a Table,
+    index: usize,
+    key: &'a [u8],
+    /// Of a hash index: what evicted candidates have to agree with.
+    hash: Option<u64>,
+}
+
+impl Sought<'_> {
+    /// Whether a candidate has the key: also an entry of a B+tree may be that of the key
+    /// which a change has taken from its row.
+    #[inline(always)]
+    fn is_key_of(&self, tuple: &[u8]) -> bool {
+        self.table.has_index_key(self.index, tuple, self.key)
     }
-    Walk::Absent
+
+    /// Whether an evicted candidate may have the key.
+    #[inline(always)]
+    fn may_be_key_of(&self, cold: ColdWord) -> bool {
+        self.hash.is_none_or(|hash| {
+            fingerprint_index(self.table) != Some(self.index) || cold.may_be(fingerprint_of(hash))
+        })
+    }
+
+    /// From the index to a hot tuple with the key.
+    #[inline(always)]
+    fn walk(&self, rows: &TablePartition, candidates: impl Iterator<Item = u32>) -> Walk {
+        for row in candidates {
+            let word = rows.directory.get(row);
+            if let Some(hot) = word.as_hot() {
+                // All of it at once, before the first line is waited for.
+                rows.heap.prefetch(hot.pointer());
+                let tuple = rows.heap.payload(hot.pointer());
+                // An uncommitted row may stand beside the one that it replaces.
+                if self.is_key_of(tuple) && !word.is_uncommitted() {
+                    return Walk::Found(row, word);
+                }
+            } else if let Some(cold) = word.as_cold()
+                && self.may_be_key_of(cold)
+            {
+                return Walk::Elsewhere;
+            }
+        }
+        Walk::Absent
+    }
+
+    /// The committed row with the key, hot or fetched; what is cold and may be it is noted
+    /// as missing.
+    #[inline(always)]
+    fn look(
+        &self,
+        partition: u16,
+        rows: &TablePartition,
+        candidates: impl Iterator<Item = u32>,
+        fetched: &Fetched,
+        missing: &mut Vec<Missing>,
+    ) -> (Found, Used) {
+        let mut found = Found::Nothing;
+        let mut used = [None; USED_MAX];
+        let mut used_count = 0;
+        for row in candidates {
+            let word = rows.directory.get(row);
+            // It may stand beside the one that it replaces.
+            if word.is_uncommitted() {
+                continue;
+            }
+            if let Some(hot) = word.as_hot() {
+                rows.heap.prefetch(hot.pointer());
+                if !self.is_key_of(rows.heap.payload(hot.pointer())) {
+                    continue;
+                }
+                found = Found::Hot(row, hot.pointer());
+            } else if let Some(cold) = word.as_cold()
+                && self.may_be_key_of(cold)
+            {
+                let address = cold.address();
+                match fetched.get(&address_key(address)) {
+                    Some(tuple) if self.is_key_of(tuple) => {
+                        found = Found::Fetched(row, tuple.clone());
+                    }
+                    Some(_) => continue,
+                    None => {
+                        let row = RowId::new(partition, row);
+                        missing.push(Missing { row, address });
+                    }
+                }
+            } else {
+                continue;
+            }
+            if used_count < USED_MAX {
+                used[used_count] = Some((row, word));
+                used_count += 1;
+            }
+            if matches!(found, Found::Hot(..)) {
+                break;
+            }
+        }
+        (found, used)
+    }
 }
 
 /// What a look-up has come to.
@@ -67,6 +144,7 @@ enum Found {
 
 /// Candidates of one key whose uses are counted; more than one is an accident.
 const USED_MAX: usize = 4;
+type Used = [Option<(u32, Word)>; USED_MAX];
 
 /// A use makes the tuple a degree warmer, and the newest of its chain.
 #[inline]
@@ -119,8 +197,8 @@ impl Database {
         .await
     }
 
-    /// As [`Database::get`], if that takes no waiting and the index is a hash
-    /// index over the partition key: without a run, its scratch and its outcome.
+    /// As [`Database::get`], if that takes no waiting and the index is over the
+    /// partition key: without a run, its scratch and its outcome.
     pub fn try_get<R>(
         &self,
         options: &RunOptions,
@@ -151,7 +229,21 @@ impl Database {
         let Some(rows) = state.tables.get_mut(&table.def.storage) else {
             return Ok(TryGet::Done(None));
         };
-        match walk(rows, table, index, key, hash) {
+        let mut sought = Sought {
+            table,
+            index,
+            key,
+            hash: None,
+        };
+        let walk = match rows.index(table, index) {
+            Ok(Index::Hash(hash_index)) => {
+                sought.hash = Some(hash);
+                sought.walk(rows, hash_index.candidates(hash))
+            }
+            Ok(Index::BTree(tree)) => sought.walk(rows, tree.rows_equal(key)),
+            Err(_) => Walk::Elsewhere,
+        };
+        match walk {
             Walk::Found(row, word) => {
                 state.uses += 1;
                 warm(rows, row, word);
@@ -201,9 +293,8 @@ impl Access<'_> {
         Ok(self.tuple(table, row)?.map(|tuple| (row, tuple)))
     }
 
-    /// Looks among the rows of a locked partition for the committed one with this
-    /// key, hot or fetched; what is cold and may be it is noted as missing. None:
-    /// not a hash index.
+    /// Looks for a key among the rows of a locked partition and counts the use. None:
+    /// there is no such index.
     fn seek(
         &mut self,
         position: usize,
@@ -212,55 +303,27 @@ impl Access<'_> {
         key: &[u8],
         hash: u64,
     ) -> Option<Found> {
-        let fingerprinted = fingerprint_index(table) == Some(index);
         let state = self.guards.at_mut(position);
         let Some(rows) = state.tables.get_mut(&table.def.storage) else {
             return Some(Found::Nothing);
         };
-        let Ok(Index::Hash(hash_index)) = rows.index(table, index) else {
-            return None;
+        let mut sought = Sought {
+            table,
+            index,
+            key,
+            hash: None,
         };
-        let mut found = Found::Nothing;
-        let mut used = [None; USED_MAX];
-        let mut used_count = 0;
-        for row in hash_index.candidates(hash) {
-            let word = rows.directory.get(row);
-            // It may stand beside the one that it replaces.
-            if word.is_uncommitted() {
-                continue;
+        let (fetched, missing) = (self.fetched, &mut self.scratch.missing);
+        let (found, used) = match rows.index(table, index).ok()? {
+            Index::Hash(hash_index) => {
+                sought.hash = Some(hash);
+                let candidates = hash_index.candidates(hash);
+                sought.look(state.id, rows, candidates, fetched, missing)
             }
-            if let Some(hot) = word.as_hot() {
-                rows.heap.prefetch(hot.pointer());
-                let tuple = rows.heap.payload(hot.pointer());
-                if !table.has_index_key(index, tuple, key) {
-                    continue;
-                }
-                found = Found::Hot(row, hot.pointer());
-            } else if let Some(cold) = word.as_cold()
-                && (!fingerprinted || cold.may_be(fingerprint_of(hash)))
-            {
-                let address = cold.address();
-                match self.fetched.get(&address_key(address)) {
-                    Some(tuple) if table.has_index_key(index, tuple, key) => {
-                        found = Found::Fetched(row, tuple.clone());
-                    }
-                    Some(_) => continue,
-                    None => {
-                        let row = RowId::new(state.id, row);
-                        self.scratch.missing.push(Missing { row, address });
-                    }
-                }
-            } else {
-                continue;
+            Index::BTree(tree) => {
+                sought.look(state.id, rows, tree.rows_equal(key), fetched, missing)
             }
-            if used_count < USED_MAX {
-                used[used_count] = Some((row, word));
-                used_count += 1;
-            }
-            if matches!(found, Found::Hot(..)) {
-                break;
-            }
-        }
+        };
         if self.first_run {
             for (row, word) in used.into_iter().flatten() {
                 state.uses += 1;
