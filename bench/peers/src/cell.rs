@@ -45,6 +45,9 @@ pub struct Cell {
     pub durability: Durability,
 }
 
+/// Rows up to here are small ones.
+const SMALL_ROW_BYTES: usize = 256;
+
 impl Cell {
     /// Whether it inserts new rows.
     pub fn inserts(&self) -> bool {
@@ -55,6 +58,13 @@ impl Cell {
     pub fn rows(&self, memory_limit: u64) -> u64 {
         let bytes = memory_limit as f64 * self.size_ratio;
         ((bytes / self.row_bytes as f64) as u64).max(1)
+    }
+
+    /// Whether our primary key is a B+tree, as that of the stores that know no other: where
+    /// many small rows are not in memory, what each costs there counts for more than the
+    /// time that a look-up takes.
+    pub fn has_ordered_key(&self) -> bool {
+        self.row_bytes <= SMALL_ROW_BYTES && self.is_larger_than_memory()
     }
 
     /// Whether the rows can't all be in memory: there the bound applies.

@@ -102,6 +102,7 @@ impl Job {
             seconds: self.seconds,
             seed: self.seed,
             memory_limit: self.memory_limit,
+            ordered: self.cell.has_ordered_key(),
             synchronous_commit: self.cell.durability == Durability::Synchronous,
             load_only: self.load_only,
             inserts_from: self.cell.inserts().then_some(self.inserted),

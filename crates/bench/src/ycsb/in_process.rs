@@ -1,6 +1,6 @@
 //! YCSB against the engine itself, in this process: no SQL, no wire.
 //!
-//! A read finds its row by the primary key's hash index and copies the payload,
+//! A read finds its row by the primary key's index and copies the payload,
 //! as a caller would; an update writes a whole new tuple. The first run of a
 //! statement tells whether its tuple was in memory.
 
@@ -174,13 +174,13 @@ fn prepare(db: &Arc<Database>, options: &Options) -> Result<Option<f64>> {
         return Ok(None);
     }
     let begin = Instant::now();
-    create(db, TABLE, &["payload"], DataType::Bytea)?;
-    create(
-        db,
-        LOAD_TABLE,
-        &["row_count", "row_bytes"],
-        DataType::BigInt,
-    )?;
+    let kind = match options.ordered {
+        true => IndexKind::BTree,
+        false => IndexKind::Hash,
+    };
+    create(db, TABLE, kind, &["payload"], DataType::Bytea)?;
+    let counts = &["row_count", "row_bytes"];
+    create(db, LOAD_TABLE, IndexKind::Hash, counts, DataType::BigInt)?;
     load(db, options)?;
     note_loaded(db, options)?;
     let seconds = begin.elapsed().as_secs_f64();
@@ -211,7 +211,13 @@ fn found(db: &Arc<Database>) -> Result<Option<Loaded>> {
     Ok(runtime()?.block_on(read)?)
 }
 
-fn create(db: &Arc<Database>, name: &str, others: &[&str], data_type: DataType) -> Result<()> {
+fn create(
+    db: &Arc<Database>,
+    name: &str,
+    kind: IndexKind,
+    others: &[&str],
+    data_type: DataType,
+) -> Result<()> {
     let column = |name: &str, data_type| ColumnDef {
         name: name.into(),
         data_type,
@@ -237,7 +243,7 @@ fn create(db: &Arc<Database>, name: &str, others: &[&str], data_type: DataType) 
             unique: true,
             primary: true,
             constraint: true,
-            kind: IndexKind::Hash,
+            kind,
         }],
         checks: Vec::new(),
         partition_key: vec![0],

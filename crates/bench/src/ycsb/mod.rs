@@ -79,6 +79,10 @@ pub struct Options {
     /// Partitions of a new directory (in process); 0 lets the engine choose.
     #[arg(long, default_value_t = 0)]
     pub partitions: u16,
+    /// The primary key of a new directory is a B+tree, not a hash index (in process): less
+    /// memory a row where keys ascend.
+    #[arg(long)]
+    pub ordered: bool,
     /// Updates wait until they are on the device.
     #[arg(long)]
     pub synchronous_commit: bool,
@@ -117,6 +121,7 @@ impl Default for Options {
             seconds: 30,
             memory_limit: 512 << 20,
             partitions: 0,
+            ordered: false,
             synchronous_commit: false,
             seed: 1,
             load_only: false,
