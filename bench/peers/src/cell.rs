@@ -45,9 +45,6 @@ pub struct Cell {
     pub durability: Durability,
 }
 
-/// Rows up to here are small ones.
-const SMALL_ROW_BYTES: usize = 256;
-
 impl Cell {
     /// Whether it inserts new rows.
     pub fn inserts(&self) -> bool {
@@ -60,11 +57,11 @@ impl Cell {
         ((bytes / self.row_bytes as f64) as u64).max(1)
     }
 
-    /// Whether our primary key is a B+tree, as that of the stores that know no other: where
-    /// many small rows are not in memory, what each costs there counts for more than the
-    /// time that a look-up takes.
+    /// Whether our primary key is a B+tree, as SQL has it unless told otherwise and as that of
+    /// the stores that know no other: where rows are not in memory, what each costs there
+    /// counts for more than the time that a look-up takes.
     pub fn has_ordered_key(&self) -> bool {
-        self.row_bytes <= SMALL_ROW_BYTES && self.is_larger_than_memory()
+        self.size_ratio >= 1.0
     }
 
     /// Whether the rows can't all be in memory: there the bound applies.

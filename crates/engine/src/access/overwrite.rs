@@ -211,8 +211,11 @@ impl Access<'_> {
             return Ok(None);
         };
         let is_hot = |word: Word| {
-            word.as_hot()
-                .is_some_and(|hot| table.has_index_key(ONLY, rows.heap.payload(hot.pointer()), key))
+            word.as_hot().is_some_and(|hot| {
+                // All of it is wanted: it is kept for an undo, and replaced.
+                rows.heap.prefetch(hot.pointer());
+                table.has_index_key(ONLY, rows.heap.payload(hot.pointer()), key)
+            })
         };
         let mut known = None;
         match rows.index(table, ONLY)? {

@@ -27,10 +27,10 @@ const LARGEST_SIXTEENTHS: usize = 512 * 1024;
 const PER_LARGEST_SPAN: [usize; 5] = [7, 6, 5, 4, 3];
 const SIXTEENTHS: usize = class_of_slot(LARGEST_SIXTEENTHS) + 1;
 const ORDINARY: usize = SIXTEENTHS + PER_LARGEST_SPAN.len();
-/// Fitted slots are larger than the first and at most the last; up to the one between they
-/// are 8 bytes apart.
+/// Fitted slots are larger than the first and at most the last; up to the one between, a power
+/// of two, they are 8 bytes apart.
 const FITTED_ABOVE: usize = 64;
-const FITTED_BY_8: usize = 512;
+const FITTED_BY_8: usize = 2048;
 const FITTED_LARGEST: usize = 4096;
 const FITTED: usize = fitted_of_slot(FITTED_LARGEST) + 1;
 /// The highest order of a fitted class's pages, and which share of one its tail
@@ -88,32 +88,26 @@ pub(super) fn is_fitted(class: usize) -> bool {
     class >= ORDINARY
 }
 
-/// Classes 8 bytes apart, and those that are 16 apart below 1 KiB.
+/// Classes 8 bytes apart, and the logarithm of where they end.
 const BY_8: usize = (FITTED_BY_8 - FITTED_ABOVE) / 8;
-const BY_16: usize = (1024 - FITTED_BY_8) / 16;
+const BY_8_LOG2: usize = FITTED_BY_8.ilog2() as usize;
 
-/// 8 bytes apart up to 512, 16 up to 2 KiB, then a sixty-fourth.
+/// 8 bytes apart up to 2 KiB, then a sixty-fourth.
 const fn fitted_of_slot(slot_bytes: usize) -> usize {
     let last = slot_bytes - 1;
     if last < FITTED_BY_8 {
         return (last - FITTED_ABOVE) / 8;
     }
-    if last < 1024 {
-        return BY_8 + (last - FITTED_BY_8) / 16;
-    }
     let top = last.ilog2() as usize;
-    BY_8 + BY_16 + (top - 10) * 64 + ((last >> (top - 6)) & 63)
+    BY_8 + (top - BY_8_LOG2) * 64 + ((last >> (top - 6)) & 63)
 }
 
 const fn slot_of_fitted(fitted: usize) -> usize {
     if fitted < BY_8 {
         return FITTED_ABOVE + (fitted + 1) * 8;
     }
-    if fitted < BY_8 + BY_16 {
-        return FITTED_BY_8 + (fitted - BY_8 + 1) * 16;
-    }
-    let above = fitted - BY_8 - BY_16;
-    (64 + above % 64 + 1) << (above / 64 + 4)
+    let above = fitted - BY_8;
+    (64 + above % 64 + 1) << (above / 64 + BY_8_LOG2 - 6)
 }
 
 #[inline]
