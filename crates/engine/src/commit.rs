@@ -17,7 +17,7 @@ use crate::catalog::Catalog;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::partition::PartitionState;
-use crate::record::{RecordKind, commit_body_head, record_head};
+use crate::record::{RecordKind, commit_head, record_head};
 use crate::row_id::RowId;
 use crate::transaction::{
     Isolation, ReadEntry, ReadWhat, RunOptions, Savepoint, Transaction, TxnState,
@@ -162,12 +162,7 @@ impl Database {
         };
         let lsn = {
             let changes = access.changes();
-            self.append_log(&[
-                &record_head(RecordKind::Commit, number),
-                &commit_body_head(changes),
-                changes,
-                &catalog,
-            ])?
+            self.append_log(&[&commit_head(number, changes), changes, &catalog])?
         };
         // Nothing below can fail: the record is in the log.
         if let Some(snapshot) = txn.snapshot.take() {

@@ -146,9 +146,13 @@ pub(crate) fn parse_record(payload: &[u8]) -> Result<(RecordKind, u64, &[u8])> {
     Ok((kind, reader.u64()?, reader.0))
 }
 
-/// The body of a commit record: changes, then perhaps a new catalog.
-pub(crate) fn commit_body_head(changes: &[u8]) -> [u8; 4] {
-    (changes.len() as u32).to_le_bytes()
+/// The head of a commit record, in one piece with that of its body: changes follow, then
+/// perhaps a new catalog.
+pub(crate) fn commit_head(txn: u64, changes: &[u8]) -> [u8; 13] {
+    let mut head = [0; 13];
+    head[..9].copy_from_slice(&record_head(RecordKind::Commit, txn));
+    head[9..].copy_from_slice(&(changes.len() as u32).to_le_bytes());
+    head
 }
 
 /// Splits a commit's body into its changes and its catalog image (empty: the

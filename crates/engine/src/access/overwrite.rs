@@ -18,7 +18,7 @@ use thermocline_storage::temperature;
 use super::point::warm;
 use super::undo::UndoStep;
 use super::write::check_size;
-use super::{Access, DEAD};
+use super::{Access, DEAD, Image};
 use crate::catalog::Table;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
@@ -113,10 +113,12 @@ impl Access<'_> {
                 None => return Ok(None),
             }
         };
-        let (row, cold) = match self.known(position, table, key)? {
-            None => return Ok(None),
-            Some(Known::Evicted(row, cold)) => (row, cold),
-            Some(Known::Hot(row, word)) => {
+        let Some(known) = self.known(position, table, key)? else {
+            return Ok(None);
+        };
+        let keeps_key = table.has_index_key(ONLY, tuple, key);
+        let (row, cold) = match known {
+            Known::Hot(row, word) => {
                 let first_run = self.first_run;
                 let state = self.guards.at_mut(position);
                 if first_run {
@@ -124,11 +126,22 @@ impl Access<'_> {
                     warm(state.table_mut(table), row, word);
                 }
                 let id = RowId::new(state.id, row);
-                self.update(table, id, tuple)?;
+                match word.as_hot() {
+                    // Nothing is left to be found out about it.
+                    Some(hot) if keeps_key && table.is_partitioned_by_index() => {
+                        self.begin_write(table)?;
+                        check_size(tuple)?;
+                        self.lock_row(position, table, id)?;
+                        let old = Image::Hot(hot.pointer());
+                        self.replace_in_place(position, table, id, &old, tuple, false)?;
+                    }
+                    _ => self.update(table, id, tuple)?,
+                }
                 return Ok(Some(id));
             }
+            Known::Evicted(row, cold) => (row, cold),
         };
-        if !table.has_index_key(ONLY, tuple, key) || table.key_has_null(ONLY, tuple) {
+        if !keeps_key || table.key_has_null(ONLY, tuple) {
             // The key changes, and the row may have to move; or it is nobody's alone.
             return Ok(None);
         }

@@ -15,7 +15,7 @@ use super::write::restore_overlay;
 use super::{Access, Scratch};
 use crate::catalog::{Catalog, Table};
 use crate::error::{Error, Result};
-use crate::record::{RecordKind, commit_body_head, record_head};
+use crate::record::{RecordKind, commit_head, record_head};
 use crate::row_id::RowId;
 use crate::transaction::{Overlaid, TxnId};
 use crate::versions::{Timestamp, Version};
@@ -324,11 +324,7 @@ impl Access<'_> {
             Some(command) if self.db.checkpoint.allows_commands() => {
                 self.append_command(command)?
             }
-            _ => self.db.append_log(&[
-                &record_head(RecordKind::Commit, 0),
-                &commit_body_head(changes),
-                changes,
-            ])?,
+            _ => self.db.append_log(&[&commit_head(0, changes), changes])?,
         };
         let (timestamp, snapshots_open) = self.db.transactions.commit_timestamp();
         self.finish_steps(timestamp, snapshots_open);

@@ -405,7 +405,7 @@ impl Access<'_> {
     }
 
     /// `keys_differ`: some index has another key for the new tuple.
-    fn replace_in_place(
+    pub(super) fn replace_in_place(
         &mut self,
         position: usize,
         table: &Table,
