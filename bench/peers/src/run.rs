@@ -1,8 +1,8 @@
 //! `thermocline-peers run`: cell by cell, the systems in turns.
 //!
 //! In a cell each system runs once, then each again, as often as asked for, so that
-//! what disturbs the machine disturbs all; the medians count. A system that its
-//! cgroup kills runs again with smaller caches, and its result says so. One that
+//! what disturbs the machine disturbs all; the medians count. A system that its cgroup
+//! kills, or that stands still, runs again with smaller caches, and its result says so. One that
 //! fails has a result without figures that says why. A cell is written as soon as
 //! it is done, and what the file has already is not run again.
 
@@ -30,10 +30,11 @@ const QUICK_BUDGET_S: f64 = 14.0 * 60.0;
 const RUN_OVERHEAD_S: f64 = 1.5;
 /// Seconds of measuring in the full matrix.
 const FULL_SECONDS: u64 = 20;
-/// What is left of the caches of a system that its cgroup has killed, and how often
-/// they are made smaller before it is given up.
+/// What is left of the caches of a system that its cgroup has killed or that stood still,
+/// and how often they are made smaller before it is given up.
 const CACHES_LEFT: f64 = 0.8;
 const REDUCTIONS_MAX: u32 = 6;
+const RUN_AGAIN: &str = "run again with";
 
 /// `thermocline-peers run`.
 #[derive(Debug, Clone, clap::Args)]
@@ -211,6 +212,13 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
+/// Whether a run came to less than an operation a second for each request in flight: its
+/// memory has no room left to work in, though nobody killed it.
+fn stands_still(outcome: &Outcome, cell: &Cell) -> bool {
+    let least = cell.in_flight as f64;
+    outcome.ops_per_s.is_none_or(|rate| rate < least)
+}
+
 /// A bar on stderr; nothing where stderr is not a terminal.
 fn progress_bar(runs: u64) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
@@ -365,23 +373,18 @@ impl Bench<'_> {
             // The run has held it when it was warm.
             self.hold(false)?;
             note.into_iter().for_each(|note| turn.note(note));
-            match ended {
+            let may_shrink = reductions < REDUCTIONS_MAX && turn.system.is_rival();
+            let shrunk = match ended {
                 Ended::Measured(outcome, rss) => {
                     turn.data.mark(outcome.inserted)?;
-                    turn.rss_max_bytes = turn.rss_max_bytes.max(rss);
-                    turn.outcomes.push(outcome);
-                    return Ok(());
+                    if !may_shrink || !stands_still(&outcome, cell) {
+                        turn.rss_max_bytes = turn.rss_max_bytes.max(rss);
+                        turn.outcomes.push(outcome);
+                        return Ok(());
+                    }
+                    "stood still"
                 }
-                Ended::Killed if reductions < REDUCTIONS_MAX && turn.system.is_rival() => {
-                    turn.cache_scale *= CACHES_LEFT;
-                    turn.notes.retain(|note| !note.starts_with("killed"));
-                    turn.note(format!(
-                        "killed by its cgroup, run again with {:.0}% of its caches",
-                        turn.cache_scale * 100.0
-                    ));
-                    // What was measured with larger caches isn't comparable.
-                    turn.outcomes.clear();
-                }
+                Ended::Killed if may_shrink => "killed by its cgroup",
                 Ended::Killed => {
                     turn.fail("killed by its cgroup".into());
                     return Ok(());
@@ -390,7 +393,15 @@ impl Bench<'_> {
                     turn.fail(why);
                     return Ok(());
                 }
-            }
+            };
+            turn.cache_scale *= CACHES_LEFT;
+            turn.notes.retain(|note| !note.contains(RUN_AGAIN));
+            turn.note(format!(
+                "{shrunk}, {RUN_AGAIN} {:.0}% of its caches",
+                turn.cache_scale * 100.0
+            ));
+            // What was measured with larger caches isn't comparable.
+            turn.outcomes.clear();
         }
         Ok(())
     }
@@ -451,6 +462,19 @@ mod tests {
         assert_eq!((few.warmup_s, few.seconds), (Some(10), 10));
         let told = options(&["--warmup", "3", "--seconds", "7"]).times(&cells, &all);
         assert_eq!((told.warmup_s, told.seconds), (Some(3), 7));
+    }
+
+    #[test]
+    fn a_run_without_operations_stands_still_and_a_slow_one_does_not() {
+        let cell = Matrix::Full.cells()[0];
+        let run = |ops_per_s| Outcome {
+            ops_per_s,
+            ..Outcome::default()
+        };
+        let least = cell.in_flight as f64;
+        assert!(stands_still(&run(None), &cell));
+        assert!(stands_still(&run(Some(least * 0.9)), &cell));
+        assert!(!stands_still(&run(Some(least)), &cell));
     }
 
     #[test]

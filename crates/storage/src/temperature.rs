@@ -21,7 +21,7 @@ pub const MAX: u8 = 7;
 pub const ADMIT: u8 = 3;
 /// A hot tuple of at most this temperature may be evicted.
 pub const EVICT: u8 = 1;
-/// The temperature of a tuple that was inserted or changed.
+/// The least temperature of a tuple that was inserted, or changed in memory.
 pub const WRITTEN: u8 = EVICT + 1;
 
 /// The share of misses on cold tuples that were used not long ago, beyond what is usual,

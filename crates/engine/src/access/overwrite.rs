@@ -156,8 +156,8 @@ impl Access<'_> {
             return Err(Error::OutOfMemory("the arena is exhausted".into()));
         };
         let word = cold.word();
-        let used = word.temperature() + u8::from(first_run);
-        let warmth = used.clamp(temperature::WRITTEN, temperature::MAX);
+        // A use like any other: a cold tuple that is written once need not stay.
+        let warmth = (word.temperature() + u8::from(first_run)).min(temperature::MAX);
         let hot = Word::hot(pointer)
             .with_aside(word.is_aside())
             .with_temperature(warmth);
