@@ -150,6 +150,17 @@ impl HotSet {
     }
 }
 
+/// The temperature of a tuple that was changed: what is changed in memory stays for a while,
+/// what was evicted only if its uses say so.
+#[inline]
+pub fn of_changed(temperature: u8, was_evicted: bool) -> u8 {
+    if was_evicted {
+        temperature
+    } else {
+        temperature.max(WRITTEN)
+    }
+}
+
 /// Whether a cold tuple that was fetched becomes hot; else it is to be used where it is.
 /// `room`: memory is not scarce. `learning`: as [`HotSet`] says; then any use will do.
 #[inline]
@@ -235,6 +246,14 @@ mod tests {
             set.round_over(1000);
         }
         assert!(set.is_learning());
+    }
+
+    #[test]
+    fn what_is_changed_stays_if_it_was_in_memory() {
+        assert_eq!(of_changed(0, false), WRITTEN);
+        assert_eq!(of_changed(MAX, false), MAX);
+        assert!(of_changed(EVICT, true) <= EVICT);
+        assert_eq!(of_changed(MAX, true), MAX);
     }
 
     #[test]

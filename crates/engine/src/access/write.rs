@@ -479,7 +479,7 @@ impl Access<'_> {
             let hot = Word::hot(pointer)
                 .with_aside(word.is_aside())
                 .with_uncommitted(word.is_uncommitted());
-            let warmth = word.temperature().max(temperature::WRITTEN);
+            let warmth = temperature::of_changed(word.temperature(), word.is_cold());
             rows.directory.set(row.row(), hot.with_temperature(warmth));
             if word.is_cold() {
                 rows.became_hot(row.row());

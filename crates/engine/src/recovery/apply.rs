@@ -303,7 +303,7 @@ impl Database {
         };
         let pointer = pointer.ok_or_else(|| Error::OutOfMemory("the arena is exhausted".into()))?;
         rows.heap.set_cold(pointer, 0);
-        let warmth = word.temperature().max(temperature::WRITTEN);
+        let warmth = temperature::of_changed(word.temperature(), word.is_cold());
         rows.directory.restore(
             row,
             Word::hot(pointer)
