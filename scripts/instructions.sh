@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Instructions of one read and one update of a row in memory (100 bytes, by the primary
-# key's hash index, one-shot, commit asynchronous), counted by valgrind: repeatable on
-# noisy machines, so that changes can be held against each other.
+# key, a hash index or a B+tree, one-shot, commit asynchronous), counted by valgrind:
+# repeatable on noisy machines, so that changes can be held against each other.
 #
-# Needs valgrind. Takes about three minutes:
+# Needs valgrind. Takes about six minutes:
 #   OPERATIONS=20000 scripts/instructions.sh
 # Prints a markdown table.
 
@@ -16,22 +16,26 @@ PROGRAM=${CARGO_TARGET_DIR:-target}/release/examples/hot_path
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
 
-# count OPERATION TIMES: instructions of the client's thread; the fewest of three runs,
+# count OPERATION TIMES KEY: instructions of the client's thread; the fewest of three runs,
 # since a thread that waits for another may spin.
 count() {
     for _ in 1 2 3; do
         rm -f "$WORK"/out*
         timeout 120 valgrind --tool=callgrind --separate-threads=yes --callgrind-out-file="$WORK/out" \
-            "$PROGRAM" "$1" "$2" > /dev/null 2> "$WORK/err" \
+            "$PROGRAM" "$1" "$2" "$3" > /dev/null 2> "$WORK/err" \
             || { tail -n 5 "$WORK/err" >&2; exit 1; }
         sed -n 's/^\(summary\|totals\): \([0-9]*\).*/\2/p' "$WORK/out-01" | tail -n 1
     done | sort -n | head -n 1
 }
 
-echo "| operation | instructions |"
-echo "|---|---|"
+echo "| operation | hash | btree |"
+echo "|---|---|---|"
 for operation in read update; do
-    few=$(count "$operation" "$OPERATIONS")
-    many=$(count "$operation" $((OPERATIONS * 3)))
-    echo "| $operation | $(((many - few) / (OPERATIONS * 2))) |"
+    line="| $operation"
+    for key in hash btree; do
+        few=$(count "$operation" "$OPERATIONS" "$key")
+        many=$(count "$operation" $((OPERATIONS * 3)) "$key")
+        line+=" | $(((many - few) / (OPERATIONS * 2)))"
+    done
+    echo "$line |"
 done

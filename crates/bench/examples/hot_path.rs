@@ -4,7 +4,7 @@
 //!
 //! The device is simulated: valgrind does not follow io_uring.
 //!
-//! `hot_path read|update OPERATIONS`
+//! `hot_path read|update OPERATIONS hash|btree`
 
 use std::env;
 use std::pin::pin;
@@ -25,12 +25,13 @@ const ROW_BYTES: usize = 100;
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = env::args().collect();
-    let [_, operation, count] = &arguments[..] else {
-        return Err("hot_path read|update OPERATIONS".into());
+    let [_, operation, count, key] = &arguments[..] else {
+        return Err("hot_path read|update OPERATIONS hash|btree".into());
     };
     let options = Options {
         rows: ROWS,
         row_bytes: ROW_BYTES,
+        ordered: key == "btree",
         ..Options::default()
     };
     let engine = InProcess::on_device(Arc::new(SimulatedDevice::new()), &options)?;

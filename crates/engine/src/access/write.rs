@@ -25,8 +25,8 @@ impl Access<'_> {
         check_size(tuple)?;
         if self.db.memory.is_exhausted() {
             return Err(Error::OutOfMemory(
-                "every row needs some 14 bytes for its place and its index entries even when it \
-                 is evicted, and memory_limit is full of them"
+                "every row needs four to fourteen bytes for its place and its index entries even \
+                 when it is evicted, and memory_limit is full of them"
                     .into(),
             ));
         }
