@@ -28,10 +28,15 @@ fn main() -> Result<()> {
     let [_, operation, count, key] = &arguments[..] else {
         return Err("hot_path read|update OPERATIONS hash|btree".into());
     };
+    let ordered = match key.as_str() {
+        "hash" => false,
+        "btree" => true,
+        other => return Err(format!("there is no index {other}").into()),
+    };
     let options = Options {
         rows: ROWS,
         row_bytes: ROW_BYTES,
-        ordered: key == "btree",
+        ordered,
         ..Options::default()
     };
     let engine = InProcess::on_device(Arc::new(SimulatedDevice::new()), &options)?;

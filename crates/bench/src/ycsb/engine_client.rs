@@ -1,4 +1,4 @@
-//! A client of the engine: a row is found by the primary key's hash index, its
+//! A client of the engine: a row is found by the primary key's index, its
 //! payload copied as a caller would; an update writes a whole new tuple. The
 //! first run of a statement tells whether its tuple was in memory.
 
