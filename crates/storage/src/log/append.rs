@@ -184,17 +184,24 @@ impl Log {
         if gather.used + bytes > GATHER_BYTES_MAX {
             return Err(LogFailed::TooLarge);
         }
+        let before = gather.used;
         gather.push(payload, bytes, crc);
         gather.cost_bytes += cost_bytes;
         let end = gather.next;
         let begins_group = gather.records == 1;
+        let half = self.options.buffer_bytes / 2;
+        let half_full = before < half && gather.used >= half;
         self.gathered_bytes.store(gather.used, Ordering::Relaxed);
         self.appended.store(end, Ordering::Release);
         drop(gather);
 
-        if begins_group {
+        if begins_group || half_full {
             let mut signal = self.signal.lock();
             signal.gathered = true;
+            if half_full {
+                // The device is at work before somebody has to wait for room.
+                signal.requested = signal.requested.max(end);
+            }
             self.signalled.notify_one();
         }
         Ok(end)
