@@ -26,6 +26,7 @@ mod tests;
 
 use std::fmt;
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,9 +64,10 @@ pub struct LogOptions {
     pub flush_interval: Duration,
     /// How often a full device is asked again for space.
     pub retry_interval: Duration,
-    /// Segments kept for reuse: writing to blocks that are already allocated
-    /// spares the file system's own journal.
-    pub spare_segments_max: usize,
+    /// Segments kept for reuse, at least and at most; between them as many as are
+    /// given up at a time. Writing to blocks that are already allocated spares the
+    /// file system's own journal.
+    pub spare_segments: RangeInclusive<usize>,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
 }
@@ -79,7 +81,7 @@ impl LogOptions {
             buffer_bytes: 4 << 20,
             flush_interval: Duration::from_millis(10),
             retry_interval: Duration::from_millis(100),
-            spare_segments_max: 4,
+            spare_segments: 4..=16,
             clock,
         }
     }

@@ -80,6 +80,22 @@ struct SegmentsState {
     list: Vec<SegmentRef>,
     spares: VecDeque<Spare>,
     next_spare: u64,
+    /// Sixteenths of a segment: how many are given up at a time, the most of late.
+    given_up: usize,
+}
+
+impl SegmentsState {
+    /// How many spares to keep once `retired` more segments were given up. What is
+    /// removed has to be made and filled again, which costs as much as writing it.
+    fn spares_wanted(&mut self, retired: usize, options: &LogOptions) -> usize {
+        let retired = retired * 16;
+        let fading = self.given_up - self.given_up / 8;
+        self.given_up = fading.max(retired);
+        self.given_up.div_ceil(16).clamp(
+            *options.spare_segments.start(),
+            *options.spare_segments.end(),
+        )
+    }
 }
 
 impl Segments {
@@ -98,7 +114,7 @@ impl Segments {
                 .open(&name, OpenMode::Existing)
                 .and_then(|file| file.len())
                 .map_err(LogError::io(&name, "open"))?;
-            if bytes == options.segment_bytes && spares.len() < options.spare_segments_max {
+            if bytes == options.segment_bytes && spares.len() < *options.spare_segments.end() {
                 spares.push_back(Spare {
                     name,
                     bytes,
@@ -116,6 +132,7 @@ impl Segments {
                 list,
                 spares,
                 next_spare,
+                given_up: 0,
             }),
         })
     }
@@ -194,8 +211,21 @@ impl Segments {
     pub fn retire(&self, lsn: Lsn, options: &LogOptions) -> Result<Option<Vec<Spare>>, LogError> {
         let mut state = self.state.lock();
         let mut recycled = Vec::new();
-        let mut retired = 0;
-        while state.list.len() > 1 && state.list[1].previous_end <= lsn {
+        let later = state.list.iter().skip(1);
+        let retired = later.take_while(|next| next.previous_end <= lsn).count();
+        if retired == 0 {
+            return Ok(None);
+        }
+        let wanted = state.spares_wanted(retired, options);
+        while state.spares.len() > wanted {
+            let Some(spare) = state.spares.pop_back() else {
+                break;
+            };
+            self.device
+                .remove(&spare.name)
+                .map_err(LogError::io(&spare.name, "remove"))?;
+        }
+        for _ in 0..retired {
             let name = segment_name(state.list[0].first);
             let bytes = self
                 .device
@@ -203,7 +233,7 @@ impl Segments {
                 .and_then(|file| file.len())
                 .map_err(LogError::io(&name, "open"))?;
             let kept = state.spares.len() + recycled.len();
-            if bytes == options.segment_bytes && kept < options.spare_segments_max {
+            if bytes == options.segment_bytes && kept < wanted {
                 let spare = spare_name(state.next_spare);
                 state.next_spare += 1;
                 self.device
@@ -220,9 +250,8 @@ impl Segments {
                     .map_err(LogError::io(&name, "remove"))?;
             }
             state.list.remove(0);
-            retired += 1;
             stop_at(StopPoint::LogTruncate);
         }
-        Ok((retired > 0).then_some(recycled))
+        Ok(Some(recycled))
     }
 }
