@@ -188,13 +188,13 @@ impl Database {
     fn return_pages(&self) {
         let until = self.clock.now() + RETURN_PAGES_FOR;
         for partition in &self.partitions {
-            let storages: Vec<u32> = partition.state.lock().tables.keys().copied().collect();
+            let storages: Vec<u32> = partition.lock().tables.keys().copied().collect();
             for storage in storages {
                 loop {
                     if self.clock.now() >= until {
                         return;
                     }
-                    let mut state = partition.state.lock();
+                    let mut state = partition.lock();
                     let Some(rows) = state.tables.get_mut(&storage) else {
                         break;
                     };
@@ -211,7 +211,7 @@ impl Database {
     pub(crate) fn collect_versions(&self) {
         let oldest = self.transactions.oldest_snapshot();
         for partition in &self.partitions {
-            let mut state = partition.state.lock();
+            let mut state = partition.lock();
             if !state.versions.is_empty() {
                 state.collect_versions(oldest);
             }

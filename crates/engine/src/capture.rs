@@ -273,7 +273,7 @@ impl Database {
         partition: usize,
         turn: impl FnOnce(&mut PartitionState) -> R,
     ) -> R {
-        let mut state = self.partitions[partition].state.lock();
+        let mut state = self.partitions[partition].lock();
         let since = self.clock.now();
         let result = turn(&mut state);
         drop(state);

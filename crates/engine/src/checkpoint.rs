@@ -296,7 +296,7 @@ impl Database {
     ) -> Result<Manifest> {
         // No DDL commits between the catalog and its place in the log: that
         // needs the locks of all partitions.
-        let first = self.partitions[0].state.lock();
+        let first = self.partitions[0].lock();
         let catalog = self.catalog();
         let catalog_lsn = self.log.appended_lsn();
         let image = catalog.image(

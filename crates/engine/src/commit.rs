@@ -293,7 +293,7 @@ impl Database {
     /// Lets go of everything that others wait for.
     fn release(&self, state: &mut TxnState) {
         for (partition, row) in std::mem::take(&mut state.locked) {
-            let mut guard = self.partitions[partition as usize].state.lock();
+            let mut guard = self.partitions[partition as usize].lock();
             guard.unlock_row(row);
         }
         if let Some(snapshot) = state.snapshot.take() {
@@ -321,7 +321,7 @@ impl Database {
         };
         loop {
             let rows: Vec<RowId> = {
-                let state = self.partitions[partition as usize].state.lock();
+                let state = self.partitions[partition as usize].lock();
                 state
                     .uncommitted_of(owner)
                     .into_iter()
@@ -373,7 +373,7 @@ impl Transaction {
             };
         };
         for (partition, storage) in state.inserted.keys() {
-            let guard = self.db.partitions[*partition as usize].state.lock();
+            let guard = self.db.partitions[*partition as usize].lock();
             let ranges = guard
                 .uncommitted_of(state.id)
                 .into_iter()
@@ -402,7 +402,7 @@ impl Transaction {
         for (partition, storage) in written {
             let kept = savepoint.inserted.get(&(partition, storage));
             let gone: Vec<u32> = {
-                let guard = db.partitions[partition as usize].state.lock();
+                let guard = db.partitions[partition as usize].lock();
                 guard
                     .uncommitted_of(id)
                     .into_iter()

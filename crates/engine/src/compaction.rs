@@ -133,7 +133,7 @@ impl Compactor {
             };
             // Which of them live is decided by the directory, a few at a time.
             for some in found.chunks_mut(TURN_RECORDS) {
-                let state = db.partitions[partition].state.lock();
+                let state = db.partitions[partition].lock();
                 let Some(rows) = state.tables.get(&storage) else {
                     return Ok(());
                 };
@@ -185,7 +185,7 @@ impl Compactor {
         db.pause(Moment::CompactionWritten);
         stop_at(StopPoint::CompactionCopied);
         for some in self.moved.chunks(TURN_RECORDS) {
-            let mut state = db.partitions[partition].state.lock();
+            let mut state = db.partitions[partition].lock();
             let rows = state.tables.get_mut(&storage);
             let Some(rows) = rows else {
                 db.give_up_block(id);

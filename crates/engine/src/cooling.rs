@@ -78,7 +78,7 @@ impl Cooling {
         (self.words, self.bytes) = (0, 0);
         let mut hot = 0;
         for partition in &db.partitions {
-            let state = partition.state.lock();
+            let state = partition.lock();
             for rows in state.tables.values() {
                 self.words += u64::from(rows.directory.appended());
                 self.bytes += rows.heap.live_bytes() as u64;
@@ -98,7 +98,7 @@ impl Cooling {
         self.looked = now;
         let (mut uses, mut returns, mut hot) = (0, 0, 0);
         for partition in &db.partitions {
-            let mut state = partition.state.lock();
+            let mut state = partition.lock();
             uses += std::mem::take(&mut state.uses);
             returns += std::mem::take(&mut state.returns);
             hot += state
@@ -120,11 +120,11 @@ impl Cooling {
 /// before a hand comes by.
 fn cool_all(db: &Database) {
     for partition in &db.partitions {
-        let storages: Vec<u32> = partition.state.lock().tables.keys().copied().collect();
+        let storages: Vec<u32> = partition.lock().tables.keys().copied().collect();
         for storage in storages {
             let mut first = 0;
             loop {
-                let mut state = partition.state.lock();
+                let mut state = partition.lock();
                 let Some(rows) = state.tables.get_mut(&storage) else {
                     break;
                 };

@@ -215,7 +215,7 @@ impl Database {
         self.partitions
             .iter()
             .map(|p| {
-                let state = p.state.lock();
+                let state = p.lock();
                 state.tables.get(&table.def.storage).map_or(0, |t| t.live)
             })
             .sum()

@@ -469,7 +469,7 @@ impl Database {
             built.push(index);
         }
         for (partition, index) in self.partitions.iter().zip(built) {
-            let mut state = partition.state.lock();
+            let mut state = partition.lock();
             let rows = state.table_mut(old);
             rows.indexes.push(IndexSlot {
                 oid: def.oid,
@@ -555,7 +555,7 @@ impl Database {
     /// Throws a draft away.
     pub(crate) fn discard(&self, draft: Draft) {
         for partition in &self.partitions {
-            let mut state = partition.state.lock();
+            let mut state = partition.lock();
             for storage in &draft.made {
                 self.drop_storage(&mut state, *storage);
             }

@@ -75,7 +75,7 @@ fn mark(copying: u64, slot: u16) -> u64 {
 fn metadata_bytes(db: &Database) -> u64 {
     let of = |rows: &TablePartition| rows.metadata_bytes() as u64;
     let partitions = db.partitions.iter().map(|partition| {
-        let state = partition.state.lock();
+        let state = partition.lock();
         state.tables.values().map(|rows| of(rows)).sum::<u64>()
     });
     partitions.sum()
@@ -206,7 +206,7 @@ impl Evictor {
     fn choose(&mut self, db: &Database, partition: usize) -> Option<Arc<Table>> {
         self.turn = self.turn.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let storages = db.storages();
-        let state = db.partitions[partition].state.lock();
+        let state = db.partitions[partition].lock();
         let evictable = |storage: &u32, rows: &TablePartition| {
             let table = storages.get(storage)?;
             (table.def.evictable && rows.heap.tuples() > 0)
@@ -246,7 +246,7 @@ impl Evictor {
         self.begin_block();
         let mut passed = 0u64;
         let (goal, limit) = {
-            let mut state = db.partitions[partition].state.lock();
+            let mut state = db.partitions[partition].lock();
             let Some(rows) = state.tables.get_mut(&table.def.storage) else {
                 return Ok(evicted);
             };
@@ -259,7 +259,7 @@ impl Evictor {
             (goal, u64::from(rows.directory.appended()) * rounds)
         };
         loop {
-            let mut state = db.partitions[partition].state.lock();
+            let mut state = db.partitions[partition].lock();
             let full = self.sweep(db, &mut state, table, &mut evicted, &mut passed);
             drop(state);
             let collected = evicted.bytes + self.builder.record_bytes() as u64;
@@ -471,7 +471,7 @@ impl Evictor {
         db.pause(Moment::BlockWritten);
         let mut done = Evicted::default();
         while !self.picked.is_empty() {
-            let mut state = db.partitions[partition].state.lock();
+            let mut state = db.partitions[partition].lock();
             let Some(rows) = state.tables.get_mut(&table.def.storage) else {
                 // The table was dropped meanwhile.
                 if let Ok(block) = written {
@@ -540,7 +540,7 @@ impl Evictor {
     /// Empties sparse pages, so that what was evicted really leaves memory.
     fn tidy(&self, db: &Database, partition: usize, table: &Table) {
         for _ in 0..TIDY_TURNS {
-            let mut state = db.partitions[partition].state.lock();
+            let mut state = db.partitions[partition].lock();
             let rows = state.tables.get_mut(&table.def.storage);
             if rows.is_none_or(|rows| rows.compact_heap(TIDY_TURN_BYTES, FREE_SHARE) == 0) {
                 break;
@@ -642,7 +642,7 @@ impl Evictor {
     /// Copies dirty tuples into a block that is not written yet.
     pub fn begin(&mut self, db: &Database, partition: usize, table: &Table) {
         self.begin_block();
-        let mut state = db.partitions[partition].state.lock();
+        let mut state = db.partitions[partition].lock();
         let (mut evicted, mut passed) = (Evicted::default(), 0);
         self.sweep(db, &mut state, table, &mut evicted, &mut passed);
     }

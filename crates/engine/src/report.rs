@@ -114,7 +114,7 @@ impl Database {
         };
         let (mut cold, mut of_cold) = (0, 0.0);
         for partition in &self.partitions {
-            let state = partition.state.lock();
+            let state = partition.lock();
             report.versions += state.versions.bytes() as u64;
             for rows in state.tables.values() {
                 report.tuples += rows.heap.live_bytes() as u64;
@@ -146,7 +146,7 @@ impl Database {
                     ..TableReport::default()
                 };
                 for partition in &self.partitions {
-                    let state = partition.state.lock();
+                    let state = partition.lock();
                     if let Some(rows) = state.tables.get(&table.def.storage) {
                         report.cold += rows.cold;
                         report.hot += rows.live.saturating_sub(rows.cold);

@@ -260,7 +260,7 @@ impl Database {
     pub(crate) fn lock(&self, scope: &Scope) -> Result<Guards<'_>> {
         match scope {
             Scope::One(partition) => match self.partitions.get(*partition as usize) {
-                Some(partition) => Ok(Guards::One(partition.state.lock())),
+                Some(partition) => Ok(Guards::One(partition.lock())),
                 None => Err(Error::Internal(format!(
                     "there is no partition {partition}"
                 ))),
@@ -272,7 +272,7 @@ impl Database {
                 let mut guards = Vec::with_capacity(wanted.len());
                 for partition in wanted {
                     match self.partitions.get(partition as usize) {
-                        Some(partition) => guards.push(partition.state.lock()),
+                        Some(partition) => guards.push(partition.lock()),
                         None => {
                             return Err(Error::Internal(format!(
                                 "there is no partition {partition}"
@@ -283,7 +283,7 @@ impl Database {
                 Ok(Guards::Many(guards))
             }
             Scope::All => Ok(Guards::Many(
-                self.partitions.iter().map(|p| p.state.lock()).collect(),
+                self.partitions.iter().map(|p| p.lock()).collect(),
             )),
         }
     }
@@ -376,7 +376,7 @@ impl Database {
     /// try again. Better an error than to try for ever.
     fn check_gone(&self, holder: TxnId) -> Result<()> {
         for partition in &self.partitions {
-            let state = partition.state.lock();
+            let state = partition.lock();
             let locked = state.locks.iter().find(|(_, owner)| **owner == holder);
             let inserted = state.uncommitted_of(holder);
             let row = locked.map(|(row, _)| *row);

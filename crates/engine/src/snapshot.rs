@@ -209,7 +209,7 @@ impl SnapshotScan {
         let mut cold: Vec<(RowId, ColdAddress)> = Vec::new();
         let mut cold_bytes = 0;
         let mut last_sector = (0, 0);
-        let state = db.partitions[self.partition as usize].state.lock();
+        let state = db.partitions[self.partition as usize].lock();
         let holder = self.table.held_by.load(Ordering::Relaxed);
         let own_hold = held.own.as_ref().is_some_and(|own| own.id.0 == holder);
         if self.table.retired.load(Ordering::Relaxed) && !own_hold {

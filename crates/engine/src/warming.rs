@@ -91,14 +91,14 @@ impl Database {
     /// Whether there is room for more.
     fn warm_partition(&self, partition: u16, coolest: u8) -> Result<bool> {
         let storages: Vec<u32> = {
-            let state = self.partitions[usize::from(partition)].state.lock();
+            let state = self.partitions[usize::from(partition)].lock();
             state.tables.keys().copied().collect()
         };
         for storage in storages {
             let mut first = 0;
             loop {
                 let (reads, pin, more) = {
-                    let state = self.partitions[usize::from(partition)].state.lock();
+                    let state = self.partitions[usize::from(partition)].lock();
                     let Some(rows) = state.tables.get(&storage) else {
                         break;
                     };
@@ -157,7 +157,7 @@ impl Database {
     fn make_hot(&self, storage: u32, read: &PlannedRead, tuple: &[u8]) -> bool {
         let (row, address) = (read.row, read.address.to_word());
         let partition = &self.partitions[usize::from(row.partition())];
-        let mut state = partition.state.lock();
+        let mut state = partition.lock();
         let Some(rows) = state.tables.get_mut(&storage) else {
             return false;
         };

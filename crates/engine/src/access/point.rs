@@ -216,7 +216,7 @@ impl Database {
         let Some(partition) = partition.and_then(|p| self.partitions.get(usize::from(p))) else {
             return Ok(TryGet::Wait);
         };
-        let mut state = partition.state.lock();
+        let mut state = partition.lock();
         let state = &mut *state;
         if table.retired.load(Ordering::Relaxed) {
             return Err(Error::StalePlan);

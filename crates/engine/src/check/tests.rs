@@ -26,7 +26,7 @@ fn findings_of(spoil: impl FnOnce(&Table, &mut TablePartition)) -> Vec<Finding> 
         block_on(run).expect("inserts");
     }
     evict_all(&db);
-    spoil(&table, db.partitions[0].state.lock().table_mut(&table));
+    spoil(&table, db.partitions[0].lock().table_mut(&table));
     db.run_checkpoint(Purpose::Asked).expect("checkpoints");
     let mut findings = Vec::new();
     let device = db.device().clone();
@@ -42,7 +42,7 @@ fn findings_of(spoil: impl FnOnce(&Table, &mut TablePartition)) -> Vec<Finding> 
 /// A checkpoint, and then each row is cold.
 fn evict_all(db: &Database) {
     db.run_checkpoint(Purpose::Asked).expect("checkpoints");
-    let mut state = db.partitions[0].state.lock();
+    let mut state = db.partitions[0].lock();
     for rows in state.tables.values_mut() {
         for row in 0..rows.directory.appended() {
             let word = rows.directory.get(row);

@@ -385,7 +385,7 @@ impl Run {
             let mut copy = PartitionState::new(partition as u16, arena);
             restore_partition(&*self.db.device, &mut copy, &chain.image, &mut restored)
                 .expect("restores");
-            let mut state = self.db.partitions[partition].state.lock();
+            let mut state = self.db.partitions[partition].lock();
             assert_eq!(copy.uncommitted.len(), state.uncommitted.len());
             assert_eq!(copy.tables.len(), state.tables.len());
             compare(state.table_mut(table), copy.table_mut(table));

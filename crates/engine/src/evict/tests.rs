@@ -99,13 +99,13 @@ fn after_a_load_what_is_used_comes_in_and_stays_before_what_is_not() {
     }
     assert!(db.memory.is_learning());
     let is_hot = |row: u32| {
-        let mut state = db.partitions[0].state.lock();
+        let mut state = db.partitions[0].lock();
         state.table_mut(&table).directory.get(row).is_hot()
     };
     let cold: Vec<u32> = (0..ROWS as u32).filter(|row| !is_hot(*row)).collect();
     let used: Vec<u32> = cold.iter().copied().step_by(10).collect();
     for row in cold {
-        let mut state = db.partitions[0].state.lock();
+        let mut state = db.partitions[0].lock();
         let directory = &mut state.table_mut(&table).directory;
         let word = directory.get(row);
         directory.set_unsaved(row, word.with_temperature(0));
@@ -120,7 +120,7 @@ fn after_a_load_what_is_used_comes_in_and_stays_before_what_is_not() {
         assert!(is_hot(*row), "used once");
     }
     // The hand comes to them first.
-    db.partitions[0].state.lock().table_mut(&table).hand = 0;
+    db.partitions[0].lock().table_mut(&table).hand = 0;
     evict(&mut evictor, ROWS as u64 * 8 / 10);
     assert!(used.into_iter().all(is_hot));
 }
@@ -144,7 +144,7 @@ fn what_was_used_longest_ago_leaves_first() {
     }
     let mut evictor = Evictor::new(64 << 10);
     let is_hot = |row: u32| {
-        let mut state = db.partitions[0].state.lock();
+        let mut state = db.partitions[0].lock();
         state.table_mut(&table).directory.get(row).is_hot()
     };
     let mut evicted = 0;
@@ -166,7 +166,7 @@ fn an_old_copy_is_not_taken_for_one_that_another_made_since() {
     let (db, table) = database();
     let mut tuple = Vec::new();
     table.encode_tuple(&[ValueRef::BigInt(1)], &mut tuple);
-    let mut state = db.partitions[0].state.lock();
+    let mut state = db.partitions[0].lock();
     let rows = state.table_mut(&table);
     let row = rows.directory.allocate().expect("a row number");
     let pointer = rows.heap.insert(row, 0, &tuple).expect("room");

@@ -192,14 +192,14 @@ impl<'a> Replayer<'a> {
             return Ok(());
         };
         let partition = &db.partitions[usize::from(row.partition())];
-        let mut state = partition.state.lock();
+        let mut state = partition.lock();
         let owner = state.owner_of((storage, row.row()));
         if owner.is_some_and(|owner| owner != piece.transaction) {
             // Rows that did not commit go without a record of it, after a
             // crash and in a rollback; others then get their numbers.
             drop(state);
             db.remove_row(table, row)?;
-            state = partition.state.lock();
+            state = partition.lock();
         }
         if piece.lsn <= self.shared.catalog_lsn && !state.tables.contains_key(&storage) {
             // The catalog is of later, and has indexes of which this record and
@@ -246,7 +246,7 @@ impl<'a> Replayer<'a> {
 
     fn make_visible(&self, piece: &Piece<'_>) {
         for id in self.partitions_behind(piece.lsn) {
-            let mut state = self.shared.db.partitions[id].state.lock();
+            let mut state = self.shared.db.partitions[id].lock();
             for (first, last) in state.uncommitted_of(piece.transaction) {
                 state.uncommitted.remove(&first);
                 let Some(rows) = state.tables.get_mut(&first.0) else {
@@ -336,7 +336,6 @@ impl Database {
     /// released here.
     pub(super) fn remove_rows_of(&self, partition: u16, txn: TxnId) -> Result<()> {
         let ranges = self.partitions[partition as usize]
-            .state
             .lock()
             .uncommitted_of(txn);
         for (first, last) in ranges {
@@ -369,7 +368,7 @@ impl Database {
         rows: RangeInclusive<u32>,
     ) -> Result<()> {
         let (mut reads, pin) = {
-            let mut state = self.partitions[partition as usize].state.lock();
+            let mut state = self.partitions[partition as usize].lock();
             let directory = &state.table_mut(table).directory;
             plan(
                 &self.blocks,
@@ -397,7 +396,7 @@ impl Database {
 
     /// Takes a row out of indexes, directory and heap. None: it was gone.
     fn take_out(&self, table: &Table, id: RowId, tuple: Option<&[u8]>) {
-        let mut state = self.partitions[id.partition() as usize].state.lock();
+        let mut state = self.partitions[id.partition() as usize].lock();
         let rows = state.table_mut(table);
         if let Some(tuple) = tuple {
             rows.unindex_tuple(table, tuple, id.row(), &mut Vec::new());

@@ -37,7 +37,7 @@ impl Database {
             )
         })?;
         for &(storage, row) in &command.inserted {
-            let state = self.partitions[partition as usize].state.lock();
+            let state = self.partitions[partition as usize].lock();
             let dead = state.owner_of((storage, row)).is_some();
             drop(state);
             let table = self.storages.read().get(&storage).cloned();

@@ -19,7 +19,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hashbrown::HashMap;
-use parking_lot::Mutex;
 use thermocline_device::{Clock, Mutation, StopPoint, block_on, stop_at};
 use thermocline_storage::arena::{Arena, CACHE_LIMIT_BYTES_DEFAULT};
 use thermocline_storage::block_store::{BlockStore, BlockStoreOptions};
@@ -102,9 +101,7 @@ impl Database {
                 .map(|id| {
                     let mut state = PartitionState::new(id, arena.clone());
                     state.chain_sample = policy.identification.chain_sample();
-                    Partition {
-                        state: Mutex::new(state),
-                    }
+                    Partition::new(state)
                 })
                 .collect(),
             arena,
@@ -213,7 +210,7 @@ impl Database {
                 let Some(image) = manifest.partitions.get(partition) else {
                     return Ok(restored);
                 };
-                let mut state = self.partitions[partition].state.lock();
+                let mut state = self.partitions[partition].lock();
                 restore_partition(&*self.device, &mut state, image, &mut restored)?;
                 drop(state);
                 let bytes = image.bytes();
@@ -282,7 +279,7 @@ impl Database {
             .partitions
             .iter()
             .flat_map(|p| {
-                let state = p.state.lock();
+                let state = p.lock();
                 let id = state.id;
                 state
                     .uncommitted
@@ -302,7 +299,7 @@ impl Database {
             .map(|table| (table.def.storage, table.clone()))
             .collect();
         for partition in &self.partitions {
-            let mut state = partition.state.lock();
+            let mut state = partition.lock();
             let present: Vec<u32> = state.tables.keys().copied().collect();
             for storage in present {
                 if !wanted.contains_key(&storage) {
@@ -338,7 +335,7 @@ impl Database {
         let snapshot = self.snapshot();
         for partition in 0..self.partitions() {
             let missing = {
-                let state = self.partitions[partition as usize].state.lock();
+                let state = self.partitions[partition as usize].lock();
                 state
                     .tables
                     .get(&table.def.storage)
@@ -361,7 +358,7 @@ impl Database {
             if let Some(error) = failed {
                 return Err(error);
             }
-            let mut state = self.partitions[partition as usize].state.lock();
+            let mut state = self.partitions[partition as usize].lock();
             let rows = state.table_mut(table);
             let at = position.min(rows.indexes.len());
             rows.indexes.insert(
