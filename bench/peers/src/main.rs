@@ -60,8 +60,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    // Small pages only: huge ones count against a memory limit without being used.
-    let _ = thermocline_device::never_huge_pages();
+    // Huge pages that nobody asked for count against a memory limit without being used.
+    let _ = thermocline_device::huge_pages_only_when_asked();
     let done = match Arguments::parse().command {
         Command::Run(options) => run::run(&options),
         Command::Chart(options) => chart::run(&options),

@@ -29,7 +29,7 @@ const STEPS: u64 = 5;
 const QUIET: Duration = Duration::from_millis(1500);
 
 fn main() -> Result<()> {
-    let _ = thermocline_device::never_huge_pages();
+    let _ = thermocline_device::huge_pages_only_when_asked();
     let options = Line::parse().options;
     let each = options.rows / STEPS;
     let subject = InProcess::open(&Options {

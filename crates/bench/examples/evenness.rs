@@ -38,7 +38,7 @@ struct Second {
 }
 
 fn main() -> Result<()> {
-    let _ = thermocline_device::never_huge_pages();
+    let _ = thermocline_device::huge_pages_only_when_asked();
     let line = Line::parse();
     let options = &line.options;
     let sampler = Sampler::start(std::process::id());

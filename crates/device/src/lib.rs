@@ -48,10 +48,12 @@ pub use lock::{DirectoryLock, LOCK_FILE_NAME, lock_directory};
 pub use mutation::Mutation;
 pub use outstanding::{OutstandingSnapshot, Ticket};
 pub use probe::probe;
-pub use process::{memory_bytes, never_huge_pages, resident_bytes, return_memory};
+pub use process::{
+    huge_pages_only_when_asked, huge_pages_when_asked, memory_bytes, resident_bytes, return_memory,
+};
 pub use profile::{DeviceKind, DeviceProfile};
 pub use simulated::{Fault, FaultCounts, Operation, SimulatedClock, SimulatedDevice};
 #[cfg(feature = "stop-points")]
 pub use stop_points::check_stop_point;
 pub use stop_points::{StopPoint, stop_amid, stop_at};
-pub use sys::{forget_code, forget_pages, map_zeroed};
+pub use sys::{forget_code, forget_pages, join_all_memory, map_zeroed};

@@ -15,14 +15,46 @@ pub fn resident_bytes() -> Option<u64> {
     Some(pages * page_bytes())
 }
 
-/// Has the kernel give this process small pages only, from now on. An allocator
-/// that asks for huge ones holds megabytes for every few kilobytes in use, and
-/// of a memory limit that is what rows do not get. For a program's first line.
+/// Has the kernel give this process huge pages only where it asks for them: an allocator
+/// that gets them unasked holds megabytes for every few kilobytes in use, and of a memory
+/// limit that is what rows do not get. Kernels before 6.18 that give them to all give this
+/// process none then. For a program's first line.
 ///
 /// # Errors
 /// The kernel does not know the switch; then there is only more to evict.
-pub fn never_huge_pages() -> io::Result<()> {
-    crate::sys::never_huge_pages()
+pub fn huge_pages_only_when_asked() -> io::Result<()> {
+    match crate::sys::restrain_huge_pages(false) {
+        Err(_) if system_gives(HugePages::ToAll) => crate::sys::restrain_huge_pages(true),
+        Err(_) => Ok(()),
+        done => done,
+    }
+}
+
+/// Whether memory of this process gets a huge page where it asks for one, and only there.
+pub fn huge_pages_when_asked() -> bool {
+    let (never, only_asked) = crate::sys::huge_pages_restrained();
+    !never && (only_asked && !system_gives(HugePages::ToNobody) || system_gives(HugePages::Asked))
+}
+
+/// To whom the system gives huge pages.
+#[derive(Clone, Copy)]
+enum HugePages {
+    ToAll,
+    Asked,
+    ToNobody,
+}
+
+fn system_gives(pages: HugePages) -> bool {
+    let chosen = match pages {
+        HugePages::ToAll => "[always]",
+        HugePages::Asked => "[madvise]",
+        HugePages::ToNobody => "[never]",
+    };
+    // Without the file the kernel knows of none.
+    std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
+        .map_or(matches!(pages, HugePages::ToNobody), |text| {
+            text.contains(chosen)
+        })
 }
 
 /// Gives memory back to the system that the allocator holds and nobody uses, where the
@@ -91,9 +123,10 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_notes_that_huge_pages_are_not_wanted() {
-        never_huge_pages().expect("this kernel has the switch");
-        let status = std::fs::read_to_string("/proc/self/status").expect("this kernel says");
-        assert!(status.contains("THP_enabled:\t0"), "{status}");
+    fn huge_pages_come_only_when_asked_for() {
+        huge_pages_only_when_asked().expect("this kernel has the switch");
+        let (never, only_asked) = crate::sys::huge_pages_restrained();
+        assert!(never || only_asked || !system_gives(HugePages::ToAll));
+        assert!(!(huge_pages_when_asked() && system_gives(HugePages::ToNobody)));
     }
 }

@@ -180,15 +180,56 @@ fn code() -> Option<(usize, usize)> {
     })
 }
 
-/// Has the kernel give this process pages of the ordinary size only.
-pub(crate) fn never_huge_pages() -> io::Result<()> {
+/// For `PR_SET_THP_DISABLE`: memory for which huge pages are asked may have them. Linux 6.18.
+const EXCEPT_ADVISED: libc::c_ulong = 2;
+
+/// Has the kernel give this process huge pages only where it asks for them, or, with
+/// `not_even_then`, nowhere.
+pub(crate) fn restrain_huge_pages(not_even_then: bool) -> io::Result<()> {
+    let flags = if not_even_then { 0 } else { EXCEPT_ADVISED };
+    let (on, none): (libc::c_ulong, libc::c_ulong) = (1, 0);
     // SAFETY: a switch of the process; no memory is passed.
-    let outcome = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) };
+    let outcome = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, on, flags, none, none) };
     if outcome == 0 {
         Ok(())
     } else {
         Err(io::Error::last_os_error())
     }
+}
+
+/// Whether huge pages are given to nobody in this process, and whether only to those who ask.
+pub(crate) fn huge_pages_restrained() -> (bool, bool) {
+    let none: libc::c_ulong = 0;
+    // SAFETY: asks for a switch of the process; no memory is passed.
+    match unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, none, none, none, none) } {
+        0 => (false, false),
+        flags => (flags & 2 == 0, flags & 2 != 0),
+    }
+}
+
+/// Gives huge pages to all that this process has allocated; how many bytes got them.
+/// What had gone back to the system is resident then, so this is for measurements of
+/// what memory can do, and not for those who have a limit.
+pub fn join_all_memory() -> usize {
+    const HUGE: usize = 2 << 20;
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let mut joined = 0;
+    for line in maps.lines() {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [range, "rw-p", _, _, "0"] = words[..] else {
+            continue;
+        };
+        let hex = |text| usize::from_str_radix(text, 16).unwrap_or(0);
+        let (start, end) = range.split_once('-').unwrap_or(("0", "0"));
+        for at in (hex(start).next_multiple_of(HUGE)..hex(end)).step_by(HUGE) {
+            let place = std::ptr::without_provenance_mut(at);
+            // SAFETY: what is in the memory stays the same; none is given back.
+            if unsafe { libc::madvise(place, HUGE, libc::MADV_COLLAPSE) } == 0 {
+                joined += HUGE;
+            }
+        }
+    }
+    joined
 }
 
 /// Has the allocator give back what it holds and nobody uses.

@@ -30,6 +30,8 @@ const RETURN_PAGES_FOR: Duration = Duration::from_millis(30);
 const RETURN_MEMORY_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the program's code is taken out of memory then.
 const FORGET_CODE_INTERVAL: Duration = Duration::from_secs(10);
+/// Huge pages that memory gets a look at most: 500 MB a second.
+const JOINED_A_LOOK: usize = 25;
 /// How often the checkpointer looks around.
 const LOOK_FOR_CHECKPOINT: Duration = Duration::from_millis(100);
 /// Less log than this is what a checkpoint leaves itself, or hardly more.
@@ -173,6 +175,7 @@ impl Database {
         self.collect_versions();
         block_on(self.finish_rollbacks());
         self.return_pages();
+        self.arena.join_pages(JOINED_A_LOOK);
         // A few steps a look: compaction takes its share of the device, not all.
         for _ in 0..2 {
             if self.stopping.load(Ordering::Relaxed) || !compactor.step(self)? {

@@ -10,7 +10,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::time::Instant;
 
-use thermocline_storage::arena::{Arena, HugePages};
+use thermocline_storage::arena::Arena;
 use thermocline_storage::btree::BTree;
 use thermocline_storage::changed_pages::Paged;
 use thermocline_storage::hash_index::HashIndex;
@@ -259,10 +259,10 @@ fn tree_patterns(entries: usize) {
     }
 }
 
-fn heaps(entries: usize, huge_pages: HugePages) {
-    println!("-- heap, {entries} tuples of 100 bytes, huge pages {huge_pages:?}");
-    let arena = Arena::reserve_with(8 << 30, huge_pages).expect("address space");
-    let mut heap = Heap::new(Arc::new(arena));
+fn heaps(entries: usize, huge_pages: bool) {
+    println!("-- heap, {entries} tuples of 100 bytes, huge pages: {huge_pages}");
+    let arena = Arc::new(Arena::reserve(8 << 30).expect("address space"));
+    let mut heap = Heap::new(arena.clone());
     let mut directory = RowDirectory::new();
     let payload = [7; 100];
     timed("heap and directory, insert", entries, || {
@@ -274,6 +274,13 @@ fn heaps(entries: usize, huge_pages: HugePages) {
     });
     size("heap", heap.allocated_bytes(), entries);
     size("directory", directory.bytes(), entries);
+    if huge_pages {
+        // Two rounds, of ten looks each.
+        for _ in 0..20 {
+            arena.join_pages(usize::MAX);
+        }
+        size("heap, in huge pages", arena.huge_bytes(), entries);
+    }
     let order: Vec<u32> = (0..entries as u64)
         .map(|i| (mix(i) % entries as u64) as u32)
         .collect();
@@ -327,6 +334,6 @@ fn main() {
     hash_indexes(entries);
     trees(entries);
     tree_patterns(entries);
-    heaps(entries, HugePages::Never);
-    heaps(entries, HugePages::Asked);
+    heaps(entries, false);
+    heaps(entries, true);
 }

@@ -8,15 +8,23 @@
 //! zero-filled on first touch and after `MADV_DONTNEED` (Linux). An exhausted
 //! region is an answer (`None`), not a failure. Nothing here survives a crash.
 //!
+//! Where the system allows it, memory that is handed out in whole huge pages gets
+//! them ([`Arena::join_pages`]): a row that is not in the processor's caches is not in
+//! its address cache either, and to walk the small pages' tables takes as long again.
+//!
 //! Unsafe: the region is mapped once and unmapped on drop; spans are plain
 //! addresses inside it, so that the only unsafe acts are the system calls.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
+
+mod chunks;
+
+use chunks::{CHUNK_BYTES, Chunks};
 
 /// Bytes of the smallest span (order 0).
 pub const SPAN_BYTES_MIN: usize = 16 * 1024;
@@ -53,15 +61,6 @@ impl TuplePtr {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span(pub u32);
 
-/// Whether the region asks the kernel for huge pages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HugePages {
-    /// Resident memory is exactly what was touched, to 4 KiB. The default.
-    Never,
-    /// Fewer misses of the address cache; resident memory grows by 2 MiB steps.
-    Asked,
-}
-
 /// The region and the buddy allocator of its spans, shared by all partitions.
 pub struct Arena {
     base: NonNull<u8>,
@@ -69,6 +68,8 @@ pub struct Arena {
     mapping: NonNull<u8>,
     mapping_bytes: usize,
     used_bytes: AtomicUsize,
+    /// Whether full chunks may have huge pages.
+    huge_pages: AtomicBool,
     spans: Mutex<Spans>,
 }
 
@@ -92,6 +93,7 @@ struct Spans {
     cached: [Vec<u32>; ORDERS],
     cached_bytes: usize,
     cache_limit_bytes: usize,
+    chunks: Chunks,
 }
 
 impl Arena {
@@ -102,14 +104,6 @@ impl Arena {
     /// The system's, or `InvalidInput` for a region that is empty or beyond
     /// what a [`TuplePtr`] can name.
     pub fn reserve(bytes: usize) -> io::Result<Self> {
-        Self::reserve_with(bytes, HugePages::Never)
-    }
-
-    /// As [`Arena::reserve`], choosing the page size.
-    ///
-    /// # Errors
-    /// As [`Arena::reserve`].
-    pub fn reserve_with(bytes: usize, huge_pages: HugePages) -> io::Result<Self> {
         let limit_bytes = ADDRESS_UNIT_BYTES << TuplePtr::BITS;
         if bytes == 0 || bytes > limit_bytes {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
@@ -121,13 +115,18 @@ impl Arena {
         // SAFETY: `slack` is below SPAN_BYTES_MAX, which the mapping has over
         // the region and its guard.
         let base = unsafe { mapping.add(slack) };
-        let advice = match huge_pages {
-            HugePages::Never => libc::MADV_NOHUGEPAGE,
-            HugePages::Asked => libc::MADV_HUGEPAGE,
-        };
-        // SAFETY: the range is our own mapping. Advice may be refused where the
-        // kernel has no huge pages; then there is nothing to advise about.
-        unsafe { libc::madvise(mapping.as_ptr().cast(), mapping_bytes, advice) };
+        let huge_pages = thermocline_device::huge_pages_when_asked();
+        if !huge_pages {
+            // SAFETY: the range is our own mapping. Advice may be refused where the
+            // kernel has no huge pages; then there is nothing to advise about.
+            unsafe {
+                libc::madvise(
+                    mapping.as_ptr().cast(),
+                    mapping_bytes,
+                    libc::MADV_NOHUGEPAGE,
+                )
+            };
+        }
 
         let units = region_bytes / SPAN_BYTES_MIN;
         Ok(Self {
@@ -136,6 +135,7 @@ impl Arena {
             mapping,
             mapping_bytes,
             used_bytes: AtomicUsize::new(0),
+            huge_pages: AtomicBool::new(huge_pages),
             spans: Mutex::new(Spans {
                 state: vec![STATE_INSIDE; units],
                 links: vec![[0; 2]; units],
@@ -145,6 +145,7 @@ impl Arena {
                 cached: std::array::from_fn(|_| Vec::new()),
                 cached_bytes: 0,
                 cache_limit_bytes: CACHE_LIMIT_BYTES_DEFAULT,
+                chunks: Chunks::new(units as u32),
             }),
         })
     }
@@ -173,6 +174,7 @@ impl Arena {
         }
         let unit = unit?;
         spans.state[unit as usize] = STATE_USED | order;
+        spans.chunks.take(unit, order);
         self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
         Some(Span(unit))
     }
@@ -180,7 +182,7 @@ impl Arena {
     /// Takes back a span of `order`. The caller no longer touches it.
     pub fn free_span(&self, span: Span, order: u8) {
         let bytes = Self::span_bytes(order);
-        {
+        let is_huge = {
             let mut spans = self.spans.lock();
             let state = spans.state[span.0 as usize];
             assert!(
@@ -193,9 +195,10 @@ impl Arena {
                 spans.cached_bytes += bytes;
                 return;
             }
-        }
+            spans.chunks.give(span.0, order)
+        };
         // The system call is made outside of the lock: the span is in no list.
-        self.return_to_system(span.0, bytes);
+        self.return_to_system(span.0, bytes, is_huge);
         self.spans.lock().give(span.0, order);
     }
 
@@ -241,20 +244,85 @@ impl Arena {
                 let bytes = Self::span_bytes(order);
                 spans.cached_bytes -= bytes;
                 released_bytes += bytes;
-                self.return_to_system(unit, bytes);
+                let is_huge = spans.chunks.give(unit, order);
+                self.return_to_system(unit, bytes, is_huge);
                 spans.give(unit, order);
             }
         }
         released_bytes
     }
 
-    fn return_to_system(&self, unit: u32, bytes: usize) {
-        // SAFETY: the span lies in our mapping and nobody holds it.
+    /// Gives huge pages to chunks that were full at the last look, too: to `most` of
+    /// them, of a tenth of all. To be called ten times a second or less often. How many
+    /// got one. Each takes the kernel a fraction of a millisecond, for which nobody else
+    /// gets or frees a span.
+    pub fn join_pages(&self, most: usize) -> usize {
+        if !self.huge_pages.load(Ordering::Relaxed) {
+            return 0;
+        }
+        let mut looks = Chunks::look(self.spans.lock().frontier);
+        let mut joined = 0;
+        while joined < most && looks > 0 {
+            let mut spans = self.spans.lock();
+            let frontier = spans.frontier;
+            let mut full = None;
+            while full.is_none() && looks > 0 {
+                full = spans.chunks.next(frontier);
+                looks -= 1;
+            }
+            let Some(at) = full else {
+                break;
+            };
+            match self.join(at) {
+                Ok(()) => joined += 1,
+                Err(error) => {
+                    spans.chunks.stays_small(at);
+                    if error.kind() == io::ErrorKind::InvalidInput {
+                        // This kernel does not know how.
+                        self.huge_pages.store(false, Ordering::Relaxed);
+                    }
+                    break;
+                }
+            }
+        }
+        joined
+    }
+
+    /// Bytes of the region in huge pages.
+    pub fn huge_bytes(&self) -> usize {
+        self.spans.lock().chunks.huge_bytes()
+    }
+
+    /// Gives the chunk at this byte of the region a huge page.
+    fn join(&self, at: usize) -> io::Result<()> {
+        // SAFETY: the chunk lies in our mapping, and what is in it stays the same.
         let outcome = unsafe {
-            let start = self.base.add(unit as usize * SPAN_BYTES_MIN);
-            libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_DONTNEED)
+            let start = self.base.add(at);
+            libc::madvise(start.as_ptr().cast(), CHUNK_BYTES, libc::MADV_COLLAPSE)
         };
-        assert!(outcome == 0, "the system refused to take back our memory");
+        if outcome == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
+    }
+
+    fn return_to_system(&self, unit: u32, bytes: usize, is_huge: bool) {
+        // SAFETY: the span lies in our mapping.
+        let start = unsafe { self.base.add(unit as usize * SPAN_BYTES_MIN) };
+        let advise = |advice| {
+            // SAFETY: the span lies in our mapping and nobody holds it.
+            unsafe { libc::madvise(start.as_ptr().cast(), bytes, advice) == 0 }
+        };
+        if is_huge && bytes < CHUNK_BYTES {
+            // Splits the huge page at once; else all of it would stay until the kernel
+            // runs short.
+            advise(libc::MADV_FREE);
+        }
+        assert!(
+            advise(libc::MADV_DONTNEED),
+            "the system refused to take back our memory"
+        );
         self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
@@ -411,6 +479,64 @@ mod tests {
         assert_eq!(resident_bytes_of(&arena), 0);
     }
 
+    /// Looks at every chunk as often as it takes to give huge pages to full ones.
+    fn join_all(arena: &Arena) {
+        for _ in 0..40 {
+            arena.join_pages(usize::MAX);
+        }
+    }
+
+    #[test]
+    fn full_chunks_get_huge_pages_until_a_part_is_freed() {
+        let arena = Arena::reserve(64 * MIB).unwrap();
+        arena.set_cache_limit_bytes(0);
+        let spans: Vec<_> = (0..300).map(|_| arena.alloc_span(2).unwrap()).collect();
+        for (number, &span) in spans.iter().enumerate() {
+            touch(&arena, span, 2);
+            // SAFETY: as in `touch`.
+            unsafe {
+                *arena
+                    .base()
+                    .add(span.0 as usize * SPAN_BYTES_MIN)
+                    .cast()
+                    .as_mut() = number;
+            }
+        }
+        join_all(&arena);
+        if !thermocline_device::huge_pages_when_asked() || arena.huge_bytes() == 0 {
+            eprintln!("SKIPPED: this system gives no huge pages");
+            assert_eq!(arena.huge_bytes(), 0);
+            return;
+        }
+        // 300 spans of 64 KiB are nine chunks and a rest.
+        assert_eq!(arena.huge_bytes(), 9 * CHUNK_BYTES);
+        assert_eq!(resident_bytes_of(&arena), 300 * 64 * 1024);
+        for span in spans.iter().step_by(2) {
+            arena.free_span(*span, 2);
+        }
+        assert_eq!(arena.huge_bytes(), 0);
+        assert_eq!(resident_bytes_of(&arena), 150 * 64 * 1024);
+        for (number, span) in spans.iter().enumerate().skip(1).step_by(2) {
+            // SAFETY: as in `touch`; it was written above.
+            let bytes = unsafe {
+                let start = arena.base().add(span.0 as usize * SPAN_BYTES_MIN);
+                std::slice::from_raw_parts(start.as_ptr(), Arena::span_bytes(2))
+            };
+            assert_eq!(bytes[..8], number.to_ne_bytes());
+            assert!(bytes[8..].iter().all(|byte| *byte == 0xAB));
+        }
+        // Full chunks join anew.
+        let again: Vec<_> = (0..150).map(|_| arena.alloc_span(2).unwrap()).collect();
+        again.iter().for_each(|span| touch(&arena, *span, 2));
+        join_all(&arena);
+        assert_eq!(arena.huge_bytes(), 9 * CHUNK_BYTES);
+        for span in spans.into_iter().skip(1).step_by(2).chain(again) {
+            arena.free_span(span, 2);
+        }
+        assert_eq!(arena.huge_bytes(), 0);
+        assert_eq!(resident_bytes_of(&arena), 0);
+    }
+
     #[test]
     fn an_exhausted_region_answers_none_and_recovers() {
         let arena = Arena::reserve(8 * MIB).unwrap();
@@ -464,12 +590,15 @@ mod tests {
                 let held_bytes: usize = held.iter().map(|h| Arena::span_bytes(h.1)).sum();
                 prop_assert_eq!(arena.used_bytes(), held_bytes + arena.cached_bytes());
                 prop_assert!(arena.cached_bytes() <= cache_limit_bytes);
+                arena.join_pages(1);
+                prop_assert!(arena.huge_bytes() <= arena.used_bytes());
             }
             for (span, order) in held {
                 arena.free_span(span, order);
             }
             arena.release_cached();
             prop_assert_eq!(arena.used_bytes(), 0);
+            prop_assert_eq!(arena.huge_bytes(), 0);
             for _ in 0..8 {
                 prop_assert!(arena.alloc_span(ORDER_MAX).is_some());
             }

@@ -48,8 +48,8 @@ enum Command {
 
 fn main() -> ExitCode {
     // The memory limit is for rows, not for the rests of an allocator's huge
-    // pages. A kernel without the switch has none of them to give.
-    let _ = thermocline_device::never_huge_pages();
+    // pages.
+    let _ = thermocline_device::huge_pages_only_when_asked();
     let arguments = Arguments::parse();
     match arguments.command {
         None => serve::serve(&arguments.flags),

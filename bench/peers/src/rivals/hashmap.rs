@@ -1,6 +1,6 @@
 //! What memory itself allows: a hash map in 64 parts, each behind its lock. A read
-//! copies the value out, an update replaces it in place. It keeps nothing, has no
-//! limit, and serves as the ceiling for data that fits.
+//! copies the value out, an update replaces it in place. It lies in huge pages, keeps
+//! nothing, has no limit, and serves as the ceiling for data that fits.
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
@@ -47,6 +47,7 @@ impl Rival for Map {
     }
 
     fn finish_load(&self) -> Result<()> {
+        thermocline_device::join_all_memory();
         Ok(())
     }
 }

@@ -93,7 +93,7 @@ enum Job {
 }
 
 fn main() -> Result<ExitCode> {
-    let _ = thermocline_device::never_huge_pages();
+    let _ = thermocline_device::huge_pages_only_when_asked();
     let line = Line::parse();
     let held = match (line.inside, &line.at) {
         (Some(job), Some(directory)) => line.run(job, directory)?,
