@@ -17,7 +17,9 @@ pub struct MemoryReport {
     pub resident_max: u64,
     /// Arenas: tuples and their free slots.
     pub arena: u64,
-    /// Of that, tuples.
+    /// Of that, in huge pages.
+    pub huge_pages: u64,
+    /// Of the arenas, tuples.
     pub tuples: u64,
     /// Row directories.
     pub directories: u64,
@@ -106,6 +108,7 @@ impl Database {
             resident: self.memory.read_resident(),
             resident_max: self.memory.resident_max(),
             arena: self.arena.used_bytes() as u64,
+            huge_pages: self.arena.huge_bytes() as u64,
             log_buffers: self.log.memory_bytes() as u64,
             read_buffers: self.fetcher.in_flight_bytes() as u64,
             analytical: self.memory.reserved(),

@@ -46,6 +46,7 @@ fn memory(db: &Database) -> Vec<Vec<Datum>> {
         ("resident", report.resident),
         ("resident_max", report.resident_max),
         ("arena", report.arena),
+        ("huge_pages", report.huge_pages),
         ("tuples", report.tuples),
         ("directories", report.directories),
         ("indexes", report.indexes),
