@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::sync::OnceLock;
 
+use crate::sys::{NoHugePages, huge_pages_withheld, withhold_huge_pages};
+
 /// The process's resident memory in bytes; None where the kernel does not say.
 /// One short read, without allocation.
 pub fn resident_bytes() -> Option<u64> {
@@ -23,8 +25,8 @@ pub fn resident_bytes() -> Option<u64> {
 /// # Errors
 /// The kernel does not know the switch; then there is only more to evict.
 pub fn huge_pages_only_when_asked() -> io::Result<()> {
-    match crate::sys::restrain_huge_pages(false) {
-        Err(_) if system_gives(HugePages::ToAll) => crate::sys::restrain_huge_pages(true),
+    match withhold_huge_pages(NoHugePages::Unasked) {
+        Err(_) if huge_pages_given() == Given::ToAll => withhold_huge_pages(NoHugePages::All),
         Err(_) => Ok(()),
         done => done,
     }
@@ -32,29 +34,29 @@ pub fn huge_pages_only_when_asked() -> io::Result<()> {
 
 /// Whether memory of this process gets a huge page where it asks for one, and only there.
 pub fn huge_pages_when_asked() -> bool {
-    let (never, only_asked) = crate::sys::huge_pages_restrained();
-    !never && (only_asked && !system_gives(HugePages::ToNobody) || system_gives(HugePages::Asked))
+    match (huge_pages_withheld(), huge_pages_given()) {
+        (NoHugePages::All, _) | (_, Given::ToNobody) => false,
+        (NoHugePages::Unasked, _) | (_, Given::WhenAsked) => true,
+        (NoHugePages::Undecided, Given::ToAll) => false,
+    }
 }
 
 /// To whom the system gives huge pages.
-#[derive(Clone, Copy)]
-enum HugePages {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Given {
     ToAll,
-    Asked,
+    WhenAsked,
     ToNobody,
 }
 
-fn system_gives(pages: HugePages) -> bool {
-    let chosen = match pages {
-        HugePages::ToAll => "[always]",
-        HugePages::Asked => "[madvise]",
-        HugePages::ToNobody => "[never]",
-    };
-    // Without the file the kernel knows of none.
-    std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
-        .map_or(matches!(pages, HugePages::ToNobody), |text| {
-            text.contains(chosen)
-        })
+fn huge_pages_given() -> Given {
+    let chosen = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    match chosen {
+        Ok(text) if text.contains("[always]") => Given::ToAll,
+        Ok(text) if text.contains("[madvise]") => Given::WhenAsked,
+        // Or the kernel knows of none.
+        _ => Given::ToNobody,
+    }
 }
 
 /// Gives memory back to the system that the allocator holds and nobody uses, where the
@@ -125,8 +127,13 @@ mod tests {
     #[test]
     fn huge_pages_come_only_when_asked_for() {
         huge_pages_only_when_asked().expect("this kernel has the switch");
-        let (never, only_asked) = crate::sys::huge_pages_restrained();
-        assert!(never || only_asked || !system_gives(HugePages::ToAll));
-        assert!(!(huge_pages_when_asked() && system_gives(HugePages::ToNobody)));
+        let withheld = huge_pages_withheld();
+        assert!(withheld != NoHugePages::Undecided || huge_pages_given() != Given::ToAll);
+        if withheld == NoHugePages::Unasked {
+            assert_eq!(
+                huge_pages_when_asked(),
+                huge_pages_given() != Given::ToNobody
+            );
+        }
     }
 }

@@ -180,14 +180,20 @@ fn code() -> Option<(usize, usize)> {
     })
 }
 
-/// For `PR_SET_THP_DISABLE`: memory for which huge pages are asked may have them. Linux 6.18.
-const EXCEPT_ADVISED: libc::c_ulong = 2;
+/// Which of this process's memory gets no huge pages, whatever the system gives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NoHugePages {
+    /// The system decides.
+    Undecided = 0,
+    All = 1,
+    /// That for which none are asked. Linux 6.18.
+    Unasked = 3,
+}
 
-/// Has the kernel give this process huge pages only where it asks for them, or, with
-/// `not_even_then`, nowhere.
-pub(crate) fn restrain_huge_pages(not_even_then: bool) -> io::Result<()> {
-    let flags = if not_even_then { 0 } else { EXCEPT_ADVISED };
-    let (on, none): (libc::c_ulong, libc::c_ulong) = (1, 0);
+/// Has the kernel give some of this process's memory no huge pages from now on.
+pub(crate) fn withhold_huge_pages(from: NoHugePages) -> io::Result<()> {
+    let switch = from as libc::c_ulong;
+    let (on, flags, none): (_, _, libc::c_ulong) = (switch & 1, switch & !1, 0);
     // SAFETY: a switch of the process; no memory is passed.
     let outcome = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, on, flags, none, none) };
     if outcome == 0 {
@@ -197,13 +203,14 @@ pub(crate) fn restrain_huge_pages(not_even_then: bool) -> io::Result<()> {
     }
 }
 
-/// Whether huge pages are given to nobody in this process, and whether only to those who ask.
-pub(crate) fn huge_pages_restrained() -> (bool, bool) {
+/// What [`withhold_huge_pages`] was last called with, here or in the parent process.
+pub(crate) fn huge_pages_withheld() -> NoHugePages {
     let none: libc::c_ulong = 0;
     // SAFETY: asks for a switch of the process; no memory is passed.
     match unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, none, none, none, none) } {
-        0 => (false, false),
-        flags => (flags & 2 == 0, flags & 2 != 0),
+        0 => NoHugePages::Undecided,
+        3 => NoHugePages::Unasked,
+        _ => NoHugePages::All,
     }
 }
 
@@ -304,6 +311,14 @@ mod tests {
         assert!(bytes[page..].iter().all(|byte| *byte == 7));
         // SAFETY: `map_zeroed` gave it for this length, and `bytes` is not used any more.
         unsafe { unmap(start, 2 * page) };
+    }
+
+    #[test]
+    fn what_is_allocated_stays_the_same_when_it_is_joined() {
+        let kept: Vec<u32> = (0..4 << 20).collect();
+        let joined = join_all_memory();
+        assert!(kept.iter().zip(0..).all(|(word, number)| *word == number));
+        assert_eq!(joined % (2 << 20), 0);
     }
 
     #[test]

@@ -18,7 +18,7 @@
 
 use std::io;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
@@ -69,7 +69,7 @@ pub struct Arena {
     mapping_bytes: usize,
     used_bytes: AtomicUsize,
     /// Whether full chunks may have huge pages.
-    huge_pages: AtomicBool,
+    huge_pages: bool,
     spans: Mutex<Spans>,
 }
 
@@ -135,7 +135,7 @@ impl Arena {
             mapping,
             mapping_bytes,
             used_bytes: AtomicUsize::new(0),
-            huge_pages: AtomicBool::new(huge_pages),
+            huge_pages,
             spans: Mutex::new(Spans {
                 state: vec![STATE_INSIDE; units],
                 links: vec![[0; 2]; units],
@@ -252,17 +252,17 @@ impl Arena {
         released_bytes
     }
 
-    /// Gives huge pages to chunks that were full at the last look, too: to `most` of
-    /// them, of a tenth of all. To be called ten times a second or less often. How many
-    /// got one. Each takes the kernel a fraction of a millisecond, for which nobody else
-    /// gets or frees a span.
-    pub fn join_pages(&self, most: usize) -> usize {
-        if !self.huge_pages.load(Ordering::Relaxed) {
-            return 0;
+    /// Looks at a tenth of all chunks, and gives huge pages to those that were full at
+    /// the last look, too, and are resident but for a sixteenth: to `most` at most. To be
+    /// called ten times a second or less often. Each takes the kernel a fraction of a
+    /// millisecond, for which nobody else gets or frees a span.
+    pub fn join_pages(&self, most: usize) {
+        if !self.huge_pages {
+            return;
         }
         let mut looks = Chunks::look(self.spans.lock().frontier);
-        let mut joined = 0;
-        while joined < most && looks > 0 {
+        let mut tried = 0;
+        while tried < most && looks > 0 {
             let mut spans = self.spans.lock();
             let frontier = spans.frontier;
             let mut full = None;
@@ -273,19 +273,12 @@ impl Arena {
             let Some(at) = full else {
                 break;
             };
-            match self.join(at) {
-                Ok(()) => joined += 1,
-                Err(error) => {
-                    spans.chunks.stays_small(at);
-                    if error.kind() == io::ErrorKind::InvalidInput {
-                        // This kernel does not know how.
-                        self.huge_pages.store(false, Ordering::Relaxed);
-                    }
-                    break;
-                }
+            tried += 1;
+            // What is refused once may be given another time: the kernel may be short.
+            if !self.join(at) {
+                spans.chunks.stays_small(at);
             }
         }
-        joined
     }
 
     /// Bytes of the region in huge pages.
@@ -293,18 +286,35 @@ impl Arena {
         self.spans.lock().chunks.huge_bytes()
     }
 
-    /// Gives the chunk at this byte of the region a huge page.
-    fn join(&self, at: usize) -> io::Result<()> {
+    /// Gives the chunk at this byte of the region a huge page, unless that would make
+    /// much resident that nobody has touched. Whether it has one.
+    fn join(&self, at: usize) -> bool {
+        if self.resident_bytes(at, CHUNK_BYTES) < CHUNK_BYTES / 16 * 15 {
+            return false;
+        }
         // SAFETY: the chunk lies in our mapping, and what is in it stays the same.
+        unsafe {
+            let start = self.base.add(at);
+            libc::madvise(start.as_ptr().cast(), CHUNK_BYTES, libc::MADV_COLLAPSE) == 0
+        }
+    }
+
+    /// Resident bytes of a part of the region that is at most 2 MiB; 0 if the system
+    /// does not tell.
+    fn resident_bytes(&self, at: usize, bytes: usize) -> usize {
+        const PAGE_BYTES_MIN: usize = 4096;
+        let mut pages = [0u8; CHUNK_BYTES / PAGE_BYTES_MIN];
+        assert!(at + bytes <= self.region_bytes && bytes <= CHUNK_BYTES);
+        // SAFETY: the part lies in our mapping, and there is a byte for each of its pages,
+        // of which the system's are no smaller.
         let outcome = unsafe {
             let start = self.base.add(at);
-            libc::madvise(start.as_ptr().cast(), CHUNK_BYTES, libc::MADV_COLLAPSE)
+            libc::mincore(start.as_ptr().cast(), bytes, pages.as_mut_ptr())
         };
-        if outcome == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
+        if outcome != 0 {
+            return 0;
         }
+        pages.iter().filter(|page| **page & 1 == 1).count() * PAGE_BYTES_MIN
     }
 
     fn return_to_system(&self, unit: u32, bytes: usize, is_huge: bool) {
@@ -422,18 +432,8 @@ mod tests {
     const MIB: usize = 1024 * 1024;
 
     fn resident_bytes_of(arena: &Arena) -> usize {
-        let pages = arena.region_bytes() / 4096;
-        let mut map = vec![0u8; pages];
-        // SAFETY: the range is the arena's mapping and `map` has a byte a page.
-        let outcome = unsafe {
-            libc::mincore(
-                arena.base().as_ptr().cast(),
-                arena.region_bytes(),
-                map.as_mut_ptr(),
-            )
-        };
-        assert_eq!(outcome, 0);
-        map.iter().filter(|page| **page & 1 == 1).count() * 4096
+        let chunks = (0..arena.region_bytes()).step_by(CHUNK_BYTES);
+        chunks.map(|at| arena.resident_bytes(at, CHUNK_BYTES)).sum()
     }
 
     fn touch(arena: &Arena, span: Span, order: u8) {
@@ -538,6 +538,21 @@ mod tests {
     }
 
     #[test]
+    fn what_was_not_touched_gets_no_huge_page() {
+        let arena = Arena::reserve(64 * MIB).unwrap();
+        let small: Vec<_> = (0..128).map(|_| arena.alloc_span(0).unwrap()).collect();
+        let large = arena.alloc_span(ORDER_MAX).unwrap();
+        small.iter().for_each(|span| touch(&arena, *span, 0));
+        touch(&arena, large, 0);
+        let before = resident_bytes_of(&arena);
+        join_all(&arena);
+        assert_eq!(resident_bytes_of(&arena), before);
+        // The large span is in nobody's way.
+        let allowed = thermocline_device::huge_pages_when_asked();
+        assert!(!allowed || [0, CHUNK_BYTES].contains(&arena.huge_bytes()));
+    }
+
+    #[test]
     fn an_exhausted_region_answers_none_and_recovers() {
         let arena = Arena::reserve(8 * MIB).unwrap();
         let small: Vec<_> = std::iter::from_fn(|| arena.alloc_span(0)).collect();
@@ -571,6 +586,12 @@ mod tests {
             let arena = Arena::reserve(32 * MIB).unwrap();
             arena.set_cache_limit_bytes(cache_limit_bytes);
             let mut held: Vec<(Span, u8)> = Vec::new();
+            let words = |span: Span, order: u8| {
+                (0..Arena::span_bytes(order)).step_by(4096).map(move |at| {
+                    let at = span.0 as usize * SPAN_BYTES_MIN + at;
+                    (at, (at as u32).wrapping_mul(0x9E37_79B9))
+                })
+            };
             for (order, take, which) in steps {
                 if take || held.is_empty() {
                     if let Some(span) = arena.alloc_span(order) {
@@ -581,16 +602,25 @@ mod tests {
                                 || other.0 + (1 << other_order) <= span.0;
                             prop_assert!(apart);
                         }
+                        for (at, word) in words(span, order) {
+                            // SAFETY: as in `touch`.
+                            unsafe { arena.base().add(at).cast().write(word) };
+                        }
                         held.push((span, order));
                     }
                 } else {
                     let (span, order) = held.swap_remove(which as usize % held.len());
+                    for (at, word) in words(span, order) {
+                        // SAFETY: as in `touch`; it was written when it was handed out.
+                        let found: u32 = unsafe { arena.base().add(at).cast().read() };
+                        prop_assert_eq!(found, word);
+                    }
                     arena.free_span(span, order);
                 }
                 let held_bytes: usize = held.iter().map(|h| Arena::span_bytes(h.1)).sum();
                 prop_assert_eq!(arena.used_bytes(), held_bytes + arena.cached_bytes());
                 prop_assert!(arena.cached_bytes() <= cache_limit_bytes);
-                arena.join_pages(1);
+                arena.join_pages(2);
                 prop_assert!(arena.huge_bytes() <= arena.used_bytes());
             }
             for (span, order) in held {

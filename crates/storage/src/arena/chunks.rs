@@ -2,8 +2,7 @@
 //! a huge page: books only, the system calls are the arena's.
 //!
 //! A chunk gets a huge page when all of it was handed out at two looks, and keeps it
-//! until a part of it goes back to the system. So resident memory is never more than
-//! what was touched and the rest of full chunks.
+//! until a part of it goes back to the system.
 
 use super::{ORDER_MAX, SPAN_BYTES_MIN};
 

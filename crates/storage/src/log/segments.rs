@@ -217,10 +217,8 @@ impl Segments {
             return Ok(None);
         }
         let wanted = state.spares_wanted(retired, options);
-        while state.spares.len() > wanted {
-            let Some(spare) = state.spares.pop_back() else {
-                break;
-            };
+        let kept = wanted.min(state.spares.len());
+        for spare in state.spares.split_off(kept) {
             self.device
                 .remove(&spare.name)
                 .map_err(LogError::io(&spare.name, "remove"))?;
