@@ -44,7 +44,7 @@ const CLOCK_CHANCES: u8 = 2;
 const TURN_TUPLES: usize = 128;
 /// A heap of which more than this share is free slots is made denser, moving so many
 /// bytes in one turn under the lock, and so many turns at a time.
-const FREE_SHARE: f64 = 0.03;
+const FREE_SHARE: f64 = 0.01;
 const TIDY_TURN_BYTES: usize = 32 << 10;
 const TIDY_TURNS: usize = 32;
 /// Bytes that are copied in one turn under the lock.
