@@ -27,15 +27,30 @@ struct Line {
     /// Draws the seconds here.
     #[arg(long)]
     svg: Option<PathBuf>,
+    /// Writes them here, a line each.
+    #[arg(long)]
+    csv: Option<PathBuf>,
+    /// How long what is called a second is, in milliseconds.
+    #[arg(long, default_value_t = 1000)]
+    interval: u64,
 }
 
 /// A second: operations, and what went on beside them.
 struct Second {
     operations: u64,
+    misses: u64,
     evictions: u64,
     compacted: u64,
     checkpoints: u64,
+    log_bytes: u64,
+    block_bytes: u64,
+    image_bytes: u64,
+    /// What the host of a virtual machine took of the processors, from 0 to 1.
+    stolen: f64,
 }
+
+/// A second of which the host took more says nothing about the database.
+const STOLEN_MAX: f64 = 0.02;
 
 fn main() -> Result<()> {
     let _ = thermocline_device::huge_pages_only_when_asked();
@@ -50,7 +65,7 @@ fn main() -> Result<()> {
     };
     let warmup = Warmup::For(Duration::from_secs(options.warmup));
     let (driven, seconds) = thread::scope(|scope| {
-        let watcher = scope.spawn(|| watch(&phase, &subject));
+        let watcher = scope.spawn(|| watch(&phase, &subject, line.interval));
         let driven = drive(options, &phase, warmup, clients, || subject.counters());
         phase.stop();
         (driven, watcher.join())
@@ -71,6 +86,20 @@ fn main() -> Result<()> {
     println!(
         "lowest second         {lowest} operations, {:.1}% of the median",
         100.0 * lowest as f64 / median.max(1) as f64
+    );
+    let mut left: Vec<u64> = (seconds.iter())
+        .filter(|second| second.stolen < STOLEN_MAX)
+        .map(|second| second.operations)
+        .collect();
+    left.sort_unstable();
+    let left_median = left.get(left.len() / 2).copied().unwrap_or(0);
+    let left_lowest = left.first().copied().unwrap_or(0);
+    println!(
+        "left alone            {} seconds, of which the host took less than {:.0}% of the \
+         processors: median {left_median}, lowest {:.1}% of it",
+        left.len(),
+        100.0 * STOLEN_MAX,
+        100.0 * left_lowest as f64 / left_median.max(1) as f64
     );
     for quantile in [0.5, 0.99, 0.999, 0.9999] {
         let latency = tally.latency_us(quantile).unwrap_or(0.0);
@@ -108,20 +137,48 @@ fn main() -> Result<()> {
         std::fs::write(path, chart(&seconds, median))?;
         println!("chart                 {}", path.display());
     }
+    if let Some(path) = &line.csv {
+        std::fs::write(path, table(&seconds))?;
+    }
     Ok(())
 }
 
-/// Reads the counters once a second while the run is measuring.
-fn watch(phase: &Phase, subject: &InProcess) -> Vec<Second> {
+/// A line for each second, comma-separated.
+fn table(seconds: &[Second]) -> String {
+    let mut lines = String::from(
+        "operations,misses,evictions,compacted,checkpoints,log_bytes,block_bytes,image_bytes,\
+         stolen\n",
+    );
+    for s in seconds {
+        // Writing to a string can't fail.
+        let _ = writeln!(
+            lines,
+            "{},{},{},{},{},{},{},{},{:.3}",
+            s.operations,
+            s.misses,
+            s.evictions,
+            s.compacted,
+            s.checkpoints,
+            s.log_bytes,
+            s.block_bytes,
+            s.image_bytes,
+            s.stolen
+        );
+    }
+    lines
+}
+
+/// Reads the counters once an interval of milliseconds while the run is measuring.
+fn watch(phase: &Phase, subject: &InProcess, interval: u64) -> Vec<Second> {
     while !phase.is_measuring() && !phase.is_stopped() {
         thread::sleep(Duration::from_millis(5));
     }
-    let read = || (phase.operations(), subject.counters());
+    let read = || (phase.operations(), subject.counters(), Processors::read());
     let mut seconds = Vec::new();
     let begin = Instant::now();
-    let mut last: (u64, CountersReading) = read();
+    let mut last: (u64, CountersReading, Processors) = read();
     for number in 1.. {
-        let end = begin + Duration::from_secs(number);
+        let end = begin + Duration::from_millis(number * interval);
         while Instant::now() < end && !phase.is_stopped() {
             thread::sleep(
                 end.saturating_duration_since(Instant::now())
@@ -134,13 +191,43 @@ fn watch(phase: &Phase, subject: &InProcess) -> Vec<Second> {
         let now = read();
         seconds.push(Second {
             operations: now.0 - last.0,
+            misses: now.1.misses - last.1.misses,
             evictions: now.1.evictions - last.1.evictions,
             compacted: now.1.tuples_compacted - last.1.tuples_compacted,
             checkpoints: now.1.checkpoints - last.1.checkpoints,
+            log_bytes: now.1.log_bytes - last.1.log_bytes,
+            block_bytes: now.1.block_bytes_written - last.1.block_bytes_written,
+            image_bytes: now.1.image_bytes_written - last.1.image_bytes_written,
+            stolen: now.2.stolen_since(&last.2),
         });
         last = now;
     }
     seconds
+}
+
+/// Time of all processors since the start of the machine, in ticks.
+#[derive(Default)]
+struct Processors {
+    all: u64,
+    stolen: u64,
+}
+
+impl Processors {
+    /// From /proc/stat; zeros where there is none.
+    fn read() -> Self {
+        let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        let first = stat.lines().next().unwrap_or("");
+        let ticks = first.split_whitespace().skip(1).take(8);
+        let ticks: Vec<u64> = ticks.filter_map(|t| t.parse().ok()).collect();
+        Processors {
+            all: ticks.iter().sum(),
+            stolen: ticks.get(7).copied().unwrap_or(0),
+        }
+    }
+
+    fn stolen_since(&self, before: &Self) -> f64 {
+        (self.stolen - before.stolen) as f64 / (self.all - before.all).max(1) as f64
+    }
 }
 
 const WIDTH: f64 = 760.0;

@@ -32,9 +32,15 @@ use crate::steps::Moment;
 
 /// Deltas that a start reads at most for each partition.
 const DELTAS_MAX: usize = 16;
-/// The share of the device's sequential writing that a checkpoint takes, if the
-/// settings do not say.
+/// The share of the device's sequential writing that a checkpoint takes at most, if
+/// the settings do not say.
 const CHECKPOINT_SHARE: f64 = 0.25;
+/// A checkpoint takes this share of the time from the last one's beginning to its own, so
+/// that statements hardly feel it, ...
+const DURATION_SHARE: f64 = 0.5;
+/// ... but is not slower than this part of the most: the log to replay grows meanwhile,
+/// and procedures are logged by values.
+const SLOWEST: u64 = 16;
 /// A checkpoint comes when this share of the blocks' file waits for it, as a
 /// divisor.
 const PENDING_SHARE: u64 = 16;
@@ -48,8 +54,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(20);
 /// When checkpoints happen, and what the last one was.
 #[derive(Debug, Default)]
 pub(crate) struct CheckpointState {
-    /// One at a time; the images that the last one left.
-    running: Mutex<Vec<Chain>>,
+    /// One at a time; what the last one left.
+    running: Mutex<Last>,
     /// How many wait for one; the one under way hurries then.
     awaited: AtomicU64,
     pub number: AtomicU64,
@@ -67,6 +73,16 @@ pub(crate) struct CheckpointState {
     pub last_image_bytes: AtomicU64,
     /// The longest time that a checkpoint held a partition, in microseconds.
     pub longest_hold_us: AtomicU64,
+}
+
+/// What a checkpoint leaves to the next one.
+#[derive(Debug, Default)]
+struct Last {
+    chains: Vec<Chain>,
+    /// When it began; None: there was none since the start.
+    began: Option<Duration>,
+    /// Bytes that it wrote at its pace.
+    bytes: u64,
 }
 
 /// A partition's image as the manifest names it, and what its last frame said.
@@ -88,7 +104,7 @@ pub(crate) enum Purpose {
     Close,
 }
 
-/// Keeps a checkpoint to its share of the device.
+/// Spreads a checkpoint's writing over time.
 #[derive(Debug)]
 pub(crate) struct Pace {
     bytes_a_second: Option<u64>,
@@ -97,13 +113,35 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
+    /// A checkpoint that nobody waits for. It is taken to write as much as the last one.
+    fn spread(most: u64, last: &Last, now: Duration) -> Self {
+        let bytes_a_second = last.began.map_or(most, |began| {
+            let time = now.saturating_sub(began).mul_f64(DURATION_SHARE);
+            let even = last.bytes as f64 / time.as_secs_f64().max(0.001);
+            (even as u64).clamp(most / SLOWEST, most)
+        });
+        Pace {
+            bytes_a_second: Some(bytes_a_second),
+            began: now,
+            bytes: 0,
+        }
+    }
+
+    fn at_full_speed(now: Duration) -> Self {
+        Pace {
+            bytes_a_second: None,
+            began: now,
+            bytes: 0,
+        }
+    }
+
     /// Counts bytes written, and waits if they came too soon. When the log has
     /// grown as much again as calls for a checkpoint, nothing is waited for.
     pub fn spend(&mut self, db: &Database, bytes: u64) {
+        self.bytes += bytes;
         let Some(rate) = self.bytes_a_second.filter(|rate| *rate > 0) else {
             return;
         };
-        self.bytes += bytes;
         let due = Duration::from_secs_f64(self.bytes as f64 / rate as f64);
         loop {
             let ahead = due.saturating_sub(db.clock.now().saturating_sub(self.began));
@@ -165,7 +203,7 @@ impl Database {
 
     /// The images that the database was opened with.
     pub(crate) fn adopt_images(&self, partitions: Vec<PartitionFiles>) {
-        *self.checkpoint.running.lock() = partitions
+        self.checkpoint.running.lock().chains = partitions
             .into_iter()
             .map(|image| Chain { image, end: None })
             .collect();
@@ -176,37 +214,38 @@ impl Database {
         self.checkpoint
             .awaited
             .fetch_add(awaited, Ordering::Relaxed);
-        let mut chains = self.checkpoint.running.lock();
+        let mut last = self.checkpoint.running.lock();
         self.checkpoint
             .awaited
             .fetch_sub(awaited, Ordering::Relaxed);
-        chains.resize_with(self.partitions.len(), Chain::default);
-        let result = self.write_checkpoint(purpose, &mut chains);
+        last.chains
+            .resize_with(self.partitions.len(), Chain::default);
+        let result = self.write_checkpoint(purpose, &mut last);
         if result.is_err() {
             // Pages count as saved that are in no image: begin anew.
-            chains.fill(Chain::default());
+            last.chains.fill(Chain::default());
             self.stop_if_blocks_failed();
             self.remove_unfinished();
         }
         result
     }
 
-    fn write_checkpoint(&self, purpose: Purpose, chains: &mut [Chain]) -> Result<()> {
+    fn write_checkpoint(&self, purpose: Purpose, last: &mut Last) -> Result<()> {
         let started = self.clock.now();
         let number = self.checkpoint.number.load(Ordering::Relaxed) + 1;
         let begin = self.log.appended_lsn();
         let epoch = self.blocks.begin_checkpoint();
         let paced = purpose == Purpose::Upkeep && self.config.background;
-        let mut pace = Pace {
-            bytes_a_second: paced.then(|| self.checkpoint_rate()),
-            began: started,
-            bytes: 0,
+        let mut pace = match paced {
+            true => Pace::spread(self.checkpoint_rate(), last, started),
+            false => Pace::at_full_speed(started),
         };
+        last.began = Some(started);
         let mut evictor = Evictor::new(self.policy.block_bytes);
         let mut frames = Vec::new();
         let mut image_bytes = 0;
         let refused = self.checkpoint.refuse_commands();
-        for (partition, chain) in chains.iter_mut().enumerate() {
+        for (partition, chain) in last.chains.iter_mut().enumerate() {
             let name = format!("checkpoint-{number:08}-{partition:04}");
             let capture = Capture {
                 db: self,
@@ -221,7 +260,9 @@ impl Database {
         }
         drop(frames);
         drop(evictor);
-        let images = chains.iter().map(|chain| chain.image.clone()).collect();
+        last.bytes = pace.bytes;
+        let chains = last.chains.iter();
+        let images = chains.map(|chain| chain.image.clone()).collect();
         let manifest = self.describe_checkpoint(number, images)?;
         drop(refused);
         // What the images say must be on the device before the manifest is.
@@ -281,7 +322,7 @@ impl Database {
         Ok(())
     }
 
-    /// Bytes a second that a checkpoint writes while statements run.
+    /// Bytes a second that a checkpoint writes at most while statements run.
     fn checkpoint_rate(&self) -> u64 {
         self.config.checkpoint_bytes_per_second.unwrap_or_else(|| {
             let device = self.device.profile().sequential_write_mb_s * 1e6;

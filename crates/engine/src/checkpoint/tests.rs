@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use thermocline_device::block_on;
@@ -16,7 +17,7 @@ use thermocline_storage::value::{Value, ValueRef};
 
 use crate::access::{DEAD, Scope};
 use crate::catalog::{ColumnDef, IndexDef, IndexKind, Table, TableDef};
-use crate::checkpoint::Purpose;
+use crate::checkpoint::{Last, Pace, Purpose};
 use crate::compaction::Compactor;
 use crate::config::Config;
 use crate::database::Database;
@@ -378,9 +379,9 @@ impl Run {
     /// Reads the images back and compares them with the partitions, which have
     /// not changed since.
     fn check_images(&self, table: &Table, counts_blocks: bool) {
-        let chains = self.db.checkpoint.running.lock();
+        let last = self.db.checkpoint.running.lock();
         let mut restored = Restored::default();
-        for (partition, chain) in chains.iter().enumerate() {
+        for (partition, chain) in last.chains.iter().enumerate() {
             let arena = Arc::new(Arena::reserve(64 << 20).expect("address space"));
             let mut copy = PartitionState::new(partition as u16, arena);
             restore_partition(&*self.db.device, &mut copy, &chain.image, &mut restored)
@@ -516,8 +517,8 @@ fn a_checkpoint_writes_what_changed_and_folds_its_deltas() {
     let some = image_bytes(&run.db);
     assert!((1..whole / 20).contains(&some), "{some} bytes of {whole}");
     let files = |run: &Run| {
-        let chains = run.db.checkpoint.running.lock();
-        chains
+        let last = run.db.checkpoint.running.lock();
+        last.chains
             .iter()
             .map(|c| c.image.files.len())
             .max()
@@ -624,4 +625,19 @@ fn holes_are_kept_to_the_share_that_the_policy_says() {
     for (id, row) in expected {
         assert_eq!(run.read(&run.table(), id), Some(row));
     }
+}
+
+#[test]
+fn a_checkpoint_takes_half_the_time_that_the_last_one_left() {
+    let last = Last {
+        chains: Vec::new(),
+        began: Some(Duration::from_secs(10)),
+        bytes: 1000,
+    };
+    let rate = |last: &Last, now| Pace::spread(1600, last, Duration::from_secs(now)).bytes_a_second;
+    assert_eq!(rate(&last, 20), Some(200));
+    // Never faster than the most, never very slow; the first one can't know.
+    assert_eq!(rate(&last, 10), Some(1600));
+    assert_eq!(rate(&last, 1000), Some(100));
+    assert_eq!(rate(&Last::default(), 20), Some(1600));
 }
