@@ -9,7 +9,7 @@
 use hashbrown::HashSet;
 use thermocline_device::{AlignedBuffer, Mutation, StopPoint, stop_at};
 use thermocline_storage::block::{BlockBuilder, records};
-use thermocline_storage::block_store::{BlockInfo, NewBlock};
+use thermocline_storage::block_store::{BlockInfo, BlockStoreError, NewBlock};
 use thermocline_storage::row_directory::{ColdAddress, Word};
 
 use crate::counters::Counters;
@@ -25,6 +25,14 @@ const BLOCK_SLACK: u32 = 8 << 10;
 const HOLES_MIN: u32 = 4;
 /// New blocks that one step fills at most.
 const GROUPS_A_STEP: usize = 4;
+/// Blocks that one look can choose from, the emptiest of all.
+const CANDIDATES: usize = 4096;
+/// New blocks that one look decides on: about a second's work, or of very many
+/// blocks one for so many.
+const GROUPS_A_LOOK: usize = 64;
+const BLOCKS_A_GROUP: usize = 1024;
+/// Blocks that may be looked at for each step: a look takes a millisecond then.
+const BLOCKS_A_STEP: usize = 16 << 10;
 /// Records whose words are looked at, or swung, in one turn under the lock.
 const TURN_RECORDS: usize = 64;
 
@@ -42,6 +50,10 @@ pub(crate) struct Compactor {
     moved: Vec<Moved>,
     /// Blocks that could not be read: left alone, so that the others get their turn.
     damaged: HashSet<u32>,
+    /// What the last look chose, the best last.
+    groups: Vec<Vec<BlockInfo>>,
+    /// Before so many steps there is no look.
+    rest: usize,
     left: LeftPage,
 }
 
@@ -51,6 +63,8 @@ impl Compactor {
             builder: BlockBuilder::new(AlignedBuffer::new_zeroed(block_bytes as usize)),
             moved: Vec::new(),
             damaged: HashSet::new(),
+            groups: Vec::new(),
+            rest: 0,
             left: LeftPage::default(),
         }
     }
@@ -59,44 +73,63 @@ impl Compactor {
     /// a few blocks' worth together, where a copied byte gives back the most.
     /// Whether it did anything.
     pub fn step(&mut self, db: &Database) -> Result<bool, Error> {
-        let mut blocks: Vec<BlockInfo> = db.blocks.blocks();
-        let (mut did, mut all, mut live) = (false, 0.0, 0.0);
-        blocks.retain(|block| {
-            if block.live_records == 0 {
-                db.give_up_block(block.id);
-                did = true;
-                return false;
-            }
-            all += block.device_bytes as f64;
-            live += live_bytes(block);
-            !self.damaged.contains(&block.id)
-        });
-        let wanted = f64::from(db.policy.compaction_percent) / 100.0;
-        if live >= all * wanted {
-            return Ok(did);
+        let mut did = false;
+        self.rest = self.rest.saturating_sub(1);
+        if self.groups.is_empty() && self.rest == 0 {
+            did = self.look(db);
         }
-        blocks.sort_by(|a, b| {
-            (a.table, a.partition)
-                .cmp(&(b.table, b.partition))
-                .then(a.live_share().total_cmp(&b.live_share()))
-                .then(a.id.cmp(&b.id))
-        });
-        let room = room_of(db) as f64;
-        let mut groups: Vec<Group<'_>> = blocks
-            .chunk_by(|a, b| (a.table, a.partition) == (b.table, b.partition))
-            .map(|blocks| Group::emptiest(blocks, room))
-            .filter(|group| group.holes >= f64::from(db.policy.block_bytes / HOLES_MIN))
-            .collect();
-        groups.sort_by(|a, b| b.gain().total_cmp(&a.gain()));
-        for group in groups.iter().take(GROUPS_A_STEP) {
-            if all <= 0.0 || live >= all * wanted {
+        for _ in 0..GROUPS_A_STEP {
+            let Some(group) = self.groups.pop() else {
                 break;
-            }
-            self.compact(db, group.blocks)?;
-            all -= group.holes;
+            };
+            self.compact(db, &group)?;
             did = true;
         }
         Ok(did)
+    }
+
+    /// Goes over all blocks: gives up the empty ones, and decides which to copy together.
+    /// Whether it gave up any.
+    fn look(&mut self, db: &Database) -> bool {
+        let (mut all, mut live) = (0.0, 0.0);
+        let (mut empty, mut emptiest) = (Vec::new(), Vec::new());
+        let mut count = 0;
+        db.blocks.each_block(|block| {
+            count += 1;
+            if block.live_records == 0 {
+                empty.push(block.id);
+                return;
+            }
+            all += block.device_bytes as f64;
+            live += live_bytes(&block);
+            if !self.damaged.contains(&block.id) {
+                emptiest.push(block);
+                if emptiest.len() >= 2 * CANDIDATES {
+                    keep_emptiest(&mut emptiest, CANDIDATES);
+                }
+            }
+        });
+        for block in &empty {
+            db.give_up_block(*block);
+        }
+        self.rest = count / BLOCKS_A_STEP;
+        let wanted = f64::from(db.policy.compaction_percent) / 100.0;
+        if live < all * wanted {
+            keep_emptiest(&mut emptiest, CANDIDATES);
+            let mut groups = groups_of(emptiest, room_of(db) as f64);
+            groups.retain(|group| group.holes >= f64::from(db.policy.block_bytes / HOLES_MIN));
+            groups.sort_by(|a, b| b.gain().total_cmp(&a.gain()));
+            groups.truncate(GROUPS_A_LOOK.max(count / BLOCKS_A_GROUP));
+            for group in groups {
+                if live >= all * wanted {
+                    break;
+                }
+                all -= group.holes;
+                self.groups.push(group.blocks);
+            }
+            self.groups.reverse();
+        }
+        !empty.is_empty()
     }
 
     /// Copies what lives in some blocks of one table and partition together, up
@@ -113,7 +146,11 @@ impl Compactor {
                 break;
             }
             taken += live;
-            let read = db.blocks.read(block.id).map_err(|e| e.to_string());
+            let read = match db.blocks.read(block.id) {
+                // Its table was dropped meanwhile.
+                Err(BlockStoreError::UnknownBlock(_)) => continue,
+                read => read.map_err(|e| e.to_string()),
+            };
             let found = read.as_ref().map_err(Clone::clone).and_then(|bytes| {
                 let found = records(bytes, block.id);
                 let found = found.and_then(|(_, found)| found.collect::<Result<Vec<_>, _>>());
@@ -213,38 +250,58 @@ impl Compactor {
     }
 }
 
-/// The emptiest blocks of a table in a partition, as many as fill a new one.
-struct Group<'a> {
-    blocks: &'a [BlockInfo],
+/// Blocks of a table in a partition, as many as fill a new one.
+struct Group {
+    blocks: Vec<BlockInfo>,
     /// Bytes of what lives in them, and of the rest.
     live: f64,
     holes: f64,
 }
 
-impl<'a> Group<'a> {
-    /// Of blocks in order of their live share.
-    fn emptiest(blocks: &'a [BlockInfo], room: f64) -> Self {
-        let (mut live, mut holes, mut taken) = (0.0, 0.0, 0);
-        for block in blocks {
-            let lives = live_bytes(block);
-            if taken > 0 && live + lives > room {
-                break;
-            }
-            taken += 1;
-            live += lives;
-            holes += block.device_bytes as f64 - lives;
-        }
-        Group {
-            blocks: &blocks[..taken],
-            live,
-            holes,
-        }
-    }
-
+impl Group {
     /// Bytes given back for a byte copied.
     fn gain(&self) -> f64 {
         self.holes / self.live.max(1.0)
     }
+}
+
+/// Keeps so many blocks of which the smallest share lives.
+fn keep_emptiest(blocks: &mut Vec<BlockInfo>, count: usize) {
+    if blocks.len() > count {
+        blocks.select_nth_unstable_by(count, emptier);
+        blocks.truncate(count);
+    }
+}
+
+fn emptier(a: &BlockInfo, b: &BlockInfo) -> std::cmp::Ordering {
+    let shares = a.live_share().total_cmp(&b.live_share());
+    shares.then(a.id.cmp(&b.id))
+}
+
+/// Puts blocks of the same table and partition together, emptiest first.
+fn groups_of(mut blocks: Vec<BlockInfo>, room: f64) -> Vec<Group> {
+    let owner = |block: &BlockInfo| (block.table, block.partition);
+    blocks.sort_by(|a, b| owner(a).cmp(&owner(b)).then_with(|| emptier(a, b)));
+    let mut groups: Vec<Group> = Vec::new();
+    for block in blocks {
+        let live = live_bytes(&block);
+        let holes = block.device_bytes as f64 - live;
+        match groups.last_mut() {
+            Some(group)
+                if owner(&group.blocks[0]) == owner(&block) && group.live + live <= room =>
+            {
+                group.live += live;
+                group.holes += holes;
+                group.blocks.push(block);
+            }
+            _ => groups.push(Group {
+                blocks: vec![block],
+                live,
+                holes,
+            }),
+        }
+    }
+    groups
 }
 
 /// Bytes of records that a new block is sure to hold, whatever its size.
@@ -282,4 +339,53 @@ fn swing(rows: &mut TablePartition, moved: &Moved, to: ColdAddress) -> bool {
         rows.directory.mark_changed(moved.row);
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(id: u32, partition: u16, live_records: u32) -> BlockInfo {
+        BlockInfo {
+            id,
+            offset: u64::from(id) << 20,
+            device_bytes: 100,
+            table: 1,
+            partition,
+            records: 100,
+            live_records,
+        }
+    }
+
+    #[test]
+    fn the_emptiest_blocks_are_kept() {
+        let shares = (0..1000u32).map(|id| (id * 37) % 100);
+        let mut blocks: Vec<BlockInfo> = (0..)
+            .zip(shares)
+            .map(|(id, live)| block(id, 0, live))
+            .collect();
+        keep_emptiest(&mut blocks, 50);
+        // Ten of each share, so those of the five smallest.
+        assert_eq!(blocks.len(), 50);
+        assert!(blocks.iter().all(|block| block.live_records < 5));
+        keep_emptiest(&mut blocks, 60);
+        assert_eq!(blocks.len(), 50);
+    }
+
+    #[test]
+    fn a_group_fills_a_block_and_is_of_one_partition() {
+        let blocks = vec![
+            block(1, 0, 60),
+            block(2, 1, 10),
+            block(3, 0, 20),
+            block(4, 0, 30),
+            block(5, 0, 50),
+        ];
+        let groups = groups_of(blocks, 100.0);
+        let ids = |group: &Group| group.blocks.iter().map(|b| b.id).collect::<Vec<_>>();
+        let ids: Vec<Vec<u32>> = groups.iter().map(ids).collect();
+        assert_eq!(ids, [vec![3, 4, 5], vec![1], vec![2]]);
+        assert_eq!((groups[0].live, groups[0].holes), (100.0, 200.0));
+        assert!(groups[0].gain() > groups[1].gain());
+    }
 }

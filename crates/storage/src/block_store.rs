@@ -31,6 +31,8 @@ use extents::FreeExtents;
 use superblock::{SUPERBLOCK_SECTORS, Superblock};
 
 const SECTOR: u64 = SECTOR_BYTES as u64;
+/// Entries of the table that are read under one lock.
+const TURN_BLOCKS: usize = 1024;
 
 /// How a block store is kept.
 #[derive(Clone, Debug)]
@@ -473,10 +475,27 @@ impl BlockStore {
         self.table.read().get(&id).map(|entry| entry.info(id))
     }
 
-    /// What the table says of all blocks, in no order.
+    /// What the table says of all blocks, in the order of their ids.
     pub fn blocks(&self) -> Vec<BlockInfo> {
-        let table = self.table.read();
-        table.iter().map(|(id, entry)| entry.info(*id)).collect()
+        let mut blocks = Vec::new();
+        self.each_block(|block| blocks.push(block));
+        blocks
+    }
+
+    /// Hands out what the table says of each block, in the order of their ids. A block
+    /// that is made or freed meanwhile may be left out. `each` must not call the store:
+    /// the table is locked, if only for some blocks at a time, so that statements
+    /// need not wait for all.
+    pub fn each_block(&self, mut each: impl FnMut(BlockInfo)) {
+        let mut from = Some(0);
+        while let Some(first) = from {
+            let mut last = None;
+            for (id, entry) in self.table.read().range(first..).take(TURN_BLOCKS) {
+                each(entry.info(*id));
+                last = Some(*id);
+            }
+            from = last.and_then(|id| id.checked_add(1));
+        }
     }
 
     /// Counts off records that are no tuple's any more; what is left alive, or
