@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use hashbrown::HashMap;
 use thermocline_device::{CountersSnapshot, DeviceProfile};
 
 use crate::database::Database;
@@ -137,7 +138,15 @@ impl Database {
     /// The tables, in order of schema and name.
     pub fn table_reports(&self) -> Vec<TableReport> {
         let catalog = self.catalog();
-        let blocks = self.blocks.blocks();
+        /// Number, bytes and holes of the blocks of a table.
+        type Blocks = (u64, u64, u64);
+        let mut blocks: HashMap<u32, Blocks> = HashMap::new();
+        self.blocks.each_block(|block| {
+            let of = blocks.entry(block.table).or_default();
+            of.0 += 1;
+            of.1 += block.device_bytes;
+            of.2 += u64::from(block.records - block.live_records);
+        });
         let mut reports: Vec<TableReport> = catalog
             .tables
             .values()
@@ -157,10 +166,10 @@ impl Database {
                         report.metadata_bytes += rows.metadata_bytes() as u64;
                     }
                 }
-                for block in blocks.iter().filter(|b| b.table == table.def.storage) {
-                    report.blocks += 1;
-                    report.block_bytes += block.device_bytes;
-                    report.holes += u64::from(block.records - block.live_records);
+                if let Some((blocks, bytes, holes)) = blocks.get(&table.def.storage) {
+                    report.blocks = *blocks;
+                    report.block_bytes = *bytes;
+                    report.holes = *holes;
                 }
                 report
             })
