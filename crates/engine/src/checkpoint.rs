@@ -242,6 +242,7 @@ impl Database {
         };
         last.began = Some(started);
         let mut evictor = Evictor::new(self.policy.block_bytes);
+        self.memory.foresee(u64::from(self.policy.block_bytes));
         let mut frames = Vec::new();
         let mut image_bytes = 0;
         let refused = self.checkpoint.refuse_commands();

@@ -47,6 +47,8 @@ struct Moved {
 /// Copies live records together.
 pub(crate) struct Compactor {
     builder: BlockBuilder,
+    /// Always the same: memory that comes and goes looks like growth.
+    read: AlignedBuffer,
     moved: Vec<Moved>,
     /// Blocks that could not be read: left alone, so that the others get their turn.
     damaged: HashSet<u32>,
@@ -61,6 +63,7 @@ impl Compactor {
     pub fn new(block_bytes: u32) -> Self {
         Compactor {
             builder: BlockBuilder::new(AlignedBuffer::new_zeroed(block_bytes as usize)),
+            read: AlignedBuffer::new_zeroed(block_bytes as usize),
             moved: Vec::new(),
             damaged: HashSet::new(),
             groups: Vec::new(),
@@ -146,12 +149,12 @@ impl Compactor {
                 break;
             }
             taken += live;
-            let read = match db.blocks.read(block.id) {
+            let read = match db.blocks.read_into(block.id, &mut self.read) {
                 // Its table was dropped meanwhile.
                 Err(BlockStoreError::UnknownBlock(_)) => continue,
                 read => read.map_err(|e| e.to_string()),
             };
-            let found = read.as_ref().map_err(Clone::clone).and_then(|bytes| {
+            let found = read.and_then(|bytes| {
                 let found = records(bytes, block.id);
                 let found = found.and_then(|(_, found)| found.collect::<Result<Vec<_>, _>>());
                 found.map_err(|e| e.to_string())

@@ -37,8 +37,9 @@ pub(crate) struct Memory {
     reserved: AtomicI64,
     /// Bytes that something else is about to take.
     expected: AtomicI64,
-    /// Bytes of code that were forgotten and come back as they are run.
-    forgotten: AtomicU64,
+    /// Growth that is no sign of more to come: code that was forgotten and comes back
+    /// as it is run, a buffer that is filled for the first time.
+    foreseen: AtomicU64,
     /// Much code is run now and then: it would come back faster than rows can leave.
     keeps_code: AtomicBool,
     /// The evictor found nothing that could leave.
@@ -75,7 +76,7 @@ impl Memory {
             arena_at_reading: AtomicU64::new(0),
             reserved: AtomicI64::new(0),
             expected: AtomicI64::new(0),
-            forgotten: AtomicU64::new(0),
+            foreseen: AtomicU64::new(0),
             keeps_code: AtomicBool::new(false),
             drained: AtomicBool::new(false),
             exhausted: AtomicBool::new(false),
@@ -139,17 +140,21 @@ impl Memory {
         thermocline_device::forget_code();
         if let (Some(before), Some(after)) = (before, resident_bytes()) {
             let forgotten = before.saturating_sub(after);
-            self.forgotten.store(forgotten, Ordering::Relaxed);
+            self.foreseen.store(forgotten, Ordering::Relaxed);
         }
+    }
+
+    /// Says that a buffer of so many bytes is about to be filled.
+    pub fn foresee(&self, bytes: u64) {
+        self.foreseen.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Memory grew by so much between two readings.
     fn keep_slack_for(&self, grown: u64) {
-        // Code that comes back is no sign of more to come.
-        let forgotten = self.forgotten.load(Ordering::Relaxed);
-        self.forgotten
-            .store(forgotten.saturating_sub(grown), Ordering::Relaxed);
-        let grown = grown.saturating_sub(forgotten);
+        let foreseen = self.foreseen.load(Ordering::Relaxed);
+        self.foreseen
+            .store(foreseen.saturating_sub(grown), Ordering::Relaxed);
+        let grown = grown.saturating_sub(foreseen);
         let slack = self.slack.load(Ordering::Relaxed);
         let wanted = (grown * SLACK_READINGS).max(slack - slack / SLACK_FADES);
         let most = slack_max(self.limit());
@@ -334,7 +339,7 @@ mod tests {
         assert_eq!(memory.soft(), hard - (24 << 20));
         memory.keep_code();
         memory.forget_code();
-        assert_eq!(memory.forgotten.load(Ordering::Relaxed), 0);
+        assert_eq!(memory.foreseen.load(Ordering::Relaxed), 0);
         memory.keep_slack_for(1 << 40);
         assert_eq!(memory.soft(), early);
         memory.set_limit(64 << 20);
@@ -343,10 +348,10 @@ mod tests {
         for _ in 0..20_000 {
             memory.keep_slack_for(0);
         }
-        memory.forgotten.store(5 << 20, Ordering::Relaxed);
+        memory.foresee(5 << 20);
         memory.keep_slack_for(3 << 20);
         memory.keep_slack_for(2 << 20);
-        assert_eq!(memory.soft(), late, "code that comes back");
+        assert_eq!(memory.soft(), late, "what was foreseen");
         memory.keep_slack_for(3 << 20);
         assert_eq!(memory.soft(), hard - (24 << 20));
     }

@@ -452,12 +452,27 @@ impl BlockStore {
 
     /// Reads a whole block.
     pub fn read(&self, id: u32) -> Result<AlignedBuffer, BlockStoreError> {
-        let info = self.info(id).ok_or(BlockStoreError::UnknownBlock(id))?;
-        let mut buffer = AlignedBuffer::new_zeroed(info.device_bytes as usize);
-        self.file
-            .read_at(&mut buffer[..], info.offset)
-            .map_err(BlockStoreError::io("read"))?;
+        let mut buffer = AlignedBuffer::new_zeroed(0);
+        self.read_into(id, &mut buffer)?;
         Ok(buffer)
+    }
+
+    /// Reads a whole block into a buffer, which is replaced if it is too small; the
+    /// block's bytes.
+    pub fn read_into<'a>(
+        &self,
+        id: u32,
+        buffer: &'a mut AlignedBuffer,
+    ) -> Result<&'a [u8], BlockStoreError> {
+        let info = self.info(id).ok_or(BlockStoreError::UnknownBlock(id))?;
+        let bytes = info.device_bytes as usize;
+        if buffer.len() < bytes {
+            *buffer = AlignedBuffer::new_zeroed(bytes);
+        }
+        self.file
+            .read_at(&mut buffer[..bytes], info.offset)
+            .map_err(BlockStoreError::io("read"))?;
+        Ok(&buffer[..bytes])
     }
 
     /// The file, for asynchronous reads at `info(id).offset`.
