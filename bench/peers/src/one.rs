@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use thermocline_bench::Result;
+use thermocline_bench::processors::Processors;
 use thermocline_bench::ycsb::client::{Client, Noise};
 use thermocline_bench::ycsb::in_process::InProcess;
 use thermocline_bench::ycsb::measure::{Measured, Phase, Tally, Warmup};
@@ -71,6 +72,8 @@ pub struct Outcome {
     pub p999_us: Option<f64>,
     /// Accesses to tuples that were not in memory, where the system tells.
     pub miss_share: Option<f64>,
+    /// What the host of a virtual machine took of its processors meanwhile, from 0 to 1.
+    pub stolen_share: f64,
     /// Rows inserted so far.
     pub inserted: u64,
 }
@@ -240,7 +243,7 @@ fn measure<C: Client>(
     }
     let (options, phase) = (job.options(), Phase::default());
     let clients = async |number| clients(&options, number).await;
-    let held = || job.hold_reads();
+    let held = || (job.hold_reads(), Processors::read());
     let (measured, tally) = drive(&options, &phase, job.warmup(), clients, held)?;
     outcome(job, &phase, measured, &tally)
 }
@@ -248,15 +251,17 @@ fn measure<C: Client>(
 fn outcome(
     job: &Job,
     phase: &Phase,
-    measured: Measured<io::Result<()>>,
+    measured: Measured<(io::Result<()>, Processors)>,
     tally: &Tally,
 ) -> Result<Outcome> {
-    measured.before?;
+    let (held, before) = measured.before;
+    held?;
     let operations = tally.operations();
     Ok(Outcome {
         ops_per_s: (operations > 0).then(|| operations as f64 / measured.elapsed.as_secs_f64()),
         p999_us: tally.latency_us(0.999),
         miss_share: tally.miss_share(),
+        stolen_share: measured.after.1.stolen_since(&before),
         inserted: job.inserted + phase.inserts(),
     })
 }

@@ -38,6 +38,10 @@ pub struct Measurement {
     pub rss_max_bytes: Option<u64>,
     /// Accesses that missed memory, where the system tells.
     pub miss_share: Option<f64>,
+    /// What the host of a virtual machine took of its processors while it was measured, from
+    /// 0 to 1; the median of the repeats.
+    #[serde(default)]
+    pub stolen_share: Option<f64>,
     /// Reads a second that the device was held to, if it was.
     #[serde(default)]
     pub device_reads_per_s: Option<u64>,
@@ -124,8 +128,8 @@ impl Results {
             lines[0] += &format!("; bound {bound:.0}/s");
         }
         lines.push(format!(
-            "{:<26}{:>12}{:>9}{:>9}{:>13}{:>10}{:>8}  note",
-            "system", "ops/s", "to best", "of bound", "p99.9 (us)", "RSS", "missed"
+            "{:<26}{:>12}{:>9}{:>9}{:>13}{:>10}{:>8}{:>8}  note",
+            "system", "ops/s", "to best", "of bound", "p99.9 (us)", "RSS", "missed", "stolen"
         ));
         let figure = |value: Option<f64>, decimals: usize| match value {
             Some(value) => format!("{value:.decimals$}"),
@@ -142,7 +146,7 @@ impl Results {
         for result in results {
             let of_bound = result.ops_per_s.zip(result.bound_ops_per_s);
             lines.push(format!(
-                "{:<26}{:>12}{:>9}{:>9}{:>13}{:>10}{:>8}  {}",
+                "{:<26}{:>12}{:>9}{:>9}{:>13}{:>10}{:>8}{:>8}  {}",
                 result.system.name(),
                 figure(result.ops_per_s, 0),
                 figure(result.ratio_to_best_rival, 2),
@@ -150,6 +154,7 @@ impl Results {
                 figure(result.p999_us, 0),
                 result.rss_max_bytes.map_or("-".into(), size::display),
                 percent(result.miss_share),
+                percent(result.stolen_share),
                 result.note.as_deref().unwrap_or_default(),
             ));
         }
@@ -205,6 +210,7 @@ pub mod tests {
             p999_us: None,
             rss_max_bytes: Some(1 << 20),
             miss_share: None,
+            stolen_share: None,
             device_reads_per_s: None,
             bound_ops_per_s: Some(1000.0),
             ratio_to_best_rival: None,
@@ -232,6 +238,7 @@ pub mod tests {
             "row_bytes",
             "rss_max_bytes",
             "size_ratio",
+            "stolen_share",
             "system",
             "threads",
             "zipf",

@@ -35,6 +35,8 @@ fn cells_are_measured_taken_up_again_and_drawn() {
         "1",
         "--cells",
         "1",
+        "--stolen-max",
+        "0",
         "--json",
         "peers.json",
     ];
@@ -54,6 +56,11 @@ fn cells_are_measured_taken_up_again_and_drawn() {
             "{result}"
         );
         assert!(result["rss_max_bytes"].as_u64().is_some(), "{result}");
+        let stolen = result["stolen_share"].as_f64();
+        assert!(
+            stolen.is_some_and(|share| (0.0..1.0).contains(&share)),
+            "{result}"
+        );
         assert!(result["bound_ops_per_s"].is_null(), "it fits: {result}");
         assert!(
             result["ratio_to_best_rival"].is_null(),

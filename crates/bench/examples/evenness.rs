@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use thermocline_bench::Result;
+use thermocline_bench::processors::Processors;
 use thermocline_bench::rss::Sampler;
 use thermocline_bench::ycsb::in_process::InProcess;
 use thermocline_bench::ycsb::measure::{Phase, Warmup};
@@ -203,31 +204,6 @@ fn watch(phase: &Phase, subject: &InProcess, interval: u64) -> Vec<Second> {
         last = now;
     }
     seconds
-}
-
-/// Time of all processors since the start of the machine, in ticks.
-#[derive(Default)]
-struct Processors {
-    all: u64,
-    stolen: u64,
-}
-
-impl Processors {
-    /// From /proc/stat; zeros where there is none.
-    fn read() -> Self {
-        let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-        let first = stat.lines().next().unwrap_or("");
-        let ticks = first.split_whitespace().skip(1).take(8);
-        let ticks: Vec<u64> = ticks.filter_map(|t| t.parse().ok()).collect();
-        Processors {
-            all: ticks.iter().sum(),
-            stolen: ticks.get(7).copied().unwrap_or(0),
-        }
-    }
-
-    fn stolen_since(&self, before: &Self) -> f64 {
-        (self.stolen - before.stolen) as f64 / (self.all - before.all).max(1) as f64
-    }
 }
 
 const WIDTH: f64 = 760.0;

@@ -7,7 +7,7 @@
 //! | [`bank`] | transfers whose traces show any lost, doubled or halved commit after a crash |
 //! | [`copy`], [`query`], [`rss`] | what the trial scripts need besides: a COPY to interrupt, a query with a stopwatch, a process's resident memory |
 //! | [`watch`] | this process's resident memory and operations, moment by moment |
-//! | [`machine`], [`size`] | what a result was measured on; byte sizes as text |
+//! | [`machine`], [`processors`], [`size`] | what a result was measured on; what its host took of it; byte sizes as text |
 //!
 //! A figure that a run can't measure is absent (`null`), never 0.
 
@@ -15,6 +15,7 @@ pub mod bank;
 pub mod copy;
 pub mod identification;
 pub mod machine;
+pub mod processors;
 pub mod query;
 pub mod rss;
 pub mod size;

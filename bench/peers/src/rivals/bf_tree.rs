@@ -1,9 +1,9 @@
 //! bf-tree: a circular buffer of about half the limit (its size must be a power of
 //! two), leaf pages of 4 kB, its other settings as they are.
 //!
-//! It comes back from a snapshot only, which is made when the load ends. A run that
-//! only reads uses the snapshot itself; one that writes gets a copy of it, made
-//! before the measurement. It reads and writes through the page cache, because
+//! It comes back from a snapshot only, which is made when the load ends. A run gets a
+//! copy of it, made before the measurement: also one that only reads makes the file longer,
+//! and a snapshot of another length is refused. It reads and writes through the page cache, because
 //! snapshots are opened so. Relaxed: it has no log, and so promises less than the
 //! others (a crash loses everything since the snapshot). Synchronous: its log, which
 //! gathers commits for up to 1 ms.
@@ -44,7 +44,7 @@ impl Rival for Tree {
             .then(|| Arc::new(WalConfig::new(setup.directory.join("wal.log"))));
         let buffer_bytes = power_of_two(setup.cache_bytes(0.51));
         let tree = if snapshot.exists() {
-            let pages = pages_to_use(setup, &snapshot)?;
+            let pages = pages_to_use(setup.directory, &snapshot)?;
             BfTree::new_from_cpr_snapshot(pages, false, None, Some(buffer_bytes), log)
         } else {
             let mut config = Config::new(setup.directory.join("load.bftree"), buffer_bytes);
@@ -81,14 +81,11 @@ impl Rival for Tree {
     }
 }
 
-/// The snapshot itself, or a copy that may be written to.
-fn pages_to_use(setup: &Setup<'_>, snapshot: &Path) -> Result<PathBuf> {
-    if !setup.writes {
-        return Ok(snapshot.to_owned());
-    }
-    let copy = setup.directory.join("run.bftree");
+/// A copy of the snapshot, for one run.
+fn pages_to_use(directory: &Path, snapshot: &Path) -> Result<PathBuf> {
+    let copy = directory.join("run.bftree");
     fs::copy(snapshot, &copy)?;
-    page_cache::forget(setup.directory)?;
+    page_cache::forget(directory)?;
     Ok(copy)
 }
 
