@@ -212,11 +212,11 @@ impl Database {
     /// Drops before-images that no snapshot needs, in partitions that have not
     /// been written since.
     pub(crate) fn collect_versions(&self) {
-        let oldest = self.transactions.oldest_snapshot();
+        let horizon = self.transactions.horizon();
         for partition in &self.partitions {
             let mut state = partition.lock();
             if !state.versions.is_empty() {
-                state.collect_versions(oldest);
+                state.collect_versions(horizon);
             }
         }
     }

@@ -24,7 +24,7 @@ use thermocline_storage::row_directory::RowDirectory;
 use crate::catalog::{IndexDef, IndexKind, Table};
 use crate::error::{Error, Result};
 use crate::transaction::TxnId;
-use crate::versions::{StoredRow, Versions};
+use crate::versions::{StoredRow, Timestamp, Versions};
 
 /// A partition; no two share a cache line.
 #[repr(align(64))]
@@ -437,10 +437,10 @@ impl PartitionState {
         }
     }
 
-    /// Gives back what no open snapshot needs.
-    pub fn collect_versions(&mut self, oldest: Option<u64>) {
+    /// Gives back what no snapshot at or after `horizon` needs.
+    pub fn collect_versions(&mut self, horizon: Timestamp) {
         let tables = &mut self.tables;
-        self.versions.collect(oldest, |(storage, row)| {
+        self.versions.collect(horizon, |(storage, row)| {
             if let Some(table) = tables.get_mut(&storage) {
                 table.directory.release(row);
             }

@@ -132,12 +132,13 @@ impl Transactions {
 
     /// Opens a snapshot of everything committed so far.
     pub fn open_snapshot(&self) -> Timestamp {
-        let mut snapshots = self.snapshots.lock();
         self.open.fetch_add(1, Ordering::SeqCst);
-        // They wait for nothing, and no new ones begin.
+        // No new ones begin, and those under way end soon. Not under the lock, which they
+        // may want for that.
         while self.unseen.load(Ordering::SeqCst) > 0 {
             std::thread::yield_now();
         }
+        let mut snapshots = self.snapshots.lock();
         let timestamp = self.clock.load(Ordering::SeqCst);
         *snapshots.entry(timestamp).or_default() += 1;
         timestamp
@@ -161,12 +162,19 @@ impl Transactions {
         }
     }
 
-    /// The oldest open snapshot.
-    pub fn oldest_snapshot(&self) -> Option<Timestamp> {
+    /// No snapshot is older, whether it is open or opens later: what was replaced up to
+    /// here nobody wants to see.
+    pub fn horizon(&self) -> Timestamp {
+        // Before the look for open ones: one that is missed by it reads a later clock.
+        let now = self.clock.load(Ordering::SeqCst);
         if self.open.load(Ordering::SeqCst) == 0 {
-            return None;
+            return now;
         }
-        self.snapshots.lock().keys().next().copied()
+        let snapshots = self.snapshots.lock();
+        snapshots
+            .keys()
+            .next()
+            .map_or(now, |oldest| now.min(*oldest))
     }
 
     /// Open snapshots.
@@ -428,15 +436,43 @@ mod tests {
     }
 
     #[test]
+    fn an_unseen_commit_collects_versions_while_a_snapshot_waits_for_it() {
+        let transactions = Arc::new(Transactions::default());
+        let unseen = transactions.begin_unseen().expect("no snapshot is open");
+        let opening = transactions.clone();
+        let snapshot = std::thread::spawn(move || opening.open_snapshot());
+        while !transactions.has_snapshots() {
+            std::thread::yield_now();
+        }
+        let (done, horizon) = std::sync::mpsc::channel();
+        let committing = transactions.clone();
+        std::thread::spawn(move || done.send(committing.horizon()));
+        let horizon = horizon.recv_timeout(std::time::Duration::from_secs(10));
+        assert_eq!(horizon, Ok(0), "the commit waits for the snapshot");
+        drop(unseen);
+        assert_eq!(snapshot.join().expect("opens"), 0);
+    }
+
+    #[test]
+    fn what_a_later_snapshot_wants_is_beyond_the_horizon() {
+        let transactions = Transactions::default();
+        transactions.commit_timestamp();
+        let horizon = transactions.horizon();
+        let snapshot = transactions.open_snapshot();
+        let (replaced, _) = transactions.commit_timestamp();
+        assert!(horizon <= snapshot && horizon < replaced);
+    }
+
+    #[test]
     fn a_commit_learns_of_open_snapshots() {
         let transactions = Transactions::default();
         assert_eq!(transactions.commit_timestamp(), (1, false));
         let snapshot = transactions.open_snapshot();
         assert_eq!(snapshot, 1);
         assert_eq!(transactions.commit_timestamp(), (2, true));
-        assert_eq!(transactions.oldest_snapshot(), Some(1));
+        assert_eq!(transactions.horizon(), 1);
         transactions.close_snapshot(snapshot);
-        assert_eq!(transactions.oldest_snapshot(), None);
+        assert_eq!(transactions.horizon(), 2);
         assert_eq!(transactions.commit_timestamp(), (3, false));
     }
 }

@@ -167,17 +167,17 @@ impl Versions {
         self.detached > 0
     }
 
-    /// Drops what no snapshot at or after `oldest` needs; None: no snapshot is
-    /// open. `freed` gets the rows whose numbers may be used again.
-    pub fn collect(&mut self, oldest: Option<Timestamp>, mut freed: impl FnMut(StoredRow)) {
+    /// Drops what no snapshot at or after `horizon` needs. `freed` gets the rows whose
+    /// numbers may be used again.
+    pub fn collect(&mut self, horizon: Timestamp, mut freed: impl FnMut(StoredRow)) {
         let bytes = &mut self.bytes;
         self.inserted.retain(|range| {
-            let kept = oldest.is_some_and(|oldest| range.committed > oldest);
+            let kept = range.committed > horizon;
             *bytes -= if kept { 0 } else { size_of::<InsertedRange>() };
             kept
         });
         while let Some(version) = self.list.front() {
-            if oldest.is_some_and(|oldest| version.committed > oldest) {
+            if version.committed > horizon {
                 break;
             }
             let Some(version) = self.list.pop_front() else {
@@ -267,10 +267,10 @@ mod tests {
         gone.frees_row = true;
         versions.push(gone);
         let mut freed = Vec::new();
-        versions.collect(Some(5), |row| freed.push(row));
+        versions.collect(5, |row| freed.push(row));
         assert_eq!(versions.seen((1, 7), 5), Seen::Before(&b"five"[..].into()));
         assert!(freed.is_empty());
-        versions.collect(None, |row| freed.push(row));
+        versions.collect(8, |row| freed.push(row));
         assert_eq!(freed, [(1, 7)]);
         assert!(versions.is_empty());
         assert_eq!(versions.bytes(), 0);

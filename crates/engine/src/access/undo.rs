@@ -447,11 +447,11 @@ impl Access<'_> {
         }
         undo.clear();
         self.scratch.undo = undo;
-        let mut oldest = None;
+        let mut horizon = None;
         for state in self.guards.iter_mut() {
             if !state.versions.is_empty() {
-                let oldest = *oldest.get_or_insert_with(|| self.db.transactions.oldest_snapshot());
-                state.collect_versions(oldest);
+                let horizon = *horizon.get_or_insert_with(|| self.db.transactions.horizon());
+                state.collect_versions(horizon);
             }
         }
     }
