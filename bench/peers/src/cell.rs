@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Durability {
-    /// A crash of the process loses nothing that its log took; one of the
-    /// machine may lose the last moment.
+    /// Answered before it is on the device: when the process or the machine dies, the last
+    /// moment may be lost, and how much depends on the system.
     Relaxed,
     /// What was acknowledged is on the device.
     Synchronous,
@@ -57,11 +57,9 @@ impl Cell {
         ((bytes / self.row_bytes as f64) as u64).max(1)
     }
 
-    /// Whether our primary key is a B+tree, as SQL has it unless told otherwise and as that of
-    /// the stores that know no other: where rows are not in memory, what each costs there
-    /// counts for more than the time that a look-up takes.
-    pub fn has_ordered_key(&self) -> bool {
-        self.size_ratio >= 1.0
+    /// Whether all rows fit into memory, with room to spare.
+    pub fn surely_fits(&self) -> bool {
+        self.size_ratio < 1.0
     }
 
     /// Whether the rows can't all be in memory: there the bound applies.

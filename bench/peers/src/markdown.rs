@@ -9,6 +9,7 @@ use thermocline_bench::{Result, size};
 
 use crate::cell::Cell;
 use crate::results::{Measurement, Results, cells};
+use crate::run::RUN_AGAIN;
 use crate::system::System;
 
 /// `thermocline-peers table`.
@@ -42,6 +43,12 @@ fn best(list: &[Measurement], cell: Cell, which: fn(System) -> bool) -> Option<&
         .map(|(_, result)| result)
 }
 
+/// What we say of ourselves: the default, where it was measured.
+fn ours(list: &[Measurement], cell: Cell) -> Option<&Measurement> {
+    let default = |system| system == System::Thermocline;
+    best(list, cell, default).or_else(|| best(list, cell, System::is_ours))
+}
+
 fn table(list: &[Measurement]) -> String {
     let taking_part = |system: &System| list.iter().any(|result| result.system == *system);
     let systems: Vec<System> = System::ALL.into_iter().filter(taking_part).collect();
@@ -52,7 +59,7 @@ fn table(list: &[Measurement]) -> String {
         "of the bound",
         "missed",
         "p99.9 µs, ours / best rival's",
-        "RSS max",
+        "RSS max, ours / best rival's",
     ]);
     let mut lines = vec![line(heads.iter().map(|head| (*head).to_owned()))];
     let rules = heads.iter().enumerate();
@@ -61,18 +68,11 @@ fn table(list: &[Measurement]) -> String {
         rule.to_owned()
     })));
     for cell in cells(list) {
-        let (ours, rival) = (
-            best(list, cell, System::is_ours),
-            best(list, cell, System::is_rival),
-        );
+        let (ours, rival) = (ours(list, cell), best(list, cell, System::is_rival));
         let mut fields = vec![cell.to_string()];
         fields.extend(systems.iter().map(|system| {
             let result = of_cell(list, cell).find(|result| result.system == *system);
-            match result.map(|result| result.ops_per_s) {
-                None => "-".to_owned(),
-                Some(None) => "failed".to_owned(),
-                Some(Some(rate)) => format!("{rate:.0}"),
-            }
+            result.map_or("-".to_owned(), rate)
         }));
         let of_bound = ours.and_then(|ours| Some(ours.ops_per_s? / ours.bound_ops_per_s?));
         let latency = |result: Option<&Measurement>| {
@@ -85,12 +85,25 @@ fn table(list: &[Measurement]) -> String {
             percent(of_bound, 0),
             percent(ours.and_then(|ours| ours.miss_share), 1),
             format!("{} / {}", latency(ours), latency(rival)),
-            ours.and_then(|ours| ours.rss_max_bytes)
-                .map_or("-".to_owned(), size::display),
+            format!("{} / {}", resident(ours), resident(rival)),
         ]);
         lines.push(line(fields.into_iter()));
     }
     lines.join("\n") + "\n"
+}
+
+/// Operations a second, with a star where caches had to be smaller.
+fn rate(result: &Measurement) -> String {
+    let reduced = result.note.as_ref().is_some_and(|n| n.contains(RUN_AGAIN));
+    match result.ops_per_s {
+        None => "failed".to_owned(),
+        Some(rate) => format!("{rate:.0}{}", if reduced { "*" } else { "" }),
+    }
+}
+
+fn resident(result: Option<&Measurement>) -> String {
+    let bytes = result.and_then(|result| result.rss_max_bytes);
+    bytes.map_or("-".to_owned(), size::display)
 }
 
 fn line(fields: impl Iterator<Item = String>) -> String {
@@ -105,7 +118,7 @@ fn percent(share: Option<f64>, decimals: usize) -> String {
 
 /// In how many cells we are ahead, the ratios' middle, and where we are behind.
 fn summary(list: &[Measurement]) -> String {
-    let ratio = |cell| best(list, cell, System::is_ours)?.ratio_to_best_rival;
+    let ratio = |cell| ours(list, cell)?.ratio_to_best_rival;
     let mut ratios: Vec<(f64, Cell)> = cells(list)
         .into_iter()
         .filter_map(|cell| Some((ratio(cell)?, cell)))
@@ -138,7 +151,13 @@ mod tests {
         for (cell, ours) in [(cells[0], 300.0), (cells[4], 90.0)] {
             let added = vec![
                 measurement(&cell, System::Thermocline, Some(ours)),
-                measurement(&cell, System::Lmdb, Some(100.0)),
+                measurement(&cell, System::ThermoclineHash, Some(1000.0)),
+                Measurement {
+                    note: Some(format!(
+                        "killed by its cgroup, {RUN_AGAIN} 80% of its caches"
+                    )),
+                    ..measurement(&cell, System::Lmdb, Some(100.0))
+                },
                 measurement(&cell, System::Sqlite, None),
             ];
             results.add(&cell, added).expect("kept");
@@ -157,8 +176,8 @@ mod tests {
                 .iter()
                 .all(|line| line.matches('|').count() == columns)
         );
-        assert!(lines[2].contains("| 300 | 100 | failed | 3.00 | 30 % |"));
-        assert!(lines[3].contains("| 90 | 100 | failed | 0.90 | 9 % |"));
+        assert!(lines[2].contains("| 300 | 1000 | 100* | failed | 3.00 | 30 % |"));
+        assert!(lines[3].contains("| 90 | 1000 | 100* | failed | 0.90 | 9 % |"));
     }
 
     #[test]

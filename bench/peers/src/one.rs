@@ -105,7 +105,7 @@ impl Job {
             seconds: self.seconds,
             seed: self.seed,
             memory_limit: self.memory_limit,
-            ordered: self.cell.has_ordered_key(),
+            ordered: self.system != System::ThermoclineHash,
             synchronous_commit: self.cell.durability == Durability::Synchronous,
             load_only: self.load_only,
             inserts_from: self.cell.inserts().then_some(self.inserted),
@@ -162,7 +162,8 @@ impl Job {
 pub fn threads(system: System, in_flight: usize) -> usize {
     let cores = available_parallelism().map_or(1, |cores| cores.get());
     match system {
-        System::Thermocline | System::ThermoclineGetMany | System::Hashmap => in_flight.min(cores),
+        System::Hashmap => in_flight.min(cores),
+        ours if ours.is_ours() => in_flight.min(cores),
         _ => in_flight,
     }
 }
@@ -175,7 +176,7 @@ pub fn run(job: &str) -> Result<String> {
 
 fn execute(job: &Job) -> Result<Outcome> {
     match job.system {
-        System::Thermocline | System::ThermoclineGetMany => ours(job),
+        system if system.is_ours() => ours(job),
         System::Hashmap => rival::<hashmap::Map>(job),
         #[cfg(feature = "rocksdb")]
         System::Rocksdb => rival::<crate::rivals::rocksdb::Rocks<false, true>>(job),

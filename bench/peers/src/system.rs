@@ -18,8 +18,11 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum System {
-    /// Ours through the engine's own face, many tasks a thread.
+    /// Ours through the engine's own face, many tasks a thread; its primary key a B+tree,
+    /// as SQL makes it.
     Thermocline,
+    /// Ours with a hash index for its primary key, as `USING hash` makes it.
+    ThermoclineHash,
     /// Ours, the requests of a thread together, by `get_many`; reads only.
     ThermoclineGetMany,
     /// RocksDB with a block cache and direct reads.
@@ -46,8 +49,9 @@ pub enum System {
 
 impl System {
     /// All of them, in the order of their turns.
-    pub const ALL: [System; 12] = [
+    pub const ALL: [System; 13] = [
         System::Thermocline,
+        System::ThermoclineHash,
         System::ThermoclineGetMany,
         System::Rocksdb,
         System::RocksdbRowCache,
@@ -65,6 +69,7 @@ impl System {
     pub fn name(self) -> &'static str {
         match self {
             System::Thermocline => "thermocline",
+            System::ThermoclineHash => "thermocline-hash",
             System::ThermoclineGetMany => "thermocline-get-many",
             System::Rocksdb => "rocksdb",
             System::RocksdbRowCache => "rocksdb-row-cache",
@@ -82,7 +87,8 @@ impl System {
     /// The feature that brings it; None: it is always there.
     pub fn feature(self) -> Option<&'static str> {
         match self {
-            System::Thermocline | System::ThermoclineGetMany | System::Hashmap => None,
+            ours if ours.is_ours() => None,
+            System::Hashmap => None,
             System::Rocksdb
             | System::RocksdbRowCache
             | System::RocksdbBuffered
@@ -105,14 +111,6 @@ impl System {
         }
     }
 
-    /// Whether it takes part unless others are asked for by name.
-    pub fn is_default(self) -> bool {
-        !matches!(
-            self,
-            System::RocksdbBuffered | System::RocksdbRowCacheBuffered
-        )
-    }
-
     /// Its cgroup's limit by the memory limit. One that keeps within the limit by
     /// itself gets a tenth for what it can't foresee. One whose cache is the page
     /// cache would fill that, too: the kernel keeps it within the limit.
@@ -130,14 +128,17 @@ impl System {
 
     /// Whether it is ours.
     pub fn is_ours(self) -> bool {
-        matches!(self, System::Thermocline | System::ThermoclineGetMany)
+        matches!(
+            self,
+            System::Thermocline | System::ThermoclineHash | System::ThermoclineGetMany
+        )
     }
 
     /// The directory of its data: variants that differ in memory only share it.
     pub fn data_name(self) -> &'static str {
-        match self.is_ours() {
-            true => System::Thermocline.name(),
-            false => self.feature().unwrap_or(self.name()),
+        match self {
+            System::ThermoclineGetMany => System::Thermocline.name(),
+            other => other.feature().unwrap_or(other.name()),
         }
     }
 }

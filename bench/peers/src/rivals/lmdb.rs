@@ -5,15 +5,13 @@
 //! Relaxed: commits are not synced, a thread syncs each second. Synchronous: LMDB
 //! syncs each commit. There is one writer at a time; that is LMDB's design.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, WithTls};
 use thermocline_bench::Result;
 
+use super::every::Every;
 use super::lmdb_open::open;
 use super::{Key, Rival, RivalClient, Setup};
 
@@ -24,8 +22,7 @@ const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 pub struct Lmdb {
     env: Env<WithTls>,
     rows: Database<'static, Bytes, Bytes>,
-    stop: Arc<AtomicBool>,
-    syncer: Option<JoinHandle<()>>,
+    _syncer: Option<Every>,
 }
 
 impl Rival for Lmdb {
@@ -40,22 +37,17 @@ impl Rival for Lmdb {
             })?
             .commit()
             .ok_or("the table was not made")?;
-        let stop = Arc::new(AtomicBool::new(false));
         let syncer = (!setup.synchronous && setup.writes).then(|| {
-            let (env, stop) = (env.clone(), stop.clone());
-            thread::spawn(move || {
-                while !stop.load(Ordering::Relaxed) {
-                    thread::park_timeout(SYNC_INTERVAL);
-                    // A device that fails here fails the readers, too.
-                    let _ = env.force_sync();
-                }
+            let env = env.clone();
+            Every::new(SYNC_INTERVAL, move || {
+                // A device that fails here fails the readers, too.
+                let _ = env.force_sync();
             })
         });
         Ok(Lmdb {
             env,
             rows,
-            stop,
-            syncer,
+            _syncer: syncer,
         })
     }
 
@@ -75,16 +67,6 @@ impl Rival for Lmdb {
 
     fn finish_load(&self) -> Result<()> {
         Ok(self.env.force_sync()?)
-    }
-}
-
-impl Drop for Lmdb {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(syncer) = self.syncer.take() {
-            syncer.thread().unpark();
-            let _ = syncer.join();
-        }
     }
 }
 

@@ -5,6 +5,8 @@
 
 #[cfg(feature = "bf-tree")]
 pub mod bf_tree;
+#[cfg(any(feature = "fjall", feature = "lmdb", feature = "rocksdb"))]
+mod every;
 #[cfg(feature = "fjall")]
 pub mod fjall;
 pub mod hashmap;
@@ -20,9 +22,15 @@ pub mod rocksdb;
 pub mod sqlite;
 
 use std::path::Path;
+use std::time::Duration;
 
 use thermocline_bench::Result;
 use thermocline_bench::ycsb::client::Client;
+
+/// With relaxed commits a log that is gathered in the process goes to the system so often,
+/// which is how long ours gathers.
+#[allow(dead_code)]
+pub const LOG_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A key as rivals see it.
 pub type Key = [u8; 8];

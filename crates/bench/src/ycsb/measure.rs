@@ -13,7 +13,8 @@ use crate::Result;
 
 /// The longest latency that is told from longer ones.
 const LATENCY_NS_MAX: u64 = 600_000_000_000;
-const LATENCY_DIGITS: u8 = 3;
+/// More would take a quarter of a megabyte a thread, in a cgroup that a rival's cache is to fill.
+const LATENCY_DIGITS: u8 = 2;
 
 /// How often a thread tells how far it came.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
