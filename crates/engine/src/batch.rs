@@ -4,6 +4,8 @@
 //! asked for before the first is touched; what is evicted of all of them is read
 //! from the device together.
 
+use std::ops::Range;
+
 use thermocline_storage::log::Lsn;
 
 use crate::access::{Fetched, RunKind, Scope};
@@ -12,6 +14,9 @@ use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::run::Outcome;
 use crate::transaction::RunOptions;
+
+/// More would only hold more evicted tuples at a time.
+const KEYS_AT_ONCE: usize = 4096;
 
 impl Database {
     /// Reads the rows that have these full keys in `index`, which is unique:
@@ -28,8 +33,27 @@ impl Database {
         keys: &[K],
         mut each: impl FnMut(usize, &[u8]),
     ) -> Result<()> {
-        let mut wanted = Vec::with_capacity(keys.len());
-        for (place, key) in keys.iter().enumerate() {
+        for first in (0..keys.len()).step_by(KEYS_AT_ONCE) {
+            let places = first..keys.len().min(first + KEYS_AT_ONCE);
+            self.get_some(options, table, index, keys, places, &mut each)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// [`Database::get_many`] for some of the keys.
+    async fn get_some<K: AsRef<[u8]>>(
+        &self,
+        options: &RunOptions,
+        table: &Table,
+        index: usize,
+        keys: &[K],
+        places: Range<usize>,
+        each: &mut impl FnMut(usize, &[u8]),
+    ) -> Result<()> {
+        let mut wanted = Vec::with_capacity(places.len());
+        for place in places {
+            let key = &keys[place];
             match table.partition_of_index_key(index, key.as_ref()) {
                 Some(partition) => wanted.push((partition, place)),
                 // The partition is not in the key: any may have it.

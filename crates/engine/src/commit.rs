@@ -35,7 +35,9 @@ impl Database {
             match self.try_commit(&mut state, &fetched, options.synchronous_commit) {
                 Ok(Committing::Done(lsn)) => break Ok(lsn),
                 Ok(Committing::Evicted(reads, pin)) => {
-                    if let Err(error) = self.fetcher.fetch(&reads, &mut fetched).await {
+                    // What it changed is within its own limit.
+                    let fetch = self.fetcher.fetch(&reads, &mut fetched, u64::MAX);
+                    if let Err(error) = fetch.await {
                         break Err(error);
                     }
                     drop(pin);
@@ -354,7 +356,7 @@ impl Database {
                     access.undo();
                     plan
                 };
-                self.fetcher.fetch(&reads, &mut fetched).await?;
+                self.fetcher.fetch(&reads, &mut fetched, u64::MAX).await?;
                 drop(pin);
             }
         }

@@ -92,8 +92,33 @@ impl Fetcher {
         self.in_flight_bytes.load(Ordering::Relaxed)
     }
 
-    /// Reads all of them together; the tuples go to `fetched`.
-    pub async fn fetch(&self, reads: &[PlannedRead], fetched: &mut Fetched) -> Result<()> {
+    /// Reads all of them; the tuples go to `fetched`, which is to hold at most `most` bytes
+    /// of them. As many at once as have room in [`BUFFERS_BYTES_MAX`].
+    pub async fn fetch(
+        &self,
+        mut reads: &[PlannedRead],
+        fetched: &mut Fetched,
+        most: u64,
+    ) -> Result<()> {
+        let mut held: u64 = fetched.values().map(|tuple| tuple.len() as u64).sum();
+        while !reads.is_empty() {
+            let (part, rest) = reads.split_at(at_once(reads));
+            held += self.fetch_at_once(part, fetched).await?;
+            if held > most {
+                let mb = most >> 20;
+                return Err(Error::OutOfMemory(format!(
+                    "the evicted rows that the statement needs at once take more than {mb} MB, a quarter of memory_limit: \
+                     take fewer at a time, or read them by the analytical path"
+                )));
+            }
+            reads = rest;
+        }
+        Ok(())
+    }
+
+    /// Reads them together; how many bytes their tuples have.
+    async fn fetch_at_once(&self, reads: &[PlannedRead], fetched: &mut Fetched) -> Result<u64> {
+        let mut bytes = 0;
         let mut shared = Vec::with_capacity(reads.len());
         let mut requests = Vec::new();
         {
@@ -127,9 +152,10 @@ impl Fetcher {
                 }
             })
             .await?;
+            bytes += tuple.len() as u64;
             fetched.insert(key, tuple);
         }
-        Ok(())
+        Ok(bytes)
     }
 
     /// Reads tuples in the order of their addresses, in large reads where they
@@ -241,6 +267,19 @@ fn read_range(address: ColdAddress, block_bytes: u64) -> (usize, usize) {
     }
 }
 
+/// How many of these reads have room in the buffers of one statement. One at least.
+fn at_once(reads: &[PlannedRead]) -> usize {
+    let mut bytes = 0;
+    let fits = |read: &&PlannedRead| {
+        bytes += read_range(read.address, read.block_bytes).1;
+        bytes <= BUFFERS_BYTES_MAX
+    };
+    reads.iter().take_while(fits).count().clamp(1, reads.len())
+}
+
+/// Bytes of buffers that a statement hands to the device at once: a thousand reads of a
+/// sector are more than any device does side by side.
+const BUFFERS_BYTES_MAX: usize = 4 << 20;
 /// Reads of a scan are joined across gaps up to this.
 const GAP_BYTES_MAX: usize = 32 << 10;
 /// The longest joined read.

@@ -255,6 +255,11 @@ impl Memory {
         (self.limit() / 4) as usize
     }
 
+    /// What the evicted tuples that one statement has fetched may take.
+    pub fn fetched_limit(&self) -> u64 {
+        self.limit() / 4
+    }
+
     /// Counts memory that will be taken soon; nobody's share of the limit.
     pub fn expect(&self, bytes: u64) {
         self.expected.fetch_add(bytes as i64, Ordering::Relaxed);

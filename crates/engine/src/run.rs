@@ -332,7 +332,8 @@ impl Database {
         !self.config.background && self.config.simulator.is_none()
     }
 
-    /// Reads evicted tuples. A statement that is cancelled meanwhile leaves the
+    /// Reads evicted tuples, as many as a statement may have beside the table
+    /// ([`Error::OutOfMemory`]). A statement that is cancelled meanwhile leaves the
     /// reads to themselves: their buffers are the device's until they are over.
     pub(crate) async fn fetch(
         &self,
@@ -340,7 +341,8 @@ impl Database {
         reads: &[PlannedRead],
         fetched: &mut Fetched,
     ) -> Result<()> {
-        self.interruptible(options, self.fetcher.fetch(reads, fetched))
+        let most = self.memory.fetched_limit();
+        self.interruptible(options, self.fetcher.fetch(reads, fetched, most))
             .await?
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use fixture::*;
 use thermocline_device::{Device, FileDevice, IoEngine};
 use thermocline_engine::catalog::IndexKind;
-use thermocline_engine::{Config, Database, Isolation, RunOptions, Scope, TryGet, block_on};
+use thermocline_engine::{Config, Database, Isolation, RunOptions, Scope, Table, TryGet, block_on};
 
 /// Set for the run with an ordered primary key.
 const ORDERED: &str = "BEYOND_MEMORY_ORDERED";
@@ -26,6 +26,24 @@ fn data_beyond_the_limit_is_written_read_changed_and_recovered() {
         .status()
         .expect("runs");
     assert!(status.success(), "with an ordered primary key");
+}
+
+/// A statement gets a quarter of the limit for what it has fetched; others go on.
+fn refuses_too_many_at_once(db: &Arc<Database>, t: &Table, rows: i64) {
+    let sum = |ids: std::ops::Range<i64>| {
+        block_on(db.one_shot(&RunOptions::new(), Scope::All, |access| {
+            ids.clone().try_fold(0, |found, id| {
+                get_in(access, t, id).map(|row| found + usize::from(row.is_some()))
+            })
+        }))
+    };
+    let refused = sum(0..60_000).expect_err("60 MB under a limit of 96");
+    assert_eq!(refused.sqlstate(), "53200", "{refused}");
+    assert_eq!(sum(rows - 15_000..rows).expect("15 MB"), 15_000);
+    let keys: Vec<Vec<u8>> = (0..60_000).map(|id| key(t, id)).collect();
+    let mut found = 0;
+    block_on(db.get_many(&RunOptions::new(), t, 0, &keys, |_, _| found += 1)).expect("in parts");
+    assert_eq!(found, keys.len());
 }
 
 fn goes_beyond_the_limit(kind: IndexKind) {
@@ -147,6 +165,7 @@ fn goes_beyond_the_limit(kind: IndexKind) {
         get(&db, &t, 11_000 * 19).expect("reads").as_deref(),
         Some("in a transaction")
     );
+    refuses_too_many_at_once(&db, &t, rows);
     // A transaction larger than memory that never commits: most of its rows are
     // evicted when the database ends, and have to go at the next start.
     let mut txn = db.begin(Isolation::ReadCommitted, false);

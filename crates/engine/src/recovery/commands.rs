@@ -60,7 +60,7 @@ impl Database {
                 access.undo();
                 *scratch = access.into_scratch();
                 let (reads, pin) = planned?;
-                block_on(self.fetcher.fetch(&reads, &mut fetched))?;
+                block_on(self.fetcher.fetch(&reads, &mut fetched, u64::MAX))?;
                 drop(pin);
                 run.attempt += 1;
                 continue;
