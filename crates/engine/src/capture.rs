@@ -37,6 +37,9 @@ const CUT_PAGES: usize = 128;
 /// may have had tuples in hand), and at the latest after this many.
 const ROUNDS_MIN: usize = 4;
 const ROUNDS_MAX: usize = 12;
+/// A section that the cut makes ends with the page or tuple that reaches this: there may be
+/// any number of them, and a frame has a largest length.
+const SECTION_BYTES: usize = 1 << 20;
 /// What a page is taken for when it is decided whether a delta is worth it.
 pub(crate) const PAGE_BYTES: u64 = 520;
 
@@ -323,6 +326,11 @@ fn begin_section(out: &mut Vec<u8>, kind: Frame, storage: u32, oid: u32) -> Sect
     Section(frame, count)
 }
 
+/// Whether a section is to be ended, and another one begun.
+fn is_full(section: &Section, out: &[u8]) -> bool {
+    out.len() - section.0 >= SECTION_BYTES
+}
+
 /// Ends a section; an empty one goes.
 fn end_section(out: &mut Vec<u8>, Section(frame, at): Section, count: u32) {
     if count == 0 {
@@ -375,20 +383,9 @@ fn cut_table(
     frames: &mut Vec<u8>,
 ) -> u64 {
     let storage = table.def.storage;
-    let section = begin_section(frames, Frame::Words, storage, 0);
-    let (mut from, mut count) = (0, 0);
     let mut late = Vec::new();
-    while let Some(page) = rows.directory.changed().next(from) {
-        from = page + 1;
-        let tuples = late.len();
-        words.copy(table, rows, page, frames, Some(&mut late));
-        count += 1;
-        if late.len() == tuples {
-            rows.directory.changed().clear(page);
-        }
-    }
-    end_section(frames, section, count);
-    let mut copied = u64::from(count) + late.len() as u64;
+    let pages = cut_words(table, rows, words, &mut late, frames);
+    let mut copied = pages + late.len() as u64;
     write_late(rows, storage, &late, frames);
     for slot in &mut rows.indexes {
         for kind in PARTS {
@@ -404,12 +401,47 @@ fn cut_table(
     copied
 }
 
+/// The pages of a directory that are left at the cut, and in `late` the rows that no block
+/// has. Pages copied.
+fn cut_words(
+    table: &Table,
+    rows: &mut TablePartition,
+    words: &mut Words,
+    late: &mut Vec<u32>,
+    frames: &mut Vec<u8>,
+) -> u64 {
+    let (mut from, mut copied, mut more) = (0, 0, true);
+    while more {
+        let section = begin_section(frames, Frame::Words, table.def.storage, 0);
+        let mut count = 0;
+        while more && !is_full(&section, frames) {
+            let Some(page) = rows.directory.changed().next(from) else {
+                more = false;
+                break;
+            };
+            from = page + 1;
+            let tuples = late.len();
+            count += u32::from(words.copy(table, rows, page, frames, Some(&mut *late)));
+            if late.len() == tuples {
+                rows.directory.changed().clear(page);
+            }
+        }
+        end_section(frames, section, count);
+        copied += u64::from(count);
+    }
+    copied
+}
+
 /// Tuples as they are in memory, for rows that no block has.
 fn write_late(rows: &TablePartition, storage: u32, late: &[u32], frames: &mut Vec<u8>) {
-    for some in late.chunks(64) {
+    let mut late = late.iter().peekable();
+    while late.peek().is_some() {
         let section = begin_section(frames, Frame::Tuples, storage, 0);
         let mut count = 0;
-        for row in some {
+        while !is_full(&section, frames) {
+            let Some(row) = late.next() else {
+                break;
+            };
             let word = rows.directory.get(*row);
             let Some(hot) = word.as_hot() else {
                 continue;

@@ -15,8 +15,13 @@ use crate::manifest::ImageFile;
 pub(crate) const IMAGE_MAGIC: &[u8; 8] = b"TCPARTI2";
 /// Before a frame's body: its length and the checksum.
 pub(crate) const FRAME_HEAD: usize = 8;
-/// More than any frame has: the largest tuple and some.
+/// More than any frame has but the end: the largest tuple and some. Who writes keeps to it
+/// as who reads does: a file that nobody can read must not get into a manifest.
 const FRAME_BYTES_MAX: usize = 16 << 20;
+/// The end has a line for each range of uncommitted rows, and is one frame. It may be so
+/// long because it is the file's last: a damaged length passes for it only where the file
+/// ends just there.
+const END_BYTES_MAX: usize = 1 << 30;
 /// What is written or read at once.
 const BUFFER_BYTES: usize = 256 << 10;
 
@@ -65,10 +70,20 @@ pub(crate) fn begin_frame(out: &mut Vec<u8>, frame: Frame) -> usize {
     at
 }
 
-/// Ends the frame that began at `at`.
+/// Ends the frame that began at `at`. One that is too long is refused when it is written.
 pub(crate) fn end_frame(out: &mut [u8], at: usize) {
-    let bytes = (out.len() - at - FRAME_HEAD) as u32;
+    let bytes = u32::try_from(out.len() - at - FRAME_HEAD).unwrap_or(u32::MAX);
     out[at..at + 4].copy_from_slice(&bytes.to_le_bytes());
+}
+
+/// Whether a reader takes a frame of so many bytes.
+fn is_frame_length(bytes: usize, is_end: bool) -> bool {
+    let most = if is_end {
+        END_BYTES_MAX
+    } else {
+        FRAME_BYTES_MAX
+    };
+    (1..=most).contains(&bytes)
 }
 
 /// Writes an image file. The file is made with the first frame.
@@ -101,13 +116,20 @@ impl<'a> ImageWriter<'a> {
         self.written + self.buffered as u64
     }
 
-    /// Writes whole frames, and gives each its checksum.
+    /// Writes whole frames, and gives each its checksum. An error, before anything of them
+    /// is written, if one is longer than a reader takes.
     pub fn write(&mut self, frames: &mut [u8]) -> Result<()> {
         let mut at = 0;
         while at < frames.len() {
             let mut bytes = [0; 4];
             bytes.copy_from_slice(&frames[at..at + 4]);
-            let end = at + FRAME_HEAD + u32::from_le_bytes(bytes) as usize;
+            let bytes = u32::from_le_bytes(bytes) as usize;
+            let is_end = frames.get(at + FRAME_HEAD) == Some(&(Frame::End as u8));
+            if !is_frame_length(bytes, is_end) {
+                let what = format!("{}: a frame of {bytes} bytes", self.name);
+                return Err(Error::Internal(what));
+            }
+            let end = at + FRAME_HEAD + bytes;
             self.crc = crc32c::crc32c_append(self.crc, &frames[at + FRAME_HEAD..end]);
             frames[at + 4..at + FRAME_HEAD].copy_from_slice(&self.crc.to_le_bytes());
             at = end;
@@ -234,7 +256,8 @@ impl<'a> ImageReader<'a> {
         self.fill(&mut head)?;
         let [l0, l1, l2, l3, c0, c1, c2, c3] = head;
         let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
-        if length == 0 || length > FRAME_BYTES_MAX {
+        let is_end = self.at + (FRAME_HEAD + length) as u64 == self.bytes;
+        if !is_frame_length(length, is_end) {
             return Err(self.damaged("a frame's length is wrong"));
         }
         let mut frame = std::mem::take(&mut self.frame);
@@ -332,6 +355,43 @@ mod tests {
             file.write_at(&[whole[at] ^ bits], at as u64).expect("writes");
             let error = read(&device, &image).expect_err("damage is found");
             prop_assert!(error.to_string().contains("checkpoint-1"), "{}", error);
+        }
+    }
+
+    /// The writer took any length, and no start could read the image then.
+    #[test]
+    fn what_a_reader_would_not_take_is_not_written() {
+        let device = SimulatedDevice::new();
+        let frame = |kind, bytes| {
+            let mut frames = Vec::new();
+            let at = begin_frame(&mut frames, kind);
+            frames.resize(at + FRAME_HEAD + bytes, 7);
+            end_frame(&mut frames, at);
+            frames
+        };
+        for (kind, bytes, fits) in [
+            (Frame::Tuples, FRAME_BYTES_MAX, true),
+            (Frame::Tuples, FRAME_BYTES_MAX + 1, false),
+            (Frame::Words, FRAME_BYTES_MAX + 1, false),
+            (Frame::End, FRAME_BYTES_MAX + 1, true),
+        ] {
+            let mut writer = ImageWriter::new(&device, "checkpoint-1".into());
+            writer.write(&mut frame(Frame::Head, 20)).expect("writes");
+            let written = writer.write(&mut frame(kind, bytes));
+            assert_eq!(written.is_ok(), fits, "{kind:?} of {bytes}");
+            if !fits {
+                assert_eq!(writer.bytes(), 28, "nothing of it is written");
+                continue;
+            }
+            let image = writer.finish().expect("finishes");
+            let mut reader = ImageReader::open(&device, &image).expect("opens");
+            assert_eq!(
+                reader.next().expect("reads").map(|f| f.0),
+                Some(Frame::Head)
+            );
+            let (read, body) = reader.next().expect("reads").expect("there is another");
+            assert_eq!((read, body.len()), (kind, bytes - 1));
+            assert!(reader.next().expect("reads").is_none());
         }
     }
 

@@ -168,9 +168,9 @@ impl Run {
         table.expect("the table is there")
     }
 
-    fn row(&mut self, id: i64, bytes: u16) -> Row {
+    fn row(&mut self, id: i64, bytes: usize) -> Row {
         self.writes += 1;
-        let text = format!("{}:{}", self.writes, "x".repeat(usize::from(bytes)));
+        let text = format!("{}:{}", self.writes, "x".repeat(bytes));
         (id * 7 % 5, text)
     }
 
@@ -198,7 +198,7 @@ impl Run {
         key
     }
 
-    fn put(&mut self, table: &Table, id: i64, bytes: u16) {
+    fn put(&mut self, table: &Table, id: i64, bytes: usize) {
         let row = self.row(id, bytes);
         let tuple = Self::tuple(table, id, &row);
         let key = Self::key(table, 0, id);
@@ -298,7 +298,7 @@ impl Run {
         let table = self.table();
         match step {
             Step::Put { id, rows, bytes } => {
-                (id..id + i64::from(rows)).for_each(|id| self.put(&table, id, bytes));
+                (id..id + i64::from(rows)).for_each(|id| self.put(&table, id, bytes.into()));
             }
             Step::Delete { id, rows } => {
                 (id..id + i64::from(rows)).for_each(|id| self.delete(&table, id));
@@ -571,6 +571,36 @@ fn a_checkpoint_that_fails_is_made_up_for() {
         run.check_images(&table, true);
     }
     run.device.crash(5);
+    run.reopen();
+}
+
+/// All late tuples that a frame's count allowed went into one frame, which no start could
+/// read when they were large.
+#[test]
+fn many_large_tuples_that_are_in_no_block_come_back() {
+    let device = SimulatedDevice::new();
+    let db = open(&device);
+    make_table(&db, [IndexKind::Hash, IndexKind::Hash]);
+    let mut run = Run {
+        device,
+        db,
+        model: BTreeMap::new(),
+        open: Vec::new(),
+        writes: 0,
+    };
+    let table = run.table();
+    (0..50).for_each(|id| run.put(&table, id, 1_000_000));
+    // Tuples that are being evicted are not written a second time.
+    let evictors = (0..60).map(|turn| {
+        let mut evictor = Evictor::new(2 << 20);
+        evictor.begin(&run.db, turn % PARTITIONS, &table);
+        evictor
+    });
+    let evictors: Vec<Evictor> = evictors.collect();
+    run.db.run_checkpoint(Purpose::Asked).expect("checkpoints");
+    run.check_images(&table, false);
+    drop(evictors);
+    run.device.crash(13);
     run.reopen();
 }
 
