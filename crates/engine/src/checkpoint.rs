@@ -209,6 +209,15 @@ impl Database {
             .collect();
     }
 
+    /// Has the next checkpoint write a base of a partition. An index that was built anew marks
+    /// the pages that it has, and a delta would leave those in place, of an index of the same
+    /// object id, that earlier files have and it has not.
+    pub(crate) fn forget_image(&self, partition: usize) {
+        if let Some(chain) = self.checkpoint.running.lock().chains.get_mut(partition) {
+            *chain = Chain::default();
+        }
+    }
+
     pub(crate) fn run_checkpoint(&self, purpose: Purpose) -> Result<()> {
         let awaited = u64::from(purpose != Purpose::Upkeep);
         self.checkpoint

@@ -6,9 +6,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fixture::*;
-use thermocline_device::SimulatedDevice;
-use thermocline_engine::catalog::IndexKind;
-use thermocline_engine::{Change, Database, Isolation, RunOptions, block_on};
+use thermocline_device::{Device, SimulatedDevice};
+use thermocline_engine::catalog::{IndexDef, IndexKind};
+use thermocline_engine::{
+    Change, Config, Database, Error, Isolation, RunOptions, Scope, Table, Transaction, block_on,
+};
+use thermocline_storage::value::ValueRef;
 
 const LIMIT: u64 = 64 << 30;
 
@@ -216,4 +219,160 @@ fn definitions_survive_and_open_ones_do_not() {
     let t = table(&db, "t");
     assert_eq!(all(&db, &t).into_keys().collect::<Vec<_>>(), [7]);
     db.close().expect("closes");
+}
+
+/// An index of `value`, the second one of the table.
+fn value_index(db: &Database, table: &Table, kind: IndexKind) -> Change {
+    Change::CreateIndex {
+        table: table.def.oid,
+        index: IndexDef {
+            oid: db.allocate_oid(),
+            name: "t_value".into(),
+            columns: vec![1],
+            unique: kind == IndexKind::BTree,
+            primary: false,
+            constraint: false,
+            kind,
+        },
+    }
+}
+
+/// The ids that the index of `value` leads to.
+fn ids_of(db: &Database, table: &Table, value: &str) -> Vec<i64> {
+    let mut key = Vec::new();
+    table.encode_index_key(1, &[ValueRef::Text(value)], &mut key);
+    let found = block_on(db.one_shot(&RunOptions::new(), Scope::All, |access| {
+        let (mut rows, mut ids) = (Vec::new(), Vec::new());
+        access.find(table, 1, &key, &mut rows)?;
+        for row in rows {
+            if let Some(tuple) = access.tuple(table, row)?
+                && let ValueRef::BigInt(id) = table.value(tuple, 0)
+            {
+                ids.push(id);
+            }
+        }
+        Ok(ids)
+    }));
+    found.expect("finds")
+}
+
+/// A database without threads, so that none of them is in a checkpoint, which an index asks
+/// for, when the device crashes.
+fn open_alone(device: &SimulatedDevice) -> Arc<Database> {
+    let device: Arc<dyn Device> = Arc::new(device.clone());
+    let mut config = Config::new(device).memory_limit(LIMIT).partitions(4);
+    config.background = false;
+    Database::open(config).expect("opens")
+}
+
+/// A checkpoint while a transaction is open that has built an index; the images have it,
+/// and the catalog has not.
+fn with_an_open_index(kind: IndexKind) -> (SimulatedDevice, Arc<Database>, Transaction) {
+    let device = SimulatedDevice::new();
+    let db = open_alone(&device);
+    let t = make_table(&db, "t", IndexKind::Hash);
+    for id in 0..200 {
+        insert(&db, &t, id, &value(id, 0)).expect("inserts");
+    }
+    make_table(&db, "other", IndexKind::Hash);
+    let mut txn = db.begin(Isolation::Serializable, false);
+    let create = value_index(&db, &t, kind);
+    block_on(db.ddl(&mut txn, &RunOptions::new(), create)).expect("builds it");
+    block_on(db.checkpoint()).expect("checkpoints");
+    (device, db, txn)
+}
+
+/// The log's tail was applied by the definition before the commit, so that what the
+/// transaction changed after the checkpoint was missing from its index.
+#[test]
+fn an_index_of_a_transaction_that_a_checkpoint_met_has_all_its_rows() {
+    for kind in [IndexKind::BTree, IndexKind::Hash] {
+        let (device, db, mut txn) = with_an_open_index(kind);
+        let draft = txn.catalog().table_by_name("public", "t").cloned();
+        let draft = draft.expect("is there");
+        in_txn(&mut txn, &db, |access| {
+            access.insert(&draft, &tuple(&draft, 1000, "new"))?;
+            set_in(access, &draft, 3, "changed")?;
+            // So many that in some partitions no page of the index is written again.
+            let mut gone = (0..200).filter(|id| *id != 3);
+            gone.try_for_each(|id| delete_in(access, &draft, id).map(drop))
+        })
+        .expect("writes");
+        block_on(db.commit(txn, &RunOptions::new())).expect("commits");
+        device.crash(5);
+        drop(db);
+
+        // What the start has built is what the next checkpoint saves.
+        for round in 0..3 {
+            let db = open_alone(&device);
+            let t = table(&db, "t");
+            assert_eq!(all(&db, &t).len(), 2, "{kind:?}, start {round}");
+            for (id, value) in all(&db, &t) {
+                assert_eq!(ids_of(&db, &t, &value), [id], "{kind:?}, start {round}");
+            }
+            for gone in [0, 3, 199] {
+                let ids = ids_of(&db, &t, &value(gone, 0));
+                assert!(ids.is_empty(), "{kind:?}, row {gone}: {ids:?}");
+            }
+            if kind == IndexKind::BTree {
+                for taken in ["new", "changed"] {
+                    let bytes = tuple(&t, 2000, taken);
+                    let inserted =
+                        block_on(db.one_shot(&RunOptions::new(), Scope::All, |access| {
+                            access.insert(&t, &bytes).map(drop)
+                        }));
+                    let error = inserted.expect_err("the value is taken");
+                    assert!(matches!(error, Error::UniqueViolation { .. }), "{error}");
+                }
+            }
+            let verified = db.verify().expect("verifies");
+            assert!(verified.is_sound(), "{:?}", verified.problems);
+            block_on(db.checkpoint()).expect("checkpoints");
+            device.crash(round);
+            drop(db);
+        }
+    }
+}
+
+#[test]
+fn an_index_of_a_transaction_that_did_not_commit_leaves_nothing() {
+    for rolls_back in [true, false] {
+        let (device, db, mut txn) = with_an_open_index(IndexKind::BTree);
+        let draft = txn.catalog().table_by_name("public", "t").cloned();
+        let draft = draft.expect("is there");
+        in_txn(&mut txn, &db, |access| {
+            access.insert(&draft, &tuple(&draft, 1000, "new")).map(drop)
+        })
+        .expect("inserts");
+        if rolls_back {
+            block_on(db.rollback(txn));
+            let t = table(&db, "t");
+            insert(&db, &t, 1001, &value(3, 0)).expect("nothing is unique but the id");
+        } else {
+            // Makes what it has logged durable.
+            insert(&db, &table(&db, "other"), 1, "x").expect("inserts");
+            std::mem::forget(txn);
+        }
+        device.crash(9);
+        drop(db);
+
+        for round in 0..2 {
+            let db = open_alone(&device);
+            let t = table(&db, "t");
+            assert_eq!(t.def.indexes.len(), 1);
+            assert_eq!(all(&db, &t).len(), 200 + usize::from(rolls_back));
+            if round == 0 {
+                block_on(db.checkpoint()).expect("checkpoints");
+                device.crash(2);
+                drop(db);
+                continue;
+            }
+            ddl(&db, value_index(&db, &t, IndexKind::Hash)).expect("builds it");
+            let t = table(&db, "t");
+            let ids = ids_of(&db, &t, &value(3, 0));
+            assert_eq!(ids.len(), 1 + usize::from(rolls_back), "{ids:?}");
+            assert!(ids_of(&db, &t, "new").is_empty());
+            db.close().expect("closes");
+        }
+    }
 }

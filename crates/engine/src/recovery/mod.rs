@@ -203,6 +203,7 @@ impl Database {
         let progress = Progress::new(&self.config, RecoveryPart::Images);
         let (total, done) = (manifest.image_bytes(), AtomicU64::new(0));
         let next = AtomicUsize::new(0);
+        let tables = self.storages();
         let restore = || {
             let mut restored = Restored::default();
             loop {
@@ -212,6 +213,7 @@ impl Database {
                 };
                 let mut state = self.partitions[partition].lock();
                 restore_partition(&*self.device, &mut state, image, &mut restored)?;
+                drop_unnamed_indexes(&mut state, &tables);
                 drop(state);
                 let bytes = image.bytes();
                 progress.tell(done.fetch_add(bytes, Ordering::Relaxed) + bytes, total);
@@ -358,6 +360,7 @@ impl Database {
             if let Some(error) = failed {
                 return Err(error);
             }
+            self.forget_image(usize::from(partition));
             let mut state = self.partitions[partition as usize].lock();
             let rows = state.table_mut(table);
             let at = position.min(rows.indexes.len());
@@ -370,6 +373,20 @@ impl Database {
             );
         }
         Ok(())
+    }
+}
+
+/// Drops the indexes of an image that the checkpoint's definitions do not name. A transaction
+/// that was open had built them. What the log's tail says of their tables is applied by these
+/// definitions until the transaction commits, so they would lack what it changed; if it does,
+/// they are built anew.
+fn drop_unnamed_indexes(state: &mut PartitionState, tables: &HashMap<u32, Arc<Table>>) {
+    for (storage, rows) in &mut state.tables {
+        let Some(table) = tables.get(storage) else {
+            continue;
+        };
+        rows.indexes
+            .retain(|slot| table.def.indexes.iter().any(|def| def.oid == slot.oid));
     }
 }
 
