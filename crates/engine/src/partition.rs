@@ -286,7 +286,8 @@ impl TablePartition {
         }
     }
 
-    /// Adds `row` to all indexes under the keys of `tuple`.
+    /// Adds `row` to all indexes under the keys of `tuple`. If one refuses its key, those
+    /// before it have theirs: [`Self::unindex_tuple`] takes out what is there.
     pub fn index_tuple(
         &mut self,
         table: &Table,
@@ -317,8 +318,8 @@ impl TablePartition {
         }
     }
 
-    /// Moves `row` in those indexes whose key differs between the images.
-    /// Whether any did.
+    /// Moves `row` in those indexes whose key differs between the images. Whether any
+    /// did. If one refuses its key, none has changed: nobody could take it back later.
     pub fn reindex_tuple(
         &mut self,
         table: &Table,
@@ -328,21 +329,45 @@ impl TablePartition {
         keys: &mut (Vec<u8>, Vec<u8>),
     ) -> Result<bool> {
         let mut moved = false;
-        for slot in &mut self.indexes {
-            let Some(position) = position_of(table, slot.oid) else {
-                continue;
-            };
-            keys.0.clear();
-            keys.1.clear();
-            table.index_key_of(position, old, &mut keys.0);
-            table.index_key_of(position, new, &mut keys.1);
-            if keys.0 != keys.1 {
-                slot.index.insert(&keys.1, row)?;
-                slot.index.remove(&keys.0, row);
-                moved = true;
+        for at in 0..self.indexes.len() {
+            match self.indexes[at].reindex(table, old, new, row, keys) {
+                Ok(here) => moved |= here,
+                Err(refused) => {
+                    for slot in &mut self.indexes[..at] {
+                        // It had the old key until now, and takes it again.
+                        let _ = slot.reindex(table, new, old, row, keys);
+                    }
+                    return Err(refused);
+                }
             }
         }
         Ok(moved)
+    }
+}
+
+impl IndexSlot {
+    /// Moves `row` if the images' keys differ here. Whether they did.
+    fn reindex(
+        &mut self,
+        table: &Table,
+        old: &[u8],
+        new: &[u8],
+        row: u32,
+        keys: &mut (Vec<u8>, Vec<u8>),
+    ) -> Result<bool> {
+        let Some(position) = position_of(table, self.oid) else {
+            return Ok(false);
+        };
+        keys.0.clear();
+        keys.1.clear();
+        table.index_key_of(position, old, &mut keys.0);
+        table.index_key_of(position, new, &mut keys.1);
+        if keys.0 == keys.1 {
+            return Ok(false);
+        }
+        self.index.insert(&keys.1, row)?;
+        self.index.remove(&keys.0, row);
+        Ok(true)
     }
 }
 

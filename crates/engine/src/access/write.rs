@@ -70,6 +70,12 @@ impl Access<'_> {
                 storage: table.def.storage,
                 row,
             });
+            // With its step: an undo counts it off again, also if an index refuses its key.
+            if let Some(txn) = self.txn.as_deref_mut() {
+                *txn.inserted
+                    .entry((partition, table.def.storage))
+                    .or_default() += 1;
+            }
             rows.index_tuple(table, tuple, row, &mut keys)?;
             Ok(row)
         })();
@@ -80,11 +86,6 @@ impl Access<'_> {
         }
         let row = RowId::new(partition, row);
         self.scratch.changes.put(table.def.storage, row, tuple, &[]);
-        if let Some(txn) = self.txn.as_deref_mut() {
-            *txn.inserted
-                .entry((partition, table.def.storage))
-                .or_default() += 1;
-        }
         Ok(row)
     }
 
