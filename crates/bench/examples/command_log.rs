@@ -62,6 +62,7 @@ fn make_table(db: &Arc<Database>, name: &str, keys: usize) -> Result<()> {
         partition_key: vec![0],
         evictable: true,
         options: BTreeMap::new(),
+        fingerprinted: None,
     };
     let mut txn = db.begin(Isolation::Serializable, false);
     block_on(db.ddl(&mut txn, &RunOptions::new(), Change::CreateTable(def)))?;

@@ -114,6 +114,7 @@ fn load(db: &Arc<Database>, data_mb: u64) -> i64 {
         partition_key: vec![0],
         evictable: true,
         options: BTreeMap::new(),
+        fingerprinted: None,
     };
     let options = RunOptions::default();
     let mut txn = db.begin(Isolation::ReadCommitted, false);

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use serde::{Deserialize, Serialize};
 use thermocline_storage::key::{KeyColumn, KeyShape};
-use thermocline_storage::key_hash::key_hash;
+use thermocline_storage::key_hash::{fingerprint_of, key_hash};
+use thermocline_storage::row_directory::ColdWord;
 use thermocline_storage::tuple::{ColumnShape, Layouts};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
@@ -112,7 +113,7 @@ pub struct TableDef {
     pub name: String,
     /// Columns in the order of their definition.
     pub columns: Vec<ColumnDef>,
-    /// Indexes; the primary key, if there is one, is first.
+    /// Indexes; a primary key that the table was made with is first.
     pub indexes: Vec<IndexDef>,
     /// CHECK constraints.
     pub checks: Vec<CheckDef>,
@@ -122,6 +123,38 @@ pub struct TableDef {
     pub evictable: bool,
     /// `WITH (…)` options kept for `\d+`.
     pub options: BTreeMap<String, String>,
+    /// The index of whose keys the fingerprints in all cold words of this storage are: its
+    /// first, if that is a hash index, from the storage's making on. Words are not written
+    /// anew for DDL, so no other index ever is. None: of no index, or nobody can tell, as
+    /// in catalogs that do not say. The engine sets it.
+    #[serde(default)]
+    pub fingerprinted: Option<u32>,
+}
+
+impl TableDef {
+    /// Takes a storage that holds no rows yet.
+    pub(crate) fn take_storage(&mut self, storage: u32) {
+        self.storage = storage;
+        let first = self.indexes.first();
+        let hashed = first.filter(|index| index.kind == IndexKind::Hash);
+        self.fingerprinted = hashed.map(|index| index.oid);
+    }
+
+    /// Goes on with the storage of `old`, whose fingerprints stay as they are. Without the
+    /// index that they are of they are nobody's for good: it may come back, with rows
+    /// between that left memory without one.
+    pub(crate) fn keep_storage_of(&mut self, old: &TableDef) {
+        let index_of = |def: &TableDef, oid| {
+            let index = def.indexes.iter().find(|index| index.oid == oid)?;
+            Some((index.kind, index.columns.clone()))
+        };
+        let stays = |oid: &u32| {
+            self.storage == old.storage
+                && index_of(old, *oid).is_some()
+                && index_of(old, *oid) == index_of(self, *oid)
+        };
+        self.fingerprinted = old.fingerprinted.filter(stays);
+    }
 }
 
 /// A sequence.
@@ -164,6 +197,8 @@ pub struct Table {
     /// The index whose key is the partition key, so that a key's hash needs
     /// computing once.
     pub partition_index: Option<usize>,
+    /// The position of [`TableDef::fingerprinted`].
+    fingerprint_index: Option<usize>,
     knows_keys: bool,
     partitions: u16,
     /// A committed DDL has replaced this definition.
@@ -189,6 +224,12 @@ pub fn partition_of_hash(hash: u64, partitions: u16) -> u16 {
     ((mixed >> 40) as u16) & (partitions - 1)
 }
 
+fn fingerprint_index(def: &TableDef) -> Option<usize> {
+    let oid = def.fingerprinted?;
+    let is_it = |index: &IndexDef| index.oid == oid && index.kind == IndexKind::Hash;
+    def.indexes.iter().position(is_it)
+}
+
 fn knows_keys(def: &TableDef) -> bool {
     let [index] = def.indexes.as_slice() else {
         return false;
@@ -201,7 +242,12 @@ fn knows_keys(def: &TableDef) -> bool {
     };
     let keeps_keys = match index.kind {
         IndexKind::BTree => true,
-        IndexKind::Hash => index.columns.len() == 1 && index.columns.iter().all(is_integer),
+        IndexKind::Hash => {
+            // The fingerprint is a part of what is known of the key.
+            fingerprint_index(def).is_some()
+                && index.columns.len() == 1
+                && index.columns.iter().all(is_integer)
+        }
     };
     let in_key = |column| index.columns.contains(column);
     let tells_partition = !def.partition_key.is_empty() && def.partition_key.iter().all(in_key);
@@ -246,6 +292,7 @@ impl Table {
             key_shapes,
             partition_shape,
             partition_index,
+            fingerprint_index: fingerprint_index(&def),
             knows_keys: knows_keys(&def),
             partitions,
             retired: AtomicBool::new(false),
@@ -256,13 +303,26 @@ impl Table {
     }
 
     /// Whether the only index is unique, tells the partition, and knows the keys of its
-    /// rows: a B+tree, or a hash index over one integer column. Then
+    /// rows: a B+tree, or a hash index over one integer column that the fingerprints are of. Then
     /// [`Access::overwrite`] need not read what it replaces.
     ///
     /// [`Access::overwrite`]: crate::Access::overwrite
     #[inline]
     pub fn knows_keys(&self) -> bool {
         self.knows_keys
+    }
+
+    /// The hash index of whose keys the fingerprints in cold words are, if they are of one.
+    #[inline]
+    pub(crate) fn fingerprint_index(&self) -> Option<usize> {
+        self.fingerprint_index
+    }
+
+    /// Whether an evicted row may have a key of this hash in `index`, a hash index. Nobody
+    /// else compares a fingerprint with a key: it may be that of another index.
+    #[inline]
+    pub(crate) fn may_be_key_of(&self, index: usize, hash: u64, cold: ColdWord) -> bool {
+        self.fingerprint_index != Some(index) || cold.may_be(fingerprint_of(hash))
     }
 
     /// The partition of a row whose partition key columns hold `key`; None

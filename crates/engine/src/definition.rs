@@ -192,8 +192,8 @@ impl Database {
     }
 
     fn create_table(&self, txn: &mut Transaction, mut def: TableDef) -> Result<()> {
-        def.storage = self.next_storage.fetch_add(1, Ordering::Relaxed);
-        let storage = def.storage;
+        let storage = self.next_storage.fetch_add(1, Ordering::Relaxed);
+        def.take_storage(storage);
         let table = self.new_table(def);
         self.edit(txn, |catalog| {
             free_name(catalog, &table.def.schema, &table.def.name)?;
@@ -235,7 +235,8 @@ impl Database {
     }
 
     /// Puts a changed definition with the same storage into the draft.
-    fn replace_table(&self, txn: &mut Transaction, def: TableDef) -> Result<()> {
+    fn replace_table(&self, txn: &mut Transaction, mut def: TableDef) -> Result<()> {
+        def.keep_storage_of(&self.drafted(txn, def.oid)?.def);
         let table = self.new_table(def);
         let own = txn.state_mut()?.sees_draft_of(table.def.storage);
         self.edit(txn, |catalog| {
@@ -281,9 +282,7 @@ impl Database {
     ) -> Result<()> {
         self.hold(txn, options, oid).await?;
         let old = self.drafted(txn, oid)?;
-        let mut def = old.def.clone();
-        def.storage = self.next_storage.fetch_add(1, Ordering::Relaxed);
-        self.swap_storage(txn, &old, def)?;
+        self.swap_storage(txn, &old, old.def.clone())?;
         if restart_identity {
             let owned: Vec<u32> = self
                 .draft(txn)?
@@ -303,8 +302,9 @@ impl Database {
         &self,
         txn: &mut Transaction,
         old: &Table,
-        def: TableDef,
+        mut def: TableDef,
     ) -> Result<Arc<Table>> {
+        def.take_storage(self.next_storage.fetch_add(1, Ordering::Relaxed));
         let table = self.new_table(def);
         self.draft(txn)?.dropped.push(old.def.storage);
         self.edit(txn, |catalog| {
@@ -338,7 +338,6 @@ impl Database {
             // Rows were spread; with a key to go by they are laid out anew, so
             // that a look-up goes to one partition.
             def.partition_key = index.columns.clone();
-            def.storage = self.next_storage.fetch_add(1, Ordering::Relaxed);
             return self.rebuild(txn, options, &old, def).await;
         }
         let table = self.new_table(def);

@@ -20,10 +20,9 @@ use thermocline_storage::arena::TuplePtr;
 use thermocline_storage::block::BlockBuilder;
 use thermocline_storage::block_store::{BlockStoreError, NewBlock};
 use thermocline_storage::key_hash::{fingerprint_of, key_hash};
-use thermocline_storage::row_directory::{ColdAddress, PAGE_WORDS, Word};
+use thermocline_storage::row_directory::{ColdAddress, ColdWord, PAGE_WORDS, Word};
 use thermocline_storage::temperature;
 
-use crate::access::fingerprint_index;
 use crate::catalog::Table;
 use crate::cooling::{Cooling, cooler};
 use crate::counters::Counters;
@@ -81,9 +80,9 @@ fn metadata_bytes(db: &Database) -> u64 {
     partitions.sum()
 }
 
-/// The fingerprint of a tuple for its cold word.
+/// The fingerprint of a tuple for its cold word; 0 where nobody will compare it.
 pub(crate) fn fingerprint(table: &Table, tuple: &[u8], key: &mut Vec<u8>) -> u8 {
-    match fingerprint_index(table) {
+    match table.fingerprint_index() {
         Some(index) => {
             key.clear();
             table.index_key_of(index, tuple, key);
@@ -91,6 +90,16 @@ pub(crate) fn fingerprint(table: &Table, tuple: &[u8], key: &mut Vec<u8>) -> u8 
         }
         None => 0,
     }
+}
+
+/// Whether a cold word has the fingerprint of its tuple, where it must.
+pub(crate) fn has_fingerprint(
+    table: &Table,
+    cold: ColdWord,
+    tuple: &[u8],
+    key: &mut Vec<u8>,
+) -> bool {
+    table.fingerprint_index().is_none() || cold.may_be(fingerprint(table, tuple, key))
 }
 
 /// A tuple copied into a block that is not written yet.

@@ -12,11 +12,11 @@ use thermocline_storage::block::{self, Record};
 use thermocline_storage::key_hash::key_hash;
 use thermocline_storage::row_directory::{ColdAddress, Word};
 
-use crate::access::{DEAD, Scope, fingerprint_index};
+use crate::access::{DEAD, Scope};
 use crate::catalog::Table;
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::evict::{cold_copy, fingerprint};
+use crate::evict::{cold_copy, has_fingerprint};
 use crate::manifest::Manifest;
 use crate::partition::{Index, PartitionState, TablePartition};
 
@@ -325,10 +325,9 @@ fn verify_record(
     let word: Word = rows.directory.get(reference.row);
     if reference.only {
         verify_tuple(table, rows, partition, reference.row, record.payload, found);
-        let differs = word.as_cold().is_some_and(|cold| {
-            fingerprint_index(table).is_some()
-                && !cold.may_be(fingerprint(table, record.payload, &mut Vec::new()))
-        });
+        let differs = word
+            .as_cold()
+            .is_some_and(|cold| !has_fingerprint(table, cold, record.payload, &mut Vec::new()));
         if differs {
             found.wrong(|| {
                 format!(

@@ -50,6 +50,7 @@ fn make_accounts(db: &Arc<Database>) -> Arc<Table> {
         partition_key: vec![0],
         evictable: true,
         options: BTreeMap::new(),
+        fingerprinted: None,
     };
     ddl(db, Change::CreateTable(def)).expect("the table is made");
     table(db, "accounts")

@@ -160,6 +160,7 @@ pub fn table_def(db: &Database, slot: usize, shape: &Shape) -> TableDef {
         partition_key: if shape.spread { vec![] } else { vec![0] },
         evictable: true,
         options: BTreeMap::new(),
+        fingerprinted: None,
     }
 }
 

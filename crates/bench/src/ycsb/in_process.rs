@@ -249,6 +249,7 @@ fn create(
         partition_key: vec![0],
         evictable: true,
         options: Default::default(),
+        fingerprinted: None,
     };
     let options = RunOptions::new();
     runtime()?.block_on(async {

@@ -35,7 +35,6 @@ use crate::versions::{Seen, StoredRow, Timestamp};
 pub(crate) use commands::RecordedRows;
 pub use point::TryGet;
 pub use read::EachRow;
-pub(crate) use read::fingerprint_index;
 pub(crate) use undo::Undo;
 pub use write::TUPLE_BYTES_MAX;
 

@@ -11,7 +11,7 @@
 //! or delete does.
 
 use thermocline_device::Mutation;
-use thermocline_storage::key_hash::{WHOLE_BITS, fingerprint_of, is_whole, key_hash};
+use thermocline_storage::key_hash::{WHOLE_BITS, is_whole, key_hash};
 use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
 use thermocline_storage::temperature;
 
@@ -218,7 +218,8 @@ impl Access<'_> {
         Ok(())
     }
 
-    /// The row that has this key for certain, if no evicted one has to be read to tell.
+    /// The row that has this key for certain, if no evicted one has to be read to tell. Of
+    /// a table that knows its keys: the fingerprints are of the only index.
     fn known(&self, position: usize, table: &Table, key: &[u8]) -> Result<Option<Known>> {
         let Some(rows) = self.table_at(position, table) else {
             return Ok(None);
@@ -250,7 +251,7 @@ impl Access<'_> {
                     let word = rows.directory.get(row);
                     match word.as_cold() {
                         _ if word.is_uncommitted() => return Ok(None),
-                        Some(cold) if !cold.may_be(fingerprint_of(hash)) => {}
+                        Some(cold) if !table.may_be_key_of(ONLY, hash, cold) => {}
                         Some(cold) if is_whole(hash) && candidates.known_bits() >= WHOLE_BITS => {
                             known = Some(Known::Evicted(row, cold));
                         }

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use thermocline_storage::arena::TuplePtr;
-use thermocline_storage::key_hash::{fingerprint_of, key_hash};
+use thermocline_storage::key_hash::key_hash;
 use thermocline_storage::row_directory::{ColdWord, Word};
 use thermocline_storage::temperature;
 
-use super::{Access, Fetched, Missing, Scope, address_key, fingerprint_index};
+use super::{Access, Fetched, Missing, Scope, address_key};
 use crate::catalog::Table;
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -52,9 +52,8 @@ impl Sought<'_> {
     /// Whether an evicted candidate may have the key.
     #[inline(always)]
     fn may_be_key_of(&self, cold: ColdWord) -> bool {
-        self.hash.is_none_or(|hash| {
-            fingerprint_index(self.table) != Some(self.index) || cold.may_be(fingerprint_of(hash))
-        })
+        self.hash
+            .is_none_or(|hash| self.table.may_be_key_of(self.index, hash, cold))
     }
 
     /// From the index to a hot tuple with the key.

@@ -4,7 +4,7 @@
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-use thermocline_storage::key_hash::{fingerprint_of, key_hash};
+use thermocline_storage::key_hash::key_hash;
 
 use super::{Access, Direction, Image, Use, in_bounds};
 use crate::catalog::{IndexKind, Table};
@@ -91,7 +91,7 @@ impl Access<'_> {
     }
 
     /// Row numbers that may have the key: exact for a B+tree; for a hash index
-    /// those whose fingerprints agree.
+    /// those whose fingerprints agree, where they are of its keys.
     pub(super) fn candidates(
         &self,
         position: usize,
@@ -106,14 +106,9 @@ impl Access<'_> {
         match here.index(table, index)? {
             Index::Hash(hash_index) => {
                 let hash = key_hash(key);
-                let checked = fingerprint_index(table) == Some(index);
                 for row in hash_index.candidates(hash) {
-                    let word = here.directory.get(row);
-                    let differs = checked
-                        && word
-                            .as_cold()
-                            .is_some_and(|cold| !cold.may_be(fingerprint_of(hash)));
-                    if !differs {
+                    let cold = here.directory.get(row).as_cold();
+                    if cold.is_none_or(|cold| table.may_be_key_of(index, hash, cold)) {
                         rows.push(row);
                     }
                 }
@@ -350,12 +345,6 @@ impl Access<'_> {
         }
         Ok(())
     }
-}
-
-/// The index whose hash gives the fingerprint in a cold word: the first, if it
-/// is a hash index.
-pub(crate) fn fingerprint_index(table: &Table) -> Option<usize> {
-    (table.def.indexes.first()?.kind == IndexKind::Hash).then_some(0)
 }
 
 fn start(bound: Bound<&[u8]>) -> Box<[u8]> {

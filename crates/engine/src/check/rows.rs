@@ -9,7 +9,7 @@ use thermocline_storage::key_hash::key_hash;
 use super::{Check, TablesByStorage, block_place};
 use crate::catalog::Table;
 use crate::error::Result;
-use crate::evict::fingerprint;
+use crate::evict::has_fingerprint;
 use crate::manifest::PartitionFiles;
 use crate::partition::{Index, PartitionState, TablePartition};
 
@@ -148,7 +148,7 @@ impl Check<'_> {
             seen.note(record.row);
             let what = if !table.layouts.validate(record.payload) {
                 "is no tuple of the table".to_owned()
-            } else if !cold.may_be(fingerprint(table, record.payload, &mut key)) {
+            } else if !has_fingerprint(table, cold, record.payload, &mut key) {
                 "does not fit the fingerprint in the directory".to_owned()
             } else if let Some(index) = unindexed(table, rows, record.payload, record.row, &mut key)
             {

@@ -128,6 +128,7 @@ fn make_table(db: &Arc<Database>, kinds: [IndexKind; 2]) {
         partition_key: vec![0],
         evictable: true,
         options: BTreeMap::new(),
+        fingerprinted: None,
     };
     let options = RunOptions::new();
     let mut txn = db.begin(Isolation::ReadCommitted, false);

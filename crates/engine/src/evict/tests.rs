@@ -54,6 +54,7 @@ fn database_with(policy: Policy) -> (Arc<Database>, Arc<Table>) {
         partition_key: vec![0],
         evictable: true,
         options: BTreeMap::new(),
+        fingerprinted: None,
     };
     let options = RunOptions::default();
     let mut txn = db.begin(Isolation::ReadCommitted, false);

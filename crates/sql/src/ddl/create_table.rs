@@ -110,6 +110,7 @@ impl Definition<'_> {
             partition_key: Vec::new(),
             evictable: options.evictable,
             options: options.texts,
+            fingerprinted: None,
         };
         let mut sequences = Vec::new();
         for (position, mut part) in parts.columns.into_iter().enumerate() {

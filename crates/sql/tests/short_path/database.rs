@@ -139,6 +139,7 @@ impl Fixture {
             partition_key: Vec::new(),
             evictable: true,
             options: Default::default(),
+            fingerprinted: None,
         };
         finish(&mut def);
         self.ddl(Change::CreateTable(def));
