@@ -12,6 +12,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -357,11 +358,7 @@ impl Database {
         let drafts = self
             .storages()
             .values()
-            .filter(|t| {
-                catalog
-                    .table(t.def.oid)
-                    .is_none_or(|c| c.def.storage != t.def.storage)
-            })
+            .filter(|t| catalog.table(t.def.oid).is_none_or(|c| !Arc::ptr_eq(c, t)))
             .map(|t| t.def.clone())
             .collect();
         let sequences = catalog

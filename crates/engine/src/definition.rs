@@ -214,30 +214,32 @@ impl Database {
             catalog.tables.insert(table.def.oid, table.clone());
             Ok(())
         })?;
-        self.announce(txn, storage, &table)
+        self.draft(txn)?.made.push(storage);
+        self.announce(txn, table)
     }
 
     fn new_table(&self, def: TableDef) -> Arc<Table> {
         Arc::new(Table::new(def, self.partitions()))
     }
 
-    /// Logs the definition of a new storage, ahead of the rows that the
-    /// transaction may put there.
-    fn announce(&self, txn: &mut Transaction, storage: u32, table: &Arc<Table>) -> Result<()> {
-        self.storages.write().insert(storage, table.clone());
-        self.draft(txn)?.made.push(storage);
+    /// Logs how the rows are laid out that the transaction may put into a storage from
+    /// now on, ahead of them, and has all go by it who read rows that are not committed.
+    fn announce(&self, txn: &mut Transaction, table: Arc<Table>) -> Result<()> {
         let state = txn.state_mut()?;
         state.logged = true;
         let image = serde_json::to_vec(&table.def)
             .map_err(|error| Error::Internal(format!("encoding a table: {error}")))?;
         self.append_log(&[&record_head(RecordKind::Draft, state.id.0), &image])?;
+        self.storages.write().insert(table.def.storage, table);
         Ok(())
     }
 
     /// Puts a changed definition with the same storage into the draft.
     fn replace_table(&self, txn: &mut Transaction, mut def: TableDef) -> Result<()> {
-        def.keep_storage_of(&self.drafted(txn, def.oid)?.def);
+        let before = self.drafted(txn, def.oid)?;
+        def.keep_storage_of(&before.def);
         let table = self.new_table(def);
+        let widened = table.def.columns.len() != before.def.columns.len();
         let own = txn.state_mut()?.sees_draft_of(table.def.storage);
         self.edit(txn, |catalog| {
             if let Some(old) = catalog.tables.remove(&table.def.oid) {
@@ -249,10 +251,21 @@ impl Database {
             catalog.tables.insert(table.def.oid, table.clone());
             Ok(())
         })?;
-        if own {
-            self.storages.write().insert(table.def.storage, table);
+        match self.catalog().table(table.def.oid) {
+            _ if own && widened => self.announce(txn, table),
+            _ if own => {
+                self.storages.write().insert(table.def.storage, table);
+                Ok(())
+            }
+            // The columns only: whatever else is new is nobody else's before the commit.
+            // A rollback lets them stay, since an image may have rows with them.
+            Some(committed) if widened => {
+                let mut def = committed.def.clone();
+                def.columns = table.def.columns.clone();
+                self.announce(txn, self.new_table(def))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     async fn drop_table(
@@ -311,7 +324,8 @@ impl Database {
             catalog.tables.insert(table.def.oid, table.clone());
             Ok(())
         })?;
-        self.announce(txn, table.def.storage, &table)?;
+        self.draft(txn)?.made.push(table.def.storage);
+        self.announce(txn, table.clone())?;
         Ok(table)
     }
 

@@ -261,8 +261,12 @@ fn tables_of(manifest: &Manifest) -> TablesByStorage {
         .drafts
         .iter()
         .map(|def| Arc::new(Table::new(def.clone(), partitions)));
-    drafts
-        .chain(catalog.tables.values().cloned())
+    // A draft that names a table's storage has columns that it is about to get.
+    catalog
+        .tables
+        .values()
+        .cloned()
+        .chain(drafts)
         .map(|table| (table.def.storage, table))
         .collect()
 }

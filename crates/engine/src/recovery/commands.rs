@@ -87,7 +87,10 @@ impl Database {
     /// as a command may look rows up in them.
     pub(super) fn complete_indexes(self: &Arc<Self>) -> Result<()> {
         let catalog = self.catalog();
+        let storages = self.storages();
         for table in catalog.tables.values() {
+            // Rows that are not committed yet may have more columns.
+            let table = storages.get(&table.def.storage).unwrap_or(table);
             for position in 0..table.def.indexes.len() {
                 self.rebuild_missing_index(table, position)?;
             }

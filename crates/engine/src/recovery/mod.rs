@@ -274,23 +274,21 @@ impl Database {
             .insert(table.def.storage, Arc::new(table));
     }
 
+    /// Whose rows are not committed, in which partition, in the storages that `of` accepts.
+    fn uncommitted_owners(&self, of: impl Fn(u32) -> bool) -> Vec<(u16, TxnId)> {
+        let mut owners = Vec::new();
+        for partition in &self.partitions {
+            let state = partition.lock();
+            let ranges = state.uncommitted.iter().filter(|(row, _)| of(row.0));
+            owners.extend(ranges.map(|(_, range)| (state.id, range.owner)));
+        }
+        owners
+    }
+
     /// What is left to do after the log: nothing of open transactions stays,
     /// free row numbers are known again, indexes that a crash cut off are made.
     fn settle(self: &Arc<Self>) -> Result<()> {
-        let owners: Vec<(u16, TxnId)> = self
-            .partitions
-            .iter()
-            .flat_map(|p| {
-                let state = p.lock();
-                let id = state.id;
-                state
-                    .uncommitted
-                    .values()
-                    .map(|range| (id, range.owner))
-                    .collect::<Vec<_>>()
-            })
-            .collect();
-        let owners = owners.into_iter();
+        let owners = self.uncommitted_owners(|_| true).into_iter();
         for (partition, owner) in owners.filter(|_| !Mutation::UncommittedKept.is_made()) {
             self.remove_rows_of(partition, owner)?;
         }
