@@ -16,6 +16,7 @@ use crate::ddl::Change;
 use crate::error::{Error, Result};
 use crate::partition::{Index, IndexSlot};
 use crate::record::{RecordKind, record_head};
+use crate::row_id::RowId;
 use crate::sequence::Sequence;
 use crate::transaction::{Draft, RunOptions, Transaction};
 
@@ -462,8 +463,12 @@ impl Database {
                     .await?;
                 // Equal fingerprints of a hash index: look at the keys.
                 for (_, other, key) in suspects {
-                    let row = crate::row_id::RowId::new(partition, other);
-                    let tuple = self.read_row(old, row).await?;
+                    let row = RowId::new(partition, other);
+                    let overlaid = txn.state_mut()?.overlay.get(&(old.def.storage, row));
+                    let tuple = match overlaid {
+                        Some(overlaid) => overlaid.new.as_deref().map(<[u8]>::to_vec),
+                        None => self.read_row(old, row).await?,
+                    };
                     if let Some(tuple) = tuple {
                         let mut stored = Vec::new();
                         table.index_key_of(position, &tuple, &mut stored);
@@ -481,6 +486,8 @@ impl Database {
             }
             built.push(index);
         }
+        self.index_as_committed(txn, table, position, &mut built)
+            .await?;
         for (partition, index) in self.partitions.iter().zip(built) {
             let mut state = partition.lock();
             let rows = state.table_mut(old);
@@ -492,11 +499,41 @@ impl Database {
         Ok(())
     }
 
-    async fn read_row(
+    /// Has an index lead to the rows that the transaction changed by the keys that they have
+    /// without it, as all indexes do until its commit moves them.
+    async fn index_as_committed(
         &self,
+        txn: &mut Transaction,
         table: &Arc<Table>,
-        row: crate::row_id::RowId,
-    ) -> Result<Option<Vec<u8>>> {
+        position: usize,
+        built: &mut [Index],
+    ) -> Result<()> {
+        let storage = table.def.storage;
+        let changed = txn.state_mut()?.overlay.keys();
+        let changed: Vec<_> = changed.filter(|key| key.0 == storage).copied().collect();
+        let mut key = Vec::new();
+        for at in changed {
+            let committed = self.read_row(table, at.1).await?;
+            let index = &mut built[usize::from(at.1.partition())];
+            let Some(overlaid) = txn.state_mut()?.overlay.get_mut(&at) else {
+                continue;
+            };
+            if let Some(new) = &overlaid.new {
+                overlaid.moved = true;
+                key.clear();
+                table.index_key_of(position, new, &mut key);
+                index.remove(&key, at.1.row());
+            }
+            if let Some(tuple) = committed {
+                key.clear();
+                table.index_key_of(position, &tuple, &mut key);
+                index.insert(&key, at.1.row())?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn read_row(&self, table: &Arc<Table>, row: RowId) -> Result<Option<Vec<u8>>> {
         self.one_shot_unchecked(row.partition(), |access| {
             Ok(access.current(table, row)?.map(<[u8]>::to_vec))
         })
