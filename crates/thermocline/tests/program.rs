@@ -356,6 +356,79 @@ async fn alter_system_changes_the_memory_limit_at_once_and_for_the_next_start() 
     assert_eq!(shown(&client).await, "256MB");
 }
 
+/// The short path holds what it reads until the statement's end; the analytical one does not.
+#[tokio::test]
+async fn a_query_that_needs_more_evicted_rows_than_memory_has_is_answered() {
+    let directory = directory();
+    let limit = ["-p", "0", "--memory-limit", "128MB"];
+    let running = Running::start(program(directory.path()).args(limit));
+    let mut client = running.connect().await;
+    client
+        .batch_execute("create table t (id int primary key, n int not null, v text not null)")
+        .await
+        .unwrap();
+    // 200 MB, of which the statement wants 120: it may hold 32.
+    for first in (0..200_000).step_by(20_000) {
+        let insert = format!(
+            "insert into t select i, i % 7, repeat('x', 1000) from generate_series({first}, {}) i",
+            first + 19_999
+        );
+        client.batch_execute(&insert).await.unwrap();
+    }
+    let query = "select id, n, length(v) from t where id between $1 and $2 order by id";
+    let explained = client
+        .query(
+            &format!(
+                "explain {}",
+                query.replace("$1", "1").replace("$2", "120000")
+            ),
+            &[],
+        )
+        .await
+        .unwrap();
+    let path: String = explained.last().unwrap().get(0);
+    assert!(!path.contains("analytical"), "{path}");
+    let right = |rows: &[tokio_postgres::Row], first: i32, last: i32| {
+        assert_eq!(rows.len() as i32, last - first + 1);
+        for (row, id) in rows.iter().zip(first..) {
+            let found: (i32, i32, i32) = (row.get(0), row.get(1), row.get(2));
+            assert_eq!(found, (id, id % 7, 1000));
+        }
+    };
+    let rows = client.query(query, &[&1i32, &120_000i32]).await.unwrap();
+    right(&rows, 1, 120_000);
+    let simple = query.replace("$1", "1").replace("$2", "120000");
+    let rows = client.simple_query(&simple).await.unwrap();
+    let is_row = |m: &&tokio_postgres::SimpleQueryMessage| {
+        matches!(m, tokio_postgres::SimpleQueryMessage::Row(_))
+    };
+    assert_eq!(rows.iter().filter(is_row).count(), 120_000);
+
+    // In a transaction it sees the transaction's changes, and as much of it as is asked for.
+    let transaction = client.transaction().await.unwrap();
+    let changed = "update t set n = id % 7 + 100 where id = 5";
+    transaction.batch_execute(changed).await.unwrap();
+    let statement = transaction.prepare(query).await.unwrap();
+    let portal = transaction.bind(&statement, &[&1i32, &120_000i32]).await;
+    let portal = portal.unwrap();
+    let rows = transaction.query_portal(&portal, 4).await.unwrap();
+    right(&rows, 1, 4);
+    let rows = transaction.query_portal(&portal, 1).await.unwrap();
+    assert_eq!(rows[0].get::<_, i32>(1), 105);
+    let rows = transaction.query_portal(&portal, 0).await.unwrap();
+    right(&rows, 6, 120_000);
+    transaction.rollback().await.unwrap();
+
+    // What writes is refused, and says what to do.
+    let error = client
+        .batch_execute("update t set n = length(v) where id between 1 and 120000")
+        .await
+        .unwrap_err();
+    let error = error.as_db_error().unwrap();
+    assert_eq!(error.code().code(), "53200", "{error}");
+    assert!(error.message().contains("fewer at a time"), "{error}");
+}
+
 #[tokio::test]
 async fn a_second_interrupt_stops_at_once() {
     let directory = directory();

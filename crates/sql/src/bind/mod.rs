@@ -167,7 +167,7 @@ type BoundPlan = (ShortPlan, Option<Vec<OutputColumn>>);
 
 /// Whether a query only reads: no lock clause and no writing statement in it.
 /// DataFusion must never see another one (it ignores FOR UPDATE).
-fn is_pure(statement: &Statement) -> bool {
+pub(crate) fn is_pure(statement: &Statement) -> bool {
     use sqlparser::ast::{Query, SetExpr, Visit, Visitor};
     use std::ops::ControlFlow;
 

@@ -11,7 +11,7 @@ use super::context::SessionContext;
 use super::engine::Engine;
 use super::prepared::Planned;
 use crate::error::Result;
-use crate::output::RowWriter;
+use crate::output::{OutputColumn, RowWriter};
 
 /// An analytical query, with all it is run with.
 #[cfg_attr(
@@ -32,7 +32,8 @@ mod present {
 
     use super::super::prepared::parameter_oids;
     use super::{
-        AnalyticalQuery, Arc, Planned, Result, RowWriter, SessionContext, Snapshot, Value,
+        AnalyticalQuery, Arc, OutputColumn, Planned, Result, RowWriter, SessionContext, Snapshot,
+        Value,
     };
     use crate::analytics::{RowStream, SessionFacts};
 
@@ -40,6 +41,11 @@ mod present {
     pub(in crate::session) struct AnalyticalRows(RowStream);
 
     impl AnalyticalRows {
+        /// What the rows consist of.
+        pub(in crate::session) fn columns(&self) -> &[OutputColumn] {
+            self.0.columns()
+        }
+
         /// Writes up to `rows_max` further rows; 0 when there are no more.
         pub(in crate::session) async fn next(
             &mut self,
@@ -155,7 +161,7 @@ mod present {
 
 #[cfg(not(feature = "analytics"))]
 mod absent {
-    use super::{AnalyticalQuery, Planned, Result, RowWriter, Snapshot, Value};
+    use super::{AnalyticalQuery, OutputColumn, Planned, Result, RowWriter, Snapshot, Value};
     use crate::error::SqlError;
     use crate::plan::Plan;
 
@@ -163,6 +169,10 @@ mod absent {
     pub(in crate::session) enum AnalyticalRows {}
 
     impl AnalyticalRows {
+        pub(in crate::session) fn columns(&self) -> &[OutputColumn] {
+            match *self {}
+        }
+
         pub(in crate::session) async fn next(
             &mut self,
             _: &mut RowWriter,

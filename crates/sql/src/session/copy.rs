@@ -10,7 +10,7 @@ use thermocline_storage::value::Value;
 use thermocline_storage::{binary_format, text_format};
 
 use super::prepared::Prepared;
-use super::run::{Run, counted, send_rows};
+use super::run::{Answer, Run, counted, send_rows};
 use super::transaction::Block;
 use super::{Client, STREAM_BYTES, Session};
 use crate::bind::{self, BindContext};
@@ -23,7 +23,7 @@ use crate::output::RowWriter;
 use crate::parse::Statement;
 use crate::parse::copy::{Copy, CopySource};
 use crate::parse::statement::{IsolationLevel, Modes};
-use crate::plan::{InsertTarget, Plan};
+use crate::plan::InsertTarget;
 
 /// Rows stored at a time.
 const BATCH_ROWS_MAX: usize = 1000;
@@ -365,21 +365,16 @@ impl Session {
             .collect();
         let options = resolved(copy, &names)?;
         let mut rows = begin_copy_out(&options, &names, client);
-        match &planned.bound.plan {
-            Plan::Short(plan) => {
-                self.run_short(plan, &[], &[], &mut rows).await?;
-            }
-            Plan::Analytical { .. } => {
-                let limits = self.options();
-                let mut stream = self.start_analytical(&[], query, &planned, &[]).await?;
-                loop {
-                    let next = stream.next(&mut rows, BATCH_ROWS_MAX);
-                    if self.engine.db.interruptible(&limits, next).await?? == 0 {
-                        break;
-                    }
-                    if rows.bytes_buffered() >= STREAM_BYTES {
-                        send_rows(&mut rows, client).await?;
-                    }
+        let answer = self.answer(&[], query, &planned, &[], &mut rows).await?;
+        if let Answer::Stream(mut stream) = answer {
+            let limits = self.options();
+            loop {
+                let next = stream.next(&mut rows, BATCH_ROWS_MAX);
+                if self.engine.db.interruptible(&limits, next).await?? == 0 {
+                    break;
+                }
+                if rows.bytes_buffered() >= STREAM_BYTES {
+                    send_rows(&mut rows, client).await?;
                 }
             }
         }

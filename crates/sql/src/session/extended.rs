@@ -9,14 +9,13 @@ use std::sync::Arc;
 use super::parameters;
 use super::portal::{Portal, PortalRows, no_portal};
 use super::prepared::{Prepared, parameter_oids};
-use super::run::{Run, command_complete, counted};
+use super::run::{Answer, Run, command_complete, counted};
 use super::transaction::Block;
 use super::{Client, Session};
 use crate::error::{Result, SqlError};
 use crate::messages;
 use crate::output::{Formats, RowWriter};
 use crate::parse::{self, Statement};
-use crate::plan::Plan;
 
 impl Session {
     /// Parse: a statement under a name.
@@ -274,21 +273,14 @@ impl Session {
     ) -> Result<()> {
         let planned = self.plan(&portal.prepared, query).await?;
         self.check_read_only(&planned)?;
-        portal.rows = match &planned.bound.plan {
-            Plan::Short(plan) => {
-                let mut rows = RowWriter::values();
-                let declared = &planned.parameter_oids;
-                self.run_short(plan, declared, &portal.parameters, &mut rows)
-                    .await?;
-                PortalRows::Kept(VecDeque::from(rows.take_values()))
-            }
-            Plan::Analytical { .. } => {
-                let declared = &portal.prepared.declared;
-                let stream = self
-                    .start_analytical(declared, query, &planned, &portal.parameters)
-                    .await?;
-                PortalRows::Stream(Box::new(stream))
-            }
+        let mut rows = RowWriter::values();
+        let declared = &portal.prepared.declared;
+        let answer = self
+            .answer(declared, query, &planned, &portal.parameters, &mut rows)
+            .await?;
+        portal.rows = match answer {
+            Answer::Whole(_) => PortalRows::Kept(VecDeque::from(rows.take_values())),
+            Answer::Stream(stream) => PortalRows::Stream(Box::new(stream)),
         };
         portal.planned = Some(planned);
         Ok(())

@@ -12,11 +12,11 @@ use super::context::now_us;
 use super::prepared::{Found, Lookup, Planned, Prepared};
 use super::transaction::Block;
 use super::{Client, STREAM_BYTES, Session};
-use crate::bind::Command;
+use crate::bind::{Command, is_pure};
 use crate::error::{Result, SqlError};
 use crate::exec::{self, ExecContext};
 use crate::messages;
-use crate::output::{Formats, RowWriter};
+use crate::output::{Formats, OutputColumn, RowWriter};
 use crate::parse::Statement;
 use crate::plan::{Plan, ShortPlan};
 
@@ -24,6 +24,17 @@ use crate::plan::{Plan, ShortPlan};
 const STALE_PLANS_MAX: u32 = 5;
 /// Rows asked of the analytical side at a time.
 const BATCH_ROWS: usize = 1024;
+
+/// The SQLSTATE of what needs more memory than it may have.
+const OUT_OF_MEMORY: &str = "53200";
+
+/// How a query is answered.
+pub(super) enum Answer {
+    /// All its rows are written, so many.
+    Whole(u64),
+    /// They come as they are read.
+    Stream(AnalyticalRows),
+}
 
 /// A statement to run and how to answer.
 pub(super) struct Run<'a> {
@@ -157,17 +168,16 @@ impl Session {
         }
         let buffer = std::mem::take(&mut self.row_buffer);
         let mut rows = RowWriter::wire(buffer, run.formats.clone());
-        let outcome = match &planned.bound.plan {
-            Plan::Short(plan) => {
-                let declared = &planned.parameter_oids;
-                self.run_short(plan, declared, parameters, &mut rows).await
-            }
-            Plan::Analytical { .. } => {
-                let mut stream = self
-                    .start_analytical(&run.prepared.declared, query, planned, parameters)
-                    .await?;
+        let declared = &run.prepared.declared;
+        let answer = self
+            .answer(declared, query, planned, parameters, &mut rows)
+            .await;
+        let outcome = match answer {
+            Ok(Answer::Whole(count)) => Ok(count),
+            Ok(Answer::Stream(mut stream)) => {
                 self.stream_rows(&mut stream, &mut rows, client).await
             }
+            Err(error) => Err(error),
         };
         if outcome.is_ok() {
             send_rows(&mut rows, client).await?;
@@ -178,6 +188,35 @@ impl Session {
         buffer.shrink_to(STREAM_BYTES);
         self.row_buffer = buffer;
         outcome
+    }
+
+    /// Runs a query by its plan. One that only reads and turns out to need more evicted rows
+    /// than a statement may hold is answered by the analytical side, which reads in parts.
+    pub(super) async fn answer(
+        &mut self,
+        declared: &[u32],
+        query: &ast::Statement,
+        planned: &Planned,
+        parameters: &[Value],
+        rows: &mut RowWriter,
+    ) -> Result<Answer> {
+        let Plan::Short(plan) = &planned.bound.plan else {
+            let stream = self.start_analytical(declared, query, planned, parameters);
+            return stream.await.map(Answer::Stream);
+        };
+        let declared = &planned.parameter_oids;
+        let start = rows.mark();
+        let refused = match self.run_short(plan, declared, parameters, rows).await {
+            Ok(count) => return Ok(Answer::Whole(count)),
+            Err(error) if error.sqlstate == OUT_OF_MEMORY && is_pure(query) => error,
+            Err(error) => return Err(error),
+        };
+        rows.rewind(start);
+        let stream = self.start_analytical(declared, query, planned, parameters);
+        match stream.await {
+            Ok(stream) if are_described(stream.columns(), planned) => Ok(Answer::Stream(stream)),
+            _ => Err(refused),
+        }
     }
 
     /// Sends the rows of an analytical result as they come.
@@ -406,4 +445,16 @@ pub(super) fn counted(client: &mut Client, tag: &[u8], count: u64) {
         out.extend_from_slice(&digits[at..]);
         out.extend_from_slice(&[0]);
     });
+}
+
+/// Whether columns have the types that the client was told.
+fn are_described(columns: &[OutputColumn], planned: &Planned) -> bool {
+    let types = |columns: &[OutputColumn]| -> Vec<(u32, i32)> {
+        let types = columns.iter().map(|c| (c.type_oid, c.type_modifier));
+        types.collect()
+    };
+    planned
+        .columns
+        .as_deref()
+        .is_some_and(|told| types(told) == types(columns))
 }
