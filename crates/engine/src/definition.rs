@@ -230,8 +230,9 @@ impl Database {
         state.logged = true;
         let image = serde_json::to_vec(&table.def)
             .map_err(|error| Error::Internal(format!("encoding a table: {error}")))?;
-        self.append_log(&[&record_head(RecordKind::Draft, state.id.0), &image])?;
+        // Before it is in the log: a checkpoint that has the log up to there takes it from here.
         self.storages.write().insert(table.def.storage, table);
+        self.append_log(&[&record_head(RecordKind::Draft, state.id.0), &image])?;
         Ok(())
     }
 
@@ -252,21 +253,23 @@ impl Database {
             catalog.tables.insert(table.def.oid, table.clone());
             Ok(())
         })?;
-        match self.catalog().table(table.def.oid) {
-            _ if own && widened => self.announce(txn, table),
-            _ if own => {
-                self.storages.write().insert(table.def.storage, table);
-                Ok(())
-            }
-            // The columns only: whatever else is new is nobody else's before the commit.
-            // A rollback lets them stay, since an image may have rows with them.
-            Some(committed) if widened => {
-                let mut def = committed.def.clone();
-                def.columns = table.def.columns.clone();
-                self.announce(txn, self.new_table(def))
-            }
-            _ => Ok(()),
+        if widened {
+            // Of others' tables the columns only: whatever else is new is nobody else's before
+            // the commit. A rollback lets them stay, since an image may have rows with them.
+            let announced = match self.catalog().table(table.def.oid) {
+                Some(committed) if !own => {
+                    let mut def = committed.def.clone();
+                    def.columns = table.def.columns.clone();
+                    self.new_table(def)
+                }
+                _ => table,
+            };
+            return self.announce(txn, announced);
         }
+        if own {
+            self.storages.write().insert(table.def.storage, table);
+        }
+        Ok(())
     }
 
     async fn drop_table(

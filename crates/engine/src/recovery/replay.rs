@@ -131,8 +131,7 @@ impl Reading<'_, '_> {
                 if !catalog.is_empty() && is_new {
                     let image: CatalogImage = serde_json::from_slice(catalog)
                         .map_err(|e| Error::Corrupt(format!("catalog in the log: {e}")))?;
-                    let tables = &image.tables;
-                    self.remove_dead_rows(tables, TxnId(number))?;
+                    self.remove_dead_rows(&image.tables, TxnId(number))?;
                     self.define(|db| db.adopt_catalog(&image))?;
                 }
                 Ok(())
@@ -190,7 +189,7 @@ impl Reading<'_, '_> {
         let known = db.storages();
         let changed = |def: &&TableDef| {
             let known = known.get(&def.storage);
-            known.is_some_and(|table| table.def.columns.len() != def.columns.len())
+            known.is_some_and(|table| table.def.columns != def.columns)
         };
         let changed: Vec<u32> = defs.iter().filter(changed).map(|def| def.storage).collect();
         if changed.is_empty() {
