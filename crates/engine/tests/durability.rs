@@ -6,12 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fixture::*;
-use thermocline_device::{Device, SimulatedDevice};
-use thermocline_engine::catalog::{IndexDef, IndexKind};
+use thermocline_device::SimulatedDevice;
+use thermocline_engine::catalog::IndexKind;
 use thermocline_engine::{
-    Change, Config, Database, Error, Isolation, RunOptions, Scope, Table, Transaction, block_on,
+    Change, Database, Error, Isolation, RunOptions, Scope, Transaction, block_on,
 };
-use thermocline_storage::value::ValueRef;
 
 const LIMIT: u64 = 64 << 30;
 
@@ -221,50 +220,6 @@ fn definitions_survive_and_open_ones_do_not() {
     db.close().expect("closes");
 }
 
-/// An index of `value`, the second one of the table.
-fn value_index(db: &Database, table: &Table, kind: IndexKind) -> Change {
-    Change::CreateIndex {
-        table: table.def.oid,
-        index: IndexDef {
-            oid: db.allocate_oid(),
-            name: "t_value".into(),
-            columns: vec![1],
-            unique: kind == IndexKind::BTree,
-            primary: false,
-            constraint: false,
-            kind,
-        },
-    }
-}
-
-/// The ids that the index of `value` leads to.
-fn ids_of(db: &Database, table: &Table, value: &str) -> Vec<i64> {
-    let mut key = Vec::new();
-    table.encode_index_key(1, &[ValueRef::Text(value)], &mut key);
-    let found = block_on(db.one_shot(&RunOptions::new(), Scope::All, |access| {
-        let (mut rows, mut ids) = (Vec::new(), Vec::new());
-        access.find(table, 1, &key, &mut rows)?;
-        for row in rows {
-            if let Some(tuple) = access.tuple(table, row)?
-                && let ValueRef::BigInt(id) = table.value(tuple, 0)
-            {
-                ids.push(id);
-            }
-        }
-        Ok(ids)
-    }));
-    found.expect("finds")
-}
-
-/// A database without threads, so that none of them is in a checkpoint, which an index asks
-/// for, when the device crashes.
-fn open_alone(device: &SimulatedDevice) -> Arc<Database> {
-    let device: Arc<dyn Device> = Arc::new(device.clone());
-    let mut config = Config::new(device).memory_limit(LIMIT).partitions(4);
-    config.background = false;
-    Database::open(config).expect("opens")
-}
-
 /// A checkpoint while a transaction is open that has built an index; the images have it,
 /// and the catalog has not.
 fn with_an_open_index(kind: IndexKind) -> (SimulatedDevice, Arc<Database>, Transaction) {
@@ -276,7 +231,10 @@ fn with_an_open_index(kind: IndexKind) -> (SimulatedDevice, Arc<Database>, Trans
     }
     make_table(&db, "other", IndexKind::Hash);
     let mut txn = db.begin(Isolation::Serializable, false);
-    let create = value_index(&db, &t, kind);
+    let create = Change::CreateIndex {
+        table: t.def.oid,
+        index: value_index(&db, kind, kind == IndexKind::BTree),
+    };
     block_on(db.ddl(&mut txn, &RunOptions::new(), create)).expect("builds it");
     block_on(db.checkpoint()).expect("checkpoints");
     (device, db, txn)
@@ -288,8 +246,7 @@ fn with_an_open_index(kind: IndexKind) -> (SimulatedDevice, Arc<Database>, Trans
 fn an_index_of_a_transaction_that_a_checkpoint_met_has_all_its_rows() {
     for kind in [IndexKind::BTree, IndexKind::Hash] {
         let (device, db, mut txn) = with_an_open_index(kind);
-        let draft = txn.catalog().table_by_name("public", "t").cloned();
-        let draft = draft.expect("is there");
+        let draft = seen_by(&txn);
         in_txn(&mut txn, &db, |access| {
             access.insert(&draft, &tuple(&draft, 1000, "new"))?;
             set_in(access, &draft, 3, "changed")?;
@@ -338,8 +295,7 @@ fn an_index_of_a_transaction_that_a_checkpoint_met_has_all_its_rows() {
 fn an_index_of_a_transaction_that_did_not_commit_leaves_nothing() {
     for rolls_back in [true, false] {
         let (device, db, mut txn) = with_an_open_index(IndexKind::BTree);
-        let draft = txn.catalog().table_by_name("public", "t").cloned();
-        let draft = draft.expect("is there");
+        let draft = seen_by(&txn);
         in_txn(&mut txn, &db, |access| {
             access.insert(&draft, &tuple(&draft, 1000, "new")).map(drop)
         })
@@ -367,7 +323,7 @@ fn an_index_of_a_transaction_that_did_not_commit_leaves_nothing() {
                 drop(db);
                 continue;
             }
-            ddl(&db, value_index(&db, &t, IndexKind::Hash)).expect("builds it");
+            create_index(&db, value_index(&db, IndexKind::Hash, false));
             let t = table(&db, "t");
             let ids = ids_of(&db, &t, &value(3, 0));
             assert_eq!(ids.len(), 1 + usize::from(rolls_back), "{ids:?}");

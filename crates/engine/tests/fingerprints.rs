@@ -9,24 +9,16 @@ use fixture::*;
 use thermocline_device::{Device, SimulatedDevice};
 use thermocline_engine::catalog::{IndexDef, IndexKind, TableDef};
 use thermocline_engine::check::check;
-use thermocline_engine::{Change, Config, Database, RunOptions, Scope, Table, block_on};
+use thermocline_engine::{Change, Database, RunOptions, Scope, Table, block_on};
 use thermocline_storage::value::ValueRef;
 
 const ROWS: i64 = 300;
-
-/// A database in which nothing is brought back that nobody asks for.
-fn open_cold(device: &SimulatedDevice) -> Arc<Database> {
-    let device: Arc<dyn Device> = Arc::new(device.clone());
-    let mut config = Config::new(device).memory_limit(64 << 30).partitions(4);
-    config.background = false;
-    Database::open(config).expect("the database opens")
-}
 
 /// The database again, with every row evicted.
 fn reopened(device: &SimulatedDevice, db: Arc<Database>) -> Arc<Database> {
     db.close().expect("closes");
     drop(db);
-    open_cold(device)
+    open_alone(device)
 }
 
 fn index(db: &Database, name: &str, column: usize, kind: IndexKind) -> IndexDef {
@@ -44,7 +36,7 @@ fn index(db: &Database, name: &str, column: usize, kind: IndexKind) -> IndexDef 
 /// A table (id, value) as `define` has it, with rows that are evicted.
 fn evicted(define: impl FnOnce(&Database, &mut TableDef)) -> (SimulatedDevice, Arc<Database>) {
     let device = SimulatedDevice::new();
-    let db = open_cold(&device);
+    let db = open_alone(&device);
     let mut def = table_def(&db, "t", IndexKind::Hash);
     def.indexes.clear();
     define(&db, &mut def);
@@ -70,11 +62,6 @@ fn put(db: &Arc<Database>, ids: std::ops::Range<i64>) {
 
 fn value(id: i64) -> String {
     format!("value {id}")
-}
-
-fn create(db: &Arc<Database>, index: IndexDef) {
-    let table = table(db, "t").oid;
-    ddl(db, Change::CreateIndex { table, index }).expect("the index is made");
 }
 
 fn drop_index(db: &Arc<Database>, name: &str) {
@@ -129,7 +116,7 @@ fn each_is_found(device: &SimulatedDevice, mut db: Arc<Database>, ids: i64) {
 #[test]
 fn a_hash_index_made_later_finds_evicted_rows() {
     let (device, db) = evicted(|_, def| def.partition_key.clear());
-    create(&db, index(&db, "t_value", 1, IndexKind::Hash));
+    create_index(&db, index(&db, "t_value", 1, IndexKind::Hash));
     put(&db, ROWS..ROWS + 50);
     each_is_found(&device, db, ROWS + 50);
 }
@@ -165,7 +152,7 @@ fn an_index_that_is_made_again_finds_evicted_rows() {
         if !same {
             again.oid = db.allocate_oid();
         }
-        create(&db, again);
+        create_index(&db, again);
         put(&db, ROWS + 50..ROWS + 80);
         each_is_found(&device, db, ROWS + 80);
     }
@@ -174,7 +161,7 @@ fn an_index_that_is_made_again_finds_evicted_rows() {
 #[test]
 fn a_primary_key_made_in_place_is_unique_over_evicted_rows() {
     let (device, db) = evicted(|_, _| {});
-    create(&db, index(&db, "t_pkey", 0, IndexKind::Hash));
+    create_index(&db, index(&db, "t_pkey", 0, IndexKind::Hash));
     let t = table(&db, "t");
     for id in 0..ROWS {
         let twice = insert_lazily(&db, &t, id, "twice").expect_err("it is there");
@@ -214,7 +201,7 @@ fn a_new_storage_has_the_fingerprints_of_its_first_index() {
     assert!(table(&db, "t").knows_keys());
 
     drop_index(&db, "t_key");
-    create(&db, index(&db, "t_pkey", 0, IndexKind::Hash));
+    create_index(&db, index(&db, "t_pkey", 0, IndexKind::Hash));
     let again = table(&db, "t");
     assert_eq!((again.fingerprinted, again.knows_keys()), (None, false));
     let truncate = Change::Truncate {

@@ -5,22 +5,11 @@ mod fixture;
 use std::sync::Arc;
 
 use fixture::*;
-use thermocline_device::{Device, SimulatedDevice};
-use thermocline_engine::catalog::{IndexDef, IndexKind};
-use thermocline_engine::{
-    Access, Change, Config, Database, Isolation, Result, RunOptions, Scope, Table, Transaction,
-    block_on,
-};
-use thermocline_storage::value::ValueRef;
+use thermocline_device::SimulatedDevice;
+use thermocline_engine::catalog::IndexKind;
+use thermocline_engine::{Change, Database, Isolation, Result, RunOptions, Transaction, block_on};
 
 const KINDS: [IndexKind; 2] = [IndexKind::BTree, IndexKind::Hash];
-
-fn open_alone(device: &SimulatedDevice) -> Arc<Database> {
-    let device: Arc<dyn Device> = Arc::new(device.clone());
-    let mut config = Config::new(device).memory_limit(64 << 30).partitions(4);
-    config.background = false;
-    Database::open(config).expect("opens")
-}
 
 /// Rows 0 to 19, whose values are "a0" and so on; all of them evicted or none.
 fn rows(evicted: bool) -> (SimulatedDevice, Arc<Database>) {
@@ -38,47 +27,11 @@ fn rows(evicted: bool) -> (SimulatedDevice, Arc<Database>) {
     (device, db)
 }
 
-fn seen_by(txn: &Transaction) -> Arc<Table> {
-    let catalog = txn.catalog();
-    let table = catalog.table_by_name("public", "t");
-    table.expect("is there").clone()
-}
-
 fn index(db: &Arc<Database>, txn: &mut Transaction, kind: IndexKind, unique: bool) -> Result<()> {
-    let index = IndexDef {
-        oid: db.allocate_oid(),
-        name: "t_value".into(),
-        columns: vec![1],
-        unique,
-        primary: false,
-        constraint: false,
-        kind,
-    };
+    let index = value_index(db, kind, unique);
     let table = seen_by(txn).oid;
     let change = Change::CreateIndex { table, index };
     block_on(db.ddl(txn, &RunOptions::new(), change))
-}
-
-fn found_in(access: &mut Access<'_>, t: &Table, value: &str) -> Result<Vec<i64>> {
-    let (mut key, mut rows) = (Vec::new(), Vec::new());
-    t.encode_index_key(1, &[ValueRef::Text(value)], &mut key);
-    access.find(t, 1, &key, &mut rows)?;
-    let mut ids = Vec::new();
-    for row in rows {
-        if let Some(tuple) = access.tuple(t, row)?
-            && let ValueRef::BigInt(id) = t.value(tuple, 0)
-        {
-            ids.push(id);
-        }
-    }
-    Ok(ids)
-}
-
-fn found(db: &Arc<Database>, value: &str) -> Vec<i64> {
-    let t = table(db, "t");
-    let options = RunOptions::new();
-    let run = db.one_shot(&options, Scope::All, |access| found_in(access, &t, value));
-    block_on(run).expect("finds")
 }
 
 fn set_to(db: &Arc<Database>, txn: &mut Transaction, id: i64, value: &str) {
@@ -96,7 +49,7 @@ fn agree(db: &Arc<Database>) {
     for value in values {
         let having = rows.iter().filter(|(_, v)| **v == value);
         let having: Vec<i64> = having.map(|(id, _)| *id).collect();
-        assert_eq!(found(db, &value), having, "{value}");
+        assert_eq!(ids_of(db, &t, &value), having, "{value}");
     }
     let problems = db.verify().expect("verifies").problems;
     assert_eq!(problems, Vec::<String>::new());
@@ -119,7 +72,7 @@ fn it_leads_to_each_row_once_before_and_after_the_commit() {
         index(&db, &mut txn, kind, false).expect("builds it");
         let t = seen_by(&txn);
         let check = |txn: &mut Transaction, value: &str, ids: &[i64]| {
-            let found = in_txn(txn, &db, |access| found_in(access, &t, value));
+            let found = in_txn(txn, &db, |access| ids_of_in(access, &t, value));
             assert_eq!(found.expect("finds"), ids, "{kind:?}: {value}");
         };
         for (value, ids) in [("x", &[3][..]), ("y", &[4]), ("z", &[100]), ("a6", &[6])] {
@@ -176,6 +129,26 @@ fn a_unique_one_goes_by_what_the_transaction_has_made_of_the_rows() {
         block_on(db.commit(txn, &RunOptions::new())).expect("commits");
         agree(&db);
     }
+}
+
+#[test]
+fn a_unique_one_does_not_mind_rows_that_the_transaction_has_deleted() {
+    let (_device, db) = rows(false);
+    let t = table(&db, "t");
+    insert(&db, &t, 30, "a1").expect("inserts");
+    let mut txn = db.begin(Isolation::Serializable, false);
+    let gone = in_txn(&mut txn, &db, |access| delete_in(access, &t, 1));
+    assert!(gone.expect("deletes"));
+    index(&db, &mut txn, IndexKind::BTree, true).expect("one of them is left");
+    block_on(db.commit(txn, &RunOptions::new())).expect("commits");
+    agree(&db);
+    let t = table(&db, "t");
+    let twice = in_txn(
+        &mut db.begin(Isolation::Serializable, false),
+        &db,
+        |access| access.insert(&t, &tuple(&t, 31, "a1")).map(drop),
+    );
+    assert_eq!(twice.expect_err("row 30 has it").sqlstate(), "23505");
 }
 
 #[test]

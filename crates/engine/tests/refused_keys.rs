@@ -7,35 +7,16 @@ use std::sync::Arc;
 
 use fixture::*;
 use thermocline_device::SimulatedDevice;
-use thermocline_engine::catalog::{IndexDef, IndexKind};
-use thermocline_engine::{
-    Access, Change, Config, Database, Isolation, Result, RunOptions, Scope, Table, block_on,
-};
+use thermocline_engine::catalog::IndexKind;
+use thermocline_engine::{Access, Database, Isolation, Result, RunOptions, Scope, Table, block_on};
 
 /// (id primary key, value), and after the primary key an index of values, which refuses
 /// long ones. With the row (1, 'x').
 fn with_index_of_values(kind: IndexKind) -> (Arc<Database>, Arc<Table>) {
-    let mut config = Config::new(Arc::new(SimulatedDevice::new()))
-        .memory_limit(64 << 30)
-        .partitions(4);
     // What is verified must not be in the middle of a checkpoint.
-    config.background = false;
-    let db = Database::open(config).expect("the database opens");
-    let table_oid = make_table(&db, "t", kind).oid;
-    let index = IndexDef {
-        oid: db.allocate_oid(),
-        name: "t_value".into(),
-        columns: vec![1],
-        unique: false,
-        primary: false,
-        constraint: false,
-        kind: IndexKind::BTree,
-    };
-    let change = Change::CreateIndex {
-        table: table_oid,
-        index,
-    };
-    ddl(&db, change).expect("the index is made");
+    let db = open_alone(&SimulatedDevice::new());
+    make_table(&db, "t", kind);
+    create_index(&db, value_index(&db, IndexKind::BTree, false));
     let t = table(&db, "t");
     insert(&db, &t, 1, "x").expect("inserts");
     (db, t)

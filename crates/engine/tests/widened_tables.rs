@@ -9,20 +9,11 @@ use fixture::*;
 use thermocline_device::{Device, SimulatedDevice};
 use thermocline_engine::catalog::IndexKind;
 use thermocline_engine::check::check;
-use thermocline_engine::{
-    Change, Config, Database, Isolation, RunOptions, Table, Transaction, block_on,
-};
+use thermocline_engine::{Change, Database, Isolation, RunOptions, Transaction, block_on};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
 
 const ROWS: i64 = 40;
-
-fn open_alone(device: &SimulatedDevice) -> Arc<Database> {
-    let device: Arc<dyn Device> = Arc::new(device.clone());
-    let mut config = Config::new(device).memory_limit(64 << 30).partitions(4);
-    config.background = false;
-    Database::open(config).expect("opens")
-}
 
 fn begin(db: &Arc<Database>) -> Transaction {
     db.begin(Isolation::Serializable, false)
@@ -30,14 +21,6 @@ fn begin(db: &Arc<Database>) -> Transaction {
 
 fn run(db: &Arc<Database>, txn: &mut Transaction, change: Change) {
     block_on(db.ddl(txn, &RunOptions::new(), change)).expect("the definition changes");
-}
-
-fn seen_by(txn: &Transaction) -> Arc<Table> {
-    let catalog = txn.catalog();
-    catalog
-        .table_by_name("public", "t")
-        .expect("is there")
-        .clone()
 }
 
 /// ALTER TABLE t ADD COLUMN
@@ -107,6 +90,9 @@ fn widened(kind: IndexKind, own: bool) -> (SimulatedDevice, Arc<Database>, Trans
         for id in 0..ROWS {
             insert(&db, &t, id, "old").expect("inserts");
         }
+        // Where the value lies in a tuple depends on the other columns.
+        let index = value_index(&db, kind, false);
+        create_index(&db, index);
         txn = begin(&db);
     }
     widen(&db, &mut txn, DataType::Integer, Value::Integer(7));

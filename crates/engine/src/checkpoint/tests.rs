@@ -164,6 +164,20 @@ struct Run {
 }
 
 impl Run {
+    /// An empty table with indexes of these kinds.
+    fn new(kinds: [IndexKind; 2]) -> Self {
+        let device = SimulatedDevice::new();
+        let db = open(&device);
+        make_table(&db, kinds);
+        Run {
+            device,
+            db,
+            model: BTreeMap::new(),
+            open: Vec::new(),
+            writes: 0,
+        }
+    }
+
     fn table(&self) -> Arc<Table> {
         let table = self.db.catalog().table_by_name("public", "t").cloned();
         table.expect("the table is there")
@@ -466,19 +480,10 @@ proptest! {
         steps in prop::collection::vec(step(), 1..40),
         hash in any::<bool>(),
     ) {
-        let device = SimulatedDevice::new();
-        let db = open(&device);
-        make_table(&db, match hash {
+        let mut run = Run::new(match hash {
             true => [IndexKind::Hash, IndexKind::Hash],
             false => [IndexKind::BTree, IndexKind::BTree],
         });
-        let mut run = Run {
-            device,
-            db,
-            model: BTreeMap::new(),
-            open: Vec::new(),
-            writes: 0,
-        };
         for step in steps {
             run.step(step);
         }
@@ -496,16 +501,7 @@ fn image_bytes(db: &Database) -> u64 {
 
 #[test]
 fn a_checkpoint_writes_what_changed_and_folds_its_deltas() {
-    let device = SimulatedDevice::new();
-    let db = open(&device);
-    make_table(&db, [IndexKind::Hash, IndexKind::BTree]);
-    let mut run = Run {
-        device,
-        db,
-        model: BTreeMap::new(),
-        open: Vec::new(),
-        writes: 0,
-    };
+    let mut run = Run::new([IndexKind::Hash, IndexKind::BTree]);
     let table = run.table();
     (0..60_000).for_each(|id| run.put(&table, id, 0));
     let whole = image_bytes(&run.db);
@@ -544,16 +540,7 @@ fn a_checkpoint_writes_what_changed_and_folds_its_deltas() {
 
 #[test]
 fn a_checkpoint_that_fails_is_made_up_for() {
-    let device = SimulatedDevice::new();
-    let db = open(&device);
-    make_table(&db, [IndexKind::Hash, IndexKind::Hash]);
-    let mut run = Run {
-        device,
-        db,
-        model: BTreeMap::new(),
-        open: Vec::new(),
-        writes: 0,
-    };
+    let mut run = Run::new([IndexKind::Hash, IndexKind::Hash]);
     let table = run.table();
     for operation in 0..30 {
         (0..200).for_each(|id| run.put(&table, id * 3 + operation, 10));
@@ -579,16 +566,7 @@ fn a_checkpoint_that_fails_is_made_up_for() {
 /// read when they were large.
 #[test]
 fn many_large_tuples_that_are_in_no_block_come_back() {
-    let device = SimulatedDevice::new();
-    let db = open(&device);
-    make_table(&db, [IndexKind::Hash, IndexKind::Hash]);
-    let mut run = Run {
-        device,
-        db,
-        model: BTreeMap::new(),
-        open: Vec::new(),
-        writes: 0,
-    };
+    let mut run = Run::new([IndexKind::Hash, IndexKind::Hash]);
     let table = run.table();
     (0..50).for_each(|id| run.put(&table, id, 1_000_000));
     // Tuples that are being evicted are not written a second time.
@@ -607,16 +585,7 @@ fn many_large_tuples_that_are_in_no_block_come_back() {
 
 #[test]
 fn holes_are_kept_to_the_share_that_the_policy_says() {
-    let device = SimulatedDevice::new();
-    let db = open(&device);
-    make_table(&db, [IndexKind::Hash, IndexKind::Hash]);
-    let mut run = Run {
-        device,
-        db,
-        model: BTreeMap::new(),
-        open: Vec::new(),
-        writes: 0,
-    };
+    let mut run = Run::new([IndexKind::Hash, IndexKind::Hash]);
     let table = run.table();
     (0..6000).for_each(|id| run.put(&table, id, 250));
     let mut compactor = Compactor::new(BLOCK_BYTES);

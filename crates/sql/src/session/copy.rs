@@ -367,16 +367,7 @@ impl Session {
         let mut rows = begin_copy_out(&options, &names, client);
         let answer = self.answer(&[], query, &planned, &[], &mut rows).await?;
         if let Answer::Stream(mut stream) = answer {
-            let limits = self.options();
-            loop {
-                let next = stream.next(&mut rows, BATCH_ROWS_MAX);
-                if self.engine.db.interruptible(&limits, next).await?? == 0 {
-                    break;
-                }
-                if rows.bytes_buffered() >= STREAM_BYTES {
-                    send_rows(&mut rows, client).await?;
-                }
-            }
+            self.stream_rows(&mut stream, &mut rows, client).await?;
         }
         send_rows(&mut rows, client).await?;
         Ok(end_copy_out(&options, &rows, client))

@@ -220,7 +220,7 @@ impl Session {
     }
 
     /// Sends the rows of an analytical result as they come.
-    async fn stream_rows(
+    pub(super) async fn stream_rows(
         &self,
         stream: &mut AnalyticalRows,
         rows: &mut RowWriter,
