@@ -12,7 +12,7 @@ use thermocline_storage::{binary_format, text_format};
 use super::prepared::Prepared;
 use super::run::{Answer, Run, counted, send_rows};
 use super::transaction::Block;
-use super::{Client, STREAM_BYTES, Session};
+use super::{Client, Session};
 use crate::bind::{self, BindContext};
 use crate::copy::{CopyDecoder, CopyEncoder, CopyFormat, CopyOptions, Record};
 use crate::error::{Result, SqlError};
