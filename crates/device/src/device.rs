@@ -6,6 +6,7 @@
 //! repeated: whoever sees one fail stops.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::{AlignedBuffer, DeviceCounters, DeviceProfile};
@@ -25,6 +26,11 @@ pub enum OpenMode {
 pub trait Device: Send + Sync + 'static {
     /// Opens a file for reading and writing.
     fn open(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn DeviceFile>>;
+    /// A new empty file without a name, for data that nobody needs after this process: its
+    /// space is free when the last handle goes, and at the latest after a crash.
+    fn temporary(&self) -> io::Result<Arc<dyn DeviceFile>>;
+    /// Removes what a process that was killed has left of its temporary files.
+    fn remove_temporary(&self) -> io::Result<()>;
     /// The names of the files, sorted; not those that this crate keeps for itself.
     fn list(&self) -> io::Result<Vec<String>>;
     /// Renames a file, atomically replacing one that has the new name.
@@ -39,6 +45,10 @@ pub trait Device: Send + Sync + 'static {
     fn counters(&self) -> &DeviceCounters;
     /// What the device is like, as measured or as told.
     fn profile(&self) -> DeviceProfile;
+    /// The directory, resolved, if it is one of this machine's file systems.
+    fn path(&self) -> Option<&Path> {
+        None
+    }
     /// For people, e.g. `/data (ext4), io_uring, direct`.
     fn describe(&self) -> String;
 }

@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -27,6 +28,8 @@ use crate::{
 
 /// Made and removed at start to see whether the file system takes direct I/O.
 const DIRECT_PROBE_NAME: &str = ".direct-probe";
+/// The folder of temporary files, which lose their names as soon as they are open.
+const TEMPORARY_FOLDER: &str = ".temporary";
 
 /// How asynchronous reads are done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,18 +50,38 @@ enum Reader {
 /// A directory on a file system.
 pub struct FileDevice {
     path: PathBuf,
+    writable: bool,
     reader: Arc<Reader>,
     counters: Arc<DeviceCounters>,
     direct: bool,
     description: String,
     profile: Mutex<DeviceProfile>,
+    /// Numbers temporary files.
+    temporaries: AtomicU64,
 }
 
 impl FileDevice {
     /// Opens a directory as a device, making it if it is absent.
     pub fn open(path: impl AsRef<Path>, engine: IoEngine) -> io::Result<FileDevice> {
-        let path = path.as_ref();
-        fs::create_dir_all(path)?;
+        fs::create_dir_all(&path)?;
+        FileDevice::of(path.as_ref(), engine, takes_direct)
+    }
+
+    /// Opens a directory that is there, for reading: nothing in it is changed, not even to see
+    /// what it can do.
+    pub fn for_reading(path: impl AsRef<Path>) -> io::Result<FileDevice> {
+        let device = FileDevice::of(path.as_ref(), IoEngine::Threads, reads_direct)?;
+        Ok(FileDevice {
+            writable: false,
+            ..device
+        })
+    }
+
+    fn of(
+        path: &Path,
+        engine: IoEngine,
+        direct: fn(&Path) -> io::Result<bool>,
+    ) -> io::Result<FileDevice> {
         let path = path.canonicalize()?;
         let (reader, why_threads) = match engine {
             IoEngine::Threads => (Reader::Threads(ThreadReader::new()), None),
@@ -70,7 +93,7 @@ impl FileDevice {
         };
         let file_system = sys::file_system(&path)?;
         // A file system in memory accepts the flag without giving it a meaning.
-        let direct = !file_system.in_memory && takes_direct(&path)?;
+        let direct = !file_system.in_memory && direct(&path)?;
         let description = format!(
             "{} ({}), {}{}, {}",
             path.display(),
@@ -84,11 +107,13 @@ impl FileDevice {
         );
         Ok(FileDevice {
             path,
+            writable: true,
             reader: Arc::new(reader),
             counters: Arc::default(),
             direct,
             description,
             profile: Mutex::new(DeviceProfile::typical(DeviceKind::Generic)),
+            temporaries: AtomicU64::new(0),
         })
     }
 
@@ -110,6 +135,41 @@ impl FileDevice {
     /// Replaces the profile (a typical generic one at first) by what was measured or told.
     pub fn set_profile(&self, profile: DeviceProfile) {
         *self.profile.lock() = profile;
+    }
+
+    fn open_path(
+        &self,
+        path: &Path,
+        name: &str,
+        mode: OpenMode,
+    ) -> io::Result<Arc<dyn DeviceFile>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(self.writable);
+        match mode {
+            OpenMode::Existing => &mut options,
+            OpenMode::Create => options.create(true),
+            OpenMode::CreateNew => options.create_new(true),
+        };
+        let buffered = options.open(path)?;
+        let direct = match self.direct {
+            false => None,
+            true => Some(
+                OpenOptions::new()
+                    .read(true)
+                    .write(self.writable)
+                    .custom_flags(sys::O_DIRECT)
+                    .open(path)?,
+            ),
+        };
+        Ok(Arc::new(FileOnDevice {
+            file: Arc::new(OpenFile {
+                name: name.to_owned(),
+                buffered,
+                direct,
+            }),
+            reader: Arc::clone(&self.reader),
+            counters: Arc::clone(&self.counters),
+        }))
     }
 
     fn path_of(&self, name: &str) -> io::Result<PathBuf> {
@@ -169,34 +229,30 @@ fn reads_direct(directory: &Path) -> io::Result<bool> {
 
 impl Device for FileDevice {
     fn open(&self, name: &str, mode: OpenMode) -> io::Result<Arc<dyn DeviceFile>> {
-        let path = self.path_of(name)?;
-        let mut options = OpenOptions::new();
-        options.read(true).write(true);
-        match mode {
-            OpenMode::Existing => &mut options,
-            OpenMode::Create => options.create(true),
-            OpenMode::CreateNew => options.create_new(true),
+        self.open_path(&self.path_of(name)?, name, mode)
+    }
+
+    fn temporary(&self) -> io::Result<Arc<dyn DeviceFile>> {
+        let folder = self.path.join(TEMPORARY_FOLDER);
+        let number = self.temporaries.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(number.to_string());
+        let open = || self.open_path(&path, TEMPORARY_FOLDER, OpenMode::CreateNew);
+        let file = match open() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::create_dir(&folder)?;
+                open()?
+            }
+            other => other?,
         };
-        let buffered = options.open(&path)?;
-        let direct = match self.direct {
-            false => None,
-            true => Some(
-                OpenOptions::new()
-                    .read(true)
-                    .write(true)
-                    .custom_flags(sys::O_DIRECT)
-                    .open(&path)?,
-            ),
-        };
-        Ok(Arc::new(FileOnDevice {
-            file: Arc::new(OpenFile {
-                name: name.to_owned(),
-                buffered,
-                direct,
-            }),
-            reader: Arc::clone(&self.reader),
-            counters: Arc::clone(&self.counters),
-        }))
+        fs::remove_file(&path)?;
+        Ok(file)
+    }
+
+    fn remove_temporary(&self) -> io::Result<()> {
+        match fs::remove_dir_all(self.path.join(TEMPORARY_FOLDER)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
@@ -238,6 +294,10 @@ impl Device for FileDevice {
 
     fn profile(&self) -> DeviceProfile {
         self.profile.lock().clone()
+    }
+
+    fn path(&self) -> Option<&Path> {
+        Some(&self.path)
     }
 
     fn describe(&self) -> String {

@@ -12,6 +12,7 @@
 //! | `simulated.rs`, `simulated/` | [`SimulatedDevice`], which crashes, fails and fills up on request; [`SimulatedClock`] |
 //! | `mutation.rs` | mistakes made on purpose, for the simulator to find |
 //! | `stop_points.rs` | places where the program kills itself on request; nothing unless compiled in |
+//! | `directory.rs` | where a directory is, and what is in it, before anything is done with it |
 //! | `clock.rs`, `lock.rs`, `random.rs` | time, one process a directory, seeded chance |
 //!
 //! `unsafe` lives in `buffer.rs`, `uring.rs`, `drive.rs` and `sys.rs` only.
@@ -20,6 +21,7 @@ mod buffer;
 mod clock;
 mod counters;
 mod device;
+mod directory;
 mod drive;
 mod file;
 mod lock;
@@ -42,6 +44,9 @@ pub use counters::{
     CountersSnapshot, DeviceCounters, LATENCY_BUCKETS, LatencyHistogram, LatencySnapshot,
 };
 pub use device::{Device, DeviceFile, OpenMode, ReadCompletion, ReadRequest};
+pub use directory::{
+    Lies, directory_above_with, directory_entries, how_it_lies, resolve_directory,
+};
 pub use drive::block_on;
 pub use file::{FileDevice, IoEngine};
 pub use lock::{DirectoryLock, LOCK_FILE_NAME, lock_directory};

@@ -70,6 +70,9 @@ struct Shared {
     counters: DeviceCounters,
 }
 
+/// What faults call files without a name.
+const TEMPORARY_NAME: &str = "temporary";
+
 type Names = BTreeMap<String, u64>;
 
 enum NameChange {
@@ -378,6 +381,28 @@ impl Device for SimulatedDevice {
             generation,
             is_handle: true,
         }))
+    }
+
+    fn temporary(&self) -> io::Result<Arc<dyn DeviceFile>> {
+        let (inode, generation) = self.directory(Operation::Open, |state, _| {
+            let number = state.next_inode;
+            state.next_inode += 1;
+            let inode = state.inodes.entry(number).or_default();
+            inode.open_handles += 1;
+            Ok((number, state.generation))
+        })?;
+        Ok(Arc::new(SimulatedFile {
+            device: Arc::clone(&self.shared),
+            name: TEMPORARY_NAME.to_owned(),
+            inode,
+            generation,
+            is_handle: true,
+        }))
+    }
+
+    fn remove_temporary(&self) -> io::Result<()> {
+        // A crash has forgotten them.
+        Ok(())
     }
 
     fn list(&self) -> io::Result<Vec<String>> {

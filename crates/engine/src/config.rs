@@ -41,6 +41,8 @@ pub struct Config {
     /// Where closed segments of the log are kept for recovery to a point in time;
     /// None: nowhere.
     pub archive: Option<Arc<dyn Device>>,
+    /// Bytes that temporary files may take together; None: as many as there is room for.
+    pub temp_file_limit: Option<u64>,
     /// Background threads run (evictor, checkpointer, log writer). Without
     /// them the caller drives the steps itself, as a simulator does.
     pub background: bool,
@@ -72,6 +74,7 @@ impl Config {
             checkpoint_bytes_per_second: None,
             log_segment_bytes: 64 << 20,
             archive: None,
+            temp_file_limit: None,
             background: true,
             recovery_threads: 0,
             progress: None,

@@ -27,6 +27,7 @@ use crate::partition::Partition;
 use crate::policy::Policy;
 use crate::run::log_failed;
 use crate::sequence::Sequence;
+use crate::spill::Spill;
 use crate::transaction::{Transactions, TxnId};
 use crate::wait::Event;
 use crate::warming::WarmUp;
@@ -69,6 +70,7 @@ pub struct Database {
     pub(crate) tick: Event,
     pub(crate) checkpoint: CheckpointState,
     pub(crate) backups: BackupState,
+    pub(crate) spill: Arc<Spill>,
     pub(crate) config: Config,
     pub(crate) database_id: u128,
     /// Opened in this many milliseconds, and records replayed.
@@ -127,6 +129,7 @@ pub(crate) struct Parts {
     pub blocks: BlockStore,
     pub database_id: u128,
     pub checkpoint: CheckpointState,
+    pub spill: Arc<Spill>,
 }
 
 impl fmt::Debug for Database {
@@ -162,6 +165,7 @@ impl Database {
             tick: Event::default(),
             checkpoint: parts.checkpoint,
             backups: BackupState::default(),
+            spill: parts.spill,
             config,
             database_id: parts.database_id,
             recovered: Mutex::default(),
@@ -229,6 +233,11 @@ impl Database {
     /// The device.
     pub fn device(&self) -> &Arc<dyn Device> {
         &self.device
+    }
+
+    /// Where temporary files are made.
+    pub fn spill(&self) -> &Arc<Spill> {
+        &self.spill
     }
 
     /// What opening the database took.

@@ -56,6 +56,15 @@ pub enum Error {
         /// The message.
         message: String,
     },
+    /// It is not allowed, or not possible as things are; what to do is known.
+    Refused {
+        /// The SQLSTATE.
+        sqlstate: &'static str,
+        /// The message.
+        message: String,
+        /// What the user can do about it.
+        hint: &'static str,
+    },
     /// A procedure raised it, or was called or written in a way that does not
     /// work.
     Raised {
@@ -99,7 +108,9 @@ impl Error {
             Error::SnapshotTooOld => "72000",
             Error::StalePlan => "0A000",
             Error::ReadOnly => "25006",
-            Error::Catalog { sqlstate, .. } | Error::Raised { sqlstate, .. } => sqlstate,
+            Error::Catalog { sqlstate, .. }
+            | Error::Refused { sqlstate, .. }
+            | Error::Raised { sqlstate, .. } => sqlstate,
             Error::Value(error) => error.sqlstate,
             Error::Corrupt(_) => "XX001",
             Error::Io(..) | Error::LogFailed(_) => "58030",
@@ -122,6 +133,7 @@ impl Error {
             Error::Serialization(_) | Error::Deadlock => {
                 Some("The transaction might succeed if retried.")
             }
+            Error::Refused { hint, .. } => Some(hint),
             Error::DiskFull(_) => Some("Free space on the device; writes resume by themselves."),
             Error::OutOfMemory(_) => Some("Split the transaction, or raise memory_limit."),
             Error::SnapshotTooOld => Some("Use shorter transactions, or raise memory_limit."),
@@ -197,7 +209,9 @@ impl fmt::Display for Error {
             Error::SnapshotTooOld => f.write_str("snapshot too old"),
             Error::StalePlan => f.write_str("the table was changed since the statement was bound"),
             Error::ReadOnly => f.write_str("cannot execute a write in a read-only transaction"),
-            Error::Catalog { message, .. } | Error::Raised { message, .. } => f.write_str(message),
+            Error::Catalog { message, .. }
+            | Error::Refused { message, .. }
+            | Error::Raised { message, .. } => f.write_str(message),
             Error::Value(error) => f.write_str(&error.message),
             Error::Corrupt(what) => write!(f, "data corrupted: {what}"),
             Error::Io(error, what) => write!(f, "{what}: {error}"),

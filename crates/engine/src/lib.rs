@@ -10,6 +10,7 @@
 //! | `transaction`, `commit`, `versions`, `snapshot` | interactive transactions, validation, before-images, scans at one moment |
 //! | `evict`, `cooling`, `fetch`, `compaction`, `memory`, `policy` | anti-caching: eviction, temperature, retrieval, holes, the limit, the choices |
 //! | `record`, `checkpoint`, `capture`, `image`, `manifest`, `recovery`, `warming` | what is logged, what is kept, how it comes back |
+//! | `spill` | temporary data on the device |
 //! | `check` | a directory verified while no database is open on it |
 //! | `backup` | generations of a backup, the log's archive, restoring to a point in time |
 //! | `catalog`, `ddl`, `definition`, `sequence` | definitions and their changes |
@@ -50,6 +51,7 @@ mod row_id;
 mod run;
 mod sequence;
 mod snapshot;
+pub mod spill;
 #[doc(hidden)]
 pub mod steps;
 mod transaction;

@@ -35,6 +35,7 @@ use crate::memory::{Memory, log_buffer_bytes};
 use crate::partition::{Index, IndexSlot, Partition, PartitionState};
 use crate::policy::Policy;
 use crate::sequence::Sequence;
+use crate::spill::Spill;
 use crate::transaction::TxnId;
 use images::{Restored, read_block_table, restore_partition};
 use progress::Progress;
@@ -109,6 +110,7 @@ impl Database {
             blocks,
             database_id,
             checkpoint: CheckpointState::default(),
+            spill: Spill::new(config.device.clone(), config.temp_file_limit)?,
         };
         let db = Database::from_parts(config, parts);
         let mut cuts = vec![0; partitions as usize];
