@@ -39,6 +39,13 @@ pub enum Error {
     /// The transaction needs more memory than its share of `memory_limit`
     /// (53200).
     OutOfMemory(String),
+    /// A session may not hold more of what clients cause (53200).
+    ShareUsed {
+        /// What it asked for, by kind.
+        what: &'static str,
+        /// How much it asked for, holds and may hold.
+        detail: String,
+    },
     /// A tuple, key or statement exceeds a limit (54000).
     TooLarge(String),
     /// A snapshot had to be given up because what it needs no longer fits in
@@ -103,7 +110,7 @@ impl Error {
             Error::LockTimeout => "55P03",
             Error::Cancelled | Error::Timeout => "57014",
             Error::DiskFull(_) => "53100",
-            Error::OutOfMemory(_) => "53200",
+            Error::OutOfMemory(_) | Error::ShareUsed { .. } => "53200",
             Error::TooLarge(_) => "54000",
             Error::SnapshotTooOld => "72000",
             Error::StalePlan => "0A000",
@@ -122,7 +129,7 @@ impl Error {
     /// PostgreSQL's DETAIL line, where there is one.
     pub fn detail(&self) -> Option<&str> {
         match self {
-            Error::UniqueViolation { detail, .. } => Some(detail),
+            Error::UniqueViolation { detail, .. } | Error::ShareUsed { detail, .. } => Some(detail),
             _ => None,
         }
     }
@@ -136,6 +143,9 @@ impl Error {
             Error::Refused { hint, .. } => Some(hint),
             Error::DiskFull(_) => Some("Free space on the device; writes resume by themselves."),
             Error::OutOfMemory(_) => Some("Split the transaction, or raise memory_limit."),
+            Error::ShareUsed { .. } => Some(
+                "Send less at a time, close cursors and prepared statements that are not used, or raise memory_limit: a quarter of it serves what clients cause.",
+            ),
             Error::SnapshotTooOld => Some("Use shorter transactions, or raise memory_limit."),
             Error::LogFailed(_) => {
                 Some("Check the device, then restart; everything acknowledged is in the log.")
@@ -205,6 +215,9 @@ impl fmt::Display for Error {
             Error::Timeout => f.write_str("canceling statement due to statement timeout"),
             Error::DiskFull(what) => write!(f, "no space left on the device: {what}"),
             Error::OutOfMemory(what) => write!(f, "out of memory: {what}"),
+            Error::ShareUsed { what, .. } => {
+                write!(f, "out of memory for what clients cause ({what})")
+            }
             Error::TooLarge(what) => f.write_str(what),
             Error::SnapshotTooOld => f.write_str("snapshot too old"),
             Error::StalePlan => f.write_str("the table was changed since the statement was bound"),

@@ -8,6 +8,7 @@
 //! | `run`, `batch`, `access` | running a statement: locks, pre-pass, restart; what it sees and changes |
 //! | `procedure` | transactions written in Rust, called by name; command logging |
 //! | `transaction`, `commit`, `versions`, `snapshot` | interactive transactions, validation, before-images, scans at one moment |
+//! | `account` | what clients cause: a pool, an account a session, charged before it is taken |
 //! | `evict`, `cooling`, `fetch`, `compaction`, `memory`, `policy` | anti-caching: eviction, temperature, retrieval, holes, the limit, the choices |
 //! | `record`, `checkpoint`, `capture`, `image`, `manifest`, `recovery`, `warming` | what is logged, what is kept, how it comes back |
 //! | `spill` | temporary data on the device |
@@ -20,6 +21,7 @@
 //! No SQL here, no wire protocol, no async runtime.
 
 pub mod access;
+mod account;
 mod background;
 pub mod backup;
 mod batch;
@@ -61,6 +63,10 @@ mod wait;
 mod warming;
 
 pub use access::{Access, Direction, Scope, TUPLE_BYTES_MAX, TryGet};
+pub use account::{
+    Account, CLIENTS_SHARE_DIVISOR, Charge, ChargeKind, ClientPool, ClientPoolReport, Reclaim,
+    WAIT_MAX,
+};
 pub use catalog::{
     Catalog, CheckDef, ColumnDef, Identity, IndexDef, IndexKind, SchemaDef, SequenceDef, Table,
     TableDef,

@@ -2,8 +2,8 @@
 //! point 7).
 //!
 //! The resident size is read from the kernel every few milliseconds; between
-//! two readings the arena's growth is added, which is where memory comes from
-//! fastest. Above the soft line the evictor works; above the hard line writers
+//! two readings the growth of the arena and of what clients cause is added, which
+//! is where memory comes from fastest. Above the soft line the evictor works; above the hard line writers
 //! wait (they do not fail); merges of fetched tuples stop before that. What is
 //! not in arenas (indexes, directories, buffers) is in the reading, so nothing
 //! escapes it.
@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use thermocline_storage::arena::Arena;
 
+use crate::account::ClientPool;
 use crate::wait::Event;
 
 /// The slack below the line where writers wait is what memory grows in so many
@@ -37,6 +38,9 @@ pub(crate) struct Memory {
     reserved: AtomicI64,
     /// Bytes that something else is about to take.
     expected: AtomicI64,
+    /// What clients cause, and what of it was granted when the reading was taken.
+    pub clients: Arc<ClientPool>,
+    clients_at_reading: AtomicU64,
     /// Growth that is no sign of more to come: code that was forgotten and comes back
     /// as it is run, a buffer that is filled for the first time.
     foreseen: AtomicU64,
@@ -76,6 +80,8 @@ impl Memory {
             arena_at_reading: AtomicU64::new(0),
             reserved: AtomicI64::new(0),
             expected: AtomicI64::new(0),
+            clients: ClientPool::new(limit),
+            clients_at_reading: AtomicU64::new(0),
             foreseen: AtomicU64::new(0),
             keeps_code: AtomicBool::new(false),
             drained: AtomicBool::new(false),
@@ -94,6 +100,7 @@ impl Memory {
 
     pub fn set_limit(&self, bytes: u64) {
         self.limit.store(bytes, Ordering::Relaxed);
+        self.clients.set_memory_limit(bytes);
         self.freed.notify();
     }
 
@@ -113,11 +120,13 @@ impl Memory {
     /// Takes a reading; call it every few milliseconds.
     pub fn read_resident(&self) -> u64 {
         let arena = self.arena.used_bytes() as u64;
+        let clients = self.clients.granted();
         let resident = match self.reads_kernel {
             true => resident_bytes().unwrap_or(arena),
             false => arena,
         };
         self.arena_at_reading.store(arena, Ordering::Relaxed);
+        self.clients_at_reading.store(clients, Ordering::Relaxed);
         let before = self.resident.swap(resident, Ordering::Relaxed);
         if self.reads_kernel {
             self.keep_slack_for(resident.saturating_sub(before));
@@ -171,9 +180,11 @@ impl Memory {
     fn projected(&self) -> u64 {
         let grown = (self.arena.used_bytes() as u64)
             .saturating_sub(self.arena_at_reading.load(Ordering::Relaxed));
+        let clients = (self.clients.granted())
+            .saturating_sub(self.clients_at_reading.load(Ordering::Relaxed));
         let reserved = self.reserved.load(Ordering::Relaxed).max(0) as u64;
         let expected = self.expected.load(Ordering::Relaxed).max(0) as u64;
-        self.resident.load(Ordering::Relaxed) + grown + reserved + expected
+        self.resident.load(Ordering::Relaxed) + grown + clients + reserved + expected
     }
 
     pub fn pressure(&self) -> Pressure {

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use hashbrown::HashMap;
 use thermocline_device::{CountersSnapshot, DeviceProfile};
 
+use crate::account::ClientPoolReport;
 use crate::database::Database;
 
 /// Memory by use, in bytes.
@@ -41,6 +42,8 @@ pub struct MemoryReport {
     pub analytical: u64,
     /// Open snapshots.
     pub snapshots: u64,
+    /// What clients cause.
+    pub clients: ClientPoolReport,
 }
 
 /// A table's tuples and bytes.
@@ -114,6 +117,7 @@ impl Database {
             read_buffers: self.fetcher.in_flight_bytes() as u64,
             analytical: self.memory.reserved(),
             snapshots: self.transactions.open_snapshots() as u64,
+            clients: self.clients().report(),
             ..MemoryReport::default()
         };
         let (mut cold, mut of_cold) = (0, 0.0);

@@ -328,7 +328,7 @@ impl Database {
 
     /// Whether there is nobody else who would end a wait: the caller writes the log
     /// itself, and evicts when it wants to.
-    fn works_alone(&self) -> bool {
+    pub(crate) fn works_alone(&self) -> bool {
         !self.config.background && self.config.simulator.is_none()
     }
 
@@ -415,7 +415,7 @@ impl Database {
 
     /// Waits for `event`, but not beyond a cancel, the statement's deadline or
     /// the lock timeout.
-    async fn or_interrupted(
+    pub(crate) async fn or_interrupted(
         &self,
         options: &RunOptions,
         lock_until: Option<Duration>,

@@ -55,6 +55,9 @@ fn memory(db: &Database) -> Vec<Vec<Datum>> {
         ("log_buffers", report.log_buffers),
         ("read_buffers", report.read_buffers),
         ("analytical", report.analytical),
+        ("clients", report.clients.granted),
+        ("clients_max", report.clients.granted_max),
+        ("clients_share", report.clients.share),
     ]
     .into_iter()
     .map(|(name, bytes)| vec![Datum::text(name), int(bytes)])

@@ -1,0 +1,563 @@
+//! What clients cause: one pool, a share of `memory_limit`, and an account for each
+//! session under it (design point 9a). What a session is about to hold is charged
+//! first: messages, syntax trees, plans, portals, results, parameters, savepoints,
+//! overlays, noted reads, values. Who gets nothing waits or is told 53200; nobody
+//! else notices.
+//!
+//! Guarantees: the accounts together never hold more than the share; one account
+//! never more than half of it; the last quarter of the share is for accounts that
+//! hold little, so that small sessions go on whatever large ones do. A [`Charge`]
+//! gives back what it holds when it is dropped. What waits is served in order, and
+//! nobody waits longer than [`WAIT_MAX`]: two that hold what the other waits for get
+//! an error, not each other's end.
+//!
+//! Assumes that what is charged is allocated soon and freed before its charge is.
+//! What is idle and can be made again leaves before anything is refused: see
+//! [`Reclaim`]. Cost: two or three atomics of the session's own; the pool's only for
+//! chunks.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::transaction::RunOptions;
+use crate::wait::Event;
+
+/// The pool's share of `memory_limit`: one part of this many.
+pub const CLIENTS_SHARE_DIVISOR: u64 = 4;
+/// The longest wait for room in the pool.
+pub const WAIT_MAX: Duration = Duration::from_secs(5);
+/// What an account takes from the pool at a time: a quarter of what it holds,
+/// between these.
+const CHUNK_BYTES_MIN: u64 = 4 << 10;
+const CHUNK_BYTES_MAX: u64 = 64 << 10;
+/// A charge above this waits until rows have left for it.
+const BURST_BYTES: u64 = 256 << 10;
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal),* $(,)?) => {
+        /// What charged bytes are for.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum ChargeKind { $($(#[$doc])* $kind),* }
+
+        impl ChargeKind {
+            /// All kinds, in the order of the views.
+            pub const ALL: &'static [ChargeKind] = &[$(ChargeKind::$kind),*];
+
+            /// What the views call it.
+            pub const fn name(self) -> &'static str {
+                match self { $(ChargeKind::$kind => $name),* }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The connection and its session at rest.
+    Session = "session",
+    /// Messages being received.
+    Message = "message",
+    /// Texts and syntax trees.
+    Statement = "statement",
+    /// Bound statements.
+    Plan = "plan",
+    /// Cursors and portals.
+    Portal = "portal",
+    /// Rows that the client has not read yet.
+    Result = "result",
+    /// Values of parameters.
+    Parameters = "parameters",
+    /// Savepoints.
+    Savepoints = "savepoints",
+    /// Changes of an open transaction.
+    Overlay = "overlay",
+    /// What an open transaction has noted as read.
+    Reads = "reads",
+    /// What expressions and aggregates build.
+    Value = "value",
+}
+
+const KINDS: usize = ChargeKind::ALL.len();
+
+/// Something idle that can be made again, such as plans.
+pub trait Reclaim: Send + Sync {
+    /// Gives up to `bytes` back; how many it gave. Called by whoever needs them,
+    /// with no lock of the engine held.
+    fn reclaim(&self, bytes: u64) -> u64;
+}
+
+/// The pool that all accounts draw on.
+pub struct ClientPool {
+    share: AtomicU64,
+    granted: AtomicU64,
+    granted_max: AtomicU64,
+    refused: AtomicU64,
+    waits: AtomicU64,
+    next_ticket: AtomicU64,
+    queue: Mutex<VecDeque<u64>>,
+    waiting: AtomicUsize,
+    freed: Event,
+    reclaim: Mutex<Vec<Weak<dyn Reclaim>>>,
+}
+
+/// The pool at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ClientPoolReport {
+    /// What clients may cause together, in bytes.
+    pub share: u64,
+    /// What their accounts hold, in bytes.
+    pub granted: u64,
+    /// The most they held.
+    pub granted_max: u64,
+    /// Who waits for room now.
+    pub waiting: u64,
+    /// Charges that had to wait.
+    pub waits: u64,
+    /// Charges that were refused.
+    pub refused: u64,
+}
+
+impl fmt::Debug for ClientPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.report().fmt(f)
+    }
+}
+
+impl ClientPool {
+    pub(crate) fn new(memory_limit: u64) -> Arc<Self> {
+        Arc::new(ClientPool {
+            share: AtomicU64::new(memory_limit / CLIENTS_SHARE_DIVISOR),
+            granted: AtomicU64::new(0),
+            granted_max: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            waits: AtomicU64::new(0),
+            next_ticket: AtomicU64::new(0),
+            queue: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            freed: Event::default(),
+            reclaim: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn set_memory_limit(&self, bytes: u64) {
+        self.share.store(bytes / CLIENTS_SHARE_DIVISOR, Relaxed);
+        self.freed.notify();
+    }
+
+    /// What the accounts hold, in bytes.
+    #[inline]
+    pub fn granted(&self) -> u64 {
+        self.granted.load(Relaxed)
+    }
+
+    /// The pool now.
+    pub fn report(&self) -> ClientPoolReport {
+        ClientPoolReport {
+            share: self.share.load(Relaxed),
+            granted: self.granted(),
+            granted_max: self.granted_max.load(Relaxed),
+            waiting: self.waiting.load(Relaxed) as u64,
+            waits: self.waits.load(Relaxed),
+            refused: self.refused.load(Relaxed),
+        }
+    }
+
+    /// An account of a new session; it holds nothing.
+    pub fn open(self: &Arc<Self>) -> Account {
+        Account(Arc::new(Held {
+            pool: self.clone(),
+            by_kind: Default::default(),
+            total: AtomicU64::new(0),
+            slack: AtomicU64::new(0),
+        }))
+    }
+
+    /// Names something that may be asked to give back what is idle.
+    pub fn on_shortage(&self, reclaim: Weak<dyn Reclaim>) {
+        self.reclaim.lock().push(reclaim);
+    }
+
+    /// Has what is idle given back, `bytes` or more if there is so much; how many were.
+    pub fn reclaim_idle(&self, bytes: u64) -> u64 {
+        let all: Vec<_> = {
+            let mut known = self.reclaim.lock();
+            known.retain(|weak| weak.strong_count() > 0);
+            known.iter().filter_map(Weak::upgrade).collect()
+        };
+        let mut given = 0;
+        for idle in all {
+            if given >= bytes {
+                break;
+            }
+            given += idle.reclaim(bytes - given);
+        }
+        given
+    }
+
+    /// The most that one account may hold.
+    pub fn account_max(&self) -> u64 {
+        self.share.load(Relaxed) / 2
+    }
+
+    /// Accounts that hold less are small: the last quarter is theirs.
+    fn small(&self) -> u64 {
+        (self.share.load(Relaxed) / 128).clamp(64 << 10, 1 << 20)
+    }
+
+    /// Takes `bytes` for an account that holds `held` already.
+    fn try_take(&self, bytes: u64, held: u64) -> bool {
+        let share = self.share.load(Relaxed);
+        let most = match held + bytes <= self.small() {
+            true => share,
+            false if held + bytes > self.account_max() => return false,
+            false => share - share / 4,
+        };
+        let taken = self.granted.fetch_update(Relaxed, Relaxed, |granted| {
+            Some(granted + bytes).filter(|sum| *sum <= most)
+        });
+        if let Ok(before) = taken {
+            self.granted_max.fetch_max(before + bytes, Relaxed);
+        }
+        taken.is_ok()
+    }
+
+    fn give(&self, bytes: u64) {
+        self.granted.fetch_sub(bytes, Relaxed);
+        if self.waiting.load(Relaxed) > 0 {
+            self.freed.notify();
+        }
+    }
+}
+
+/// What one session holds. Clones are the same account.
+#[derive(Clone)]
+pub struct Account(Arc<Held>);
+
+struct Held {
+    pool: Arc<ClientPool>,
+    by_kind: [AtomicU64; KINDS],
+    total: AtomicU64,
+    /// Taken from the pool and not charged yet.
+    slack: AtomicU64,
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.holds()).finish()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Each charge keeps its account: none is left.
+        self.pool.give(*self.slack.get_mut());
+    }
+}
+
+impl Account {
+    /// What it holds, in bytes.
+    pub fn total(&self) -> u64 {
+        self.0.total.load(Relaxed)
+    }
+
+    /// What it holds of a kind, in bytes.
+    pub fn held(&self, kind: ChargeKind) -> u64 {
+        self.0.by_kind[kind as usize].load(Relaxed)
+    }
+
+    /// What it holds by kind, without the kinds of which it holds nothing.
+    pub fn holds(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        ChargeKind::ALL
+            .iter()
+            .map(|kind| (kind.name(), self.held(*kind)))
+            .filter(|(_, bytes)| *bytes > 0)
+    }
+
+    /// The pool it draws on.
+    pub fn pool(&self) -> &Arc<ClientPool> {
+        &self.0.pool
+    }
+
+    /// A charge of nothing, to grow later.
+    pub fn nothing(&self, kind: ChargeKind) -> Charge {
+        Charge {
+            account: self.clone(),
+            kind,
+            bytes: 0,
+        }
+    }
+
+    /// Charges `bytes`; call it before they are allocated.
+    ///
+    /// # Errors
+    /// 53200 where the account or the pool has no room; nothing is charged then.
+    pub fn charge(&self, kind: ChargeKind, bytes: u64) -> Result<Charge> {
+        let mut charge = self.nothing(kind);
+        charge.resize(bytes)?;
+        Ok(charge)
+    }
+
+    /// Takes `bytes` if there is room, giving up what is idle first.
+    fn take_or_reclaim(&self, kind: ChargeKind, bytes: u64) -> bool {
+        self.take(kind, bytes)
+            || (self.total() + bytes <= self.0.pool.account_max()
+                && self.0.pool.reclaim_idle(bytes.max(CHUNK_BYTES_MAX)) > 0
+                && self.take(kind, bytes))
+    }
+
+    #[inline]
+    fn take(&self, kind: ChargeKind, bytes: u64) -> bool {
+        let held = &*self.0;
+        let from_slack = held
+            .slack
+            .fetch_update(Relaxed, Relaxed, |slack| slack.checked_sub(bytes));
+        if from_slack.is_err() && !self.take_from_pool(bytes) {
+            return false;
+        }
+        held.by_kind[kind as usize].fetch_add(bytes, Relaxed);
+        held.total.fetch_add(bytes, Relaxed);
+        true
+    }
+
+    /// Takes what is charged now, and a chunk for what comes next if there is one.
+    fn take_from_pool(&self, bytes: u64) -> bool {
+        let Held {
+            pool, slack, total, ..
+        } = &*self.0;
+        let own = slack.swap(0, Relaxed);
+        let (held, lacking) = (total.load(Relaxed) + own, bytes.saturating_sub(own));
+        let chunk = chunk(held);
+        let taken = [lacking.max(chunk), lacking]
+            .into_iter()
+            .find(|bytes| pool.try_take(*bytes, held));
+        // Another thread may have given some meanwhile.
+        slack.fetch_add(
+            own + taken.unwrap_or(0) - taken.map_or(0, |_| bytes),
+            Relaxed,
+        );
+        taken.is_some()
+    }
+
+    fn give(&self, kind: ChargeKind, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        let Held {
+            pool,
+            slack,
+            total,
+            by_kind,
+        } = &*self.0;
+        by_kind[kind as usize].fetch_sub(bytes, Relaxed);
+        let kept = chunk(total.fetch_sub(bytes, Relaxed) - bytes);
+        let before = slack.fetch_add(bytes, Relaxed) + bytes;
+        if before <= 2 * kept && pool.waiting.load(Relaxed) == 0 {
+            return;
+        }
+        let mut given = 0;
+        let _ = slack.fetch_update(Relaxed, Relaxed, |slack| {
+            given = slack.saturating_sub(kept);
+            Some(slack - given)
+        });
+        pool.give(given);
+    }
+
+    /// Why so much cannot be had.
+    #[cold]
+    fn refusal(&self, kind: ChargeKind, bytes: u64) -> Error {
+        use fmt::Write;
+        let pool = &self.0.pool;
+        pool.refused.fetch_add(1, Relaxed);
+        let report = pool.report();
+        let mut detail = format!(
+            "{bytes} bytes are asked for; this session holds {} of the {} that one may hold",
+            self.total(),
+            pool.account_max()
+        );
+        for (at, (name, held)) in self.holds().enumerate() {
+            let _ = write!(detail, "{} {name} {held}", if at == 0 { ":" } else { "," });
+        }
+        let _ = write!(
+            detail,
+            "; all sessions hold {} of {}.",
+            report.granted, report.share
+        );
+        Error::ShareUsed {
+            what: kind.name(),
+            detail,
+        }
+    }
+}
+
+fn chunk(held: u64) -> u64 {
+    (held / 4).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX)
+}
+
+/// Charged bytes, given back when this is dropped.
+pub struct Charge {
+    account: Account,
+    kind: ChargeKind,
+    bytes: u64,
+}
+
+impl fmt::Debug for Charge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind.name(), self.bytes)
+    }
+}
+
+impl Charge {
+    /// What is charged, in bytes.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The account that is charged.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// Charges `bytes` in all.
+    ///
+    /// # Errors
+    /// 53200 where there is no room for more; what was charged stays so.
+    #[inline]
+    pub fn resize(&mut self, bytes: u64) -> Result<()> {
+        if bytes > self.bytes {
+            return self.grow(bytes - self.bytes);
+        }
+        if bytes < self.bytes {
+            self.account.give(self.kind, self.bytes - bytes);
+            self.bytes = bytes;
+        }
+        Ok(())
+    }
+
+    /// Charges `bytes` more.
+    ///
+    /// # Errors
+    /// As [`Charge::resize`].
+    pub fn grow(&mut self, bytes: u64) -> Result<()> {
+        if !self.account.take_or_reclaim(self.kind, bytes) {
+            return Err(self.account.refusal(self.kind, bytes));
+        }
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Splits `bytes` off, or all if it is less, to be held by something else.
+    pub fn split(&mut self, bytes: u64) -> Charge {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        Charge {
+            account: self.account.clone(),
+            kind: self.kind,
+            bytes,
+        }
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.account.give(self.kind, self.bytes);
+    }
+}
+
+/// A place in the pool's queue.
+struct Ticket<'a> {
+    pool: &'a ClientPool,
+    number: u64,
+}
+
+impl<'a> Ticket<'a> {
+    fn enter(pool: &'a ClientPool) -> Self {
+        let mut queue = pool.queue.lock();
+        let number = pool.next_ticket.fetch_add(1, Relaxed);
+        queue.push_back(number);
+        pool.waiting.fetch_add(1, Relaxed);
+        pool.waits.fetch_add(1, Relaxed);
+        Ticket { pool, number }
+    }
+
+    fn is_first(&self) -> bool {
+        self.pool.queue.lock().front() == Some(&self.number)
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        self.pool.queue.lock().retain(|other| *other != self.number);
+        self.pool.waiting.fetch_sub(1, Relaxed);
+        self.pool.freed.notify();
+    }
+}
+
+impl Database {
+    /// The pool of what clients cause.
+    pub fn clients(&self) -> &Arc<ClientPool> {
+        &self.memory.clients
+    }
+
+    /// Lets `charge` grow by `bytes`, waiting for others to give room, in the order of
+    /// coming, and for rows to leave memory. It is counted against the pool at once;
+    /// the memory is there to be taken when this returns.
+    ///
+    /// # Errors
+    /// 53200 for more than one account may hold, or after [`WAIT_MAX`]; 57014 on
+    /// cancel and after the statement's deadline.
+    pub async fn charge_waiting(
+        &self,
+        charge: &mut Charge,
+        bytes: u64,
+        options: &RunOptions,
+    ) -> Result<()> {
+        let (account, kind) = (charge.account.clone(), charge.kind);
+        if !account.take_or_reclaim(kind, bytes) {
+            let pool = account.pool();
+            if account.total() + bytes > pool.account_max() || self.works_alone() {
+                return Err(account.refusal(kind, bytes));
+            }
+            let until = self.now() + WAIT_MAX;
+            let ticket = Ticket::enter(pool);
+            loop {
+                let freed = pool.freed.listen();
+                if ticket.is_first() && account.take_or_reclaim(kind, bytes) {
+                    break;
+                }
+                match self.or_interrupted(options, Some(until), freed).await {
+                    Err(Error::LockTimeout) => return Err(account.refusal(kind, bytes)),
+                    waited => waited?,
+                }
+            }
+        }
+        charge.bytes += bytes;
+        if bytes > BURST_BYTES {
+            let room = self.make_room_beside(bytes);
+            self.interruptible(options, room).await??;
+        }
+        Ok(())
+    }
+
+    /// Waits until rows have left for `bytes` that are about to be taken.
+    async fn make_room_beside(&self, bytes: u64) -> Result<()> {
+        struct Expected<'a>(&'a Database, u64);
+        impl Drop for Expected<'_> {
+            fn drop(&mut self) {
+                self.0.memory.no_longer_expect(self.1);
+            }
+        }
+        self.memory.expect(bytes);
+        let _expected = Expected(self, bytes);
+        self.wait_for_room().await
+    }
+}
+
+#[cfg(test)]
+mod tests;
