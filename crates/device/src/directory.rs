@@ -1,12 +1,65 @@
 //! Where a directory is before anything is done with it: links, `.` and `..` resolved, whether it
-//! is there or not; what is in it; how two lie to each other. Nothing is written here.
+//! is there or not; what is in it; how two lie to each other. And how one is made: for nobody
+//! but this user, whatever the umask, and so are the files in it.
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 use crate::LOCK_FILE_NAME;
+
+/// What others may do with a directory of ours: nothing.
+const DIRECTORY_MODE: u32 = 0o700;
+/// And with a file.
+pub(crate) const FILE_MODE: u32 = 0o600;
+
+/// Makes a directory, and those above it that are missing, for this user alone; one that is there
+/// stays as it is.
+///
+/// # Errors
+/// The system's.
+pub fn make_directory(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(DIRECTORY_MODE).create(path)
+}
+
+/// As [`make_directory`]; and from one that is there others' rights are taken, and from the files
+/// in it that `is_ours` knows by name. A directory that holds something, but nothing of ours, is
+/// refused instead: it may be anybody's.
+///
+/// # Errors
+/// `InvalidInput` for such a directory; the system's, `PermissionDenied` among them if it is
+/// another user's.
+pub fn make_private_directory(path: &Path, is_ours: fn(&str) -> bool) -> io::Result<()> {
+    make_directory(path)?;
+    let entries = directory_entries(path)?.unwrap_or_default();
+    let ours = entries.iter().filter(|name| is_ours(name));
+    let mode = fs::metadata(path)?.permissions().mode() & 0o777;
+    if let (Some(stranger), None) = (entries.first(), ours.clone().next())
+        && mode & 0o077 != 0
+    {
+        let message = format!(
+            "others may use it (its mode is {mode:o}), and {stranger} is in it; give an empty \
+             directory, or one of mode 700"
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    tighten(path)?;
+    ours.map(|name| path.join(name))
+        .chain([path.join(LOCK_FILE_NAME)])
+        .filter(|path| path.is_file())
+        .try_for_each(|path| tighten(&path))
+}
+
+/// Takes from group and others whatever they may do with it.
+fn tighten(path: &Path) -> io::Result<()> {
+    let mode = fs::metadata(path)?.permissions().mode() & 0o7777;
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(mode & DIRECTORY_MODE))
+}
 
 /// How a directory lies to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +169,31 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn others_lose_their_rights_and_get_none() {
+        let root = tempfile::tempdir().unwrap();
+        let mode = |name: &str| fs::metadata(root.path().join(name)).unwrap().mode() & 0o777;
+        let open = root.path().join("open");
+        fs::create_dir(&open).unwrap();
+        fs::write(open.join("file"), "rows").unwrap();
+        for (name, wide) in [("open", 0o755), ("open/file", 0o664)] {
+            let wide = fs::Permissions::from_mode(wide);
+            fs::set_permissions(root.path().join(name), wide).unwrap();
+        }
+        make_directory(&open).unwrap();
+        assert_eq!((mode("open"), mode("open/file")), (0o755, 0o664));
+        let error = make_private_directory(&open, |name| name == "rows").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        assert_eq!((mode("open"), mode("open/file")), (0o755, 0o664));
+        fs::write(open.join("other"), "").unwrap();
+        let others = mode("open/other");
+        make_private_directory(&open, |name| name == "file").unwrap();
+        assert_eq!((mode("open"), mode("open/file")), (0o700, 0o600));
+        assert_eq!(mode("open/other"), others);
+        make_private_directory(&root.path().join("new/inner"), |_| false).unwrap();
+        assert_eq!((mode("new"), mode("new/inner")), (0o700, 0o700));
+    }
 
     #[test]
     fn a_directory_is_known_by_any_of_its_names() {

@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 
 use crate::buffer::is_aligned;
 use crate::device::{check_name, not_at_a_sector, past_the_end};
+use crate::directory::{FILE_MODE, make_directory};
 use crate::drive;
 use crate::reads::ReadJob;
 use crate::threads::ThreadReader;
@@ -63,7 +64,7 @@ pub struct FileDevice {
 impl FileDevice {
     /// Opens a directory as a device, making it if it is absent.
     pub fn open(path: impl AsRef<Path>, engine: IoEngine) -> io::Result<FileDevice> {
-        fs::create_dir_all(&path)?;
+        make_directory(path.as_ref())?;
         FileDevice::of(path.as_ref(), engine, takes_direct)
     }
 
@@ -144,7 +145,7 @@ impl FileDevice {
         mode: OpenMode,
     ) -> io::Result<Arc<dyn DeviceFile>> {
         let mut options = OpenOptions::new();
-        options.read(true).write(self.writable);
+        options.read(true).write(self.writable).mode(FILE_MODE);
         match mode {
             OpenMode::Existing => &mut options,
             OpenMode::Create => options.create(true),
@@ -184,6 +185,7 @@ fn takes_direct(directory: &Path) -> io::Result<bool> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(true);
     let tried = options
+        .mode(FILE_MODE)
         .custom_flags(sys::O_DIRECT)
         .open(&path)
         .and_then(|file| {
@@ -239,7 +241,7 @@ impl Device for FileDevice {
         let open = || self.open_path(&path, TEMPORARY_FOLDER, OpenMode::CreateNew);
         let file = match open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                fs::create_dir(&folder)?;
+                make_directory(&folder)?;
                 open()?
             }
             other => other?,

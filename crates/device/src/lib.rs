@@ -45,7 +45,8 @@ pub use counters::{
 };
 pub use device::{Device, DeviceFile, OpenMode, ReadCompletion, ReadRequest};
 pub use directory::{
-    Lies, directory_above_with, directory_entries, how_it_lies, resolve_directory,
+    Lies, directory_above_with, directory_entries, how_it_lies, make_directory,
+    make_private_directory, resolve_directory,
 };
 pub use drive::block_on;
 pub use file::{FileDevice, IoEngine};

@@ -3,9 +3,12 @@
 //! The kernel lets the lock go when the process ends, however it ends; so a `LOCK` file
 //! that is left behind locks nobody out. Assumes a local file system.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+use crate::directory::{FILE_MODE, make_directory};
 
 /// The file that carries the lock; it is no data, and `Device::list` leaves it out.
 pub const LOCK_FILE_NAME: &str = "LOCK";
@@ -20,12 +23,13 @@ pub struct DirectoryLock {
 ///
 /// `WouldBlock` when another holder has it; the message says which process.
 pub fn lock_directory(path: &Path) -> io::Result<DirectoryLock> {
-    fs::create_dir_all(path)?;
+    make_directory(path)?;
     let mut file = OpenOptions::new()
         .read(true)
         .write(true)
         .create(true)
         .truncate(false)
+        .mode(FILE_MODE)
         .open(path.join(LOCK_FILE_NAME))?;
     match file.try_lock() {
         Ok(()) => {}

@@ -1,6 +1,7 @@
 //! What a database is opened with. Everything that comes from outside (device,
 //! clock) is here, so that a whole database can be run from a seed.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +42,8 @@ pub struct Config {
     /// Where closed segments of the log are kept for recovery to a point in time;
     /// None: nowhere.
     pub archive: Option<Arc<dyn Device>>,
+    /// Below which directories clients may have backups written.
+    pub backup_directories: Vec<PathBuf>,
     /// Bytes that temporary files may take together; None: as many as there is room for.
     pub temp_file_limit: Option<u64>,
     /// Background threads run (evictor, checkpointer, log writer). Without
@@ -74,6 +77,7 @@ impl Config {
             checkpoint_bytes_per_second: None,
             log_segment_bytes: 64 << 20,
             archive: None,
+            backup_directories: Vec::new(),
             temp_file_limit: None,
             background: true,
             recovery_threads: 0,

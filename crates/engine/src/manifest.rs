@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use thermocline_device::{Device, OpenMode, StopPoint, stop_at};
 
 use crate::catalog::{CatalogImage, TableDef};
+use crate::database::Database;
 use crate::error::{Error, Result};
 
 /// The file's name.
@@ -16,6 +17,19 @@ pub(crate) const MANIFEST: &str = "manifest";
 const MANIFEST_NEW: &str = "manifest.new";
 /// The format that this build writes and reads.
 pub(crate) const FORMAT_VERSION: u32 = 5;
+
+/// Files of a directory that hold settings, not data.
+const SETTINGS: [&str; 2] = ["thermocline.toml", "thermocline.auto.toml"];
+
+impl Database {
+    /// Whether a file of this name in a data directory is the database's own.
+    pub fn is_file_name(name: &str) -> bool {
+        let beginnings = ["checkpoint-", "log-", MANIFEST];
+        name == "blocks"
+            || SETTINGS.contains(&name)
+            || beginnings.iter().any(|begin| name.starts_with(begin))
+    }
+}
 
 /// What a checkpoint is made of.
 #[derive(Debug, Clone, Serialize, Deserialize)]

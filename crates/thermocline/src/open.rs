@@ -6,12 +6,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use thermocline_device::{Device, DirectoryLock, FileDevice, IoEngine, lock_directory};
+use thermocline_device::{
+    Device, DirectoryLock, FileDevice, IoEngine, Lies, how_it_lies, lock_directory, make_directory,
+    make_private_directory, resolve_directory,
+};
 use thermocline_engine::{
     Config, Database, Error, Identification, Merge, Policy, Procedure, Procedures,
     RecoveryListener, RunOptions, block_on,
 };
 use thermocline_sql::{Engine, SqlError};
+use thermocline_storage::log::is_segment;
 use thermocline_storage::value::Value;
 
 use crate::connection::{Connection, Runtime};
@@ -31,6 +35,12 @@ pub struct Options {
     /// Where closed segments of the log are kept for recovery to a point in
     /// time; made if it is absent. None: nowhere.
     pub archive_directory: Option<PathBuf>,
+    /// Below which directories `BACKUP TO` may write; made if they are absent.
+    /// None: `BACKUP TO` is refused.
+    pub backup_directories: Vec<PathBuf>,
+    /// Bytes that temporary files may take together; None: as many as there is
+    /// room for.
+    pub temp_file_limit: Option<u64>,
     /// How cold tuples are found; None: as suits the device.
     pub identification: Option<Identification>,
     /// What becomes of a tuple that was fetched; None: as suits the device.
@@ -49,6 +59,8 @@ impl Default for Options {
             partitions: 0,
             io: IoEngine::Auto,
             archive_directory: None,
+            backup_directories: Vec::new(),
+            temp_file_limit: None,
             identification: None,
             merge: None,
             progress: None,
@@ -98,6 +110,21 @@ impl std::error::Error for OpenError {
     }
 }
 
+/// Refuses a directory that is another one, or lies in it: what is written there would be taken
+/// for what that one holds.
+fn keep_apart(directory: &Path, other: &Path, what: &str) -> Result<(), OpenError> {
+    let lies = resolve_directory(directory)
+        .and_then(|one| Ok(how_it_lies(&one, &resolve_directory(other)?)))
+        .map_err(|error| OpenError::Directory(directory.to_path_buf(), error))?;
+    let why = match lies {
+        Lies::Apart | Lies::Around => return Ok(()),
+        Lies::There => format!("it is {what}"),
+        Lies::Inside => format!("it lies in {what}"),
+    };
+    let error = io::Error::new(io::ErrorKind::InvalidInput, why);
+    Err(OpenError::Directory(directory.to_path_buf(), error))
+}
+
 /// An open database in this process.
 pub struct Embedded {
     engine: Arc<Engine>,
@@ -105,6 +132,7 @@ pub struct Embedded {
     device: Arc<FileDevice>,
     /// Shared by the connections, gone with the last of them.
     runtime: Mutex<Weak<Runtime>>,
+    _archive_lock: Option<DirectoryLock>,
     // Last: the directory is free when nothing uses it any more.
     _lock: DirectoryLock,
 }
@@ -121,16 +149,32 @@ impl Embedded {
             io::ErrorKind::WouldBlock => OpenError::InUse(path.to_path_buf()),
             _ => OpenError::Directory(path.to_path_buf(), error),
         })?;
+        make_private_directory(path, Database::is_file_name)
+            .map_err(|error| OpenError::Directory(path.to_path_buf(), error))?;
         let device = FileDevice::open(path, options.io)
             .map_err(|error| OpenError::Directory(path.to_path_buf(), error))?;
         let device = Arc::new(device);
         let mut config = Config::new(Arc::clone(&device) as Arc<dyn Device>)
             .memory_limit(options.memory_limit)
             .partitions(options.partitions);
+        config.temp_file_limit = options.temp_file_limit;
+        config.backup_directories = options.backup_directories.clone();
+        let mut archive_lock = None;
         if let Some(archive) = &options.archive_directory {
-            let device = FileDevice::open(archive, IoEngine::Threads)
-                .map_err(|error| OpenError::Directory(archive.clone(), error))?;
+            let failed = |error| OpenError::Directory(archive.clone(), error);
+            keep_apart(archive, path, "the data directory")?;
+            archive_lock = Some(lock_directory(archive).map_err(failed)?);
+            make_private_directory(archive, is_segment).map_err(failed)?;
+            let device = FileDevice::open(archive, IoEngine::Threads).map_err(failed)?;
             config.archive = Some(Arc::new(device));
+        }
+        for directory in &options.backup_directories {
+            keep_apart(directory, path, "the data directory")?;
+            if let Some(archive) = &options.archive_directory {
+                keep_apart(directory, archive, "the archive directory")?;
+            }
+            make_directory(directory)
+                .map_err(|error| OpenError::Directory(directory.clone(), error))?;
         }
         let suited = Policy::for_device(&device.profile());
         config.policy = Some(Policy {
@@ -149,6 +193,7 @@ impl Embedded {
             database,
             device,
             runtime: Mutex::new(Weak::new()),
+            _archive_lock: archive_lock,
             _lock: lock,
         })
     }

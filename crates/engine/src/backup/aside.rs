@@ -2,12 +2,12 @@
 //! may be on an executor that has other things to do.
 
 use std::future::poll_fn;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::thread;
 
 use parking_lot::Mutex;
-use thermocline_device::{Device, FileDevice, IoEngine};
 
 use super::{BackupOptions, BackupReport};
 use crate::database::Database;
@@ -21,23 +21,25 @@ struct Outcome {
 }
 
 impl Database {
-    /// As [`Database::backup`], into a directory of this machine's file system,
-    /// made if it is absent. A caller who stops waiting does not end it.
+    /// As [`Database::backup_into`], for a client: below `backup_directory` only. A
+    /// caller who stops waiting does not end it.
     ///
     /// # Errors
-    /// Those of [`Database::backup`]; the directory can't be made or written.
+    /// Those of [`Database::backup_into`]; 42501 for any other directory.
     pub async fn backup_to(
         self: &Arc<Self>,
         path: &str,
         options: &BackupOptions,
     ) -> Result<BackupReport> {
         let outcome: Arc<Mutex<Outcome>> = Arc::default();
-        let (db, path, options) = (self.clone(), path.to_owned(), *options);
+        let (db, path, options) = (self.clone(), PathBuf::from(path), *options);
         let left = outcome.clone();
         thread::Builder::new()
             .name("backup".into())
             .spawn(move || {
-                let result = db.backup_into_directory(&path, &options);
+                let result = db
+                    .backup_place(&path, true)
+                    .and_then(|place| db.backup(&place.device, &options, &mut |_, _| {}));
                 let waiting = {
                     let mut outcome = left.lock();
                     outcome.result = Some(result);
@@ -61,10 +63,19 @@ impl Database {
         .await
     }
 
-    fn backup_into_directory(&self, path: &str, options: &BackupOptions) -> Result<BackupReport> {
-        let target = FileDevice::open(path, IoEngine::Threads)
-            .map_err(|e| Error::io(e, format!("opening {path}")))?;
-        let target: Arc<dyn Device> = Arc::new(target);
-        self.backup(&target, options, &mut |_, _| {})
+    /// As [`Database::backup`], into a directory of this machine's file system, made if it is
+    /// absent, wherever whoever runs this process may write.
+    ///
+    /// # Errors
+    /// 55000 and 55006 for a directory that it may not go into, nothing in which is changed;
+    /// those of [`Database::backup`]; the file system's.
+    pub fn backup_into(
+        &self,
+        path: &Path,
+        options: &BackupOptions,
+        observe: &mut dyn FnMut(u64, u64),
+    ) -> Result<BackupReport> {
+        let place = self.backup_place(path, false)?;
+        self.backup(&place.device, options, observe)
     }
 }

@@ -7,7 +7,6 @@
 
 use serde::{Deserialize, Serialize};
 use thermocline_device::Device;
-use thermocline_storage::log::is_segment;
 
 use crate::error::{Error, Result};
 use crate::manifest::{Manifest, decode_checked, encode_checked, read_file, write_file};
@@ -15,7 +14,8 @@ use crate::manifest::{Manifest, decode_checked, encode_checked, read_file, write
 /// The format of backups that this build writes and reads.
 pub(super) const FORMAT_VERSION: u32 = 1;
 const PREFIX: &str = "backup-";
-const NEW: &str = "backup-new";
+/// A generation's description until it is whole.
+pub(super) const NEW: &str = "backup-new";
 const ENTRY_BYTES: usize = 20;
 
 /// A generation.
@@ -93,6 +93,17 @@ pub(super) fn pack_name(number: u64) -> String {
     format!("blocks-{number:08}")
 }
 
+/// The name of the file that says where the blocks of a generation are.
+pub(super) fn index_name(number: u64) -> String {
+    format!("packs-{number:08}")
+}
+
+/// A number as it is in a file's name: eight digits at least.
+pub(super) fn number_of(digits: &str) -> Option<u64> {
+    let whole = digits.len() >= 8 && digits.bytes().all(|digit| digit.is_ascii_digit());
+    digits.parse().ok().filter(|_| whole)
+}
+
 fn names(target: &dyn Device) -> Result<Vec<String>> {
     target
         .list()
@@ -100,16 +111,21 @@ fn names(target: &dyn Device) -> Result<Vec<String>> {
 }
 
 impl Generation {
+    /// The number of the generation that a file describes, by the file's name.
+    pub fn number_in(name: &str) -> Option<u64> {
+        number_of(name.strip_prefix(PREFIX)?)
+    }
+
     /// All generations, oldest first.
     pub fn read_all(target: &dyn Device) -> Result<Vec<Self>> {
         let mut all = Vec::new();
         for name in names(target)? {
-            let Some(number) = name.strip_prefix(PREFIX).filter(|_| name != NEW) else {
+            let Some(number) = Self::number_in(&name) else {
                 continue;
             };
             let generation: Generation =
                 decode_checked(&name, &read_file(target, &name)?, FORMAT_VERSION)?;
-            if number.parse() != Ok(generation.generation) {
+            if number != generation.generation {
                 return Err(Error::Corrupt(format!(
                     "{name}: it is generation {}",
                     generation.generation
@@ -172,35 +188,7 @@ pub(super) fn write_index(
             bytes.extend_from_slice(&field.to_le_bytes());
         }
     }
-    let name = format!("packs-{number:08}");
+    let name = index_name(number);
     write_file(target, &name, &bytes)?;
     Ok((name, crc32c::crc32c(&bytes)))
-}
-
-/// Removes what a backup that was cut off has left.
-pub(super) fn remove_leftovers(target: &dyn Device, generations: &[Generation]) -> Result<()> {
-    let newest = generations.last().map_or(0, |g| g.generation);
-    let of_none = |name: &str| {
-        let newer = |prefix| {
-            let number = name.strip_prefix(prefix).map(str::parse::<u64>);
-            number.is_some_and(|n| n.is_ok_and(|n| n > newest))
-        };
-        let unnamed = || {
-            !generations
-                .iter()
-                .any(|g| g.log == name || g.files.iter().any(|f| f.file == name))
-        };
-        newer("blocks-")
-            || newer("packs-")
-            || name == NEW
-            || (name.starts_with("checkpoint-") && unnamed())
-            // A long log has more segments than its first: they stay.
-            || (is_segment(name) && generations.is_empty())
-    };
-    for name in names(target)?.iter().filter(|name| of_none(name)) {
-        target
-            .remove(name)
-            .map_err(|e| Error::io(e, format!("removing {name}")))?;
-    }
-    Ok(())
 }

@@ -8,11 +8,12 @@
 //! files and no log until images and log are copied, and no block's space is
 //! used again until the end; nobody waits for it.
 //!
-//! Here a generation is made; `generation` is what it looks like, `restore` how
-//! a directory comes of it. A crash at any point leaves the generations before.
+//! Here a generation is made; `place` is where it may go, `generation` what it
+//! looks like, `restore` how a directory comes of it. A crash at any point leaves the generations before.
 
 mod aside;
 mod generation;
+mod place;
 mod restore;
 
 use std::sync::Arc;
@@ -36,6 +37,7 @@ use crate::recovery::images::read_block_table;
 use crate::recovery::log_broken;
 use generation::{CopiedFile, FORMAT_VERSION, Generation, PackedBlock};
 pub use generation::{GenerationReport, generations};
+use place::Survey;
 pub use restore::{RestoreOptions, RestoreReport, restore};
 
 /// An archive that failed is tried again after this time.
@@ -132,8 +134,8 @@ impl Database {
     /// bytes done and bytes in all.
     ///
     /// # Errors
-    /// 55006 when a backup is under way, 55000 when `target` holds backups of
-    /// another database; damage is named; the device's errors. Then there is no
+    /// 55006 when a backup is under way, 55000 when `target` is neither empty nor
+    /// holds backups of this database, 58P02 when a stranger's file is in the way; damage is named; the device's errors. Then there is no
     /// new generation, and those before are as they were.
     pub fn backup(
         &self,
@@ -145,18 +147,8 @@ impl Database {
         let Some(_running) = self.backups.running.try_lock() else {
             return Err(Error::catalog("55006", "a backup is already under way"));
         };
-        let database_id = format!("{:032x}", self.database_id);
-        let earlier = Generation::read_all(&**target)?;
-        if let Some(other) = earlier.iter().find(|g| g.database_id != database_id) {
-            return Err(Error::catalog(
-                "55000",
-                format!(
-                    "the directory holds backups of another database ({}); use an empty one",
-                    other.database_id
-                ),
-            ));
-        }
-        generation::remove_leftovers(&**target, &earlier)?;
+        let survey = Survey::of(&**target, self.database_id)?;
+        let earlier = &survey.generations;
         let number = earlier.last().map_or(1, |last| last.generation + 1);
 
         // In this order: what the next checkpoint names stays from here on.
@@ -165,6 +157,7 @@ impl Database {
         self.run_checkpoint(Purpose::Asked)?;
         let manifest = Manifest::read(&*self.device)?
             .ok_or_else(|| Error::Corrupt("manifest: it is missing".into()))?;
+        survey.begin(&**target, self.database_id, number, manifest.checkpoint)?;
         let table = read_block_table(&*self.device, &manifest)?.unwrap_or_default();
         let mut blocks = blocks_of_table(&table).map_err(store_failed)?;
         blocks.sort_unstable_by_key(|block| block.offset);
@@ -184,7 +177,7 @@ impl Database {
         };
         let log = self.copy_tail(&manifest, target)?;
         meter.advance(log.bytes);
-        let files = self.copy_images(&manifest, &earlier, target, &mut meter)?;
+        let files = self.copy_images(&manifest, earlier, target, &mut meter)?;
         drop(hold);
         let packed = match earlier.last() {
             Some(last) => last.blocks(&**target)?,
@@ -198,7 +191,7 @@ impl Database {
         let generation = Generation {
             format: FORMAT_VERSION,
             generation: number,
-            database_id,
+            database_id: format!("{:032x}", self.database_id),
             lsn: log.end,
             time_us: log.time_us.unwrap_or_else(|| self.clock.unix_time_us()),
             log: name_of_segment(manifest.log_start),
@@ -210,6 +203,7 @@ impl Database {
             manifest,
         };
         generation.write(&**target)?;
+        place::end(&**target)?;
         Ok(BackupReport {
             generation: number,
             lsn: generation.lsn,
@@ -382,7 +376,7 @@ fn copy_file(
 ) -> Result<CopiedFile> {
     let failed = |e| Error::io(e, format!("copying {name}"));
     let source = from.open(name, OpenMode::Existing).map_err(failed)?;
-    let target = to.open(name, OpenMode::Create).map_err(failed)?;
+    let target = to.open(name, OpenMode::CreateNew).map_err(failed)?;
     let bytes = source.len().map_err(failed)?;
     target.set_len(bytes).map_err(failed)?;
     let mut buffer = AlignedBuffer::new_zeroed(PIECE_BYTES);

@@ -60,6 +60,9 @@ impl Database {
                 .map_err(|_| Error::Corrupt("manifest: the database id".into()))?,
             None => new_database_id(&*config.clock),
         };
+        if let Some(archive) = &config.archive {
+            Database::check_archive(&**archive, database_id)?;
+        }
         let limit = config.memory_limit.max(MEMORY_LIMIT_MIN);
         let machine = match config.simulator {
             Some(_) => None,

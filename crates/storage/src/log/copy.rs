@@ -5,13 +5,15 @@
 //! Guarantees: what is copied was verified; a segment in an archive is whole, or
 //! not there.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use thermocline_device::{Device, DeviceFile, OpenMode, SECTOR_BYTES};
 
 use super::reader::{Found, GroupRead, SegmentReader};
 use super::segment::{
-    GROUP_HEADER_BYTES, GroupHeader, RECORD_HEADER_BYTES, SegmentHeader, segment_name, u32_at,
+    GROUP_HEADER_BYTES, GroupHeader, RECORD_HEADER_BYTES, SegmentHeader, parse_segment_name,
+    segment_name, u32_at,
 };
 use super::stream::LogStream;
 use super::{LogError, Lsn};
@@ -20,8 +22,8 @@ use super::{LogError, Lsn};
 const WRITE_BYTES: usize = 1 << 20;
 /// A copy goes on in a new segment after this many bytes.
 const SEGMENT_BYTES: u64 = 64 << 20;
-/// The name of a segment until it is whole.
-const UNFINISHED: &str = "log-unfinished";
+/// The name of a segment's copy until it is whole.
+pub const UNFINISHED_SEGMENT: &str = "log-unfinished";
 
 /// A segment to which nothing will be added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -134,6 +136,21 @@ pub fn archive_segment(
     Ok(true)
 }
 
+/// Whether the file of a segment's name in a directory is a segment of this database.
+///
+/// # Errors
+/// The device fails.
+pub fn is_segment_of(device: &dyn Device, name: &str, database: u128) -> Result<bool, LogError> {
+    let Some(first) = parse_segment_name(name) else {
+        return Ok(false);
+    };
+    match SegmentReader::open(device, database, first) {
+        Ok(_) => Ok(true),
+        Err(error @ LogError::Io { .. }) => Err(error),
+        Err(_) => Ok(false),
+    }
+}
+
 /// Leaves out the records that end beyond `lsn`.
 fn cut_end(group: &mut GroupRead, lsn: Lsn) {
     let mut kept = 0;
@@ -168,9 +185,9 @@ impl<'a> SegmentWriter<'a> {
         previous_end: Lsn,
     ) -> Result<Self, LogError> {
         let file = device
-            .open(UNFINISHED, OpenMode::Create)
+            .open(UNFINISHED_SEGMENT, OpenMode::Create)
             .and_then(|file| file.set_len(0).map(|()| file))
-            .map_err(LogError::io(UNFINISHED, "create"))?;
+            .map_err(LogError::io(UNFINISHED_SEGMENT, "create"))?;
         let mut pending = vec![0; SECTOR_BYTES];
         let header = SegmentHeader {
             first,
@@ -211,7 +228,7 @@ impl<'a> SegmentWriter<'a> {
     fn write(&mut self) -> Result<(), LogError> {
         self.file
             .write_at(&self.pending, self.offset)
-            .map_err(LogError::io(UNFINISHED, "write"))?;
+            .map_err(LogError::io(UNFINISHED_SEGMENT, "write"))?;
         self.offset += self.pending.len() as u64;
         self.pending.clear();
         Ok(())
@@ -222,10 +239,16 @@ impl<'a> SegmentWriter<'a> {
         self.write()?;
         self.file
             .sync_data()
-            .map_err(LogError::io(UNFINISHED, "sync"))?;
+            .map_err(LogError::io(UNFINISHED_SEGMENT, "sync"))?;
         let name = segment_name(self.first);
+        // A longer copy may replace a shorter one; nobody else's file, though.
+        let replaces = match SegmentReader::open(self.device, self.database, self.first) {
+            Err(LogError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(()),
+            other => other.map(drop),
+        };
+        replaces?;
         self.device
-            .rename(UNFINISHED, &name)
+            .rename(UNFINISHED_SEGMENT, &name)
             .map_err(LogError::io(&name, "rename"))?;
         Ok(self.offset)
     }

@@ -33,7 +33,9 @@ use std::time::Duration;
 use thermocline_device::Clock;
 
 pub use append::Log;
-pub use copy::{ClosedSegment, Copied, CopyUntil, archive_segment, copy_log};
+pub use copy::{
+    ClosedSegment, Copied, CopyUntil, UNFINISHED_SEGMENT, archive_segment, copy_log, is_segment_of,
+};
 pub use counters::{GROUP_BUCKETS, LogStatistics};
 pub use reader::{LogRecord, LogTail, read_tail};
 pub use segment::{FIRST_LSN, Lsn, RECORD_BYTES_MAX, RECORD_HEADER_BYTES};

@@ -9,7 +9,7 @@ use thermocline_engine::backup::{BackupOptions, generations};
 use thermocline_server::DEFAULT_PORT;
 use tokio_postgres::{AsyncMessage, NoTls};
 
-use super::check::device;
+use super::check::for_reading;
 use super::progress::Progress;
 use super::restore::show_time;
 use super::{fail, refuse, say, size};
@@ -17,8 +17,8 @@ use super::{fail, refuse, say, size};
 /// What to back up, and where to.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The backup's directory, on the server's machine; a new generation is
-    /// added to those that are there
+    /// The backup's directory, on the server's machine, below its
+    /// backup_directory; a new generation is added to those that are there
     target: PathBuf,
     /// Back up this data directory, which no server has open
     #[arg(short = 'D', long, value_name = "DIRECTORY", conflicts_with_all = ["host", "port"])]
@@ -59,7 +59,8 @@ fn list(target: &Path) -> ExitCode {
     if !target.is_dir() {
         return refuse(&format!("{}: not a directory", target.display()));
     }
-    let listed = device(target).and_then(|device| generations(&*device).map_err(|e| e.to_string()));
+    let listed =
+        for_reading(target).and_then(|device| generations(&*device).map_err(|e| e.to_string()));
     let listed = match listed {
         Ok(listed) => listed,
         Err(why) => return fail(&why),
@@ -87,17 +88,13 @@ fn of_directory(directory: &Path, target: &Path, rate: Option<u64>) -> ExitCode 
         Ok(embedded) => embedded,
         Err(error) => return refuse(&error),
     };
-    let target = match device(target) {
-        Ok(target) => target,
-        Err(why) => return refuse(&why),
-    };
     let options = BackupOptions {
         bytes_per_second: rate,
     };
     let mut progress = Progress::new("copied");
     let made = embedded
         .database()
-        .backup(&target, &options, &mut |done, total| {
+        .backup_into(target, &options, &mut |done, total| {
             progress.tell(done, total);
         });
     drop(progress);
@@ -110,7 +107,14 @@ fn of_directory(directory: &Path, target: &Path, rate: Option<u64>) -> ExitCode 
             ));
             ExitCode::SUCCESS
         }
-        Err(error) => fail(&error),
+        Err(error) => fail(&with_hint(&error.to_string(), error.hint())),
+    }
+}
+
+fn with_hint(message: &str, hint: Option<&str>) -> String {
+    match hint {
+        Some(hint) => format!("{message} (hint: {hint})"),
+        None => message.to_owned(),
     }
 }
 
@@ -165,7 +169,10 @@ async fn ask(options: &Options, statement: &str) -> Result<(), Failed> {
     });
     client.batch_execute(statement).await.map_err(|error| {
         Failed::Backup(match error.as_db_error() {
-            Some(error) => format!("{} ({})", error.message(), error.code().code()),
+            Some(error) => {
+                let message = format!("{} ({})", error.message(), error.code().code());
+                with_hint(&message, error.hint())
+            }
             None => error.to_string(),
         })
     })

@@ -91,3 +91,11 @@ pub(crate) fn device(path: &Path) -> Result<Arc<dyn Device>, String> {
         Err(error) => Err(format!("{}: {error}", path.display())),
     }
 }
+
+/// The device of a directory that is not to be changed.
+pub(crate) fn for_reading(path: &Path) -> Result<Arc<dyn Device>, String> {
+    match FileDevice::for_reading(path) {
+        Ok(device) => Ok(Arc::new(device)),
+        Err(error) => Err(format!("{}: {error}", path.display())),
+    }
+}

@@ -1,8 +1,9 @@
 //! What ALTER SYSTEM sets, kept in `thermocline.auto.toml` in the data directory.
 //! The file is replaced whole, so that a crash leaves the old or the new one.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use thermocline_sql::{SqlError, SystemSettings};
@@ -26,7 +27,9 @@ impl KeptSettings {
 
     fn replace(&self, text: &str) -> io::Result<()> {
         let new = self.path.with_extension("toml.new");
-        let mut file = File::create(&new)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = options.open(&new)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         fs::rename(&new, &self.path)?;

@@ -4,15 +4,19 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use thermocline_device::{SystemClock, lock_directory};
+use thermocline_device::{
+    Lies, SystemClock, directory_above_with, directory_entries, how_it_lies, lock_directory,
+    make_private_directory, resolve_directory,
+};
 use thermocline_engine::backup::{RestoreOptions, restore};
 use thermocline_storage::datetime::parse_timestamptz;
 use thermocline_storage::text_format::write_text;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::ValueRef;
 
-use super::check::device;
+use super::check::{device, for_reading};
 use super::progress::Progress;
+use super::settings::FILE_NAME;
 use super::{fail, refuse, say};
 
 /// From 1970 to 2000, where timestamps begin, in microseconds.
@@ -56,8 +60,11 @@ pub(crate) fn run(options: &Options) -> ExitCode {
             return refuse(&format!("{}: not a directory", directory.display()));
         }
     }
-    let logs: Result<Vec<_>, _> = options.log.iter().map(|path| device(path)).collect();
-    let (from, logs) = match device(&options.from).and_then(|from| Ok((from, logs?))) {
+    if let Err(why) = check_target(options) {
+        return refuse(&why);
+    }
+    let logs: Result<Vec<_>, _> = options.log.iter().map(|path| for_reading(path)).collect();
+    let (from, logs) = match for_reading(&options.from).and_then(|from| Ok((from, logs?))) {
         Ok(opened) => opened,
         Err(why) => return refuse(&why),
     };
@@ -65,6 +72,9 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         Ok(lock) => lock,
         Err(error) => return refuse(&format!("{}: {error}", options.directory.display())),
     };
+    if let Err(error) = make_private_directory(&options.directory, |name| name == FILE_NAME) {
+        return refuse(&format!("{}: {error}", options.directory.display()));
+    }
     let target = match device(&options.directory) {
         Ok(target) => target,
         Err(why) => return refuse(&why),
@@ -97,6 +107,32 @@ pub(crate) fn run(options: &Options) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => fail(&error),
+    }
+}
+
+/// The new directory is empty, but for settings, and no part of anything else. Nothing is
+/// written before this is known.
+fn check_target(options: &Options) -> Result<(), String> {
+    let target = &options.directory;
+    let refused = |why: &str| format!("cannot restore into {}: {why}", target.display());
+    let failed = |error: std::io::Error| refused(&error.to_string());
+    let resolved = resolve_directory(target).map_err(failed)?;
+    for other in options.log.iter().chain([&options.from]) {
+        let other = resolve_directory(other).map_err(failed)?;
+        match how_it_lies(&resolved, &other) {
+            Lies::There => return Err(refused("it is where the backup or its log is")),
+            Lies::Inside => return Err(refused("it lies in the backup or its log")),
+            Lies::Apart | Lies::Around => {}
+        }
+    }
+    if let Some(data) = directory_above_with(&resolved, &["manifest", "blocks"]) {
+        return Err(refused(&format!("{} is a data directory", data.display())));
+    }
+    let entries = directory_entries(&resolved).map_err(failed)?;
+    let other = |name: &&String| *name != FILE_NAME;
+    match entries.iter().flatten().find(other) {
+        Some(name) => Err(refused(&format!("it is not empty: {name} is in it"))),
+        None => Ok(()),
     }
 }
 

@@ -105,6 +105,8 @@ fn options(settings: &Settings) -> Options {
         partitions: settings.partitions,
         io: settings.io,
         archive_directory: settings.archive_directory.clone(),
+        backup_directories: settings.backup_directories.clone(),
+        temp_file_limit: settings.temp_file_limit,
         identification: settings.identification,
         merge: settings.merge,
         progress: Some(RecoveryListener::new(log_progress)),

@@ -57,6 +57,14 @@ pub(crate) struct Flags {
     /// time [default: nowhere]
     #[arg(long, value_name = "DIRECTORY")]
     archive_directory: Option<String>,
+    /// Below which directories BACKUP TO may write; several with commas between
+    /// them [default: none, BACKUP TO is refused]
+    #[arg(long, value_name = "DIRECTORIES")]
+    backup_directory: Option<String>,
+    /// The most that temporary files may take together, e.g. 10GB [default:
+    /// what the device has room for]
+    #[arg(long, value_name = "SIZE")]
+    temp_file_limit: Option<String>,
     /// How cold tuples are found: temperature, clock, fifo, lru or alru
     /// [default: as suits the device]
     #[arg(long, value_name = "POLICY")]
@@ -76,7 +84,7 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    fn given(&self) -> [(&'static str, &Option<String>); 12] {
+    fn given(&self) -> [(&'static str, &Option<String>); 14] {
         [
             ("data_dir", &self.data_dir),
             ("port", &self.port),
@@ -87,6 +95,8 @@ impl Flags {
             ("max_message_bytes", &self.max_message_bytes),
             ("io", &self.io),
             ("archive_directory", &self.archive_directory),
+            ("backup_directory", &self.backup_directory),
+            ("temp_file_limit", &self.temp_file_limit),
             ("identification", &self.identification),
             ("merge", &self.merge),
             ("log", &self.log),
@@ -119,6 +129,10 @@ pub(crate) struct Settings {
     pub(crate) io: IoEngine,
     /// Where the log is archived.
     pub(crate) archive_directory: Option<PathBuf>,
+    /// Below which directories BACKUP TO may write.
+    pub(crate) backup_directories: Vec<PathBuf>,
+    /// Bytes of temporary files; None: no limit.
+    pub(crate) temp_file_limit: Option<u64>,
     /// How cold tuples are found; None: as suits the device.
     pub(crate) identification: Option<Identification>,
     /// What becomes of a fetched tuple; None: as suits the device.
@@ -263,6 +277,8 @@ impl Settings {
             "max_message_bytes" => message_bytes(value).map(|value| self.max_message_bytes = value),
             "io" => io_engine(value).map(|value| self.io = value),
             "archive_directory" => data_dir(value).map(|v| self.archive_directory = Some(v)),
+            "backup_directory" => directories(value).map(|v| self.backup_directories = v),
+            "temp_file_limit" => size::parse(value).map(|v| self.temp_file_limit = Some(v)),
             "identification" => {
                 choice(value, &Identification::NAMES).map(|value| self.identification = Some(value))
             }
@@ -306,6 +322,8 @@ impl Default for Settings {
             max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,
             io: IoEngine::Auto,
             archive_directory: None,
+            backup_directories: Vec::new(),
+            temp_file_limit: None,
             identification: None,
             merge: None,
             log: "info".to_owned(),
@@ -365,6 +383,10 @@ fn data_dir(text: &str) -> Result<PathBuf, String> {
     } else {
         Ok(PathBuf::from(text))
     }
+}
+
+fn directories(text: &str) -> Result<Vec<PathBuf>, String> {
+    text.split(',').map(|name| data_dir(name.trim())).collect()
 }
 
 fn listen(text: &str) -> Result<IpAddr, String> {

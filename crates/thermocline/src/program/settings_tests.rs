@@ -40,6 +40,7 @@ fn every_setting_can_be_said_in_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let text = "data_dir = 'd'\nport = 1\nlisten = '::1'\nmemory_limit = '256MB'\npartitions = 4\n\
                 max_connections = 7\nmax_message_bytes = '1MB'\nio = 'threads'\narchive_directory = 'a'\n\
+                backup_directory = 'b, /c'\ntemp_file_limit = '1GB'\n\
                 identification = 'lru'\nmerge = 'always'\nlog = 'debug'\n";
     fs::write(directory.path().join(FILE_NAME), text).unwrap();
     let settings = load(&Flags::default(), &[], directory.path()).unwrap();
@@ -55,6 +56,8 @@ fn every_setting_can_be_said_in_the_file() {
         max_message_bytes: 1 << 20,
         io: IoEngine::Threads,
         archive_directory: Some("a".into()),
+        backup_directories: vec!["b".into(), "/c".into()],
+        temp_file_limit: Some(1 << 30),
         identification: Some(Identification::Lru),
         merge: Some(Merge::Always),
         log: "debug".to_owned(),
@@ -100,6 +103,8 @@ fn what_is_wrong_is_said_with_its_place() {
         ("THERMOCLINE_DATA_DIR", ""),
         ("THERMOCLINE_LOG", "a=b=c"),
         ("THERMOCLINE_MAX_MESSAGE_BYTES", "1kB"),
+        ("THERMOCLINE_BACKUP_DIRECTORY", "/backups,"),
+        ("THERMOCLINE_TEMP_FILE_LIMIT", "much"),
     ] {
         let error = said(&none, &[(name, value)]);
         assert!(error.starts_with(&format!("{name}: ")), "{error}");
