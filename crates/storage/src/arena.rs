@@ -34,6 +34,9 @@ pub const ORDER_MAX: u8 = 8;
 pub const SPAN_BYTES_MAX: usize = SPAN_BYTES_MIN << ORDER_MAX;
 /// Addresses count units of this many bytes from the region's base.
 pub const ADDRESS_UNIT_BYTES: usize = 8;
+/// Addresses that [`Arena::reserve_for`] takes at most, unless the memory needs more: the books of
+/// a region take a two-thousandth of it in addresses, too.
+pub const REGION_BYTES_MAX: usize = 1 << 40;
 /// Free bytes kept resident for reuse unless told otherwise.
 pub const CACHE_LIMIT_BYTES_DEFAULT: usize = 4 * 1024 * 1024;
 /// Mapped behind the region, so that no tuple length a heap accepts can lead
@@ -145,9 +148,32 @@ impl Arena {
                 cached: std::array::from_fn(|_| Vec::new()),
                 cached_bytes: 0,
                 cache_limit_bytes: CACHE_LIMIT_BYTES_DEFAULT,
-                chunks: Chunks::new(units as u32),
+                chunks: Chunks::new(),
             }),
         })
+    }
+
+    /// Reserves addresses for `memory_bytes` of spans, however the spans are mixed and in whichever
+    /// order they come and go: even if each of the largest spans' worth of addresses is kept
+    /// from being one by the smallest span. Where that is more than [`REGION_BYTES_MAX`], or the
+    /// system gives less, as much as there is, but twice the memory.
+    ///
+    /// # Errors
+    /// As [`Arena::reserve`].
+    pub fn reserve_for(memory_bytes: usize) -> io::Result<Self> {
+        let least = memory_bytes.saturating_mul(2);
+        let mut bytes = memory_bytes
+            .saturating_mul(SPAN_BYTES_MAX / SPAN_BYTES_MIN)
+            .clamp(least, least.max(REGION_BYTES_MAX));
+        loop {
+            match Self::reserve(bytes) {
+                Err(error) if bytes <= least || error.kind() == io::ErrorKind::InvalidInput => {
+                    return Err(error);
+                }
+                Err(_) => bytes = (bytes / 2).max(least),
+                reserved => return reserved,
+            }
+        }
     }
 
     /// Bytes of a span of `order`.
@@ -564,6 +590,32 @@ mod tests {
         // Half of it is in the cache, and must be joined again for this.
         assert!(arena.alloc_span(ORDER_MAX).is_some());
         assert!(arena.alloc_span(ORDER_MAX).is_some());
+        assert_eq!(arena.alloc_span(0), None);
+    }
+
+    #[test]
+    fn addresses_are_enough_for_the_worst_mix_of_spans() {
+        let memory_bytes = 4 * MIB;
+        let arena = Arena::reserve_for(memory_bytes).unwrap();
+        arena.set_cache_limit_bytes(0);
+        // One small span is left of each large span's worth, in as many as memory has room for.
+        let mut kept = Vec::new();
+        for _ in 0..memory_bytes / SPAN_BYTES_MIN - ORDER_MAX as usize {
+            let first = arena.alloc_span(ORDER_MAX).unwrap();
+            arena.free_span(first, ORDER_MAX);
+            let small: Vec<_> = std::iter::from_fn(|| arena.alloc_span(0))
+                .take(SPAN_BYTES_MAX / SPAN_BYTES_MIN)
+                .collect();
+            let last = small.len() - 1;
+            small[..last].iter().for_each(|s| arena.free_span(*s, 0));
+            kept.push(small[last]);
+        }
+        assert!(arena.used_bytes() < memory_bytes);
+        assert!(arena.alloc_span(ORDER_MAX).is_some());
+        // What goes back joins, whichever way it was cut.
+        kept.into_iter().for_each(|span| arena.free_span(span, 0));
+        let whole = arena.region_bytes() / SPAN_BYTES_MAX - 1;
+        assert!((0..whole).all(|_| arena.alloc_span(ORDER_MAX).is_some()));
         assert_eq!(arena.alloc_span(0), None);
     }
 

@@ -68,9 +68,10 @@ impl Database {
             Some(_) => None,
             None => thermocline_device::memory_bytes(),
         };
-        let room = machine.unwrap_or(limit).max(limit) * 2;
-        let arena =
-            Arena::reserve(room as usize).map_err(|e| Error::io(e, "reserving address space"))?;
+        // The limit may be raised later, to what the machine has.
+        let room = machine.unwrap_or(limit).max(limit);
+        let arena = Arena::reserve_for(room as usize)
+            .map_err(|e| Error::io(e, "reserving address space"))?;
         // Where memory is scarce, rows need it more than those who come for a span.
         arena.set_cache_limit_bytes((limit / 256).min(CACHE_LIMIT_BYTES_DEFAULT as u64) as usize);
         let arena = Arc::new(arena);

@@ -30,8 +30,14 @@ struct Chunk {
     pages: Pages,
 }
 
+const EMPTY: Chunk = Chunk {
+    taken: 0,
+    pages: Pages::Small,
+};
+
 /// The chunks of a region, in the order of their addresses.
 pub(super) struct Chunks {
+    /// As far as any was handed out: of a large region most never are.
     chunks: Vec<Chunk>,
     /// The chunk that is looked at next.
     hand: usize,
@@ -39,13 +45,9 @@ pub(super) struct Chunks {
 }
 
 impl Chunks {
-    pub fn new(units: u32) -> Self {
-        let empty = Chunk {
-            taken: 0,
-            pages: Pages::Small,
-        };
+    pub fn new() -> Self {
         Self {
-            chunks: vec![empty; units.div_ceil(CHUNK_UNITS) as usize],
+            chunks: Vec::new(),
             hand: 0,
             huge: 0,
         }
@@ -56,6 +58,9 @@ impl Chunks {
         let units = 1 << order;
         let first = unit / CHUNK_UNITS;
         let last = (unit + units - 1) / CHUNK_UNITS;
+        if self.chunks.len() <= last as usize {
+            self.chunks.resize(last as usize + 1, EMPTY);
+        }
         let chunks = &mut self.chunks[first as usize..=last as usize];
         (chunks, units.min(CHUNK_UNITS) as u8)
     }

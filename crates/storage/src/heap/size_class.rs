@@ -6,9 +6,13 @@
 //! pages. Tuples of mixed lengths would leave too many of those half empty, so
 //! the heap takes them only where they pay.
 //!
+//! A tuple above [`SHARED_MAX`] has a page to itself. In a longer page one that stays would
+//! keep the memory of all that have left; a page of its own goes back whole, and what of its
+//! span lies behind the tuple is never touched: it takes addresses, of which there are plenty,
+//! and no memory.
+//!
 //! Guarantees: a slot wastes at most a sixteenth of itself (the rounding to 16
-//! bytes of the smallest apart), a page's tail at most a sixteenth of the page
-//! (an eighth of the largest span); a fitted slot a thirty-second (the rounding to 8 bytes
+//! bytes of the smallest apart), a shared page's tail at most a sixteenth of the page; a fitted slot a thirty-second (the rounding to 8 bytes
 //! of the smallest apart), its page's tail a thirty-second. Everything is computed at compile time.
 
 use crate::arena::{Arena, ORDER_MAX};
@@ -25,6 +29,8 @@ const STEPPED: usize = (LARGEST_STEPPED - SMALLEST) / 16 + 1;
 /// Slots from here on divide a span of 4 MiB evenly.
 const LARGEST_SIXTEENTHS: usize = 512 * 1024;
 const PER_LARGEST_SPAN: [usize; 5] = [7, 6, 5, 4, 3];
+/// Longer slots are alone in their pages.
+pub(super) const SHARED_MAX: usize = 64 * 1024;
 const SIXTEENTHS: usize = class_of_slot(LARGEST_SIXTEENTHS) + 1;
 const ORDINARY: usize = SIXTEENTHS + PER_LARGEST_SPAN.len();
 /// Fitted slots are larger than the first and at most the last; up to the one between, a power
@@ -141,6 +147,18 @@ const fn size_classes() -> [SizeClass; CLASSES] {
             room / PER_LARGEST_SPAN[class - SIXTEENTHS] / 16 * 16
         };
         let mut order = 0;
+        if slot_bytes > SHARED_MAX {
+            while Arena::span_bytes(order) < slot_bytes + PAGE_HEADER_BYTES {
+                order += 1;
+            }
+            classes[class] = SizeClass {
+                slot_bytes: slot_bytes as u32,
+                capacity: 1,
+                order,
+            };
+            class += 1;
+            continue;
+        }
         while order < ORDER_MAX && tail(slot_bytes, order) > Arena::span_bytes(order) / 16 {
             order += 1;
         }
@@ -221,11 +239,12 @@ mod tests {
             let span_bytes = Arena::span_bytes(class.order);
             let used = (class.slot_bytes * class.capacity) as usize;
             assert!(used + PAGE_HEADER_BYTES <= span_bytes);
-            let most = match class.order {
-                ORDER_MAX => span_bytes / 8,
-                _ => span_bytes / 16,
-            };
-            assert!(span_bytes - used <= most, "{}", class.slot_bytes);
+            if class.slot_bytes as usize > SHARED_MAX {
+                assert_eq!(class.capacity, 1, "{}", class.slot_bytes);
+                assert!(used + PAGE_HEADER_BYTES > span_bytes / 2);
+                continue;
+            }
+            assert!(span_bytes - used <= span_bytes / 16, "{}", class.slot_bytes);
             if class.slot_bytes <= 960 {
                 assert_eq!(class.order, 0);
             }

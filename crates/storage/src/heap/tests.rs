@@ -5,7 +5,7 @@ use std::collections::HashMap;
 const MIB: usize = 1024 * 1024;
 
 fn arena() -> Arc<Arena> {
-    let arena = Arena::reserve(256 * MIB).unwrap();
+    let arena = Arena::reserve_for(64 * MIB).unwrap();
     arena.set_cache_limit_bytes(0);
     Arc::new(arena)
 }
@@ -31,6 +31,15 @@ fn length() -> impl Strategy<Value = usize> {
         4 => 960usize..1060,
         2 => 300usize..5000,
         1 => 5000usize..100_000,
+        1 => 100_000..PAYLOAD_BYTES_MAX,
+    ]
+}
+
+fn of_any_class() -> impl Strategy<Value = usize> {
+    prop_oneof![
+        2 => 0usize..5000,
+        2 => 5000usize..size_class::SHARED_MAX,
+        4 => size_class::SHARED_MAX..PAYLOAD_BYTES_MAX,
     ]
 }
 
@@ -62,6 +71,70 @@ fn check(heap: &Heap, arena: &Arena, model: &Model) {
     for (&ptr, (row, cold, payload)) in model {
         assert_eq!(heap.payload(ptr), payload);
         assert_eq!((heap.row(ptr), heap.cold(ptr)), (*row, *cold));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    /// Tuples of all sizes come and go many times over, within a memory that a few dozen of the
+    /// large ones fill: there is always room for one that fits into what others have left.
+    #[test]
+    fn large_tuples_find_room_where_others_have_left(
+        steps in prop::collection::vec((of_any_class(), any::<usize>()), 200..600),
+    ) {
+        let memory_bytes = 16 * MIB;
+        let arena = Arc::new(Arena::reserve_for(memory_bytes).unwrap());
+        arena.set_cache_limit_bytes(memory_bytes / 256);
+        let mut heaps: Vec<_> = (0..4).map(|_| Heap::new(arena.clone())).collect();
+        let mut held: Vec<(usize, TuplePtr, u32, usize)> = Vec::new();
+        for (row, (len, which)) in steps.into_iter().enumerate() {
+            let live = |heaps: &[Heap]| heaps.iter().map(Heap::live_bytes).sum::<usize>();
+            while live(&heaps) + len > memory_bytes - MIB {
+                let (heap, ptr, row, len) = held.swap_remove(which % held.len());
+                let payload = heaps[heap].payload(ptr);
+                prop_assert_eq!(payload.len(), len);
+                let (first, last) = (payload.first(), payload.last());
+                prop_assert!([first, last].iter().all(|b| b.is_none_or(|b| *b == row as u8)));
+                heaps[heap].free(ptr);
+            }
+            let heap = row % heaps.len();
+            let ptr = heaps[heap].insert_with(row as u32, 0, len, |place| {
+                if let Some(first) = place.first_mut() {
+                    *first = row as u8;
+                }
+                if let Some(last) = place.last_mut() {
+                    *last = row as u8;
+                }
+            });
+            prop_assert!(ptr.is_some(), "{} bytes beside {}", len, live(&heaps));
+            held.push((heap, ptr.unwrap(), row as u32, len));
+            // A large one takes a span of its own, which is below twice its length.
+            let large = held.iter().filter(|t| t.3 > size_class::SHARED_MAX);
+            let large: usize = large.map(|t| t.3).sum();
+            let most = 2 * large + heaps.len() * 140 * (128 << 10) + memory_bytes;
+            prop_assert!(arena.used_bytes() <= most, "{} of {most}", arena.used_bytes());
+        }
+        drop(heaps);
+        arena.release_cached();
+        prop_assert_eq!(arena.used_bytes(), 0);
+    }
+
+    #[test]
+    fn a_large_tuple_that_leaves_takes_its_memory_along(
+        lens in prop::collection::vec(size_class::SHARED_MAX..PAYLOAD_BYTES_MAX, 2..40),
+    ) {
+        let arena = Arc::new(Arena::reserve_for(64 * MIB).unwrap());
+        arena.set_cache_limit_bytes(0);
+        let mut heap = Heap::new(arena.clone());
+        let mut held = Vec::new();
+        for (row, len) in lens.iter().enumerate() {
+            let before = arena.used_bytes();
+            held.push((heap.insert_with(row as u32, 0, *len, |_| {}).unwrap(), before));
+        }
+        for (ptr, before) in held.into_iter().rev() {
+            heap.free(ptr);
+            prop_assert_eq!(arena.used_bytes(), before);
+        }
     }
 }
 
