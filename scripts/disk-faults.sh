@@ -4,6 +4,8 @@
 #   full:    writers get 53100 and are told why, readers go on, a checkpoint fails and is
 #            tried again, a kill -9 on the full disk loses nothing, and all heals by itself
 #            when there is space; memory stays below its limit
+#   room:    on a full disk, after a kill -9 too, DELETE, TRUNCATE, DROP and CHECKPOINT are taken,
+#            their space comes back, and writes go on
 #   stalled: the file system is frozen: a view and the log say so while it lasts, memory
 #            does not grow, statement_timeout works, and all goes on when it thaws
 #   failing: writes end with I/O errors: the database takes no more writes, says so and what
@@ -11,11 +13,11 @@
 #
 # Needs root and loop devices (a small ext4 for each part); says so and does nothing else
 # without them. Takes about two minutes:
-#   PARTS="full stalled failing" IMAGE_MB=2000 LIMIT_MB=256 scripts/disk-faults.sh
+#   PARTS="full room stalled failing" IMAGE_MB=2000 LIMIT_MB=256 scripts/disk-faults.sh
 # Exit code 0: all held.
 
 source "$(dirname "$0")/server.sh"
-PARTS=${PARTS:-full stalled failing}
+PARTS=${PARTS:-full room stalled failing}
 IMAGE_MB=${IMAGE_MB:-2000}
 LIMIT_MB=${LIMIT_MB:-256}
 MOUNT=$WORK/disk
@@ -114,6 +116,9 @@ fill_disk() {
     fallocate -l $((free - $1 * 1024 * 1024)) "$MOUNT/filler"
 }
 
+# fill_disk_again: what a start may have given back goes, too.
+fill_disk_again() { dd if=/dev/zero of="$MOUNT/filler-$RANDOM" bs=64k 2> /dev/null || true; }
+
 create() { ask "CREATE TABLE t (id bigint PRIMARY KEY, payload text NOT NULL)" > /dev/null; }
 
 full() {
@@ -166,6 +171,66 @@ full() {
     say "the server's log: $(grep -m 1 "no space" "$WORK/server.log" || violation "full: the log has no word of it")"
     unmount_disk
     rm "$WORK/full.img"
+}
+
+# make_room NAME SQL: a statement that makes room must not be refused.
+make_room() {
+    ask "$2" > "$WORK/answer" 2>&1 || violation "room: $1 was refused: $(cat "$WORK/answer")"
+}
+
+free_mb() { df -B1M --output=avail "$MOUNT" | tail -n 1 | tr -d ' '; }
+
+room() {
+    say "-- room is made on a full disk ($IMAGE_MB MB, memory limit $LIMIT_MB MB)"
+    ROWS=0
+    truncate -s "${IMAGE_MB}M" "$WORK/room.img"
+    mount_disk "$WORK/room.img"
+    # A checkpoint may have to write all rows in memory.
+    export THERMOCLINE_DISK_RESERVE=$((LIMIT_MB + 96))MB
+    start
+    create
+    local name number
+    for name in dropped emptied thinned; do
+        ask "CREATE TABLE $name (id bigint PRIMARY KEY, payload text NOT NULL)" > /dev/null
+        for number in 0 1 2 3 4 5; do
+            ask "INSERT INTO $name SELECT n, repeat('p', 1000) FROM generate_series($((number * 10000)), $((number * 10000 + 9999))) AS g(n)" > /dev/null
+        done
+    done
+    ask "CREATE INDEX more ON thinned (payload, id)" > /dev/null || true
+    make_room "a first checkpoint" CHECKPOINT
+    insert 200 || violation "room: before the disk is full: $(cat "$WORK/answer")"
+    fill_disk 4
+    insert_until_refused 120 || violation "room: nothing was refused"
+    fill_disk_again
+    say "refused: $(tail -n 1 "$WORK/answer"); $(free_mb) MB are free"
+    kill_server
+    wait "$RSS_PID" || true
+    start
+    fill_disk_again
+    insert_until_refused 120 || violation "room: nothing was refused after kill -9"
+    make_room "DELETE" "DELETE FROM thinned WHERE id < 5000"
+    make_room "a DELETE of one row" "DELETE FROM thinned WHERE id = 5000"
+    make_room "DROP INDEX" "DROP INDEX more"
+    make_room "TRUNCATE" "TRUNCATE emptied"
+    make_room "DROP TABLE" "DROP TABLE dropped"
+    make_room "CHECKPOINT" CHECKPOINT
+    make_room "CHECKPOINT, again" CHECKPOINT
+    say "$(free_mb) MB are free after that"
+    [ "$(free_mb)" -ge 50 ] || violation "room: little came back: $(free_mb) MB"
+    insert_until_taken 20 || violation "room: no writes after that: $(cat "$WORK/answer")"
+    for number in 1 2 3 4 5; do insert 2000 || violation "room: writes do not go on: $(cat "$WORK/answer")"; done
+    check_rows room 200
+    [ "$(ask "SELECT count(*) FROM thinned")" = 54999 ] || violation "room: thinned has $(ask "SELECT count(*) FROM thinned") rows"
+    [ "$(ask "SELECT count(*) FROM emptied")" = 0 ] || violation "room: emptied has rows"
+    kill_server
+    wait "$RSS_PID" || true
+    start
+    check_rows "room, after kill -9" 200
+    stop_server
+    wait "$RSS_PID" || true
+    unset THERMOCLINE_DISK_RESERVE
+    unmount_disk
+    rm "$WORK/room.img"
 }
 
 stalled() {

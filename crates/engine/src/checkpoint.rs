@@ -230,8 +230,11 @@ impl Database {
             .fetch_sub(awaited, Ordering::Relaxed);
         last.chains
             .resize_with(self.partitions.len(), Chain::default);
+        self.make_room_for_checkpoint();
         let result = self.write_checkpoint(purpose, &mut last);
-        if result.is_err() {
+        if result.is_ok() {
+            self.reserve.take();
+        } else {
             // Pages count as saved that are in no image: begin anew.
             last.chains.fill(Chain::default());
             self.stop_if_blocks_failed();

@@ -17,7 +17,7 @@ use crate::catalog::Catalog;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::partition::PartitionState;
-use crate::record::{RecordKind, commit_head, record_head};
+use crate::record::{RecordKind, commit_head, only_deletes, record_head};
 use crate::row_id::RowId;
 use crate::transaction::{
     Isolation, ReadEntry, ReadWhat, RunOptions, Savepoint, Transaction, TxnState,
@@ -164,7 +164,11 @@ impl Database {
         };
         let lsn = {
             let changes = access.changes();
-            self.append_log(&[&commit_head(number, changes), changes, &catalog])?
+            let pieces: [&[u8]; 3] = [&commit_head(number, changes), changes, &catalog];
+            let draft = txn.draft.as_ref();
+            self.append_commit(&pieces, || {
+                only_deletes(changes) && draft.is_none_or(Self::takes_away)
+            })?
         };
         // Nothing below can fail: the record is in the log.
         if let Some(snapshot) = txn.snapshot.take() {
@@ -282,7 +286,8 @@ impl Database {
     /// The part of a rollback that needs no device.
     pub(crate) fn abandon(&self, state: &mut TxnState) {
         if state.logged
-            && let Err(error) = self.append_log(&[&record_head(RecordKind::Abort, state.id.0)])
+            && let Err(error) =
+                self.append_commit(&[&record_head(RecordKind::Abort, state.id.0)], || true)
         {
             self.report(&format!("rolling back: {error}"));
         }

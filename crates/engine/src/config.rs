@@ -44,6 +44,8 @@ pub struct Config {
     pub archive: Option<Arc<dyn Device>>,
     /// Below which directories clients may have backups written.
     pub backup_directories: Vec<PathBuf>,
+    /// Bytes of the device that are kept for making room when it is full; 0: none.
+    pub disk_reserve_bytes: u64,
     /// Bytes that temporary files may take together; None: as many as there is room for.
     pub temp_file_limit: Option<u64>,
     /// Background threads run (evictor, checkpointer, log writer). Without
@@ -78,6 +80,7 @@ impl Config {
             log_segment_bytes: 64 << 20,
             archive: None,
             backup_directories: Vec::new(),
+            disk_reserve_bytes: 0,
             temp_file_limit: None,
             background: true,
             recovery_threads: 0,

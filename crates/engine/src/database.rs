@@ -25,6 +25,7 @@ use crate::fetch::Fetcher;
 use crate::memory::Memory;
 use crate::partition::Partition;
 use crate::policy::Policy;
+use crate::reserve::Reserve;
 use crate::run::log_failed;
 use crate::sequence::Sequence;
 use crate::spill::Spill;
@@ -71,6 +72,7 @@ pub struct Database {
     pub(crate) checkpoint: CheckpointState,
     pub(crate) backups: BackupState,
     pub(crate) spill: Arc<Spill>,
+    pub(crate) reserve: Reserve,
     pub(crate) config: Config,
     pub(crate) database_id: u128,
     /// Opened in this many milliseconds, and records replayed.
@@ -130,6 +132,7 @@ pub(crate) struct Parts {
     pub database_id: u128,
     pub checkpoint: CheckpointState,
     pub spill: Arc<Spill>,
+    pub reserve: Reserve,
 }
 
 impl fmt::Debug for Database {
@@ -166,6 +169,7 @@ impl Database {
             checkpoint: parts.checkpoint,
             backups: BackupState::default(),
             spill: parts.spill,
+            reserve: parts.reserve,
             config,
             database_id: parts.database_id,
             recovered: Mutex::default(),

@@ -232,7 +232,11 @@ impl Database {
             .map_err(|error| Error::Internal(format!("encoding a table: {error}")))?;
         // Before it is in the log: a checkpoint that has the log up to there takes it from here.
         self.storages.write().insert(table.def.storage, table);
-        self.append_log(&[&record_head(RecordKind::Draft, state.id.0), &image])?;
+        let shrinks = state.draft.as_ref().is_some_and(Self::takes_away);
+        self.append_commit(
+            &[&record_head(RecordKind::Draft, state.id.0), &image],
+            || shrinks,
+        )?;
         Ok(())
     }
 

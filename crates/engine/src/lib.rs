@@ -11,7 +11,7 @@
 //! | `account` | what clients cause: a pool, an account a session, charged before it is taken |
 //! | `evict`, `cooling`, `fetch`, `compaction`, `memory`, `policy` | anti-caching: eviction, temperature, retrieval, holes, the limit, the choices |
 //! | `record`, `checkpoint`, `capture`, `image`, `manifest`, `recovery`, `warming` | what is logged, what is kept, how it comes back |
-//! | `spill` | temporary data on the device |
+//! | `spill`, `reserve` | temporary data on the device; space that is kept for making room |
 //! | `check` | a directory verified while no database is open on it |
 //! | `backup` | generations of a backup, the log's archive, restoring to a point in time |
 //! | `catalog`, `ddl`, `definition`, `sequence` | definitions and their changes |
@@ -49,6 +49,7 @@ mod procedure;
 mod record;
 mod recovery;
 mod report;
+mod reserve;
 mod row_id;
 mod run;
 mod sequence;

@@ -11,6 +11,7 @@ use thermocline_device::{Device, OpenMode, StopPoint, stop_at};
 use crate::catalog::{CatalogImage, TableDef};
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::reserve::RESERVE;
 
 /// The file's name.
 pub(crate) const MANIFEST: &str = "manifest";
@@ -25,7 +26,7 @@ impl Database {
     /// Whether a file of this name in a data directory is the database's own.
     pub fn is_file_name(name: &str) -> bool {
         let beginnings = ["checkpoint-", "log-", MANIFEST];
-        name == "blocks"
+        ["blocks", RESERVE].contains(&name)
             || SETTINGS.contains(&name)
             || beginnings.iter().any(|begin| name.starts_with(begin))
     }

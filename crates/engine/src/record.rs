@@ -178,6 +178,11 @@ pub(crate) fn changes(body: &[u8]) -> impl Iterator<Item = Result<RowChange<'_>>
     })
 }
 
+/// Whether changes only take rows away.
+pub(crate) fn only_deletes(body: &[u8]) -> bool {
+    changes(body).all(|change| matches!(change, Ok(RowChange::Delete { .. })))
+}
+
 /// The changes of a record one by one, still encoded, each with its partition.
 pub(crate) fn encoded_changes(body: &[u8]) -> impl Iterator<Item = Result<(u16, &[u8])>> {
     let mut reader = Reader(body);

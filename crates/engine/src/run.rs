@@ -204,7 +204,10 @@ impl Database {
             }
         };
         let changed = access.has_changes();
-        if changed && let Err(error) = self.check_growth() {
+        if changed
+            && let Err(error) = self.check_growth()
+            && !access.only_deletes()
+        {
             // Not before the run: what only reads goes on.
             access.undo();
             return Err(error);

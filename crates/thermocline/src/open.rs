@@ -23,6 +23,10 @@ use crate::connection::{Connection, Runtime};
 /// What SQL's code takes in memory when it is set up; measured: 17 MB.
 const SQL_BYTES: u64 = 20 << 20;
 
+/// Bytes kept on the device for making room, unless it is said otherwise: for a segment of
+/// the log, and a checkpoint's files.
+pub const DISK_RESERVE_BYTES: u64 = 96 << 20;
+
 /// How to open a database.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -38,6 +42,8 @@ pub struct Options {
     /// Below which directories `BACKUP TO` may write; made if they are absent.
     /// None: `BACKUP TO` is refused.
     pub backup_directories: Vec<PathBuf>,
+    /// Bytes of the device that are kept for making room when it is full; 0: none.
+    pub disk_reserve_bytes: u64,
     /// Bytes that temporary files may take together; None: as many as there is
     /// room for.
     pub temp_file_limit: Option<u64>,
@@ -60,6 +66,7 @@ impl Default for Options {
             io: IoEngine::Auto,
             archive_directory: None,
             backup_directories: Vec::new(),
+            disk_reserve_bytes: DISK_RESERVE_BYTES,
             temp_file_limit: None,
             identification: None,
             merge: None,
@@ -157,6 +164,7 @@ impl Embedded {
         let mut config = Config::new(Arc::clone(&device) as Arc<dyn Device>)
             .memory_limit(options.memory_limit)
             .partitions(options.partitions);
+        config.disk_reserve_bytes = options.disk_reserve_bytes;
         config.temp_file_limit = options.temp_file_limit;
         config.backup_directories = options.backup_directories.clone();
         let mut archive_lock = None;

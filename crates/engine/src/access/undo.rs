@@ -15,7 +15,7 @@ use super::write::restore_overlay;
 use super::{Access, Scratch};
 use crate::catalog::{Catalog, Table};
 use crate::error::{Error, Result};
-use crate::record::{RecordKind, commit_head, record_head};
+use crate::record::{RecordKind, commit_head, only_deletes, record_head};
 use crate::row_id::RowId;
 use crate::transaction::{Overlaid, TxnId};
 use crate::versions::{Timestamp, Version};
@@ -161,6 +161,11 @@ impl Access<'_> {
     /// Whether the run has changed anything in place that must be logged.
     pub(crate) fn has_changes(&self) -> bool {
         !self.scratch.changes.bytes.is_empty()
+    }
+
+    /// Whether its changes only take rows away.
+    pub(crate) fn only_deletes(&self) -> bool {
+        only_deletes(&self.scratch.changes.bytes)
     }
 
     /// Gives the scratch vectors back for the next run.
@@ -324,7 +329,11 @@ impl Access<'_> {
             Some(command) if self.db.checkpoint.allows_commands() => {
                 self.append_command(command)?
             }
-            _ => self.db.append_log(&[&commit_head(0, changes), changes])?,
+            _ => self
+                .db
+                .append_commit(&[&commit_head(0, changes), changes], || {
+                    only_deletes(changes)
+                })?,
         };
         let (timestamp, snapshots_open) = self.db.transactions.commit_timestamp();
         self.finish_steps(timestamp, snapshots_open);

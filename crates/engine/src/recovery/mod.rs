@@ -34,6 +34,7 @@ use crate::manifest::{FORMAT_VERSION, Manifest, PartitionFiles};
 use crate::memory::{Memory, log_buffer_bytes};
 use crate::partition::{Index, IndexSlot, Partition, PartitionState};
 use crate::policy::Policy;
+use crate::reserve::Reserve;
 use crate::sequence::Sequence;
 use crate::spill::Spill;
 use crate::transaction::TxnId;
@@ -89,6 +90,8 @@ impl Database {
             table.as_deref(),
         )
         .map_err(store_failed)?;
+        let reserve = Reserve::open(config.device.clone(), config.disk_reserve_bytes);
+        reserve.let_log_have(config.log_segment_bytes);
         let start = manifest.as_ref().map(|m| m.log_start).filter(|l| *l > 0);
         let options = LogOptions {
             segment_bytes: config.log_segment_bytes,
@@ -114,6 +117,7 @@ impl Database {
             blocks,
             database_id,
             checkpoint: CheckpointState::default(),
+            reserve,
             spill: Spill::new(config.device.clone(), config.temp_file_limit)?,
         };
         let db = Database::from_parts(config, parts);
@@ -151,6 +155,7 @@ impl Database {
             log_milliseconds: milliseconds(log_begun, settling_begun),
             settling_milliseconds: milliseconds(settling_begun, ended),
         };
+        db.reserve.take();
         if db.config.background {
             db.start_threads()?;
         }

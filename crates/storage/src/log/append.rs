@@ -27,6 +27,8 @@ use super::{LogError, LogFailed, LogOptions, LogStatistics, Lsn};
 /// Gathered bytes at which records are refused whatever the caller does: a
 /// group's length must fit its header.
 const GATHER_BYTES_MAX: usize = 3 << 30;
+/// Of the last segment that there is room for, this share is kept for records that make room.
+const RESERVED_SHARE: u64 = 16;
 
 /// A write-ahead log. Shared by all partitions; see the module's head.
 pub struct Log {
@@ -165,6 +167,21 @@ impl Log {
     /// Never waits. An error means that the record is not in the log and never
     /// will be.
     pub fn append(&self, payload: &[&[u8]]) -> Result<Lsn, LogFailed> {
+        self.append_beside(payload, self.options.segment_bytes / RESERVED_SHARE)
+    }
+
+    /// As [`Log::append`], also of what is kept of the last segment that a full device
+    /// has room for: for records after which there will be more.
+    pub fn append_reserved(&self, payload: &[&[u8]]) -> Result<Lsn, LogFailed> {
+        self.append_beside(payload, 0)
+    }
+
+    /// Whether no next segment can be allocated.
+    pub fn is_short(&self) -> bool {
+        self.gather.lock().limit_bytes.is_some()
+    }
+
+    fn append_beside(&self, payload: &[&[u8]], kept_bytes: u64) -> Result<Lsn, LogFailed> {
         let bytes: usize = payload.iter().map(|piece| piece.len()).sum();
         if bytes > RECORD_BYTES_MAX {
             return Err(LogFailed::TooLarge);
@@ -178,7 +195,8 @@ impl Log {
             return Err(why.clone());
         }
         let outstanding = gather.cost_bytes + gather.in_flight_cost_bytes + cost_bytes;
-        if gather.limit_bytes.is_some_and(|limit| outstanding > limit) {
+        let within = |limit| outstanding + kept_bytes <= limit;
+        if !gather.limit_bytes.is_none_or(within) {
             return Err(LogFailed::StorageFull);
         }
         if gather.used + bytes > GATHER_BYTES_MAX {

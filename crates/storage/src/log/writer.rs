@@ -418,6 +418,10 @@ impl Log {
         for spare in recycled {
             self.segments.give_spare(spare);
         }
+        if self.is_short() {
+            // On a full device this is what was waited for.
+            self.writer.lock().prepare(self)?;
+        }
         Ok(())
     }
 }

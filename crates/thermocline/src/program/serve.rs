@@ -107,6 +107,7 @@ fn options(settings: &Settings) -> Options {
         archive_directory: settings.archive_directory.clone(),
         backup_directories: settings.backup_directories.clone(),
         temp_file_limit: settings.temp_file_limit,
+        disk_reserve_bytes: settings.disk_reserve,
         identification: settings.identification,
         merge: settings.merge,
         progress: Some(RecoveryListener::new(log_progress)),

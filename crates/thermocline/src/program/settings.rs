@@ -11,6 +11,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use thermocline::DISK_RESERVE_BYTES;
 use thermocline_device::IoEngine;
 use thermocline_engine::{Identification, MEMORY_LIMIT_MIN, Merge, PARTITIONS_MAX};
 use thermocline_server::{DEFAULT_MAX_CONNECTIONS, DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_PORT};
@@ -65,6 +66,10 @@ pub(crate) struct Flags {
     /// what the device has room for]
     #[arg(long, value_name = "SIZE")]
     temp_file_limit: Option<String>,
+    /// What is kept of the device for making room when it is full; 0 is nothing
+    /// [default: 96MB]
+    #[arg(long, value_name = "SIZE")]
+    disk_reserve: Option<String>,
     /// How cold tuples are found: temperature, clock, fifo, lru or alru
     /// [default: as suits the device]
     #[arg(long, value_name = "POLICY")]
@@ -84,7 +89,7 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    fn given(&self) -> [(&'static str, &Option<String>); 14] {
+    fn given(&self) -> [(&'static str, &Option<String>); 15] {
         [
             ("data_dir", &self.data_dir),
             ("port", &self.port),
@@ -97,6 +102,7 @@ impl Flags {
             ("archive_directory", &self.archive_directory),
             ("backup_directory", &self.backup_directory),
             ("temp_file_limit", &self.temp_file_limit),
+            ("disk_reserve", &self.disk_reserve),
             ("identification", &self.identification),
             ("merge", &self.merge),
             ("log", &self.log),
@@ -133,6 +139,8 @@ pub(crate) struct Settings {
     pub(crate) backup_directories: Vec<PathBuf>,
     /// Bytes of temporary files; None: no limit.
     pub(crate) temp_file_limit: Option<u64>,
+    /// Bytes of the device that are kept for making room.
+    pub(crate) disk_reserve: u64,
     /// How cold tuples are found; None: as suits the device.
     pub(crate) identification: Option<Identification>,
     /// What becomes of a fetched tuple; None: as suits the device.
@@ -278,6 +286,7 @@ impl Settings {
             "io" => io_engine(value).map(|value| self.io = value),
             "archive_directory" => data_dir(value).map(|v| self.archive_directory = Some(v)),
             "backup_directory" => directories(value).map(|v| self.backup_directories = v),
+            "disk_reserve" => size::parse(value).map(|v| self.disk_reserve = v),
             "temp_file_limit" => size::parse(value).map(|v| self.temp_file_limit = Some(v)),
             "identification" => {
                 choice(value, &Identification::NAMES).map(|value| self.identification = Some(value))
@@ -324,6 +333,7 @@ impl Default for Settings {
             archive_directory: None,
             backup_directories: Vec::new(),
             temp_file_limit: None,
+            disk_reserve: DISK_RESERVE_BYTES,
             identification: None,
             merge: None,
             log: "info".to_owned(),

@@ -40,7 +40,7 @@ fn every_setting_can_be_said_in_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let text = "data_dir = 'd'\nport = 1\nlisten = '::1'\nmemory_limit = '256MB'\npartitions = 4\n\
                 max_connections = 7\nmax_message_bytes = '1MB'\nio = 'threads'\narchive_directory = 'a'\n\
-                backup_directory = 'b, /c'\ntemp_file_limit = '1GB'\n\
+                backup_directory = 'b, /c'\ntemp_file_limit = '1GB'\ndisk_reserve = '0'\n\
                 identification = 'lru'\nmerge = 'always'\nlog = 'debug'\n";
     fs::write(directory.path().join(FILE_NAME), text).unwrap();
     let settings = load(&Flags::default(), &[], directory.path()).unwrap();
@@ -58,6 +58,7 @@ fn every_setting_can_be_said_in_the_file() {
         archive_directory: Some("a".into()),
         backup_directories: vec!["b".into(), "/c".into()],
         temp_file_limit: Some(1 << 30),
+        disk_reserve: 0,
         identification: Some(Identification::Lru),
         merge: Some(Merge::Always),
         log: "debug".to_owned(),
