@@ -53,7 +53,7 @@ impl From<NoFrame> for Ending {
     fn from(end: NoFrame) -> Self {
         match end {
             NoFrame::Closed => Self::Gone,
-            NoFrame::Malformed(error) => Self::Fatal(error),
+            NoFrame::Malformed(error) | NoFrame::Refused(_, error) => Self::Fatal(error),
         }
     }
 }
@@ -144,6 +144,10 @@ impl Connection {
     async fn step(&mut self) -> Result<(), Ending> {
         let frame = self.next_frame().await?;
         Metrics::add(&self.socket.metrics().messages_received, 1);
+        let frame = match frame {
+            Ok(frame) => frame,
+            Err((tag, error)) => return self.refuse(tag, &error).await,
+        };
         match frame.tag {
             b'X' => return Err(Ending::Gone),
             b'S' => return self.sync().await,
@@ -169,15 +173,36 @@ impl Connection {
         Ok(())
     }
 
-    /// The next message; before waiting for it, what the client may be waiting
-    /// for is written.
-    async fn next_frame(&mut self) -> Result<Frame, Ending> {
+    /// Answers a message that got no memory.
+    async fn refuse(&mut self, tag: u8, error: &SqlError) -> Result<(), Ending> {
+        if self.skipping {
+            return Ok(());
+        }
+        messages::error_response(&mut self.client.out, "ERROR", error);
+        self.session.extended_error();
+        match tag {
+            b'Q' => self.ready().await,
+            b'F' => self.sync().await,
+            _ => {
+                self.skipping = true;
+                self.socket.flush_if_large(&mut self.client.out).await?;
+                Ok(())
+            }
+        }
+    }
+
+    /// The next message, or the tag of one that there is no memory for, and why; before
+    /// waiting for it, what the client may be waiting for is written.
+    async fn next_frame(&mut self) -> Result<Result<Frame, (u8, SqlError)>, Ending> {
         loop {
             if *self.stopping.borrow() {
                 return Err(Ending::Fatal(stopped()));
             }
-            if let Some(frame) = self.socket.frame()? {
-                return Ok(frame);
+            match self.socket.frame() {
+                Ok(Some(frame)) => return Ok(Ok(frame)),
+                Ok(None) => {}
+                Err(NoFrame::Refused(tag, error)) => return Ok(Err((tag, error))),
+                Err(end) => return Err(end.into()),
             }
             // A client that used Flush where others use Sync learns of an
             // error only if it is written now: its Flush is passed over.

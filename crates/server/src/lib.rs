@@ -20,6 +20,7 @@
 
 mod config;
 mod connection;
+mod large_message;
 mod link;
 mod listener;
 mod message;

@@ -63,7 +63,7 @@ fn lost(end: NoFrame) -> SqlError {
         NoFrame::Closed => {
             SqlError::new("08006", "unexpected EOF on client connection during COPY")
         }
-        NoFrame::Malformed(error) => error,
+        NoFrame::Malformed(error) | NoFrame::Refused(_, error) => error,
     }
 }
 

@@ -195,10 +195,16 @@ async fn connection(
             Metrics::add(&shared.metrics.startups_failed, 1);
             return;
         }
-        Err(NoFrame::Malformed(error)) => return refuse(&shared, socket, out, &error).await,
+        Err(NoFrame::Malformed(error) | NoFrame::Refused(_, error)) => {
+            return refuse(&shared, socket, out, &error).await;
+        }
     };
     match open(&shared, &startup, peer) {
         Ok((session, slot)) => {
+            socket.charge_to(
+                Arc::clone(shared.engine.database()),
+                session.account().clone(),
+            );
             let grace = shared.config.vanished_client_grace;
             Connection::new(socket, session, slot, out, stopping, grace)
                 .serve()

@@ -3,16 +3,19 @@
 //! Shared by the connection's loop, the session's link and the watch over a
 //! running statement, which all live in one task: reading and writing need no
 //! more than `&self`, and one party reads at a time (`copying` says when it is
-//! the session). Every buffer is charged to the metrics; one that grew is given
-//! back once it is empty. A frame is handed out whole or not at all.
+//! the session). Every buffer is counted in the metrics; one that grew is given
+//! back once it is empty. A frame is handed out whole or not at all. Of a large one
+//! nothing is taken in before its session's account has room for all of it; what
+//! gets none is read past and refused (`large_message.rs`).
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use parking_lot::Mutex;
+use thermocline_engine::{Account, Charge, Database};
 use thermocline_sql::error::SqlError;
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::TcpStream;
@@ -22,6 +25,7 @@ use crate::config::{
     FLUSH_BYTES, KEPT_BUFFER_BYTES, READ_AHEAD_BYTES, READ_BYTES, SMALL_MESSAGE_BYTES_MAX,
     STARTUP_PACKET_BYTES_MAX,
 };
+use crate::large_message::LargeMessage;
 use crate::metrics::Metrics;
 
 /// How long a closed connection still takes in what the client was sending, so
@@ -42,6 +46,8 @@ pub(crate) enum NoFrame {
     Closed,
     /// What was sent cannot be a frame; nothing after it can be understood.
     Malformed(SqlError),
+    /// There was no memory for a frame of this tag; it was read past.
+    Refused(u8, SqlError),
 }
 
 struct Input {
@@ -49,6 +55,8 @@ struct Input {
     /// The client will send no more.
     ended: bool,
     charged_bytes: usize,
+    /// The message at the front of the buffer, if it is a large one.
+    large: Option<LargeMessage>,
 }
 
 pub(crate) struct Socket {
@@ -59,6 +67,26 @@ pub(crate) struct Socket {
     output_charged_bytes: AtomicUsize,
     max_message_bytes: usize,
     metrics: Arc<Metrics>,
+    /// Whom large messages are charged to; none before the session is there, and until
+    /// then there are only start-up packets.
+    account: OnceLock<(Arc<Database>, Account)>,
+}
+
+impl Input {
+    /// Throws away what has come of a message that got no memory.
+    fn read_past(&mut self) {
+        if let Some(large) = &mut self.large {
+            let past = large.read_past(self.buffer.len());
+            self.buffer.advance(past);
+        }
+    }
+
+    /// A message that got no memory, once all of it was read past.
+    fn take_refused(&mut self) -> Option<NoFrame> {
+        self.read_past();
+        let (tag, error) = self.large.take_if(|l| l.is_past())?.into_refusal()?;
+        Some(NoFrame::Refused(tag, error))
+    }
 }
 
 impl Socket {
@@ -74,12 +102,20 @@ impl Socket {
                 buffer: BytesMut::new(),
                 ended: false,
                 charged_bytes: 0,
+                large: None,
             }),
             copying: AtomicBool::new(false),
             output_charged_bytes: AtomicUsize::new(0),
             max_message_bytes,
             metrics,
+            account: OnceLock::new(),
         }
+    }
+
+    /// From now on large messages are charged to the session's account.
+    pub(crate) fn charge_to(&self, db: Arc<Database>, account: Account) {
+        let first = self.account.set((db, account)).is_ok();
+        assert!(first, "a socket belongs to one session");
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {
@@ -101,6 +137,9 @@ impl Socket {
     /// The next message, if all of it is here.
     pub(crate) fn frame(&self) -> Result<Option<Frame>, NoFrame> {
         let mut input = self.input.lock();
+        if let Some(refused) = input.take_refused() {
+            return Err(refused);
+        }
         let Some((&tag, rest)) = input.buffer.split_first() else {
             return if input.ended {
                 Err(NoFrame::Closed)
@@ -130,6 +169,9 @@ impl Socket {
             return Err(NoFrame::Malformed(too_large(length, limit)));
         }
         if input.buffer.len() < 1 + length {
+            if length > KEPT_BUFFER_BYTES && input.large.is_none() {
+                input.large = Some(LargeMessage::announced(tag, 1 + length));
+            }
             return self.incomplete(&input);
         }
         let body = if length > KEPT_BUFFER_BYTES {
@@ -153,6 +195,7 @@ impl Socket {
             frame,
             charged_bytes: 0,
             metrics: Arc::clone(&self.metrics),
+            _charge: input.large.take().and_then(LargeMessage::into_charge),
         };
         self.charge(&mut large.charged_bytes, large.frame.capacity());
         Bytes::from_owner(large)
@@ -192,16 +235,50 @@ impl Socket {
     }
 
     /// Waits until more has arrived, or the end. A connection that broke has
-    /// ended.
+    /// ended. A large message waits here for its memory first.
     pub(crate) async fn fill(&self) {
+        if let Some((db, account)) = self.account.get() {
+            let announced = self.input.lock().large.as_ref().and_then(|l| l.uncharged());
+            if let Some(bytes) = announced {
+                let granted = LargeMessage::grant(db, account, bytes).await;
+                if let Some(large) = &mut self.input.lock().large {
+                    large.settle(granted);
+                }
+            }
+        }
         loop {
             if self.fill_now() || self.input.lock().ended {
                 return;
             }
-            if let Err(error) = self.stream.readable().await {
-                tracing::debug!("waiting for a client failed: {error}");
-                self.input.lock().ended = true;
-            }
+            self.readable().await;
+        }
+    }
+
+    /// Waits until there is something to read; a large message that keeps others
+    /// waiting for memory must come.
+    async fn readable(&self) {
+        let awaited = self.account.get().filter(|_| {
+            let input = self.input.lock();
+            input.large.as_ref().is_some_and(LargeMessage::holds_memory)
+        });
+        let readable = self.stream.readable();
+        let failed = match awaited {
+            None => readable.await.err(),
+            Some((_, account)) => match timeout(LargeMessage::PAUSE_MAX, readable).await {
+                Ok(readable) => readable.err(),
+                Err(_) => {
+                    if account.pool().report().waiting > 0
+                        && let Some(large) = &mut self.input.lock().large
+                    {
+                        large.give_up();
+                    }
+                    None
+                }
+            },
+        };
+        if let Some(error) = failed {
+            tracing::debug!("waiting for a client failed: {error}");
+            self.input.lock().ended = true;
         }
     }
 
@@ -215,7 +292,14 @@ impl Socket {
         if input.buffer.is_empty() && input.buffer.capacity() > KEPT_BUFFER_BYTES {
             input.buffer = BytesMut::new();
         }
-        if input.buffer.capacity() - input.buffer.len() < READ_BYTES / 4 {
+        if let Some(left) = input
+            .large
+            .as_ref()
+            .and_then(|l| l.left(input.buffer.len()))
+        {
+            // Once, and not by doubling: this much is charged.
+            input.buffer.reserve(left);
+        } else if input.buffer.capacity() - input.buffer.len() < READ_BYTES / 4 {
             input.buffer.reserve(READ_BYTES);
         }
         let read = self.stream.try_read_buf(&mut input.buffer);
@@ -228,6 +312,7 @@ impl Socket {
             Ok(bytes) => {
                 Metrics::add(&self.metrics.received_bytes, bytes as u64);
                 Metrics::add(&self.metrics.reads, 1);
+                input.read_past();
                 true
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,
@@ -251,7 +336,9 @@ impl Socket {
                 return;
             }
             if ahead < READ_AHEAD_BYTES {
-                self.fill().await;
+                if !self.fill_now() && !self.input.lock().ended {
+                    self.readable().await;
+                }
                 continue;
             }
             // No more is read, so the end itself stays hidden; the kernel
@@ -347,6 +434,7 @@ impl Socket {
                 if input.ended {
                     return;
                 }
+                input.large = None;
                 input.buffer.clear();
             }
         });
@@ -369,6 +457,7 @@ struct LargeFrame {
     frame: BytesMut,
     charged_bytes: usize,
     metrics: Arc<Metrics>,
+    _charge: Option<Charge>,
 }
 
 impl AsRef<[u8]> for LargeFrame {

@@ -10,6 +10,7 @@
 mod analytical;
 mod arguments;
 mod call;
+mod charges;
 mod context;
 mod copy;
 mod engine;
@@ -32,7 +33,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use thermocline_engine::Cancel;
+use thermocline_engine::{Account, Cancel, Charge};
 
 pub use context::{SessionContext, version};
 pub use engine::{DATABASE_NAME, Engine};
@@ -91,6 +92,9 @@ impl Client {
 pub struct Session {
     engine: Arc<Engine>,
     context: Arc<SessionContext>,
+    /// What this session holds is charged to it.
+    account: Account,
+    _at_rest: Charge,
     transaction: TransactionState,
     statements: Statements,
     portals: HashMap<String, Portal>,
@@ -106,7 +110,7 @@ impl Session {
     ///
     /// # Errors
     /// 3D000 for another database than the one there is, 22023 and 42704 for
-    /// parameters that cannot be set.
+    /// parameters that cannot be set, 53300 without memory for one more session.
     pub fn new(
         engine: Arc<Engine>,
         user: &str,
@@ -121,6 +125,7 @@ impl Session {
                     .with_hint(format!("The one database here is \"{DATABASE_NAME}\".")),
             );
         }
+        let (account, at_rest) = charges::at_rest(&engine.db)?;
         let fixed = [
             ("memory_limit", shown_bytes(engine.db.memory_limit())),
             ("partitions", engine.db.partitions().to_string()),
@@ -147,6 +152,8 @@ impl Session {
         Ok(Self {
             engine,
             context,
+            account,
+            _at_rest: at_rest,
             transaction: TransactionState::new(),
             statements: Statements::default(),
             portals: HashMap::new(),
@@ -165,6 +172,12 @@ impl Session {
     /// The reported settings that changed, to be sent before ReadyForQuery.
     pub fn changed_parameters(&mut self) -> Vec<(&'static str, String)> {
         self.context.settings(Settings::take_changed)
+    }
+
+    /// What this session holds.
+    #[must_use]
+    pub fn account(&self) -> &Account {
+        &self.account
     }
 
     /// What stops the running statement.

@@ -13,6 +13,7 @@ mod call;
 pub(crate) mod copy;
 mod create_table;
 mod dialect;
+mod footprint;
 pub(crate) mod sequence;
 pub mod statement;
 mod system;
@@ -22,6 +23,7 @@ mod utility;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use footprint::footprint;
 pub use statement::Statement;
 use tokens::{Tokens, parser, tokenize};
 

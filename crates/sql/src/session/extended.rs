@@ -26,6 +26,7 @@ impl Session {
         if name.is_empty() {
             self.statements.remove("");
         }
+        let charge = self.charge_prepared(sql).await?;
         let text: Arc<str> = Arc::from(sql);
         let mut statements = parse::parse(&text)?;
         if statements.len() > 1 {
@@ -35,7 +36,8 @@ impl Session {
         }
         let statement = statements.pop();
         self.check_not_failed(statement.as_ref())?;
-        let prepared = Arc::new(Prepared::new(text, statement, parameter_oids.to_vec()));
+        let prepared = Prepared::new(text, statement, parameter_oids.to_vec());
+        let prepared = Arc::new(prepared.charged(charge));
         // Errors of names and types belong to Parse.
         if let Some(query) = prepared.query() {
             self.note_catalog(&prepared);
@@ -82,6 +84,7 @@ impl Session {
                 format!("cursor \"{portal}\" already exists"),
             ));
         }
+        let charge = self.charge_parameters(parameters).await?;
         let (planned, parameters) = match prepared.query() {
             Some(query) => {
                 let planned = self.plan(&prepared, query).await?;
@@ -122,6 +125,7 @@ impl Session {
             formats,
             rows: PortalRows::Unstarted,
             held: false,
+            _charge: Some(charge),
         };
         self.portals.insert(portal.to_owned(), portal_state);
         Ok(())

@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use thermocline_engine::Charge;
 use thermocline_storage::value::Value;
 
 use super::Session;
@@ -24,6 +25,8 @@ pub(super) struct Portal {
     pub(super) rows: PortalRows,
     /// It outlives its transaction (WITH HOLD).
     pub(super) held: bool,
+    /// The values of its parameters.
+    pub(super) _charge: Option<Charge>,
 }
 
 /// The rows of a portal that are not taken yet.

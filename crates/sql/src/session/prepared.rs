@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use sqlparser::ast;
-use thermocline_engine::{Catalog, Database, Table};
+use thermocline_engine::{Catalog, Charge, Database, Table};
 use thermocline_storage::types::DataType;
 
 use super::context::SessionContext;
@@ -30,6 +30,7 @@ pub(super) struct Prepared {
     /// Its client knows the shape of its rows, which must not change then.
     described: bool,
     planned: Mutex<Option<Arc<Planned>>>,
+    _charge: Option<Charge>,
 }
 
 /// A bound query and what it was bound to.
@@ -78,6 +79,15 @@ impl Prepared {
             declared,
             described: true,
             planned: Mutex::new(None),
+            _charge: None,
+        }
+    }
+
+    /// The same, with what it holds charged for as long as it is there.
+    pub(super) fn charged(self, charge: Charge) -> Self {
+        Self {
+            _charge: Some(charge),
+            ..self
         }
     }
 

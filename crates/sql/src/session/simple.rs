@@ -30,6 +30,7 @@ impl Session {
     }
 
     async fn run_text(&mut self, sql: &str, client: &mut Client) -> Result<()> {
+        let _charge = self.charge_text(sql).await?;
         let statements = self.texts.parse(sql)?;
         if statements.is_empty() {
             messages::empty_query_response(&mut client.out);

@@ -369,11 +369,9 @@ impl Session {
             .iter()
             .map(|name| bind::data_type(name).map(|data_type| data_type.oid()))
             .collect::<Result<Vec<u32>>>()?;
-        let prepared = Arc::new(Prepared::new(
-            Arc::clone(text),
-            Some(statement.clone()),
-            declared,
-        ));
+        let charge = self.charge_prepared(text).await?;
+        let prepared = Prepared::new(Arc::clone(text), Some(statement.clone()), declared);
+        let prepared = Arc::new(prepared.charged(charge));
         if let Some(query) = prepared.query() {
             self.plan(&prepared, query).await?;
         }
@@ -393,11 +391,11 @@ impl Session {
                 format!("cursor \"{}\" already exists", declare.name),
             ));
         }
-        let prepared = Arc::new(Prepared::new(
-            Arc::clone(&run.prepared.text),
-            Some(Statement::Query(declare.query.clone())),
-            run.prepared.declared.clone(),
-        ));
+        let text = Arc::clone(&run.prepared.text);
+        let charge = self.charge_prepared(&text).await?;
+        let query = Statement::Query(declare.query.clone());
+        let prepared = Prepared::new(text, Some(query), run.prepared.declared.clone());
+        let prepared = Arc::new(prepared.charged(charge));
         let planned = self.plan(&prepared, &declare.query).await?;
         let mut portal = Portal {
             prepared,
@@ -410,6 +408,7 @@ impl Session {
             },
             rows: PortalRows::Unstarted,
             held: declare.hold,
+            _charge: None,
         };
         self.start_portal(&mut portal, &declare.query).await?;
         if declare.hold {
