@@ -221,6 +221,59 @@ async fn an_oversized_message_is_explained_to_who_sends_all_of_it() {
     server.until(|metrics| metrics.connections_open == 0).await;
 }
 
+/// What is beyond what a session may hold is read past, however it comes, and the
+/// connection goes on; nothing stays charged for it.
+#[tokio::test]
+async fn a_message_without_memory_is_refused_and_the_connection_goes_on() {
+    let server = Running::start(|_| {}).await;
+    server.set_memory_limit(256 << 20);
+    let mut wire = server.client().await;
+    let before = server.charged();
+    let large = "x".repeat(40 << 20);
+    wire.send(&query(&large)).await;
+    let answer = wire.until(b'Z').await;
+    assert_eq!(tags(&answer), "EZ");
+    assert_eq!(answer[0].sqlstate(), "53200");
+    // In a batch of the extended protocol, all up to Sync is passed over.
+    let batch = [parse("a", &large), bind("a"), execute(), sync()].concat();
+    wire.send(&batch).await;
+    let answer = wire.until(b'Z').await;
+    assert_eq!(tags(&answer), "EZ");
+    assert_eq!(answer[0].sqlstate(), "53200");
+    // One that has room as a message, and none for the tokens of its text.
+    let rows = format!("values {}(1)", "(1),".repeat(1 << 20));
+    wire.send(&query(&rows)).await;
+    let answer = wire.until(b'Z').await;
+    assert_eq!(answer[0].sqlstate(), "53200");
+    let answer = wire.query("select 1").await;
+    assert_eq!(tags(&answer), "TDCZ");
+    assert!(
+        server.charged() <= before + (256 << 10),
+        "{}",
+        server.charged()
+    );
+}
+
+/// Clients that announce large messages and stop in the middle hold no memory for long,
+/// and keep nobody from their own.
+#[tokio::test]
+async fn half_messages_keep_nobody_out() {
+    let server = Running::start(|_| {}).await;
+    server.set_memory_limit(256 << 20);
+    let mut halves = Vec::new();
+    for _ in 0..12 {
+        let mut wire = server.client().await;
+        wire.send(&query(&"x".repeat(20 << 20))[..1 << 20]).await;
+        halves.push(wire);
+    }
+    let mut wire = server.client().await;
+    let small = "y".repeat(1 << 20);
+    wire.send(&query(&format!("select length('{small}')")))
+        .await;
+    let answer = wire.until(b'Z').await;
+    assert_eq!(tags(&answer), "TDCZ");
+}
+
 #[tokio::test]
 async fn one_too_many_is_told_so_and_places_come_back() {
     let server = Running::start(|config| config.max_connections = 3).await;

@@ -52,6 +52,17 @@ impl Running {
         }
     }
 
+    /// Sets `memory_limit`, in bytes.
+    pub fn set_memory_limit(&self, bytes: u64) {
+        let engine = self._database.engine();
+        engine.database().set_memory_limit(bytes);
+    }
+
+    /// What the accounts of all sessions hold, in bytes.
+    pub fn charged(&self) -> u64 {
+        self._database.engine().database().clients().granted()
+    }
+
     /// Begins to stop; [`Running::stopped`] waits for the end of it.
     pub fn stop(&mut self) {
         self.stop.take().unwrap().send(()).unwrap();
