@@ -10,6 +10,8 @@
 pub enum Mutation {
     /// The log's groups are not synced.
     LogNotSynced = 1,
+    /// A group goes into the only sector that has the groups before it.
+    LogSectorInPlace,
     /// A new log segment's name is not synced.
     SegmentNameNotSynced,
     /// Commits are acknowledged before their group is written.
@@ -46,8 +48,9 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 17] = [
+    pub const ALL: [Mutation; 18] = [
         Mutation::LogNotSynced,
+        Mutation::LogSectorInPlace,
         Mutation::SegmentNameNotSynced,
         Mutation::AcknowledgedEarly,
         Mutation::LogChecksumSkipped,

@@ -34,8 +34,6 @@ const FORGET_CODE_INTERVAL: Duration = Duration::from_secs(10);
 const JOINED_A_LOOK: usize = 25;
 /// How often the checkpointer looks around.
 const LOOK_FOR_CHECKPOINT: Duration = Duration::from_millis(100);
-/// Less log than this is what a checkpoint leaves itself, or hardly more.
-const CHANGED_BYTES: u64 = 4096;
 /// After an error (a full disk) a background task rests this long.
 const REST_AFTER_ERROR: Duration = Duration::from_millis(500);
 
@@ -124,9 +122,8 @@ impl Database {
             if self.stopping.load(Ordering::Relaxed) {
                 return;
             }
-            let changed = self.log_since_checkpoint() > CHANGED_BYTES;
-            let timed =
-                changed && self.clock.now().saturating_sub(last) > self.config.checkpoint_interval;
+            let timed = self.has_logged()
+                && self.clock.now().saturating_sub(last) > self.config.checkpoint_interval;
             if !(poked || timed || self.checkpoint_is_due()) {
                 continue;
             }

@@ -19,6 +19,7 @@ use std::time::Duration;
 use hashbrown::HashSet;
 use parking_lot::{Condvar, Mutex};
 use thermocline_device::{Mutation, StopPoint, stop_at};
+use thermocline_storage::log::Lsn;
 
 use crate::capture::{Capture, PAGE_BYTES};
 use crate::counters::Counters;
@@ -49,6 +50,20 @@ const PENDING_SHARE: u64 = 16;
 const PENDING_MIN: u64 = 4;
 /// Deltas are worth it up to this many bytes, however small their base.
 const BASE_MIN: u64 = 64 << 10;
+/// A record costs as much to apply as so many units, ...
+const RECORD_UNITS: u64 = 16;
+/// ... and a unit is as much as so many bytes cost.
+const BYTES_A_UNIT: u64 = 16;
+/// What a unit costs, until a start has measured it, and what is believed of a measurement.
+const UNIT_NS: u64 = 64;
+const UNIT_NS_BELIEVED: std::ops::RangeInclusive<u64> = 8..=1000;
+/// A measurement of fewer units says little.
+const UNITS_MEASURED_MIN: u64 = 1_000_000;
+/// A checkpoint begins at this share of the time that applying the log may take, as a divisor:
+/// the log grows while it is made.
+const TARGET_SHARE: u32 = 2;
+/// Less log than this is what a checkpoint leaves itself, or hardly more.
+const CHANGED_BYTES: u64 = 4096;
 /// The longest pause at a time, so that a stop is noticed.
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
@@ -63,8 +78,10 @@ pub(crate) struct CheckpointState {
     /// Between a partition's cut and the catalog's place in the log a command
     /// would be replayed with a catalog newer than the one it ran with.
     no_commands: AtomicBool,
-    /// The end of the log when the last one began.
-    pub last_lsn: AtomicU64,
+    /// The log when the last one began.
+    pub last_log: Mutex<LogPosition>,
+    /// What applying a unit of the log took at the last start; 0: not measured.
+    pub replay_unit_ns: AtomicU64,
     poked: Mutex<bool>,
     signal: Condvar,
     /// Bytes of freed blocks that waited still when the last one was done.
@@ -74,6 +91,22 @@ pub(crate) struct CheckpointState {
     pub last_image_bytes: AtomicU64,
     /// The longest time that a checkpoint held a partition, in microseconds.
     pub longest_hold_us: AtomicU64,
+}
+
+/// How far the log has come, as checkpoints count it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LogPosition {
+    pub lsn: Lsn,
+    /// Bytes of files: what small groups are padded with, too.
+    pub file_bytes: u64,
+    /// What has to be applied, in units of its cost.
+    pub replay_units: u64,
+}
+
+/// What it costs to apply so many records with so many bytes: most of a small record's cost
+/// is not in its bytes.
+pub(crate) fn replay_units(records: u64, bytes: u64) -> u64 {
+    records * RECORD_UNITS + bytes / BYTES_A_UNIT
 }
 
 /// What a checkpoint leaves to the next one.
@@ -137,7 +170,8 @@ impl Pace {
     }
 
     /// Counts bytes written, and waits if they came too soon. When the log has
-    /// grown as much again as calls for a checkpoint, nothing is waited for.
+    /// grown by half of what calls for a checkpoint, nothing is waited for: its files stay
+    /// below twice as much.
     pub fn spend(&mut self, db: &Database, bytes: u64) {
         self.bytes += bytes;
         let Some(rate) = self.bytes_a_second.filter(|rate| *rate > 0) else {
@@ -148,7 +182,7 @@ impl Pace {
             let ahead = due.saturating_sub(db.clock.now().saturating_sub(self.began));
             if ahead < Duration::from_millis(1)
                 || db.checkpoint.awaited.load(Ordering::Relaxed) > 0
-                || db.log_since_checkpoint() >= db.config.checkpoint_log_bytes.saturating_mul(2)
+                || db.log_since_checkpoint() >= db.config.checkpoint_log_bytes.saturating_mul(3) / 2
             {
                 return;
             }
@@ -246,7 +280,7 @@ impl Database {
     fn write_checkpoint(&self, purpose: Purpose, last: &mut Last) -> Result<()> {
         let started = self.clock.now();
         let number = self.checkpoint.number.load(Ordering::Relaxed) + 1;
-        let begin = self.log.appended_lsn();
+        let begin = self.log_position();
         let epoch = self.blocks.begin_checkpoint();
         let paced = purpose == Purpose::Upkeep && self.config.background;
         let mut pace = match paced {
@@ -313,7 +347,7 @@ impl Database {
         self.pause(Moment::ManifestWritten);
 
         self.checkpoint.number.store(number, Ordering::Relaxed);
-        self.checkpoint.last_lsn.store(begin, Ordering::Relaxed);
+        *self.checkpoint.last_log.lock() = begin;
         self.blocks.release_up_to(epoch).map_err(store_failed)?;
         if !self.backups.holds_files() {
             self.log
@@ -431,7 +465,9 @@ impl Database {
     /// Whether the log has grown enough for a checkpoint, or so much of the blocks'
     /// file waits for one that the file would grow without need.
     pub(crate) fn checkpoint_is_due(&self) -> bool {
-        if self.log_since_checkpoint() >= self.config.checkpoint_log_bytes {
+        if self.log_since_checkpoint() >= self.config.checkpoint_log_bytes
+            || self.replay_estimate() >= self.config.recovery_target / TARGET_SHARE
+        {
             return true;
         }
         // What readers kept from being released at the last one is still there.
@@ -441,11 +477,50 @@ impl Database {
             && pending >= self.blocks.taken_bytes() / PENDING_SHARE
     }
 
-    /// Bytes of log since the last checkpoint began.
+    pub(crate) fn log_position(&self) -> LogPosition {
+        let (records, bytes) = self.log.appended();
+        LogPosition {
+            lsn: self.log.appended_lsn(),
+            file_bytes: self.log.file_bytes(),
+            replay_units: replay_units(records, bytes),
+        }
+    }
+
+    /// Bytes of the log's files since the last checkpoint began.
     pub(crate) fn log_since_checkpoint(&self) -> u64 {
-        self.log
-            .appended_lsn()
-            .saturating_sub(self.checkpoint.last_lsn.load(Ordering::Relaxed))
+        let last = self.checkpoint.last_log.lock().file_bytes;
+        self.log.file_bytes().saturating_sub(last)
+    }
+
+    /// Whether anything was logged since the last checkpoint began, but for what it leaves
+    /// itself.
+    pub(crate) fn has_logged(&self) -> bool {
+        let last = self.checkpoint.last_log.lock().lsn;
+        self.log.appended_lsn().saturating_sub(last) > CHANGED_BYTES
+    }
+
+    /// How long a start would take to apply the log, if the process ended now.
+    pub(crate) fn replay_estimate(&self) -> Duration {
+        let last = self.checkpoint.last_log.lock().replay_units;
+        let (records, bytes) = self.log.appended();
+        let units = replay_units(records, bytes).saturating_sub(last);
+        let unit_ns = match self.checkpoint.replay_unit_ns.load(Ordering::Relaxed) {
+            0 => UNIT_NS,
+            measured => measured,
+        };
+        Duration::from_nanos(units.saturating_mul(unit_ns))
+    }
+
+    /// Learns what applying the log costs on this machine.
+    pub(crate) fn measured_replay(&self, records: u64, bytes: u64, took: Duration) {
+        let units = replay_units(records, bytes);
+        if units >= UNITS_MEASURED_MIN {
+            let unit_ns = took.as_nanos() as u64 / units;
+            let believed = unit_ns.clamp(*UNIT_NS_BELIEVED.start(), *UNIT_NS_BELIEVED.end());
+            self.checkpoint
+                .replay_unit_ns
+                .store(believed, Ordering::Relaxed);
+        }
     }
 }
 

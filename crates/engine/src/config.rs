@@ -17,6 +17,11 @@ pub const MEMORY_LIMIT_MIN: u64 = 64 << 20;
 /// The largest number of partitions.
 pub const PARTITIONS_MAX: u16 = 1024;
 
+/// A segment has at most this share of the log that calls for a checkpoint, as a divisor, ...
+const SEGMENT_SHARE: u64 = 16;
+/// ... in units of so many bytes.
+const SEGMENT_UNIT: u64 = 1 << 20;
+
 /// What a database is opened with.
 #[derive(Clone)]
 pub struct Config {
@@ -29,15 +34,19 @@ pub struct Config {
     /// Partitions: a power of two; 0 chooses eight a core. A directory keeps
     /// the number it was made with.
     pub partitions: u16,
-    /// A checkpoint begins when the log has grown by this much, in bytes.
+    /// A checkpoint begins when the log's files have grown by this much, in bytes; they have
+    /// at most twice as many.
     pub checkpoint_log_bytes: u64,
+    /// Checkpoints begin so early that a start applies the log in about this time, as far as
+    /// their share of the device allows.
+    pub recovery_target: Duration,
     /// A checkpoint begins at the latest after this time, if anything changed.
     pub checkpoint_interval: Duration,
     /// Bytes a second that a checkpoint writes at most while statements run; 0
     /// is no limit, None a quarter of what the device writes. It hurries when
-    /// the log grows twice as long as calls for a checkpoint.
+    /// the log grows half as long again as calls for a checkpoint.
     pub checkpoint_bytes_per_second: Option<u64>,
-    /// Bytes of a log segment file.
+    /// Bytes of a log segment file, unless that is much of what calls for a checkpoint.
     pub log_segment_bytes: u64,
     /// Where closed segments of the log are kept for recovery to a point in time;
     /// None: nowhere.
@@ -75,6 +84,7 @@ impl Config {
             memory_limit: 1 << 30,
             partitions: 0,
             checkpoint_log_bytes: 256 << 20,
+            recovery_target: Duration::from_secs(1),
             checkpoint_interval: Duration::from_secs(300),
             checkpoint_bytes_per_second: None,
             log_segment_bytes: 64 << 20,
@@ -89,6 +99,13 @@ impl Config {
             procedures: Procedures::new(),
             simulator: None,
         }
+    }
+
+    /// Bytes of a segment: of the files that hold the log's tail the first and the last are
+    /// needed in part only, and one lies ready.
+    pub(crate) fn segment_bytes(&self) -> u64 {
+        let share = (self.checkpoint_log_bytes / SEGMENT_SHARE).next_multiple_of(SEGMENT_UNIT);
+        self.log_segment_bytes.min(share)
     }
 
     /// Sets `memory_limit`, in bytes.

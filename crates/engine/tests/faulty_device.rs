@@ -78,6 +78,7 @@ fn blocks_that_have_no_room() {
     let mut config = Config::new(device).memory_limit(LIMIT).partitions(4);
     // One segment for everything, made before the device is full.
     config.log_segment_bytes = 512 << 20;
+    config.checkpoint_log_bytes = 8 << 30;
     let db = Database::open(config).expect("opens");
     let t = make_table(&db, "t", IndexKind::Hash);
     let first = 40_000;

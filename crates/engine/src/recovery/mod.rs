@@ -91,10 +91,11 @@ impl Database {
         )
         .map_err(store_failed)?;
         let reserve = Reserve::open(config.device.clone(), config.disk_reserve_bytes);
-        reserve.let_log_have(config.log_segment_bytes);
+        reserve.let_log_have(config.segment_bytes());
         let start = manifest.as_ref().map(|m| m.log_start).filter(|l| *l > 0);
         let options = LogOptions {
-            segment_bytes: config.log_segment_bytes,
+            segment_bytes: config.segment_bytes(),
+            files_bytes_max: config.checkpoint_log_bytes.saturating_mul(2),
             buffer_bytes: log_buffer_bytes(limit),
             ..LogOptions::new(database_id, config.clock.clone())
         };
@@ -138,6 +139,8 @@ impl Database {
         let (records, log_bytes) = db.replay(tail, &cuts, catalog_lsn)?;
         stop_at(StopPoint::RecoverySettle);
         let settling_begun = db.clock.now();
+        db.log.count_tail(records, log_bytes);
+        db.measured_replay(records, log_bytes, settling_begun.saturating_sub(log_begun));
         db.settle()?;
         stop_at(StopPoint::RecoveryDone);
         // What this thread's allocations have left would stay its own otherwise.
@@ -167,9 +170,7 @@ impl Database {
         self.checkpoint
             .number
             .store(manifest.checkpoint, Ordering::Relaxed);
-        self.checkpoint
-            .last_lsn
-            .store(manifest.log_start, Ordering::Relaxed);
+        self.checkpoint.last_log.lock().lsn = manifest.log_start;
         self.transactions.start_after(manifest.last_transaction);
         self.adopt_catalog(&manifest.catalog);
         for def in &manifest.drafts {

@@ -45,6 +45,11 @@ pub struct Log {
     pub(super) rested: AtomicBool,
     waiters: Waiters,
     appended: AtomicU64,
+    /// See [`Log::file_bytes`].
+    pub(super) file_bytes: AtomicU64,
+    /// See [`Log::appended`].
+    appended_records: AtomicU64,
+    appended_bytes: AtomicU64,
     gathered_bytes: AtomicUsize,
 }
 
@@ -150,7 +155,15 @@ impl Log {
             signal: Mutex::new(Signal::default()),
             signalled: Condvar::new(),
             segments,
-            writer: Mutex::new(LogWriter::new(end, recovered.sequence, buffer_bytes)),
+            writer: Mutex::new(LogWriter::new(
+                end,
+                recovered.sequence,
+                recovered.tail_bytes,
+                buffer_bytes,
+            )),
+            file_bytes: AtomicU64::new(recovered.tail_bytes),
+            appended_records: AtomicU64::new(0),
+            appended_bytes: AtomicU64::new(0),
             filling: AtomicBool::new(true),
             rested: AtomicBool::new(true),
             waiters: Waiters::new(next),
@@ -206,6 +219,15 @@ impl Log {
         gather.push(payload, bytes, crc);
         gather.cost_bytes += cost_bytes;
         let end = gather.next;
+        // Under the mutex: nobody else counts.
+        let count = |counter: &AtomicU64, more: usize| {
+            counter.store(
+                counter.load(Ordering::Relaxed) + more as u64,
+                Ordering::Relaxed,
+            );
+        };
+        count(&self.appended_records, 1);
+        count(&self.appended_bytes, RECORD_HEADER_BYTES + bytes);
         let begins_group = gather.records == 1;
         let half = self.options.buffer_bytes / 2;
         let half_full = before < half && gather.used >= half;
@@ -287,6 +309,28 @@ impl Log {
     /// Where the next record will start.
     pub fn appended_lsn(&self) -> Lsn {
         self.appended.load(Ordering::Acquire)
+    }
+
+    /// Bytes of files that the log has taken, padding and all: at an opening those that hold
+    /// the tail; what is gathered counts as it is.
+    pub fn file_bytes(&self) -> u64 {
+        let gathered = self.gathered_bytes.load(Ordering::Relaxed) as u64;
+        self.file_bytes.load(Ordering::Relaxed) + gathered
+    }
+
+    /// Records that the log was given since it was opened, and bytes of them; those of its
+    /// tail, too, once they are counted.
+    pub fn appended(&self) -> (u64, u64) {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (read(&self.appended_records), read(&self.appended_bytes))
+    }
+
+    /// Counts the records of the tail, before the first is appended.
+    pub fn count_tail(&self, records: u64, bytes: u64) {
+        let gather = self.gather.lock();
+        self.appended_records.fetch_add(records, Ordering::Relaxed);
+        self.appended_bytes.fetch_add(bytes, Ordering::Relaxed);
+        drop(gather);
     }
 
     /// Asks for the records up to `lsn` to be written without delay.

@@ -13,7 +13,7 @@ use thermocline_device::{Device, DeviceFile, OpenMode, SECTOR_BYTES};
 use super::reader::{Found, GroupRead, SegmentReader};
 use super::segment::{
     GROUP_HEADER_BYTES, GroupHeader, RECORD_HEADER_BYTES, SegmentHeader, parse_segment_name,
-    segment_name, u32_at,
+    place_behind, segment_name, u32_at,
 };
 use super::stream::LogStream;
 use super::{LogError, Lsn};
@@ -172,6 +172,8 @@ struct SegmentWriter<'a> {
     first: Lsn,
     database: u128,
     pending: Vec<u8>,
+    /// Where a small group can be put beside the last one; the end, if it can't.
+    used: usize,
     /// Where `pending` goes.
     offset: u64,
     sequence: u64,
@@ -195,12 +197,14 @@ impl<'a> SegmentWriter<'a> {
             database,
         };
         header.encode(&mut pending);
+        let used = pending.len();
         Ok(Self {
             device,
             file,
             first,
             database,
             pending,
+            used,
             offset: 0,
             sequence: 0,
         })
@@ -213,15 +217,28 @@ impl<'a> SegmentWriter<'a> {
             time_us: group.time_us,
             bytes: group.records.len() as u32,
         };
-        let at = self.pending.len();
-        self.pending.resize(at + header.device_bytes() as usize, 0);
+        let beside = place_behind(self.used as u64) as usize;
+        let bytes = header.whole_bytes() as usize;
+        let at = if beside + bytes <= self.pending.len() {
+            beside
+        } else {
+            if self.pending.len() >= WRITE_BYTES {
+                self.write()?;
+            }
+            self.pending.len()
+        };
+        if at == self.pending.len() {
+            self.pending.resize(at + header.device_bytes() as usize, 0);
+        }
         header.encode(self.database, &mut self.pending[at..]);
         let records = at + GROUP_HEADER_BYTES;
-        self.pending[records..records + group.records.len()].copy_from_slice(&group.records);
+        self.pending[records..at + bytes].copy_from_slice(&group.records);
+        // Only a group that is in one sector shares it.
+        self.used = match bytes <= SECTOR_BYTES {
+            true => at + bytes,
+            false => self.pending.len(),
+        };
         self.sequence += 1;
-        if self.pending.len() >= WRITE_BYTES {
-            self.write()?;
-        }
         Ok(())
     }
 
@@ -231,6 +248,7 @@ impl<'a> SegmentWriter<'a> {
             .map_err(LogError::io(UNFINISHED_SEGMENT, "write"))?;
         self.offset += self.pending.len() as u64;
         self.pending.clear();
+        self.used = 0;
         Ok(())
     }
 

@@ -14,11 +14,13 @@
 mod append;
 mod copy;
 mod counters;
+mod place;
 mod reader;
 mod segment;
 mod segments;
 mod stream;
 mod wait;
+mod window;
 mod writer;
 
 #[cfg(test)]
@@ -70,6 +72,8 @@ pub struct LogOptions {
     /// given up at a time. Writing to blocks that are already allocated spares the
     /// file system's own journal.
     pub spare_segments: RangeInclusive<usize>,
+    /// No spare is kept with which the files would have more bytes.
+    pub files_bytes_max: u64,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
 }
@@ -83,7 +87,8 @@ impl LogOptions {
             buffer_bytes: 4 << 20,
             flush_interval: Duration::from_millis(10),
             retry_interval: Duration::from_millis(100),
-            spare_segments: 4..=16,
+            spare_segments: 4..=32,
+            files_bytes_max: u64::MAX,
             clock,
         }
     }

@@ -2,6 +2,8 @@
 //!
 //! Guarantees: each record given is as it was written, in order, without a gap;
 //! a damaged one before the end is an error that names file and offset.
+//! Where a sector is shared by groups, the one beside it has all of them but the newest:
+//! the reader goes on there when a group that it expects is not valid where it looked first.
 //! How the end is told from damage: flushes are serial, so behind a torn group
 //! there is nothing. A bad record with a valid group header behind it in the last
 //! segment, or before the place where the next segment says it continues, is
@@ -16,11 +18,13 @@ use thermocline_device::{AlignedBuffer, Device, DeviceFile, OpenMode, SECTOR_BYT
 use super::segment::{
     FIRST_LSN, GROUP_HEADER_BYTES, GroupHeader, Lsn, RECORD_HEADER_BYTES, SegmentHeader,
 };
-use super::segment::{decode_record, parse_segment_name, parse_spare_name, segment_name};
+use super::segment::{
+    decode_record, parse_segment_name, parse_spare_name, place_behind, segment_name,
+};
+use super::window::Window;
 use super::{LogError, LogOptions};
 
-/// Bytes read at once.
-const WINDOW_BYTES: usize = 1 << 20;
+const BAD_RECORD: &str = "record checksum does not match";
 const SECTOR: u64 = SECTOR_BYTES as u64;
 /// What is wrong with a segment that is right, but not here.
 pub(super) const OTHER_DATABASE: &str = "segment of another database";
@@ -156,6 +160,8 @@ pub(super) struct Recovered {
     pub end: Lsn,
     /// LSN of the next record; beyond any in a group that was torn.
     pub next: Lsn,
+    /// Bytes of the files that are needed.
+    pub tail_bytes: u64,
     /// Sequence of the next group.
     pub sequence: u64,
 }
@@ -175,13 +181,16 @@ pub(super) fn recover(
         .collect();
 
     let mut segments = Vec::with_capacity(firsts.len());
+    let mut tail_bytes = 0;
     let needed = start.map_or(0, |start| firsts.partition_point(|first| *first <= start));
     for (i, &first) in firsts.iter().enumerate() {
         // What the checkpoint doesn't need isn't read: it may be half truncated.
         let previous_end = if i + 1 < needed {
             first
         } else {
-            SegmentReader::open(&**device, options.database, first)?.previous_end
+            let reader = SegmentReader::open(&**device, options.database, first)?;
+            tail_bytes += reader.file_bytes;
+            reader.previous_end
         };
         segments.push(SegmentRef {
             first,
@@ -224,6 +233,7 @@ pub(super) fn recover(
         spares,
         end,
         next,
+        tail_bytes,
         sequence,
     };
     Ok((recovered, tail))
@@ -269,7 +279,7 @@ pub(super) struct SegmentReader {
     pub previous_end: Lsn,
     file_bytes: u64,
     window: Window,
-    /// Where the next group begins.
+    /// Where the next group begins, if it lies in the same sector as the last.
     offset: u64,
     /// The rest of the group being read, as file offsets.
     group: Range<u64>,
@@ -355,8 +365,8 @@ impl SegmentReader {
         let Some(payload) = decode_record(bytes, self.lsn) else {
             return Ok(Found::Invalid {
                 offset: self.group.start,
-                what: "record checksum does not match",
-                next: self.offset,
+                what: BAD_RECORD,
+                next: self.offset.next_multiple_of(SECTOR),
             });
         };
         let start = self.lsn;
@@ -398,33 +408,113 @@ impl SegmentReader {
 
     /// Goes on to the next group, or says why there is none.
     fn enter_group(&mut self) -> Result<Option<Found>, LogError> {
-        let offset = self.offset;
-        let invalid = |what, next| Ok(Some(Found::Invalid { offset, what, next }));
-        if offset + SECTOR > self.file_bytes {
-            return invalid("the segment is at its end", offset);
+        if !self.offset.is_multiple_of(SECTOR) && self.enter_at(self.offset)?.is_ok() {
+            return Ok(None);
         }
-        self.load(offset, SECTOR)?;
-        let sector = self.window.held(offset..offset + SECTOR);
-        let header = sector.and_then(|s| GroupHeader::decode(self.database, s));
-        let Some(header) = header else {
-            return invalid("there is no group header", offset + SECTOR);
+        match self.enter_in_pair()? {
+            None => Ok(None),
+            Some(_) => {
+                // A writer may have gone on since this was read.
+                self.window.forget();
+                self.enter_in_pair()
+            }
+        }
+    }
+
+    /// Behind the sector that was written last may be the one beside it; or the first of the
+    /// two is torn, and the second has what it had.
+    fn enter_in_pair(&mut self) -> Result<Option<Found>, LogError> {
+        let sector = self.offset.next_multiple_of(SECTOR);
+        let invalid = match self.enter_in_sector(sector)? {
+            Ok(()) => return Ok(None),
+            Err(invalid) => invalid,
+        };
+        let beside = self.enter_in_sector(sector + SECTOR)?;
+        Ok(beside.err().map(|_| invalid))
+    }
+
+    /// Enters the expected group at the beginning of a sector, or behind groups that stand
+    /// there once more.
+    fn enter_in_sector(&mut self, sector: u64) -> Result<Result<(), Found>, LogError> {
+        let mut at = sector;
+        loop {
+            let invalid = match self.enter_at(at)? {
+                Ok(()) => return Ok(Ok(())),
+                Err(invalid) => invalid,
+            };
+            match self.header_at(at) {
+                Some(header) if header.first < self.lsn => {
+                    at = place_behind(at + header.whole_bytes());
+                }
+                _ => return Ok(Err(invalid)),
+            }
+            if at >= sector + SECTOR {
+                return Ok(Err(invalid));
+            }
+        }
+    }
+
+    /// The header of a group that begins here, if its sector is held.
+    fn header_at(&self, offset: u64) -> Option<GroupHeader> {
+        let sector_end = (offset + 1).next_multiple_of(SECTOR);
+        let rest = self.window.held(offset..sector_end)?;
+        GroupHeader::decode(self.database, rest)
+    }
+
+    /// Enters the group that begins at `offset`, if it is the expected one. One that lies in
+    /// a sector is verified whole: it may stand in the sector beside it, too.
+    fn enter_at(&mut self, offset: u64) -> Result<Result<(), Found>, LogError> {
+        let sector = offset - offset % SECTOR;
+        let invalid = |what, next| Ok(Err(Found::Invalid { offset, what, next }));
+        if sector + SECTOR > self.file_bytes {
+            return invalid("the segment is at its end", sector);
+        }
+        self.load(sector, SECTOR)?;
+        let Some(header) = self.header_at(offset) else {
+            return invalid("there is no group header", sector + SECTOR);
         };
         let expected = self.sequence.map_or(header.sequence, |last| last + 1);
         if header.first != self.lsn || header.sequence != expected {
-            // `offset` again: the group itself shows that one is missing.
-            return invalid("a group is missing", offset);
+            // The sector again: the group itself shows that one is missing.
+            return invalid("a group is missing", sector);
         }
-        let device_bytes = header.device_bytes();
-        if offset + device_bytes > self.file_bytes {
-            return invalid("a group passes the segment's end", offset + SECTOR);
+        let end = offset + header.whole_bytes();
+        let device_end = end.next_multiple_of(SECTOR);
+        if device_end > self.file_bytes || (offset != sector && end > sector + SECTOR) {
+            return invalid(
+                "a group passes its segment's or its sector's end",
+                sector + SECTOR,
+            );
         }
-        self.load(offset, device_bytes)?;
-        let begin = offset + GROUP_HEADER_BYTES as u64;
-        self.group = begin..begin + u64::from(header.bytes);
-        self.offset = offset + device_bytes;
+        self.load(sector, device_end - sector)?;
+        let records = offset + GROUP_HEADER_BYTES as u64..end;
+        if end <= sector + SECTOR
+            && let Err(bad) = self.verify(records.clone())
+        {
+            return Ok(Err(Found::Invalid {
+                offset: bad,
+                what: BAD_RECORD,
+                next: sector + SECTOR,
+            }));
+        }
+        self.group = records;
+        self.offset = place_behind(end);
         self.group_time_us = header.time_us;
         self.sequence = Some(header.sequence);
-        Ok(None)
+        Ok(Ok(()))
+    }
+
+    /// Verifies all records of a group; where the first bad one begins.
+    fn verify(&self, mut records: Range<u64>) -> Result<(), u64> {
+        let mut lsn = self.lsn;
+        while !records.is_empty() {
+            let bytes = self.window.held(records.clone()).unwrap_or_default();
+            let payload = decode_record(bytes, lsn).ok_or(records.start)?;
+            let bytes = (RECORD_HEADER_BYTES + payload.len()) as u64;
+            records.start += bytes;
+            lsn += bytes;
+        }
+        Ok(())
     }
 
     /// Whether a group of the stream's continuation lies at or behind `offset`.
@@ -440,50 +530,5 @@ impl SegmentReader {
             offset += SECTOR;
         }
         Ok(false)
-    }
-}
-
-/// A part of the file in memory, read ahead.
-#[derive(Default)]
-struct Window {
-    buffer: Option<AlignedBuffer>,
-    range: Range<u64>,
-}
-
-impl Window {
-    fn held(&self, range: Range<u64>) -> Option<&[u8]> {
-        if range.start < self.range.start || range.end > self.range.end {
-            return None;
-        }
-        let from = (range.start - self.range.start) as usize;
-        let to = (range.end - self.range.start) as usize;
-        self.buffer.as_ref()?.get(from..to)
-    }
-
-    /// Makes the sectors from `offset` on held, `bytes` of them at least.
-    fn load(
-        &mut self,
-        file: &dyn DeviceFile,
-        file_bytes: u64,
-        offset: u64,
-        bytes: u64,
-    ) -> std::io::Result<()> {
-        if self.held(offset..offset + bytes).is_some() {
-            return Ok(());
-        }
-        assert!(
-            offset + bytes <= file_bytes,
-            "the reader stays in its segment"
-        );
-        let wanted = bytes.max(WINDOW_BYTES as u64).min(file_bytes - offset);
-        let mut buffer = match self.buffer.take() {
-            Some(buffer) if buffer.len() as u64 >= wanted => buffer,
-            _ => AlignedBuffer::new_zeroed(wanted as usize),
-        };
-        self.range = 0..0;
-        file.read_at(&mut buffer[..wanted as usize], offset)?;
-        self.buffer = Some(buffer);
-        self.range = offset..offset + wanted;
-        Ok(())
     }
 }

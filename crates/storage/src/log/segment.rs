@@ -1,11 +1,13 @@
 //! What a log segment looks like on the device: every byte of it.
 //!
-//! A segment is a header sector followed by flush groups. A group starts at a
-//! sector boundary with a group header, holds whole records back to back, and
-//! is padded to a sector, so that no later write ever touches a sector that
-//! holds an acknowledged record.
+//! A segment is a header sector followed by flush groups. A group has a header and
+//! whole records back to back. It begins at a sector, or in the sector of the group
+//! before, if that has room for all of it: then the whole sector is written again,
+//! not in its place but in the sector beside it, and the next time back in the first.
+//! So no write ever touches the only sector that holds an acknowledged record.
 //!
-//! Survives: torn writes (a checksum a record, one a header), stale groups of a
+//! Survives: torn writes (a checksum a record, one a header; the sector beside it has
+//! all but the newest group), stale groups of a
 //! recycled file (their LSNs are lower, and part of each checksum),
 //! files of another database (its id is part of each header's checksum).
 //! Assumes: writes to sectors other than those being written change nothing.
@@ -28,8 +30,13 @@ pub const RECORD_BYTES_MAX: usize = 1 << 30;
 /// Bytes of the header at the start of each flush group.
 pub(super) const GROUP_HEADER_BYTES: usize = 40;
 
+/// In the sector of another group, a group begins at a multiple of this.
+const GROUP_ALIGNMENT: u64 = 8;
+
 const SEGMENT_MAGIC: u32 = 0x5443_4C53; // "TCLS"
-const SEGMENT_VERSION: u32 = 2;
+const SEGMENT_VERSION: u32 = 3;
+/// The version before: each group begins at a sector.
+const SEGMENT_VERSION_BEFORE: u32 = 2;
 const SEGMENT_HEADER_BYTES: usize = 48;
 const GROUP_MAGIC: u32 = 0x5443_4C47; // "TCLG"
 const NAME_PREFIX: &str = "log-";
@@ -50,6 +57,11 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 /// `bytes` rounded up to whole sectors.
 pub(super) fn round_to_sectors(bytes: u64) -> u64 {
     bytes.next_multiple_of(SECTOR_BYTES as u64)
+}
+
+/// Where a group can begin behind one that ends at `end`, in the same sector.
+pub(super) fn place_behind(end: u64) -> u64 {
+    end.next_multiple_of(GROUP_ALIGNMENT)
 }
 
 /// The name of the segment whose first record is at `first`.
@@ -113,7 +125,7 @@ impl SegmentHeader {
         if u32_at(header, 40) != Some(crc32c::crc32c(&header[..40])) {
             return Err("segment header checksum does not match");
         }
-        if u32_at(header, 4) != Some(SEGMENT_VERSION) {
+        if ![Some(SEGMENT_VERSION), Some(SEGMENT_VERSION_BEFORE)].contains(&u32_at(header, 4)) {
             return Err("segment version is not known");
         }
         let mut database = [0; 16];
@@ -141,9 +153,14 @@ pub(super) struct GroupHeader {
 }
 
 impl GroupHeader {
-    /// Bytes of the group on the device: header, records, padding.
+    /// Bytes of header and records.
+    pub fn whole_bytes(&self) -> u64 {
+        GROUP_HEADER_BYTES as u64 + u64::from(self.bytes)
+    }
+
+    /// Bytes of the group on the device if it begins at a sector: header, records, padding.
     pub fn device_bytes(&self) -> u64 {
-        round_to_sectors(GROUP_HEADER_BYTES as u64 + u64::from(self.bytes))
+        round_to_sectors(self.whole_bytes())
     }
 
     /// Writes the header into the first bytes of `out`.

@@ -216,7 +216,12 @@ impl Segments {
         if retired == 0 {
             return Ok(None);
         }
-        let wanted = state.spares_wanted(retired, options);
+        // What is needed still, and then what fits beside it.
+        let held = (state.list.len() - retired) as u64;
+        let fit = (options.files_bytes_max / options.segment_bytes).saturating_sub(held);
+        let wanted = state
+            .spares_wanted(retired, options)
+            .min(fit.max(1) as usize);
         let kept = wanted.min(state.spares.len());
         for spare in state.spares.split_off(kept) {
             self.device

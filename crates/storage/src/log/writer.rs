@@ -15,15 +15,16 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use thermocline_device::{
-    AlignedBuffer, DeviceFile, Mutation, OpenMode, SECTOR_BYTES, StopPoint, stop_amid, stop_at,
+    AlignedBuffer, Mutation, OpenMode, SECTOR_BYTES, StopPoint, stop_amid, stop_at,
 };
 
+use super::place::{Current, SharedSector};
 use super::reader::SegmentRef;
-use super::segment::{
-    GROUP_HEADER_BYTES, GroupHeader, SegmentHeader, round_to_sectors, segment_name,
-};
+use super::segment::{GROUP_HEADER_BYTES, GroupHeader, SegmentHeader, segment_name};
 use super::segments::{Stop, fill_piece};
 use super::{Log, LogError, LogFailed, Lsn};
+
+const SECTOR: u64 = SECTOR_BYTES as u64;
 
 /// After so long without a record the buffers' memory goes back to the system.
 const REST_AFTER: Duration = Duration::from_secs(1);
@@ -52,15 +53,6 @@ pub(super) struct Group {
     pub buffer: AlignedBuffer,
 }
 
-struct Current {
-    name: String,
-    file: Arc<dyn DeviceFile>,
-    offset: u64,
-    bytes: u64,
-    /// How much of it was written once, from its start.
-    filled_bytes: u64,
-}
-
 /// Writes groups into segments. Driven by [`Log::step`].
 pub(super) struct LogWriter {
     current: Option<Current>,
@@ -68,6 +60,8 @@ pub(super) struct LogWriter {
     idle_buffer: Option<AlignedBuffer>,
     buffer_bytes: usize,
     sequence: u64,
+    /// Bytes of the segments before the current one.
+    taken_bytes: u64,
     /// The last group's time: a clock that is set back does not take it along.
     time_us: i64,
     stream_end: Lsn,
@@ -78,13 +72,14 @@ pub(super) struct LogWriter {
 
 impl LogWriter {
     /// A writer that will continue a stream which ended at `stream_end`.
-    pub fn new(stream_end: Lsn, sequence: u64, buffer_bytes: usize) -> Self {
+    pub fn new(stream_end: Lsn, sequence: u64, taken_bytes: u64, buffer_bytes: usize) -> Self {
         Self {
             current: None,
             group: None,
             idle_buffer: Some(AlignedBuffer::new_zeroed(buffer_bytes)),
             buffer_bytes,
             sequence,
+            taken_bytes,
             time_us: i64::MIN,
             stream_end,
             retry_at: None,
@@ -120,14 +115,6 @@ impl LogWriter {
     }
 
     fn write(&mut self, log: &Log, group: &mut Group) -> Result<(), Stop> {
-        let device_bytes = round_to_sectors(group.used as u64);
-        let fits = |c: &Current| c.offset + device_bytes <= c.bytes;
-        if !self.current.as_ref().is_some_and(fits) {
-            self.rotate(log, device_bytes, group.first)?;
-        }
-        let Some(current) = &mut self.current else {
-            unreachable!("a rotation that succeeds leaves a segment");
-        };
         self.time_us = self.time_us.max(group.time_us);
         let header = GroupHeader {
             first: group.first,
@@ -136,23 +123,41 @@ impl LogWriter {
             bytes: (group.used - GROUP_HEADER_BYTES) as u32,
         };
         assert!(
-            header.device_bytes() == device_bytes
+            header.whole_bytes() == group.used as u64
                 && group.end - group.first == u64::from(header.bytes),
             "the group's header tells its size"
         );
         header.encode(log.options.database, &mut group.buffer[..]);
-        let bytes = &mut group.buffer[..device_bytes as usize];
-        bytes[group.used..].fill(0);
+        let own_bytes = header.device_bytes() as usize;
+        group.buffer[group.used..own_bytes].fill(0);
+        let placed = |current: &mut Option<Current>| {
+            let current = current.as_mut()?;
+            current.place(&group.buffer[..group.used])
+        };
+        let place = match placed(&mut self.current) {
+            Some(place) => Some(place),
+            None => {
+                self.rotate(log, own_bytes as u64, group.first)?;
+                placed(&mut self.current)
+            }
+        };
+        let (Some(current), Some(place)) = (&mut self.current, place) else {
+            unreachable!("a rotation that succeeds leaves a segment with room");
+        };
+        let bytes = match place.is_beside {
+            true => &current.shared.bytes[..],
+            false => &group.buffer[..own_bytes],
+        };
 
         stop_amid(StopPoint::LogMidGroup, || {
             let half = (bytes.len() / 2).next_multiple_of(SECTOR_BYTES) - SECTOR_BYTES / 2;
-            let _ = current.file.write_at(&bytes[..half], current.offset);
+            let _ = current.file.write_at(&bytes[..half], place.offset);
         });
         let clock = &log.options.clock;
         let begun = clock.now();
         current
             .file
-            .write_at(bytes, current.offset)
+            .write_at(bytes, place.offset)
             .map_err(|e| Stop::of(LogError::io(&current.name, "write")(e)))?;
         stop_at(StopPoint::LogBeforeSync);
         let wrote = clock.now();
@@ -167,10 +172,13 @@ impl LogWriter {
             wrote.saturating_sub(begun),
             clock.now().saturating_sub(wrote),
         );
+        let device_bytes = bytes.len() as u64;
         log.counters.spent(spent.0, spent.1);
         log.counters
             .flushed(group.records, u64::from(header.bytes), device_bytes);
-        current.offset += device_bytes;
+        current.wrote(&place, &group.buffer[..group.used]);
+        let taken = self.taken_bytes + current.offset;
+        log.file_bytes.store(taken, Ordering::Relaxed);
         self.sequence += 1;
         self.stream_end = group.end;
         Ok(())
@@ -226,12 +234,14 @@ impl LogWriter {
             previous_end: self.stream_end,
         });
         log.counters.rotated();
+        self.taken_bytes += self.current.as_ref().map_or(0, |before| before.bytes);
         self.current = Some(Current {
             name,
             file,
-            offset: SECTOR_BYTES as u64,
+            offset: SECTOR,
             bytes: spare.bytes,
             filled_bytes: spare.filled_bytes,
+            shared: SharedSector::closed(),
         });
         Ok(())
     }
