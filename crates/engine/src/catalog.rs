@@ -18,6 +18,8 @@ use thermocline_storage::tuple::{ColumnShape, Layouts};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
 
+use crate::authority::Authority;
+
 /// The first object id given to users' objects, as in PostgreSQL.
 pub const FIRST_USER_OID: u32 = 16384;
 /// The object id of schema `public`, as in PostgreSQL.
@@ -454,6 +456,8 @@ pub struct Catalog {
     pub tables: BTreeMap<u32, Arc<Table>>,
     /// Sequences by object id.
     pub sequences: BTreeMap<u32, Arc<SequenceDef>>,
+    /// Roles and who may do what.
+    pub authority: Arc<Authority>,
     names: HashMap<(String, String), Named>,
 }
 
@@ -475,6 +479,9 @@ pub struct CatalogImage {
     pub tables: Vec<TableDef>,
     /// Sequences.
     pub sequences: Vec<SequenceDef>,
+    /// Roles and who may do what; catalogs made before there were roles do not say.
+    #[serde(default)]
+    pub authority: Authority,
     /// The next object id.
     pub next_oid: u32,
     /// The next storage id.
@@ -492,6 +499,7 @@ impl Catalog {
             }],
             tables: BTreeMap::new(),
             sequences: BTreeMap::new(),
+            authority: Arc::default(),
             names: HashMap::new(),
         }
     }
@@ -502,6 +510,7 @@ impl Catalog {
             schemas: image.schemas.clone(),
             tables: BTreeMap::new(),
             sequences: BTreeMap::new(),
+            authority: Arc::new(image.authority.clone()),
             names: HashMap::new(),
         };
         for def in &image.tables {
@@ -521,6 +530,7 @@ impl Catalog {
             schemas: self.schemas.clone(),
             tables: self.tables.values().map(|t| t.def.clone()).collect(),
             sequences: self.sequences.values().map(|s| (**s).clone()).collect(),
+            authority: (*self.authority).clone(),
             next_oid,
             next_storage,
         }

@@ -203,6 +203,12 @@ impl Database {
         self.clock.now()
     }
 
+    /// The number that tells this database from all others: made by chance, shown to nobody
+    /// who connects.
+    pub fn database_id(&self) -> u128 {
+        self.database_id
+    }
+
     /// How many partitions there are.
     pub fn partitions(&self) -> u16 {
         self.partitions.len() as u16

@@ -1,6 +1,7 @@
 //! The changes that a DDL statement may make. SQL's DDL is translated to these
 //! above; `Database::ddl` carries them out inside a transaction.
 
+use crate::authority::Authority;
 use crate::catalog::{IndexDef, SequenceDef, TableDef};
 
 /// One change of the catalog.
@@ -44,4 +45,6 @@ pub enum Change {
     AlterSequence(SequenceDef),
     /// Drops a sequence.
     DropSequence(u32),
+    /// Replaces the roles and rights. Those of objects that are dropped go by themselves.
+    Authorize(Box<Authority>),
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::access::{Guards, Scope};
+use crate::authority::Authority;
 use crate::catalog::{Catalog, CatalogImage, IndexDef, SchemaDef, Table, TableDef};
 use crate::database::Database;
 use crate::ddl::Change;
@@ -88,6 +89,10 @@ impl Database {
                 catalog.sequences.remove(&oid);
                 Ok(())
             }),
+            Change::Authorize(authority) => self.edit(txn, |catalog| {
+                catalog.authority = Arc::from(authority);
+                Ok(())
+            }),
         }
     }
 
@@ -155,6 +160,7 @@ impl Database {
         let draft = self.draft(txn)?;
         let mut catalog = (*draft.catalog).clone();
         edit(&mut catalog)?;
+        catalog.authority = Authority::of_what_is_in(&catalog);
         catalog.version += 1;
         catalog.index_names();
         draft.catalog = Arc::new(catalog);

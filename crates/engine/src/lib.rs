@@ -15,6 +15,7 @@
 //! | `check` | a directory verified while no database is open on it |
 //! | `backup` | generations of a backup, the log's archive, restoring to a point in time |
 //! | `catalog`, `ddl`, `definition`, `sequence` | definitions and their changes |
+//! | `authority` | roles, owners, privileges |
 //! | `background`, `steps`, `counters`, `report`, `wait` | threads, what a simulator drives instead, figures, waiting |
 //! | `verify` | everything that must agree, checked |
 //!
@@ -22,6 +23,7 @@
 
 pub mod access;
 mod account;
+pub mod authority;
 mod background;
 pub mod backup;
 mod batch;

@@ -4,6 +4,8 @@
 //! a temporary name, synced, renamed over `manifest`, and the directory synced:
 //! at any moment there is one whole manifest or none.
 
+use std::ops::RangeInclusive;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thermocline_device::{Device, OpenMode, StopPoint, stop_at};
@@ -16,8 +18,11 @@ use crate::reserve::RESERVE;
 /// The file's name.
 pub(crate) const MANIFEST: &str = "manifest";
 const MANIFEST_NEW: &str = "manifest.new";
-/// The format that this build writes and reads.
-pub(crate) const FORMAT_VERSION: u32 = 5;
+/// The format that this build writes.
+pub(crate) const FORMAT_VERSION: u32 = 6;
+/// The oldest that it reads: the same without roles and rights. A build that does not know them
+/// must not open what has them, and lose them.
+const FORMAT_OLDEST: u32 = 5;
 
 /// Files of a directory that hold settings, not data.
 const SETTINGS: [&str; 2] = ["thermocline.toml", "thermocline.auto.toml"];
@@ -112,7 +117,7 @@ impl Manifest {
             };
         }
         let bytes = read_file(device, MANIFEST)?;
-        decode_checked(MANIFEST, &bytes, FORMAT_VERSION).map(Some)
+        decode_checked(MANIFEST, &bytes, FORMAT_OLDEST..=FORMAT_VERSION).map(Some)
     }
 
     /// The checkpoint's files.
@@ -168,7 +173,7 @@ pub(crate) fn encode_checked(description: &impl Serialize) -> Result<Vec<u8>> {
 pub(crate) fn decode_checked<T: DeserializeOwned>(
     file: &str,
     bytes: &[u8],
-    format: u32,
+    formats: RangeInclusive<u32>,
 ) -> Result<T> {
     let text = String::from_utf8_lossy(bytes);
     let (line, crc) = text
@@ -180,7 +185,8 @@ pub(crate) fn decode_checked<T: DeserializeOwned>(
     let wrong = |error| Error::Corrupt(format!("{file}: {error}"));
     // The number alone, first: another format has other fields.
     let found: Format = serde_json::from_str(line).map_err(wrong)?;
-    if found.format != format {
+    if !formats.contains(&found.format) {
+        let format = formats.end();
         return Err(Error::Corrupt(format!(
             "{file}: format {} is not the format {format} of this program; copy the data out with \
              the program that wrote it, and in with this one",

@@ -10,6 +10,7 @@
 //! | `analytics`, `pg_catalog`, `system_views` | the bridge to DataFusion, the system catalogs |
 //! | `ddl`, `copy` | changes of the catalog; rows in bulk |
 //! | `session`, `settings` | what one client does; SET and SHOW |
+//! | `privilege`, `password` | what a role may do; how passwords are kept |
 //! | `output`, `messages`, `error` | rows, messages and errors as PostgreSQL's clients read them |
 
 #[cfg(feature = "analytics")]
@@ -23,9 +24,11 @@ pub mod expr;
 pub mod messages;
 pub mod output;
 pub mod parse;
+pub mod password;
 #[cfg(feature = "analytics")]
 pub mod pg_catalog;
 pub mod plan;
+pub mod privilege;
 pub mod session;
 pub mod settings;
 #[cfg(feature = "analytics")]

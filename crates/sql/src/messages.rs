@@ -31,6 +31,25 @@ pub fn authentication_ok(out: &mut BytesMut) {
     message(out, b'R', |out| out.put_u32(0));
 }
 
+/// AuthenticationSASL: the mechanisms to choose from.
+pub fn authentication_sasl(out: &mut BytesMut, mechanisms: &[&str]) {
+    message(out, b'R', |out| {
+        out.put_u32(10);
+        for mechanism in mechanisms {
+            put_cstring(out, mechanism);
+        }
+        out.put_u8(0);
+    });
+}
+
+/// AuthenticationSASLContinue, or with `last` AuthenticationSASLFinal.
+pub fn authentication_sasl_data(out: &mut BytesMut, last: bool, data: &str) {
+    message(out, b'R', |out| {
+        out.put_u32(if last { 12 } else { 11 });
+        out.put_slice(data.as_bytes());
+    });
+}
+
 /// ParameterStatus: the value of a reported setting.
 pub fn parameter_status(out: &mut BytesMut, name: &str, value: &str) {
     message(out, b'S', |out| {

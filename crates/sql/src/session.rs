@@ -33,9 +33,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use thermocline_engine::authority::{Object, Privileges};
 use thermocline_engine::{Account, Cancel, Charge};
 
-pub use context::{SessionContext, version};
+pub use context::{SessionContext, now_us, version};
 pub use engine::{DATABASE_NAME, Engine};
 pub use system::SystemSettings;
 
@@ -109,8 +110,9 @@ impl Session {
     /// A session of `user`; `parameters` are those of the start-up message.
     ///
     /// # Errors
-    /// 3D000 for another database than the one there is, 22023 and 42704 for
-    /// parameters that cannot be set, 53300 without memory for one more session.
+    /// 3D000 for another database than the one there is, 28000 for a role that is not there
+    /// or may not log in, 53300 beyond its connection limit and without memory for one more
+    /// session, 22023 and 42704 for parameters that cannot be set.
     pub fn new(
         engine: Arc<Engine>,
         user: &str,
@@ -126,7 +128,12 @@ impl Session {
             );
         }
         let (account, at_rest) = charges::at_rest(&engine.db)?;
+        let superuser = admit(&engine, user)?;
         let fixed = [
+            (
+                "is_superuser",
+                if superuser { "on" } else { "off" }.to_owned(),
+            ),
             ("memory_limit", shown_bytes(engine.db.memory_limit())),
             ("partitions", engine.db.partitions().to_string()),
         ];
@@ -238,6 +245,39 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.engine.sessions.leave(&self.context);
     }
+}
+
+/// Whether the role may have one more session; and whether it is a superuser.
+fn admit(engine: &Engine, user: &str) -> Result<bool> {
+    let catalog = engine.db.catalog();
+    let Some(role) = catalog.authority.role_by_name(user) else {
+        return Err(SqlError::new(
+            "28000",
+            format!("role \"{user}\" does not exist"),
+        ));
+    };
+    if !role.login {
+        return Err(SqlError::new(
+            "28000",
+            format!("role \"{user}\" is not permitted to log in"),
+        ));
+    }
+    let connect = catalog
+        .authority
+        .privileges(role.oid, &Object::Database)
+        .contains(Privileges::CONNECT);
+    if !connect {
+        return Err(crate::privilege::denied("database", DATABASE_NAME)
+            .with_detail("User does not have CONNECT privilege."));
+    }
+    let limit = usize::try_from(role.connection_limit).unwrap_or(usize::MAX);
+    if !role.superuser && engine.sessions.count_of(user) >= limit {
+        return Err(SqlError::new(
+            "53300",
+            format!("too many connections for role \"{user}\""),
+        ));
+    }
+    Ok(role.superuser)
 }
 
 /// `-c name=value` and `--name=value` of the start-up option `options`; a

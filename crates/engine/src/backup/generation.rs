@@ -123,8 +123,11 @@ impl Generation {
             let Some(number) = Self::number_in(&name) else {
                 continue;
             };
-            let generation: Generation =
-                decode_checked(&name, &read_file(target, &name)?, FORMAT_VERSION)?;
+            let generation: Generation = decode_checked(
+                &name,
+                &read_file(target, &name)?,
+                FORMAT_VERSION..=FORMAT_VERSION,
+            )?;
             if number != generation.generation {
                 return Err(Error::Corrupt(format!(
                     "{name}: it is generation {}",

@@ -190,7 +190,7 @@ impl Begun {
             return Ok(None);
         }
         let bytes = crate::manifest::read_file(target, BEGUN)?;
-        match decode_checked(BEGUN, &bytes, FORMAT_VERSION) {
+        match decode_checked(BEGUN, &bytes, FORMAT_VERSION..=FORMAT_VERSION) {
             Ok(begun) => Ok(Some(Some(begun))),
             // It was not durable yet: its one sector never came, or came in part.
             Err(_) if bytes.iter().all(|b| *b == 0) || bytes.starts_with(b"{\"format\":") => {

@@ -70,7 +70,8 @@ impl<'a> StatementContext<'a> {
                 let days = self.facts.now_us.div_euclid(86_400_000_000);
                 scalar_of(&Value::Date(i32::try_from(days).unwrap_or(i32::MAX)), None)
             }
-            "current_user" | "session_user" | "user" | "current_role" => text(&self.facts.user),
+            "current_user" | "user" | "current_role" => text(self.facts.actor.name()),
+            "session_user" => text(&self.facts.session_user),
             "current_database" | "current_catalog" => text(&self.facts.database),
             "current_schema" => match self.facts.search_path.first() {
                 Some(schema) => text(schema),

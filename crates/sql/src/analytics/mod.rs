@@ -36,6 +36,7 @@ use datafusion::physical_plan::{displayable, execute_stream};
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
 use sqlparser::ast::{Query, Statement};
+use thermocline_engine::authority::Privileges;
 use thermocline_engine::{Catalog, Database, Room, Snapshot};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
@@ -51,6 +52,7 @@ pub(crate) use types::field_of as catalog_field;
 use crate::error::{Result, SqlError};
 use crate::output::OutputColumn;
 use crate::pg_catalog::SystemCatalog;
+use crate::privilege::Actor;
 use context::StatementContext;
 use memory::AnalyticalMemory;
 use scan::SnapshotTable;
@@ -62,8 +64,10 @@ const STREAMS_MAX: usize = 32;
 /// streamed while the session goes on.
 #[derive(Debug, Clone, Default)]
 pub struct SessionFacts {
-    /// The user's name.
-    pub user: String,
+    /// Who the statement is run as.
+    pub actor: Actor,
+    /// Who the session is of.
+    pub session_user: String,
     /// The database's name.
     pub database: String,
     /// The schemas that unqualified names are looked up in, in order.
@@ -278,8 +282,11 @@ impl Analytics {
                 .find_map(|schema| catalog.table_by_name(schema, name)),
         };
         if let Some(table) = found {
+            let actor = &facts.actor;
+            actor.need_some_column(catalog, table, Privileges::SELECT)?;
             return Ok(Arc::new(SnapshotTable::new(
                 Arc::clone(table),
+                actor.hidden_columns(table),
                 snapshot.cloned(),
                 self.db.partitions(),
                 self.streams,

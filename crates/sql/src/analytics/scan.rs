@@ -35,10 +35,13 @@ use thermocline_engine::{Snapshot, SnapshotScan};
 use super::batch::BatchBuilder;
 use super::types::table_schema;
 use crate::error::SqlError;
+use crate::privilege::denied;
 
 /// A table at a snapshot.
 pub(crate) struct SnapshotTable {
     table: Arc<Table>,
+    /// Columns that the statement's role must not read.
+    hidden: Vec<usize>,
     snapshot: Option<Snapshot>,
     partitions: u16,
     streams: usize,
@@ -48,9 +51,11 @@ pub(crate) struct SnapshotTable {
 
 impl SnapshotTable {
     /// `table` as `snapshot` sees it, read by up to `streams` streams; `rows`
-    /// is an estimate. Without a snapshot it can be described, not read.
+    /// is an estimate. Without a snapshot it can be described, not read; a scan
+    /// of a `hidden` column is refused.
     pub(crate) fn new(
         table: Arc<Table>,
+        hidden: Vec<usize>,
         snapshot: Option<Snapshot>,
         partitions: u16,
         streams: usize,
@@ -59,6 +64,7 @@ impl SnapshotTable {
         Self {
             schema: table_schema(&table),
             table,
+            hidden,
             snapshot,
             partitions,
             streams,
@@ -115,6 +121,10 @@ impl TableProvider for SnapshotTable {
                 Some(columns) => columns.as_slice().into(),
                 None => (0..self.schema.fields().len()).collect(),
             };
+            if columns.iter().any(|column| self.hidden.contains(column)) {
+                let refused = denied("table", &self.table.name);
+                return Err(DataFusionError::External(Box::new(refused)));
+            }
             let schema: SchemaRef = Arc::new(self.schema.project(&columns)?);
             let streams = self.streams.clamp(1, usize::from(self.partitions.max(1)));
             let properties = PlanProperties::new(

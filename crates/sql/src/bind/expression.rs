@@ -2,6 +2,7 @@
 
 use sqlparser::ast::{self, CastKind, CeilFloorKind, DateTimeField, TrimWhereField};
 use sqlparser::tokenizer::Span;
+use thermocline_engine::authority::Privileges;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
@@ -155,6 +156,7 @@ impl Binder<'_> {
         let found = find_column(&self.relations, parts, self.context.sql)?;
         let (relation, column) = (found.relation, found.column);
         let span = parts.first().map_or(Span::empty(), |ident| ident.span);
+        self.need_column(&relation.table, column, Privileges::SELECT)?;
         if self.aggregation.is_some() {
             let name = format!("{}.{}", relation.alias, relation.column_name(column));
             let error = SqlError::new(

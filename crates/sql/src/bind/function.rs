@@ -3,6 +3,7 @@
 
 use sqlparser::ast::{self, FunctionArg, FunctionArgExpr, FunctionArguments};
 use sqlparser::tokenizer::Span;
+use thermocline_engine::authority::Privileges;
 use thermocline_storage::cast::CastContext;
 use thermocline_storage::functions;
 use thermocline_storage::types::DataType;
@@ -174,7 +175,16 @@ impl Binder<'_> {
             _ => None,
         };
         match found {
-            Some(sequence) => Ok(sequence.oid),
+            Some(sequence) => {
+                if let Some(actor) = self.context.actor {
+                    actor.need_sequence(
+                        catalog,
+                        sequence,
+                        Privileges::USAGE | Privileges::UPDATE,
+                    )?;
+                }
+                Ok(sequence.oid)
+            }
             None => Err(SqlError::undefined_table(&parts.join(".")).into()),
         }
     }

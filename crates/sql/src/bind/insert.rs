@@ -6,6 +6,7 @@ use sqlparser::ast::{
     self, AssignmentTarget, ConflictTarget, OnConflictAction, OnInsert, SetExpr, Statement,
     TableObject,
 };
+use thermocline_engine::authority::Privileges;
 use thermocline_engine::{Identity, Table};
 use thermocline_storage::types::DataType;
 
@@ -47,7 +48,7 @@ impl Binder<'_> {
         let TableObject::TableName(name) = &insert.table else {
             return Err(Refusal::declined("this target of INSERT"));
         };
-        let table = Arc::clone(find_table(self.context, name)?);
+        let table = Arc::clone(find_table(self.context, name, Privileges::INSERT)?);
         let alias = insert
             .table_alias
             .as_ref()
@@ -94,6 +95,9 @@ impl Binder<'_> {
             },
         };
 
+        for column in &columns {
+            self.need_column(&table, *column, Privileges::INSERT)?;
+        }
         let mut target = self.target(&table, columns)?;
         self.relations = vec![Relation::new(&table, alias.clone(), 0)];
         target.conflict = match &insert.on {
@@ -136,6 +140,19 @@ impl Binder<'_> {
             conflict: None,
             returning: None,
         })
+    }
+
+    /// 42501 unless the statement's role has `needs` on this column or its table.
+    pub(super) fn need_column(
+        &self,
+        table: &Table,
+        column: usize,
+        needs: Privileges,
+    ) -> Bindable<()> {
+        match self.context.actor {
+            Some(actor) => Ok(actor.need_column(table, column, needs)?),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn target_column(&self, table: &Table, name: &ast::ObjectName) -> Bindable<usize> {
@@ -341,6 +358,7 @@ impl Binder<'_> {
                 };
             for (name, value) in pairs {
                 let column = self.target_column(table, name)?;
+                self.need_column(table, column, Privileges::UPDATE)?;
                 let def = &table.columns[column];
                 if bound.iter().any(|(assigned, _)| *assigned == column) {
                     let message = format!("multiple assignments to same column \"{}\"", def.name);

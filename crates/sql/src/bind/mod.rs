@@ -40,6 +40,7 @@ use thermocline_storage::types::DataType;
 use crate::error::{Result, SqlError};
 use crate::output::OutputColumn;
 use crate::plan::{Plan, ShortPlan};
+use crate::privilege::Actor;
 
 /// Up to this many rows a table is small: the short path may scan it.
 pub const SMALL_TABLE_ROWS: u64 = 10_000;
@@ -59,6 +60,9 @@ pub struct BindContext<'a> {
     /// The number of live rows of a table. Without it every table is small:
     /// no SELECT from one table is declined for the size of its scan.
     pub row_estimate: Option<&'a dyn Fn(&Table) -> u64>,
+    /// Who is to have the rights that the statement needs. None for what belongs to
+    /// a table itself: its defaults and checks.
+    pub actor: Option<&'a Actor>,
 }
 
 impl<'a> BindContext<'a> {
@@ -71,6 +75,7 @@ impl<'a> BindContext<'a> {
             parameters: &[],
             sql: "",
             row_estimate: None,
+            actor: None,
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{self, FromTable, SelectItem, TableWithJoins};
 use thermocline_engine::Table;
+use thermocline_engine::authority::Privileges;
 
 use super::typed::Binder;
 use super::{Bindable, BoundPlan, Refusal, has_one_form};
@@ -25,7 +26,7 @@ impl Binder<'_> {
         {
             return Err(Refusal::declined("this form of UPDATE"));
         }
-        let table = self.modified(&update.table)?;
+        let table = self.modified(&update.table, Privileges::UPDATE)?;
         let assignments = self.assignments(&table, &update.assignments)?;
         let condition = self.modified_rows(update.selection.as_ref())?;
         let (returning, columns) = self.returning(update.returning.as_deref())?;
@@ -56,7 +57,7 @@ impl Binder<'_> {
         let [from] = from.as_slice() else {
             return Err(Refusal::declined("DELETE from several tables"));
         };
-        let table = self.modified(from)?;
+        let table = self.modified(from, Privileges::DELETE)?;
         let condition = self.modified_rows(delete.selection.as_ref())?;
         let (returning, columns) = self.returning(delete.returning.as_deref())?;
         let (source, _) = choose(&table, condition, &[], false);
@@ -68,11 +69,11 @@ impl Binder<'_> {
         Ok((ShortPlan::Delete(Arc::new(plan)), columns))
     }
 
-    fn modified(&mut self, target: &TableWithJoins) -> Bindable<Arc<Table>> {
+    fn modified(&mut self, target: &TableWithJoins, needs: Privileges) -> Bindable<Arc<Table>> {
         if !target.joins.is_empty() {
             return Err(Refusal::declined("a join as the target"));
         }
-        let relation = self.relation(&target.relation)?;
+        let relation = self.relation(&target.relation, needs)?;
         let table = Arc::clone(&relation.table);
         self.relations = vec![relation];
         Ok(table)

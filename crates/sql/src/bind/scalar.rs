@@ -106,7 +106,8 @@ impl Binder<'_> {
         let Some(text) = &def.default else {
             return Ok(Expr::Constant(Value::Null));
         };
-        // The text's positions mean nothing in the statement's text.
+        // The text's positions mean nothing in the statement's text. A sequence that it names
+        // and the column does not own is used with the rights of whoever inserts.
         let context = BindContext {
             parameters: &[],
             sql: "",
@@ -120,6 +121,7 @@ impl Binder<'_> {
         let context = BindContext {
             parameters: &[],
             sql: "",
+            actor: None,
             ..*self.context
         };
         let mut checks = Vec::with_capacity(table.checks.len());

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+use thermocline_engine::authority::Privileges;
 use thermocline_engine::{Catalog, Table};
 
 use super::{BindContext, Bindable, Refusal};
@@ -37,10 +38,12 @@ fn is_system_name(schema: Option<&str>, name: &str) -> bool {
     }
 }
 
-/// Looks a table up along the search path.
+/// Looks a table up along the search path, for a statement that needs these privileges on
+/// it or on some of its columns.
 pub(crate) fn find_table<'a>(
     context: &BindContext<'a>,
     name: &ObjectName,
+    needs: Privileges,
 ) -> Bindable<&'a Arc<Table>> {
     let parts = name_parts(name)?;
     let (schema, relation) = match parts.as_slice() {
@@ -49,6 +52,9 @@ pub(crate) fn find_table<'a>(
         _ => return Err(SqlError::syntax(format!("improper qualified name: {name}")).into()),
     };
     if let Some(table) = lookup(context.catalog, context.search_path, schema, relation) {
+        if let Some(actor) = context.actor {
+            actor.need_some_column(context.catalog, table, needs)?;
+        }
         return Ok(table);
     }
     let span = match name.0.first() {

@@ -6,6 +6,7 @@ use sqlparser::ast::{
     TableFactor, TableWithJoins,
 };
 use std::sync::Arc;
+use thermocline_engine::authority::Privileges;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
@@ -75,7 +76,11 @@ impl Binder<'_> {
         {
             return Err(Refusal::declined("this form of SELECT"));
         }
-        self.from(&select.from)?;
+        let mut needs = Privileges::SELECT;
+        if around.lock.is_some() {
+            needs |= Privileges::UPDATE;
+        }
+        self.from(&select.from, needs)?;
         let condition = select
             .selection
             .as_ref()
@@ -145,18 +150,22 @@ impl Binder<'_> {
     }
 
     /// One table or none.
-    fn from(&mut self, from: &[TableWithJoins]) -> Bindable<()> {
+    fn from(&mut self, from: &[TableWithJoins], needs: Privileges) -> Bindable<()> {
         let table = match from {
             [] => return Ok(()),
             [TableWithJoins { relation, joins }] if joins.is_empty() => relation,
             _ => return Err(Refusal::declined("a join")),
         };
-        let relation = self.relation(table)?;
+        let relation = self.relation(table, needs)?;
         self.relations.push(relation);
         Ok(())
     }
 
-    pub(super) fn relation(&mut self, factor: &TableFactor) -> Bindable<Relation> {
+    pub(super) fn relation(
+        &mut self,
+        factor: &TableFactor,
+        needs: Privileges,
+    ) -> Bindable<Relation> {
         let TableFactor::Table {
             name,
             alias,
@@ -175,7 +184,7 @@ impl Binder<'_> {
         if !with_hints.is_empty() || !partitions.is_empty() || !index_hints.is_empty() {
             return Err(Refusal::declined("a table with hints"));
         }
-        let table = find_table(self.context, name)?;
+        let table = find_table(self.context, name, needs)?;
         let shown = alias.as_ref().map(|alias| folded(&alias.name));
         let mut relation = Relation::new(table, shown, 0);
         if let Some(alias) = alias {

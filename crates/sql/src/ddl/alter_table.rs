@@ -14,6 +14,7 @@ use super::{Definition, exists, names, options};
 use crate::bind;
 use crate::error::{Result, SqlError};
 use crate::expr::{EvalContext, NoRow};
+use crate::parse::grant::Owned;
 use crate::parse::sequence::SequenceOptions;
 use crate::parse::tokens::{fold, fold_parts};
 
@@ -75,7 +76,16 @@ impl Definition<'_> {
                 self.rename_constraint(table, &fold(old_name), &fold(new_name))
                     .await
             }
-            Operation::OwnerTo { .. } => Ok(()),
+            Operation::OwnerTo { new_owner } => {
+                let role = match new_owner {
+                    ast::Owner::Ident(name) => fold(name),
+                    ast::Owner::CurrentRole | ast::Owner::CurrentUser => "current_user".to_owned(),
+                    ast::Owner::SessionUser => "session_user".to_owned(),
+                };
+                let name = vec![table.schema.clone(), table.name.clone()];
+                self.change_owner(&Owned::Table(name), &role).await?;
+                Ok(())
+            }
             Operation::SetOptionsParens { options } => self.set_options(table, options).await,
             Operation::DropColumn { .. } => Err(SqlError::unsupported(
                 "ALTER TABLE DROP COLUMN is not supported yet",

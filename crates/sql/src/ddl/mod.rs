@@ -6,9 +6,12 @@
 mod alter_table;
 mod create_table;
 mod drop;
+mod grant;
 mod index;
 mod names;
 mod options;
+mod rights;
+mod role;
 mod schema;
 mod sequence;
 mod verify;
@@ -16,6 +19,7 @@ mod verify;
 use std::sync::Arc;
 
 use sqlparser::ast::{self, ObjectName};
+use thermocline_engine::authority::FIRST_ROLE_OID;
 use thermocline_engine::ddl::Change;
 use thermocline_engine::{Catalog, Database, RunOptions, Table, Transaction};
 
@@ -24,6 +28,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::SessionInfo;
 use crate::parse::statement::Ddl;
 use crate::parse::tokens::fold_parts;
+use crate::privilege::Actor;
 
 /// What a DDL statement is run with.
 pub(crate) struct Definition<'a> {
@@ -32,6 +37,10 @@ pub(crate) struct Definition<'a> {
     pub(crate) options: &'a RunOptions,
     pub(crate) search_path: &'a [String],
     pub(crate) session: &'a dyn SessionInfo,
+    /// Who it is run as,
+    pub(crate) role: &'a Arc<str>,
+    /// and whose session it is.
+    pub(crate) session_user: &'a str,
     pub(crate) now_us: i64,
     /// NOTICEs for the client.
     pub(crate) notices: Vec<SqlError>,
@@ -58,6 +67,9 @@ pub(crate) async fn run(statement: &Ddl, definition: &mut Definition<'_>) -> Res
             if_exists,
             change,
         } => definition.alter_sequence(name, *if_exists, change).await,
+        Ddl::Role(command) => definition.role_command(command).await,
+        Ddl::Grant(command) => definition.grant(command).await,
+        Ddl::Owner { owned, role } => definition.change_owner(owned, role).await,
         Ddl::Parsed(statement) => definition.parsed(statement).await,
     }
 }
@@ -97,9 +109,29 @@ impl Definition<'_> {
         }
     }
 
-    /// Carries out one change.
+    /// Carries out one change, if it may be: there is no other way to the engine.
     pub(crate) async fn apply(&mut self, change: Change) -> Result<()> {
-        Ok(self.db.ddl(self.txn, self.options, change).await?)
+        let actor = self.actor()?;
+        rights::check(&change, &actor, &self.catalog())?;
+        let made = rights::made_by(&change);
+        self.db.ddl(self.txn, self.options, change).await?;
+        match made {
+            Some(made) if actor.role() != FIRST_ROLE_OID => {
+                let catalog = self.catalog();
+                let mut authority = (*catalog.authority).clone();
+                if let Some(object) = made.object(&catalog) {
+                    authority.rights_mut(object).owner = actor.role();
+                }
+                let owned = Change::Authorize(Box::new(authority));
+                Ok(self.db.ddl(self.txn, self.options, owned).await?)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Who the statement is run as, with the rights there are by now.
+    pub(crate) fn actor(&self) -> Result<Actor> {
+        Actor::named(self.role, &self.catalog())
     }
 
     /// The catalog with the changes made so far.

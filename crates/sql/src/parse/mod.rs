@@ -14,6 +14,8 @@ pub(crate) mod copy;
 mod create_table;
 mod dialect;
 mod footprint;
+pub(crate) mod grant;
+pub(crate) mod role;
 pub(crate) mod sequence;
 pub mod statement;
 mod system;

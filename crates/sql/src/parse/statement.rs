@@ -4,6 +4,8 @@
 use sqlparser::ast;
 
 use super::copy::Copy;
+use super::grant::{GrantCommand, Owned};
+use super::role::RoleCommand;
 use super::sequence::SequenceOptions;
 
 /// One statement.
@@ -82,8 +84,8 @@ pub enum Statement {
     CloseCursor(Option<String>),
     /// COPY
     Copy(Copy),
-    /// LISTEN, UNLISTEN, NOTIFY, VACUUM, ANALYZE, LOCK, COMMENT, GRANT and
-    /// others: accepted, they change nothing here.
+    /// LISTEN, UNLISTEN, NOTIFY, VACUUM, ANALYZE, LOCK, COMMENT and others:
+    /// accepted, they change nothing here.
     Accepted(Accepted),
     /// CHECKPOINT
     Checkpoint,
@@ -244,6 +246,17 @@ pub enum Ddl {
         /// What is to change.
         change: AlterSequence,
     },
+    /// CREATE, ALTER and DROP ROLE, and memberships.
+    Role(RoleCommand),
+    /// GRANT and REVOKE of privileges.
+    Grant(GrantCommand),
+    /// ALTER … OWNER TO
+    Owner {
+        /// What.
+        owned: Owned,
+        /// Its new owner.
+        role: String,
+    },
     /// Everything that sqlparser parses whole.
     Parsed(Box<ast::Statement>),
 }
@@ -269,6 +282,12 @@ pub struct CreateTable {
 }
 
 impl Statement {
+    /// Whether its text must not be shown or logged: a password is in it.
+    #[must_use]
+    pub fn is_secret(&self) -> bool {
+        matches!(self, Self::Ddl(Ddl::Role(command)) if command.is_secret())
+    }
+
     /// Whether a failed transaction lets it through.
     #[must_use]
     pub const fn ends_transaction(&self) -> bool {

@@ -186,7 +186,6 @@ fn maintenance_is_accepted() {
         ("listen x", "LISTEN", 0),
         ("unlisten *", "UNLISTEN", 0),
         ("notify x, 'y'", "NOTIFY", 0),
-        ("grant a to b", "GRANT", 0),
         ("comment on column t.a is 'x'", "COMMENT", 0),
         ("comment on table s.t is null", "COMMENT", 1),
     ] {

@@ -7,7 +7,7 @@ use super::statement::{
     Accepted, AlterSequence, Ddl, Declare, Explain, Fetch, IsolationLevel, Modes, Set, Statement,
 };
 use super::tokens::{Tokens, parser};
-use super::{call, copy, create_table, parse_one, sequence, system};
+use super::{call, copy, create_table, grant, parse_one, role, sequence, system};
 use crate::error::{Result, SqlError};
 
 /// Parses a command of this module; `None` when the first words are another's.
@@ -26,6 +26,7 @@ pub(super) fn parse(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
         "select" | "insert" | "update" | "delete" | "with" | "values" => return Ok(None),
         "create" => return create(tokens),
         "alter" => return alter(tokens),
+        "drop" => return role::dropped(tokens),
         "table" => return table(tokens).map(Some),
         _ => {
             tokens.advance();
@@ -73,8 +74,8 @@ pub(super) fn parse(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
                     },
                 ),
                 "comment" => comment(tokens)?,
-                "grant" => granted(tokens, "GRANT"),
-                "revoke" => granted(tokens, "REVOKE"),
+                "grant" => Statement::Ddl(grant::parse(tokens, true)?),
+                "revoke" => Statement::Ddl(grant::parse(tokens, false)?),
                 "do" => return Err(SqlError::unsupported("DO is not supported")),
                 _ => return Ok(None),
             }
@@ -565,12 +566,6 @@ fn comment(tokens: &mut Tokens<'_>) -> Result<Statement> {
     Ok(skip_rest(tokens, command))
 }
 
-fn granted(tokens: &mut Tokens<'_>, tag: &'static str) -> Statement {
-    let mut command = accepted(tag);
-    command.notice = Some("privileges are not kept: every user may do everything");
-    skip_rest(tokens, command)
-}
-
 fn skip(tokens: &mut Tokens<'_>, tag: &'static str) -> Statement {
     skip_rest(tokens, accepted(tag))
 }
@@ -609,24 +604,15 @@ fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
             options,
         })));
     }
+    if let Some(created) = role::created(tokens)? {
+        return Ok(Some(created));
+    }
     if tokens.is_keyword("table") || tokens.are_keywords(&["unlogged", "table"]) {
         return create_table::create_table(sql, all).map(Some);
     }
     let refused = [
         (
-            &["user"][..],
-            "roles are not kept yet: user \"postgres\" may do everything",
-        ),
-        (
-            &["role"],
-            "roles are not kept yet: user \"postgres\" may do everything",
-        ),
-        (
-            &["group"],
-            "roles are not kept yet: user \"postgres\" may do everything",
-        ),
-        (
-            &["database"],
+            &["database"][..],
             "there is one database a directory; CREATE DATABASE is not supported",
         ),
         (&["view"], "views are not supported yet"),
@@ -664,6 +650,13 @@ fn alter(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
     if tokens.keyword("system") {
         return system::alter_system(tokens).map(Some);
     }
+    if let Some(altered) = role::altered(tokens)? {
+        return Ok(Some(altered));
+    }
+    if let Some(ddl) = grant::owner(tokens)? {
+        tokens.end()?;
+        return Ok(Some(Statement::Ddl(ddl)));
+    }
     if !tokens.keyword("sequence") {
         return Ok(None);
     }
@@ -674,9 +667,12 @@ fn alter(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
         tokens.end()?;
         change
     } else if tokens.keywords(&["owner", "to"]) {
-        tokens.identifier()?;
+        let role = tokens.identifier()?;
         tokens.end()?;
-        AlterSequence::Options(sequence::SequenceOptions::default())
+        return Ok(Some(Statement::Ddl(Ddl::Owner {
+            owned: grant::Owned::Sequence(name),
+            role,
+        })));
     } else {
         AlterSequence::Options(sequence::options(tokens)?)
     };

@@ -82,6 +82,7 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession<'_>) -> Result<V
         "pg_am" => server::access_methods(relation),
         "pg_database" => server::databases(relation, session),
         "pg_roles" | "pg_authid" => server::roles(relation, session),
+        "pg_auth_members" => server::memberships(relation, session),
         "pg_user" | "pg_shadow" => server::users(relation, session),
         "pg_language" => server::languages(relation),
         "pg_collation" => server::collations(relation),

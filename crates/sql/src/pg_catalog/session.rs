@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use thermocline_engine::authority::{Authority, Grant, Object, PUBLIC, Privileges};
 use thermocline_engine::catalog::{IndexDef, Table};
 use thermocline_engine::{Catalog, Database, TableReport};
 
@@ -17,6 +18,7 @@ use super::query::Names;
 use super::relations::{self, Relation};
 use crate::analytics::SessionFacts;
 use crate::error::Result;
+use crate::privilege::denied;
 
 /// The rows of a relation.
 pub(crate) type Content = Arc<Vec<Vec<Datum>>>;
@@ -50,6 +52,9 @@ impl<'a> SystemSession<'a> {
         if let Some(rows) = self.contents.borrow().get(&relation.oid) {
             return Ok(Arc::clone(rows));
         }
+        if matches!(relation.name, "pg_authid" | "pg_shadow") && !self.facts.actor.is_superuser() {
+            return Err(denied("table", relation.name));
+        }
         let mut rows = content::rows(relation, self)?;
         if relation.has_table_oid() {
             for row in &mut rows {
@@ -74,6 +79,40 @@ impl<'a> SystemSession<'a> {
             .iter()
             .find(|report| report.oid == oid)
             .cloned()
+    }
+
+    /// The owner's object id and name.
+    pub(crate) fn owner(&self, object: &Object) -> (Datum, Datum) {
+        let authority = &self.catalog.authority;
+        let owner = authority.owner(object);
+        (Datum::oid(owner), Datum::text(authority.role_name(owner)))
+    }
+
+    /// The grants on an object as `relacl` writes them; NULL for the default ones.
+    pub(crate) fn acl(&self, object: &Object) -> Datum {
+        let rights = self.catalog.authority.rights(object);
+        let grants = rights.and_then(|rights| rights.grants.as_ref());
+        grants.map_or(Datum::Null, |grants| {
+            acl_items(&self.catalog.authority, grants)
+        })
+    }
+
+    /// Whether the statement's role may see a sequence's value.
+    pub(crate) fn may_read_sequence(&self, oid: u32) -> bool {
+        let object = Object::Sequence(oid);
+        let has = self
+            .catalog
+            .authority
+            .privileges(self.facts.actor.role(), &object);
+        !(has & (Privileges::SELECT | Privileges::USAGE)).is_empty()
+    }
+
+    /// The grants on a column, likewise.
+    pub(crate) fn column_acl(&self, table: u32, column: usize) -> Datum {
+        let authority = &self.catalog.authority;
+        let rights = authority.rights(&Object::Table(table));
+        let grants = rights.and_then(|rights| rights.columns.get(&column));
+        grants.map_or(Datum::Null, |grants| acl_items(authority, grants))
     }
 
     pub(crate) fn schema_oid(&self, name: &str) -> Option<u32> {
@@ -219,11 +258,14 @@ impl Names for SystemSession<'_> {
     }
 
     fn role_name(&self, oid: u32) -> Option<String> {
-        (oid == oids::OWNER).then(|| self.facts.user.clone())
+        let role = self.catalog.authority.roles.get(&oid)?;
+        Some(role.name.clone())
     }
 
     fn role_by_name(&self, name: &str) -> Option<u32> {
-        (parts(name).first() == Some(&self.facts.user)).then_some(oids::OWNER)
+        let name = parts(name);
+        let role = self.catalog.authority.role_by_name(name.first()?)?;
+        Some(role.oid)
     }
 
     fn type_name(&self, oid: u32) -> Option<String> {
@@ -250,6 +292,28 @@ impl Names for SystemSession<'_> {
     fn function_by_name(&self, _text: &str) -> Option<u32> {
         None
     }
+}
+
+fn acl_items(authority: &Authority, grants: &[Grant]) -> Datum {
+    let role = |oid: u32| match oid {
+        PUBLIC => String::new(),
+        oid => super::query::quote_ident(&authority.role_name(oid)),
+    };
+    Datum::array(grants.iter().map(|grant| {
+        let mut item = role(grant.grantee);
+        item.push('=');
+        for (letter, _, privilege) in Privileges::LETTERS {
+            if grant.privileges.contains(privilege) {
+                item.push(letter);
+                if grant.grantable.contains(privilege) {
+                    item.push('*');
+                }
+            }
+        }
+        item.push('/');
+        item.push_str(&role(grant.grantor));
+        Datum::text(item)
+    }))
 }
 
 #[cfg(test)]

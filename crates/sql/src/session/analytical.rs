@@ -74,7 +74,7 @@ mod present {
                     self.statement,
                     self.catalog,
                     &self.declared(),
-                    &self.facts(),
+                    &self.facts()?,
                 )
                 .await?;
             planned.parameter_oids = parameter_oids(&parameters, self.declared);
@@ -98,7 +98,7 @@ mod present {
                     &self.declared(),
                     parameters,
                     snapshot,
-                    &self.facts(),
+                    &self.facts()?,
                 )
                 .await?;
             for change in stream.setting_changes() {
@@ -121,7 +121,7 @@ mod present {
                     self.statement,
                     self.catalog,
                     &self.declared(),
-                    &self.facts(),
+                    &self.facts()?,
                 )
                 .await
         }
@@ -133,16 +133,24 @@ mod present {
                 .collect()
         }
 
-        fn facts(&self) -> SessionFacts {
+        fn facts(&self) -> Result<SessionFacts> {
             facts(self.context, self.engine)
         }
     }
 
-    fn facts(context: &SessionContext, engine: &super::Engine) -> SessionFacts {
+    fn facts(context: &SessionContext, engine: &super::Engine) -> Result<SessionFacts> {
         let (search_path, settings) =
             context.settings(|settings| (settings.search_path(), settings.all()));
-        SessionFacts {
-            user: context.user.clone(),
+        let actor = context.actor()?;
+        let mut activity = engine.sessions.activity();
+        for session in &mut activity {
+            if !actor.may_signal(&session.user) {
+                session.query = "<insufficient privilege>".to_owned();
+            }
+        }
+        Ok(SessionFacts {
+            actor,
+            session_user: context.session_user(),
             database: context.database.clone(),
             search_path: search_path.to_vec(),
             process_id: context.process_id,
@@ -153,9 +161,9 @@ mod present {
                     .map(|(name, value, description)| (name, value, description.to_owned()))
                     .collect(),
             ),
-            activity: Arc::new(engine.sessions.activity()),
+            activity: Arc::new(activity),
             transactions: engine.sessions.transactions(),
-        }
+        })
     }
 }
 

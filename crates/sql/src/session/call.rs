@@ -36,6 +36,7 @@ impl Session {
         }
         self.check_writable("CALL")?;
         let procedure = self.procedure(call)?;
+        self.context.actor()?.need_procedure(procedure.name())?;
         let arguments = self.call_arguments(&procedure, call, run.parameters)?;
         let options = self.options();
         let results = self

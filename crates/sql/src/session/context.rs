@@ -8,19 +8,22 @@ use std::sync::atomic::AtomicU64;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
+use thermocline_engine::authority::Privileges;
 use thermocline_engine::{Cancel, Catalog, Database, SequenceDef};
 use thermocline_storage::value::Value;
 
 use super::engine::Sessions;
 use crate::error::{Result, SqlError};
 use crate::expr::SessionInfo;
+use crate::privilege::{Actor, denied};
 use crate::settings::{SERVER_VERSION, Settings};
 
 /// Seconds from 1970 to 2000, where PostgreSQL's times begin.
 const EPOCH_OFFSET_SECONDS: i64 = 946_684_800;
 
 /// The time, in microseconds since 2000-01-01 UTC.
-pub(crate) fn now_us() -> i64 {
+#[must_use]
+pub fn now_us() -> i64 {
     let since_1970 = match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(after) => i64::try_from(after.as_micros()).unwrap_or(i64::MAX),
         Err(before) => -i64::try_from(before.duration().as_micros()).unwrap_or(i64::MAX),
@@ -30,7 +33,7 @@ pub(crate) fn now_us() -> i64 {
 
 /// See the head of this file.
 pub struct SessionContext {
-    /// Who is connected.
+    /// Who connected; statements may be run as another role since.
     pub user: String,
     /// The database's name.
     pub database: String,
@@ -149,6 +152,95 @@ impl SessionContext {
         running.transaction_us = transaction_us;
     }
 
+    /// Who statements are run as now.
+    ///
+    /// # Errors
+    /// 42704 when the role has been dropped.
+    pub fn actor(&self) -> Result<Actor> {
+        let role = self.settings(|settings| settings.role());
+        Actor::named(&role, &self.catalog())
+    }
+
+    /// The session's user: who connected, unless SET SESSION AUTHORIZATION said another.
+    #[must_use]
+    pub fn session_user(&self) -> String {
+        let user = self.settings(|settings| settings.get("session_authorization"));
+        user.unwrap_or_else(|| self.user.clone())
+    }
+
+    /// SET and RESET of ROLE and SESSION AUTHORIZATION.
+    pub(super) fn assume(&self, setting: &str, name: Option<&str>, local: bool) -> Result<()> {
+        let catalog = self.db.catalog();
+        let authority = &catalog.authority;
+        let is_superuser = |name: &str| {
+            let role = authority.role_by_name(name);
+            role.is_some_and(|role| role.superuser)
+        };
+        let session_user = self.session_user();
+        let role_is_given = setting == "role";
+        let name = name.filter(|name| !(role_is_given && *name == "none"));
+        let Some(name) = name else {
+            let back = if role_is_given {
+                &session_user
+            } else {
+                &self.user
+            };
+            let superuser = is_superuser(back);
+            self.settings(|settings| settings.assume(setting, None, superuser, local));
+            return Ok(());
+        };
+        let Some(role) = authority.role_by_name(name) else {
+            return Err(SqlError::new(
+                "22023",
+                format!("role \"{name}\" does not exist"),
+            ));
+        };
+        if role_is_given {
+            let mine = authority.role_by_name(&session_user);
+            if !mine.is_some_and(|mine| authority.is_member(mine.oid, role.oid)) {
+                return Err(SqlError::new(
+                    "42501",
+                    format!("permission denied to set role \"{name}\""),
+                ));
+            }
+        } else if name != self.user && !is_superuser(&self.user) {
+            return Err(SqlError::new(
+                "42501",
+                format!("permission denied to set session authorization \"{name}\""),
+            ));
+        }
+        let superuser = role.superuser;
+        self.settings(|settings| settings.assume(setting, Some(name), superuser, local));
+        Ok(())
+    }
+
+    /// 42501 unless the session with this number may be cancelled or ended from here: by a
+    /// superuser, or a role that has the privileges of its user. One that is not there may.
+    pub(super) fn need_signal(&self, process_id: i32) -> Result<()> {
+        let Some(user) = self.sessions.user_of(process_id) else {
+            return Ok(());
+        };
+        let actor = self.actor()?;
+        if actor.may_signal(&user) {
+            return Ok(());
+        }
+        let other = actor.authority().role_by_name(&user);
+        Err(SqlError::new(
+            "42501",
+            match other.is_some_and(|other| other.superuser) {
+                true => "must be a superuser to stop what a superuser's session does",
+                false => "must be a member of the role whose session this is",
+            },
+        ))
+    }
+
+    fn usable_sequence(&self, name: &str, needs: Privileges) -> Result<Arc<SequenceDef>> {
+        let sequence = self.sequence(name)?;
+        self.actor()?
+            .need_sequence(&self.catalog(), &sequence, needs)?;
+        Ok(sequence)
+    }
+
     /// Forgets the sequences' values (DISCARD SEQUENCES).
     pub(super) fn discard_sequences(&self) {
         *self.sequences.lock() = Sequences::default();
@@ -199,7 +291,7 @@ impl SessionContext {
     }
 
     fn current_value(&self, name: &str) -> Result<i64> {
-        let sequence = self.sequence(name)?;
+        let sequence = self.usable_sequence(name, Privileges::USAGE | Privileges::SELECT)?;
         let value = self.sequences.lock().values.get(&sequence.oid).copied();
         value.ok_or_else(|| {
             SqlError::new(
@@ -221,7 +313,7 @@ impl SessionContext {
     }
 
     fn set_value(&self, name: &str, value: i64, is_called: bool) -> Result<i64> {
-        let sequence = self.sequence(name)?;
+        let sequence = self.usable_sequence(name, Privileges::UPDATE)?;
         self.db.set_value(&sequence, value, is_called)?;
         if is_called {
             self.note_sequence(sequence.oid, value);
@@ -283,18 +375,23 @@ impl SessionInfo for SessionContext {
             "version" => Value::Text(version()),
             "current_schema" => self.current_schema().map_or(Value::Null, Value::Text),
             "current_database" | "current_catalog" => Value::Text(self.database.clone()),
-            "current_user" | "current_role" | "session_user" | "user" => {
-                Value::Text(self.user.clone())
+            "current_user" | "current_role" | "user" => {
+                Value::Text(self.settings(|settings| settings.role()).to_string())
             }
+            "session_user" => Value::Text(self.session_user()),
             "pg_backend_pid" => Value::Integer(self.process_id),
             "pg_is_in_recovery" => Value::Boolean(false),
             "pg_reload_conf" => {
+                if !self.actor()?.is_superuser() {
+                    return Err(denied("function", "pg_reload_conf"));
+                }
                 self.reload_settings()?;
                 Value::Boolean(true)
             }
             "pg_advisory_unlock_all" => Value::Text(String::new()),
             "pg_cancel_backend" => match arguments.first() {
                 Some(Value::Integer(process_id)) => {
+                    self.need_signal(*process_id)?;
                     Value::Boolean(self.sessions.cancel(*process_id))
                 }
                 _ => Value::Null,
@@ -317,7 +414,10 @@ impl SessionInfo for SessionContext {
                 None => return Err(SqlError::new("22004", "SET requires parameter name")),
             },
             "nextval" => match text(0) {
-                Some(name) => Value::BigInt(self.next_value(self.sequence(name)?.oid)?),
+                Some(name) => {
+                    let needs = Privileges::USAGE | Privileges::UPDATE;
+                    Value::BigInt(self.next_value(self.usable_sequence(name, needs)?.oid)?)
+                }
                 None => Value::Null,
             },
             "currval" => match text(0) {

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use thermocline_engine::Table;
+use thermocline_engine::authority::Privileges;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 use thermocline_storage::{binary_format, text_format};
@@ -24,6 +25,7 @@ use crate::parse::Statement;
 use crate::parse::copy::{Copy, CopySource};
 use crate::parse::statement::{IsolationLevel, Modes};
 use crate::plan::InsertTarget;
+use crate::privilege::Actor;
 
 /// Rows stored at a time.
 const BATCH_ROWS_MAX: usize = 1000;
@@ -65,8 +67,13 @@ impl Session {
         Ok(())
     }
 
-    /// The table and the places of the columns that a COPY names.
-    fn copy_table(&self, name: &[String], columns: &[String]) -> Result<(Arc<Table>, Vec<usize>)> {
+    /// The table and the places of the columns that a COPY names, if it may be.
+    fn copy_table(
+        &self,
+        name: &[String],
+        columns: &[String],
+        needs: Privileges,
+    ) -> Result<(Arc<Table>, Vec<usize>)> {
         let catalog = self.transaction.catalog(&self.engine.db);
         let search_path = self.context.settings(|settings| settings.search_path());
         let found = match name {
@@ -79,8 +86,14 @@ impl Session {
         let table = found
             .cloned()
             .ok_or_else(|| SqlError::undefined_table(&name.join(".")))?;
+        let role = self.context.settings(|settings| settings.role());
+        let actor = Actor::named(&role, &catalog)?;
+        actor.need_some_column(&catalog, &table, needs)?;
         if columns.is_empty() {
-            let all = (0..table.columns.len()).collect();
+            let all: Vec<usize> = (0..table.columns.len()).collect();
+            for column in &all {
+                actor.need_column(&table, *column, needs)?;
+            }
             return Ok((table, all));
         }
         let mut places = Vec::with_capacity(columns.len());
@@ -104,6 +117,7 @@ impl Session {
                     format!("column \"{column}\" specified more than once"),
                 ));
             }
+            actor.need_column(&table, place, needs)?;
             places.push(place);
         }
         Ok((table, places))
@@ -152,7 +166,7 @@ impl Session {
         name: &[String],
         columns: &[String],
     ) -> Result<Incoming> {
-        let (table, places) = self.copy_table(name, columns)?;
+        let (table, places) = self.copy_table(name, columns, Privileges::INSERT)?;
         let names: Vec<String> = places
             .iter()
             .map(|place| table.columns[*place].name.clone())
@@ -167,6 +181,11 @@ impl Session {
         let filter = match &copy.filter {
             Some(filter) => Some(bind::bind_condition(filter, &table, "WHERE", &context)?),
             None => None,
+        };
+        let actor = self.context.actor()?;
+        let context = BindContext {
+            actor: Some(&actor),
+            ..context
         };
         let target = bind::insert_target(&table, &places, &context)?;
         let types = places
@@ -288,7 +307,7 @@ impl Session {
     async fn copy_to(&mut self, copy: &Copy, run: &Run<'_>, client: &mut Client) -> Result<u64> {
         match &copy.source {
             CopySource::Table { name, columns } => {
-                let (table, places) = self.copy_table(name, columns)?;
+                let (table, places) = self.copy_table(name, columns, Privileges::SELECT)?;
                 self.copy_table_to(copy, &table, &places, client).await
             }
             CopySource::Query(query) => {

@@ -55,6 +55,18 @@ impl Sessions {
         session.map(|session| session.cancel.cancel()).is_some()
     }
 
+    /// Who connected as the session with this number.
+    pub(super) fn user_of(&self, process_id: i32) -> Option<String> {
+        let open = self.open.lock();
+        open.get(&process_id).map(|session| session.user.clone())
+    }
+
+    /// How many sessions a user has.
+    pub(super) fn count_of(&self, user: &str) -> usize {
+        let open = self.open.lock();
+        open.values().filter(|session| session.user == user).count()
+    }
+
     /// Transactions committed and rolled back since the start.
     pub(crate) fn transactions(&self) -> (u64, u64) {
         let open = self.open.lock();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::parameters;
 use super::portal::{Portal, PortalRows, no_portal};
 use super::prepared::{Prepared, parameter_oids};
-use super::run::{Answer, Run, command_complete, counted};
+use super::run::{Answer, Run, command_complete, counted, shown_text};
 use super::transaction::Block;
 use super::{Client, Session};
 use crate::error::{Result, SqlError};
@@ -60,7 +60,7 @@ impl Session {
         let now = super::context::now_us();
         let catalog = self.transaction.catalog(&self.engine.db);
         self.context
-            .begin_statement(&prepared.text, &catalog, now, now);
+            .begin_statement(&shown_text(prepared), &catalog, now, now);
     }
 
     /// Bind: a portal of a statement with its parameters.

@@ -37,8 +37,10 @@ impl Session {
         }
         let db = Arc::clone(&self.engine.db);
         let catalog = self.transaction.catalog(&db);
-        let search_path = self.context.settings(|settings| settings.search_path());
-        let mut planned = bind_query(query, "", declared, &db, &catalog, &search_path)?;
+        let (search_path, role) = self
+            .context
+            .settings(|settings| (settings.search_path(), settings.role()));
+        let mut planned = bind_query(query, "", declared, &db, &catalog, &search_path, &role)?;
         let analytical = AnalyticalQuery {
             engine: &self.engine,
             context: &self.context,

@@ -1,5 +1,5 @@
 //! Prepared statements and plans. A text is parsed once; a statement is bound
-//! once and again only when the catalog, the search path or the size of a
+//! once and again only when the catalog, the search path, the role or the size of a
 //! table it scans has changed. SQL's PREPARE and the protocol's Parse share
 //! one name space. Texts of the simple protocol that come again are kept too.
 
@@ -18,6 +18,7 @@ use crate::error::{Result, SqlError};
 use crate::output::OutputColumn;
 use crate::parse::{self, Statement};
 use crate::plan::Plan;
+use crate::privilege::Actor;
 
 /// A statement, parsed, with the plan it was last given.
 pub(super) struct Prepared {
@@ -45,6 +46,8 @@ pub(super) struct Planned {
     /// The catalog it was bound against, which may be a transaction's own.
     pub(super) catalog: Arc<Catalog>,
     search_path: Arc<[String]>,
+    /// Who it was bound for, whose rights were looked at then.
+    role: Arc<str>,
     /// What `thermocline.path` was.
     analytical_only: bool,
     /// Tables that were small enough to be scanned.
@@ -57,10 +60,12 @@ impl Planned {
         db: &Database,
         catalog: &Arc<Catalog>,
         search_path: &Arc<[String]>,
+        role: &Arc<str>,
         analytical_only: bool,
     ) -> bool {
         Arc::ptr_eq(&self.catalog, catalog)
             && self.analytical_only == analytical_only
+            && (Arc::ptr_eq(&self.role, role) || *self.role == **role)
             && (Arc::ptr_eq(&self.search_path, search_path) || *self.search_path == **search_path)
             && self.scanned.iter().all(|oid| {
                 catalog
@@ -113,12 +118,13 @@ impl Prepared {
         db: &Database,
         catalog: &Arc<Catalog>,
         search_path: &Arc<[String]>,
+        role: &Arc<str>,
         analytical_only: bool,
     ) -> Option<Arc<Planned>> {
         let planned = self.planned.lock();
         planned
             .as_ref()
-            .filter(|planned| planned.is_current(db, catalog, search_path, analytical_only))
+            .filter(|planned| planned.is_current(db, catalog, search_path, role, analytical_only))
             .cloned()
     }
 
@@ -131,6 +137,7 @@ impl Prepared {
         db: &Database,
         catalog: &Arc<Catalog>,
         search_path: &Arc<[String]>,
+        role: &Arc<str>,
         analytical_only: bool,
     ) -> Result<Planned> {
         if let Some(bound) = analytical_only
@@ -143,12 +150,14 @@ impl Prepared {
                 columns: None,
                 catalog: Arc::clone(catalog),
                 search_path: Arc::clone(search_path),
+                role: Arc::clone(role),
                 analytical_only,
                 scanned: Vec::new(),
                 bound,
             });
         }
-        let planned = bind_query(query, &self.text, &self.declared, db, catalog, search_path)?;
+        let declared = &self.declared;
+        let planned = bind_query(query, &self.text, declared, db, catalog, search_path, role)?;
         Ok(Planned {
             analytical_only,
             ..planned
@@ -197,7 +206,9 @@ pub(super) fn bind_query(
     db: &Database,
     catalog: &Arc<Catalog>,
     search_path: &Arc<[String]>,
+    role: &Arc<str>,
 ) -> Result<Planned> {
+    let actor = Actor::named(role, catalog)?;
     let parameters: Vec<Option<DataType>> = declared
         .iter()
         .map(|oid| DataType::from_oid(*oid, -1))
@@ -213,6 +224,7 @@ pub(super) fn bind_query(
         parameters: &parameters,
         sql: text,
         row_estimate: Some(&row_estimate),
+        actor: Some(&actor),
     };
     let bound = bind::bind(query, &context)?;
     // A plan that was declined for a large table has nothing to outgrow.
@@ -228,6 +240,7 @@ pub(super) fn bind_query(
         columns,
         catalog: Arc::clone(catalog),
         search_path: Arc::clone(search_path),
+        role: Arc::clone(role),
         analytical_only: false,
         scanned,
         bound,
@@ -245,6 +258,9 @@ pub(super) fn parameter_oids(inferred: &[DataType], declared: &[u32]) -> Vec<u32
         })
         .collect()
 }
+
+/// What is shown in place of a text with a password in it.
+pub(super) const HIDDEN_TEXT: &str = "<a command with a password>";
 
 /// PostgreSQL's type `unknown`.
 const UNKNOWN_OID: u32 = 705;
@@ -364,6 +380,12 @@ impl TextCache {
 
 fn prepare_all(text: &Arc<str>) -> Result<Arc<[Arc<Prepared>]>> {
     let statements = parse::parse(text)?;
+    // All statements of a message have its text.
+    let hidden = Arc::from(HIDDEN_TEXT);
+    let text = match statements.iter().any(Statement::is_secret) {
+        true => &hidden,
+        false => text,
+    };
     Ok(statements
         .into_iter()
         .map(|statement| Arc::new(Prepared::simple(Arc::clone(text), statement)))
@@ -381,16 +403,26 @@ pub(super) struct Lookup<'a> {
 impl Lookup<'_> {
     /// The plan that still holds, or a new one to be described and kept.
     pub(super) fn plan(&self, prepared: &Prepared, query: &ast::Statement) -> Result<Found> {
-        let (search_path, analytical_only) = self
-            .context
-            .settings(|settings| (settings.search_path(), settings.analytical_only()));
+        let (search_path, role, analytical_only) = self.context.settings(|settings| {
+            (
+                settings.search_path(),
+                settings.role(),
+                settings.analytical_only(),
+            )
+        });
         if let Some(planned) =
-            prepared.current_plan(self.db, &self.catalog, &search_path, analytical_only)
+            prepared.current_plan(self.db, &self.catalog, &search_path, &role, analytical_only)
         {
             return Ok(Found::Kept(planned));
         }
-        let planned =
-            prepared.bind(query, self.db, &self.catalog, &search_path, analytical_only)?;
+        let planned = prepared.bind(
+            query,
+            self.db,
+            &self.catalog,
+            &search_path,
+            &role,
+            analytical_only,
+        )?;
         match planned.bound.plan {
             Plan::Short(_) => prepared.keep(planned).map(Found::Kept),
             Plan::Analytical { .. } => Ok(Found::Undescribed(Box::new(planned))),

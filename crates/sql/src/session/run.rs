@@ -9,7 +9,7 @@ use thermocline_storage::value::Value;
 
 use super::analytical::{AnalyticalQuery, AnalyticalRows};
 use super::context::now_us;
-use super::prepared::{Found, Lookup, Planned, Prepared};
+use super::prepared::{Found, HIDDEN_TEXT, Lookup, Planned, Prepared};
 use super::transaction::Block;
 use super::{Client, STREAM_BYTES, Session};
 use crate::bind::{Command, is_pure};
@@ -19,6 +19,18 @@ use crate::messages;
 use crate::output::{Formats, OutputColumn, RowWriter};
 use crate::parse::Statement;
 use crate::plan::{Plan, ShortPlan};
+
+/// The text that views and logs show of a statement.
+pub(super) fn shown_text(prepared: &Prepared) -> Arc<str> {
+    let secret = prepared
+        .statement
+        .as_ref()
+        .is_some_and(Statement::is_secret);
+    match secret {
+        true => Arc::from(HIDDEN_TEXT),
+        false => Arc::clone(&prepared.text),
+    }
+}
 
 /// How often a statement is bound anew because of DDL beside it.
 const STALE_PLANS_MAX: u32 = 5;
@@ -68,8 +80,9 @@ impl Session {
             Block::Implicit | Block::Explicit => self.transaction.began_us(),
         };
         let catalog = self.transaction.catalog(&self.engine.db);
+        let text = shown_text(prepared);
         self.context
-            .begin_statement(&prepared.text, &catalog, now, transaction_us);
+            .begin_statement(&text, &catalog, now, transaction_us);
         Ok(())
     }
 

@@ -29,6 +29,14 @@ pub trait SystemSettings: Send + Sync {
     /// # Errors
     /// F0000 when what is kept cannot be read.
     fn kept_memory_limit(&self) -> Result<u64>;
+
+    /// Takes up what else may have changed outside, such as certificates.
+    ///
+    /// # Errors
+    /// F0000 when it cannot be read; what holds goes on to hold then.
+    fn reload(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl Session {
@@ -63,7 +71,9 @@ impl Session {
 impl SessionContext {
     /// `pg_reload_conf()`
     pub(super) fn reload_settings(&self) -> Result<()> {
-        let limit = kept_by(&self.sessions)?.kept_memory_limit()?;
+        let kept = kept_by(&self.sessions)?;
+        kept.reload()?;
+        let limit = kept.kept_memory_limit()?;
         apply_memory_limit(&self.db, &self.sessions, limit);
         Ok(())
     }

@@ -66,8 +66,12 @@ impl Session {
                 "SET"
             }
             Statement::Reset(name) => {
-                self.context
-                    .settings(|settings| settings.set(name, None, false))?;
+                match name.as_str() {
+                    "role" | "session_authorization" => self.context.assume(name, None, false)?,
+                    name => self
+                        .context
+                        .settings(|settings| settings.set(name, None, false))?,
+                }
                 "RESET"
             }
             Statement::ResetAll => {
@@ -75,6 +79,9 @@ impl Session {
                 "RESET"
             }
             Statement::AlterSystem(alter) => {
+                self.context
+                    .actor()?
+                    .need_superuser("execute ALTER SYSTEM")?;
                 self.alter_system(alter)?;
                 "ALTER SYSTEM"
             }
@@ -130,6 +137,7 @@ impl Session {
                 command.tag
             }
             Statement::Checkpoint => {
+                self.context.actor()?.need_superuser("do CHECKPOINT")?;
                 self.engine.db.checkpoint().await?;
                 "CHECKPOINT"
             }
@@ -137,6 +145,7 @@ impl Session {
                 directory,
                 max_rate,
             } => {
+                self.context.actor()?.need_superuser("make a backup")?;
                 self.back_up(directory, *max_rate, client).await?;
                 "BACKUP"
             }
@@ -287,13 +296,9 @@ impl Session {
                 },
                 client,
             ),
-            ("role" | "session_authorization", Some(user))
-                if user != &self.context.user && user != "none" =>
-            {
-                Err(SqlError::new(
-                    "22023",
-                    format!("role \"{user}\" does not exist"),
-                ))
+            ("role" | "session_authorization", name) => {
+                let name = name.map(String::as_str);
+                self.context.assume(&set.name, name, set.local)
             }
             _ => self
                 .context
@@ -491,7 +496,10 @@ impl Session {
             self.transaction.begin(Block::Implicit, &self.context);
         }
         let options = self.options();
-        let search_path = self.context.settings(|settings| settings.search_path());
+        let (search_path, role) = self
+            .context
+            .settings(|settings| (settings.search_path(), settings.role()));
+        let session_user = self.context.session_user();
         let now_us = self.context.transaction_us();
         let Self {
             engine,
@@ -508,6 +516,8 @@ impl Session {
             options: &options,
             search_path: &search_path,
             session: &**context,
+            role: &role,
+            session_user: &session_user,
             now_us,
             notices: Vec::new(),
         };

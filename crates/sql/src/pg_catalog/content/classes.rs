@@ -1,5 +1,6 @@
 //! Schemas, relations, sequences.
 
+use thermocline_engine::authority::Object;
 use thermocline_engine::catalog::IndexKind;
 
 use super::Filler;
@@ -13,9 +14,15 @@ use crate::pg_catalog::session::SystemSession;
 const PAGE_BYTES: u64 = 8192;
 
 pub(super) fn namespaces(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
-    let filler = Filler::new(relation, &["oid", "nspname", "nspowner"]);
+    let filler = Filler::new(relation, &["oid", "nspname", "nspowner", "nspacl"]);
     let row = |oid: u32, name: &str| {
-        filler.row([Datum::oid(oid), Datum::text(name), Datum::oid(oids::OWNER)])
+        let object = Object::Schema(oid);
+        filler.row([
+            Datum::oid(oid),
+            Datum::text(name),
+            session.owner(&object).0,
+            session.acl(&object),
+        ])
     };
     let mut rows = vec![
         row(oids::PG_CATALOG, "pg_catalog"),
@@ -52,6 +59,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession<'_>) -> Vec<V
             "relreplident",
             "relfilenode",
             "reloptions",
+            "relacl",
         ],
     );
     let schema = |name: &str| session.schema_oid(name).map_or(Datum::Int(0), Datum::oid);
@@ -72,7 +80,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession<'_>) -> Vec<V
             Datum::text(&table.name),
             schema(&table.schema),
             Datum::oid(row_type_oid(table.oid)),
-            Datum::oid(oids::OWNER),
+            session.owner(&Object::Table(table.oid)).0,
             Datum::oid(oids::HEAP),
             Datum::Int(bytes.div_ceil(PAGE_BYTES) as i64),
             Datum::Float((report.hot + report.cold) as f64),
@@ -85,6 +93,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession<'_>) -> Vec<V
             Datum::text("d"),
             Datum::oid(table.storage),
             options.unwrap_or_default(),
+            session.acl(&Object::Table(table.oid)),
         ]));
         for index in &table.indexes {
             let method = match index.kind {
@@ -96,7 +105,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession<'_>) -> Vec<V
                 Datum::text(&index.name),
                 schema(&table.schema),
                 Datum::Int(0),
-                Datum::oid(oids::OWNER),
+                session.owner(&Object::Table(table.oid)).0,
                 Datum::oid(method),
                 Datum::Int(0),
                 Datum::Float((report.hot + report.cold) as f64),
@@ -109,6 +118,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession<'_>) -> Vec<V
                 Datum::text("n"),
                 Datum::oid(index.oid),
                 Datum::Null,
+                Datum::Null,
             ]));
         }
     }
@@ -118,7 +128,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession<'_>) -> Vec<V
             Datum::text(&sequence.name),
             schema(&sequence.schema),
             Datum::Int(0),
-            Datum::oid(oids::OWNER),
+            session.owner(&Object::Sequence(sequence.oid)).0,
             Datum::Int(0),
             Datum::Int(1),
             Datum::Float(1.0),
@@ -131,6 +141,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession<'_>) -> Vec<V
             Datum::text("n"),
             Datum::oid(sequence.oid),
             Datum::Null,
+            session.acl(&Object::Sequence(sequence.oid)),
         ]));
     }
     for system in RELATIONS.iter() {
@@ -152,6 +163,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession<'_>) -> Vec<V
             Datum::Bool(true),
             Datum::text("n"),
             Datum::oid(if table { system.oid } else { 0 }),
+            Datum::Null,
             Datum::Null,
         ]));
     }
@@ -216,7 +228,7 @@ pub(super) fn sequence_view(relation: &Relation, session: &SystemSession<'_>) ->
             filler.row([
                 Datum::text(&sequence.schema),
                 Datum::text(&sequence.name),
-                Datum::text(&session.facts.user),
+                session.owner(&Object::Sequence(sequence.oid)).1,
                 Datum::oid(sequence.data_type.oid()),
                 Datum::Int(sequence.start),
                 Datum::Int(sequence.min),
@@ -224,7 +236,10 @@ pub(super) fn sequence_view(relation: &Relation, session: &SystemSession<'_>) ->
                 Datum::Int(sequence.increment),
                 Datum::Bool(sequence.cycle),
                 Datum::Int(sequence.cache),
-                session.sequence_last_value(sequence.oid).into(),
+                match session.may_read_sequence(sequence.oid) {
+                    true => session.sequence_last_value(sequence.oid).into(),
+                    false => Datum::Null,
+                },
             ])
         })
         .collect()
@@ -235,23 +250,34 @@ pub(super) fn tables(relation: &Relation, session: &SystemSession<'_>) -> Vec<Ve
         relation,
         &["schemaname", "tablename", "tableowner", "hasindexes"],
     );
-    let row = |schema: &str, name: &str, indexed: bool| {
+    let row = |schema: &str, name: &str, indexed: bool, object: &Object| {
         filler.row([
             Datum::text(schema),
             Datum::text(name),
-            Datum::text(&session.facts.user),
+            session.owner(object).1,
             Datum::Bool(indexed),
         ])
     };
-    let ours = session
-        .catalog
-        .tables
-        .values()
-        .map(|table| row(&table.schema, &table.name, !table.indexes.is_empty()));
+    let ours = session.catalog.tables.values().map(|table| {
+        let object = Object::Table(table.oid);
+        row(
+            &table.schema,
+            &table.name,
+            !table.indexes.is_empty(),
+            &object,
+        )
+    });
     let system = RELATIONS
         .iter()
         .filter(|system| system.kind == "r")
-        .map(|system| row(system.schema, system.name, false));
+        .map(|system| {
+            row(
+                system.schema,
+                system.name,
+                false,
+                &Object::Table(system.oid),
+            )
+        });
     ours.chain(system).collect()
 }
 

@@ -47,6 +47,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession<'_>) -> Ve
             "attgenerated",
             "attislocal",
             "attcollation",
+            "attacl",
         ],
     );
     let row = |attribute: &Attribute<'_>| {
@@ -71,6 +72,9 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession<'_>) -> Ve
             Datum::text(""),
             Datum::Bool(true),
             Datum::oid(known.map_or(0, |known| known.collation)),
+            usize::try_from(attribute.number - 1).map_or(Datum::Null, |column| {
+                session.column_acl(attribute.relation, column)
+            }),
         ])
     };
     let mut rows = Vec::new();

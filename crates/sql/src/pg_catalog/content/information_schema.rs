@@ -1,5 +1,6 @@
 //! The views of the SQL standard that people and tools read.
 
+use thermocline_engine::authority::Object;
 use thermocline_engine::catalog::Identity;
 use thermocline_storage::types::DataType;
 
@@ -47,7 +48,10 @@ fn schemata(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>>
             filler.row([
                 database(session),
                 Datum::text(name),
-                Datum::text(&session.facts.user),
+                match session.catalog.schema(name) {
+                    Some(schema) => session.owner(&Object::Schema(schema.oid)).1,
+                    None => session.owner(&Object::Database).1,
+                },
             ])
         })
         .collect()

@@ -1,6 +1,8 @@
 //! What there is one of in a server: the database, the role, settings, access
 //! methods, languages, collations.
 
+use thermocline_storage::value::Value;
+
 use super::Filler;
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::oids;
@@ -63,20 +65,46 @@ pub(super) fn roles(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec
             "rolreplication",
             "rolconnlimit",
             "rolbypassrls",
+            "rolvaliduntil",
         ],
     );
-    vec![filler.row([
-        Datum::oid(oids::OWNER),
-        Datum::text(&session.facts.user),
-        Datum::Bool(true),
-        Datum::Bool(true),
-        Datum::Bool(true),
-        Datum::Bool(true),
-        Datum::Bool(true),
-        Datum::Bool(false),
-        Datum::Int(-1),
-        Datum::Bool(true),
-    ])]
+    let roles = session.catalog.authority.roles.values();
+    roles
+        .map(|role| {
+            let until = role.valid_until_us;
+            filler.row([
+                Datum::oid(role.oid),
+                Datum::text(&role.name),
+                Datum::Bool(role.superuser),
+                Datum::Bool(role.inherit),
+                Datum::Bool(role.create_role),
+                Datum::Bool(role.create_database),
+                Datum::Bool(role.login),
+                Datum::Bool(role.replication),
+                Datum::Int(i64::from(role.connection_limit)),
+                Datum::Bool(role.bypass_row_security),
+                until.map_or(Datum::Null, |until| {
+                    Datum::Scalar(Value::TimestampTz(until))
+                }),
+            ])
+        })
+        .collect()
+}
+
+/// Who is a member of what.
+pub(super) fn memberships(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(relation, &["roleid", "member", "grantor", "admin_option"]);
+    let memberships = session.catalog.authority.memberships.iter();
+    memberships
+        .map(|membership| {
+            filler.row([
+                Datum::oid(membership.role),
+                Datum::oid(membership.member),
+                Datum::oid(membership.grantor),
+                Datum::Bool(membership.admin),
+            ])
+        })
+        .collect()
 }
 
 pub(super) fn users(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
@@ -84,12 +112,18 @@ pub(super) fn users(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec
         relation,
         &["usename", "usesysid", "usecreatedb", "usesuper"],
     );
-    vec![filler.row([
-        Datum::text(&session.facts.user),
-        Datum::oid(oids::OWNER),
-        Datum::Bool(true),
-        Datum::Bool(true),
-    ])]
+    let roles = session.catalog.authority.roles.values();
+    roles
+        .filter(|role| role.login)
+        .map(|role| {
+            filler.row([
+                Datum::text(&role.name),
+                Datum::oid(role.oid),
+                Datum::Bool(role.create_database),
+                Datum::Bool(role.superuser),
+            ])
+        })
+        .collect()
 }
 
 pub(super) fn languages(relation: &Relation) -> Vec<Vec<Datum>> {

@@ -4,6 +4,7 @@
 
 mod arrays;
 mod definitions;
+mod privileges;
 mod settings;
 
 pub(crate) use definitions::index as index_definition;
@@ -99,7 +100,8 @@ functions! {
     CurrentSchema("current_schema") -> NAME,
     CurrentSchemas("current_schemas") -> |_| PgType::NAME_ARRAY,
     CurrentDatabase("current_database" | "current_catalog") -> NAME,
-    CurrentUser("current_user" | "session_user" | "user" | "current_role") -> NAME,
+    CurrentUser("current_user" | "user" | "current_role") -> NAME,
+    SessionUser("session_user") -> NAME,
     CurrentSetting("current_setting") -> TEXT,
     SetConfig("set_config") -> TEXT,
     BackendPid("pg_backend_pid") -> INT4,
@@ -127,10 +129,14 @@ functions! {
         | "pg_conversion_is_visible" | "pg_ts_config_is_visible") -> BOOL,
     IsPublishable("pg_relation_is_publishable") -> BOOL,
     Never("pg_is_in_recovery" | "pg_is_other_temp_schema") -> BOOL,
-    HasPrivilege("has_table_privilege" | "has_schema_privilege" | "has_database_privilege"
-        | "has_column_privilege" | "has_any_column_privilege" | "has_function_privilege"
-        | "has_sequence_privilege" | "has_type_privilege" | "has_tablespace_privilege"
-        | "pg_has_role") -> BOOL,
+    HasRelationPrivilege("has_table_privilege" | "has_sequence_privilege") -> BOOL,
+    HasColumnPrivilege("has_column_privilege") -> BOOL,
+    HasAnyColumnPrivilege("has_any_column_privilege") -> BOOL,
+    HasSchemaPrivilege("has_schema_privilege") -> BOOL,
+    HasDatabasePrivilege("has_database_privilege") -> BOOL,
+    HasRole("pg_has_role") -> BOOL,
+    HasOtherPrivilege("has_function_privilege" | "has_type_privilege"
+        | "has_tablespace_privilege") -> BOOL,
     ToRegtype("to_regtype") -> |_| PgType::REGTYPE,
     ToRegclass("to_regclass") -> |_| PgType::REGCLASS,
     ToRegnamespace("to_regnamespace") -> |_| PgType::REGNAMESPACE,
@@ -266,7 +272,8 @@ pub(crate) fn call(
         Function::CurrentSchema => facts.search_path.first().map_or(Datum::Null, Datum::text),
         Function::CurrentSchemas => settings::current_schemas(session, values),
         Function::CurrentDatabase => Datum::text(&facts.database),
-        Function::CurrentUser => Datum::text(&facts.user),
+        Function::CurrentUser => Datum::text(facts.actor.name()),
+        Function::SessionUser => Datum::text(&facts.session_user),
         Function::CurrentSetting => settings::current_setting(run, values)?,
         Function::SetConfig => settings::set_config(run, values)?,
         Function::BackendPid => Datum::Int(i64::from(facts.process_id)),
@@ -339,7 +346,13 @@ pub(crate) fn call(
             Some(oid) => Datum::Bool(session.catalog.table(oid).is_some()),
         },
         Function::Never => Datum::Bool(false),
-        Function::HasPrivilege => Datum::Bool(true),
+        Function::HasRelationPrivilege
+        | Function::HasColumnPrivilege
+        | Function::HasAnyColumnPrivilege
+        | Function::HasSchemaPrivilege
+        | Function::HasDatabasePrivilege
+        | Function::HasRole => privileges::has(function, run, values)?,
+        Function::HasOtherPrivilege => Datum::Bool(true),
         Function::ToRegtype => text(0)
             .and_then(|name| run.names().type_by_name(name))
             .map_or(Datum::Null, Datum::oid),

@@ -1,0 +1,115 @@
+//! What each change of the catalog needs, checked where all of them pass.
+
+use thermocline_engine::Catalog;
+use thermocline_engine::authority::{Object, Privileges};
+use thermocline_engine::ddl::Change;
+
+use crate::error::Result;
+use crate::privilege::{Actor, denied, not_owner};
+use crate::session::DATABASE_NAME;
+
+/// 42501 unless the actor may make this change. Roles and rights are checked by their own
+/// commands.
+pub(super) fn check(change: &Change, actor: &Actor, catalog: &Catalog) -> Result<()> {
+    if actor.is_superuser() {
+        return Ok(());
+    }
+    let create = Privileges::CREATE | Privileges::USAGE;
+    match change {
+        Change::CreateSchema(_) => {
+            let may = actor
+                .authority()
+                .privileges(actor.role(), &Object::Database)
+                .contains(Privileges::CREATE);
+            match may {
+                true => Ok(()),
+                false => Err(denied("database", DATABASE_NAME)),
+            }
+        }
+        Change::DropSchema(name) => match owns_schema(actor, catalog, name) {
+            true => Ok(()),
+            false => Err(not_owner("schema", name)),
+        },
+        Change::CreateTable(def) => actor.need_schema(catalog, &def.schema, create),
+        Change::CreateSequence(def) => actor.need_schema(catalog, &def.schema, create),
+        Change::DropTable(oid) => owns_table(actor, catalog, *oid, true),
+        Change::Truncate { tables, .. } => {
+            for oid in tables {
+                if let Some(table) = catalog.table(*oid) {
+                    actor.need_table(catalog, table, Privileges::TRUNCATE)?;
+                }
+            }
+            Ok(())
+        }
+        Change::AlterTable(def) => {
+            owns_table(actor, catalog, def.oid, false)?;
+            let moved = catalog
+                .table(def.oid)
+                .is_some_and(|table| table.schema != def.schema || table.name != def.name);
+            match moved {
+                true => actor.need_schema(catalog, &def.schema, create),
+                false => Ok(()),
+            }
+        }
+        Change::CreateIndex { table, .. } | Change::DropIndex { table, .. } => {
+            owns_table(actor, catalog, *table, false)
+        }
+        Change::AlterSequence(def) => owns_sequence(actor, catalog, def.oid),
+        Change::DropSequence(oid) => owns_sequence(actor, catalog, *oid),
+        Change::Authorize(_) => Ok(()),
+    }
+}
+
+fn owns_schema(actor: &Actor, catalog: &Catalog, name: &str) -> bool {
+    catalog
+        .schema(name)
+        .is_some_and(|schema| actor.owns(&Object::Schema(schema.oid)))
+}
+
+/// To drop what is in it, a schema's owner is enough.
+fn owns_table(actor: &Actor, catalog: &Catalog, oid: u32, to_drop: bool) -> Result<()> {
+    let Some(table) = catalog.table(oid) else {
+        return Ok(());
+    };
+    let owns =
+        actor.owns(&Object::Table(oid)) || (to_drop && owns_schema(actor, catalog, &table.schema));
+    match owns {
+        true => Ok(()),
+        false => Err(not_owner("table", &table.name)),
+    }
+}
+
+fn owns_sequence(actor: &Actor, catalog: &Catalog, oid: u32) -> Result<()> {
+    let Some(sequence) = catalog.sequences.get(&oid) else {
+        return Ok(());
+    };
+    let owns = actor.owns(&Object::Sequence(oid)) || owns_schema(actor, catalog, &sequence.schema);
+    match owns {
+        true => Ok(()),
+        false => Err(not_owner("sequence", &sequence.name)),
+    }
+}
+
+/// What a change makes, which belongs to who made it.
+pub(super) enum Made {
+    Object(Object),
+    Schema(String),
+}
+
+impl Made {
+    pub(super) fn object(self, catalog: &Catalog) -> Option<Object> {
+        match self {
+            Self::Object(object) => Some(object),
+            Self::Schema(name) => catalog.schema(&name).map(|def| Object::Schema(def.oid)),
+        }
+    }
+}
+
+pub(super) fn made_by(change: &Change) -> Option<Made> {
+    match change {
+        Change::CreateTable(def) => Some(Made::Object(Object::Table(def.oid))),
+        Change::CreateSequence(def) => Some(Made::Object(Object::Sequence(def.oid))),
+        Change::CreateSchema(name) => Some(Made::Schema(name.clone())),
+        _ => None,
+    }
+}
