@@ -2,7 +2,8 @@
 //! above; `Database::ddl` carries them out inside a transaction.
 
 use crate::authority::Authority;
-use crate::catalog::{IndexDef, SequenceDef, TableDef};
+use crate::catalog::{Catalog, IndexDef, SequenceDef, TableDef};
+use crate::error::{Error, Result};
 
 /// One change of the catalog.
 #[derive(Debug, Clone)]
@@ -47,4 +48,24 @@ pub enum Change {
     DropSequence(u32),
     /// Replaces the roles and rights. Those of objects that are dropped go by themselves.
     Authorize(Box<Authority>),
+}
+
+/// Takes an empty schema out of a catalog.
+pub(crate) fn drop_schema(catalog: &mut Catalog, name: &str) -> Result<()> {
+    if catalog.schema(name).is_none() {
+        return Err(Error::catalog(
+            "3F000",
+            format!("schema \"{name}\" does not exist"),
+        ));
+    }
+    let used = catalog.tables.values().any(|t| t.def.schema == name)
+        || catalog.sequences.values().any(|s| s.schema == name);
+    if used {
+        return Err(Error::catalog(
+            "2BP01",
+            format!("cannot drop schema {name} because other objects depend on it"),
+        ));
+    }
+    catalog.schemas.retain(|s| s.name != name);
+    Ok(())
 }

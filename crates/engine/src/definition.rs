@@ -13,7 +13,7 @@ use crate::access::{Guards, Scope};
 use crate::authority::Authority;
 use crate::catalog::{Catalog, CatalogImage, IndexDef, SchemaDef, Table, TableDef};
 use crate::database::Database;
-use crate::ddl::Change;
+use crate::ddl::{Change, drop_schema};
 use crate::error::{Error, Result};
 use crate::partition::{Index, IndexSlot};
 use crate::record::{RecordKind, record_head};
@@ -680,23 +680,4 @@ fn free_name(catalog: &Catalog, schema: &str, name: &str) -> Result<()> {
 
 fn name_taken(name: &str) -> Error {
     Error::catalog("42P07", format!("relation \"{name}\" already exists"))
-}
-
-fn drop_schema(catalog: &mut Catalog, name: &str) -> Result<()> {
-    if catalog.schema(name).is_none() {
-        return Err(Error::catalog(
-            "3F000",
-            format!("schema \"{name}\" does not exist"),
-        ));
-    }
-    let used = catalog.tables.values().any(|t| t.def.schema == name)
-        || catalog.sequences.values().any(|s| s.schema == name);
-    if used {
-        return Err(Error::catalog(
-            "2BP01",
-            format!("cannot drop schema {name} because other objects depend on it"),
-        ));
-    }
-    catalog.schemas.retain(|s| s.name != name);
-    Ok(())
 }

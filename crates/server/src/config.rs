@@ -2,7 +2,13 @@
 //! PostgreSQL's where PostgreSQL has the limit too.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::hba::Rules;
+use crate::host::Host;
+use crate::tls::Tls;
 
 /// The port when nothing else is said; PostgreSQL's own stays free.
 pub const DEFAULT_PORT: u16 = 5433;
@@ -32,6 +38,15 @@ pub(crate) const PENDING_CONNECTIONS_MAX: usize = 64;
 pub struct Config {
     /// The address to listen on. Port 0 takes any free one.
     pub listen: SocketAddr,
+    /// The directory of the Unix socket, which is named as PostgreSQL's clients look for it;
+    /// none: no such socket.
+    pub unix_socket_directory: Option<PathBuf>,
+    /// Who may come from where.
+    pub rules: Rules,
+    /// What TLS is spoken with; none: not at all.
+    pub tls: Option<Tls>,
+    /// Says which of the machine's users is at the other end; without it nobody is known.
+    pub host: Option<Arc<dyn Host>>,
     /// Sessions at a time; one more is refused with 53300.
     pub max_connections: usize,
     /// Bytes of one message; a larger one ends the connection with 54000.
@@ -50,6 +65,10 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT),
+            unix_socket_directory: None,
+            rules: Rules::default(),
+            tls: None,
+            host: None,
             max_connections: DEFAULT_MAX_CONNECTIONS,
             max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,
             authentication_timeout: Duration::from_secs(60),

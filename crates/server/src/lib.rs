@@ -4,7 +4,10 @@
 //! |---|---|
 //! | `config.rs` | [`Config`]: where to listen, and every limit with its name |
 //! | `listener.rs` | [`Server`]: accepting, refusing, the clean stop |
-//! | `startup.rs` | from the first byte to the first ReadyForQuery; who may come in |
+//! | `startup.rs` | from the first byte to the start-up parameters |
+//! | `gate.rs`, `hba.rs`, `scram.rs` | who may come in: the list, the kernel's word, passwords |
+//! | `tls.rs`, `end_point.rs` | encryption; what a password exchange is bound to |
+//! | `stream.rs`, `host.rs` | TCP and Unix sockets; what is asked of the machine |
 //! | `connection.rs` | the message loop of one connection |
 //! | `running.rs` | a statement under watch: its panics and its vanishing client |
 //! | `link.rs` | the socket as the session sees it: streaming results, COPY |
@@ -20,6 +23,10 @@
 
 mod config;
 mod connection;
+mod end_point;
+mod gate;
+mod hba;
+mod host;
 mod large_message;
 mod link;
 mod listener;
@@ -27,9 +34,16 @@ mod message;
 mod metrics;
 mod registry;
 mod running;
+mod scram;
 mod socket;
 mod startup;
+mod stream;
+mod tls;
 
 pub use config::{Config, DEFAULT_MAX_CONNECTIONS, DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_PORT};
+pub use gate::Reload;
+pub use hba::{DEFAULT_RULES, Rules};
+pub use host::Host;
 pub use listener::Server;
 pub use metrics::{Metrics, MetricsSnapshot};
+pub use tls::Tls;

@@ -12,18 +12,21 @@ use std::time::Duration;
 use bytes::BytesMut;
 use thermocline_sql::error::SqlError;
 use thermocline_sql::{Engine, Session, messages};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::config::{Config, PENDING_CONNECTIONS_MAX};
 use crate::connection::Connection;
+use crate::gate::{Gate, Peer, Reload};
 use crate::link::stopped;
 use crate::metrics::Metrics;
 use crate::registry::{Registry, Slot};
 use crate::socket::{NoFrame, Socket};
 use crate::startup::{self, Request, Startup};
+use crate::stream::Stream;
+use crate::tls::Tls;
 
 /// How long to wait before accepting again when the machine has no socket left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -33,8 +36,10 @@ const CANCEL_GRACE: Duration = Duration::from_secs(2);
 /// A server that listens. [`Server::run`] serves.
 pub struct Server {
     listener: TcpListener,
+    unix: Option<UnixListener>,
     config: Config,
     metrics: Arc<Metrics>,
+    gate: Arc<Gate>,
 }
 
 struct Shared {
@@ -42,6 +47,7 @@ struct Shared {
     engine: Arc<Engine>,
     registry: Arc<Registry>,
     metrics: Arc<Metrics>,
+    gate: Arc<Gate>,
 }
 
 impl Server {
@@ -51,8 +57,24 @@ impl Server {
     /// # Errors
     /// The address cannot be listened on, e.g. `AddrInUse`.
     pub async fn bind(config: Config) -> io::Result<Self> {
+        let listener = TcpListener::bind(config.listen).await?;
+        let unix = match &config.unix_socket_directory {
+            Some(directory) => {
+                let port = listener.local_addr()?.port();
+                let name = format!(".s.PGSQL.{port}");
+                Some(UnixListener::bind(directory.join(name))?)
+            }
+            None => None,
+        };
+        let gate = Gate::new(
+            config.rules.clone(),
+            config.tls.clone(),
+            config.host.clone(),
+        );
         Ok(Self {
-            listener: TcpListener::bind(config.listen).await?,
+            listener,
+            unix,
+            gate: Arc::new(gate),
             config,
             metrics: Arc::new(Metrics::default()),
         })
@@ -66,6 +88,12 @@ impl Server {
         self.listener.local_addr()
     }
 
+    /// To change, while it runs, what it goes by.
+    #[must_use]
+    pub fn reload(&self) -> Reload {
+        Reload(Arc::clone(&self.gate))
+    }
+
     /// The server's counters.
     #[must_use]
     pub fn metrics(&self) -> Arc<Metrics> {
@@ -77,14 +105,17 @@ impl Server {
     pub async fn run(self, engine: Arc<Engine>, shutdown: impl Future<Output = ()>) {
         let Self {
             listener,
+            unix,
             config,
             metrics,
+            gate,
         } = self;
         let shared = Arc::new(Shared {
             registry: Arc::new(Registry::new(config.max_connections, Arc::clone(&metrics))),
             config,
             engine,
             metrics,
+            gate,
         });
         let (stop, stopping) = watch::channel(false);
         let pending = shared
@@ -104,7 +135,7 @@ impl Server {
                         tracing::error!("a connection's task failed: {error}");
                     }
                 }
-                accepted = listener.accept() => match accepted {
+                accepted = accept(&listener, unix.as_ref()) => match accepted {
                     Ok((stream, peer)) => {
                         Metrics::add(&shared.metrics.connections_accepted, 1);
                         match Arc::clone(&sockets).try_acquire_owned() {
@@ -143,6 +174,24 @@ impl Server {
     }
 }
 
+/// The next client, wherever it comes from.
+async fn accept(listener: &TcpListener, unix: Option<&UnixListener>) -> io::Result<(Stream, Peer)> {
+    let tcp = |(stream, client): (TcpStream, SocketAddr)| {
+        let server = stream.local_addr().ok();
+        (Stream::Tcp(stream), Peer::Tcp { client, server })
+    };
+    let Some(unix) = unix else {
+        return listener.accept().await.map(tcp);
+    };
+    tokio::select! {
+        accepted = listener.accept() => accepted.map(tcp),
+        accepted = unix.accept() => accepted.map(|(stream, _)| {
+            let uid = stream.peer_cred().ok().map(|peer| peer.uid());
+            (Stream::Unix(stream), Peer::Unix { uid })
+        }),
+    }
+}
+
 async fn drain(tasks: &mut JoinSet<()>) {
     while tasks.join_next().await.is_some() {}
 }
@@ -153,7 +202,7 @@ fn too_many() -> SqlError {
 
 /// Refuses without reading: there is no room even for that. What does not fit
 /// the socket's empty buffer is lost, which a closed connection explains too.
-fn turn_away(shared: &Shared, stream: &TcpStream) {
+fn turn_away(shared: &Shared, stream: &Stream) {
     Metrics::add(&shared.metrics.connections_refused, 1);
     let mut out = BytesMut::new();
     messages::error_response(&mut out, "FATAL", &too_many());
@@ -165,22 +214,47 @@ fn turn_away(shared: &Shared, stream: &TcpStream) {
 /// One connection, from its first byte to its last.
 async fn connection(
     shared: Arc<Shared>,
-    stream: TcpStream,
-    peer: SocketAddr,
+    stream: Stream,
+    peer: Peer,
     mut stopping: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
 ) {
+    let tls = shared.gate.tls();
+    let deadline = Instant::now() + shared.config.authentication_timeout;
+    let mut stream = Some(stream);
+    let negotiated = tokio::select! {
+        biased;
+        negotiated = timeout_at(
+            deadline,
+            startup::negotiate(&mut stream, tls.as_deref()),
+        ) => match negotiated {
+            Ok(Ok(negotiated)) => Some(negotiated),
+            Ok(Err(error)) => {
+                tracing::debug!("a client before its start-up packet: {error}");
+                None
+            }
+            Err(_) => None,
+        },
+        // It hears why below.
+        _ = stopping.wait_for(|stopping| *stopping) => Some((BytesMut::new(), false)),
+    };
+    let (Some((first, encrypted)), Some(stream)) = (negotiated, stream) else {
+        Metrics::add(&shared.metrics.startups_failed, 1);
+        return;
+    };
+    let tls = tls.filter(|_| encrypted);
     let socket = Arc::new(Socket::new(
         stream,
+        first,
         shared.config.max_message_bytes,
         Arc::clone(&shared.metrics),
     ));
     let mut out = BytesMut::new();
     let request = tokio::select! {
         biased;
-        received = timeout(
-            shared.config.authentication_timeout,
-            startup::receive(&socket, &mut out),
+        received = timeout_at(
+            deadline,
+            enter(&shared, &socket, &mut out, peer, tls.as_deref()),
         ) => received.unwrap_or(Err(NoFrame::Closed)),
         _ = stopping.wait_for(|stopping| *stopping) => Err(NoFrame::Malformed(stopped())),
     };
@@ -199,7 +273,7 @@ async fn connection(
             return refuse(&shared, socket, out, &error).await;
         }
     };
-    match open(&shared, &startup, peer) {
+    match open(&shared, &startup) {
         Ok((session, slot)) => {
             socket.charge_to(
                 Arc::clone(shared.engine.database()),
@@ -214,12 +288,28 @@ async fn connection(
     }
 }
 
-fn open(shared: &Shared, startup: &Startup, peer: SocketAddr) -> Result<(Session, Slot), SqlError> {
+/// What the client wants, and whether it is let in.
+async fn enter(
+    shared: &Shared,
+    socket: &Socket,
+    out: &mut BytesMut,
+    peer: Peer,
+    tls: Option<&Tls>,
+) -> Result<Request, NoFrame> {
+    let request = startup::receive(socket, out).await?;
+    if let Request::Session(startup) = &request {
+        let db = shared.engine.database();
+        let admitted = shared.gate.admit(db, socket, out, startup, peer, tls);
+        admitted.await.map_err(NoFrame::Malformed)?;
+    }
+    Ok(request)
+}
+
+fn open(shared: &Shared, startup: &Startup) -> Result<(Session, Slot), SqlError> {
     let Some(slot) = shared.registry.enter() else {
         Metrics::add(&shared.metrics.connections_refused, 1);
         return Err(too_many());
     };
-    startup::admit(startup, peer.ip())?;
     let session = Session::new(
         Arc::clone(&shared.engine),
         &startup.user,

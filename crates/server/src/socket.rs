@@ -17,8 +17,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use parking_lot::Mutex;
 use thermocline_engine::{Account, Charge, Database};
 use thermocline_sql::error::SqlError;
-use tokio::io::{AsyncWriteExt, Interest};
-use tokio::net::TcpStream;
+use tokio::io::Interest;
 use tokio::time::timeout;
 
 use crate::config::{
@@ -27,6 +26,7 @@ use crate::config::{
 };
 use crate::large_message::LargeMessage;
 use crate::metrics::Metrics;
+use crate::stream::Stream;
 
 /// How long a closed connection still takes in what the client was sending, so
 /// that the client gets to read why.
@@ -60,7 +60,7 @@ struct Input {
 }
 
 pub(crate) struct Socket {
-    stream: TcpStream,
+    stream: Stream,
     input: Mutex<Input>,
     /// The session reads by itself now (COPY FROM STDIN).
     copying: AtomicBool,
@@ -90,16 +90,22 @@ impl Input {
 }
 
 impl Socket {
-    pub(crate) fn new(stream: TcpStream, max_message_bytes: usize, metrics: Arc<Metrics>) -> Self {
+    /// `first` was read already.
+    pub(crate) fn new(
+        stream: Stream,
+        first: BytesMut,
+        max_message_bytes: usize,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         // Without it a batch's last segment would wait for an acknowledgement;
         // where it cannot be set, that is the cost and nothing else.
-        if let Err(error) = stream.set_nodelay(true) {
+        if let Err(error) = stream.set_nodelay() {
             tracing::debug!("TCP_NODELAY: {error}");
         }
         Self {
             stream,
             input: Mutex::new(Input {
-                buffer: BytesMut::new(),
+                buffer: first,
                 ended: false,
                 charged_bytes: 0,
                 large: None,

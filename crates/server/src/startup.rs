@@ -1,22 +1,19 @@
-//! From a client's first byte to its start-up parameters: encryption is
-//! declined, protocol 3.x is negotiated down to 3.0, cancel requests are told
-//! apart, and who may come in is decided.
-//!
-//! There is one role, `postgres`, and it is trusted from this machine only;
-//! there is one database, `postgres`. Everything here happens before a session
-//! exists and under the authentication timeout.
+//! From a client's first byte to its start-up parameters: encryption is answered, protocol
+//! 3.x is negotiated down to 3.0, cancel requests are told apart. Everything here happens
+//! before a session exists and under the authentication timeout.
 
-use std::net::IpAddr;
+use std::io;
 
 use bytes::{Bytes, BytesMut};
 use thermocline_sql::error::SqlError;
 use thermocline_sql::messages;
+use tokio::io::AsyncWriteExt;
 
 use crate::message::Fields;
 use crate::socket::{NoFrame, Socket};
+use crate::stream::Stream;
+use crate::tls::Tls;
 
-/// The one role.
-pub(crate) const USER: &str = "postgres";
 /// The one database.
 pub(crate) const DATABASE: &str = "postgres";
 
@@ -47,33 +44,62 @@ pub(crate) struct Startup {
     negotiate: Option<Vec<String>>,
 }
 
-/// Reads until the client has said what it wants.
-pub(crate) async fn receive(socket: &Socket, out: &mut BytesMut) -> Result<Request, NoFrame> {
+/// Answers requests for encryption. Gives what was read of the stream already, and whether it
+/// is encrypted now. The stream is gone only if a handshake took it and failed.
+pub(crate) async fn negotiate(
+    stream: &mut Option<Stream>,
+    tls: Option<&Tls>,
+) -> io::Result<(BytesMut, bool)> {
     let (mut ssl_asked, mut gss_asked) = (false, false);
     loop {
-        let packet = packet(socket).await?;
-        let mut fields = Fields::new(&packet);
-        let code = fields.int32().map_err(NoFrame::Malformed)?;
+        let Some(plain) = stream.as_mut() else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        let mut first = BytesMut::zeroed(4);
+        plain.read_exact(&mut first).await?;
+        if first[..] != 8u32.to_be_bytes() {
+            return Ok((first, false));
+        }
+        first.resize(8, 0);
+        plain.read_exact(&mut first[4..]).await?;
+        let code = i32::from_be_bytes([first[4], first[5], first[6], first[7]]);
         match code {
             SSL_REQUEST if !ssl_asked => ssl_asked = true,
             GSSENC_REQUEST if !gss_asked => gss_asked = true,
-            CANCEL_REQUEST => {
-                let process_id = fields.int32().map_err(NoFrame::Malformed)?;
-                let secret = fields.int32().map_err(NoFrame::Malformed)?;
-                return Ok(Request::Cancel { process_id, secret });
-            }
-            version => {
-                let startup = Startup::read(version, fields).map_err(NoFrame::Malformed)?;
-                if let Some(unknown) = &startup.negotiate {
-                    let unknown: Vec<&str> = unknown.iter().map(String::as_str).collect();
-                    messages::negotiate_protocol_version(out, 0, &unknown);
-                }
-                return Ok(Request::Session(startup));
-            }
+            _ => return Ok((first, false)),
         }
-        let mut no = BytesMut::from(&b"N"[..]);
-        socket.flush(&mut no).await.map_err(|_| NoFrame::Closed)?;
+        match (code, tls, stream.take()) {
+            (SSL_REQUEST, Some(tls), Some(Stream::Tcp(mut tcp))) => {
+                tcp.write_all(b"S").await?;
+                *stream = Some(Stream::Unix(tls.accept(tcp).await?));
+                return Ok((BytesMut::new(), true));
+            }
+            (_, _, Some(mut plain)) => {
+                let answered = plain.write_all(b"N").await;
+                *stream = Some(plain);
+                answered?;
+            }
+            (_, _, None) => {}
+        }
     }
+}
+
+/// Reads until the client has said what it wants.
+pub(crate) async fn receive(socket: &Socket, out: &mut BytesMut) -> Result<Request, NoFrame> {
+    let packet = packet(socket).await?;
+    let mut fields = Fields::new(&packet);
+    let code = fields.int32().map_err(NoFrame::Malformed)?;
+    if code == CANCEL_REQUEST {
+        let process_id = fields.int32().map_err(NoFrame::Malformed)?;
+        let secret = fields.int32().map_err(NoFrame::Malformed)?;
+        return Ok(Request::Cancel { process_id, secret });
+    }
+    let startup = Startup::read(code, fields).map_err(NoFrame::Malformed)?;
+    if let Some(unknown) = &startup.negotiate {
+        let unknown: Vec<&str> = unknown.iter().map(String::as_str).collect();
+        messages::negotiate_protocol_version(out, 0, &unknown);
+    }
+    Ok(Request::Session(startup))
 }
 
 async fn packet(socket: &Socket) -> Result<Bytes, NoFrame> {
@@ -83,31 +109,6 @@ async fn packet(socket: &Socket) -> Result<Bytes, NoFrame> {
         }
         socket.fill().await;
     }
-}
-
-/// Whether this client may come in.
-pub(crate) fn admit(startup: &Startup, peer: IpAddr) -> Result<(), SqlError> {
-    let Startup { user, database, .. } = startup;
-    if !peer.to_canonical().is_loopback() {
-        return Err(SqlError::new(
-            "28000",
-            format!("no access for host \"{peer}\", user \"{user}\", database \"{database}\""),
-        )
-        .with_detail("Only connections from the server's own machine are trusted."));
-    }
-    if user != USER {
-        return Err(SqlError::new(
-            "28000",
-            format!("role \"{user}\" does not exist"),
-        ));
-    }
-    if database != DATABASE {
-        return Err(SqlError::new(
-            "3D000",
-            format!("database \"{database}\" does not exist"),
-        ));
-    }
-    Ok(())
 }
 
 impl Startup {
@@ -211,23 +212,5 @@ mod tests {
             "08P01"
         );
         assert_eq!(read(3 << 16, b"\0").unwrap_err().sqlstate, "28000");
-    }
-
-    #[test]
-    fn only_postgres_from_this_machine_comes_in() {
-        let local: IpAddr = "127.0.0.1".parse().unwrap();
-        let startup = |user: &str, database: &str| Startup {
-            user: user.to_owned(),
-            database: database.to_owned(),
-            ..Startup::default()
-        };
-        let state = |startup, peer| admit(&startup, peer).err().map(|error| error.sqlstate);
-        assert_eq!(state(startup("postgres", "postgres"), local), None);
-        let mapped = "::ffff:127.0.0.1".parse().unwrap();
-        assert_eq!(state(startup("postgres", "postgres"), mapped), None);
-        let away = "10.0.0.1".parse().unwrap();
-        assert_eq!(state(startup("postgres", "postgres"), away), Some("28000"));
-        assert_eq!(state(startup("eve", "postgres"), local), Some("28000"));
-        assert_eq!(state(startup("postgres", "no"), local), Some("3D000"));
     }
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use program::{backup, check, probe, restore, serve, settings::Flags};
+use program::{backup, certificate, check, probe, restore, serve, settings::Flags};
 
 // Rows live in the engine's arenas; this is for everything else, whose threads
 // come and go with connections and analytical statements.
@@ -42,6 +42,8 @@ enum Command {
     Backup(backup::Options),
     /// Make a data directory out of a backup
     Restore(restore::Options),
+    /// Make a certificate for TLS that is signed by itself
+    Certificate(certificate::Options),
     /// Print the version
     Version,
 }
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         Some(Command::Check(options)) => check::run(&options),
         Some(Command::Backup(options)) => backup::run(&options),
         Some(Command::Restore(options)) => restore::run(&options),
+        Some(Command::Certificate(options)) => certificate::run(&options),
         Some(Command::Version) => {
             program::say(&format!("thermocline {}", env!("CARGO_PKG_VERSION")));
             ExitCode::SUCCESS

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use thermocline_server::{Config, Metrics, Server};
+use thermocline_server::{Config, Metrics, Rules, Server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -33,6 +33,7 @@ impl Running {
         let mut config = Config {
             listen: "127.0.0.1:0".parse().unwrap(),
             stop_grace: Duration::from_millis(300),
+            rules: Rules::parse("host all all 127.0.0.0/8 trust").unwrap(),
             ..Config::default()
         };
         change(&mut config);

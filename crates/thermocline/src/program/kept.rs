@@ -6,8 +6,10 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use thermocline_server::Reload;
 use thermocline_sql::{SqlError, SystemSettings};
 
+use super::certificate;
 use super::settings::{AUTO_FILE_NAME, Settings, memory_limit, read_kept};
 
 /// See the head of this file.
@@ -15,13 +17,19 @@ pub(crate) struct KeptSettings {
     path: PathBuf,
     /// The limit without ALTER SYSTEM, in bytes.
     given: u64,
+    /// For the certificate,
+    settings: Settings,
+    /// which is the server's to use.
+    reload: Reload,
 }
 
 impl KeptSettings {
-    pub(crate) fn new(settings: &Settings) -> Self {
+    pub(crate) fn new(settings: &Settings, reload: Reload) -> Self {
         Self {
             path: settings.data_dir.join(AUTO_FILE_NAME),
             given: settings.memory_limit_given,
+            settings: settings.clone(),
+            reload,
         }
     }
 
@@ -55,6 +63,14 @@ impl SystemSettings for KeptSettings {
             SqlError::new("58030", format!("could not write {path}: {error}"))
         })?;
         Ok(limit)
+    }
+
+    fn reload(&self) -> Result<(), SqlError> {
+        let tls = certificate::load(&self.settings).map_err(|why| SqlError::new("F0000", why))?;
+        if let Some(tls) = tls {
+            self.reload.set_tls(tls);
+        }
+        Ok(())
     }
 
     fn kept_memory_limit(&self) -> Result<u64, SqlError> {

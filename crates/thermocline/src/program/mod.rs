@@ -6,8 +6,11 @@ use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 pub(crate) mod backup;
+pub(crate) mod certificate;
 pub(crate) mod check;
+mod host;
 mod kept;
+mod log;
 mod machine;
 pub(crate) mod probe;
 mod progress;

@@ -3,6 +3,8 @@
 //! before the database is opened.
 
 use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{ExitCode, exit};
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,9 +17,11 @@ use thermocline_sql::Engine;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use super::certificate;
+use super::host::Machine;
 use super::kept::KeptSettings;
 use super::settings::{Flags, Settings};
-use super::{fail, refuse, say, size, watch};
+use super::{fail, log, refuse, say, size, watch};
 
 /// The exit code of a process that SIGINT ended.
 const INTERRUPTED: i32 = 130;
@@ -31,7 +35,7 @@ pub(crate) fn serve(flags: &Flags) -> ExitCode {
     if let Err(why) = thermocline_device::check_stop_point() {
         return refuse(&why);
     }
-    start_log(&settings);
+    log::start(&settings);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -39,7 +43,11 @@ pub(crate) fn serve(flags: &Flags) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format!("starting threads: {error}")),
     };
-    let server = match runtime.block_on(Server::bind(config(&settings))) {
+    let config = match config(&settings) {
+        Ok(config) => config,
+        Err(why) => return refuse(&why),
+    };
+    let server = match runtime.block_on(Server::bind(config)) {
         Ok(server) => server,
         Err(error) => return refuse(&cannot_listen(&settings, &error)),
     };
@@ -50,7 +58,7 @@ pub(crate) fn serve(flags: &Flags) -> ExitCode {
         Err(error) => return refuse(&error),
     };
     let engine = Arc::clone(database.engine());
-    engine.keep_settings(Box::new(KeptSettings::new(&settings)));
+    engine.keep_settings(Box::new(KeptSettings::new(&settings, server.reload())));
     if let Err(error) = watch::start(Arc::clone(database.database())) {
         return fail(&format!("starting threads: {error}"));
     }
@@ -81,21 +89,35 @@ fn load(flags: &Flags) -> Result<Settings, String> {
     Settings::load(flags, environment, &directory).map_err(|wrong| wrong.to_string())
 }
 
-fn start_log(settings: &Settings) {
-    // The filter was parsed before, when the settings were read.
-    tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::new(&settings.log))
-        .with_writer(io::stderr)
-        .with_ansi(false)
-        .init();
-}
-
-fn config(settings: &Settings) -> Config {
-    Config {
+fn config(settings: &Settings) -> Result<Config, String> {
+    let machine = Machine::new().map_err(|error| format!("/proc: {error}"))?;
+    if let Some(directory) = &settings.unix_socket_directory {
+        remove_old_socket(directory, settings.port)?;
+    }
+    Ok(Config {
         listen: settings.address(),
+        unix_socket_directory: settings.unix_socket_directory.clone(),
+        rules: settings.hba.clone(),
+        tls: certificate::load(settings)?,
+        host: Some(Arc::new(machine)),
         max_connections: settings.max_connections,
         max_message_bytes: settings.max_message_bytes,
         ..Config::default()
+    })
+}
+
+/// A socket that a killed server left is in the way of the next one; one that answers is
+/// another server's.
+fn remove_old_socket(directory: &Path, port: u16) -> Result<(), String> {
+    let path = directory.join(format!(".s.PGSQL.{port}"));
+    let shown = path.display();
+    match UnixStream::connect(&path) {
+        Ok(_) => Err(format!("{shown}: another server answers there")),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(&path).map_err(|error| format!("{shown}: {error}"))
+        }
+        // It is not there, or cannot be used: binding it says so.
+        Err(_) => Ok(()),
     }
 }
 

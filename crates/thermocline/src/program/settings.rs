@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use thermocline::DISK_RESERVE_BYTES;
 use thermocline_device::IoEngine;
 use thermocline_engine::{Identification, MEMORY_LIMIT_MIN, Merge, PARTITIONS_MAX};
-use thermocline_server::{DEFAULT_MAX_CONNECTIONS, DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_PORT};
+use thermocline_server::{DEFAULT_MAX_CONNECTIONS, DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_PORT, Rules};
 
 use super::{machine, size};
 
@@ -42,6 +42,22 @@ pub(crate) struct Flags {
     /// [default: half of what there is]
     #[arg(long, value_name = "SIZE")]
     memory_limit: Option<String>,
+    /// Who may come in from where, entries with semicolons between them, e.g.
+    /// "host all all 127.0.0.1/32 trust" [default: this user, others by password]
+    #[arg(long, value_name = "ENTRIES")]
+    hba: Option<String>,
+    /// Where the Unix socket lies [default: there is none]
+    #[arg(long, value_name = "DIRECTORY")]
+    unix_socket_directory: Option<String>,
+    /// Speak TLS: on or off [default: off]
+    #[arg(long, value_name = "ON")]
+    ssl: Option<String>,
+    /// The certificate, PEM [default: server.crt in the data directory]
+    #[arg(long, value_name = "FILE")]
+    ssl_cert_file: Option<String>,
+    /// Its key, PEM, readable by this user only [default: server.key there]
+    #[arg(long, value_name = "FILE")]
+    ssl_key_file: Option<String>,
     /// Partitions of a new database, a power of two [default: eight a core]
     #[arg(long, value_name = "NUMBER")]
     partitions: Option<String>,
@@ -82,6 +98,9 @@ pub(crate) struct Flags {
     /// such as thermocline_server=debug [default: info]
     #[arg(long, value_name = "FILTER")]
     log: Option<String>,
+    /// How it is logged: text or json [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
     /// The file with the settings [default: thermocline.toml in the data
     /// directory, or else in the working directory]
     #[arg(long, value_name = "FILE")]
@@ -89,7 +108,7 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    fn given(&self) -> [(&'static str, &Option<String>); 15] {
+    fn given(&self) -> [(&'static str, &Option<String>); 21] {
         [
             ("data_dir", &self.data_dir),
             ("port", &self.port),
@@ -106,6 +125,12 @@ impl Flags {
             ("identification", &self.identification),
             ("merge", &self.merge),
             ("log", &self.log),
+            ("log_format", &self.log_format),
+            ("hba", &self.hba),
+            ("unix_socket_directory", &self.unix_socket_directory),
+            ("ssl", &self.ssl),
+            ("ssl_cert_file", &self.ssl_cert_file),
+            ("ssl_key_file", &self.ssl_key_file),
         ]
     }
 }
@@ -147,6 +172,18 @@ pub(crate) struct Settings {
     pub(crate) merge: Option<Merge>,
     /// What is logged.
     pub(crate) log: String,
+    /// One JSON object a line, not text.
+    pub(crate) log_json: bool,
+    /// Who may come in from where.
+    pub(crate) hba: Rules,
+    /// Where the Unix socket lies.
+    pub(crate) unix_socket_directory: Option<PathBuf>,
+    /// TLS is spoken,
+    pub(crate) ssl: bool,
+    /// with this certificate
+    pub(crate) ssl_cert_file: Option<PathBuf>,
+    /// and this key.
+    pub(crate) ssl_key_file: Option<PathBuf>,
     /// The file that was read.
     pub(crate) file: Option<PathBuf>,
 }
@@ -293,6 +330,16 @@ impl Settings {
             }
             "merge" => choice(value, &Merge::NAMES).map(|value| self.merge = Some(value)),
             "log" => log(value).map(|value| self.log = value),
+            "log_format" => {
+                choice(value, &[("text", false), ("json", true)]).map(|value| self.log_json = value)
+            }
+            "hba" => Rules::parse(value).map(|value| self.hba = value),
+            "unix_socket_directory" => {
+                data_dir(value).map(|value| self.unix_socket_directory = Some(value))
+            }
+            "ssl" => choice(value, &[("on", true), ("off", false)]).map(|value| self.ssl = value),
+            "ssl_cert_file" => data_dir(value).map(|value| self.ssl_cert_file = Some(value)),
+            "ssl_key_file" => data_dir(value).map(|value| self.ssl_key_file = Some(value)),
             _ => {
                 let known: Vec<_> = Flags::default()
                     .given()
@@ -337,6 +384,12 @@ impl Default for Settings {
             identification: None,
             merge: None,
             log: "info".to_owned(),
+            log_json: false,
+            hba: Rules::default(),
+            unix_socket_directory: None,
+            ssl: false,
+            ssl_cert_file: None,
+            ssl_key_file: None,
             file: None,
         }
     }

@@ -41,7 +41,9 @@ fn every_setting_can_be_said_in_the_file() {
     let text = "data_dir = 'd'\nport = 1\nlisten = '::1'\nmemory_limit = '256MB'\npartitions = 4\n\
                 max_connections = 7\nmax_message_bytes = '1MB'\nio = 'threads'\narchive_directory = 'a'\n\
                 backup_directory = 'b, /c'\ntemp_file_limit = '1GB'\ndisk_reserve = '0'\n\
-                identification = 'lru'\nmerge = 'always'\nlog = 'debug'\n";
+                identification = 'lru'\nmerge = 'always'\nlog = 'debug'\nlog_format = 'json'\n\
+                hba = 'local all all trust'\nunix_socket_directory = 's'\nssl = 'on'\n\
+                ssl_cert_file = 'c'\nssl_key_file = 'k'\n";
     fs::write(directory.path().join(FILE_NAME), text).unwrap();
     let settings = load(&Flags::default(), &[], directory.path()).unwrap();
     let expected = Settings {
@@ -62,6 +64,12 @@ fn every_setting_can_be_said_in_the_file() {
         identification: Some(Identification::Lru),
         merge: Some(Merge::Always),
         log: "debug".to_owned(),
+        log_json: true,
+        hba: Rules::parse("local all all trust").unwrap(),
+        unix_socket_directory: Some("s".into()),
+        ssl: true,
+        ssl_cert_file: Some("c".into()),
+        ssl_key_file: Some("k".into()),
         file: Some(FILE_NAME.into()),
     };
     assert_eq!(settings, expected);
