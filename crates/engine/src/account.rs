@@ -8,8 +8,8 @@
 //! never more than half of it; the last quarter of the share is for accounts that
 //! hold little, so that small sessions go on whatever large ones do. A [`Charge`]
 //! gives back what it holds when it is dropped. What waits is served in order, and
-//! nobody waits longer than [`WAIT_MAX`]: two that hold what the other waits for get
-//! an error, not each other's end.
+//! no wait is without end: two that hold what the other waits for get an error after
+//! [`WAIT_MAX`], not each other's end.
 //!
 //! Assumes that what is charged is allocated soon and freed before its charge is.
 //! What is idle and can be made again leaves before anything is refused: see
@@ -518,13 +518,29 @@ impl Database {
         bytes: u64,
         options: &RunOptions,
     ) -> Result<()> {
+        let waits = self.charge_within(charge, bytes, options, WAIT_MAX);
+        waits.await
+    }
+
+    /// As [`Database::charge_waiting`], for as long as `patience`: for who holds nothing
+    /// that others wait for.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn charge_within(
+        &self,
+        charge: &mut Charge,
+        bytes: u64,
+        options: &RunOptions,
+        patience: Duration,
+    ) -> Result<()> {
         let (account, kind) = (charge.account.clone(), charge.kind);
         if !account.take_or_reclaim(kind, bytes) {
             let pool = account.pool();
             if account.total() + bytes > pool.account_max() || self.works_alone() {
                 return Err(account.refusal(kind, bytes));
             }
-            let until = self.now() + WAIT_MAX;
+            let until = self.now() + patience;
             let ticket = Ticket::enter(pool);
             loop {
                 let freed = pool.freed.listen();

@@ -1,7 +1,7 @@
 //! Tuples into Arrow: each projected column of a tuple goes straight from its
 //! bytes into an Arrow builder, no row is materialised. A batch is closed at
-//! [`BATCH_ROWS`] rows or [`BATCH_BYTES`] of text, whichever comes first, so
-//! that wide rows do not make batches that the memory pool cannot hold.
+//! [`BATCH_ROWS`] rows or at [`batch_bytes`], whichever comes first, so that
+//! wide rows do not make batches that the memory limit cannot hold.
 
 use std::sync::Arc;
 
@@ -21,8 +21,14 @@ use crate::error::SqlError;
 
 /// Rows of a batch.
 pub(crate) const BATCH_ROWS: usize = 8192;
-/// Bytes of text and bytea after which a batch is closed early.
-const BATCH_BYTES: usize = 4 << 20;
+/// What a value takes in a batch, text and bytea apart: 16 bytes at most.
+const VALUE_BYTES: usize = 16;
+
+/// Bytes after which a batch is closed early: a statement has several under way, and
+/// cursors that nobody reads keep theirs.
+pub(crate) fn batch_bytes(memory_limit: u64) -> usize {
+    (memory_limit / 512).clamp(64 << 10, 4 << 20) as usize
+}
 
 enum Builder {
     Boolean(BooleanBuilder),
@@ -189,17 +195,27 @@ pub(crate) struct BatchBuilder {
     columns: Vec<(usize, Builder)>,
     rows: usize,
     bytes: usize,
+    /// See [`batch_bytes`].
+    bytes_max: usize,
     error: Option<DataFusionError>,
 }
 
 impl BatchBuilder {
-    /// For these columns of `table`; `schema` is that of the projection.
-    pub(crate) fn new(table: &Table, columns: &[usize], schema: SchemaRef) -> Self {
+    /// For these columns of `table`, in batches of about `bytes_max`; `schema` is
+    /// that of the projection.
+    pub(crate) fn new(
+        table: &Table,
+        columns: &[usize],
+        schema: SchemaRef,
+        bytes_max: usize,
+    ) -> Self {
+        let row_bytes = VALUE_BYTES * columns.len().max(1);
+        let capacity = (bytes_max / row_bytes).clamp(1, BATCH_ROWS);
         let columns = columns
             .iter()
             .map(|&column| {
                 let data_type = &table.columns[column].data_type;
-                (column, Builder::new(data_type, BATCH_ROWS))
+                (column, Builder::new(data_type, capacity))
             })
             .collect();
         Self {
@@ -207,6 +223,7 @@ impl BatchBuilder {
             columns,
             rows: 0,
             bytes: 0,
+            bytes_max,
             error: None,
         }
     }
@@ -226,6 +243,7 @@ impl BatchBuilder {
                 }
             }
         }
+        self.bytes += VALUE_BYTES * self.columns.len();
         self.rows += 1;
     }
 
@@ -242,7 +260,7 @@ impl BatchBuilder {
 
     /// Whether the batch is large enough to be handed on.
     pub(crate) fn is_full(&self) -> bool {
-        self.rows >= BATCH_ROWS || self.bytes >= BATCH_BYTES || self.error.is_some()
+        self.rows >= BATCH_ROWS || self.bytes >= self.bytes_max || self.error.is_some()
     }
 
     /// Whether there is nothing to hand on.
@@ -286,6 +304,7 @@ pub(crate) fn catalog_batch(
             .collect(),
         rows: 0,
         bytes: 0,
+        bytes_max: usize::MAX,
         error: None,
     };
     for row in rows {

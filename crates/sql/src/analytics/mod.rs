@@ -25,6 +25,7 @@ mod types;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use datafusion::arrow::datatypes::FieldRef;
 use datafusion::catalog::TableProvider;
@@ -37,7 +38,7 @@ use datafusion::prelude::SessionConfig;
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
 use sqlparser::ast::{Query, Statement};
 use thermocline_engine::authority::Privileges;
-use thermocline_engine::{Catalog, Database, Room, Snapshot};
+use thermocline_engine::{Catalog, Charge, ChargeKind, Database, Room, RunOptions, Snapshot};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
@@ -82,6 +83,8 @@ pub struct SessionFacts {
     pub activity: Arc<Vec<Activity>>,
     /// Transactions committed and rolled back since the start.
     pub transactions: (u64, u64),
+    /// What ends the statement while it waits for its turn.
+    pub options: RunOptions,
 }
 
 /// A session, as `pg_stat_activity` shows it.
@@ -100,6 +103,11 @@ pub struct Activity {
     /// The session's start, in microseconds since 2000-01-01 UTC.
     pub started_us: i64,
 }
+
+/// How long a statement waits for its turn.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(60);
+/// What planning a statement takes.
+const PLAN_BYTES: u64 = 512 << 10;
 
 /// What the code of a first query takes; measured: 25 MB for a sum over a table.
 const CODE_BYTES: u64 = 32 << 20;
@@ -181,6 +189,21 @@ impl Analytics {
         })
     }
 
+    /// Waits until there is room for one more statement's plan and batches: each
+    /// stream fills one, has one in a channel and one with an operator.
+    async fn turn(&self, facts: &SessionFacts) -> Result<Charge> {
+        let batch = batch::batch_bytes(self.db.memory_limit()) as u64;
+        let bytes = PLAN_BYTES + (3 * self.streams as u64 + 2) * batch;
+        let clients = self.db.clients();
+        let mut charge = clients.open().nothing(ChargeKind::Result);
+        // With many cores it may be more than a small limit ever gives.
+        let bytes = bytes.min(clients.account_max());
+        self.db
+            .charge_within(&mut charge, bytes, &facts.options, TURN_WAIT_MAX)
+            .await?;
+        Ok(charge)
+    }
+
     /// The types of a query's parameters and its columns. `declared` are the
     /// types that the client gave.
     ///
@@ -223,6 +246,7 @@ impl Analytics {
                 .system
                 .execute(query, catalog, declared, parameters, facts);
         }
+        let charge = self.turn(facts).await?;
         let room = self.room_for_code().await?;
         let planned = self.plan(query, catalog, Some(snapshot), declared, facts)?;
         let columns = output_columns(&planned.plan);
@@ -236,7 +260,7 @@ impl Analytics {
         let context = Arc::new(TaskContext::from(&self.state));
         let stream = execute_stream(physical, context).map_err(sql_error)?;
         self.used.store(true, Ordering::Relaxed);
-        Ok(RowStream::of_batches(columns, stream, room))
+        Ok(RowStream::of_batches(columns, stream, room, charge))
     }
 
     /// The plan of a query, one line a row.

@@ -7,7 +7,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 use parking_lot::Mutex;
-use thermocline_engine::Room;
+use thermocline_engine::{Charge, Room};
 use thermocline_storage::value::Value;
 
 use super::errors::sql_error;
@@ -32,6 +32,7 @@ pub struct RowStream {
     source: Source,
     /// Held while the statement runs.
     _room: Option<Room>,
+    _charge: Option<Charge>,
 }
 
 /// A setting that a query changed by `set_config`.
@@ -50,6 +51,7 @@ impl RowStream {
         columns: Vec<OutputColumn>,
         stream: SendableRecordBatchStream,
         room: Option<Room>,
+        charge: Charge,
     ) -> Self {
         Self {
             columns: columns.into(),
@@ -58,6 +60,7 @@ impl RowStream {
                 current: None,
             },
             _room: room,
+            _charge: Some(charge),
         }
     }
 
@@ -66,6 +69,7 @@ impl RowStream {
             columns: columns.into(),
             source: Source::Catalog(rows),
             _room: None,
+            _charge: None,
         }
     }
 

@@ -32,7 +32,7 @@ use futures::stream;
 use thermocline_engine::catalog::Table;
 use thermocline_engine::{Snapshot, SnapshotScan};
 
-use super::batch::BatchBuilder;
+use super::batch::{BatchBuilder, batch_bytes};
 use super::types::table_schema;
 use crate::error::SqlError;
 use crate::privilege::denied;
@@ -257,7 +257,12 @@ impl ExecutionPlan for SnapshotScanExec {
                 .filter(|number| usize::from(*number) % self.streams == partition)
                 .collect(),
             scan: None,
-            builder: BatchBuilder::new(&self.table, &self.columns, Arc::clone(&schema)),
+            builder: BatchBuilder::new(
+                &self.table,
+                &self.columns,
+                Arc::clone(&schema),
+                batch_bytes(self.snapshot.database().memory_limit()),
+            ),
             table: Arc::clone(&self.table),
             snapshot: self.snapshot.clone(),
             rows_left: self.limit.unwrap_or(usize::MAX),

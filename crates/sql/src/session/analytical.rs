@@ -28,6 +28,7 @@ pub(super) struct AnalyticalQuery<'a> {
 
 #[cfg(feature = "analytics")]
 mod present {
+    use thermocline_engine::RunOptions;
     use thermocline_storage::types::DataType;
 
     use super::super::prepared::parameter_oids;
@@ -139,8 +140,13 @@ mod present {
     }
 
     fn facts(context: &SessionContext, engine: &super::Engine) -> Result<SessionFacts> {
-        let (search_path, settings) =
-            context.settings(|settings| (settings.search_path(), settings.all()));
+        let (search_path, settings, timeout) = context.settings(|settings| {
+            (
+                settings.search_path(),
+                settings.all(),
+                settings.statement_timeout(),
+            )
+        });
         let actor = context.actor()?;
         let mut activity = engine.sessions.activity();
         for session in &mut activity {
@@ -163,6 +169,11 @@ mod present {
             ),
             activity: Arc::new(activity),
             transactions: engine.sessions.transactions(),
+            options: RunOptions {
+                deadline: timeout.map(|timeout| engine.db.now() + timeout),
+                cancel: context.cancel.clone(),
+                ..RunOptions::new()
+            },
         })
     }
 }

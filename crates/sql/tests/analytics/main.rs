@@ -3,6 +3,7 @@
 #![cfg(feature = "analytics")]
 #![allow(missing_docs)]
 
+mod admission;
 mod catalog;
 #[path = "../session/fixture.rs"]
 #[allow(dead_code, reason = "shared with the tests of sessions")]

@@ -3,7 +3,7 @@
 use crate::fixture::{Connection, Server};
 
 /// DataFusion's tasks run on a runtime, as they do in the server.
-fn runtime() -> tokio::runtime::Runtime {
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
