@@ -205,16 +205,4 @@ impl Database {
             }
         }
     }
-
-    /// Drops before-images that no snapshot needs, in partitions that have not
-    /// been written since.
-    pub(crate) fn collect_versions(&self) {
-        let horizon = self.transactions.horizon();
-        for partition in &self.partitions {
-            let mut state = partition.lock();
-            if !state.versions.is_empty() {
-                state.collect_versions(horizon);
-            }
-        }
-    }
 }

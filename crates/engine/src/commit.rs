@@ -203,6 +203,8 @@ impl Database {
     /// Checks that nothing that the transaction read was changed by others
     /// after `snapshot`.
     fn validate(&self, guards: &mut Guards<'_>, txn: &TxnState, snapshot: Timestamp) -> Result<()> {
+        // What was changed since is not known any more.
+        self.transactions.check_snapshot(snapshot)?;
         let catalog = match &txn.draft {
             Some(draft) => draft.catalog.clone(),
             None => self.catalog(),
@@ -247,7 +249,10 @@ impl Database {
         partitions.extend(txn.overlay.keys().map(|k| k.1.partition()));
         let mut guards = self.lock(&Scope::Many(partitions))?;
         self.validate(&mut guards, txn, old)
-            .map_err(|_| Error::Serialization("concurrent update"))?;
+            .map_err(|error| match error {
+                Error::Serialization(_) => Error::Serialization("concurrent update"),
+                other => other,
+            })?;
         txn.snapshot = Some(self.transactions.open_snapshot());
         self.transactions.close_snapshot(old);
         self.counters.refreshes.fetch_add(1, Ordering::Relaxed);
@@ -429,18 +434,20 @@ impl Transaction {
             };
             for rows in gone.chunks(1000) {
                 let rows: Vec<RowId> = rows.iter().map(|r| RowId::new(partition, *r)).collect();
-                db.in_transaction(
-                    self,
-                    &RunOptions::default(),
-                    Scope::One(partition),
-                    |access| {
-                        for row in &rows {
-                            access.delete(&table, *row)?;
-                        }
-                        Ok(())
-                    },
-                )
-                .await?;
+                // Rows that nobody else has seen need no snapshot, and that of the
+                // transaction may have been ended.
+                let snapshot = self.state_mut()?.snapshot.take();
+                let options = RunOptions::default();
+                let body = |access: &mut Access<'_>| {
+                    rows.iter().try_for_each(|row| access.delete(&table, *row))
+                };
+                let removed = db.in_transaction(self, &options, Scope::One(partition), body);
+                let removed = removed.await;
+                let state = self.state_mut()?;
+                if let Some(taken) = std::mem::replace(&mut state.snapshot, snapshot) {
+                    db.transactions.close_snapshot(taken);
+                }
+                removed?;
             }
         }
         Ok(())

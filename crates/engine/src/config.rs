@@ -36,6 +36,10 @@ pub struct Config {
     pub partitions: u16,
     /// A checkpoint begins when the log's files have grown by this much, in bytes; they have
     /// at most twice as many.
+    /// Before-images that open snapshots need may take so many bytes, then the oldest
+    /// snapshot is ended; None: a quarter of the memory limit.
+    pub versions_bytes_max: Option<u64>,
+    /// A checkpoint begins when the log has grown by this much, in bytes.
     pub checkpoint_log_bytes: u64,
     /// Checkpoints begin so early that a start applies the log in about this time, as far as
     /// their share of the device allows.
@@ -83,6 +87,7 @@ impl Config {
             clock: Arc::new(SystemClock::default()),
             memory_limit: 1 << 30,
             partitions: 0,
+            versions_bytes_max: None,
             checkpoint_log_bytes: 256 << 20,
             recovery_target: Duration::from_secs(1),
             checkpoint_interval: Duration::from_secs(300),

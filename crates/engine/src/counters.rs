@@ -62,6 +62,8 @@ counters! {
     log_bytes,
     /// Serializable transactions that moved their snapshot forward.
     refreshes,
+    /// Moments whose snapshots were ended, since before-images took too much memory.
+    snapshots_ended,
 }
 
 impl Counters {

@@ -30,6 +30,7 @@ use crate::run::log_failed;
 use crate::sequence::Sequence;
 use crate::spill::Spill;
 use crate::transaction::{Transactions, TxnId};
+use crate::versions::HeldBytes;
 use crate::wait::Event;
 use crate::warming::WarmUp;
 
@@ -64,6 +65,8 @@ pub struct Database {
     pub(crate) blocks: BlockStore,
     pub(crate) fetcher: Fetcher,
     pub(crate) transactions: Transactions,
+    /// Before-images for open snapshots.
+    pub(crate) versions_held: Arc<HeldBytes>,
     /// The transaction that is changing the catalog.
     pub(crate) defining: Mutex<Option<TxnId>>,
     pub(crate) counters: Counters,
@@ -133,6 +136,7 @@ pub(crate) struct Parts {
     pub checkpoint: CheckpointState,
     pub spill: Arc<Spill>,
     pub reserve: Reserve,
+    pub versions_held: Arc<HeldBytes>,
 }
 
 impl fmt::Debug for Database {
@@ -163,6 +167,7 @@ impl Database {
             log: parts.log,
             blocks: parts.blocks,
             transactions: Transactions::default(),
+            versions_held: parts.versions_held,
             defining: Mutex::new(None),
             counters: Counters::default(),
             tick: Event::default(),

@@ -187,6 +187,7 @@ impl Evictor {
         if db.policy.identification == Identification::Temperature {
             self.cooling.look(db);
         }
+        db.end_old_snapshots();
         let Pressure::Evict(_) = db.memory.pressure() else {
             db.memory.set_drained(None);
             db.memory.set_device_refuses(false);

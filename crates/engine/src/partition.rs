@@ -462,14 +462,18 @@ impl PartitionState {
         }
     }
 
-    /// Gives back what no snapshot at or after `horizon` needs.
-    pub fn collect_versions(&mut self, horizon: Timestamp) {
+    /// Gives back what no snapshot at or after `horizon` needs, at most so many versions.
+    /// Whether there are more.
+    pub fn collect_versions(&mut self, horizon: Timestamp, at_most: usize) -> bool {
+        if self.versions.is_empty() {
+            return false;
+        }
         let tables = &mut self.tables;
-        self.versions.collect(horizon, |(storage, row)| {
+        self.versions.collect(horizon, at_most, |(storage, row)| {
             if let Some(table) = tables.get_mut(&storage) {
                 table.directory.release(row);
             }
-        });
+        })
     }
 }
 

@@ -5,12 +5,16 @@
 //! Rows in memory are given out under the partition's lock, a turn at a time.
 //! Evicted ones are planned there and read after it, in the order of their
 //! blocks and in large reads where they lie close together.
+//!
+//! What open snapshots need is kept in memory, and has a share of it: beyond that the
+//! oldest snapshot ends, and whoever reads by it is told so (72000).
 
 use std::sync::Arc;
 
 use thermocline_storage::row_directory::ColdAddress;
 
 use crate::catalog::{Catalog, Table};
+use crate::counters::Counters;
 use crate::database::Database;
 use crate::error::Result;
 use crate::fetch::PlannedRead;
@@ -23,6 +27,9 @@ use crate::versions::{Seen, Timestamp};
 const TURN_ROWS: u32 = 2048;
 /// Bytes of cold records collected before they are read.
 const COLD_BYTES_MAX: usize = 2 << 20;
+
+/// Before-images may take one part in so many of the memory limit.
+const VERSIONS_SHARE: u64 = 4;
 
 /// A moment of the database, held open until the last clone is dropped.
 #[derive(Debug, Clone)]
@@ -68,6 +75,38 @@ impl Database {
     }
 }
 
+/// Versions that are dropped in one turn under a partition's lock.
+const DROPPED_A_TURN: usize = 4096;
+
+impl Database {
+    /// Drops before-images that no snapshot needs, in partitions that have not
+    /// been written since, and those that commits have left.
+    pub(crate) fn collect_versions(&self) {
+        let horizon = self.transactions.horizon();
+        for partition in &self.partitions {
+            while partition.lock().collect_versions(horizon, DROPPED_A_TURN) {}
+        }
+    }
+
+    /// Ends the oldest snapshots while before-images take more than their share of
+    /// memory: they would take all of it, and whoever changes rows must not fail for it.
+    pub(crate) fn end_old_snapshots(&self) {
+        while self.versions_held.get() > self.versions_limit() {
+            if self.transactions.end_oldest_snapshot().is_none() {
+                return;
+            }
+            Counters::add(&self.counters.snapshots_ended, 1);
+            self.collect_versions();
+        }
+    }
+
+    /// What before-images may take, in bytes.
+    pub(crate) fn versions_limit(&self) -> u64 {
+        let share = self.memory.limit() / VERSIONS_SHARE;
+        self.config.versions_bytes_max.unwrap_or(share)
+    }
+}
+
 impl Transaction {
     /// What a statement of this transaction sees, its own changes included.
     pub fn snapshot(&mut self) -> Result<Snapshot> {
@@ -76,6 +115,7 @@ impl Transaction {
         let state = self.state_mut()?;
         let timestamp = match state.snapshot {
             Some(timestamp) => {
+                db.transactions.check_snapshot(timestamp)?;
                 db.transactions.share_snapshot(timestamp);
                 timestamp
             }
@@ -210,6 +250,7 @@ impl SnapshotScan {
         let mut cold_bytes = 0;
         let mut last_sector = (0, 0);
         let state = db.partitions[self.partition as usize].lock();
+        db.transactions.check_snapshot(held.timestamp)?;
         let holder = self.table.held_by.load(Ordering::Relaxed);
         let own_hold = held.own.as_ref().is_some_and(|own| own.id.0 == holder);
         if self.table.retired.load(Ordering::Relaxed) && !own_hold {

@@ -72,6 +72,8 @@ pub(crate) struct Transactions {
     /// Commits under way that no snapshot may be opened beside.
     unseen: AtomicUsize,
     snapshots: Mutex<BTreeMap<Timestamp, usize>>,
+    /// Older snapshots were ended, since what they need took too much memory.
+    oldest_kept: AtomicU64,
     next: AtomicU64,
     /// Who waits for whom.
     waits: Mutex<HashMap<TxnId, TxnId>>,
@@ -144,9 +146,12 @@ impl Transactions {
         timestamp
     }
 
-    /// Holds an open snapshot once more.
+    /// Holds an open snapshot once more; of one that was ended there is nothing to hold.
     pub fn share_snapshot(&self, timestamp: Timestamp) {
         let mut snapshots = self.snapshots.lock();
+        if self.check_snapshot(timestamp).is_err() {
+            return;
+        }
         self.open.fetch_add(1, Ordering::SeqCst);
         *snapshots.entry(timestamp).or_default() += 1;
     }
@@ -159,6 +164,33 @@ impl Transactions {
                 snapshots.remove(&timestamp);
             }
             self.open.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Ends the oldest snapshot, for which most is kept; None if none keeps anything. Who
+    /// reads by it learns that from [`Transactions::check_snapshot`].
+    pub fn end_oldest_snapshot(&self) -> Option<Timestamp> {
+        let mut snapshots = self.snapshots.lock();
+        let (&oldest, &count) = snapshots.first_key_value()?;
+        // One that opens from now on is later than this.
+        if oldest >= self.clock.load(Ordering::SeqCst) {
+            return None;
+        }
+        // Before the horizon moves and commits stop keeping images: who takes a partition's
+        // lock after one of them has missed an image finds this.
+        self.oldest_kept.store(oldest + 1, Ordering::SeqCst);
+        snapshots.remove(&oldest);
+        self.open.fetch_sub(count, Ordering::SeqCst);
+        Some(oldest)
+    }
+
+    /// Whether what a snapshot needs is still there: under the locks of all partitions that
+    /// are read by it, once they are taken.
+    #[inline]
+    pub fn check_snapshot(&self, timestamp: Timestamp) -> Result<(), Error> {
+        match timestamp >= self.oldest_kept.load(Ordering::SeqCst) {
+            true => Ok(()),
+            false => Err(Error::SnapshotTooOld),
         }
     }
 
@@ -461,6 +493,28 @@ mod tests {
         let snapshot = transactions.open_snapshot();
         let (replaced, _) = transactions.commit_timestamp();
         assert!(horizon <= snapshot && horizon < replaced);
+    }
+
+    #[test]
+    fn the_oldest_snapshot_is_ended_for_all_who_hold_it_and_no_later_one() {
+        let transactions = Transactions::default();
+        let old = transactions.open_snapshot();
+        assert_eq!(transactions.end_oldest_snapshot(), None, "nothing is kept for it");
+        transactions.share_snapshot(old);
+        transactions.commit_timestamp();
+        let later = transactions.open_snapshot();
+        transactions.commit_timestamp();
+        assert_eq!(transactions.end_oldest_snapshot(), Some(old));
+        assert!(matches!(transactions.check_snapshot(old), Err(Error::SnapshotTooOld)));
+        assert!(transactions.check_snapshot(later).is_ok());
+        assert_eq!((transactions.horizon(), transactions.open_snapshots()), (later, 1));
+        // Whoever holds it goes on until told.
+        transactions.share_snapshot(old);
+        transactions.close_snapshot(old);
+        assert_eq!((transactions.horizon(), transactions.open_snapshots()), (later, 1));
+        assert_eq!(transactions.end_oldest_snapshot(), Some(later));
+        assert!(!transactions.has_snapshots());
+        assert_eq!(transactions.open_snapshot(), 2);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use hashbrown::HashMap;
 
@@ -40,11 +41,71 @@ pub struct Versions {
     list: VecDeque<Version>,
     /// The sequence number of the list's front.
     first: u64,
-    by_row: HashMap<StoredRow, Vec<u64>>,
+    by_row: HashMap<StoredRow, Sequences>,
     detached: usize,
     bytes: usize,
+    /// What all partitions hold, and of these bytes what it knows of.
+    held: Arc<HeldBytes>,
+    told: usize,
     /// Rows that a bulk insert made, as ranges: absent for older snapshots.
     inserted: Vec<InsertedRange>,
+}
+
+/// The before-images of all partitions, in bytes. A partition tells what has changed when
+/// it comes to [`TELL_BYTES`].
+#[derive(Debug, Default)]
+pub struct HeldBytes(AtomicI64);
+
+impl HeldBytes {
+    /// The bytes, less or more by what the partitions have not told.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed).max(0) as u64
+    }
+}
+
+const TELL_BYTES: usize = 16 << 10;
+
+/// The versions of one row, by their sequence numbers. Most rows have one, which needs no
+/// list; the rows that everybody changes have very many.
+#[derive(Debug)]
+enum Sequences {
+    One(u64),
+    Many(VecDeque<u64>),
+}
+
+impl Sequences {
+    fn push(&mut self, sequence: u64) {
+        match self {
+            Sequences::One(first) => *self = Sequences::Many([*first, sequence].into()),
+            Sequences::Many(list) => list.push_back(sequence),
+        }
+    }
+
+    /// Takes out the oldest; whether it was the last.
+    fn pop(&mut self) -> bool {
+        match self {
+            Sequences::One(_) => true,
+            Sequences::Many(list) => {
+                list.pop_front();
+                list.is_empty()
+            }
+        }
+    }
+
+    fn newest(&self) -> Option<u64> {
+        match self {
+            Sequences::One(only) => Some(*only),
+            Sequences::Many(list) => list.back().copied(),
+        }
+    }
+
+    /// The oldest that is not `before`.
+    fn first_not(&self, before: impl Fn(u64) -> bool) -> Option<u64> {
+        match self {
+            Sequences::One(only) => (!before(*only)).then_some(*only),
+            Sequences::Many(list) => list.get(list.partition_point(|s| before(*s))).copied(),
+        }
+    }
 }
 
 /// Consecutive rows that were inserted by one commit.
@@ -94,14 +155,36 @@ impl Versions {
         let sequence = self.first + self.list.len() as u64;
         self.bytes += Self::size(&version);
         self.detached += usize::from(version.detached);
-        self.by_row.entry(version.row).or_default().push(sequence);
+        self.by_row
+            .entry(version.row)
+            .and_modify(|sequences| sequences.push(sequence))
+            .or_insert(Sequences::One(sequence));
         self.list.push_back(version);
+        self.tell();
+    }
+
+    /// Charges what is held here to `held` from now on.
+    pub fn charged_to(held: Arc<HeldBytes>) -> Self {
+        Versions {
+            held,
+            ..Versions::default()
+        }
+    }
+
+    /// Tells how many bytes are held, if it is much more or less than was told.
+    fn tell(&mut self) {
+        if self.bytes.abs_diff(self.told) >= TELL_BYTES || self.is_empty() {
+            let change = self.bytes as i64 - self.told as i64;
+            self.held.0.fetch_add(change, Ordering::Relaxed);
+            self.told = self.bytes;
+        }
     }
 
     /// Records that a commit inserted consecutive rows.
     pub fn push_inserted(&mut self, range: InsertedRange) {
         self.bytes += size_of::<InsertedRange>();
         self.inserted.push(range);
+        self.tell();
     }
 
     /// Ranges of rows inserted after `snapshot`.
@@ -119,8 +202,11 @@ impl Versions {
         })
     }
 
+    /// What a version takes: its place in a list that doubles as it grows, the image as the
+    /// allocator rounds it, and its place among the versions by row.
     fn size(version: &Version) -> usize {
-        size_of::<Version>() + 48 + version.before.as_ref().map_or(0, |b| b.len())
+        let image = |before: &Arc<[u8]>| 16 + before.len() + before.len() / 8;
+        size_of::<Version>() * 3 / 2 + 64 + version.before.as_ref().map_or(0, image)
     }
 
     /// What a snapshot taken at `snapshot` sees of `row`.
@@ -131,16 +217,14 @@ impl Versions {
         let Some(sequences) = self.by_row.get(&row) else {
             return Seen::Current;
         };
-        for sequence in sequences {
-            let version = &self.list[(sequence - self.first) as usize];
-            if version.committed > snapshot {
-                return match &version.before {
-                    Some(before) => Seen::Before(before),
-                    None => Seen::Absent,
-                };
-            }
+        let at = |sequence: u64| &self.list[(sequence - self.first) as usize];
+        match sequences.first_not(|sequence| at(sequence).committed <= snapshot) {
+            None => Seen::Current,
+            Some(sequence) => match &at(sequence).before {
+                Some(before) => Seen::Before(before),
+                None => Seen::Absent,
+            },
         }
-        Seen::Current
     }
 
     /// Whether `row` was changed after `snapshot`.
@@ -148,7 +232,7 @@ impl Versions {
         self.inserted_after(row, snapshot)
             || self.by_row.get(&row).is_some_and(|sequences| {
                 sequences
-                    .last()
+                    .newest()
                     .is_some_and(|s| self.list[(s - self.first) as usize].committed > snapshot)
             })
     }
@@ -167,9 +251,15 @@ impl Versions {
         self.detached > 0
     }
 
-    /// Drops what no snapshot at or after `horizon` needs. `freed` gets the rows whose
-    /// numbers may be used again.
-    pub fn collect(&mut self, horizon: Timestamp, mut freed: impl FnMut(StoredRow)) {
+    /// Drops what no snapshot at or after `horizon` needs, at most so many versions. `freed`
+    /// gets the rows whose numbers may be used again. Whether there is more to drop.
+    pub fn collect(
+        &mut self,
+        horizon: Timestamp,
+        at_most: usize,
+        mut freed: impl FnMut(StoredRow),
+    ) -> bool {
+        let mut left = at_most;
         let bytes = &mut self.bytes;
         self.inserted.retain(|range| {
             let kept = range.committed > horizon;
@@ -177,29 +267,29 @@ impl Versions {
             kept
         });
         while let Some(version) = self.list.front() {
-            if version.committed > horizon {
+            if version.committed > horizon || left == 0 {
                 break;
             }
+            left -= 1;
             let Some(version) = self.list.pop_front() else {
                 break;
             };
             self.bytes -= Self::size(&version);
             self.detached -= usize::from(version.detached);
-            if let Some(sequences) = self.by_row.get_mut(&version.row) {
-                sequences.remove(0);
-                if sequences.is_empty() {
-                    self.by_row.remove(&version.row);
-                }
+            if self.by_row.get_mut(&version.row).is_some_and(Sequences::pop) {
+                self.by_row.remove(&version.row);
             }
             self.first += 1;
             if version.frees_row {
                 freed(version.row);
             }
         }
-        if self.list.is_empty() && self.by_row.capacity() > 1024 {
-            self.by_row = HashMap::new();
-            self.list = VecDeque::new();
+        if self.list.capacity() > 1024 && self.list.len() < self.list.capacity() / 4 {
+            self.list.shrink_to(self.list.len() * 2);
+            self.by_row.shrink_to(self.list.len() * 2);
         }
+        self.tell();
+        left == 0 && self.list.front().is_some_and(|v| v.committed <= horizon)
     }
 
     /// An index was added: it leads to no image that is older than itself.
@@ -219,13 +309,16 @@ impl Versions {
             .collect();
         let mut inserted = std::mem::take(&mut self.inserted);
         inserted.retain(|range| range.storage != storage);
-        *self = Versions::default();
+        let (held, told) = (self.held.clone(), self.told);
+        *self = Versions::charged_to(held);
+        self.told = told;
         for version in kept {
             self.push(version);
         }
         for range in inserted {
             self.push_inserted(range);
         }
+        self.tell();
     }
 }
 
@@ -267,12 +360,31 @@ mod tests {
         gone.frees_row = true;
         versions.push(gone);
         let mut freed = Vec::new();
-        versions.collect(5, |row| freed.push(row));
+        assert!(!versions.collect(5, 10, |row| freed.push(row)));
         assert_eq!(versions.seen((1, 7), 5), Seen::Before(&b"five"[..].into()));
         assert!(freed.is_empty());
-        versions.collect(8, |row| freed.push(row));
+        assert!(!versions.collect(8, 10, |row| freed.push(row)));
         assert_eq!(freed, [(1, 7)]);
         assert!(versions.is_empty());
         assert_eq!(versions.bytes(), 0);
+    }
+
+    #[test]
+    fn much_is_collected_in_turns_and_the_total_follows() {
+        let held = Arc::<HeldBytes>::default();
+        let mut versions = Versions::charged_to(held.clone());
+        let mut other = Versions::charged_to(held.clone());
+        for at in 1..=3000 {
+            versions.push(version(at, 7, Some(b"the row that everybody changes")));
+            other.push(version(at, at as u32, Some(b"a row")));
+        }
+        assert!(held.get() as usize + 2 * TELL_BYTES >= versions.bytes() + other.bytes());
+        assert!(versions.collect(2999, 2000, |_| {}));
+        assert_eq!(versions.seen((1, 7), 2999), Seen::Before(&b"the row that everybody changes"[..].into()));
+        assert!(!versions.collect(2999, 2000, |_| {}));
+        assert_eq!(versions.since(0).count(), 1);
+        versions.forget_storage(1);
+        assert!(!other.collect(3000, usize::MAX, |_| {}));
+        assert_eq!(held.get(), 0);
     }
 }

@@ -168,6 +168,7 @@ fn counters(db: &Database) -> Vec<Vec<Datum>> {
         ("memory_waits", counters.memory_waits),
         ("log_bytes", counters.log_bytes),
         ("refreshes", counters.refreshes),
+        ("snapshots_ended", counters.snapshots_ended),
     ]
     .into_iter()
     .map(|(name, value)| vec![Datum::text(name), int(value)])

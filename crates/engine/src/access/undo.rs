@@ -157,6 +157,9 @@ impl Scratch {
     }
 }
 
+/// Versions that a commit drops in each of its partitions at most.
+const COLLECTED_A_COMMIT: usize = 256;
+
 impl Access<'_> {
     /// Whether the run has changed anything in place that must be logged.
     pub(crate) fn has_changes(&self) -> bool {
@@ -460,7 +463,8 @@ impl Access<'_> {
         for state in self.guards.iter_mut() {
             if !state.versions.is_empty() {
                 let horizon = *horizon.get_or_insert_with(|| self.db.transactions.horizon());
-                state.collect_versions(horizon);
+                // The rest is the keeper's.
+                state.collect_versions(horizon, COLLECTED_A_COMMIT);
             }
         }
     }

@@ -38,6 +38,7 @@ use crate::reserve::Reserve;
 use crate::sequence::Sequence;
 use crate::spill::Spill;
 use crate::transaction::TxnId;
+use crate::versions::{HeldBytes, Versions};
 use images::{Restored, read_block_table, restore_partition};
 use progress::Progress;
 
@@ -103,6 +104,7 @@ impl Database {
         let policy = config
             .policy
             .unwrap_or_else(|| Policy::for_device(&config.device.profile()));
+        let versions_held = Arc::<HeldBytes>::default();
         let parts = Parts {
             policy,
             memory: Memory::new(limit, arena.clone(), config.simulator.is_none()),
@@ -110,6 +112,7 @@ impl Database {
                 .map(|id| {
                     let mut state = PartitionState::new(id, arena.clone());
                     state.chain_sample = policy.identification.chain_sample();
+                    state.versions = Versions::charged_to(versions_held.clone());
                     Partition::new(state)
                 })
                 .collect(),
@@ -120,6 +123,7 @@ impl Database {
             checkpoint: CheckpointState::default(),
             reserve,
             spill: Spill::new(config.device.clone(), config.temp_file_limit)?,
+            versions_held,
         };
         let db = Database::from_parts(config, parts);
         let mut cuts = vec![0; partitions as usize];
