@@ -499,19 +499,32 @@ mod tests {
     fn the_oldest_snapshot_is_ended_for_all_who_hold_it_and_no_later_one() {
         let transactions = Transactions::default();
         let old = transactions.open_snapshot();
-        assert_eq!(transactions.end_oldest_snapshot(), None, "nothing is kept for it");
+        assert_eq!(
+            transactions.end_oldest_snapshot(),
+            None,
+            "nothing is kept for it"
+        );
         transactions.share_snapshot(old);
         transactions.commit_timestamp();
         let later = transactions.open_snapshot();
         transactions.commit_timestamp();
         assert_eq!(transactions.end_oldest_snapshot(), Some(old));
-        assert!(matches!(transactions.check_snapshot(old), Err(Error::SnapshotTooOld)));
+        assert!(matches!(
+            transactions.check_snapshot(old),
+            Err(Error::SnapshotTooOld)
+        ));
         assert!(transactions.check_snapshot(later).is_ok());
-        assert_eq!((transactions.horizon(), transactions.open_snapshots()), (later, 1));
+        assert_eq!(
+            (transactions.horizon(), transactions.open_snapshots()),
+            (later, 1)
+        );
         // Whoever holds it goes on until told.
         transactions.share_snapshot(old);
         transactions.close_snapshot(old);
-        assert_eq!((transactions.horizon(), transactions.open_snapshots()), (later, 1));
+        assert_eq!(
+            (transactions.horizon(), transactions.open_snapshots()),
+            (later, 1)
+        );
         assert_eq!(transactions.end_oldest_snapshot(), Some(later));
         assert!(!transactions.has_snapshots());
         assert_eq!(transactions.open_snapshot(), 2);

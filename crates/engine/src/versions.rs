@@ -63,7 +63,7 @@ impl HeldBytes {
     }
 }
 
-const TELL_BYTES: usize = 16 << 10;
+const TELL_BYTES: usize = 4 << 10;
 
 /// The versions of one row, by their sequence numbers. Most rows have one, which needs no
 /// list; the rows that everybody changes have very many.
@@ -276,7 +276,11 @@ impl Versions {
             };
             self.bytes -= Self::size(&version);
             self.detached -= usize::from(version.detached);
-            if self.by_row.get_mut(&version.row).is_some_and(Sequences::pop) {
+            if self
+                .by_row
+                .get_mut(&version.row)
+                .is_some_and(Sequences::pop)
+            {
                 self.by_row.remove(&version.row);
             }
             self.first += 1;
@@ -380,7 +384,10 @@ mod tests {
         }
         assert!(held.get() as usize + 2 * TELL_BYTES >= versions.bytes() + other.bytes());
         assert!(versions.collect(2999, 2000, |_| {}));
-        assert_eq!(versions.seen((1, 7), 2999), Seen::Before(&b"the row that everybody changes"[..].into()));
+        assert_eq!(
+            versions.seen((1, 7), 2999),
+            Seen::Before(&b"the row that everybody changes"[..].into())
+        );
         assert!(!versions.collect(2999, 2000, |_| {}));
         assert_eq!(versions.since(0).count(), 1);
         versions.forget_storage(1);

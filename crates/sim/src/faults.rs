@@ -29,6 +29,7 @@ impl World {
             Error::Corrupt(what) => self.habits.faulty && names_a_file(what),
             // More than its share of a very small limit.
             Error::OutOfMemory(_) => interactive,
+            Error::SnapshotTooOld => interactive && self.habits.forgets,
             _ => false,
         };
         if !in_order {

@@ -146,6 +146,9 @@ impl Round {
         config.clock = Arc::new(clock.clone());
         config.memory_limit = thermocline_engine::MEMORY_LIMIT_MIN;
         config.background = false;
+        // Nearly nothing: every long transaction loses its snapshot. Not drawn, so that the
+        // rest of the round is what it was.
+        config.versions_bytes_max = seed.is_multiple_of(8).then_some(0);
         config.log_segment_bytes = chance.pick(&[32 << 10, 64 << 10, 256 << 10]);
         config.simulator = Some(Arc::new(Pauses));
         config.procedures = procedures();
@@ -171,6 +174,7 @@ impl Round {
             // Drawn in any case: the rest of the round is the same.
             faulty: chance.percent(20) && !scope.crashes_only,
             lies: 0,
+            forgets: config.versions_bytes_max.is_some(),
             trace: scope.trace,
         };
         Round {

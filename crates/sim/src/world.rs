@@ -42,6 +42,8 @@ pub struct Habits {
     pub faulty: bool,
     /// How many writes it loses or puts elsewhere, saying that all is well.
     pub lies: usize,
+    /// Before-images have no memory: snapshots end as soon as they need any.
+    pub forgets: bool,
     /// Everything that is done is printed.
     pub trace: bool,
 }
