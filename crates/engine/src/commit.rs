@@ -95,13 +95,9 @@ impl Database {
         }
         // From here the overlay is applied as a one-shot's changes are. A
         // row that an index key moves away from must be in memory for that.
-        let mut overlay: Vec<_> = txn
-            .overlay
-            .iter()
-            .map(|(key, overlaid)| (*key, overlaid.clone()))
-            .collect();
+        let mut overlay: Vec<_> = txn.overlay.iter().collect();
         // In the same order whenever it is run, as everything that a seed repeats.
-        overlay.sort_unstable_by_key(|(key, _)| *key);
+        overlay.sort_unstable_by_key(|(key, _)| **key);
         let catalog = match &txn.draft {
             Some(draft) => draft.catalog.clone(),
             None => self.catalog(),

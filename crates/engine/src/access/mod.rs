@@ -379,6 +379,17 @@ impl<'a> Access<'a> {
         Some(self.table_at(position, table)?.heap.payload(pointer))
     }
 
+    /// Bytes of an image.
+    fn image_bytes(&self, position: usize, table: &Table, image: &Image) -> usize {
+        match image {
+            Image::Gone | Image::Evicted => 0,
+            Image::Hot(pointer) => self
+                .hot_bytes(position, table, *pointer)
+                .map_or(0, <[u8]>::len),
+            Image::Beside(tuple) => tuple.len(),
+        }
+    }
+
     /// Finds the image of `row` that this transaction sees.
     fn resolve(&mut self, position: usize, table: &Table, row: RowId, usage: Use) -> Result<Image> {
         let storage = table.def.storage;

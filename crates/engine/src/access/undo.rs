@@ -476,25 +476,23 @@ impl Access<'_> {
         &self.scratch.changes.bytes
     }
 
-    /// Applies a transaction's updates and deletes in place.
+    /// Applies a transaction's updates and deletes in place, in this order.
     pub(crate) fn apply_overlay(
         &mut self,
         catalog: &Catalog,
         owner: TxnId,
-        overlay: &[((u32, RowId), Overlaid)],
+        order: &[(&(u32, RowId), &Overlaid)],
     ) -> Result<()> {
-        let mut order: Vec<_> = overlay.iter().collect();
-        order.sort_by_key(|(key, _)| *key);
         let table_of = |storage: u32, overlaid: &Overlaid| {
             catalog
                 .table(overlaid.table)
                 .filter(|table| table.def.storage == storage)
                 .ok_or(Error::Serialization("a concurrent change of the table"))
         };
-        for ((storage, row), overlaid) in &order {
+        for ((storage, row), overlaid) in order {
             self.apply_row(table_of(*storage, overlaid)?, owner, *row, overlaid)?;
         }
-        for ((storage, row), overlaid) in &order {
+        for ((storage, row), overlaid) in order {
             self.check_applied(table_of(*storage, overlaid)?, *row, overlaid)?;
         }
         Ok(())

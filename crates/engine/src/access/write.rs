@@ -9,6 +9,7 @@ use super::commands::free_row;
 use super::undo::UndoStep;
 use super::{Access, DEAD, Image, Obstacle, Use};
 use crate::catalog::Table;
+use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::evict::cold_copy;
 use crate::record::push_removed;
@@ -23,12 +24,8 @@ impl Access<'_> {
     pub fn insert(&mut self, table: &Table, tuple: &[u8]) -> Result<RowId> {
         self.begin_write(table)?;
         check_size(tuple)?;
-        if self.db.memory.is_exhausted() {
-            return Err(Error::OutOfMemory(
-                "every row needs four to fourteen bytes for its place and its index entries even \
-                 when it is evicted, and memory_limit is full of them"
-                    .into(),
-            ));
+        if self.db.memory.floor.refuses() && self.recorded.is_none() {
+            self.db.memory.check_floor("a new row")?;
         }
         let position = match table.partition_of_tuple(tuple) {
             Some(partition) => self.guards.position(partition)?,
@@ -114,7 +111,8 @@ impl Access<'_> {
         if own {
             self.replace_in_place(position, table, row, &old, tuple, keys_differ)
         } else {
-            self.overlay(table, row, Some(tuple), keys_differ)
+            let old_bytes = self.image_bytes(position, table, &old);
+            self.overlay(table, row, Some(tuple), old_bytes, keys_differ)
         }
     }
 
@@ -130,7 +128,8 @@ impl Access<'_> {
         if own {
             self.delete_in_place(position, table, row, &old)
         } else {
-            self.overlay(table, row, None, false)
+            let old_bytes = self.image_bytes(position, table, &old);
+            self.overlay(table, row, None, old_bytes, false)
         }
     }
 
@@ -277,6 +276,7 @@ impl Access<'_> {
         let partition = row.partition();
         if let Some(txn) = self.txn.as_deref_mut() {
             txn.locked.push((partition, stored));
+            charge(self.db, txn, LOCK_BYTES)?;
         }
         Ok(false)
     }
@@ -565,18 +565,15 @@ impl Access<'_> {
         table: &Table,
         row: RowId,
         new: Option<&[u8]>,
+        old_bytes: usize,
         moved: bool,
     ) -> Result<()> {
-        let limit = self.db.memory.transaction_limit();
+        // The old image is kept by the commit until it is sure, the new one goes to the log.
+        let images = old_bytes + 2 * new.map_or(0, <[u8]>::len);
         let Some(txn) = self.txn.as_deref_mut() else {
             return Err(Error::Internal("an overlay needs a transaction".into()));
         };
-        txn.bytes += new.map_or(0, <[u8]>::len) + size_of::<Overlaid>() + 48;
-        if txn.bytes > limit {
-            return Err(Error::OutOfMemory(format!(
-                "the transaction's changes exceed {limit} bytes, its share of memory_limit"
-            )));
-        }
+        charge(self.db, txn, CHANGE_BYTES + images)?;
         let key = (table.def.storage, row);
         let previous = txn.overlay.get(&key).cloned();
         let moved = moved || previous.as_ref().is_some_and(|p| p.moved);
@@ -591,6 +588,28 @@ impl Access<'_> {
         self.scratch.undo.push(UndoStep::Overlay { key, previous });
         Ok(())
     }
+}
+
+/// What a changed row takes beside its images: its place in the overlay, and in the commit
+/// its place in the order and its undo step. Tables and lists double as they grow.
+const CHANGE_BYTES: usize = 2 * (size_of::<(u32, RowId)>() + size_of::<Overlaid>())
+    + 16
+    + 2 * size_of::<(u64, u64)>()
+    + 2 * size_of::<UndoStep>();
+/// What a locked row takes: the transaction's list and the partition's table double.
+const LOCK_BYTES: usize = 96;
+
+/// Charges a transaction for what it makes the engine keep.
+fn charge(db: &Database, txn: &mut TxnState, bytes: usize) -> Result<()> {
+    let limit = db.memory.transaction_limit();
+    txn.bytes += bytes;
+    if txn.bytes <= limit {
+        return Ok(());
+    }
+    Err(Error::OutOfMemory(format!(
+        "what one transaction changes, locks and notes may take {limit} bytes, a quarter of \
+         memory_limit"
+    )))
 }
 
 pub(super) fn check_size(tuple: &[u8]) -> Result<()> {
