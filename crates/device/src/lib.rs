@@ -55,7 +55,8 @@ pub use mutation::Mutation;
 pub use outstanding::{OutstandingSnapshot, Ticket};
 pub use probe::probe;
 pub use process::{
-    huge_pages_only_when_asked, huge_pages_when_asked, memory_bytes, resident_bytes, return_memory,
+    ask_for_memory, huge_pages_only_when_asked, huge_pages_when_asked, memory_bytes,
+    resident_bytes, return_memory, return_memory_if_asked,
 };
 pub use profile::{DeviceKind, DeviceProfile};
 pub use simulated::{Fault, FaultCounts, Operation, SimulatedClock, SimulatedDevice};

@@ -1,9 +1,11 @@
 //! What the kernel says of this process and machine: resident memory, and how
 //! much memory there is.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::sys::{NoHugePages, huge_pages_withheld, withhold_huge_pages};
 
@@ -56,6 +58,31 @@ fn huge_pages_given() -> Given {
         Ok(text) if text.contains("[madvise]") => Given::WhenAsked,
         // Or the kernel knows of none.
         _ => Given::ToNobody,
+    }
+}
+
+/// How often memory was asked back from all threads.
+static ASKED: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// Of these times, how many this thread has followed.
+    static FOLLOWED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Gives memory back as [`return_memory`], and has other threads do so, too, as soon as they
+/// call [`return_memory_if_asked`]: an allocator keeps what a thread freed, or others freed
+/// of what it had taken, until that thread looks at it.
+pub fn ask_for_memory() {
+    ASKED.fetch_add(1, Ordering::Relaxed);
+    return_memory_if_asked();
+}
+
+/// Gives the memory of this thread back, if it was asked for since the last time. For threads
+/// that have nothing to do.
+pub fn return_memory_if_asked() {
+    let asked = ASKED.load(Ordering::Relaxed);
+    if FOLLOWED.replace(asked) != asked {
+        return_memory();
     }
 }
 
@@ -120,7 +147,8 @@ mod tests {
     fn what_is_in_use_stays_when_memory_is_given_back() {
         let kept = vec![7u8; 1 << 20];
         drop(vec![1u8; 8 << 20]);
-        return_memory();
+        ask_for_memory();
+        return_memory_if_asked();
         assert!(kept.iter().all(|byte| *byte == 7));
     }
 

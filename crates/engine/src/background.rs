@@ -1,5 +1,5 @@
-//! The threads that keep a database in order: the evictor (which also takes
-//! the memory readings), the checkpointer, the keeper (compaction, old versions)
+//! The threads that keep a database in order: the one that takes the memory
+//! readings, the evictor, the checkpointer, the keeper (compaction, old versions)
 //! and, for a while after a start, the warmer.
 //! Each only calls steps, so that a simulator can call them instead.
 
@@ -28,8 +28,15 @@ const RETURN_TURN_BYTES: usize = 64 << 10;
 const RETURN_PAGES_FOR: Duration = Duration::from_millis(30);
 /// How often the allocator is asked to give back what it holds, while memory is short.
 const RETURN_MEMORY_INTERVAL: Duration = Duration::from_secs(1);
-/// How often the program's code is taken out of memory then.
+/// How often the program's code is taken out of memory then, ...
 const FORGET_CODE_INTERVAL: Duration = Duration::from_secs(10);
+/// ... and how long after the last statement that ran much of it.
+const CODE_IDLE: Duration = Duration::from_secs(2);
+/// How often directories and indexes are counted: each time the keeper looks where there
+/// are few tables, ...
+const FEW_TABLES: usize = 100;
+/// ... otherwise so often.
+const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 /// Huge pages that memory gets a look at most: 500 MB a second.
 const JOINED_A_LOOK: usize = 25;
 /// How often the checkpointer looks around.
@@ -41,6 +48,12 @@ impl Database {
     pub(crate) fn start_threads(self: &Arc<Self>) -> Result<()> {
         let failed = |e| Error::io(e, "starting a thread");
         let mut threads = vec![self.log.spawn().map_err(failed)?];
+        let db = self.clone();
+        let reader = thread::Builder::new()
+            .name("memory".into())
+            .spawn(move || db.read_memory_until_stopped())
+            .map_err(failed)?;
+        threads.push(reader);
         let db = self.clone();
         let evictor = thread::Builder::new()
             .name("evictor".into())
@@ -71,13 +84,21 @@ impl Database {
         Ok(())
     }
 
-    fn evict_until_stopped(&self) {
-        let mut evictor = Evictor::new(self.policy.block_bytes);
+    /// Takes the readings, whatever the evictor waits for: it may be a busy device, and
+    /// statements would go by what memory was before.
+    fn read_memory_until_stopped(&self) {
         while !self.stopping.load(Ordering::Relaxed) {
             self.memory.read_resident();
             if self.tick.has_listeners() {
                 self.tick.notify();
             }
+            thread::sleep(LOOK_INTERVAL);
+        }
+    }
+
+    fn evict_until_stopped(&self) {
+        let mut evictor = Evictor::new(self.policy.block_bytes);
+        while !self.stopping.load(Ordering::Relaxed) {
             match evictor.step(self) {
                 Ok(true) => continue,
                 Ok(false) => {
@@ -139,7 +160,8 @@ impl Database {
 
     fn keep_until_stopped(&self) {
         let mut compactor = Compactor::new(self.policy.block_bytes);
-        let (mut returned, mut forgotten) = (None, None);
+        let (mut returned, mut forgotten, mut counted) = (None, None, None);
+        let mut code_used = Duration::ZERO;
         while !self.stopping.load(Ordering::Relaxed) {
             // A stop unparks it.
             thread::park_timeout(KEEP_INTERVAL);
@@ -151,11 +173,23 @@ impl Database {
                 }
                 due
             };
+            let few = self.storages.read().len() <= FEW_TABLES;
+            if few || is_due(&mut counted, COUNT_INTERVAL) {
+                self.count_metadata();
+            }
+            let code = self.memory.runs_code();
+            if code == Some(true) {
+                code_used = now;
+            }
             if !self.memory.has_room() {
                 if is_due(&mut returned, RETURN_MEMORY_INTERVAL) {
-                    thermocline_device::return_memory();
+                    thermocline_device::ask_for_memory();
                 }
-                if is_due(&mut forgotten, FORGET_CODE_INTERVAL) {
+                let forget = match code {
+                    None => is_due(&mut forgotten, FORGET_CODE_INTERVAL),
+                    Some(_) => now.saturating_sub(code_used) >= CODE_IDLE,
+                };
+                if forget {
                     self.memory.forget_code();
                 }
             }
@@ -164,6 +198,15 @@ impl Database {
                 self.stop_if_blocks_failed();
                 thread::sleep(REST_AFTER_ERROR);
             }
+        }
+    }
+
+    /// Counts what directories and indexes take, and warns the operator before rows are
+    /// refused for it.
+    fn count_metadata(&self) {
+        let bytes = self.metadata_bytes();
+        if let Some(warning) = self.memory.note_metadata(self.clock.now(), bytes) {
+            self.report(&warning);
         }
     }
 

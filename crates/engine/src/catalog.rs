@@ -211,6 +211,20 @@ pub struct Table {
     pub(crate) writers: AtomicU32,
 }
 
+impl Table {
+    /// About what the definition takes in memory, in bytes.
+    fn memory_bytes(&self) -> usize {
+        let names = self.def.name.len() + self.def.schema.len();
+        let column = |column: &ColumnDef| 2 * size_of::<ColumnDef>() + 4 * column.name.len();
+        let index = |index: &IndexDef| {
+            size_of::<IndexDef>() + size_of::<KeyShape>() + 64 + index.name.len()
+        };
+        let columns = self.def.columns.iter().map(column).sum::<usize>();
+        let indexes = self.def.indexes.iter().map(index).sum::<usize>();
+        size_of::<Table>() + 128 + names + columns + indexes
+    }
+}
+
 impl Deref for Table {
     type Target = TableDef;
     fn deref(&self) -> &TableDef {
@@ -489,6 +503,12 @@ pub struct CatalogImage {
 }
 
 impl Catalog {
+    /// About what the definitions of tables take in memory, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        let tables = self.tables.values();
+        tables.map(|table| table.memory_bytes() as u64).sum()
+    }
+
     /// The catalog of a new database: schema `public` and nothing in it.
     pub fn empty() -> Self {
         Catalog {

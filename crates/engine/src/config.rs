@@ -34,12 +34,11 @@ pub struct Config {
     /// Partitions: a power of two; 0 chooses eight a core. A directory keeps
     /// the number it was made with.
     pub partitions: u16,
-    /// A checkpoint begins when the log's files have grown by this much, in bytes; they have
-    /// at most twice as many.
     /// Before-images that open snapshots need may take so many bytes, then the oldest
     /// snapshot is ended; None: a quarter of the memory limit.
     pub versions_bytes_max: Option<u64>,
-    /// A checkpoint begins when the log has grown by this much, in bytes.
+    /// A checkpoint begins when the log's files have grown by this much, in bytes; they have
+    /// at most twice as many.
     pub checkpoint_log_bytes: u64,
     /// Checkpoints begin so early that a start applies the log in about this time, as far as
     /// their share of the device allows.

@@ -94,11 +94,15 @@ pub struct Database {
 pub struct Room {
     db: Arc<Database>,
     bytes: u64,
+    runs_code: bool,
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
         self.db.memory.no_longer_expect(self.bytes);
+        if self.runs_code {
+            self.db.memory.leave_code();
+        }
     }
 }
 
@@ -298,15 +302,31 @@ impl Database {
         let room = Room {
             db: self.clone(),
             bytes,
+            runs_code: false,
         };
         self.wait_for_room().await?;
         Ok(room)
     }
 
-    /// Says that statements have come that run much of the program's code now and then: it
-    /// stays in memory from now on. Otherwise what is not run leaves while memory is short.
-    pub fn keep_code(&self) {
-        self.memory.keep_code();
+    /// Says that a statement begins that runs much of the program's code, about so many bytes
+    /// of it: there is room for it until the [`Room`] is dropped, and the code stays in memory.
+    /// What is not run leaves while memory is short, soon after the last such statement.
+    ///
+    /// # Errors
+    /// As [`Database::make_room`].
+    pub async fn run_code(self: &Arc<Self>, bytes: u64) -> Result<Room> {
+        let brings = self.memory.enter_code();
+        let mut room = Room {
+            db: self.clone(),
+            bytes: 0,
+            runs_code: true,
+        };
+        if brings {
+            self.memory.expect(bytes);
+            room.bytes = bytes;
+            self.wait_for_room().await?;
+        }
+        Ok(room)
     }
 
     /// Waits while memory is full. What takes memory in bursts, unlike statements

@@ -15,9 +15,7 @@ use crate::catalog::{Catalog, CatalogImage, IndexDef, SchemaDef, Table, TableDef
 use crate::database::Database;
 use crate::ddl::{Change, drop_schema};
 use crate::error::{Error, Result};
-use crate::partition::{Index, IndexSlot};
 use crate::record::{RecordKind, record_head};
-use crate::row_id::RowId;
 use crate::sequence::Sequence;
 use crate::transaction::{Draft, RunOptions, Transaction};
 
@@ -31,6 +29,9 @@ impl Database {
         change: Change,
     ) -> Result<()> {
         self.begin_definition(txn, options).await?;
+        if let Change::CreateTable(_) | Change::CreateIndex { .. } = &change {
+            self.memory.check_floor("a new table or index")?;
+        }
         match change {
             Change::CreateSchema(name) => self.edit(txn, |catalog| {
                 if catalog.schema(&name).is_some() {
@@ -379,7 +380,8 @@ impl Database {
                 "a unique hash index must contain the table's partition key",
             ));
         }
-        self.build_index(txn, &old, &table, position).await?;
+        self.build_index(txn, options, &old, &table, position)
+            .await?;
         let storage = table.def.storage;
         self.replace_table(txn, table.def.clone())?;
         self.draft(txn)?.made_indexes.push((storage, index.oid));
@@ -419,153 +421,6 @@ impl Database {
             }
         }
         Ok(())
-    }
-
-    /// Builds an index of `table` over its rows, which nobody can change
-    /// meanwhile, and puts it into the partitions.
-    async fn build_index(
-        &self,
-        txn: &mut Transaction,
-        old: &Arc<Table>,
-        table: &Arc<Table>,
-        position: usize,
-    ) -> Result<()> {
-        let def = &table.def.indexes[position];
-        let local = table.is_local(position);
-        let snapshot = txn.snapshot()?;
-        let mut built: Vec<Index> = Vec::new();
-        for partition in 0..self.partitions() {
-            let mut index = Index::new(def.kind);
-            let mut scan = snapshot.scan(old, partition);
-            let mut failed: Option<Error> = None;
-            let mut key = Vec::new();
-            loop {
-                let mut suspects: Vec<(u32, u32, Vec<u8>)> = Vec::new();
-                let more = scan
-                    .next_chunk(|row, tuple| {
-                        if failed.is_some() {
-                            return;
-                        }
-                        key.clear();
-                        table.index_key_of(position, tuple, &mut key);
-                        if def.unique && !table.key_has_null(position, tuple) {
-                            let elsewhere = !local
-                                && built.iter().any(|other| {
-                                    matches!(other, Index::BTree(t) if t.get_first(&key).is_some())
-                                });
-                            let here = match &index {
-                                Index::BTree(tree) => tree.get_first(&key).is_some(),
-                                Index::Hash(hash) => {
-                                    let hash_of = thermocline_storage::key_hash::key_hash(&key);
-                                    suspects.extend(
-                                        hash.candidates(hash_of)
-                                            .map(|other| (row.row(), other, key.clone())),
-                                    );
-                                    false
-                                }
-                            };
-                            if elsewhere || here {
-                                failed = Some(self.cannot_be_unique(table, position, tuple));
-                                return;
-                            }
-                        }
-                        if let Err(error) = index.insert(&key, row.row()) {
-                            failed = Some(error);
-                        }
-                    })
-                    .await?;
-                // Equal fingerprints of a hash index: look at the keys.
-                for (_, other, key) in suspects {
-                    let row = RowId::new(partition, other);
-                    let overlaid = txn.state_mut()?.overlay.get(&(old.def.storage, row));
-                    let tuple = match overlaid {
-                        Some(overlaid) => overlaid.new.as_deref().map(<[u8]>::to_vec),
-                        None => self.read_row(old, row).await?,
-                    };
-                    if let Some(tuple) = tuple {
-                        let mut stored = Vec::new();
-                        table.index_key_of(position, &tuple, &mut stored);
-                        if stored == key {
-                            return Err(self.cannot_be_unique(table, position, &tuple));
-                        }
-                    }
-                }
-                if let Some(error) = failed {
-                    return Err(error);
-                }
-                if !more {
-                    break;
-                }
-            }
-            built.push(index);
-        }
-        self.index_as_committed(txn, table, position, &mut built)
-            .await?;
-        for (partition, index) in self.partitions.iter().zip(built) {
-            let mut state = partition.lock();
-            let rows = state.table_mut(old);
-            rows.indexes.push(IndexSlot {
-                oid: def.oid,
-                index,
-            });
-        }
-        Ok(())
-    }
-
-    /// Has an index lead to the rows that the transaction changed by the keys that they have
-    /// without it, as all indexes do until its commit moves them.
-    async fn index_as_committed(
-        &self,
-        txn: &mut Transaction,
-        table: &Arc<Table>,
-        position: usize,
-        built: &mut [Index],
-    ) -> Result<()> {
-        let storage = table.def.storage;
-        let changed = txn.state_mut()?.overlay.keys();
-        let changed: Vec<_> = changed.filter(|key| key.0 == storage).copied().collect();
-        let mut key = Vec::new();
-        for at in changed {
-            let committed = self.read_row(table, at.1).await?;
-            let index = &mut built[usize::from(at.1.partition())];
-            let Some(overlaid) = txn.state_mut()?.overlay.get_mut(&at) else {
-                continue;
-            };
-            if let Some(new) = &overlaid.new {
-                overlaid.moved = true;
-                key.clear();
-                table.index_key_of(position, new, &mut key);
-                index.remove(&key, at.1.row());
-            }
-            if let Some(tuple) = committed {
-                key.clear();
-                table.index_key_of(position, &tuple, &mut key);
-                index.insert(&key, at.1.row())?;
-            }
-        }
-        Ok(())
-    }
-
-    async fn read_row(&self, table: &Arc<Table>, row: RowId) -> Result<Option<Vec<u8>>> {
-        self.one_shot_unchecked(row.partition(), |access| {
-            Ok(access.current(table, row)?.map(<[u8]>::to_vec))
-        })
-        .await
-    }
-
-    fn cannot_be_unique(&self, table: &Table, index: usize, tuple: &[u8]) -> Error {
-        match self.unique_violation(table, index, tuple) {
-            Error::UniqueViolation {
-                table,
-                constraint,
-                detail,
-            } => Error::UniqueViolation {
-                table,
-                constraint,
-                detail: detail.replace("already exists", "is duplicated"),
-            },
-            other => other,
-        }
     }
 
     /// Makes a committed draft the catalog. Under the locks of all partitions.

@@ -70,16 +70,6 @@ fn mark(copying: u64, slot: u16) -> u64 {
     COPYING | copying << SLOT_BITS | u64::from(slot)
 }
 
-/// Bytes of all directories and indexes.
-fn metadata_bytes(db: &Database) -> u64 {
-    let of = |rows: &TablePartition| rows.metadata_bytes() as u64;
-    let partitions = db.partitions.iter().map(|partition| {
-        let state = partition.lock();
-        state.tables.values().map(|rows| of(rows)).sum::<u64>()
-    });
-    partitions.sum()
-}
-
 /// The fingerprint of a tuple for its cold word; 0 where nobody will compare it.
 pub(crate) fn fingerprint(table: &Table, tuple: &[u8], key: &mut Vec<u8>) -> u8 {
     match table.fingerprint_index() {
@@ -189,7 +179,7 @@ impl Evictor {
         }
         db.end_old_snapshots();
         let Pressure::Evict(_) = db.memory.pressure() else {
-            db.memory.set_drained(None);
+            db.memory.set_drained(false);
             db.memory.set_device_refuses(false);
             return Ok(false);
         };
@@ -206,8 +196,7 @@ impl Evictor {
                 }
             }
         }
-        let drained = (freed.tuples == 0).then(|| metadata_bytes(db));
-        db.memory.set_drained(drained);
+        db.memory.set_drained(freed.tuples == 0);
         db.memory.freed.notify();
         Ok(freed.tuples > 0)
     }

@@ -9,12 +9,12 @@
 //! | `procedure` | transactions written in Rust, called by name; command logging |
 //! | `transaction`, `commit`, `versions`, `snapshot` | interactive transactions, validation, before-images, scans at one moment |
 //! | `account` | what clients cause: a pool, an account a session, charged before it is taken |
-//! | `evict`, `cooling`, `fetch`, `compaction`, `memory`, `policy` | anti-caching: eviction, temperature, retrieval, holes, the limit, the choices |
+//! | `evict`, `cooling`, `fetch`, `compaction`, `memory`, `floor`, `policy` | anti-caching: eviction, temperature, retrieval, holes, the limit, the choices |
 //! | `record`, `checkpoint`, `capture`, `image`, `manifest`, `recovery`, `warming` | what is logged, what is kept, how it comes back |
 //! | `spill`, `reserve` | temporary data on the device; space that is kept for making room |
 //! | `check` | a directory verified while no database is open on it |
 //! | `backup` | generations of a backup, the log's archive, restoring to a point in time |
-//! | `catalog`, `ddl`, `definition`, `sequence` | definitions and their changes |
+//! | `catalog`, `ddl`, `definition`, `index_build`, `sequence` | definitions and their changes |
 //! | `authority` | roles, owners, privileges |
 //! | `background`, `steps`, `counters`, `report`, `wait` | threads, what a simulator drives instead, figures, waiting |
 //! | `verify` | everything that must agree, checked |
@@ -42,7 +42,9 @@ mod definition;
 mod error;
 mod evict;
 mod fetch;
+mod floor;
 mod image;
+mod index_build;
 mod manifest;
 mod memory;
 mod partition;

@@ -9,11 +9,14 @@
 //! escapes it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use thermocline_storage::arena::Arena;
 
 use crate::account::ClientPool;
+use crate::error::Error;
+use crate::floor::{Floor, floor_bytes};
 use crate::wait::Event;
 
 /// The slack below the line where writers wait is what memory grows in so many
@@ -44,13 +47,14 @@ pub(crate) struct Memory {
     /// Growth that is no sign of more to come: code that was forgotten and comes back
     /// as it is run, a buffer that is filled for the first time.
     foreseen: AtomicU64,
-    /// Much code is run now and then: it would come back faster than rows can leave.
-    keeps_code: AtomicBool,
+    /// Statements under way that run much of the program's code.
+    code_users: AtomicUsize,
+    /// Such a statement has run since code was taken out of memory.
+    code_came: AtomicBool,
     /// The evictor found nothing that could leave.
     drained: AtomicBool,
-    /// … and what is left is mostly directory and indexes: each further row
-    /// would take more of what can't be given.
-    exhausted: AtomicBool,
+    /// What directories and indexes may not take.
+    pub floor: Floor,
     /// The device takes no blocks.
     device_refuses: AtomicBool,
     /// It is being learned which tuples are warm.
@@ -83,9 +87,10 @@ impl Memory {
             clients: ClientPool::new(limit),
             clients_at_reading: AtomicU64::new(0),
             foreseen: AtomicU64::new(0),
-            keeps_code: AtomicBool::new(false),
+            code_users: AtomicUsize::new(0),
+            code_came: AtomicBool::new(false),
             drained: AtomicBool::new(false),
-            exhausted: AtomicBool::new(false),
+            floor: Floor::default(),
             device_refuses: AtomicBool::new(false),
             learning: AtomicBool::new(false),
             freed: Event::default(),
@@ -117,6 +122,11 @@ impl Memory {
         limit - (limit / 64).clamp(4 << 20, 128 << 20)
     }
 
+    /// What can last: where eviction begins while memory grows fastest.
+    fn lasting(&self) -> u64 {
+        self.hard() - slack_max(self.limit())
+    }
+
     /// Takes a reading; call it every few milliseconds.
     pub fn read_resident(&self) -> u64 {
         let arena = self.arena.used_bytes() as u64;
@@ -135,16 +145,32 @@ impl Memory {
         resident
     }
 
-    /// From now on code stays in memory.
-    pub fn keep_code(&self) {
-        self.keeps_code.store(true, Ordering::Relaxed);
+    /// A statement begins that runs much code, which would come back faster than rows can
+    /// leave: it stays until [`Memory::leave_code`]. Whether none has run since code was taken
+    /// out, so that this one brings it in.
+    pub fn enter_code(&self) -> bool {
+        self.code_users.fetch_add(1, Ordering::Relaxed);
+        !self.code_came.swap(true, Ordering::Relaxed)
+    }
+
+    /// The statement has ended.
+    pub fn leave_code(&self) {
+        self.code_users.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether statements that run much code are under way; None if none has come since code
+    /// was taken out.
+    pub fn runs_code(&self) -> Option<bool> {
+        let came = self.code_came.load(Ordering::Relaxed);
+        came.then(|| self.code_users.load(Ordering::Relaxed) > 0)
     }
 
     /// Takes the program's code out of memory, of which little is run again.
     pub fn forget_code(&self) {
-        if !self.reads_kernel || self.keeps_code.load(Ordering::Relaxed) {
+        if !self.reads_kernel || self.code_users.load(Ordering::Relaxed) > 0 {
             return;
         }
+        self.code_came.store(false, Ordering::Relaxed);
         let before = resident_bytes();
         thermocline_device::forget_code();
         if let (Some(before), Some(after)) = (before, resident_bytes()) {
@@ -248,17 +274,45 @@ impl Memory {
     }
 
     /// Says whether the evictor found nothing that could leave, though it
-    /// should have, and if so what directory and indexes take, in bytes.
-    pub fn set_drained(&self, metadata: Option<u64>) {
-        self.drained.store(metadata.is_some(), Ordering::Relaxed);
-        let exhausted = metadata.is_some_and(|bytes| bytes > self.limit() / 2);
-        self.exhausted.store(exhausted, Ordering::Relaxed);
+    /// should have.
+    pub fn set_drained(&self, drained: bool) {
+        self.drained.store(drained, Ordering::Relaxed);
     }
 
-    /// Whether no further row can be taken in without passing the limit.
-    #[inline]
-    pub fn is_exhausted(&self) -> bool {
-        self.exhausted.load(Ordering::Relaxed) && self.projected() > self.hard()
+    /// Directories and indexes were counted. What to tell the operator, if anything.
+    pub fn note_metadata(&self, now: Duration, counted: u64) -> Option<String> {
+        let resident = self.resident.load(Ordering::Relaxed);
+        let beside = resident.saturating_sub(self.arena_at_reading.load(Ordering::Relaxed));
+        let limits = (self.limit(), self.lasting());
+        self.floor.note(now, counted, beside, limits)
+    }
+
+    /// What directories, indexes and catalog may take.
+    pub fn metadata_max(&self) -> u64 {
+        self.floor.metadata_max(self.limit(), self.lasting())
+    }
+
+    /// What of the limit is left to hot rows and to all that comes and goes.
+    pub fn beyond_metadata(&self) -> u64 {
+        self.metadata_max().saturating_sub(self.floor.metadata()) + floor_bytes(self.limit())
+    }
+
+    /// Refuses `what` if directories, indexes and catalog may not grow.
+    pub fn check_floor(&self, what: &str) -> Result<(), Error> {
+        match self.floor.refuses() {
+            false => Ok(()),
+            true => Err(self.floor.refusal(what, self.limit(), self.lasting())),
+        }
+    }
+
+    /// Refuses an index of so many bytes that has no place.
+    pub fn check_index(&self, bytes: u64) -> Result<(), Error> {
+        let (limit, lasting) = (self.limit(), self.lasting());
+        if !self.floor.refuses_index(bytes, limit, lasting) {
+            return Ok(());
+        }
+        let what = format!("an index of {:.1} MB", bytes as f64 / f64::from(1 << 20));
+        Err(self.floor.refusal(&what, limit, lasting))
     }
 
     /// What the changes of one transaction may take.
@@ -325,20 +379,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_refused_only_when_metadata_fills_the_limit() {
+    fn rows_are_refused_only_when_metadata_leaves_hot_rows_their_floor() {
         let arena = Arc::new(Arena::reserve(64 << 20).expect("address space"));
-        let memory = Memory::new(64 << 20, arena, true);
-        memory.expect(1 << 30);
-        for (metadata, refused) in [
-            (None, false),
-            (Some(1 << 20), false),
-            (Some(40 << 20), true),
-        ] {
-            memory.set_drained(metadata);
-            assert_eq!(memory.is_exhausted(), refused);
-        }
-        memory.set_limit(1 << 40);
-        assert!(!memory.is_exhausted());
+        let memory = Memory::new(1 << 40, arena, true);
+        let now = Duration::ZERO;
+        assert!(memory.note_metadata(now, 1 << 30).is_none());
+        assert!(memory.check_floor("a row").is_ok());
+        assert!(memory.check_index(1 << 30).is_ok());
+        assert!(memory.check_index(1 << 40).is_err());
+        assert!(memory.note_metadata(now, 9 << 37).is_some());
+        assert!(memory.check_floor("a row").is_err());
+        memory.set_limit(1 << 42);
+        memory.note_metadata(now, 9 << 37);
+        assert!(memory.check_floor("a row").is_ok());
+    }
+
+    #[test]
+    fn code_stays_while_a_statement_runs_much_of_it() {
+        let arena = Arc::new(Arena::reserve(64 << 20).expect("address space"));
+        let memory = Memory::new(1 << 40, arena, true);
+        assert_eq!(memory.runs_code(), None);
+        assert!(memory.enter_code(), "the first brings it in");
+        assert!(!memory.enter_code());
+        memory.leave_code();
+        memory.forget_code();
+        assert_eq!(memory.runs_code(), Some(true));
+        memory.leave_code();
+        assert_eq!(memory.runs_code(), Some(false));
+        memory.forget_code();
+        assert_eq!(memory.runs_code(), None);
+        assert!(memory.enter_code(), "it is gone");
     }
 
     #[test]
@@ -353,9 +423,6 @@ mod tests {
         assert!(early < late && late < hard, "{early} {late} {hard}");
         memory.keep_slack_for(3 << 20);
         assert_eq!(memory.soft(), hard - (24 << 20));
-        memory.keep_code();
-        memory.forget_code();
-        assert_eq!(memory.foreseen.load(Ordering::Relaxed), 0);
         memory.keep_slack_for(1 << 40);
         assert_eq!(memory.soft(), early);
         memory.set_limit(64 << 20);

@@ -7,6 +7,7 @@ use thermocline_device::{CountersSnapshot, DeviceProfile};
 
 use crate::account::ClientPoolReport;
 use crate::database::Database;
+use crate::floor::floor_bytes;
 
 /// Memory by use, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,8 +33,17 @@ pub struct MemoryReport {
     pub per_cold_tuple: u64,
     /// Cold tuples.
     pub cold_tuples: u64,
+    /// Of the limit, what directories, indexes and catalog may not take: it is kept for
+    /// hot rows.
+    pub floor: u64,
+    /// Directories, indexes and catalog, as counted a moment ago.
+    pub metadata: u64,
+    /// What these may take; rows and indexes beyond it are refused.
+    pub metadata_max: u64,
     /// Before-images for open snapshots.
     pub versions: u64,
+    /// What these may take; beyond it the oldest snapshot ends.
+    pub versions_max: u64,
     /// The log's buffers.
     pub log_buffers: u64,
     /// Buffers of device reads under way.
@@ -105,6 +115,17 @@ pub struct CheckpointReport {
 }
 
 impl Database {
+    /// Bytes of the catalog and of all directories and indexes.
+    pub(crate) fn metadata_bytes(&self) -> u64 {
+        let catalog = self.catalog().memory_bytes();
+        let partitions = self.partitions.iter().map(|partition| {
+            let state = partition.lock();
+            let tables = state.tables.values();
+            tables.map(|rows| rows.metadata_bytes() as u64).sum::<u64>()
+        });
+        catalog + partitions.sum::<u64>()
+    }
+
     /// Memory by use.
     pub fn memory_report(&self) -> MemoryReport {
         let mut report = MemoryReport {
@@ -113,6 +134,10 @@ impl Database {
             resident_max: self.memory.resident_max(),
             arena: self.arena.used_bytes() as u64,
             huge_pages: self.arena.huge_bytes() as u64,
+            floor: floor_bytes(self.memory.limit()),
+            metadata: self.memory.floor.metadata(),
+            metadata_max: self.memory.metadata_max(),
+            versions_max: self.versions_limit(),
             log_buffers: self.log.memory_bytes() as u64,
             read_buffers: self.fetcher.in_flight_bytes() as u64,
             analytical: self.memory.reserved(),

@@ -163,7 +163,9 @@ impl Database {
         let reads = txn.as_ref().map_or(0, |txn| txn.reads.len());
         let scratch = SCRATCH.take().unwrap_or_default();
         let mut access = Access::new(self, self.lock(scope)?, txn, fetched, scratch, run);
-        let seen = access.snapshot.map(|at| self.transactions.check_snapshot(at));
+        let seen = access
+            .snapshot
+            .map(|at| self.transactions.check_snapshot(at));
         let result = seen.unwrap_or(Ok(())).and_then(|()| body(&mut access));
         let outcome = self.conclude(options, interactive, &mut access, result);
         if !matches!(outcome, Ok(Outcome::Done(..) | Outcome::Seen(..)) | Err(_))

@@ -28,8 +28,10 @@ const TURN_ROWS: u32 = 2048;
 /// Bytes of cold records collected before they are read.
 const COLD_BYTES_MAX: usize = 2 << 20;
 
-/// Before-images may take one part in so many of the memory limit.
+/// Before-images may take one part in so many of the memory limit, and less, but not less than
+/// the other, where directories and indexes leave little.
 const VERSIONS_SHARE: u64 = 4;
+const VERSIONS_SHARE_MIN: u64 = 32;
 
 /// A moment of the database, held open until the last clone is dropped.
 #[derive(Debug, Clone)]
@@ -102,7 +104,10 @@ impl Database {
 
     /// What before-images may take, in bytes.
     pub(crate) fn versions_limit(&self) -> u64 {
-        let share = self.memory.limit() / VERSIONS_SHARE;
+        let limit = self.memory.limit();
+        // Where metadata leaves little, hot rows have most of it.
+        let left = self.memory.beyond_metadata() / 2;
+        let share = left.clamp(limit / VERSIONS_SHARE_MIN, limit / VERSIONS_SHARE);
         self.config.versions_bytes_max.unwrap_or(share)
     }
 }

@@ -270,6 +270,7 @@ impl Runtime {
             .worker_threads(1)
             .thread_name("analytical")
             .enable_time()
+            .on_thread_park(thermocline_device::return_memory_if_asked)
             .build()
             .map_err(|error| SqlError::new("53000", format!("starting threads: {error}")))?;
         Ok(Self {

@@ -24,7 +24,6 @@ mod scan;
 mod types;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use datafusion::arrow::datatypes::FieldRef;
@@ -119,8 +118,6 @@ pub struct Analytics {
     memory: Arc<AnalyticalMemory>,
     system: SystemCatalog,
     streams: usize,
-    /// A query has run to its end of planning: the code for it is in memory.
-    used: AtomicBool,
 }
 
 struct Planned {
@@ -167,7 +164,6 @@ impl Analytics {
             state,
             memory,
             streams,
-            used: AtomicBool::new(false),
         })
     }
 
@@ -177,16 +173,10 @@ impl Analytics {
         (self.memory.used_bytes(), self.memory.limit_bytes())
     }
 
-    /// Room for the code of planner and operators, which the first query brings
-    /// into memory, faster than the evictor could answer.
-    async fn room_for_code(&self) -> Result<Option<Room>> {
-        Ok(match self.used.load(Ordering::Relaxed) {
-            true => None,
-            false => {
-                self.db.keep_code();
-                Some(self.db.make_room(CODE_BYTES).await?)
-            }
-        })
+    /// Room for the code of planner and operators, which a query brings into memory if none
+    /// has run lately, faster than the evictor could answer. Held while the query runs.
+    async fn room_for_code(&self) -> Result<Room> {
+        Ok(self.db.run_code(CODE_BYTES).await?)
     }
 
     /// Waits until there is room for one more statement's plan and batches: each
@@ -259,8 +249,7 @@ impl Analytics {
             .map_err(sql_error)?;
         let context = Arc::new(TaskContext::from(&self.state));
         let stream = execute_stream(physical, context).map_err(sql_error)?;
-        self.used.store(true, Ordering::Relaxed);
-        Ok(RowStream::of_batches(columns, stream, room, charge))
+        Ok(RowStream::of_batches(columns, stream, Some(room), charge))
     }
 
     /// The plan of a query, one line a row.

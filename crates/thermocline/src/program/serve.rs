@@ -38,6 +38,7 @@ pub(crate) fn serve(flags: &Flags) -> ExitCode {
     log::start(&settings);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .on_thread_park(thermocline_device::return_memory_if_asked)
         .build()
     {
         Ok(runtime) => runtime,
