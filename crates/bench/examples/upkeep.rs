@@ -115,6 +115,7 @@ fn load(db: &Arc<Database>, data_mb: u64) -> i64 {
         evictable: true,
         options: BTreeMap::new(),
         fingerprinted: None,
+        lost: Vec::new(),
     };
     let options = RunOptions::default();
     let mut txn = db.begin(Isolation::ReadCommitted, false);

@@ -44,11 +44,15 @@ pub enum Mutation {
     NotValidated,
     /// Evicted rows are replaced unread though snapshots are open.
     OverwrittenUnseen,
+    /// A log that ends before what a checkpoint had made durable is believed.
+    LogEndBelieved,
+    /// Numbers of sequences are told before the log is durable that keeps them from coming again.
+    NumbersToldEarly,
 }
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 18] = [
+    pub const ALL: [Mutation; 20] = [
         Mutation::LogNotSynced,
         Mutation::LogSectorInPlace,
         Mutation::SegmentNameNotSynced,
@@ -67,6 +71,8 @@ impl Mutation {
         Mutation::RemovedKeysIgnored,
         Mutation::NotValidated,
         Mutation::OverwrittenUnseen,
+        Mutation::LogEndBelieved,
+        Mutation::NumbersToldEarly,
     ];
 
     /// Whether this is the mistake to be made now.

@@ -182,6 +182,9 @@ impl<'a> Capture<'a> {
                 let Some(rows) = state.tables.get_mut(&storage) else {
                     return (0, false);
                 };
+                // As it is now: the table may have been widened since the last turn.
+                let reader = db.storages.read().get(&storage).cloned();
+                let table = reader.as_deref().unwrap_or(table);
                 let section = begin_section(frames, Frame::Words, storage, 0);
                 let mut count = 0;
                 for _ in 0..db.at_a_time(TURN_WORD_PAGES) {

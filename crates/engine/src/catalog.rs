@@ -14,11 +14,12 @@ use serde::{Deserialize, Serialize};
 use thermocline_storage::key::{KeyColumn, KeyShape};
 use thermocline_storage::key_hash::{fingerprint_of, key_hash};
 use thermocline_storage::row_directory::ColdWord;
-use thermocline_storage::tuple::{ColumnShape, Layouts};
+use thermocline_storage::tuple::Layouts;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
 
 use crate::authority::Authority;
+use crate::storages::{LostLayout, layouts};
 
 /// The first object id given to users' objects, as in PostgreSQL.
 pub const FIRST_USER_OID: u32 = 16384;
@@ -60,7 +61,7 @@ pub struct ColumnDef {
     pub sequence: Option<u32>,
     /// What tuples older than the column hold.
     pub missing: Value,
-    /// The layout version that introduced the column; 0 for the table's own.
+    /// The layout that introduced the column, which the engine numbers; 0 for the table's own.
     pub added_in: u16,
 }
 
@@ -131,6 +132,10 @@ pub struct TableDef {
     /// in catalogs that do not say. The engine sets it.
     #[serde(default)]
     pub fingerprinted: Option<u32>,
+    /// Layouts that tuples of this storage may have and that no column was added in, in the
+    /// order of their numbers. The engine sets it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<LostLayout>,
 }
 
 impl TableDef {
@@ -273,19 +278,7 @@ fn knows_keys(def: &TableDef) -> bool {
 impl Table {
     /// Derives what statements need from the definition.
     pub fn new(def: TableDef, partitions: u16) -> Self {
-        // Columns count as nullable in tuples and keys whatever the definition
-        // says: SET NOT NULL must not change what is stored.
-        let shape = |column: &ColumnDef| ColumnShape {
-            data_type: column.data_type,
-            nullable: true,
-        };
-        let (first, later): (Vec<&ColumnDef>, Vec<&ColumnDef>) =
-            def.columns.iter().partition(|c| c.added_in == 0);
-        let first: Vec<ColumnShape> = first.into_iter().map(shape).collect();
-        let mut layouts = Layouts::new(&first);
-        for column in later {
-            layouts.add_column(shape(column), column.missing.clone());
-        }
+        let layouts = layouts(&def);
         let key_shape = |columns: &[usize]| {
             let column = |&column: &usize| KeyColumn {
                 data_type: def.columns[column].data_type,
@@ -316,6 +309,11 @@ impl Table {
             writers: AtomicU32::new(0),
             def,
         }
+    }
+
+    /// A table with another definition, in as many partitions.
+    pub(crate) fn redefined(&self, def: TableDef) -> Self {
+        Table::new(def, self.partitions)
     }
 
     /// Whether the only index is unique, tells the partition, and knows the keys of its
@@ -500,6 +498,9 @@ pub struct CatalogImage {
     pub next_oid: u32,
     /// The next storage id.
     pub next_storage: u32,
+    /// Sequences that begin again with the commit that made this the catalog.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restarted: Vec<u32>,
 }
 
 impl Catalog {
@@ -553,6 +554,7 @@ impl Catalog {
             authority: (*self.authority).clone(),
             next_oid,
             next_storage,
+            restarted: Vec::new(),
         }
     }
 

@@ -311,12 +311,13 @@ impl Database {
         last.bytes = pace.bytes;
         let chains = last.chains.iter();
         let images = chains.map(|chain| chain.image.clone()).collect();
-        let manifest = self.describe_checkpoint(number, images)?;
+        let mut manifest = self.describe_checkpoint(number, images)?;
         drop(refused);
         // What the images say must be on the device before the manifest is.
         self.log
             .wait_durable_blocking(self.log.appended_lsn())
             .map_err(log_failed)?;
+        manifest.log_end = self.log.stream_end();
         if Mutation::ManifestFirst.is_made() {
             manifest.write(&*self.device)?;
         }
@@ -398,15 +399,16 @@ impl Database {
             .filter(|t| catalog.table(t.def.oid).is_none_or(|c| !Arc::ptr_eq(c, t)))
             .map(|t| t.def.clone())
             .collect();
-        let sequences = catalog
-            .sequences
-            .values()
-            .filter_map(|def| {
-                let sequence = self.sequences.read().get(&def.oid).cloned()?;
-                let (value, is_called) = sequence.durable(def);
-                Some((def.oid, value, is_called))
-            })
-            .collect();
+        // Those of open transactions, too: what is logged of them up to here is not read again.
+        let mut sequences: Vec<_> = {
+            let sequences = self.sequences.read();
+            let all = sequences.iter().map(|(oid, sequence)| {
+                let (value, is_called) = sequence.durable();
+                (*oid, value, is_called)
+            });
+            all.collect()
+        };
+        sequences.sort_unstable();
         drop(first);
         let log_start = partitions
             .iter()
@@ -425,6 +427,7 @@ impl Database {
             sequences,
             drafts,
             log_start,
+            log_end: 0,
             last_transaction: self.transactions.last_number(),
         })
     }

@@ -20,7 +20,7 @@ use crate::partition::PartitionState;
 use crate::record::{RecordKind, commit_head, only_deletes, record_head};
 use crate::row_id::RowId;
 use crate::transaction::{
-    Isolation, ReadEntry, ReadWhat, RunOptions, Savepoint, Transaction, TxnState,
+    Isolation, Overlaid, ReadEntry, ReadWhat, RunOptions, Transaction, TxnState,
 };
 use crate::versions::{InsertedRange, Seen, Timestamp, Version};
 
@@ -95,7 +95,10 @@ impl Database {
         }
         // From here the overlay is applied as a one-shot's changes are. A
         // row that an index key moves away from must be in memory for that.
-        let mut overlay: Vec<_> = txn.overlay.iter().collect();
+        // What it changed and then emptied or dropped itself is gone.
+        let dropped = txn.draft.as_ref().map_or(&[][..], |draft| &draft.dropped);
+        let there = |(key, _): &(&(u32, RowId), &Overlaid)| !dropped.contains(&key.0);
+        let mut overlay: Vec<_> = txn.overlay.iter().filter(there).collect();
         // In the same order whenever it is run, as everything that a seed repeats.
         overlay.sort_unstable_by_key(|(key, _)| **key);
         let catalog = match &txn.draft {
@@ -155,7 +158,7 @@ impl Database {
     ) -> Result<Lsn> {
         let number = if txn.logged { txn.id.0 } else { 0 };
         let catalog = match &txn.draft {
-            Some(draft) => self.encode_catalog(&draft.catalog)?,
+            Some(draft) => self.encode_catalog(draft)?,
             None => Vec::new(),
         };
         let lsn = {
@@ -352,6 +355,7 @@ impl Database {
                     let scratch = Box::<Scratch>::default();
                     let mut access =
                         Access::new(self, guards, None, &fetched, scratch, RunKind::default());
+                    access.go_by(&table);
                     access.remove_rows(&table, &rows)?;
                     if !access.evicted() {
                         access.finish_overlay(0, false);
@@ -366,87 +370,6 @@ impl Database {
                 drop(pin);
             }
         }
-    }
-}
-
-impl Transaction {
-    /// A point to roll back to.
-    pub fn savepoint(&mut self) -> Savepoint {
-        let mut inserted = std::collections::BTreeMap::new();
-        let Some(state) = &mut self.state else {
-            return Savepoint {
-                overlay: Default::default(),
-                inserted,
-                bytes: 0,
-            };
-        };
-        for (partition, storage) in state.inserted.keys() {
-            let guard = self.db.partitions[*partition as usize].lock();
-            let ranges = guard
-                .uncommitted_of(state.id)
-                .into_iter()
-                .filter(|(first, _)| first.0 == *storage)
-                .map(|(first, last)| (first.1, last))
-                .collect();
-            inserted.insert((*partition, *storage), ranges);
-        }
-        state.saved.clone_from(&inserted);
-        Savepoint {
-            overlay: state.overlay.clone(),
-            inserted,
-            bytes: state.bytes,
-        }
-    }
-
-    /// Takes back what was done since the savepoint. Row locks stay.
-    pub async fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
-        let db = self.db.clone();
-        let state = self.state_mut()?;
-        state.overlay = savepoint.overlay.clone();
-        state.bytes = savepoint.bytes;
-        state.saved.clone_from(&savepoint.inserted);
-        let id = state.id;
-        let written: Vec<_> = state.inserted.keys().copied().collect();
-        for (partition, storage) in written {
-            let kept = savepoint.inserted.get(&(partition, storage));
-            let gone: Vec<u32> = {
-                let guard = db.partitions[partition as usize].lock();
-                guard
-                    .uncommitted_of(id)
-                    .into_iter()
-                    .filter(|(first, _)| first.0 == storage)
-                    .flat_map(|(first, last)| first.1..=last)
-                    .filter(|row| {
-                        kept.is_none_or(|ranges| {
-                            !ranges
-                                .iter()
-                                .any(|(first, last)| (first..=last).contains(&row))
-                        })
-                    })
-                    .collect()
-            };
-            let Some(table) = db.storages.read().get(&storage).cloned() else {
-                continue;
-            };
-            for rows in gone.chunks(1000) {
-                let rows: Vec<RowId> = rows.iter().map(|r| RowId::new(partition, *r)).collect();
-                // Rows that nobody else has seen need no snapshot, and that of the
-                // transaction may have been ended.
-                let snapshot = self.state_mut()?.snapshot.take();
-                let options = RunOptions::default();
-                let body = |access: &mut Access<'_>| {
-                    rows.iter().try_for_each(|row| access.delete(&table, *row))
-                };
-                let removed = db.in_transaction(self, &options, Scope::One(partition), body);
-                let removed = removed.await;
-                let state = self.state_mut()?;
-                if let Some(taken) = std::mem::replace(&mut state.snapshot, snapshot) {
-                    db.transactions.close_snapshot(taken);
-                }
-                removed?;
-            }
-        }
-        Ok(())
     }
 }
 

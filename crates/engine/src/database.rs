@@ -3,7 +3,6 @@
 //! `definition`; opening is in `recovery`.
 
 use std::fmt;
-use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -29,22 +28,11 @@ use crate::reserve::Reserve;
 use crate::run::log_failed;
 use crate::sequence::Sequence;
 use crate::spill::Spill;
+use crate::storages::Storages;
 use crate::transaction::{Transactions, TxnId};
 use crate::versions::HeldBytes;
 use crate::wait::Event;
 use crate::warming::WarmUp;
-
-/// Which table owns a storage.
-#[derive(Default)]
-pub(crate) struct Storages(RwLock<HashMap<u32, Arc<Table>>>);
-
-impl Deref for Storages {
-    type Target = RwLock<HashMap<u32, Arc<Table>>>;
-
-    fn deref(&self) -> &Self::Target {
-        &self.0
-    }
-}
 
 /// A database in a directory of a device.
 pub struct Database {

@@ -17,7 +17,7 @@ use crate::ddl::{Change, drop_schema};
 use crate::error::{Error, Result};
 use crate::record::{RecordKind, record_head};
 use crate::sequence::Sequence;
-use crate::transaction::{Draft, RunOptions, Transaction};
+use crate::transaction::{Draft, RunOptions, Transaction, TxnState};
 
 impl Database {
     /// Carries out a change of the catalog in a transaction. Others see it when
@@ -70,6 +70,8 @@ impl Database {
                 let storage = def.storage;
                 self.replace_table(txn, def)?;
                 self.draft(txn)?.dropped_indexes.push((storage, index));
+                // A rollback finds the rows in the index by the keys that they have now.
+                txn.state_mut()?.raise_level()?;
                 Ok(())
             }
             Change::CreateSequence(def) => {
@@ -223,7 +225,7 @@ impl Database {
             Ok(())
         })?;
         self.draft(txn)?.made.push(storage);
-        self.announce(txn, table)
+        self.announce(txn.state_mut()?, table)
     }
 
     fn new_table(&self, def: TableDef) -> Arc<Table> {
@@ -232,13 +234,12 @@ impl Database {
 
     /// Logs how the rows are laid out that the transaction may put into a storage from
     /// now on, ahead of them, and has all go by it who read rows that are not committed.
-    fn announce(&self, txn: &mut Transaction, table: Arc<Table>) -> Result<()> {
-        let state = txn.state_mut()?;
+    pub(crate) fn announce(&self, state: &mut TxnState, table: Arc<Table>) -> Result<()> {
         state.logged = true;
         let image = serde_json::to_vec(&table.def)
             .map_err(|error| Error::Internal(format!("encoding a table: {error}")))?;
         // Before it is in the log: a checkpoint that has the log up to there takes it from here.
-        self.storages.write().insert(table.def.storage, table);
+        self.storages.put(&table);
         let shrinks = state.draft.as_ref().is_some_and(Self::takes_away);
         self.append_commit(
             &[&record_head(RecordKind::Draft, state.id.0), &image],
@@ -251,6 +252,11 @@ impl Database {
     fn replace_table(&self, txn: &mut Transaction, mut def: TableDef) -> Result<()> {
         let before = self.drafted(txn, def.oid)?;
         def.keep_storage_of(&before.def);
+        if let Some(known) = self.storages.read().get(&def.storage) {
+            def.lost.clone_from(&before.def.lost);
+            def.keep_layouts_of(&known.def);
+        }
+        def.number_columns_after(&before.def)?;
         let table = self.new_table(def);
         let widened = table.def.columns.len() != before.def.columns.len();
         let own = txn.state_mut()?.sees_draft_of(table.def.storage);
@@ -264,23 +270,13 @@ impl Database {
             catalog.tables.insert(table.def.oid, table.clone());
             Ok(())
         })?;
-        if widened {
-            // Of others' tables the columns only: whatever else is new is nobody else's before
-            // the commit. A rollback lets them stay, since an image may have rows with them.
-            let announced = match self.catalog().table(table.def.oid) {
-                Some(committed) if !own => {
-                    let mut def = committed.def.clone();
-                    def.columns = table.def.columns.clone();
-                    self.new_table(def)
-                }
-                _ => table,
-            };
-            return self.announce(txn, announced);
+        match widened || own {
+            true => {
+                let reader = self.reader_of(&table, own);
+                self.announce(txn.state_mut()?, reader)
+            }
+            false => Ok(()),
         }
-        if own {
-            self.storages.write().insert(table.def.storage, table);
-        }
-        Ok(())
     }
 
     async fn drop_table(
@@ -340,7 +336,7 @@ impl Database {
             Ok(())
         })?;
         self.draft(txn)?.made.push(table.def.storage);
-        self.announce(txn, table.clone())?;
+        self.announce(txn.state_mut()?, table.clone())?;
         Ok(table)
     }
 
@@ -426,18 +422,22 @@ impl Database {
     /// Makes a committed draft the catalog. Under the locks of all partitions.
     pub(crate) fn install(&self, draft: Draft, guards: &mut Guards<'_>) {
         let mut catalog = self.catalog.write();
-        let mut storages = self.storages.write();
         for (oid, old) in &catalog.tables {
             match draft.catalog.tables.get(oid) {
                 Some(new) if Arc::ptr_eq(new, old) => {}
                 _ => old.retired.store(true, Ordering::Relaxed),
             }
         }
-        for table in draft.catalog.tables.values() {
-            storages.insert(table.def.storage, table.clone());
+        for (oid, table) in &draft.catalog.tables {
+            if catalog
+                .table(*oid)
+                .is_none_or(|old| !Arc::ptr_eq(old, table))
+            {
+                self.storages.put(table);
+            }
         }
         for storage in &draft.dropped {
-            storages.remove(storage);
+            self.storages.remove(*storage);
         }
         for state in guards.iter_mut() {
             for (storage, _) in &draft.made_indexes {
@@ -452,14 +452,6 @@ impl Database {
                 }
             }
         }
-        for oid in &draft.restarted {
-            if let (Some(sequence), Some(def)) = (
-                self.sequences.read().get(oid),
-                draft.catalog.sequences.get(oid),
-            ) {
-                sequence.restore(def.start, false);
-            }
-        }
         self.sequences
             .write()
             .retain(|oid, _| draft.catalog.sequences.contains_key(oid));
@@ -467,27 +459,18 @@ impl Database {
             table.held_by.store(0, Ordering::Relaxed);
         }
         *catalog = draft.catalog;
+        drop(catalog);
+        self.restart_sequences(&draft.restarted);
         *self.defining.lock() = None;
     }
 
     /// Throws a draft away.
     pub(crate) fn discard(&self, draft: Draft) {
-        for partition in &self.partitions {
-            let mut state = partition.lock();
-            for storage in &draft.made {
-                self.drop_storage(&mut state, *storage);
-            }
-            for (storage, oid) in &draft.made_indexes {
-                if let Some(rows) = state.tables.get_mut(storage) {
-                    rows.indexes.retain(|slot| slot.oid != *oid);
-                }
-            }
-        }
+        self.drop_made(&draft.made, &draft.made_indexes);
         {
             let committed = self.catalog();
-            let mut storages = self.storages.write();
-            for storage in &draft.made {
-                storages.remove(storage);
+            for table in &draft.held {
+                self.storages.put(table);
             }
             self.sequences
                 .write()
@@ -497,6 +480,24 @@ impl Database {
             table.held_by.store(0, Ordering::Relaxed);
         }
         *self.defining.lock() = None;
+    }
+
+    /// Drops storages and indexes that a transaction made and that were nobody else's.
+    pub(crate) fn drop_made(&self, storages: &[u32], indexes: &[(u32, u32)]) {
+        for partition in &self.partitions {
+            let mut state = partition.lock();
+            for storage in storages {
+                self.drop_storage(&mut state, *storage);
+            }
+            for (storage, oid) in indexes {
+                if let Some(rows) = state.tables.get_mut(storage) {
+                    rows.indexes.retain(|slot| slot.oid != *oid);
+                }
+            }
+        }
+        for storage in storages {
+            self.storages.remove(*storage);
+        }
     }
 
     /// Drops the rows of a storage in a partition. Its blocks go when nothing
@@ -515,12 +516,13 @@ impl Database {
         }
     }
 
-    /// The catalog and the sequences, as they are logged and checkpointed.
-    pub(crate) fn encode_catalog(&self, catalog: &Catalog) -> Result<Vec<u8>> {
-        let image: CatalogImage = catalog.image(
+    /// A changed catalog, as it is logged.
+    pub(crate) fn encode_catalog(&self, draft: &Draft) -> Result<Vec<u8>> {
+        let mut image: CatalogImage = draft.catalog.image(
             self.next_oid.load(Ordering::Relaxed),
             self.next_storage.load(Ordering::Relaxed),
         );
+        image.restarted.clone_from(&draft.restarted);
         serde_json::to_vec(&image)
             .map_err(|error| Error::Internal(format!("encoding the catalog: {error}")))
     }

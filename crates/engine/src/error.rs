@@ -96,6 +96,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// A file of the database could not be read: one that is not there, or that ends too
+    /// early, is damage; anything else is the device's.
+    pub(crate) fn reading(error: io::Error, file: &str) -> Error {
+        match error.kind() {
+            io::ErrorKind::NotFound => Error::Corrupt(format!("{file}: it is missing")),
+            io::ErrorKind::UnexpectedEof => Error::Corrupt(format!("{file}: it ends too early")),
+            _ => Error::io(error, format!("reading {file}")),
+        }
+    }
+
     /// Memory is full, and so is the device that rows would leave to.
     pub(crate) fn cannot_grow() -> Error {
         Error::DiskFull("memory is full, and evicted rows can't be written".into())

@@ -15,9 +15,9 @@ use thermocline_storage::block_store::{BlockPin, BlockStore};
 use thermocline_storage::row_directory::ColdAddress;
 
 use crate::access::{Fetched, address_key};
-use crate::database::Storages;
 use crate::error::{Error, Result};
 use crate::row_id::RowId;
+use crate::storages::Storages;
 
 /// A tuple to be read: planned under the partition's lock, so that the block
 /// cannot be given up before the read.

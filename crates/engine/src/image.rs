@@ -217,7 +217,7 @@ pub(crate) struct ImageReader<'a> {
 impl<'a> ImageReader<'a> {
     /// Opens a file that the manifest names.
     pub fn open(device: &dyn Device, image: &'a ImageFile) -> Result<Self> {
-        let failed = |e| Error::io(e, format!("reading {}", image.file));
+        let failed = |e| Error::reading(e, &image.file);
         let file = device
             .open(&image.file, OpenMode::Existing)
             .map_err(failed)?;
@@ -290,7 +290,7 @@ impl<'a> ImageReader<'a> {
                 }
                 self.file
                     .read_at(&mut self.buffer[..rest], self.fetched)
-                    .map_err(|e| Error::io(e, format!("reading {}", self.name)))?;
+                    .map_err(|e| Error::reading(e, self.name))?;
                 (self.from, self.to) = (0, rest);
                 self.fetched += rest as u64;
             }

@@ -7,14 +7,14 @@
 //! | `partition` | rows and indexes behind one lock |
 //! | `run`, `batch`, `access` | running a statement: locks, pre-pass, restart; what it sees and changes |
 //! | `procedure` | transactions written in Rust, called by name; command logging |
-//! | `transaction`, `commit`, `versions`, `snapshot` | interactive transactions, validation, before-images, scans at one moment |
 //! | `account` | what clients cause: a pool, an account a session, charged before it is taken |
+//! | `transaction`, `savepoint`, `commit`, `versions`, `snapshot` | interactive transactions, validation, before-images, scans at one moment |
 //! | `evict`, `cooling`, `fetch`, `compaction`, `memory`, `floor`, `policy` | anti-caching: eviction, temperature, retrieval, holes, the limit, the choices |
 //! | `record`, `checkpoint`, `capture`, `image`, `manifest`, `recovery`, `warming` | what is logged, what is kept, how it comes back |
 //! | `spill`, `reserve` | temporary data on the device; space that is kept for making room |
 //! | `check` | a directory verified while no database is open on it |
 //! | `backup` | generations of a backup, the log's archive, restoring to a point in time |
-//! | `catalog`, `ddl`, `definition`, `index_build`, `sequence` | definitions and their changes |
+//! | `catalog`, `ddl`, `definition`, `index_build`, `sequence`, `storages` | definitions and their changes; what reads a storage's rows |
 //! | `authority` | roles, owners, privileges |
 //! | `background`, `steps`, `counters`, `report`, `wait` | threads, what a simulator drives instead, figures, waiting |
 //! | `verify` | everything that must agree, checked |
@@ -56,11 +56,13 @@ mod report;
 mod reserve;
 mod row_id;
 mod run;
+mod savepoint;
 mod sequence;
 mod snapshot;
 pub mod spill;
 #[doc(hidden)]
 pub mod steps;
+mod storages;
 mod transaction;
 mod verify;
 mod versions;
@@ -86,9 +88,12 @@ pub use procedure::{Call, PROCEDURE_NAME_BYTES_MAX, Procedure, Procedures, Reach
 pub use recovery::{RecoveryListener, RecoveryPart, RecoveryProgress};
 pub use report::{CheckpointReport, DeviceReport, MemoryReport, TableReport};
 pub use row_id::RowId;
+pub use savepoint::Savepoint;
+pub use sequence::Given;
 pub use snapshot::{Snapshot, SnapshotScan};
+pub use storages::LostLayout;
 pub use thermocline_device::block_on;
-pub use transaction::{Isolation, RunOptions, Savepoint, Transaction};
+pub use transaction::{Isolation, RunOptions, Transaction};
 pub use verify::Verified;
 pub use wait::Cancel;
 pub use warming::WarmUpReport;

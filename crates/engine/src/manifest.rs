@@ -20,7 +20,7 @@ pub(crate) const MANIFEST: &str = "manifest";
 const MANIFEST_NEW: &str = "manifest.new";
 /// The format that this build writes.
 pub(crate) const FORMAT_VERSION: u32 = 6;
-/// The oldest that it reads: the same without roles and rights. A build that does not know them
+/// The oldest that it reads: the same without roles and rights, lost layouts and the log's end. A build that does not know them
 /// must not open what has them, and lose them.
 const FORMAT_OLDEST: u32 = 5;
 
@@ -57,6 +57,9 @@ pub(crate) struct Manifest {
     pub drafts: Vec<TableDef>,
     /// The log is needed from here on; 0: all of it.
     pub log_start: u64,
+    /// The log was durable up to here. 0 in manifests of format 5, which do not say.
+    #[serde(default)]
+    pub log_end: u64,
     /// Transactions are numbered from here on.
     pub last_transaction: u64,
 }
@@ -169,7 +172,7 @@ pub(crate) fn encode_checked(description: &impl Serialize) -> Result<Vec<u8>> {
     Ok(text.into_bytes())
 }
 
-/// Reads what [`encode_checked`] made of a description that has its `format`.
+/// Reads what [`encode_checked`] made of a description that has one of these `formats`.
 pub(crate) fn decode_checked<T: DeserializeOwned>(
     file: &str,
     bytes: &[u8],
@@ -217,5 +220,5 @@ pub(crate) fn read_file(device: &dyn Device, name: &str) -> Result<Vec<u8>> {
         file.read_at(&mut bytes, 0)?;
         Ok(bytes)
     };
-    read().map_err(|e| Error::io(e, format!("reading {name}")))
+    read().map_err(|e| Error::reading(e, name))
 }

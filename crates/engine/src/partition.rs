@@ -130,6 +130,8 @@ const _: () = assert!(8 + offset_of!(PartitionState, tables) + size_of::<Tables>
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UncommittedRange {
     pub last: u32,
+    /// How many savepoints the transaction had made before.
+    pub level: u32,
     pub owner: TxnId,
 }
 
@@ -403,22 +405,34 @@ impl PartitionState {
 
     /// Who inserted this uncommitted row.
     pub fn owner_of(&self, row: StoredRow) -> Option<TxnId> {
-        let (first, range) = self.uncommitted.range(..=row).next_back()?;
-        (first.0 == row.0 && row.1 <= range.last).then_some(range.owner)
+        self.inserted_by(row).map(|range| range.owner)
     }
 
-    /// Notes that `owner` inserted `row`.
-    pub fn note_uncommitted(&mut self, row: StoredRow, owner: TxnId) {
+    /// Who inserted this uncommitted row, and when.
+    pub fn inserted_by(&self, row: StoredRow) -> Option<&UncommittedRange> {
+        let (first, range) = self.uncommitted.range(..=row).next_back()?;
+        (first.0 == row.0 && row.1 <= range.last).then_some(range)
+    }
+
+    /// Notes that `owner` inserted `row`, after so many savepoints.
+    pub fn note_uncommitted(&mut self, row: StoredRow, owner: TxnId, level: u32) {
         if let Some((first, range)) = self.uncommitted.range_mut(..row).next_back()
             && first.0 == row.0
             && range.owner == owner
+            && range.level == level
             && range.last + 1 == row.1
         {
             range.last = row.1;
             return;
         }
-        self.uncommitted
-            .insert(row, UncommittedRange { last: row.1, owner });
+        self.uncommitted.insert(
+            row,
+            UncommittedRange {
+                last: row.1,
+                level,
+                owner,
+            },
+        );
     }
 
     /// Forgets that `row` is uncommitted; its range is split if need be.
@@ -433,7 +447,7 @@ impl PartitionState {
         if first.1 < row.1 {
             let head = UncommittedRange {
                 last: row.1 - 1,
-                owner: range.owner,
+                ..range
             };
             self.uncommitted.insert(first, head);
         }
@@ -448,6 +462,17 @@ impl PartitionState {
             .iter()
             .filter(|(_, range)| range.owner == owner)
             .map(|(first, range)| (*first, range.last))
+            .collect()
+    }
+
+    /// The rows of a storage that `owner` inserted after savepoint `level`, and has not
+    /// deleted.
+    pub fn uncommitted_after(&self, owner: TxnId, storage: u32, level: u32) -> Vec<u32> {
+        let of_storage = (storage, 0)..=(storage, u32::MAX);
+        let ranges = self.uncommitted.range(of_storage);
+        ranges
+            .filter(|(_, range)| range.owner == owner && range.level > level)
+            .flat_map(|(first, range)| first.1..=range.last)
             .collect()
     }
 
@@ -486,9 +511,9 @@ mod tests {
         let arena = Arc::new(Arena::reserve(64 << 20).expect("address space"));
         let mut state = PartitionState::new(0, arena);
         for row in 10..20 {
-            state.note_uncommitted((1, row), TxnId(7));
+            state.note_uncommitted((1, row), TxnId(7), 0);
         }
-        state.note_uncommitted((1, 20), TxnId(8));
+        state.note_uncommitted((1, 20), TxnId(8), 0);
         assert_eq!(state.uncommitted.len(), 2);
         assert_eq!(state.owner_of((1, 15)), Some(TxnId(7)));
         assert_eq!(state.owner_of((1, 20)), Some(TxnId(8)));

@@ -262,6 +262,8 @@ pub(crate) struct Overlaid {
     pub new: Option<Arc<[u8]>>,
     /// An index key differs from the committed image's.
     pub moved: bool,
+    /// How many savepoints there were.
+    pub level: u32,
 }
 
 /// Something read that must still be so at commit.
@@ -303,9 +305,11 @@ pub(crate) struct TxnState {
     pub overlay: HashMap<(u32, RowId), Overlaid>,
     /// Rows inserted in place, by partition and storage: they are marked there.
     pub inserted: BTreeMap<(u16, u32), u64>,
-    /// The inserted rows that were there at the last savepoint: their changes
-    /// go to the overlay, so that they can be taken back.
-    pub saved: InsertedRows,
+    /// How often there came a point to which the transaction may be taken back, one after
+    /// the other. A row that was inserted before the last is changed in the overlay.
+    pub level: u32,
+    /// What the overlay had before it was first changed after each of them.
+    pub journal: Vec<((u32, RowId), Option<Overlaid>)>,
     pub locked: Vec<(u16, StoredRow)>,
     pub reads: Vec<ReadEntry>,
     /// The tables written, so that DDL waits for this transaction.
@@ -314,7 +318,7 @@ pub(crate) struct TxnState {
     pub draft: Option<Draft>,
     /// The log holds provisional records of this transaction.
     pub logged: bool,
-    /// Bytes of overlay and reads.
+    /// Bytes of overlay, reads and savepoints.
     pub bytes: usize,
 }
 
@@ -337,15 +341,6 @@ pub(crate) struct Draft {
 }
 
 impl TxnState {
-    /// Whether this transaction inserted the row before its last savepoint.
-    pub fn has_saved(&self, partition: u16, (storage, row): StoredRow) -> bool {
-        self.saved.get(&(partition, storage)).is_some_and(|ranges| {
-            ranges
-                .iter()
-                .any(|(first, last)| (*first..=*last).contains(&row))
-        })
-    }
-
     pub fn sees_draft_of(&self, storage: u32) -> bool {
         self.draft
             .as_ref()
@@ -361,17 +356,6 @@ pub struct Transaction {
     pub(crate) state: Option<Box<TxnState>>,
 }
 
-/// Closed ranges of rows, by partition and storage.
-pub(crate) type InsertedRows = BTreeMap<(u16, u32), Vec<(u32, u32)>>;
-
-/// A point that a transaction can be rolled back to.
-#[derive(Debug, Clone)]
-pub struct Savepoint {
-    pub(crate) overlay: HashMap<(u32, RowId), Overlaid>,
-    pub(crate) inserted: InsertedRows,
-    pub(crate) bytes: usize,
-}
-
 impl Transaction {
     pub(crate) fn begin(db: Arc<Database>, isolation: Isolation, read_only: bool) -> Self {
         let id = db.transactions.begin();
@@ -383,7 +367,8 @@ impl Transaction {
                 snapshot: None,
                 overlay: HashMap::new(),
                 inserted: BTreeMap::new(),
-                saved: BTreeMap::new(),
+                level: 0,
+                journal: Vec::new(),
                 locked: Vec::new(),
                 reads: Vec::new(),
                 written: Vec::new(),

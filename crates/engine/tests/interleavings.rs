@@ -50,7 +50,7 @@ fn a_row_that_was_never_committed_is_in_no_snapshot() {
         access.insert(&t, &tuple(&t, 1, "never")).map(|_| ())
     })
     .expect("inserts");
-    let _ = writer.savepoint();
+    writer.savepoint(0).expect("has room");
     in_txn(&mut writer, &db, |access| delete_in(access, &t, 1)).expect("deletes");
     in_txn(&mut writer, &db, |access| {
         access.insert(&t, &tuple(&t, 2, "two")).map(|_| ())

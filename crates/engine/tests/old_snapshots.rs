@@ -151,7 +151,7 @@ fn a_savepoint_is_rolled_back_to_after_the_snapshot_has_ended() {
     let mut txn = begun(&db, &t, Isolation::RepeatableRead);
     let mine = tuple(&t, 9000, "before the savepoint");
     in_txn(&mut txn, &db, |access| access.insert(&t, &mine).map(|_| ())).expect("inserts");
-    let savepoint = txn.savepoint();
+    let savepoint = txn.savepoint(0).expect("has room");
     let later = tuple(&t, 9001, "after it");
     in_txn(&mut txn, &db, |access| {
         access.insert(&t, &later).map(|_| ())

@@ -51,6 +51,7 @@ fn make_accounts(db: &Arc<Database>) -> Arc<Table> {
         evictable: true,
         options: BTreeMap::new(),
         fingerprinted: None,
+        lost: Vec::new(),
     };
     ddl(db, Change::CreateTable(def)).expect("the table is made");
     table(db, "accounts")

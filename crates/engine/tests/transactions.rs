@@ -159,7 +159,7 @@ fn a_savepoint_takes_back_what_came_after_it() {
     let mut txn = db.begin(Isolation::Serializable, false);
     let (one, two) = (tuple(&t, 1, "one"), tuple(&t, 2, "two"));
     in_txn(&mut txn, &db, |access| access.insert(&t, &one)).expect("inserts");
-    let savepoint = txn.savepoint();
+    let savepoint = txn.savepoint(0).expect("has room");
     in_txn(&mut txn, &db, |access| access.insert(&t, &two)).expect("inserts");
     block_on(txn.rollback_to(&savepoint)).expect("rolls back");
     in_txn(&mut txn, &db, |access| access.insert(&t, &two)).expect("inserts again");
@@ -180,7 +180,7 @@ fn a_savepoint_takes_back_changes_of_rows_inserted_before_it() {
     let seen = |txn: &mut Transaction, id| {
         in_txn(txn, &db, |access| get_in(access, &t, id)).expect("reads")
     };
-    let savepoint = txn.savepoint();
+    let savepoint = txn.savepoint(0).expect("has room");
     in_txn(&mut txn, &db, |access| set_in(access, &t, 1, "ONE")).expect("updates");
     in_txn(&mut txn, &db, |access| set_in(access, &t, 1, "ONE again")).expect("updates");
     in_txn(&mut txn, &db, |access| delete_in(access, &t, 2)).expect("deletes");
@@ -203,7 +203,7 @@ fn a_savepoint_takes_back_changes_of_rows_inserted_before_it() {
     let mut txn = db.begin(Isolation::ReadCommitted, false);
     let four = tuple(&t, 4, "four");
     in_txn(&mut txn, &db, |access| access.insert(&t, &four)).expect("inserts");
-    txn.savepoint();
+    txn.savepoint(0).expect("has room");
     in_txn(&mut txn, &db, |access| set_in(access, &t, 4, "FOUR")).expect("updates");
     drop(txn);
     assert_eq!(
@@ -575,7 +575,7 @@ fn a_commit_lets_go_of_rows_that_it_locked_and_did_not_change() {
         block_on(db.commit(txn, &RunOptions::new())).expect("commits");
 
         let mut txn = db.begin(isolation, false);
-        let savepoint = txn.savepoint();
+        let savepoint = txn.savepoint(0).expect("has room");
         for id in 2..7 {
             in_txn(&mut txn, &db, |access| set_in(access, &t, id, "no")).expect("sets");
         }

@@ -3,13 +3,15 @@
 
 mod fixture;
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use fixture::*;
 use thermocline_device::{Device, SimulatedDevice};
 use thermocline_engine::catalog::IndexKind;
 use thermocline_engine::check::check;
-use thermocline_engine::{Change, Database, Isolation, RunOptions, Transaction, block_on};
+use thermocline_engine::steps::{Moment, Simulator, Steps};
+use thermocline_engine::{Change, Config, Database, Isolation, RunOptions, Transaction, block_on};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
 
@@ -185,6 +187,149 @@ fn a_column_after_one_that_a_crash_took_is_its_own() {
             expected.resize(ROWS as usize + 5, Value::Text("some".into()));
             assert_eq!(added(&db), expected, "{kind:?}, {checkpoint}, {other}");
             sound(&device, db);
+        }
+    }
+}
+
+/// Does the next thing at each of a checkpoint's pauses at which one is due.
+struct Beside {
+    due: Vec<usize>,
+    doing: Mutex<Option<Doing>>,
+    pauses: AtomicUsize,
+}
+
+/// A transaction that widens `t` and is rolled back, and others after it, step by step.
+struct Doing {
+    db: Arc<Database>,
+    kind: IndexKind,
+    step: usize,
+    txn: Option<Transaction>,
+}
+
+/// A transaction that is committed, and does not wait for the log's writer.
+fn lazily(db: &Arc<Database>, what: impl FnOnce(&mut Transaction)) {
+    let mut txn = begin(db);
+    what(&mut txn);
+    block_on(db.commit(txn, &RunOptions::default())).expect("commits");
+}
+
+impl Doing {
+    const STEPS: usize = 5;
+
+    fn go_on(&mut self) {
+        let db = self.db.clone();
+        match self.step {
+            0 => {
+                let mut txn = begin(&db);
+                widen(&db, &mut txn, DataType::Integer, Value::Integer(7));
+                fill(&db, &mut txn, ROWS - 5..ROWS + 15, ValueRef::Integer(9));
+                self.txn = Some(txn);
+            }
+            1 => {
+                if let Some(txn) = self.txn.take() {
+                    block_on(db.rollback(txn));
+                }
+            }
+            // Others' definitions, of another table and of this one.
+            2 => lazily(&db, |txn| {
+                let other = table_def(&db, "other", self.kind);
+                run(&db, txn, Change::CreateTable(other));
+            }),
+            3 => lazily(&db, |txn| {
+                let table = table(&db, "t").oid;
+                let index = value_index(&db, self.kind, false);
+                run(&db, txn, Change::CreateIndex { table, index });
+            }),
+            4 => lazily(&db, |txn| {
+                widen(&db, txn, DataType::Text, Value::Text("none".into()));
+                fill(&db, txn, ROWS..ROWS + 5, ValueRef::Text("some"));
+            }),
+            _ => {}
+        }
+        self.step += 1;
+    }
+}
+
+impl Simulator for Beside {
+    fn pause(&self, moment: Moment) {
+        let mut doing = self.doing.lock().expect("no panic before");
+        let Some(doing) = doing
+            .as_mut()
+            .filter(|_| moment == Moment::PartitionWritten)
+        else {
+            return;
+        };
+        let pause = self.pauses.fetch_add(1, Ordering::Relaxed);
+        while self.due.get(doing.step) == Some(&pause) {
+            doing.go_on();
+        }
+    }
+}
+
+/// A transaction that had widened a table was rolled back, and another one's definition made
+/// all forget what rows it had logged: a start between could not read the log any more.
+#[test]
+fn what_was_rolled_back_beside_a_checkpoint_can_be_read_in_the_log() {
+    // In which of four pauses each step comes; 9: after the checkpoint.
+    let mut cases = vec![vec![]];
+    for _ in 0..Doing::STEPS {
+        cases = cases
+            .into_iter()
+            .flat_map(|case: Vec<usize>| {
+                let from = case.last().copied().unwrap_or(0);
+                let next = [0, 1, 3, 9].into_iter().filter(move |at| *at >= from);
+                next.map(move |at| [&case[..], &[at]].concat())
+                    .collect::<Vec<_>>()
+            })
+            .collect();
+    }
+    assert_eq!(cases.len(), 56);
+    for (number, due) in cases.into_iter().enumerate() {
+        let kind = [IndexKind::Hash, IndexKind::BTree][number % 2];
+        let device = SimulatedDevice::new();
+        let beside = Arc::new(Beside {
+            due: due.clone(),
+            doing: Mutex::default(),
+            pauses: AtomicUsize::new(0),
+        });
+        let shared: Arc<dyn Device> = Arc::new(device.clone());
+        let mut config = Config::new(shared).memory_limit(64 << 30).partitions(4);
+        config.background = false;
+        config.simulator = Some(beside.clone());
+        let db = Database::open(config).expect("opens");
+        lazily(&db, |txn| {
+            let def = table_def(&db, "t", kind);
+            run(&db, txn, Change::CreateTable(def));
+        });
+        let t = table(&db, "t");
+        for id in 0..ROWS {
+            insert_lazily(&db, &t, id, "old").expect("inserts");
+        }
+        *beside.doing.lock().expect("no panic") = Some(Doing {
+            db: db.clone(),
+            kind,
+            step: 0,
+            txn: None,
+        });
+        block_on(db.checkpoint()).expect("checkpoints");
+        let mut doing = beside.doing.lock().expect("no panic").take();
+        while let Some(doing) = doing.as_mut().filter(|doing| doing.step < Doing::STEPS) {
+            doing.go_on();
+        }
+        Steps::new(&db).flush_log();
+        drop((doing, t, db));
+        for life in 0..3 {
+            device.crash(life);
+            let db = open_alone(&device);
+            let mut expected = vec![Value::Text("none".into()); ROWS as usize];
+            expected.resize(ROWS as usize + 5, Value::Text("some".into()));
+            assert_eq!(added(&db), expected, "{due:?}, life {life}");
+            if life == 1 {
+                block_on(db.checkpoint()).expect("checkpoints");
+            }
+            if life == 2 {
+                sound(&device, db);
+            }
         }
     }
 }

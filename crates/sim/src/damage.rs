@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use thermocline_device::{Device, OpenMode};
 use thermocline_engine::{Database, Error};
 
 use crate::faults::names_a_file;
@@ -11,6 +12,60 @@ use crate::round::{Found, Round, Tally, open};
 use crate::world::Habits;
 
 impl Round {
+    /// A file is cut short: that is an error that names the file, or no harm to what was
+    /// there before the last checkpoint.
+    pub fn cut(&mut self, model: &Model, tally: &mut Tally) -> Result<(), String> {
+        let prefix = self
+            .chance
+            .pick(&["blocks", "checkpoint-", "manifest", "log-", "log-"]);
+        let is_log = prefix == "log-";
+        if is_log && model.checkpointed == 0 {
+            // What the log has of the life before no checkpoint of this one tells of.
+            return Ok(());
+        }
+        let failed = |error| format!("the simulated device failed: {error}");
+        let names = self.device.list().map_err(failed)?;
+        let names: Vec<String> = names
+            .into_iter()
+            .filter(|n| n.starts_with(prefix))
+            .collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let name = &names[self.chance.below(names.len())];
+        let file = self.device.open(name, OpenMode::Existing).map_err(failed)?;
+        let length = file.len().map_err(failed)?;
+        let left = match self.chance.percent(20) {
+            true => 0,
+            false => self.chance.below(length.max(1) as usize) as u64,
+        };
+        file.set_len(left).map_err(failed)?;
+        file.sync_data().map_err(failed)?;
+        let from = match is_log {
+            true => model.checkpointed,
+            false => model.acknowledged(),
+        };
+        let found = match open(&self.config).map(|db| Found::read(&db)) {
+            Ok(Ok(found)) => found,
+            Err(Error::Corrupt(what)) | Ok(Err(Error::Corrupt(what)))
+                if what.contains(name.as_str()) || is_log && what.contains("log-") =>
+            {
+                tally.damage_named += 1;
+                return Ok(());
+            }
+            Err(error) | Ok(Err(error)) => {
+                return Err(format!("{name} was cut to {left} of {length}: {error}"));
+            }
+        };
+        let mut prefixes = model.prefixes(from);
+        match prefixes.any(|state| found.difference(&state).is_none()) {
+            true => Ok(()),
+            false => Err(format!(
+                "{name} was cut to {left} of {length} bytes, and the rows are wrong"
+            )),
+        }
+    }
+
     /// A bit of a file flips: that is an error that names the file, or no harm.
     pub fn rot(&mut self, model: &Model, tally: &mut Tally) -> Result<(), String> {
         let prefix = self

@@ -187,6 +187,8 @@ pub struct Model {
     begin: State,
     pub now: State,
     pub commits: Vec<Commit>,
+    /// How many commits there were when the last checkpoint began that was made.
+    pub checkpointed: usize,
     /// The engine's number of the last commit.
     pub last: u64,
     /// States that open transactions may see, by the engine's number.

@@ -15,6 +15,7 @@ use thermocline_engine::{
 
 use crate::chance::Chance;
 use crate::model::{Model, State};
+use crate::numbers::SEQUENCE;
 use crate::procedure::procedures;
 use crate::schema::{Row, SLOTS, decode, name};
 use crate::world::{Habits, Pauses, World};
@@ -136,6 +137,8 @@ pub struct Round {
     pub habits: Habits,
     /// At last the device says that it wrote what it did not.
     lies: bool,
+    /// The largest number of the sequence that somebody was told.
+    told: i64,
 }
 
 impl Round {
@@ -179,6 +182,7 @@ impl Round {
         };
         Round {
             lies: chance.percent(8) && !scope.crashes_only,
+            told: 0,
             chance,
             device: device.clone(),
             clock: clock.clone(),
@@ -204,6 +208,7 @@ impl Round {
             world.live();
             let closed = self.chance.percent(25) && self.close(&world);
             self.count(&world, tally);
+            self.told = self.told.max(world.told.get());
             if self.chance.percent(10) {
                 self.device.crash_losing_all();
             } else {
@@ -217,6 +222,9 @@ impl Round {
             }
             if self.chance.percent(3) {
                 return self.rot(&model, tally);
+            }
+            if self.chance.percent(3) {
+                return self.cut(&model, tally);
             }
             db = self.recover(tally)?;
             state = self.compare(&db, &model, closed)?;
@@ -294,6 +302,22 @@ impl Round {
         self.open("a recovery")
     }
 
+    /// No number that was told comes again.
+    fn compare_numbers(&self, db: &Database) -> Result<(), String> {
+        let catalog = db.catalog();
+        let Some(def) = catalog.sequence_by_name("public", SEQUENCE) else {
+            return match self.told {
+                0 => Ok(()),
+                told => Err(format!("number {told} was told, and its sequence is gone")),
+            };
+        };
+        match db.next_value(def) {
+            Ok(given) if given.value > self.told => Ok(()),
+            Ok(given) => Err(format!("number {} comes after {}", given.value, self.told)),
+            Err(error) => Err(format!("asking for a number after recovery: {error}")),
+        }
+    }
+
     /// What was found must be a prefix of the commits with all acknowledged ones.
     fn compare(&self, db: &Arc<Database>, model: &Model, closed: bool) -> Result<State, String> {
         match db.verify() {
@@ -302,6 +326,7 @@ impl Round {
             Err(error) => return Err(format!("verifying after recovery: {error}")),
         }
         let found = Found::read(db).map_err(|e| format!("reading after recovery: {e}"))?;
+        self.compare_numbers(db)?;
         let from = match closed {
             true => model.commits.len(),
             false => model.acknowledged(),

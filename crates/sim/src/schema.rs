@@ -161,6 +161,7 @@ pub fn table_def(db: &Database, slot: usize, shape: &Shape) -> TableDef {
         evictable: true,
         options: BTreeMap::new(),
         fingerprinted: None,
+        lost: Vec::new(),
     }
 }
 

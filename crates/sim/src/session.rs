@@ -10,6 +10,7 @@ use thermocline_engine::{
 };
 
 use crate::model::{Effect, State};
+use crate::numbers;
 use crate::procedure;
 use crate::schema::{IndexShape, SLOTS, Shape, name, random_row, table_def};
 use crate::statement::{Done, Op, View, run};
@@ -58,7 +59,8 @@ pub async fn client(world: Rc<World>, db: Arc<Database>, pending: Rc<Pending>) {
         pending.in_conflict.set(false);
         match world.below(100) {
             0..5 => define(&world, &db, &pending).await,
-            5..40 => interactive(&world, &db, &pending).await,
+            5..7 => numbers::count(&world, &db, &pending).await,
+            7..40 => interactive(&world, &db, &pending).await,
             40..52 => procedure::call(&world, &db, &pending).await,
             _ => one_shot(&world, &db, &pending).await,
         }
@@ -310,7 +312,10 @@ async fn statements(
         }
         if world.percent(12) {
             let own = (view.own.clone(), view.bases.clone());
-            savepoint = Some((txn.savepoint(), own));
+            match txn.savepoint(0) {
+                Ok(point) => savepoint = Some((point, own)),
+                Err(error) => world.check_error("a savepoint", &error, true),
+            }
             world.say(|| format!("session {} sets a savepoint", pending.session));
         } else if world.percent(8)
             && let Some((point, (own, bases))) = &savepoint

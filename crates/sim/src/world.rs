@@ -85,6 +85,8 @@ pub struct World {
     pub lies: Cell<usize>,
     /// Some wait for what a device that lied has lost.
     stuck: Cell<bool>,
+    /// The largest number of the sequence that somebody was told.
+    pub told: Cell<i64>,
     /// Errors of background steps and statements that the faults explain.
     pub errors: Cell<u64>,
 }
@@ -141,6 +143,7 @@ impl World {
             calls: Cell::new(0),
             lies: Cell::new(habits.lies),
             stuck: Cell::new(false),
+            told: Cell::new(0),
             errors: Cell::new(0),
         })
     }
@@ -405,7 +408,12 @@ impl World {
         if per_mille < self.habits.checkpoints {
             if !self.in_checkpoint.replace(true) {
                 self.say(|| "checkpoint".into());
-                self.background("a checkpoint", block_on(self.db.checkpoint()));
+                let commits = self.model.borrow().commits.len();
+                let checkpoint = block_on(self.db.checkpoint());
+                if checkpoint.is_ok() {
+                    self.model.borrow_mut().checkpointed = commits;
+                }
+                self.background("a checkpoint", checkpoint);
                 self.say(|| "checkpoint ends".into());
                 self.in_checkpoint.set(false);
             }

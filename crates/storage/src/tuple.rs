@@ -40,57 +40,39 @@ pub struct ColumnShape {
 
 /// All the layouts a table has had. Adding a column adds a version; tuples of
 /// older versions stay as they are, and a column they lack reads as its default.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(from = "LayoutsRecord", into = "LayoutsRecord")]
+#[derive(Clone, Debug)]
 pub struct Layouts {
     versions: Vec<Layout>,
+    /// The version of tuples that are written now
+    current: usize,
     /// What a column reads as in tuples older than it
     defaults: Vec<Value>,
 }
 
-/// What the catalog keeps of a table's layouts.
-#[derive(Serialize, Deserialize)]
-struct LayoutsRecord {
-    versions: Vec<Vec<ColumnShape>>,
-    defaults: Vec<Value>,
-}
-
-impl From<LayoutsRecord> for Layouts {
-    fn from(record: LayoutsRecord) -> Self {
-        let versions = record.versions.iter().zip(0..);
-        Self {
-            versions: versions
-                .map(|(shapes, version)| Layout::new(version, shapes))
-                .collect(),
-            defaults: record.defaults,
-        }
-    }
-}
-
-impl From<Layouts> for LayoutsRecord {
-    fn from(layouts: Layouts) -> Self {
-        let versions = layouts.versions.into_iter();
-        Self {
-            versions: versions.map(|layout| layout.shapes().to_vec()).collect(),
-            defaults: layouts.defaults,
-        }
-    }
-}
+/// How many layouts a table has at most.
+pub const LAYOUTS_MAX: usize = VERSION_LIMIT as usize;
 
 impl Layouts {
     /// The layouts of a new table.
     #[must_use]
     pub fn new(shapes: &[ColumnShape]) -> Self {
         Self {
-            versions: vec![Layout::new(0, shapes)],
+            versions: vec![Layout::new(0, shapes, shapes.len())],
+            current: 0,
             defaults: vec![Value::Null; shapes.len()],
         }
     }
 
-    fn push_version(&mut self, shapes: &[ColumnShape]) {
+    /// A version with these columns, of which the table has the first `own`.
+    fn push_version(&mut self, shapes: &[ColumnShape], own: usize) {
         let version = self.versions.len() as u16;
         assert!(version < VERSION_LIMIT, "a table has at most 32768 layouts");
-        self.versions.push(Layout::new(version, shapes));
+        self.versions.push(Layout::new(version, shapes, own));
+    }
+
+    fn push_current(&mut self, shapes: &[ColumnShape]) {
+        self.current = self.versions.len();
+        self.push_version(shapes, shapes.len());
     }
 
     /// Adds a column at the end; tuples that are there already read `default`.
@@ -101,8 +83,17 @@ impl Layouts {
         );
         let mut shapes = self.current().shapes().to_vec();
         shapes.push(shape);
-        self.push_version(&shapes);
+        self.push_current(&shapes);
         self.defaults.push(default);
+    }
+
+    /// Adds a layout of which the table has the columns up to now only, and which is no
+    /// longer written: its tuples have `others` after them.
+    pub fn add_lost(&mut self, others: &[ColumnShape]) {
+        let mut shapes = self.current().shapes().to_vec();
+        let own = shapes.len();
+        shapes.extend_from_slice(others);
+        self.push_version(&shapes, own);
     }
 
     /// Lets a column be NULL, or forbids it from now on; the caller has seen to
@@ -110,14 +101,14 @@ impl Layouts {
     pub fn set_nullable(&mut self, column: usize, nullable: bool) {
         let mut shapes = self.current().shapes().to_vec();
         shapes[column].nullable = nullable;
-        self.push_version(&shapes);
+        self.push_current(&shapes);
     }
 
     /// The layout of tuples that are written now.
     #[must_use]
     #[inline]
     pub fn current(&self) -> &Layout {
-        match self.versions.last() {
+        match self.versions.get(self.current) {
             Some(layout) => layout,
             None => malformed(),
         }

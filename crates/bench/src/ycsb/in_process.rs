@@ -250,6 +250,7 @@ fn create(
         evictable: true,
         options: Default::default(),
         fingerprinted: None,
+        lost: Vec::new(),
     };
     let options = RunOptions::new();
     runtime()?.block_on(async {

@@ -22,7 +22,7 @@ use thermocline_storage::arena::TuplePtr;
 use thermocline_storage::row_directory::{ColdAddress, Word};
 use thermocline_storage::temperature;
 
-use crate::catalog::Table;
+use crate::catalog::{Catalog, Table};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::partition::{PartitionState, TablePartition};
@@ -182,6 +182,9 @@ pub struct Access<'a> {
     prepass_rows: usize,
     /// Logged in place of the changes.
     command: Option<Arc<[u8]>>,
+    /// A definition, and a catalog, by which rows are changed that is not the one in force.
+    defined_by: Option<Arc<Table>>,
+    applied: Option<Arc<Catalog>>,
     /// At recovery: the numbers that inserted rows take.
     recorded: Option<RecordedRows>,
 }
@@ -235,6 +238,8 @@ impl<'a> Access<'a> {
             first_run: run.attempt == 0,
             prepass_rows: PREPASS_ROWS << run.attempt.min(10),
             command: None,
+            defined_by: None,
+            applied: None,
             recorded: None,
         }
     }

@@ -11,7 +11,6 @@ use thermocline_storage::log::Lsn;
 use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
 
 use super::commands::free_row;
-use super::write::restore_overlay;
 use super::{Access, Scratch};
 use crate::catalog::{Catalog, Table};
 use crate::error::{Error, Result};
@@ -66,6 +65,8 @@ pub(crate) enum UndoStep {
     Overlay {
         key: (u32, RowId),
         previous: Option<Overlaid>,
+        /// It is noted for a savepoint, too.
+        noted: bool,
     },
 }
 
@@ -160,7 +161,27 @@ impl Scratch {
 /// Versions that a commit drops in each of its partitions at most.
 const COLLECTED_A_COMMIT: usize = 256;
 
+/// The definitions by which a run has changed rows.
+struct Tables {
+    table: Option<Arc<Table>>,
+    catalog: Arc<Catalog>,
+}
+
+impl Tables {
+    fn get(&self, oid: u32, storage: u32) -> Option<&Table> {
+        let own = self.table.as_deref().into_iter();
+        let mut tables = own.chain(self.catalog.table(oid).map(|table| &**table));
+        tables.find(|table| table.def.storage == storage)
+    }
+}
+
 impl Access<'_> {
+    /// Has the run be undone by this definition, which it goes by, and not the catalog's: the
+    /// rows may have columns that nobody else's have.
+    pub(crate) fn go_by(&mut self, table: &Arc<Table>) {
+        self.defined_by = Some(table.clone());
+    }
+
     /// Whether the run has changed anything in place that must be logged.
     pub(crate) fn has_changes(&self) -> bool {
         !self.scratch.changes.bytes.is_empty()
@@ -179,18 +200,21 @@ impl Access<'_> {
 
     /// Takes everything back that this run has changed.
     pub(crate) fn undo(&mut self) {
-        let catalog = self.catalog();
+        let tables = Tables {
+            table: self.defined_by.take(),
+            catalog: self.applied.take().unwrap_or_else(|| self.catalog()),
+        };
         let mut undo = std::mem::take(&mut self.scratch.undo);
         let steps = std::mem::take(&mut undo.steps);
         for step in steps.into_iter().rev() {
-            self.undo_step(&catalog, &undo, step);
+            self.undo_step(&tables, &undo, step);
         }
         undo.clear();
         self.scratch.undo = undo;
         self.scratch.changes.bytes.clear();
     }
 
-    fn undo_step(&mut self, catalog: &Catalog, undo: &Undo, step: UndoStep) {
+    fn undo_step(&mut self, tables: &Tables, undo: &Undo, step: UndoStep) {
         let mut key = std::mem::take(&mut self.scratch.key);
         let mut keys = std::mem::take(&mut self.scratch.keys);
         match step {
@@ -203,7 +227,7 @@ impl Access<'_> {
                 let state = self.guards.at_mut(position);
                 let partition = state.id;
                 if let (Some(table), Some(rows)) =
-                    (catalog.table(table), state.tables.get_mut(&storage))
+                    (tables.get(table, storage), state.tables.get_mut(&storage))
                     && let Some(hot) = rows.directory.get(row).as_hot()
                 {
                     let tuple = rows.heap.payload(hot.pointer()).to_vec();
@@ -230,7 +254,7 @@ impl Access<'_> {
             } => {
                 let state = self.guards.at_mut(position);
                 if let (Some(table), Some(rows)) =
-                    (catalog.table(table), state.tables.get_mut(&storage))
+                    (tables.get(table, storage), state.tables.get_mut(&storage))
                     && let Some(hot) = rows.directory.get(row).as_hot()
                 {
                     let new = rows.heap.payload(hot.pointer()).to_vec();
@@ -277,7 +301,7 @@ impl Access<'_> {
             } => {
                 let state = self.guards.at_mut(position);
                 if let (Some(table), Some(rows)) =
-                    (catalog.table(table), state.tables.get_mut(&storage))
+                    (tables.get(table, storage), state.tables.get_mut(&storage))
                 {
                     rows.directory.set(row, word);
                     rows.live += 1;
@@ -297,7 +321,7 @@ impl Access<'_> {
             } => {
                 let state = self.guards.at_mut(position);
                 if let (Some(table), Some(rows)) =
-                    (catalog.table(table), state.tables.get_mut(&storage))
+                    (tables.get(table, storage), state.tables.get_mut(&storage))
                 {
                     rows.directory.set(row, word.word());
                     rows.live += 1;
@@ -305,9 +329,16 @@ impl Access<'_> {
                     let _ = rows.index_key(table, 0, undo.kept(&key), row);
                 }
             }
-            UndoStep::Overlay { key, previous } => {
+            UndoStep::Overlay {
+                key,
+                previous,
+                noted,
+            } => {
                 if let Some(txn) = self.txn.as_deref_mut() {
-                    restore_overlay(txn, key, previous);
+                    if noted {
+                        txn.journal.pop();
+                    }
+                    txn.restore_overlaid(key, previous);
                 }
             }
         }
@@ -479,10 +510,11 @@ impl Access<'_> {
     /// Applies a transaction's updates and deletes in place, in this order.
     pub(crate) fn apply_overlay(
         &mut self,
-        catalog: &Catalog,
+        catalog: &Arc<Catalog>,
         owner: TxnId,
         order: &[(&(u32, RowId), &Overlaid)],
     ) -> Result<()> {
+        self.applied = Some(catalog.clone());
         let table_of = |storage: u32, overlaid: &Overlaid| {
             catalog
                 .table(overlaid.table)

@@ -9,12 +9,11 @@ use super::commands::free_row;
 use super::undo::UndoStep;
 use super::{Access, DEAD, Image, Obstacle, Use};
 use crate::catalog::Table;
-use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::evict::cold_copy;
 use crate::record::push_removed;
 use crate::row_id::RowId;
-use crate::transaction::{Isolation, Overlaid, TxnId, TxnState};
+use crate::transaction::{Isolation, Overlaid, TxnId};
 
 /// The largest tuple, in bytes: it must fit in a block.
 pub const TUPLE_BYTES_MAX: usize = (1 << 20) - 8192;
@@ -33,10 +32,11 @@ impl Access<'_> {
             None => self.db.spread() as usize % self.guards.len(),
         };
         self.check_unique(position, table, tuple, None)?;
-        let owner = self
-            .txn
-            .as_deref()
-            .map(|t| (t.id, t.sees_draft_of(table.def.storage)));
+        // The rows of a draft's storage go with it; there are savepoints to go back to, too.
+        let owner = self.txn.as_deref().and_then(|txn| {
+            let is_marked = txn.level > 0 || !txn.sees_draft_of(table.def.storage);
+            is_marked.then_some((txn.id, txn.level))
+        });
         let mut keys = std::mem::take(&mut self.scratch.key);
         let state = self.guards.at_mut(position);
         let partition = state.id;
@@ -52,7 +52,7 @@ impl Access<'_> {
                 free_row(&mut rows.directory, row, self.recorded.is_some());
                 return Err(Error::OutOfMemory("the arena is exhausted".into()));
             };
-            let uncommitted = matches!(owner, Some((_, false)));
+            let uncommitted = owner.is_some();
             rows.directory.set(
                 row,
                 Word::hot(pointer)
@@ -78,8 +78,8 @@ impl Access<'_> {
         })();
         self.scratch.key = keys;
         let row = result?;
-        if let Some((owner, false)) = owner {
-            state.note_uncommitted((table.def.storage, row), owner);
+        if let Some((owner, level)) = owner {
+            state.note_uncommitted((table.def.storage, row), owner, level);
         }
         let row = RowId::new(partition, row);
         self.scratch.changes.put(table.def.storage, row, tuple, &[]);
@@ -242,14 +242,17 @@ impl Access<'_> {
             };
         };
         let id = txn.id;
-        if txn.sees_draft_of(stored.0) {
+        if txn.level == 0 && txn.sees_draft_of(stored.0) {
             return Ok(true);
         }
         if word.is_uncommitted() {
-            match state.owner_of(stored) {
-                Some(owner) if owner == id && txn.has_saved(row.partition(), stored) => {}
-                Some(owner) if owner == id => return Ok(true),
-                Some(owner) => return Err(self.blocked(Obstacle::Held(owner))),
+            match state.inserted_by(stored) {
+                Some(range) if range.owner == id && range.level < txn.level => {}
+                Some(range) if range.owner == id => return Ok(true),
+                Some(range) => {
+                    let owner = range.owner;
+                    return Err(self.blocked(Obstacle::Held(owner)));
+                }
                 None => return Err(Error::Internal("an uncommitted row has no owner".into())),
             }
         }
@@ -276,7 +279,7 @@ impl Access<'_> {
         let partition = row.partition();
         if let Some(txn) = self.txn.as_deref_mut() {
             txn.locked.push((partition, stored));
-            charge(self.db, txn, LOCK_BYTES)?;
+            txn.charge(LOCK_BYTES, self.db.memory.transaction_limit())?;
         }
         Ok(false)
     }
@@ -570,12 +573,14 @@ impl Access<'_> {
     ) -> Result<()> {
         // The old image is kept by the commit until it is sure, the new one goes to the log.
         let images = old_bytes + 2 * new.map_or(0, <[u8]>::len);
+        let limit = self.db.memory.transaction_limit();
         let Some(txn) = self.txn.as_deref_mut() else {
             return Err(Error::Internal("an overlay needs a transaction".into()));
         };
-        charge(self.db, txn, CHANGE_BYTES + images)?;
+        txn.charge(CHANGE_BYTES + images, limit)?;
         let key = (table.def.storage, row);
         let previous = txn.overlay.get(&key).cloned();
+        let noted = txn.note_overlaid(key, previous.as_ref(), limit)?;
         let moved = moved || previous.as_ref().is_some_and(|p| p.moved);
         txn.overlay.insert(
             key,
@@ -583,9 +588,14 @@ impl Access<'_> {
                 table: table.def.oid,
                 new: new.map(Into::into),
                 moved,
+                level: txn.level,
             },
         );
-        self.scratch.undo.push(UndoStep::Overlay { key, previous });
+        self.scratch.undo.push(UndoStep::Overlay {
+            key,
+            previous,
+            noted,
+        });
         Ok(())
     }
 }
@@ -598,19 +608,6 @@ const CHANGE_BYTES: usize = 2 * (size_of::<(u32, RowId)>() + size_of::<Overlaid>
     + 2 * size_of::<UndoStep>();
 /// What a locked row takes: the transaction's list and the partition's table double.
 const LOCK_BYTES: usize = 96;
-
-/// Charges a transaction for what it makes the engine keep.
-fn charge(db: &Database, txn: &mut TxnState, bytes: usize) -> Result<()> {
-    let limit = db.memory.transaction_limit();
-    txn.bytes += bytes;
-    if txn.bytes <= limit {
-        return Ok(());
-    }
-    Err(Error::OutOfMemory(format!(
-        "what one transaction changes, locks and notes may take {limit} bytes, a quarter of \
-         memory_limit"
-    )))
-}
 
 pub(super) fn check_size(tuple: &[u8]) -> Result<()> {
     if tuple.len() <= TUPLE_BYTES_MAX {
@@ -637,18 +634,6 @@ fn note_removed(
         table.index_key_of(index, new, &mut keys.1);
         if keys.0 != keys.1 {
             push_removed(removed, def.oid, &keys.0);
-        }
-    }
-}
-
-/// Puts the overlay back as a savepoint or a failed statement had it.
-pub(crate) fn restore_overlay(txn: &mut TxnState, key: (u32, RowId), previous: Option<Overlaid>) {
-    match previous {
-        Some(previous) => {
-            txn.overlay.insert(key, previous);
-        }
-        None => {
-            txn.overlay.remove(&key);
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::manifest::Manifest;
 use crate::procedure::command::Command;
 use crate::record::{RecordKind, RowChange, changes, parse_commit_body, parse_record};
+use crate::storages::put_in;
 
 /// Records between two words of progress.
 const RECORDS_A_WORD: u64 = 1024;
@@ -32,7 +33,10 @@ impl Check<'_> {
         mut tables: TablesByStorage,
     ) -> Result<()> {
         let start = Some(manifest.log_start).filter(|lsn| *lsn > 0);
-        let options = LogOptions::new(database, Arc::new(SystemClock::default()));
+        let options = LogOptions {
+            reaches: manifest.log_end,
+            ..LogOptions::new(database, Arc::new(SystemClock::default()))
+        };
         let mut tail = match log::read_tail(self.device, &options, start) {
             Ok(tail) => tail,
             Err(error) => return self.found_in_log(error),
@@ -64,6 +68,9 @@ impl Check<'_> {
         match error {
             LogError::Corrupt { file, offset, what } => {
                 self.found(&file, Some(offset), None, what.to_owned());
+            }
+            LogError::EndsEarly { ref file, .. } => {
+                self.found(&file.clone(), None, None, error.to_string());
             }
             LogError::Missing { .. } => self.found("log", None, None, error.to_string()),
             LogError::Io { doing, source } => {
@@ -122,12 +129,12 @@ fn check_record(
     if !catalog.is_empty() {
         let image: CatalogImage = serde_json::from_slice(catalog).map_err(wrong)?;
         let catalog = Catalog::from_image(&image, partitions);
-        let defined = catalog.tables.into_values();
-        tables.extend(defined.map(|table| (table.def.storage, table)));
+        let defined = catalog.tables.values();
+        defined.for_each(|table| put_in(tables, table));
     }
     if kind == RecordKind::Draft {
         let def: TableDef = serde_json::from_slice(body).map_err(wrong)?;
-        tables.insert(def.storage, Arc::new(Table::new(def, partitions)));
+        put_in(tables, &Arc::new(Table::new(def, partitions)));
     }
     Ok(())
 }

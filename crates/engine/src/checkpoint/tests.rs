@@ -129,6 +129,7 @@ fn make_table(db: &Arc<Database>, kinds: [IndexKind; 2]) {
         evictable: true,
         options: BTreeMap::new(),
         fingerprinted: None,
+        lost: Vec::new(),
     };
     let options = RunOptions::new();
     let mut txn = db.begin(Isolation::ReadCommitted, false);

@@ -36,6 +36,9 @@ impl Evictor {
                         at_end = true;
                         return;
                     };
+                    // As it is now: the table may have been widened since the last turn.
+                    let reader = db.storages.read().get(&table.def.storage).cloned();
+                    let table = reader.as_deref().unwrap_or(table);
                     let mut copied = 0;
                     for _ in 0..TURN_PAGES {
                         let Some(next) = rows.directory.changed().next(page) else {

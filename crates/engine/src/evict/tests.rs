@@ -55,6 +55,7 @@ fn database_with(policy: Policy) -> (Arc<Database>, Arc<Table>) {
         evictable: true,
         options: BTreeMap::new(),
         fingerprinted: None,
+        lost: Vec::new(),
     };
     let options = RunOptions::default();
     let mut txn = db.begin(Isolation::ReadCommitted, false);

@@ -229,7 +229,7 @@ impl<'a> Replayer<'a> {
                 }
                 // A draft's rows need no mark: they go with its storage.
                 if provisional && !existed {
-                    state.note_uncommitted((storage, row.row()), piece.transaction);
+                    state.note_uncommitted((storage, row.row()), piece.transaction, 0);
                 }
             }
             RowChange::Delete { removed, .. } => {

@@ -192,6 +192,7 @@ fn read_end(
         let first = from.u32()?;
         let range = UncommittedRange {
             last: from.u32()?,
+            level: 0,
             owner: TxnId(from.u64()?),
         };
         state.uncommitted.insert((storage, first), range);

@@ -98,6 +98,7 @@ impl Database {
             segment_bytes: config.segment_bytes(),
             files_bytes_max: config.checkpoint_log_bytes.saturating_mul(2),
             buffer_bytes: log_buffer_bytes(limit),
+            reaches: manifest.as_ref().map_or(0, |m| m.log_end),
             ..LogOptions::new(database_id, config.clock.clone())
         };
         let (log, tail) = Log::open(config.device.clone(), options, start).map_err(log_broken)?;
@@ -133,6 +134,12 @@ impl Database {
         let images_begun = db.clock.now();
         if let Some(manifest) = &manifest {
             rows = db.restore(manifest)?;
+            if manifest.format < FORMAT_VERSION {
+                // The log that follows is none for the program that wrote it.
+                let mut manifest = manifest.clone();
+                manifest.format = FORMAT_VERSION;
+                manifest.write(&*db.device)?;
+            }
             cuts = manifest.partitions.iter().map(|p| p.cut).collect();
             catalog_lsn = manifest.catalog_lsn;
             image_bytes = manifest.image_bytes();
@@ -260,11 +267,8 @@ impl Database {
 
     fn adopt_catalog(&self, image: &CatalogImage) {
         let catalog = Catalog::from_image(image, self.partitions());
-        {
-            let mut storages = self.storages.write();
-            for table in catalog.tables.values() {
-                storages.insert(table.def.storage, table.clone());
-            }
+        for table in catalog.tables.values() {
+            self.storages.put(table);
         }
         {
             let mut sequences = self.sequences.write();
@@ -284,10 +288,8 @@ impl Database {
         self.next_storage
             .fetch_max(def.storage + 1, Ordering::Relaxed);
         self.next_oid.fetch_max(def.oid + 1, Ordering::Relaxed);
-        let table = Table::new(def, self.partitions());
         self.storages
-            .write()
-            .insert(table.def.storage, Arc::new(table));
+            .put(&Arc::new(Table::new(def, self.partitions())));
     }
 
     /// Whose rows are not committed, in which partition, in the storages that `of` accepts.
@@ -332,7 +334,9 @@ impl Database {
                 }
             }
         }
-        *self.storages.write() = wanted;
+        self.storages
+            .retain(|storage| wanted.contains_key(&storage));
+        wanted.values().for_each(|table| self.storages.put(table));
         self.sequences
             .write()
             .retain(|oid, _| catalog.sequences.contains_key(oid));
@@ -437,6 +441,7 @@ fn first_manifest(database_id: u128, partitions: u16) -> Manifest {
         sequences: Vec::new(),
         drafts: Vec::new(),
         log_start: 0,
+        log_end: 0,
         last_transaction: 0,
     }
 }

@@ -132,7 +132,10 @@ impl Reading<'_, '_> {
                     let image: CatalogImage = serde_json::from_slice(catalog)
                         .map_err(|e| Error::Corrupt(format!("catalog in the log: {e}")))?;
                     self.remove_dead_rows(&image.tables, TxnId(number))?;
-                    self.define(|db| db.adopt_catalog(&image))?;
+                    self.define(|db| {
+                        db.adopt_catalog(&image);
+                        db.restart_sequences(&image.restarted);
+                    })?;
                 }
                 Ok(())
             }
@@ -147,6 +150,8 @@ impl Reading<'_, '_> {
                 self.remove_dead_rows(std::slice::from_ref(&def), TxnId(number))?;
                 self.define(|db| db.adopt_draft(def))
             }
+            // The checkpoint has them as of its catalog.
+            RecordKind::Sequence if !is_new => Ok(()),
             RecordKind::Sequence => self.shared.db.replay_sequence(body),
             RecordKind::Command => {
                 let partition = Reader(body).u16()?;

@@ -144,11 +144,6 @@ impl Definition<'_> {
                 ));
             }
         }
-        let newest = table.columns.iter().map(|column| column.added_in).max();
-        part.def.added_in = newest
-            .unwrap_or(0)
-            .checked_add(1)
-            .ok_or_else(|| SqlError::new("54000", "columns were added to the table too often"))?;
         def.columns.push(part.def);
         self.apply(Change::AlterTable(def)).await?;
         let oid = table.oid;

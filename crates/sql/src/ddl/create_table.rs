@@ -111,6 +111,7 @@ impl Definition<'_> {
             evictable: options.evictable,
             options: options.texts,
             fingerprinted: None,
+            lost: Vec::new(),
         };
         let mut sequences = Vec::new();
         for (position, mut part) in parts.columns.into_iter().enumerate() {

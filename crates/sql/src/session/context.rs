@@ -4,12 +4,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use thermocline_engine::authority::Privileges;
-use thermocline_engine::{Cancel, Catalog, Database, SequenceDef};
+use thermocline_engine::{Cancel, Catalog, Database, RunOptions, SequenceDef};
 use thermocline_storage::value::Value;
 
 use super::engine::Sessions;
@@ -49,6 +49,9 @@ pub struct SessionContext {
     pub(super) sessions: Arc<Sessions>,
     settings: Mutex<Settings>,
     sequences: Mutex<Sequences>,
+    /// Up to where the log must be durable before the client is told a sequence's number; 0
+    /// if it is.
+    numbers_logged_to: AtomicU64,
     running: Mutex<Running>,
 }
 
@@ -93,6 +96,7 @@ impl SessionContext {
             db: Arc::clone(db),
             sessions: Arc::clone(sessions),
             settings: Mutex::new(settings),
+            numbers_logged_to: AtomicU64::new(0),
             sequences: Mutex::default(),
             running: Mutex::new(Running {
                 state: "idle",
@@ -284,6 +288,17 @@ impl SessionContext {
             .ok_or_else(|| SqlError::new("42809", format!("\"{relation}\" is not a sequence")))
     }
 
+    /// Waits until no number of a sequence that this session has seen can come again: before
+    /// the client is told anything.
+    pub(super) async fn keep_numbers(&self, options: impl FnOnce() -> RunOptions) -> Result<()> {
+        let logged_to = self.numbers_logged_to.load(Ordering::Relaxed);
+        if logged_to > 0 {
+            self.db.wait_for_log(&options(), logged_to).await?;
+            self.numbers_logged_to.store(0, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     fn note_sequence(&self, sequence: u32, value: i64) {
         let mut sequences = self.sequences.lock();
         sequences.values.insert(sequence, value);
@@ -314,7 +329,9 @@ impl SessionContext {
 
     fn set_value(&self, name: &str, value: i64, is_called: bool) -> Result<i64> {
         let sequence = self.usable_sequence(name, Privileges::UPDATE)?;
-        self.db.set_value(&sequence, value, is_called)?;
+        let logged_to = self.db.set_value(&sequence, value, is_called)?;
+        self.numbers_logged_to
+            .fetch_max(logged_to, Ordering::Relaxed);
         if is_called {
             self.note_sequence(sequence.oid, value);
         }
@@ -450,9 +467,11 @@ impl SessionInfo for SessionContext {
                 format!("the sequence with OID {sequence} does not exist"),
             )
         })?;
-        let value = self.db.next_value(def)?;
-        self.note_sequence(sequence, value);
-        Ok(value)
+        let given = self.db.next_value(def)?;
+        self.numbers_logged_to
+            .fetch_max(given.logged_to, Ordering::Relaxed);
+        self.note_sequence(sequence, given.value);
+        Ok(given.value)
     }
 }
 

@@ -203,9 +203,25 @@ impl Session {
         outcome
     }
 
-    /// Runs a query by its plan. One that only reads and turns out to need more evicted rows
-    /// than a statement may hold is answered by the analytical side, which reads in parts.
+    /// Runs a query by its plan. Its rows may be sent: no number in them comes again.
     pub(super) async fn answer(
+        &mut self,
+        declared: &[u32],
+        query: &ast::Statement,
+        planned: &Planned,
+        parameters: &[Value],
+        rows: &mut RowWriter,
+    ) -> Result<Answer> {
+        let answer = self
+            .answer_by_plan(declared, query, planned, parameters, rows)
+            .await?;
+        self.context.keep_numbers(|| self.options()).await?;
+        Ok(answer)
+    }
+
+    /// One that only reads and turns out to need more evicted rows
+    /// than a statement may hold is answered by the analytical side, which reads in parts.
+    async fn answer_by_plan(
         &mut self,
         declared: &[u32],
         query: &ast::Statement,

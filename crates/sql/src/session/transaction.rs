@@ -29,7 +29,6 @@ struct SavepointState {
     name: String,
     point: Savepoint,
     settings: SavedSettings,
-    catalog: Arc<Catalog>,
 }
 
 /// The transaction of a session.
@@ -243,13 +242,11 @@ impl TransactionState {
     ) -> Result<()> {
         self.require_block("SAVEPOINT")?;
         let transaction = self.opened(db);
-        let point = transaction.savepoint();
-        let catalog = transaction.catalog();
+        let point = transaction.savepoint(size_of::<SavepointState>() + name.len())?;
         self.savepoints.push(SavepointState {
             name: name.to_owned(),
             point,
             settings: context.settings(|settings| settings.save()),
-            catalog,
         });
         Ok(())
     }
@@ -258,6 +255,9 @@ impl TransactionState {
         self.require_block("RELEASE SAVEPOINT")?;
         let at = self.find_savepoint(name)?;
         self.savepoints.truncate(at);
+        if let (true, Some(transaction)) = (self.savepoints.is_empty(), &mut self.transaction) {
+            transaction.forget_savepoints();
+        }
         Ok(())
     }
 
@@ -268,12 +268,6 @@ impl TransactionState {
             return Err(SqlError::internal("a savepoint without a transaction"));
         };
         let state = &self.savepoints[at];
-        if !Arc::ptr_eq(&state.catalog, &transaction.catalog()) {
-            return Err(SqlError::unsupported(
-                "a change of the catalog cannot be rolled back to a savepoint",
-            )
-            .with_hint("Roll back the whole transaction."));
-        }
         transaction.rollback_to(&state.point).await?;
         context.settings(|settings| settings.restore(&state.settings));
         self.savepoints.truncate(at + 1);

@@ -50,7 +50,7 @@ impl SessionInfo for Session {
 
     fn next_value(&self, sequence: u32) -> Result<i64> {
         let catalog = self.db.catalog();
-        let value = self.db.next_value(&catalog.sequences[&sequence])?;
+        let value = self.db.next_value(&catalog.sequences[&sequence])?.value;
         let mut last = self.last.lock().expect("no test panics with it");
         last.insert(sequence, value);
         Ok(value)
@@ -140,6 +140,7 @@ impl Fixture {
             evictable: true,
             options: Default::default(),
             fingerprinted: None,
+            lost: Vec::new(),
         };
         finish(&mut def);
         self.ddl(Change::CreateTable(def));

@@ -50,6 +50,8 @@ pub struct Log {
     /// See [`Log::appended`].
     appended_records: AtomicU64,
     appended_bytes: AtomicU64,
+    /// Where the last record ends that is on the device.
+    pub(super) stream_end: AtomicU64,
     gathered_bytes: AtomicUsize,
 }
 
@@ -168,6 +170,7 @@ impl Log {
             rested: AtomicBool::new(true),
             waiters: Waiters::new(next),
             appended: AtomicU64::new(next),
+            stream_end: AtomicU64::new(end),
             gathered_bytes: AtomicUsize::new(0),
             options,
         };
@@ -304,6 +307,12 @@ impl Log {
     /// Each record that ends at or before this LSN is durable.
     pub fn durable_lsn(&self) -> Lsn {
         self.waiters.durable()
+    }
+
+    /// Where the last durable record ends. Unlike [`Log::durable_lsn`] it is not ahead of
+    /// it after a start, and so a log that is read again is found to reach it.
+    pub fn stream_end(&self) -> Lsn {
+        self.stream_end.load(Ordering::Acquire)
     }
 
     /// Where the next record will start.

@@ -74,6 +74,8 @@ pub struct LogOptions {
     pub spare_segments: RangeInclusive<usize>,
     /// No spare is kept with which the files would have more bytes.
     pub files_bytes_max: u64,
+    /// The log is known to have been durable up to here: one that ends before is damaged.
+    pub reaches: Lsn,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
 }
@@ -89,6 +91,7 @@ impl LogOptions {
             retry_interval: Duration::from_millis(100),
             spare_segments: 4..=32,
             files_bytes_max: u64::MAX,
+            reaches: 0,
             clock,
         }
     }
@@ -118,6 +121,15 @@ pub enum LogError {
         /// The LSN that was asked for.
         lsn: Lsn,
     },
+    /// The log ends before what is known to have been durable.
+    EndsEarly {
+        /// The last segment that is there.
+        file: String,
+        /// Where it ends.
+        end: Lsn,
+        /// Up to where the log was durable.
+        reaches: Lsn,
+    },
 }
 
 impl LogError {
@@ -134,7 +146,17 @@ impl fmt::Display for LogError {
             Self::Corrupt { file, offset, what } => {
                 write!(f, "log is corrupt: {file} at byte {offset}: {what}")
             }
-            Self::Missing { lsn } => write!(f, "log is incomplete: nothing holds LSN {lsn}"),
+            Self::Missing { lsn } => {
+                write!(
+                    f,
+                    "log is incomplete: no file log-* holds LSN {lsn}, one is missing"
+                )
+            }
+            Self::EndsEarly { file, end, reaches } => write!(
+                f,
+                "log is incomplete: {file} ends at LSN {end}, and the last checkpoint had it \
+                 durable up to LSN {reaches}: the file was cut short, or one after it is missing"
+            ),
         }
     }
 }
@@ -143,7 +165,7 @@ impl std::error::Error for LogError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io { source, .. } => Some(source),
-            Self::Corrupt { .. } | Self::Missing { .. } => None,
+            Self::Corrupt { .. } | Self::Missing { .. } | Self::EndsEarly { .. } => None,
         }
     }
 }

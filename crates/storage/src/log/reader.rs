@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use thermocline_device::{AlignedBuffer, Device, DeviceFile, OpenMode, SECTOR_BYTES};
+use thermocline_device::{AlignedBuffer, Device, DeviceFile, Mutation, OpenMode, SECTOR_BYTES};
 
 use super::segment::{
     FIRST_LSN, GROUP_HEADER_BYTES, GroupHeader, Lsn, RECORD_HEADER_BYTES, SegmentHeader,
@@ -199,7 +199,7 @@ pub(super) fn recover(
     }
     let (end, sequence) = match segments.last() {
         Some(last) => find_end(&**device, options.database, last.first)?,
-        None => (start.unwrap_or(FIRST_LSN), 0),
+        None => (FIRST_LSN, 0),
     };
     // A checkpoint of a database that was never written to names the first LSN,
     // for which no segment was made yet.
@@ -212,6 +212,14 @@ pub(super) fn recover(
         && !between(lsn)
     {
         return Err(LogError::Missing { lsn });
+    }
+    if end < options.reaches && !Mutation::LogEndBelieved.is_made() {
+        let first = segments.last().map_or(options.reaches, |last| last.first);
+        return Err(LogError::EndsEarly {
+            file: segment_name(first),
+            end,
+            reaches: options.reaches,
+        });
     }
     let next = if segments.is_empty() {
         FIRST_LSN

@@ -265,6 +265,7 @@ impl LogWriter {
         self.idle_buffer = Some(buffer);
         self.flushed_at = Some(log.options.clock.now());
         log.rested.store(false, Ordering::Relaxed);
+        log.stream_end.store(group.end, Ordering::Release);
         log.waiters().publish(group.end);
     }
 

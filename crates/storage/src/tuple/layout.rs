@@ -50,6 +50,8 @@ pub struct Layout {
     version: u16,
     shapes: Vec<ColumnShape>,
     slots: Vec<Slot>,
+    /// Columns after those that the table does not have: one that was added and taken back
+    hidden: Vec<Slot>,
     /// The offset of the first byte after the fixed-width columns
     fixed_end: usize,
     variable_count: usize,
@@ -202,7 +204,8 @@ pub(super) fn header(bytes: &[u8]) -> Option<(usize, usize)> {
 }
 
 impl Layout {
-    pub(super) fn new(version: u16, shapes: &[ColumnShape]) -> Self {
+    /// The layout of these columns, of which the table has the first `own`.
+    pub(super) fn new(version: u16, shapes: &[ColumnShape], own: usize) -> Self {
         let nullable_count = shapes.iter().filter(|shape| shape.nullable).count();
         assert!(
             nullable_count < usize::from(NOT_NULLABLE),
@@ -237,10 +240,12 @@ impl Layout {
                 }
             }
         }
+        let hidden = slots.split_off(own);
         Self {
             version,
             shapes: shapes.to_vec(),
             slots,
+            hidden,
             fixed_end,
             variable_count,
         }
@@ -454,7 +459,7 @@ impl Layout {
             return false;
         }
         let mut end_before = data_start;
-        for slot in &self.slots {
+        for slot in self.slots.iter().chain(&self.hidden) {
             let value = match slot.place {
                 Place::Fixed(offset) => read_fixed(&slot.data_type, bytes, offset as usize),
                 Place::Variable(index) => {

@@ -1,0 +1,289 @@
+//! Savepoints: points of an interactive transaction that it can be taken back to.
+//!
+//! Making one copies nothing, however much the transaction has done. It raises the
+//! transaction's *level*: rows inserted from then on are of that level; of rows in the overlay
+//! the journal keeps what they were before the level changed them first. What DDL has made of
+//! the catalog is a draft of its own, of which a savepoint keeps the lengths. All of it
+//! is charged to the transaction's share of memory. Row locks stay after a rollback.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::access::{Access, Scope};
+use crate::catalog::{Catalog, IndexDef, Table};
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::row_id::RowId;
+use crate::transaction::{Draft, Overlaid, RunOptions, Transaction, TxnState};
+
+/// Bytes that a savepoint is charged with, for itself and for what rows inserted after it
+/// cannot share with those before.
+const SAVEPOINT_BYTES: usize = 256;
+/// Rows taken back at a time.
+const ROWS_AT_ONCE: usize = 1000;
+
+/// A point that a transaction can be rolled back to, while no earlier one was.
+#[derive(Debug, Clone)]
+pub struct Savepoint {
+    level: u32,
+    journal: usize,
+    bytes: usize,
+    draft: Option<DraftMark>,
+}
+
+/// How far a draft of the catalog had come.
+#[derive(Debug, Clone)]
+struct DraftMark {
+    catalog: Arc<Catalog>,
+    made: usize,
+    dropped: usize,
+    held: usize,
+    dropped_indexes: usize,
+    made_indexes: usize,
+    restarted: usize,
+}
+
+impl DraftMark {
+    fn of(draft: &Draft) -> Self {
+        DraftMark {
+            catalog: draft.catalog.clone(),
+            made: draft.made.len(),
+            dropped: draft.dropped.len(),
+            held: draft.held.len(),
+            dropped_indexes: draft.dropped_indexes.len(),
+            made_indexes: draft.made_indexes.len(),
+            restarted: draft.restarted.len(),
+        }
+    }
+}
+
+impl TxnState {
+    /// Counts bytes of the transaction's share of memory.
+    pub fn charge(&mut self, bytes: usize, limit: usize) -> Result<()> {
+        self.bytes += bytes;
+        if self.bytes > limit {
+            return Err(Error::OutOfMemory(format!(
+                "what one transaction changes, locks and notes, and its savepoints, may take \
+                 {limit} bytes, a quarter of memory_limit"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Has what was inserted up to now be changed in the overlay: it may be wanted as it is.
+    pub fn raise_level(&mut self) -> Result<()> {
+        self.level = self.level.checked_add(1).ok_or_else(|| {
+            Error::TooLarge("a transaction makes at most 4294967295 savepoints".into())
+        })?;
+        Ok(())
+    }
+
+    /// Notes what the overlay has of a row that is about to change, if a savepoint may want
+    /// it back. Whether it was noted.
+    pub fn note_overlaid(
+        &mut self,
+        key: (u32, RowId),
+        before: Option<&Overlaid>,
+        limit: usize,
+    ) -> Result<bool> {
+        if self.level == 0 || before.is_some_and(|before| before.level == self.level) {
+            return Ok(false);
+        }
+        self.charge(size_of::<((u32, RowId), Option<Overlaid>)>(), limit)?;
+        self.journal.push((key, before.cloned()));
+        Ok(true)
+    }
+
+    /// Puts the overlay of a row back as it was.
+    pub fn restore_overlaid(&mut self, key: (u32, RowId), before: Option<Overlaid>) {
+        match before {
+            Some(before) => {
+                self.overlay.insert(key, before);
+            }
+            None => {
+                self.overlay.remove(&key);
+            }
+        }
+    }
+
+    /// Drops what it knows of the rows of storages that are gone.
+    fn forget_storages(&mut self, gone: &[u32]) {
+        self.inserted.retain(|key, _| !gone.contains(&key.1));
+        self.reads.retain(|read| !gone.contains(&read.storage));
+        self.overlay.retain(|key, _| !gone.contains(&key.0));
+    }
+}
+
+impl Transaction {
+    /// A point to roll back to; `bytes` more are charged for what the caller keeps with it.
+    ///
+    /// # Errors
+    /// 53200 when the transaction's share of memory is used up.
+    pub fn savepoint(&mut self, bytes: usize) -> Result<Savepoint> {
+        let limit = self.db.memory.transaction_limit();
+        let state = self.state_mut()?;
+        state.charge(SAVEPOINT_BYTES + bytes, limit)?;
+        let savepoint = Savepoint {
+            level: state.level,
+            journal: state.journal.len(),
+            bytes: state.bytes,
+            draft: state.draft.as_ref().map(DraftMark::of),
+        };
+        state.raise_level()?;
+        Ok(savepoint)
+    }
+
+    /// No savepoint is left to roll back to: nothing is kept for one any more.
+    pub fn forget_savepoints(&mut self) {
+        if let Some(state) = &mut self.state {
+            state.journal = Vec::new();
+        }
+    }
+
+    /// Takes back what was done since the savepoint, definitions included. Row locks stay. After
+    /// an error it can be tried again.
+    pub async fn rollback_to(&mut self, savepoint: &Savepoint) -> Result<()> {
+        let db = self.db.clone();
+        let state = self.state_mut()?;
+        while state.journal.len() > savepoint.journal
+            && let Some((key, before)) = state.journal.pop()
+        {
+            state.restore_overlaid(key, before);
+        }
+        state.bytes = state.bytes.min(savepoint.bytes);
+        // What was inserted since is changed in place again: it goes.
+        state.level = savepoint.level + 1;
+        let kept = savepoint.draft.as_ref().map_or(0, |mark| mark.made);
+        let draft = state.draft.as_ref();
+        let gone: Vec<u32> = draft.map_or(Vec::new(), |draft| draft.made[kept..].to_vec());
+        let inserted: Vec<(u16, u32)> = state.inserted.keys().copied().collect();
+        for (partition, storage) in inserted {
+            if !gone.contains(&storage) {
+                let table = db.writer_to(self.state_mut()?, savepoint, storage);
+                if let Some(table) = table {
+                    self.take_back(&table, partition, savepoint.level).await?;
+                }
+            }
+        }
+        let state = self.state_mut()?;
+        state.forget_storages(&gone);
+        db.take_back_definitions(state, savepoint.draft.as_ref())
+    }
+
+    /// Deletes what was inserted into a table's partition after a savepoint.
+    async fn take_back(&mut self, table: &Arc<Table>, partition: u16, level: u32) -> Result<()> {
+        let db = self.db.clone();
+        let id = self.state_mut()?.id;
+        let rows = {
+            let guard = db.partitions[usize::from(partition)].lock();
+            guard.uncommitted_after(id, table.def.storage, level)
+        };
+        let options = RunOptions::default();
+        for rows in rows.chunks(ROWS_AT_ONCE) {
+            // Rows that nobody else has seen need no snapshot, and that of the
+            // transaction may have been ended.
+            let snapshot = self.state_mut()?.snapshot.take();
+            let body = |access: &mut Access<'_>| {
+                access.go_by(table);
+                let mut rows = rows.iter().map(|row| RowId::new(partition, *row));
+                rows.try_for_each(|row| access.delete(table, row))
+            };
+            let removed = db.in_transaction(self, &options, Scope::One(partition), body);
+            let removed = removed.await;
+            let state = self.state_mut()?;
+            if let Some(taken) = std::mem::replace(&mut state.snapshot, snapshot) {
+                db.transactions.close_snapshot(taken);
+            }
+            removed?;
+        }
+        Ok(())
+    }
+}
+
+impl Database {
+    /// The definition by which a transaction wrote to a storage since a savepoint. It names all
+    /// indexes that a row of then may be in: those that there are now, and those that the
+    /// transaction has dropped since.
+    fn writer_to(&self, state: &TxnState, to: &Savepoint, storage: u32) -> Option<Arc<Table>> {
+        let committed = self.catalog();
+        let of = |catalog: &Catalog| {
+            let mut tables = catalog.tables.values();
+            tables.find(|table| table.def.storage == storage).cloned()
+        };
+        let then = of(to.draft.as_ref().map_or(&committed, |mark| &mark.catalog));
+        let now = state.draft.as_ref().and_then(|draft| of(&draft.catalog));
+        let read = self.storages.read().get(&storage).cloned();
+        let table = now.or_else(|| read.clone())?;
+        let mut def = table.def.clone();
+        for other in [then, read].into_iter().flatten() {
+            let missing = |index: &&IndexDef| def.indexes.iter().all(|i| i.oid != index.oid);
+            let missing: Vec<IndexDef> =
+                other.def.indexes.iter().filter(missing).cloned().collect();
+            def.indexes.extend(missing);
+        }
+        if def.indexes.len() == table.def.indexes.len() {
+            return Some(table);
+        }
+        Some(Arc::new(table.redefined(def)))
+    }
+
+    /// The definition by which others read the rows of a drafted table that are not committed.
+    pub(crate) fn reader_of(&self, table: &Arc<Table>, own: bool) -> Arc<Table> {
+        // Of others' tables the columns only: whatever else is new is nobody else's before
+        // the commit.
+        match self.catalog().table(table.def.oid) {
+            Some(committed) if !own && committed.def.storage == table.def.storage => {
+                let mut def = committed.def.clone();
+                def.columns.clone_from(&table.def.columns);
+                def.lost.clone_from(&table.def.lost);
+                Arc::new(table.redefined(def))
+            }
+            _ => table.clone(),
+        }
+    }
+
+    /// Takes a draft back to where it was at a savepoint. The rows that were inserted since
+    /// are gone, or in storages that go here.
+    fn take_back_definitions(&self, state: &mut TxnState, mark: Option<&DraftMark>) -> Result<()> {
+        let Some(mark) = mark else {
+            if let Some(draft) = state.draft.take() {
+                self.discard(draft);
+                self.transactions.ended.notify();
+            }
+            return Ok(());
+        };
+        let mut readers = Vec::new();
+        if let Some(draft) = &state.draft {
+            let tables = mark.catalog.tables.iter();
+            let changed = tables.filter(|(oid, table)| {
+                let now = draft.catalog.table(**oid);
+                now.is_none_or(|now| !Arc::ptr_eq(now, table))
+            });
+            let own = |table: &Table| draft.made[..mark.made].contains(&table.def.storage);
+            readers.extend(changed.map(|(_, table)| self.reader_of(table, own(table))));
+        }
+        // The log says by what definition the rows that follow are to be read.
+        for reader in readers {
+            self.announce(state, reader)?;
+        }
+        let Some(draft) = &mut state.draft else {
+            return Ok(());
+        };
+        let made = draft.made.split_off(mark.made);
+        let made_indexes = draft.made_indexes.split_off(mark.made_indexes);
+        self.drop_made(&made, &made_indexes);
+        draft.catalog = mark.catalog.clone();
+        draft.dropped.truncate(mark.dropped);
+        draft.dropped_indexes.truncate(mark.dropped_indexes);
+        draft.restarted.truncate(mark.restarted);
+        let committed = self.catalog();
+        self.sequences.write().retain(|oid, _| {
+            draft.catalog.sequences.contains_key(oid) || committed.sequences.contains_key(oid)
+        });
+        for table in draft.held.split_off(mark.held) {
+            table.held_by.store(0, Ordering::Relaxed);
+        }
+        self.transactions.ended.notify();
+        Ok(())
+    }
+}
