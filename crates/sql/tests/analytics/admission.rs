@@ -19,7 +19,7 @@ fn a_query_without_room_waits_for_its_turn_and_gives_it_back() {
     let clients = server.engine.database().clients();
     let share = clients.report().share;
     let before = clients.report();
-    let held = [share / 2, share / 4].map(|bytes| {
+    let held = [share / 2, share / 4 - (1 << 20)].map(|bytes| {
         let account = clients.open();
         account.charge(ChargeKind::Message, bytes).expect("room")
     });

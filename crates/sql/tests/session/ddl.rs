@@ -414,8 +414,10 @@ fn ddl_follows_its_transaction() {
     client.tag("begin");
     client.tag("savepoint s");
     client.tag("create table u (a int)");
-    assert!(client.error("rollback to s").starts_with("0A000 "));
-    assert_eq!(client.status(), 'E');
+    client.tag("rollback to s");
+    client.tag("create table u (b int)");
+    client.tag("insert into u values (3)");
+    assert_eq!(client.rows("select b from u"), ["3"]);
     client.tag("rollback");
 }
 
