@@ -36,4 +36,4 @@ mod system_views;
 
 pub use error::{Result, SqlError};
 pub use output::{ColumnType, OtherType, OutputColumn, RowWriter};
-pub use session::{Client, ClientLink, Engine, Session, SystemSettings};
+pub use session::{Client, ClientLink, Engine, STATEMENT_LOG, Session, SystemSettings};

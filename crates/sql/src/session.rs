@@ -22,6 +22,7 @@ mod portal;
 mod prepared;
 mod run;
 mod simple;
+mod statement_log;
 mod system;
 mod transaction;
 mod utility;
@@ -38,6 +39,7 @@ use thermocline_engine::{Account, Cancel, Charge};
 
 pub use context::{SessionContext, now_us, version};
 pub use engine::{DATABASE_NAME, Engine};
+pub use statement_log::STATEMENT_LOG;
 pub use system::SystemSettings;
 
 use crate::error::{Result, SqlError};
@@ -137,6 +139,13 @@ impl Session {
             ("memory_limit", shown_bytes(engine.db.memory_limit())),
             ("partitions", engine.db.partitions().to_string()),
         ];
+        let fixed: Vec<(&str, String)> = engine
+            .sessions
+            .defaults()
+            .iter()
+            .map(|(name, value)| (*name, value.clone()))
+            .chain(fixed)
+            .collect();
         let mut settings = Settings::new(user, &fixed);
         for (name, value) in parameters {
             match name.as_str() {

@@ -42,6 +42,8 @@ pub struct SavedSettings {
 struct Read {
     statement_timeout: Option<Duration>,
     lock_timeout: Option<Duration>,
+    log_min_duration_statement: Option<Duration>,
+    log_parameter_max_length: Option<usize>,
     synchronous_commit: bool,
     isolation: IsolationLevel,
     read_only: bool,
@@ -49,6 +51,8 @@ struct Read {
     search_path: Arc<[String]>,
     /// Who statements are run as.
     role: Arc<str>,
+    /// What that role was when it was assumed.
+    superuser: bool,
 }
 
 impl Settings {
@@ -70,12 +74,15 @@ impl Settings {
             read: Read {
                 statement_timeout: None,
                 lock_timeout: None,
+                log_min_duration_statement: None,
+                log_parameter_max_length: None,
                 synchronous_commit: true,
                 isolation: IsolationLevel::Serializable,
                 read_only: false,
                 analytical_only: false,
                 search_path: Arc::new([]),
                 role: Arc::from(user),
+                superuser: false,
             },
         };
         settings.refresh();
@@ -130,6 +137,9 @@ impl Settings {
                 format!("parameter \"{folded}\" cannot be changed this way"),
             )
             .with_hint("Use SET ROLE or SET SESSION AUTHORIZATION."));
+        }
+        if definition.is_some_and(|definition| definition.superuser) && !self.read.superuser {
+            return Err(permission_denied(&folded));
         }
         let value = match (definition, value) {
             (Some(definition), _) if !definition.settable => {
@@ -269,6 +279,18 @@ impl Settings {
         self.read.lock_timeout
     }
 
+    /// Statements that take as long are logged; none are without it.
+    #[must_use]
+    pub fn log_min_duration_statement(&self) -> Option<Duration> {
+        self.read.log_min_duration_statement
+    }
+
+    /// The most bytes of a parameter's value that are logged; no bound of its own without it.
+    #[must_use]
+    pub fn log_parameter_max_length(&self) -> Option<usize> {
+        self.read.log_parameter_max_length
+    }
+
     /// Whether a commit waits until it is durable.
     #[must_use]
     pub fn synchronous_commit(&self) -> bool {
@@ -366,6 +388,10 @@ impl Settings {
         self.read = Read {
             statement_timeout: timeout("statement_timeout"),
             lock_timeout: timeout("lock_timeout"),
+            log_min_duration_statement: milliseconds(&text("log_min_duration_statement"))
+                .and_then(|time| u64::try_from(time).ok())
+                .map(Duration::from_millis),
+            log_parameter_max_length: text("log_parameter_max_length").parse().ok(),
             synchronous_commit: text("synchronous_commit") != "off",
             isolation: IsolationLevel::from_name(&text("default_transaction_isolation"))
                 .unwrap_or(IsolationLevel::Serializable),
@@ -373,6 +399,7 @@ impl Settings {
             analytical_only: text("thermocline.path") == "analytical",
             search_path,
             role,
+            superuser: text("is_superuser") == "on",
         };
     }
 }
@@ -393,12 +420,31 @@ fn is_custom(name: &str) -> bool {
     name.contains('.')
 }
 
+/// What whoever is no superuser hears.
+#[cold]
+pub(crate) fn permission_denied(name: &str) -> SqlError {
+    SqlError::new(
+        "42501",
+        format!("permission denied to set parameter \"{name}\""),
+    )
+}
+
 #[cold]
 fn unrecognized(name: &str) -> SqlError {
     SqlError::new(
         "42704",
         format!("unrecognized configuration parameter \"{name}\""),
     )
+}
+
+/// The value of a setting in the form that SHOW writes: for those who give sessions their
+/// defaults.
+///
+/// # Errors
+/// 42704 for a name that is no setting, 22023 for a value it does not take.
+pub fn accepted(name: &str, value: &str) -> Result<String> {
+    let definition = find(name).ok_or_else(|| unrecognized(name))?;
+    accept(definition, &[value.to_owned()])
 }
 
 /// The value in the form that SHOW writes, if the setting takes it.
@@ -455,9 +501,13 @@ fn accept(definition: &Definition, values: &[String]) -> Result<String> {
             }
             Ok(number.to_string())
         }
-        Kind::Milliseconds => {
+        Kind::Milliseconds | Kind::MillisecondsOrNever => {
+            let least = match definition.kind {
+                Kind::MillisecondsOrNever => -1,
+                _ => 0,
+            };
             let time = milliseconds(&word)
-                .filter(|time| (0..=i64::from(i32::MAX)).contains(time))
+                .filter(|time| (least..=i64::from(i32::MAX)).contains(time))
                 .ok_or_else(|| {
                     invalid().with_hint(
                         "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".",
@@ -539,6 +589,9 @@ fn milliseconds(text: &str) -> Option<i64> {
 
 /// As SHOW writes a time: in the largest unit that is exact.
 fn shown_milliseconds(time: i64) -> String {
+    if time < 0 {
+        return time.to_string();
+    }
     for (unit, factor) in [
         ("d", 86_400_000),
         ("h", 3_600_000),

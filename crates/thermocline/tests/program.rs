@@ -455,3 +455,169 @@ async fn a_second_interrupt_stops_at_once() {
     assert_eq!(running.wait().code(), Some(130));
     assert!(begin.elapsed() < Duration::from_secs(1));
 }
+
+/// The statements that a server has logged, which went on to what it prints when it stops.
+fn logged_statements(running: &mut Running) -> Vec<serde_json::Value> {
+    let stderr = running.child.stderr.take().unwrap();
+    running.signal("TERM");
+    assert_eq!(running.wait().code(), Some(0));
+    BufReader::new(stderr)
+        .lines()
+        .map(|line| serde_json::from_str(&line.unwrap()).expect("each line is an object"))
+        .filter(|event: &serde_json::Value| event["target"] == "statement")
+        .collect()
+}
+
+#[tokio::test]
+async fn slow_statements_are_logged_as_postgresql_logs_them() {
+    let directory = directory();
+    let mut running = Running::start(program(directory.path()).args([
+        "-p",
+        "0",
+        "--log",
+        "error",
+        "--log-format",
+        "json",
+        "--log-min-duration-statement",
+        "0",
+    ]));
+    let client = running.connect().await;
+    client
+        .batch_execute("create table t (a int primary key, b text); select 1\n-- two lines")
+        .await
+        .unwrap();
+    let insert = client
+        .prepare("insert into t values ($1, $2)")
+        .await
+        .unwrap();
+    let long = format!("it's {}", "x".repeat(5000));
+    client.execute(&insert, &[&1i32, &long]).await.unwrap();
+    let again = client.execute(&insert, &[&1i32, &"twice"]).await;
+    assert!(again.is_err());
+    client.batch_execute("selec 1").await.unwrap_err();
+    let many = format!("select '{}'", "y".repeat(100_000));
+    client.batch_execute(&many).await.unwrap();
+    let sink = client.copy_in::<_, &[u8]>("copy t from stdin").await;
+    let mut sink = Box::pin(sink.unwrap());
+    futures::SinkExt::send(&mut sink, &b"7\tseven\n"[..])
+        .await
+        .unwrap();
+    sink.as_mut().finish().await.unwrap();
+    for secret in [
+        "create role alice login password 'hunter2'",
+        "alter role alice password 'hunter2' nonsense",
+        "alter role alice password hunter2",
+        "alter role alice password 'hunter2",
+        "select 1; alter role alice password 'hunter2'; select 1/0",
+        "alter role nobody password 'hunter2'",
+    ] {
+        let _ = client.batch_execute(secret).await;
+    }
+    let _ = client
+        .execute("alter role alice password 'hunter2'", &[])
+        .await;
+    // A role that is no superuser sets nothing of it; then it is off.
+    client
+        .batch_execute("set role alice; select 'as alice'")
+        .await
+        .unwrap();
+    for sql in [
+        "set log_min_duration_statement = -1",
+        "reset log_min_duration_statement",
+        "select set_config('log_min_duration_statement', '-1', false)",
+        "select set_config('log_min_duration_statement', '-1', false) from t",
+        "set log_parameter_max_length = 0",
+    ] {
+        let error = client.batch_execute(sql).await.unwrap_err();
+        assert_eq!(error.code().unwrap().code(), "42501", "{sql}");
+    }
+    let options = format!(
+        "host=127.0.0.1 port={} user=alice options='-c log_min_duration_statement=-1'",
+        running.port()
+    );
+    assert!(tokio_postgres::connect(&options, NoTls).await.is_err());
+    client
+        .batch_execute("reset role; set log_min_duration_statement = '1h'")
+        .await
+        .unwrap();
+    client.batch_execute("select 'not slow'").await.unwrap();
+    client
+        .batch_execute("reset log_min_duration_statement")
+        .await
+        .unwrap();
+    drop(client);
+    let events = logged_statements(&mut running);
+    let text = |event: &serde_json::Value| event["message"].as_str().unwrap().to_owned();
+    let shown: Vec<String> = events.iter().map(text).collect();
+    assert!(!format!("{events:?}").contains("hunter2"), "{events:?}");
+    let hidden = "statement: <a command with a password>";
+    let hidden = shown.iter().filter(|line| line.ends_with(hidden)).count();
+    assert_eq!(hidden, 6, "{shown:?}");
+    assert!(!shown.iter().any(|line| line.contains("not slow")));
+    let found = |end: &str| {
+        let found = events.iter().find(|event| text(event).ends_with(end));
+        found.unwrap_or_else(|| panic!("no {end} in {shown:?}"))
+    };
+    for event in &events {
+        let milliseconds = event["duration_ms"].as_f64().unwrap();
+        assert!((0.0..30_000.0).contains(&milliseconds));
+        let message = text(event);
+        let begin = format!("duration: {milliseconds:.3} ms  ");
+        assert!(message.starts_with(&begin), "{message}");
+        assert!(message.len() < 10_000, "{}", message.len());
+        assert_eq!(event["user"], "postgres");
+        assert!(event["process_id"].as_i64().unwrap() > 0);
+    }
+    let created =
+        found("statement: create table t (a int primary key, b text); select 1\n-- two lines");
+    assert!(created.get("sqlstate").is_none());
+    let parsed: Vec<_> = shown
+        .iter()
+        .filter(|line| line.contains("  parse s"))
+        .collect();
+    assert!(!parsed.is_empty(), "{shown:?}");
+    assert!(shown.iter().any(|line| line.contains("  bind s")));
+    let executed: Vec<_> = events
+        .iter()
+        .filter(|event| {
+            text(event).contains("  execute s") && text(event).contains("insert into t")
+        })
+        .collect();
+    assert_eq!(executed.len(), 2, "{shown:?}");
+    let detail = executed[0]["detail"].as_str().unwrap();
+    let expected = format!("parameters: $1 = '1', $2 = 'it''s {}...'", "x".repeat(1019));
+    assert_eq!(detail, expected);
+    assert_eq!(executed[1]["sqlstate"], "23505");
+    assert!(executed[1]["error"].as_str().unwrap().contains("t_pkey"));
+    let wrong = found("statement: selec 1");
+    assert_eq!(wrong["sqlstate"], "42601");
+    assert!(
+        found("... (100009 bytes)")["message"]
+            .as_str()
+            .unwrap()
+            .contains("select 'yyy")
+    );
+    assert!(found("copy t from stdin")["sqlstate"].is_null());
+    found("select 'as alice'");
+}
+
+#[test]
+fn what_the_program_says_before_it_ends_is_json_too() {
+    let directory = directory();
+    let path = directory.path();
+    let mut first = Running::start(program(path).args(["-p", "0"]));
+    let second = program(path)
+        .args(["-p", "0", "--log-format", "json"])
+        .output()
+        .unwrap();
+    let said: serde_json::Value = serde_json::from_slice(&second.stderr).unwrap();
+    assert!(
+        said["message"]
+            .as_str()
+            .unwrap()
+            .contains("in use by another process")
+    );
+    assert_eq!(said["level"], "ERROR");
+    first.signal("TERM");
+    first.wait();
+}

@@ -16,6 +16,7 @@ mod dialect;
 mod footprint;
 pub(crate) mod grant;
 pub(crate) mod role;
+pub(crate) mod secret;
 pub(crate) mod sequence;
 pub mod statement;
 mod system;

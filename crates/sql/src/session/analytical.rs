@@ -103,13 +103,8 @@ mod present {
                 )
                 .await?;
             for change in stream.setting_changes() {
-                self.context.settings(|settings| {
-                    settings.set(
-                        &change.name,
-                        Some(std::slice::from_ref(&change.value)),
-                        change.local,
-                    )
-                })?;
+                let value = std::slice::from_ref(&change.value);
+                self.context.set(&change.name, Some(value), change.local)?;
             }
             Ok(AnalyticalRows(stream))
         }

@@ -16,7 +16,7 @@ use super::engine::Sessions;
 use crate::error::{Result, SqlError};
 use crate::expr::SessionInfo;
 use crate::privilege::{Actor, denied};
-use crate::settings::{SERVER_VERSION, Settings};
+use crate::settings::{self, SERVER_VERSION, Settings};
 
 /// Seconds from 1970 to 2000, where PostgreSQL's times begin.
 const EPOCH_OFFSET_SECONDS: i64 = 946_684_800;
@@ -154,6 +154,20 @@ impl SessionContext {
         }
         running.began_us = began_us;
         running.transaction_us = transaction_us;
+    }
+
+    /// Changes a setting for the client: SET, RESET, `set_config`.
+    ///
+    /// # Errors
+    /// As [`Settings::set`]; what only superusers change asks the role as it is now.
+    pub fn set(&self, name: &str, value: Option<&[String]>, local: bool) -> Result<()> {
+        let superusers = settings::find(name).filter(|setting| setting.superuser);
+        if let Some(setting) = superusers
+            && !self.actor()?.is_superuser()
+        {
+            return Err(settings::permission_denied(setting.name));
+        }
+        self.settings(|settings| settings.set(name, value, local))
     }
 
     /// Who statements are run as now.
@@ -339,9 +353,8 @@ impl SessionContext {
     }
 
     fn set_config(&self, name: &str, value: &str, local: bool) -> Result<String> {
-        let mut settings = self.settings.lock();
-        settings.set(name, Some(&[value.to_owned()]), local)?;
-        settings.show(name)
+        self.set(name, Some(&[value.to_owned()]), local)?;
+        self.settings(|settings| settings.show(name))
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct Sessions {
     rolled_back: AtomicU64,
     /// Where ALTER SYSTEM keeps what it sets.
     pub(super) system: OnceLock<Box<dyn SystemSettings>>,
+    /// What sessions begin with, where it is not the settings' own default.
+    defaults: OnceLock<Vec<(&'static str, String)>>,
 }
 
 impl Sessions {
@@ -47,6 +49,11 @@ impl Sessions {
     /// The sessions there are.
     pub(super) fn all(&self) -> Vec<Arc<SessionContext>> {
         self.open.lock().values().cloned().collect()
+    }
+
+    /// What sessions begin with, where it is not the settings' own default.
+    pub(super) fn defaults(&self) -> &[(&'static str, String)] {
+        self.defaults.get().map_or(&[], Vec::as_slice)
     }
 
     /// Cancels what the session runs; false when there is no such session.
@@ -127,6 +134,12 @@ impl Engine {
     /// refused. The first call counts.
     pub fn keep_settings(&self, system: Box<dyn SystemSettings>) {
         let _ = self.sessions.system.set(system);
+    }
+
+    /// Says what settings all later sessions begin with, in the words that SHOW writes. The
+    /// first call counts.
+    pub fn default_settings(&self, defaults: Vec<(&'static str, String)>) {
+        let _ = self.sessions.defaults.set(defaults);
     }
 
     /// The database.

@@ -5,11 +5,13 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::parameters;
 use super::portal::{Portal, PortalRows, no_portal};
 use super::prepared::{Prepared, parameter_oids};
 use super::run::{Answer, Run, command_complete, counted, shown_text};
+use super::statement_log::Step;
 use super::transaction::Block;
 use super::{Client, Session};
 use crate::error::{Result, SqlError};
@@ -23,6 +25,19 @@ impl Session {
     /// # Errors
     /// 42601 and others of the statement, 42P05 for a name in use.
     pub async fn parse(&mut self, name: &str, sql: &str, parameter_oids: &[u32]) -> Result<()> {
+        let began = Instant::now();
+        let parsed = self.parse_statement(name, sql, parameter_oids).await;
+        let step = Step::Parse { statement: name };
+        self.log_step(began, &step, sql, &[], parsed.as_ref().err());
+        parsed
+    }
+
+    async fn parse_statement(
+        &mut self,
+        name: &str,
+        sql: &str,
+        parameter_oids: &[u32],
+    ) -> Result<()> {
         if name.is_empty() {
             self.statements.remove("");
         }
@@ -37,7 +52,7 @@ impl Session {
         let statement = statements.pop();
         self.check_not_failed(statement.as_ref())?;
         let prepared = Prepared::new(text, statement, parameter_oids.to_vec());
-        let prepared = Arc::new(prepared.charged(charge));
+        let prepared = Arc::new(prepared.charged(charge).named(name));
         // Errors of names and types belong to Parse.
         if let Some(query) = prepared.query() {
             self.note_catalog(&prepared);
@@ -76,7 +91,40 @@ impl Session {
         parameters: &[Option<&[u8]>],
         result_formats: &[i16],
     ) -> Result<()> {
+        let began = Instant::now();
         let prepared = Arc::clone(self.statements.get(statement)?);
+        let bound = self
+            .bind_portal(
+                portal,
+                &prepared,
+                parameter_formats,
+                parameters,
+                result_formats,
+            )
+            .await;
+        let step = Step::Bind { statement, portal };
+        match bound {
+            Ok(bound) => {
+                self.log_step(began, &step, &prepared.text, &bound.parameters, None);
+                self.portals.insert(portal.to_owned(), bound);
+                Ok(())
+            }
+            Err(error) => {
+                self.log_step(began, &step, &prepared.text, &[], Some(&error));
+                Err(error)
+            }
+        }
+    }
+
+    async fn bind_portal(
+        &mut self,
+        portal: &str,
+        prepared: &Arc<Prepared>,
+        parameter_formats: &[i16],
+        parameters: &[Option<&[u8]>],
+        result_formats: &[i16],
+    ) -> Result<Portal> {
+        let statement = &*prepared.name;
         self.check_not_failed(prepared.statement.as_ref())?;
         if !portal.is_empty() && self.portals.contains_key(portal) {
             return Err(SqlError::new(
@@ -87,7 +135,7 @@ impl Session {
         let charge = self.charge_parameters(parameters).await?;
         let (planned, parameters) = match prepared.query() {
             Some(query) => {
-                let planned = self.plan(&prepared, query).await?;
+                let planned = self.plan(prepared, query).await?;
                 let values = parameters::decode(
                     &planned.parameter_oids,
                     &planned.parameters,
@@ -98,7 +146,7 @@ impl Session {
                 (Some(planned), values)
             }
             None => {
-                let types = self.utility_parameters(&prepared)?;
+                let types = self.utility_parameters(prepared)?;
                 let oids = parameter_oids(&types, &prepared.declared);
                 let oids = &oids[..types.len()];
                 let values =
@@ -109,7 +157,7 @@ impl Session {
         let columns = match &planned {
             Some(planned) => planned.columns.as_ref().map_or(0, |columns| columns.len()),
             None => self
-                .utility_columns(&prepared)?
+                .utility_columns(prepared)?
                 .map_or(0, |columns| columns.len()),
         };
         // Formats for a statement without rows are of no consequence.
@@ -118,17 +166,15 @@ impl Session {
         } else {
             Formats::from_codes(result_formats, columns)?
         };
-        let portal_state = Portal {
-            prepared,
+        Ok(Portal {
+            prepared: Arc::clone(prepared),
             planned,
             parameters,
             formats,
             rows: PortalRows::Unstarted,
             held: false,
             _charge: Some(charge),
-        };
-        self.portals.insert(portal.to_owned(), portal_state);
-        Ok(())
+        })
     }
 
     /// Describe of a statement: ParameterDescription, then RowDescription or
@@ -197,31 +243,52 @@ impl Session {
         max_rows: u32,
         client: &mut Client,
     ) -> Result<()> {
+        let began = Instant::now();
         self.context.cancel.reset();
-        let alone = std::mem::take(&mut self.sync_follows);
         // Taken out while it runs; a transaction command may close all portals.
         let mut taken = self
             .portals
             .remove(portal)
             .ok_or_else(|| no_portal(portal))?;
+        let again = !matches!(taken.rows, PortalRows::Unstarted);
+        let executed = self.execute_taken(&mut taken, max_rows, client).await;
+        let step = Step::Execute {
+            statement: &taken.prepared.name,
+            portal,
+            again,
+        };
+        let error = executed.as_ref().err();
+        self.log_step(began, &step, &taken.prepared.text, &taken.parameters, error);
+        if executed? {
+            self.portals.insert(portal.to_owned(), taken);
+        }
+        Ok(())
+    }
+
+    /// Executes a portal; whether it is still one afterwards.
+    async fn execute_taken(
+        &mut self,
+        taken: &mut Portal,
+        max_rows: u32,
+        client: &mut Client,
+    ) -> Result<bool> {
+        let alone = std::mem::take(&mut self.sync_follows);
         let prepared = Arc::clone(&taken.prepared);
         let Some(statement) = &prepared.statement else {
             messages::empty_query_response(&mut client.out);
-            self.portals.insert(portal.to_owned(), taken);
-            return Ok(());
+            return Ok(true);
         };
         self.begin_statement(&prepared, statement, alone)?;
         let own = self.transaction.block() == Block::None;
-        self.execute_portal(&mut taken, statement, max_rows, client)
+        self.execute_portal(taken, statement, max_rows, client)
             .await?;
         if own && self.transaction.block() == Block::None {
             self.context
                 .settings(crate::settings::Settings::end_transaction);
             self.count_transaction(true);
-        } else if !statement.ends_transaction() {
-            self.portals.insert(portal.to_owned(), taken);
+            return Ok(false);
         }
-        Ok(())
+        Ok(!statement.ends_transaction())
     }
 
     async fn execute_portal(

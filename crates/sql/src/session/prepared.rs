@@ -16,12 +16,15 @@ use super::context::SessionContext;
 use crate::bind::{self, BindContext, Bound, SMALL_TABLE_ROWS};
 use crate::error::{Result, SqlError};
 use crate::output::OutputColumn;
+use crate::parse::secret::HIDDEN_TEXT;
 use crate::parse::{self, Statement};
 use crate::plan::Plan;
 use crate::privilege::Actor;
 
 /// A statement, parsed, with the plan it was last given.
 pub(super) struct Prepared {
+    /// What its client calls it; empty for the unnamed one.
+    pub(super) name: Box<str>,
     /// The text it was parsed from, for the positions of errors.
     pub(super) text: Arc<str>,
     /// The statement; `None` for an empty one.
@@ -79,6 +82,7 @@ impl Prepared {
     /// Of one parsed statement, or none.
     pub(super) fn new(text: Arc<str>, statement: Option<Statement>, declared: Vec<u32>) -> Self {
         Self {
+            name: Box::default(),
             text,
             statement,
             declared,
@@ -92,6 +96,14 @@ impl Prepared {
     pub(super) fn charged(self, charge: Charge) -> Self {
         Self {
             _charge: Some(charge),
+            ..self
+        }
+    }
+
+    /// The same, with a name.
+    pub(super) fn named(self, name: &str) -> Self {
+        Self {
+            name: Box::from(name),
             ..self
         }
     }
@@ -258,9 +270,6 @@ pub(super) fn parameter_oids(inferred: &[DataType], declared: &[u32]) -> Vec<u32
         })
         .collect()
 }
-
-/// What is shown in place of a text with a password in it.
-pub(super) const HIDDEN_TEXT: &str = "<a command with a password>";
 
 /// PostgreSQL's type `unknown`.
 const UNKNOWN_OID: u32 = 705;

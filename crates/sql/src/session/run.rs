@@ -9,7 +9,7 @@ use thermocline_storage::value::Value;
 
 use super::analytical::{AnalyticalQuery, AnalyticalRows};
 use super::context::now_us;
-use super::prepared::{Found, HIDDEN_TEXT, Lookup, Planned, Prepared};
+use super::prepared::{Found, Lookup, Planned, Prepared};
 use super::transaction::Block;
 use super::{Client, STREAM_BYTES, Session};
 use crate::bind::{Command, is_pure};
@@ -18,6 +18,7 @@ use crate::exec::{self, ExecContext};
 use crate::messages;
 use crate::output::{Formats, OutputColumn, RowWriter};
 use crate::parse::Statement;
+use crate::parse::secret::HIDDEN_TEXT;
 use crate::plan::{Plan, ShortPlan};
 
 /// The text that views and logs show of a statement.

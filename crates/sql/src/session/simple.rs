@@ -3,9 +3,11 @@
 //! the first error ends the text.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::prepared::Prepared;
 use super::run::Run;
+use super::statement_log::Step;
 use super::transaction::Block;
 use super::{Client, Session};
 use crate::error::Result;
@@ -15,11 +17,14 @@ use crate::output::Formats;
 impl Session {
     /// Runs the statements of `sql`; writes all answers but ReadyForQuery.
     pub async fn simple_query(&mut self, sql: &str, client: &mut Client) {
+        let began = Instant::now();
         self.context.cancel.reset();
         // PostgreSQL forgets the unnamed statement and portal.
         self.statements.remove("");
         self.portals.remove("");
-        if let Err(error) = self.run_text(sql, client).await {
+        let outcome = self.run_text(sql, client).await;
+        self.log_step(began, &Step::Query, sql, &[], outcome.as_ref().err());
+        if let Err(error) = outcome {
             messages::error_response(&mut client.out, "ERROR", &error);
             if self.transaction.block() == Block::None {
                 self.count_transaction(false);

@@ -68,9 +68,7 @@ impl Session {
             Statement::Reset(name) => {
                 match name.as_str() {
                     "role" | "session_authorization" => self.context.assume(name, None, false)?,
-                    name => self
-                        .context
-                        .settings(|settings| settings.set(name, None, false))?,
+                    name => self.context.set(name, None, false)?,
                 }
                 "RESET"
             }
@@ -300,9 +298,7 @@ impl Session {
                 let name = name.map(String::as_str);
                 self.context.assume(&set.name, name, set.local)
             }
-            _ => self
-                .context
-                .settings(|settings| settings.set(&set.name, set.value.as_deref(), set.local)),
+            _ => self.context.set(&set.name, set.value.as_deref(), set.local),
         }
     }
 
@@ -376,7 +372,7 @@ impl Session {
             .collect::<Result<Vec<u32>>>()?;
         let charge = self.charge_prepared(text).await?;
         let prepared = Prepared::new(Arc::clone(text), Some(statement.clone()), declared);
-        let prepared = Arc::new(prepared.charged(charge));
+        let prepared = Arc::new(prepared.charged(charge).named(name));
         if let Some(query) = prepared.query() {
             self.plan(&prepared, query).await?;
         }

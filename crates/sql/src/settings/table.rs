@@ -10,6 +10,8 @@ pub enum Kind {
     Integer(i64, i64),
     /// A time in milliseconds; units are understood and shown.
     Milliseconds,
+    /// A time in milliseconds, or -1 for never.
+    MillisecondsOrNever,
     /// One of these words.
     Enum(&'static [&'static str]),
     /// Any text.
@@ -35,6 +37,8 @@ pub struct Definition {
     pub kind: Kind,
     /// Whether a session may change it.
     pub settable: bool,
+    /// Whether only superusers may.
+    pub superuser: bool,
     /// Whether clients are told its value (ParameterStatus).
     pub reported: bool,
     /// One line about it.
@@ -66,9 +70,16 @@ const fn user(
         default,
         kind,
         settable: true,
+        superuser: false,
         reported: false,
         description,
     }
+}
+
+/// One that only superusers change.
+const fn superuser(mut definition: Definition) -> Definition {
+    definition.superuser = true;
+    definition
 }
 
 const fn fixed(name: &'static str, default: &'static str, description: &'static str) -> Definition {
@@ -77,6 +88,7 @@ const fn fixed(name: &'static str, default: &'static str, description: &'static 
         default,
         kind: Kind::Text,
         settable: false,
+        superuser: false,
         reported: false,
         description,
     }
@@ -270,6 +282,18 @@ pub const SETTINGS: &[Definition] = &[
         Kind::Milliseconds,
         "Sets the maximum allowed duration of any wait for a lock.",
     ),
+    superuser(user(
+        "log_min_duration_statement",
+        "-1",
+        Kind::MillisecondsOrNever,
+        "Sets the minimum execution time above which all statements will be logged; 0 logs all, -1 none.",
+    )),
+    superuser(user(
+        "log_parameter_max_length",
+        "1024",
+        Kind::Integer(-1, 1_073_741_823),
+        "Sets the maximum length in bytes of each parameter's value that is logged with a statement; -1 is as much as a line takes.",
+    )),
     fixed(
         "max_connections",
         "100",

@@ -31,12 +31,12 @@ pub(crate) fn say(line: &str) {
 
 /// One clear line, and the exit code for "not started".
 pub(crate) fn refuse(why: &dyn Display) -> ExitCode {
-    eprintln!("thermocline: {why}");
+    log::last_words(why);
     ExitCode::from(2)
 }
 
 /// One clear line, and the exit code for "failed while running".
 pub(crate) fn fail(why: &dyn Display) -> ExitCode {
-    eprintln!("thermocline: {why}");
+    log::last_words(why);
     ExitCode::FAILURE
 }

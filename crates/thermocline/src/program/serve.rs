@@ -59,6 +59,10 @@ pub(crate) fn serve(flags: &Flags) -> ExitCode {
         Err(error) => return refuse(&error),
     };
     let engine = Arc::clone(database.engine());
+    engine.default_settings(vec![(
+        "log_min_duration_statement",
+        settings.log_min_duration_statement.clone(),
+    )]);
     engine.keep_settings(Box::new(KeptSettings::new(&settings, server.reload())));
     if let Err(error) = watch::start(Arc::clone(database.database())) {
         return fail(&format!("starting threads: {error}"));
@@ -211,7 +215,7 @@ fn run(runtime: &Runtime, server: Server, engine: Arc<Engine>, mut signals: Sign
         say("stopping; interrupt again to stop at once");
         tokio::spawn(async move {
             signals.interrupt.recv().await;
-            eprintln!("thermocline: interrupted, stopping at once");
+            log::last_words(&"interrupted, stopping at once");
             exit(INTERRUPTED);
         });
     }));

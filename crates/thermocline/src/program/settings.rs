@@ -101,6 +101,10 @@ pub(crate) struct Flags {
     /// How it is logged: text or json [default: text]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
+    /// Statements that take as long are logged, e.g. 250ms; 0 logs all [default:
+    /// -1, none]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    log_min_duration_statement: Option<String>,
     /// The file with the settings [default: thermocline.toml in the data
     /// directory, or else in the working directory]
     #[arg(long, value_name = "FILE")]
@@ -108,7 +112,7 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    fn given(&self) -> [(&'static str, &Option<String>); 21] {
+    fn given(&self) -> [(&'static str, &Option<String>); 22] {
         [
             ("data_dir", &self.data_dir),
             ("port", &self.port),
@@ -126,6 +130,10 @@ impl Flags {
             ("merge", &self.merge),
             ("log", &self.log),
             ("log_format", &self.log_format),
+            (
+                "log_min_duration_statement",
+                &self.log_min_duration_statement,
+            ),
             ("hba", &self.hba),
             ("unix_socket_directory", &self.unix_socket_directory),
             ("ssl", &self.ssl),
@@ -174,6 +182,8 @@ pub(crate) struct Settings {
     pub(crate) log: String,
     /// One JSON object a line, not text.
     pub(crate) log_json: bool,
+    /// Which statements are logged: as sessions begin with it.
+    pub(crate) log_min_duration_statement: String,
     /// Who may come in from where.
     pub(crate) hba: Rules,
     /// Where the Unix socket lies.
@@ -333,6 +343,9 @@ impl Settings {
             "log_format" => {
                 choice(value, &[("text", false), ("json", true)]).map(|value| self.log_json = value)
             }
+            "log_min_duration_statement" => {
+                session_setting(key, value).map(|value| self.log_min_duration_statement = value)
+            }
             "hba" => Rules::parse(value).map(|value| self.hba = value),
             "unix_socket_directory" => {
                 data_dir(value).map(|value| self.unix_socket_directory = Some(value))
@@ -385,6 +398,7 @@ impl Default for Settings {
             merge: None,
             log: "info".to_owned(),
             log_json: false,
+            log_min_duration_statement: "-1".to_owned(),
             hba: Rules::default(),
             unix_socket_directory: None,
             ssl: false,
@@ -508,6 +522,15 @@ fn choice<T: Copy>(text: &str, names: &[(&str, T)]) -> Result<T, String> {
     found.map(|(_, choice)| *choice).ok_or_else(|| {
         let names: Vec<_> = names.iter().map(|(name, _)| *name).collect();
         format!("\"{text}\" is none of {}", names.join(", "))
+    })
+}
+
+/// The value of a setting that sessions have too, in the words that SHOW writes.
+fn session_setting(name: &str, value: &str) -> Result<String, String> {
+    let accepted = thermocline_sql::settings::accepted(name, value);
+    accepted.map_err(|error| match &error.hint {
+        Some(hint) => format!("{} ({hint})", error.message),
+        None => error.message.clone(),
     })
 }
 

@@ -42,6 +42,7 @@ fn every_setting_can_be_said_in_the_file() {
                 max_connections = 7\nmax_message_bytes = '1MB'\nio = 'threads'\narchive_directory = 'a'\n\
                 backup_directory = 'b, /c'\ntemp_file_limit = '1GB'\ndisk_reserve = '0'\n\
                 identification = 'lru'\nmerge = 'always'\nlog = 'debug'\nlog_format = 'json'\n\
+                log_min_duration_statement = '1500'\n\
                 hba = 'local all all trust'\nunix_socket_directory = 's'\nssl = 'on'\n\
                 ssl_cert_file = 'c'\nssl_key_file = 'k'\n";
     fs::write(directory.path().join(FILE_NAME), text).unwrap();
@@ -65,6 +66,7 @@ fn every_setting_can_be_said_in_the_file() {
         merge: Some(Merge::Always),
         log: "debug".to_owned(),
         log_json: true,
+        log_min_duration_statement: "1500ms".to_owned(),
         hba: Rules::parse("local all all trust").unwrap(),
         unix_socket_directory: Some("s".into()),
         ssl: true,
@@ -114,6 +116,7 @@ fn what_is_wrong_is_said_with_its_place() {
         ("THERMOCLINE_MAX_MESSAGE_BYTES", "1kB"),
         ("THERMOCLINE_BACKUP_DIRECTORY", "/backups,"),
         ("THERMOCLINE_TEMP_FILE_LIMIT", "much"),
+        ("THERMOCLINE_LOG_MIN_DURATION_STATEMENT", "-2"),
     ] {
         let error = said(&none, &[(name, value)]);
         assert!(error.starts_with(&format!("{name}: ")), "{error}");
