@@ -119,6 +119,82 @@ def portals_10000(port, limit):
 
 
 @attack
+def cursors_beside_queries(port, limit):
+    client = fill(port, "big", 100_000, 1000)
+    sessions = [Client(port) for _ in range(3)]
+    results = []
+    for session in sessions:
+        session.ask("begin")
+        for at in range(20):
+            results.append(session.try_(f"declare c{at} cursor for select * from big") or session.try_(f"fetch 1 from c{at}"))
+    began = time.time()
+    other = client.try_("select k, count(*) from big group by 1")
+    took = time.time() - began
+    rows = len(sessions[0].ask("fetch 200 from c0"))
+    return f"{answers(results)}, a query beside them {answers([other])} in {took:.1f} s, {rows} rows more"
+
+
+@attack
+def held_cursors(port, limit):
+    client = fill(port, "big", 100_000, 1000)
+    results = [client.try_(f"declare c{at} cursor with hold for select * from big order by pad, id") for at in range(4)]
+    rows = [len(client.ask(f"fetch 100 from c{at}")) for at in range(4) if not results[at]]
+    return f"{answers(results)}, rows {rows}"
+
+
+@attack
+def returning_in_portals(port, limit):
+    client = fill(port, "big", 30_000, 1000)
+    results = []
+    client.ask("begin")
+    client.prepare("s", "update big set k = k + 1 where id >= $1 and id < $1::bigint + 3000 returning *")
+    for at in range(10):
+        client.send(client.bind(f"p{at}", "s", [str(at * 3000).encode()]) + client.execute(f"p{at}", 1) + message(b"H", b""))
+    client.send(SYNC)
+    rows, error = client.until_ready()
+    results.append(getattr(error, "sqlstate", None))
+    return f"{answers(results)}, rows {len(rows)}, " + answers([client.try_("commit")])
+
+
+@attack
+def unread_ranges(port, limit):
+    fill(port, "big", 50_000, 1000)
+    clients = [Client(port) for _ in range(30)]
+    for client in clients:
+        client.send(message(b"Q", text("select * from big where id between 100 and 15000")))
+    time.sleep(8)
+    results = []
+    for client in clients:
+        rows, error = client.until_ready()
+        results.append(f"{len(rows)} rows" if error is None else error.sqlstate)
+    return answers(results)
+
+
+@attack
+def sorts_and_groups(port, limit):
+    fill(port, "big", 3 * limit // 1000, 1000)
+    queries = ["select count(*) from (select pad, id from big order by pad, id desc offset 1) s", "select count(*) from (select pad, id, count(*) from big group by 1, 2) s"]
+
+    def run(at):
+        return Client(port, timeout=80).try_(queries[at % 2])
+
+    return answers(together([lambda at=at: run(at) for at in range(4)]))
+
+
+@attack
+def repeated_texts(port, limit):
+    fill(port, "big", 1000, 100)
+    results = []
+    clients = [Client(port) for _ in range(67)]
+    for client in clients:
+        for at in range(100):
+            wanted = " or ".join(f"k = {at + number}" for number in range(60))
+            for _ in range(2):
+                results.append(client.try_(f"select pad from big where id = {at} and ({wanted})"))
+    return answers(results)
+
+
+@attack
 def old_snapshot(port, limit):
     fill(port, "big", 50_000, 1000)
     idle = Client(port)

@@ -279,6 +279,11 @@ impl Account {
             .filter(|(_, bytes)| *bytes > 0)
     }
 
+    /// Whether this is the same account.
+    pub fn is(&self, other: &Account) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The pool it draws on.
     pub fn pool(&self) -> &Arc<ClientPool> {
         &self.0.pool

@@ -95,5 +95,5 @@ pub use storages::LostLayout;
 pub use thermocline_device::block_on;
 pub use transaction::{Isolation, RunOptions, Transaction};
 pub use verify::Verified;
-pub use wait::Cancel;
+pub use wait::{Cancel, Event};
 pub use warming::WarmUpReport;

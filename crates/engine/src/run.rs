@@ -419,6 +419,19 @@ impl Database {
         output.ok_or_else(|| Error::Internal("a future ended without its output".into()))
     }
 
+    /// Waits so long, to the next tick of the database's clock.
+    ///
+    /// # Errors
+    /// 57014 on cancel and after the statement's deadline.
+    pub async fn wait_for(&self, options: &RunOptions, time: Duration) -> Result<()> {
+        let until = self.clock.now() + time;
+        let waited = self.or_interrupted(options, Some(until), std::future::pending());
+        match waited.await {
+            Err(Error::LockTimeout) => Ok(()),
+            other => other,
+        }
+    }
+
     /// Waits for `event`, but not beyond a cancel, the statement's deadline or
     /// the lock timeout.
     pub(crate) async fn or_interrupted(

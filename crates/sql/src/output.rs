@@ -2,18 +2,28 @@
 //! form its receiver wants: PostgreSQL's DataRow messages, the lines of a
 //! COPY, or values for the embedded library. [`RowWriter`] is one concrete
 //! type, so that no row pays for a virtual call, and it can be rewound, since
-//! the engine may run a statement's body more than once.
+//! the engine may run a statement's body more than once. What a session has it write is
+//! charged to the session's account while it grows, and is refused in time.
 
 use std::sync::Arc;
 
+use bytes::BytesMut;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
 use thermocline_storage::{binary_format, text_format};
 
+use thermocline_engine::Charge;
+use thermocline_engine::spill::Spill;
+
 use crate::copy::CopyEncoder;
 use crate::error::{Result, SqlError};
 
+mod kept_row;
 mod other;
+mod pieces;
+
+pub(crate) use kept_row::write_kept_row;
+pub(crate) use pieces::{PIECE_BYTES, Pieces};
 
 pub use other::{OtherType, array_elements};
 
@@ -155,6 +165,7 @@ impl Formats {
 /// A place in a writer's output to go back to.
 #[derive(Clone, Copy, Debug)]
 pub struct Mark {
+    pieces: usize,
     bytes: usize,
     rows: u64,
 }
@@ -168,7 +179,11 @@ enum Sink {
     Values {
         rows: Vec<Vec<Value>>,
         row: Vec<Value>,
+        /// Of texts and the like.
+        bytes: usize,
     },
+    /// Values as bytes (`kept_row.rs`), for portals.
+    Kept,
 }
 
 /// Takes the rows of a result, value by value.
@@ -178,7 +193,17 @@ pub struct RowWriter {
     row_start: usize,
     column: usize,
     rows: u64,
+    /// Whole rows that came before those in the buffer.
+    pieces: Pieces,
+    /// The buffer becomes a piece when it is so long.
+    piece_bytes: usize,
+    /// Bytes that the statement holds beside its rows, up to which nothing is charged.
+    work_bytes: usize,
+    refused: Option<SqlError>,
 }
+
+/// What a statement may hold beside its rows without a charge, and the steps beyond it.
+const WORK_BYTES: usize = 64 << 10;
 
 /// The bytes of a DataRow before its first value: tag, length, column count.
 const ROW_HEADER_BYTES: usize = 7;
@@ -202,8 +227,25 @@ impl RowWriter {
         let sink = Sink::Values {
             rows: Vec::new(),
             row: Vec::new(),
+            bytes: 0,
         };
         Self::new(sink, Vec::new())
+    }
+
+    /// Keeps values as bytes, for [`write_kept_row`].
+    #[must_use]
+    pub(crate) fn kept() -> Self {
+        let mut writer = Self::new(Sink::Kept, Vec::new());
+        writer.piece_bytes = PIECE_BYTES;
+        writer
+    }
+
+    /// The same, with what it holds charged; see [`Self::check`].
+    #[must_use]
+    pub(crate) fn charged(mut self, charge: Charge) -> Self {
+        self.pieces = Pieces::charged(charge);
+        self.piece_bytes = PIECE_BYTES;
+        self
     }
 
     fn new(sink: Sink, buffer: Vec<u8>) -> Self {
@@ -213,6 +255,10 @@ impl RowWriter {
             buffer,
             column: 0,
             rows: 0,
+            pieces: Pieces::default(),
+            piece_bytes: usize::MAX,
+            work_bytes: WORK_BYTES,
+            refused: None,
         }
     }
 
@@ -232,6 +278,7 @@ impl RowWriter {
                 encoder.begin_row(columns, self.rows == 0, &mut self.buffer);
             }
             Sink::Values { row, .. } => row.reserve_exact(columns),
+            Sink::Kept => self.buffer.push(kept_row::ROW),
         }
     }
 
@@ -255,7 +302,15 @@ impl RowWriter {
             Sink::Copy(encoder) => {
                 encoder.value(self.column, value, data_type, &mut self.buffer);
             }
-            Sink::Values { row, .. } => row.push(value.to_owned()),
+            Sink::Values { row, bytes, .. } => {
+                *bytes += match value {
+                    ValueRef::Text(text) => text.len(),
+                    ValueRef::Bytea(value) => value.len(),
+                    _ => 0,
+                };
+                row.push(value.to_owned());
+            }
+            Sink::Kept => kept_row::write(value, &mut self.buffer),
         }
         self.column += 1;
     }
@@ -283,7 +338,11 @@ impl RowWriter {
         match &mut self.sink {
             Sink::Wire(_) => return self.raw(text.as_bytes()),
             Sink::Copy(encoder) => encoder.text(self.column, text, &mut self.buffer),
-            Sink::Values { row, .. } => row.push(Value::Text(text.to_owned())),
+            Sink::Values { row, bytes, .. } => {
+                *bytes += text.len();
+                row.push(Value::Text(text.to_owned()));
+            }
+            Sink::Kept => kept_row::write(ValueRef::Text(text), &mut self.buffer),
         }
         self.column += 1;
     }
@@ -299,6 +358,7 @@ impl RowWriter {
             }
             Sink::Copy(encoder) => encoder.raw(self.column, bytes, &mut self.buffer),
             Sink::Values { row, .. } => row.push(Value::Bytea(bytes.to_vec())),
+            Sink::Kept => kept_row::write(ValueRef::Bytea(bytes), &mut self.buffer),
         }
         self.column += 1;
     }
@@ -310,6 +370,7 @@ impl RowWriter {
             Sink::Wire(_) => self.buffer.extend_from_slice(&(-1i32).to_be_bytes()),
             Sink::Copy(encoder) => encoder.null(self.column, &mut self.buffer),
             Sink::Values { row, .. } => row.push(Value::Null),
+            Sink::Kept => kept_row::write(ValueRef::Null, &mut self.buffer),
         }
         self.column += 1;
     }
@@ -332,9 +393,49 @@ impl RowWriter {
                 let length = (self.buffer.len() - start - 1) as u32;
                 self.buffer[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
             }
-            Sink::Values { rows, row } => rows.push(std::mem::take(row)),
+            Sink::Values { rows, row, .. } => rows.push(std::mem::take(row)),
+            Sink::Kept => {}
         }
         self.rows += 1;
+        if self.buffer.len() >= self.piece_bytes {
+            self.close_piece();
+        }
+    }
+
+    #[cold]
+    fn close_piece(&mut self) {
+        // The next one has room for as much.
+        let next = Vec::with_capacity(PIECE_BYTES + PIECE_BYTES / 8);
+        let piece = std::mem::replace(&mut self.buffer, next);
+        self.row_start = 0;
+        if let Err(error) = self.pieces.push(piece) {
+            self.refused.get_or_insert(error);
+        }
+    }
+
+    /// Says how much the statement holds beside its rows, for sorting and grouping.
+    ///
+    /// # Errors
+    /// 53200 where the account has no room for it.
+    #[inline]
+    pub(crate) fn holds_beside(&mut self, bytes: usize) -> Result<()> {
+        if bytes <= self.work_bytes || !self.pieces.is_charged() {
+            return Ok(());
+        }
+        self.work_bytes = bytes + bytes / 4 + WORK_BYTES;
+        self.pieces.charge_beside(self.work_bytes)
+    }
+
+    /// Whether what was written so far has been charged.
+    ///
+    /// # Errors
+    /// 53200 where the account had no room for it.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        match &self.refused {
+            None => Ok(()),
+            Some(error) => Err(error.clone()),
+        }
     }
 
     /// Whether the next value is wanted in binary.
@@ -343,7 +444,7 @@ impl RowWriter {
         match &self.sink {
             Sink::Wire(formats) => formats.is_binary(self.column),
             Sink::Copy(encoder) => encoder.is_binary(),
-            Sink::Values { .. } => false,
+            Sink::Values { .. } | Sink::Kept => false,
         }
     }
 
@@ -357,6 +458,7 @@ impl RowWriter {
     #[must_use]
     pub fn mark(&self) -> Mark {
         Mark {
+            pieces: self.pieces.count(),
             bytes: self.buffer.len(),
             rows: self.rows,
         }
@@ -364,12 +466,17 @@ impl RowWriter {
 
     /// Forgets what was written since `mark`.
     pub fn rewind(&mut self, mark: Mark) {
+        if let Some(piece) = self.pieces.truncate(mark.pieces) {
+            self.buffer = piece;
+        }
         self.buffer.truncate(mark.bytes);
-        if let Sink::Values { rows, row } = &mut self.sink {
+        if let Sink::Values { rows, row, .. } = &mut self.sink {
             let forgotten = (self.rows - mark.rows) as usize;
             rows.truncate(rows.len().saturating_sub(forgotten));
             row.clear();
         }
+        self.refused = None;
+        self.work_bytes = WORK_BYTES;
         self.rows = mark.rows;
         self.column = 0;
     }
@@ -377,13 +484,74 @@ impl RowWriter {
     /// The bytes waiting to be sent.
     #[must_use]
     pub fn bytes_buffered(&self) -> usize {
-        self.buffer.len()
+        match &self.sink {
+            Sink::Values { bytes, .. } => *bytes,
+            _ => self.buffer.len() + self.pieces.memory_bytes(),
+        }
     }
 
-    /// The bytes written so far; DataRow messages or COPY lines.
+    /// The bytes written so far, of a writer that charges nobody; DataRow messages or COPY
+    /// lines.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.buffer
+    }
+
+    /// The first rows that were not taken yet, as bytes that end with a row. Marks taken
+    /// before are void.
+    ///
+    /// # Errors
+    /// Those of a temporary file that they lay in.
+    pub(crate) fn next_piece(&mut self) -> Result<Option<Vec<u8>>> {
+        match self.pieces.is_empty() {
+            true => Ok(None),
+            false => self.pieces.pop(),
+        }
+    }
+
+    /// The rows behind all pieces.
+    pub(crate) fn take_bytes(&mut self) -> Vec<u8> {
+        self.row_start = 0;
+        std::mem::take(&mut self.buffer)
+    }
+
+    /// Gives a buffer back that was taken; what is in it is forgotten.
+    pub(crate) fn reuse(&mut self, mut buffer: Vec<u8>) {
+        if self.buffer.is_empty() {
+            buffer.clear();
+            self.buffer = buffer;
+        }
+    }
+
+    /// Moves all that was written to `out`.
+    ///
+    /// # Errors
+    /// As [`Self::next_piece`].
+    pub(crate) fn move_to(&mut self, out: &mut BytesMut) -> Result<()> {
+        while let Some(piece) = self.next_piece()? {
+            out.extend_from_slice(&piece);
+        }
+        out.extend_from_slice(&self.buffer);
+        self.clear_bytes();
+        Ok(())
+    }
+
+    /// Whether so many rows wait that they should not do so in memory.
+    pub(crate) fn waits_large(&self) -> bool {
+        self.pieces.is_large()
+    }
+
+    /// Moves whole pieces into a temporary file.
+    ///
+    /// # Errors
+    /// Those of [`Pieces::spill`]; what was not moved is still in memory.
+    pub(crate) fn spill(&mut self, spill: &Arc<Spill>) -> Result<()> {
+        self.pieces.spill(spill)
+    }
+
+    /// All that was written and not taken, the last piece apart.
+    pub(crate) fn into_pieces(self) -> (Pieces, Vec<u8>) {
+        (self.pieces, self.buffer)
     }
 
     /// Empties the buffer after its bytes were sent; no row may be open.
@@ -396,7 +564,10 @@ impl RowWriter {
     /// The kept values, emptying the writer; nothing for the other kinds.
     pub fn take_values(&mut self) -> Vec<Vec<Value>> {
         match &mut self.sink {
-            Sink::Values { rows, .. } => std::mem::take(rows),
+            Sink::Values { rows, bytes, .. } => {
+                *bytes = 0;
+                std::mem::take(rows)
+            }
             _ => Vec::new(),
         }
     }

@@ -3,8 +3,9 @@
 //! they write the answers into [`Client::out`].
 //!
 //! Guarantees PostgreSQL's rules for when a transaction begins, fails and
-//! ends. Memory for a result is bounded: what streams is flushed in pieces,
-//! what the short path gives is bounded by its indexes. Errors leave the
+//! ends. Memory for a result is bounded: what streams is flushed in pieces, as the client
+//! takes them, what is there as a whole is charged and leaves for a temporary file when
+//! nobody takes it. Errors leave the
 //! session usable; the transaction they happened in is rolled back.
 
 mod analytical;
@@ -17,14 +18,17 @@ mod engine;
 mod explain;
 mod extended;
 mod insert_select;
+mod kept;
 mod parameters;
 mod portal;
 mod prepared;
 mod run;
+mod sending;
 mod simple;
 mod statement_log;
 mod system;
 mod transaction;
+mod unread;
 mod utility;
 
 use std::collections::HashMap;

@@ -30,6 +30,11 @@ pub(crate) fn batch_bytes(memory_limit: u64) -> usize {
     (memory_limit / 512).clamp(64 << 10, 4 << 20) as usize
 }
 
+/// Rows of what operators hand on: of wide rows, a merge holds some such batches.
+pub(crate) fn batch_rows(memory_limit: u64) -> usize {
+    ((memory_limit >> 16) as usize).clamp(1024, BATCH_ROWS)
+}
+
 enum Builder {
     Boolean(BooleanBuilder),
     SmallInt(Int16Builder),

@@ -25,6 +25,7 @@ pub(crate) fn sql_error(error: DataFusionError) -> SqlError {
             .next()
             .map_or_else(|| SqlError::internal("an empty list of errors"), sql_error),
         DataFusionError::ArrowError(error, _) => arrow(*error),
+        DataFusionError::IoError(error) => file(&error),
         DataFusionError::SchemaError(error, _) => schema(&error),
         DataFusionError::ResourcesExhausted(detail) => exhausted(detail),
         DataFusionError::SQL(error, _) => SqlError::from_parser(&error, ""),
@@ -45,7 +46,11 @@ fn by_reference(error: &DataFusionError) -> SqlError {
             Some(error) => error.clone(),
             None => SqlError::internal(error.to_string()),
         },
-        DataFusionError::ArrowError(error, _) => arrow_message(&error.to_string()),
+        DataFusionError::ArrowError(error, _) => match &**error {
+            ArrowError::IoError(_, error) => file(error),
+            error => arrow_message(&error.to_string()),
+        },
+        DataFusionError::IoError(error) => file(error),
         DataFusionError::SchemaError(error, _) => schema(error),
         DataFusionError::ResourcesExhausted(detail) => exhausted(detail.clone()),
         DataFusionError::NotImplemented(message) => SqlError::unsupported(first_line(message)),
@@ -65,6 +70,15 @@ fn external(error: Box<dyn Error + Send + Sync>) -> SqlError {
     }
 }
 
+/// Of a temporary file; what the engine said is inside.
+fn file(error: &std::io::Error) -> SqlError {
+    let said = error.get_ref().and_then(|inside| inside.downcast_ref());
+    match said {
+        Some(said) => SqlError::clone(said),
+        None => SqlError::new("58030", error.to_string()),
+    }
+}
+
 fn first_line(message: &str) -> &str {
     message.lines().next().unwrap_or(message)
 }
@@ -72,6 +86,7 @@ fn first_line(message: &str) -> &str {
 fn arrow(error: ArrowError) -> SqlError {
     match error {
         ArrowError::ExternalError(error) => external(error),
+        ArrowError::IoError(_, error) => file(&error),
         ArrowError::DivideByZero => SqlError::new("22012", "division by zero"),
         ArrowError::ArithmeticOverflow(_) => {
             SqlError::new("22003", "value overflows numeric format")

@@ -1,15 +1,19 @@
 //! The memory of analytical statements: one pool for all of them, a fixed
 //! share of `memory_limit`, so that sorts and hash tables of any number of
 //! statements together never take what the rows need. What is taken is charged
-//! to the engine's limit, which evicts to make room. Nothing is spilled; a
-//! statement that needs more fails with 53200 and says what to change.
+//! to the engine's limit, which evicts to make room. Operators that can go on
+//! with files (sorts, aggregations, nested loops; `spilling.rs`) are sent there when most of
+//! the share is used and they have more than their part; others fail with
+//! 53200 and say what to change.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservation};
+use datafusion::execution::memory_pool::{
+    MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
+};
 
 use thermocline_engine::Database;
 
@@ -32,6 +36,8 @@ pub(crate) struct AnalyticalMemory {
     /// Of those in use, bytes that the engine did not grant: operators may
     /// grow a little without asking.
     ungranted_bytes: AtomicUsize,
+    /// Operators that can go on with files.
+    spillers: AtomicUsize,
 }
 
 impl fmt::Debug for AnalyticalMemory {
@@ -48,6 +54,7 @@ impl AnalyticalMemory {
             limit_bytes: share_of(memory_limit),
             used_bytes: AtomicUsize::new(0),
             ungranted_bytes: AtomicUsize::new(0),
+            spillers: AtomicUsize::new(0),
         }
     }
 
@@ -80,6 +87,15 @@ impl AnalyticalMemory {
         }
     }
 
+    /// Whether an operator that has `held` bytes may have more, so that `used` are in use: if
+    /// it can go on with files, not for ever what others need.
+    fn may_grow(&self, consumer: &MemoryConsumer, held: usize, used: usize) -> bool {
+        let limit = self.limit_bytes();
+        let fair = limit / self.spillers.load(Ordering::Relaxed).max(1);
+        let roomy = limit - limit / 4;
+        used <= limit && (!consumer.can_spill() || held <= fair || used <= roomy)
+    }
+
     /// The bytes in use.
     pub(crate) fn used_bytes(&self) -> usize {
         self.used_bytes.load(Ordering::Relaxed)
@@ -92,7 +108,7 @@ impl fmt::Display for AnalyticalMemory {
             f,
             "analytical memory, {} of {} bytes",
             self.used_bytes(),
-            self.limit_bytes
+            self.limit_bytes()
         )
     }
 }
@@ -100,6 +116,18 @@ impl fmt::Display for AnalyticalMemory {
 impl MemoryPool for AnalyticalMemory {
     fn name(&self) -> &str {
         "analytical"
+    }
+
+    fn register(&self, consumer: &MemoryConsumer) {
+        if consumer.can_spill() {
+            self.spillers.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn unregister(&self, consumer: &MemoryConsumer) {
+        if consumer.can_spill() {
+            self.spillers.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     fn grow(&self, _reservation: &MemoryReservation, additional: usize) {
@@ -116,11 +144,13 @@ impl MemoryPool for AnalyticalMemory {
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        let consumer = reservation.consumer();
+        let held = reservation.size() + additional;
         let grown = self
             .used_bytes
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
                 used.checked_add(additional)
-                    .filter(|used| *used <= self.limit_bytes)
+                    .filter(|used| self.may_grow(consumer, held, *used))
             });
         match grown {
             Ok(_) if self.grant(additional) => Ok(()),
@@ -128,13 +158,13 @@ impl MemoryPool for AnalyticalMemory {
                 self.used_bytes.fetch_sub(additional, Ordering::Relaxed);
                 Err(DataFusionError::ResourcesExhausted(format!(
                     "{} asks for {additional} bytes; memory_limit leaves no room for them",
-                    reservation.consumer().name()
+                    consumer.name()
                 )))
             }
             Err(used) => Err(DataFusionError::ResourcesExhausted(format!(
                 "{} asks for {additional} bytes; {used} of {} are in use",
-                reservation.consumer().name(),
-                self.limit_bytes
+                consumer.name(),
+                self.limit_bytes()
             ))),
         }
     }
@@ -144,7 +174,7 @@ impl MemoryPool for AnalyticalMemory {
     }
 
     fn memory_limit(&self) -> MemoryLimit {
-        MemoryLimit::Finite(self.limit_bytes)
+        MemoryLimit::Finite(self.limit_bytes())
     }
 }
 
@@ -177,6 +207,28 @@ mod tests {
         reservation.shrink(500);
         reservation.try_grow(600).unwrap();
         drop(reservation);
+        assert_eq!(memory.used_bytes(), 0);
+    }
+
+    #[test]
+    fn who_can_go_on_with_files_leaves_the_last_quarter_to_who_has_less() {
+        let memory = Arc::new(AnalyticalMemory::new(4000, None));
+        let pool: Arc<dyn MemoryPool> = Arc::clone(&memory) as _;
+        let spiller = |name| MemoryConsumer::new(name).with_can_spill(true);
+        let (large, small) = (
+            spiller("large").register(&pool),
+            spiller("small").register(&pool),
+        );
+        large.try_grow(750).unwrap();
+        assert!(large.try_grow(10).is_err(), "more than its half");
+        small.try_grow(200).unwrap();
+        let join = MemoryConsumer::new("join").register(&pool);
+        join.try_grow(50).unwrap();
+        assert!(join.try_grow(1).is_err());
+        large.shrink(400);
+        drop(small);
+        large.try_grow(500).unwrap();
+        drop((large, join));
         assert_eq!(memory.used_bytes(), 0);
     }
 }

@@ -21,14 +21,15 @@ mod rewrite;
 mod row_stream;
 mod rows;
 mod scan;
+mod spilling;
 mod types;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use datafusion::arrow::datatypes::FieldRef;
 use datafusion::catalog::TableProvider;
 use datafusion::execution::TaskContext;
+use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
@@ -37,7 +38,7 @@ use datafusion::prelude::SessionConfig;
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
 use sqlparser::ast::{Query, Statement};
 use thermocline_engine::authority::Privileges;
-use thermocline_engine::{Catalog, Charge, ChargeKind, Database, Room, RunOptions, Snapshot};
+use thermocline_engine::{Catalog, Charge, Database, Room, Snapshot};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
@@ -55,7 +56,9 @@ use crate::pg_catalog::SystemCatalog;
 use crate::privilege::Actor;
 use context::StatementContext;
 use memory::AnalyticalMemory;
+use row_stream::Turn;
 use scan::SnapshotTable;
+use spilling::SpillFiles;
 
 /// Streams that a table is read by at most, whatever the number of cores.
 const STREAMS_MAX: usize = 32;
@@ -82,8 +85,6 @@ pub struct SessionFacts {
     pub activity: Arc<Vec<Activity>>,
     /// Transactions committed and rolled back since the start.
     pub transactions: (u64, u64),
-    /// What ends the statement while it waits for its turn.
-    pub options: RunOptions,
 }
 
 /// A session, as `pg_stat_activity` shows it.
@@ -103,8 +104,8 @@ pub struct Activity {
     pub started_us: i64,
 }
 
-/// How long a statement waits for its turn.
-const TURN_WAIT_MAX: Duration = Duration::from_secs(60);
+/// A sort's reserve for merging what it has put aside: one part of the share in so many.
+const MERGE_SHARE_DIVISOR: usize = 32;
 /// What planning a statement takes.
 const PLAN_BYTES: u64 = 512 << 10;
 
@@ -138,14 +139,16 @@ impl Analytics {
         let runtime = RuntimeEnvBuilder::new()
             .with_memory_pool(Arc::clone(&memory) as _)
             .with_disk_manager_builder(
-                datafusion::execution::disk_manager::DiskManagerBuilder::default()
-                    .with_mode(datafusion::execution::disk_manager::DiskManagerMode::Disabled),
+                DiskManagerBuilder::default()
+                    .with_temp_file_factory(Arc::new(SpillFiles(Arc::clone(db.spill())))),
             )
             .build_arc()
             .map_err(sql_error)?;
         let mut config = SessionConfig::new()
             .with_target_partitions(streams)
-            .with_batch_size(batch::BATCH_ROWS)
+            .with_batch_size(batch::batch_rows(memory_limit))
+            // What a sort keeps for merging its runs; there may be many sorts.
+            .with_sort_spill_reservation_bytes(memory.limit_bytes() / MERGE_SHARE_DIVISOR)
             .with_information_schema(false);
         // Fields of one column carry different metadata in the branches of a
         // UNION: the place they come from. The check would refuse that.
@@ -167,6 +170,12 @@ impl Analytics {
         })
     }
 
+    /// Whether operators have most of what they may use.
+    #[must_use]
+    pub fn is_crowded(&self) -> bool {
+        self.memory.used_bytes() > self.memory.limit_bytes() / 2
+    }
+
     /// The bytes that analytical statements use, and may use.
     #[must_use]
     pub fn memory_bytes(&self) -> (usize, usize) {
@@ -179,19 +188,22 @@ impl Analytics {
         Ok(self.db.run_code(CODE_BYTES).await?)
     }
 
-    /// Waits until there is room for one more statement's plan and batches: each
-    /// stream fills one, has one in a channel and one with an operator.
-    async fn turn(&self, facts: &SessionFacts) -> Result<Charge> {
+    /// What a statement's plan and batches take: each stream fills one, has one in a channel
+    /// and one with an operator. None for what only reads catalogs.
+    ///
+    /// # Errors
+    /// When it is no query.
+    pub fn turn_bytes(
+        &self,
+        statement: &Statement,
+        catalog: &Catalog,
+        facts: &SessionFacts,
+    ) -> Result<Option<u64>> {
+        if self.system.answers(query_of(statement)?, catalog, facts) {
+            return Ok(None);
+        }
         let batch = batch::batch_bytes(self.db.memory_limit()) as u64;
-        let bytes = PLAN_BYTES + (3 * self.streams as u64 + 2) * batch;
-        let clients = self.db.clients();
-        let mut charge = clients.open().nothing(ChargeKind::Result);
-        // With many cores it may be more than a small limit ever gives.
-        let bytes = bytes.min(clients.account_max());
-        self.db
-            .charge_within(&mut charge, bytes, &facts.options, TURN_WAIT_MAX)
-            .await?;
-        Ok(charge)
+        Ok(Some(PLAN_BYTES + (3 * self.streams as u64 + 2) * batch))
     }
 
     /// The types of a query's parameters and its columns. `declared` are the
@@ -216,8 +228,8 @@ impl Analytics {
         Ok((planned.parameters, columns))
     }
 
-    /// Runs a query at `snapshot` with these parameters; `declared` as for
-    /// [`Self::describe`].
+    /// Runs a query with these parameters; `declared` as for [`Self::describe`]. `turn` has
+    /// the snapshot it sees and the charge that [`Self::turn_bytes`] asked for.
     ///
     /// # Errors
     /// As PostgreSQL; errors of the execution come from the stream.
@@ -227,16 +239,15 @@ impl Analytics {
         catalog: &Arc<Catalog>,
         declared: &[Option<DataType>],
         parameters: &[Value],
-        snapshot: Snapshot,
         facts: &SessionFacts,
+        turn: Option<(Snapshot, Charge)>,
     ) -> Result<RowStream> {
         let query = query_of(statement)?;
-        if self.system.answers(query, catalog, facts) {
+        let Some((snapshot, charge)) = turn else {
             return self
                 .system
                 .execute(query, catalog, declared, parameters, facts);
-        }
-        let charge = self.turn(facts).await?;
+        };
         let room = self.room_for_code().await?;
         let planned = self.plan(query, catalog, Some(snapshot), declared, facts)?;
         let columns = output_columns(&planned.plan);
@@ -249,7 +260,13 @@ impl Analytics {
             .map_err(sql_error)?;
         let context = Arc::new(TaskContext::from(&self.state));
         let stream = execute_stream(physical, context).map_err(sql_error)?;
-        Ok(RowStream::of_batches(columns, stream, Some(room), charge))
+        let turn = Turn {
+            db: Arc::clone(&self.db),
+            charge,
+            room: Some(room),
+            set_aside: false,
+        };
+        Ok(RowStream::of_batches(columns, stream, turn))
     }
 
     /// The plan of a query, one line a row.

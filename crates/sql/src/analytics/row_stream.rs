@@ -7,9 +7,10 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 use parking_lot::Mutex;
-use thermocline_engine::{Charge, Room};
+use thermocline_engine::{Charge, Database, Room};
 use thermocline_storage::value::Value;
 
+use super::CODE_BYTES;
 use super::errors::sql_error;
 use super::rows::write_rows;
 use crate::error::Result;
@@ -30,9 +31,18 @@ enum Source {
 pub struct RowStream {
     columns: Arc<[OutputColumn]>,
     source: Source,
-    /// Held while the statement runs.
-    _room: Option<Room>,
-    _charge: Option<Charge>,
+    turn: Option<Turn>,
+}
+
+/// What a statement that runs holds.
+pub(crate) struct Turn {
+    pub(crate) db: Arc<Database>,
+    /// Its memory.
+    pub(crate) charge: Charge,
+    /// The planner's and operators' code; none while nobody reads.
+    pub(crate) room: Option<Room>,
+    /// A part of the charge was given to rows that are kept.
+    pub(crate) set_aside: bool,
 }
 
 /// A setting that a query changed by `set_config`.
@@ -50,8 +60,7 @@ impl RowStream {
     pub(crate) fn of_batches(
         columns: Vec<OutputColumn>,
         stream: SendableRecordBatchStream,
-        room: Option<Room>,
-        charge: Charge,
+        turn: Turn,
     ) -> Self {
         Self {
             columns: columns.into(),
@@ -59,8 +68,7 @@ impl RowStream {
                 stream: Mutex::new(stream),
                 current: None,
             },
-            _room: room,
-            _charge: Some(charge),
+            turn: Some(turn),
         }
     }
 
@@ -68,9 +76,28 @@ impl RowStream {
         Self {
             columns: columns.into(),
             source: Source::Catalog(rows),
-            _room: None,
-            _charge: None,
+            turn: None,
         }
+    }
+
+    /// Whether it holds a turn.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.turn.is_some()
+    }
+
+    /// Says that nobody reads for a while: the code it runs may leave memory.
+    pub fn rest(&mut self) {
+        if let Some(turn) = &mut self.turn {
+            turn.room = None;
+        }
+    }
+
+    /// A part of its charge, the first time, for rows that are kept.
+    pub fn set_aside(&mut self, bytes: u64) -> Option<Charge> {
+        let turn = self.turn.as_mut().filter(|turn| !turn.set_aside)?;
+        turn.set_aside = true;
+        Some(turn.charge.split(bytes))
     }
 
     /// The result's columns.
@@ -89,21 +116,26 @@ impl RowStream {
         }
     }
 
-    /// Writes up to `rows_max` further rows and returns how many; 0 when there
-    /// are no more.
+    /// Writes up to `rows_max` further rows, fewer where they are long, and returns how
+    /// many; 0 when there are no more.
     ///
     /// # Errors
     /// Whatever the execution fails with; the stream is of no use then.
     pub async fn next_batch(&mut self, rows: &mut RowWriter, rows_max: usize) -> Result<usize> {
+        if let Some(turn) = &mut self.turn
+            && turn.room.is_none()
+        {
+            turn.room = Some(turn.db.run_code(CODE_BYTES).await?);
+        }
         match &mut self.source {
             Source::Catalog(source) => source.write(&self.columns, rows, rows_max),
             Source::Batches { stream, current } => loop {
                 if let Some((batch, from)) = current {
                     let to = batch.num_rows().min(from.saturating_add(rows_max));
                     if to > *from {
-                        write_rows(batch, &self.columns, *from, to, rows).map_err(sql_error)?;
-                        let written = to - *from;
-                        *from = to;
+                        let written = write_rows(batch, &self.columns, *from, to, rows);
+                        let written = written.map_err(sql_error)?;
+                        *from += written;
                         return Ok(written);
                     }
                     if rows_max == 0 {

@@ -25,7 +25,7 @@ use thermocline_storage::value::ValueRef;
 
 use super::types::{EPOCH_DAYS, EPOCH_US, QUOTIENT_SCALE, UNCONSTRAINED_SCALE};
 use crate::error::SqlError;
-use crate::output::{ColumnType, OtherType, OutputColumn, RowWriter};
+use crate::output::{ColumnType, OtherType, OutputColumn, PIECE_BYTES, RowWriter};
 
 /// How a decimal column shows its digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -417,7 +417,7 @@ pub(crate) fn write_rows(
     from: usize,
     to: usize,
     rows: &mut RowWriter,
-) -> Result<()> {
+) -> Result<usize> {
     let readers: Vec<ColumnReader<'_>> = batch
         .columns()
         .iter()
@@ -433,8 +433,12 @@ pub(crate) fn write_rows(
             reader.write(row, column, rows)?;
         }
         rows.end_row();
+        // A batch may be much more as text than it is in memory.
+        if rows.bytes_buffered() >= PIECE_BYTES {
+            return Ok(row + 1 - from);
+        }
     }
-    Ok(())
+    Ok(to - from)
 }
 
 #[cfg(test)]

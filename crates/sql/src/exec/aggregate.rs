@@ -9,6 +9,7 @@ use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
 use thermocline_storage::value_error::ValueError;
 
+use super::sink::kept_bytes;
 use crate::error::Result;
 use crate::expr::{EvalContext, RowAccess, base_type};
 use crate::plan::{AggregateCall, AggregateFunction, AggregatePlan};
@@ -146,11 +147,15 @@ impl Accumulator {
     }
 }
 
+/// What a group takes beside its keys and results.
+const GROUP_BYTES: usize = 128;
+
 /// The groups of one execution, in the order in which they were met.
 pub(crate) struct Groups<'a> {
     plan: &'a AggregatePlan,
     positions: HashMap<Vec<Value>, usize>,
     groups: Vec<(Vec<Value>, Vec<Accumulator>)>,
+    bytes: usize,
 }
 
 impl<'a> Groups<'a> {
@@ -159,6 +164,7 @@ impl<'a> Groups<'a> {
             plan,
             positions: HashMap::new(),
             groups: Vec::new(),
+            bytes: 0,
         };
         // Without GROUP BY there is one group even of no rows.
         if plan.groups.is_empty() {
@@ -168,9 +174,16 @@ impl<'a> Groups<'a> {
     }
 
     fn begin(&mut self, keys: Vec<Value>) -> usize {
-        let accumulators = self.plan.calls.iter().map(Accumulator::new).collect();
+        let accumulators: Vec<Accumulator> = self.plan.calls.iter().map(Accumulator::new).collect();
+        // The keys are in the map, too.
+        self.bytes += 2 * kept_bytes(&keys) + size_of_val(&accumulators[..]) + GROUP_BYTES;
         self.groups.push((keys, accumulators));
         self.groups.len() - 1
+    }
+
+    /// About what the groups take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Adds a row to its group; breaks when no other row matters.

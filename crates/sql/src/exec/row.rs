@@ -65,7 +65,7 @@ pub(crate) fn write_row<R: RowAccess + ?Sized>(
         write_value(value.as_ref(), &column.column_type, rows)?;
     }
     rows.end_row();
-    Ok(())
+    rows.check()
 }
 
 /// Writes one value of a result.

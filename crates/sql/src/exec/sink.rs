@@ -60,6 +60,7 @@ pub(crate) struct Sink<'a> {
     having: Option<&'a Expr>,
     groups: Option<Groups<'a>>,
     sorted: Vec<(Vec<Value>, Vec<Value>)>,
+    sorted_bytes: usize,
     window: Window,
     seen: u64,
     context: EvalContext<'a>,
@@ -76,6 +77,7 @@ impl<'a> Sink<'a> {
                 .and_then(|aggregate| aggregate.having.as_ref()),
             groups: plan.aggregate.as_ref().map(Groups::new),
             sorted: Vec::new(),
+            sorted_bytes: 0,
             window,
             seen: 0,
             context,
@@ -94,6 +96,7 @@ impl<'a> Sink<'a> {
             having: None,
             groups: None,
             sorted: Vec::new(),
+            sorted_bytes: 0,
             window,
             seen: 0,
             context,
@@ -107,7 +110,9 @@ impl<'a> Sink<'a> {
         rows: &mut RowWriter,
     ) -> Result<ControlFlow<()>> {
         if let Some(groups) = &mut self.groups {
-            return groups.row(row, &self.context);
+            let next = groups.row(row, &self.context)?;
+            rows.holds_beside(groups.bytes())?;
+            return Ok(next);
         }
         self.emit(row, rows)
     }
@@ -119,6 +124,7 @@ impl<'a> Sink<'a> {
     ) -> Result<ControlFlow<()>> {
         if !self.sort.is_empty() {
             self.keep(row)?;
+            rows.holds_beside(self.sorted_bytes)?;
             return Ok(ControlFlow::Continue(()));
         }
         if self.seen >= self.window.end() {
@@ -144,12 +150,17 @@ impl<'a> Sink<'a> {
         for output in self.output {
             values.push(output.expr.evaluate(row, &self.context)?.into_value());
         }
+        self.sorted_bytes += kept_bytes(&keys) + kept_bytes(&values);
         self.sorted.push((keys, values));
         // With a LIMIT only the first rows are worth their memory.
         let end = usize::try_from(self.window.end()).unwrap_or(usize::MAX);
         if self.sorted.len() > end.saturating_mul(2).saturating_add(1024) {
             self.order();
             self.sorted.truncate(end);
+            let rows = self.sorted.iter();
+            self.sorted_bytes = rows
+                .map(|(keys, values)| kept_bytes(keys) + kept_bytes(values))
+                .sum();
         }
         Ok(())
     }
@@ -185,9 +196,20 @@ impl<'a> Sink<'a> {
                 write_value(value.as_ref(), &output.column_type, rows)?;
             }
             rows.end_row();
+            rows.check()?;
         }
         Ok(())
     }
+}
+
+/// What a list of values takes.
+pub(super) fn kept_bytes(values: &[Value]) -> usize {
+    let heap = |value: &Value| match value {
+        Value::Text(text) => text.capacity(),
+        Value::Bytea(bytes) => bytes.capacity(),
+        _ => 0,
+    };
+    size_of::<Vec<Value>>() + size_of_val(values) + values.iter().map(heap).sum::<usize>()
 }
 
 fn compare(sort: &[SortKey], a: &[Value], b: &[Value]) -> Ordering {

@@ -28,7 +28,7 @@ pub(super) struct AnalyticalQuery<'a> {
 
 #[cfg(feature = "analytics")]
 mod present {
-    use thermocline_engine::RunOptions;
+    use thermocline_engine::Charge;
     use thermocline_storage::types::DataType;
 
     use super::super::prepared::parameter_oids;
@@ -41,13 +41,43 @@ mod present {
     /// The rows of an analytical query.
     pub(in crate::session) struct AnalyticalRows(RowStream);
 
+    /// What a query needs before it runs.
+    pub(in crate::session) struct Needs {
+        facts: SessionFacts,
+        /// None: it only reads catalogs, and needs no turn.
+        pub(in crate::session) turn_bytes: Option<u64>,
+        /// Operators of others have much memory.
+        pub(in crate::session) crowded: bool,
+    }
+
     impl AnalyticalRows {
         /// What the rows consist of.
         pub(in crate::session) fn columns(&self) -> &[OutputColumn] {
             self.0.columns()
         }
 
-        /// Writes up to `rows_max` further rows; 0 when there are no more.
+        /// The same, for others to keep.
+        pub(in crate::session) fn shared_columns(&self) -> Arc<[OutputColumn]> {
+            Arc::clone(self.0.columns())
+        }
+
+        /// Whether it has a turn, and what belongs to one.
+        pub(in crate::session) fn is_live(&self) -> bool {
+            self.0.is_live()
+        }
+
+        /// Nobody reads for a while.
+        pub(in crate::session) fn rest(&mut self) {
+            self.0.rest();
+        }
+
+        /// A part of what its turn is charged, the first time.
+        pub(in crate::session) fn set_aside(&mut self, bytes: u64) -> Option<Charge> {
+            self.0.set_aside(bytes)
+        }
+
+        /// Writes up to `rows_max` further rows, fewer where they are long; 0 when there are
+        /// no more.
         pub(in crate::session) async fn next(
             &mut self,
             rows: &mut RowWriter,
@@ -84,11 +114,28 @@ mod present {
             Ok(())
         }
 
-        /// Begins to run.
+        /// What it is about to need.
+        pub(in crate::session) fn prepare(&self) -> Result<Needs> {
+            let facts = self.facts()?;
+            let turn_bytes =
+                self.engine
+                    .analytics
+                    .turn_bytes(self.statement, self.catalog, &facts)?;
+            let crowded = self.engine.analytics.is_crowded();
+            Ok(Needs {
+                facts,
+                turn_bytes,
+                crowded,
+            })
+        }
+
+        /// Begins to run, with the turn that it needed.
         pub(in crate::session) async fn rows(
             &self,
+            needs: &Needs,
             parameters: &[Value],
             snapshot: Snapshot,
+            turn: Option<Charge>,
         ) -> Result<AnalyticalRows> {
             let stream = self
                 .engine
@@ -98,8 +145,8 @@ mod present {
                     self.catalog,
                     &self.declared(),
                     parameters,
-                    snapshot,
-                    &self.facts()?,
+                    &needs.facts,
+                    turn.map(|turn| (snapshot, turn)),
                 )
                 .await?;
             for change in stream.setting_changes() {
@@ -135,13 +182,8 @@ mod present {
     }
 
     fn facts(context: &SessionContext, engine: &super::Engine) -> Result<SessionFacts> {
-        let (search_path, settings, timeout) = context.settings(|settings| {
-            (
-                settings.search_path(),
-                settings.all(),
-                settings.statement_timeout(),
-            )
-        });
+        let (search_path, settings) =
+            context.settings(|settings| (settings.search_path(), settings.all()));
         let actor = context.actor()?;
         let mut activity = engine.sessions.activity();
         for session in &mut activity {
@@ -164,26 +206,45 @@ mod present {
             ),
             activity: Arc::new(activity),
             transactions: engine.sessions.transactions(),
-            options: RunOptions {
-                deadline: timeout.map(|timeout| engine.db.now() + timeout),
-                cancel: context.cancel.clone(),
-                ..RunOptions::new()
-            },
         })
     }
 }
 
 #[cfg(not(feature = "analytics"))]
 mod absent {
-    use super::{AnalyticalQuery, OutputColumn, Planned, Result, RowWriter, Snapshot, Value};
+    use thermocline_engine::Charge;
+
+    use super::{AnalyticalQuery, Arc, OutputColumn, Planned, Result, RowWriter, Snapshot, Value};
     use crate::error::SqlError;
     use crate::plan::Plan;
+
+    /// What a query needs before it runs; none runs in this build.
+    pub(in crate::session) struct Needs {
+        pub(in crate::session) turn_bytes: Option<u64>,
+        pub(in crate::session) crowded: bool,
+    }
 
     /// The rows of an analytical query; there are none in this build.
     pub(in crate::session) enum AnalyticalRows {}
 
     impl AnalyticalRows {
         pub(in crate::session) fn columns(&self) -> &[OutputColumn] {
+            match *self {}
+        }
+
+        pub(in crate::session) fn shared_columns(&self) -> Arc<[OutputColumn]> {
+            match *self {}
+        }
+
+        pub(in crate::session) fn is_live(&self) -> bool {
+            match *self {}
+        }
+
+        pub(in crate::session) fn rest(&mut self) {
+            match *self {}
+        }
+
+        pub(in crate::session) fn set_aside(&mut self, _: u64) -> Option<Charge> {
             match *self {}
         }
 
@@ -217,10 +278,16 @@ mod absent {
             })
         }
 
+        pub(in crate::session) fn prepare(&self) -> Result<Needs> {
+            Err(refusal("it"))
+        }
+
         pub(in crate::session) async fn rows(
             &self,
+            _: &Needs,
             _: &[Value],
             _: Snapshot,
+            _: Option<Charge>,
         ) -> Result<AnalyticalRows> {
             Err(refusal("it"))
         }

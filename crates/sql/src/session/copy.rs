@@ -4,15 +4,17 @@
 
 use std::sync::Arc;
 
-use thermocline_engine::Table;
 use thermocline_engine::authority::Privileges;
+use thermocline_engine::{ChargeKind, Table};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 use thermocline_storage::{binary_format, text_format};
 
 use super::prepared::Prepared;
-use super::run::{Answer, Run, counted, send_rows};
+use super::run::{Answer, Run, counted};
+use super::sending::send_rows;
 use super::transaction::Block;
+use super::unread::Rest;
 use super::{Client, Session};
 use crate::bind::{self, BindContext};
 use crate::copy::{CopyDecoder, CopyEncoder, CopyFormat, CopyOptions, Record};
@@ -342,7 +344,8 @@ impl Session {
             }
             None => db.snapshot(),
         };
-        let mut rows = begin_copy_out(&options, &names, client);
+        let charge = self.account.nothing(ChargeKind::Result);
+        let mut rows = begin_copy_out(&options, &names, client).charged(charge);
         let limits = self.options();
         for partition in 0..db.partitions() {
             let mut scan = snapshot.scan(table, partition);
@@ -358,7 +361,8 @@ impl Session {
                         rows.end_row();
                     })
                     .await?;
-                send_rows(&mut rows, client).await?;
+                rows.check()?;
+                send_rows(&db, &mut rows, client).await?;
                 if !more {
                     break;
                 }
@@ -383,12 +387,15 @@ impl Session {
             .map(|column| column.name.clone())
             .collect();
         let options = resolved(copy, &names)?;
-        let mut rows = begin_copy_out(&options, &names, client);
+        let charge = self.account.nothing(ChargeKind::Result);
+        let mut rows = begin_copy_out(&options, &names, client).charged(charge);
         let answer = self.answer(&[], query, &planned, &[], &mut rows).await?;
-        if let Answer::Stream(mut stream) = answer {
-            self.stream_rows(&mut stream, &mut rows, client).await?;
+        if let Answer::Stream(stream) = answer {
+            let unread = self.unread(Rest::stream(stream, &self.account));
+            let sent = self.send_unread(&unread, &mut rows, usize::MAX, client);
+            sent.await?;
         }
-        send_rows(&mut rows, client).await?;
+        send_rows(&self.engine.db, &mut rows, client).await?;
         Ok(end_copy_out(&options, &rows, client))
     }
 }

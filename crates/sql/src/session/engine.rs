@@ -10,6 +10,7 @@ use thermocline_engine::Database;
 
 use super::context::SessionContext;
 use super::system::SystemSettings;
+use super::unread::UnreadResults;
 #[cfg(feature = "analytics")]
 use crate::analytics::{Activity, Analytics};
 use crate::error::Result;
@@ -114,6 +115,7 @@ pub struct Engine {
     #[cfg(feature = "analytics")]
     pub(crate) analytics: Analytics,
     pub(crate) sessions: Arc<Sessions>,
+    pub(crate) unread: UnreadResults,
 }
 
 impl Engine {
@@ -126,6 +128,7 @@ impl Engine {
             #[cfg(feature = "analytics")]
             analytics: Analytics::new(Arc::clone(&db), db.memory_limit())?,
             sessions: Arc::default(),
+            unread: UnreadResults::default(),
             db,
         }))
     }

@@ -3,16 +3,19 @@
 //! one. A statement whose Execute is followed by Sync is a transaction of its
 //! own, if the server says so.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
+use thermocline_engine::ChargeKind;
+
+use super::kept::KeptRows;
 use super::parameters;
 use super::portal::{Portal, PortalRows, no_portal};
 use super::prepared::{Prepared, parameter_oids};
 use super::run::{Answer, Run, command_complete, counted, shown_text};
 use super::statement_log::Step;
 use super::transaction::Block;
+use super::unread::Rest;
 use super::{Client, Session};
 use crate::error::{Result, SqlError};
 use crate::messages;
@@ -324,10 +327,7 @@ impl Session {
             0 => usize::MAX,
             limit => limit as usize,
         };
-        let columns = planned.columns.clone().unwrap_or_default();
-        let (count, more) = self
-            .send_portal_rows(portal, &columns, limit, client)
-            .await?;
+        let (count, more) = self.send_portal_rows(portal, limit, client).await?;
         if more && max_rows > 0 {
             messages::portal_suspended(&mut client.out);
         } else {
@@ -344,42 +344,53 @@ impl Session {
     ) -> Result<()> {
         let planned = self.plan(&portal.prepared, query).await?;
         self.check_read_only(&planned)?;
-        let mut rows = RowWriter::values();
+        let charge = self.account.nothing(ChargeKind::Portal);
+        let mut rows = RowWriter::kept().charged(charge);
         let declared = &portal.prepared.declared;
         let answer = self
             .answer(declared, query, &planned, &portal.parameters, &mut rows)
             .await?;
-        portal.rows = match answer {
-            Answer::Whole(_) => PortalRows::Kept(VecDeque::from(rows.take_values())),
-            Answer::Stream(stream) => PortalRows::Stream(Box::new(stream)),
+        let db = Arc::clone(&self.engine.db);
+        let rest = match answer {
+            Answer::Whole(_) => {
+                let mut kept = KeptRows::of(rows);
+                kept.spill_if_large(db.spill())?;
+                Rest::kept(kept, planned.columns.clone().unwrap_or_default())
+            }
+            Answer::Stream(stream) => {
+                let mut rest = Rest::stream(stream, &self.account);
+                if rest.is_all_there() {
+                    rest.keep_all(&db, &self.options()).await?;
+                }
+                rest
+            }
         };
+        portal.rows = PortalRows::Open(self.unread(rest));
         portal.planned = Some(planned);
         Ok(())
     }
 
-    /// Sends up to `limit` rows of a started portal, in pieces.
+    /// Sends up to `limit` rows of a started portal. How many, and whether there may be more.
     pub(super) async fn send_portal_rows(
         &mut self,
         portal: &mut Portal,
-        columns: &[crate::output::OutputColumn],
         limit: usize,
         client: &mut Client,
     ) -> Result<(u64, bool)> {
-        const PIECE_ROWS: usize = 512;
-        let options = self.options();
+        let unread = match &portal.rows {
+            PortalRows::Open(unread) => unread,
+            PortalRows::Finished => return Ok((0, false)),
+            PortalRows::Unstarted => {
+                return Err(SqlError::internal("a portal that was not started"));
+            }
+        };
         let buffer = std::mem::take(&mut self.row_buffer);
         let mut rows = RowWriter::wire(buffer, portal.formats.clone());
-        let mut sent = 0u64;
-        let mut more = true;
-        while more && sent < limit as u64 {
-            let piece = (limit - sent as usize).min(PIECE_ROWS);
-            let taken = portal.rows.take(columns, &mut rows, piece);
-            let (count, left) = self.engine.db.interruptible(&options, taken).await??;
-            sent += count;
-            more = left;
-            super::run::send_rows(&mut rows, client).await?;
-        }
+        let (sent, more) = self.send_unread(unread, &mut rows, limit, client).await?;
         self.row_buffer = rows.into_buffer();
+        if !more {
+            portal.rows = PortalRows::Finished;
+        }
         Ok((sent, more))
     }
 

@@ -4,13 +4,15 @@
 use std::sync::Arc;
 
 use sqlparser::ast;
-use thermocline_engine::{Error, RunOptions, Snapshot};
+use thermocline_engine::{ChargeKind, Error, RunOptions, Snapshot};
 use thermocline_storage::value::Value;
 
 use super::analytical::{AnalyticalQuery, AnalyticalRows};
 use super::context::now_us;
 use super::prepared::{Found, Lookup, Planned, Prepared};
+use super::sending::send_rows;
 use super::transaction::Block;
+use super::unread::Rest;
 use super::{Client, STREAM_BYTES, Session};
 use crate::bind::{Command, is_pure};
 use crate::error::{Result, SqlError};
@@ -35,9 +37,6 @@ pub(super) fn shown_text(prepared: &Prepared) -> Arc<str> {
 
 /// How often a statement is bound anew because of DDL beside it.
 const STALE_PLANS_MAX: u32 = 5;
-/// Rows asked of the analytical side at a time.
-const BATCH_ROWS: usize = 1024;
-
 /// The SQLSTATE of what needs more memory than it may have.
 const OUT_OF_MEMORY: &str = "53200";
 
@@ -181,20 +180,23 @@ impl Session {
             messages::row_description(&mut client.out, columns, run.formats);
         }
         let buffer = std::mem::take(&mut self.row_buffer);
-        let mut rows = RowWriter::wire(buffer, run.formats.clone());
+        let charge = self.account.nothing(ChargeKind::Result);
+        let mut rows = RowWriter::wire(buffer, run.formats.clone()).charged(charge);
         let declared = &run.prepared.declared;
         let answer = self
             .answer(declared, query, planned, parameters, &mut rows)
             .await;
         let outcome = match answer {
             Ok(Answer::Whole(count)) => Ok(count),
-            Ok(Answer::Stream(mut stream)) => {
-                self.stream_rows(&mut stream, &mut rows, client).await
+            Ok(Answer::Stream(stream)) => {
+                let unread = self.unread(Rest::stream(stream, &self.account));
+                let sent = self.send_unread(&unread, &mut rows, usize::MAX, client);
+                sent.await.map(|(count, _)| count)
             }
             Err(error) => Err(error),
         };
         if outcome.is_ok() {
-            send_rows(&mut rows, client).await?;
+            send_rows(&self.engine.db, &mut rows, client).await?;
         }
         let mut buffer = rows.into_buffer();
         buffer.clear();
@@ -246,28 +248,6 @@ impl Session {
         match stream.await {
             Ok(stream) if are_described(stream.columns(), planned) => Ok(Answer::Stream(stream)),
             _ => Err(refused),
-        }
-    }
-
-    /// Sends the rows of an analytical result as they come.
-    pub(super) async fn stream_rows(
-        &self,
-        stream: &mut AnalyticalRows,
-        rows: &mut RowWriter,
-        client: &mut Client,
-    ) -> Result<u64> {
-        let options = self.options();
-        let mut count = 0;
-        loop {
-            let next = stream.next(rows, BATCH_ROWS);
-            let taken = self.engine.db.interruptible(&options, next).await??;
-            if taken == 0 {
-                return Ok(count);
-            }
-            count += taken as u64;
-            if rows.bytes_buffered() >= STREAM_BYTES {
-                send_rows(rows, client).await?;
-            }
         }
     }
 
@@ -326,15 +306,23 @@ impl Session {
         planned: &Planned,
         parameters: &[Value],
     ) -> Result<AnalyticalRows> {
-        let snapshot = self.read_snapshot(query, planned)?;
+        let engine = Arc::clone(&self.engine);
+        let context = Arc::clone(&self.context);
         let analytical = AnalyticalQuery {
-            engine: &self.engine,
-            context: &self.context,
+            engine: &engine,
+            context: &context,
             statement: query,
             catalog: &planned.catalog,
             declared,
         };
-        analytical.rows(parameters, snapshot).await
+        let needs = analytical.prepare()?;
+        // Before the snapshot: one that waits for its turn gets old.
+        let turn = match needs.turn_bytes {
+            Some(bytes) => Some(self.turn(bytes, needs.crowded).await?),
+            None => None,
+        };
+        let snapshot = self.read_snapshot(query, planned)?;
+        analytical.rows(&needs, parameters, snapshot, turn).await
     }
 
     /// What a read-only statement sees. A serializable transaction notes the
@@ -402,23 +390,6 @@ fn relations(query: &ast::Statement) -> Vec<Vec<String>> {
         std::ops::ControlFlow::<()>::Continue(())
     });
     names
-}
-
-/// Moves what was written so far to the client.
-pub(super) async fn send_rows(rows: &mut RowWriter, client: &mut Client) -> Result<()> {
-    if rows.bytes_buffered() < STREAM_BYTES {
-        client.out.extend_from_slice(rows.bytes());
-        rows.clear_bytes();
-        return client.flush_if_large().await;
-    }
-    // A large piece goes out in parts, so that it is not twice in memory.
-    let bytes = rows.bytes();
-    for part in bytes.chunks(STREAM_BYTES) {
-        client.out.extend_from_slice(part);
-        client.flush_if_large().await?;
-    }
-    rows.clear_bytes();
-    Ok(())
 }
 
 /// Whether a statement is part of a transaction, or about one.

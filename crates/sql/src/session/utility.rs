@@ -1,7 +1,6 @@
 //! The commands that are not for the binder: transaction control, settings,
 //! prepared statements, cursors, DDL and what is only accepted.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use thermocline_engine::backup::BackupOptions;
@@ -20,9 +19,6 @@ use crate::messages;
 use crate::output::{Formats, OutputColumn, RowWriter};
 use crate::parse::statement::{Accepted, Ddl, Declare, Fetch, Modes, Set, Statement};
 use crate::settings::{self, Settings};
-
-/// The most bytes that a cursor WITH HOLD keeps.
-const HELD_BYTES_MAX: usize = 64 << 20;
 
 impl Session {
     /// Runs a command and answers.
@@ -412,8 +408,12 @@ impl Session {
             _charge: None,
         };
         self.start_portal(&mut portal, &declare.query).await?;
-        if declare.hold {
-            keep_all(&mut portal).await?;
+        if let (true, PortalRows::Open(unread)) = (declare.hold, &portal.rows) {
+            // While its transaction is there.
+            let db = Arc::clone(&self.engine.db);
+            let options = self.options();
+            let mut held = unread.go_on(&db, &options).await?;
+            held.keep_all(&db, &options).await?;
         }
         self.portals.insert(declare.name.clone(), portal);
         Ok(())
@@ -438,15 +438,9 @@ impl Session {
             Some(count) => usize::try_from(count).unwrap_or(usize::MAX),
             None => usize::MAX,
         };
-        let count = if fetch.skip {
-            let mut skipped = RowWriter::values();
-            let taken = portal.rows.take(&columns, &mut skipped, limit).await?;
-            taken.0
-        } else {
-            let sent = self
-                .send_portal_rows(&mut portal, &columns, limit, client)
-                .await?;
-            sent.0
+        let count = match &portal.rows {
+            PortalRows::Open(unread) if fetch.skip => self.skip_unread(unread, limit).await?,
+            _ => self.send_portal_rows(&mut portal, limit, client).await?.0,
         };
         self.portals.insert(fetch.cursor.clone(), portal);
         Self::fetched(client, fetch.skip, count);
@@ -586,45 +580,6 @@ pub(super) fn send_texts(
         rows.end_row();
     }
     client.out.extend_from_slice(rows.bytes());
-}
-
-/// Takes all rows of a cursor WITH HOLD while its transaction is there.
-async fn keep_all(portal: &mut Portal) -> Result<()> {
-    let PortalRows::Stream(stream) = &mut portal.rows else {
-        return Ok(());
-    };
-    let mut kept = VecDeque::new();
-    let mut bytes = 0usize;
-    loop {
-        let rows = stream.next_values(1024).await?;
-        if rows.is_empty() {
-            break;
-        }
-        for row in rows {
-            bytes += row
-                .iter()
-                .map(|value| std::mem::size_of_val(value) + heap_bytes(value))
-                .sum::<usize>();
-            kept.push_back(row);
-        }
-        if bytes > HELD_BYTES_MAX {
-            return Err(
-                SqlError::new("53200", "the result is too large for a cursor WITH HOLD")
-                    .with_hint("Declare the cursor without HOLD, in a transaction."),
-            );
-        }
-    }
-    portal.rows = PortalRows::Kept(kept);
-    Ok(())
-}
-
-fn heap_bytes(value: &thermocline_storage::value::Value) -> usize {
-    use thermocline_storage::value::Value;
-    match value {
-        Value::Text(text) => text.len(),
-        Value::Bytea(bytes) => bytes.len(),
-        _ => 0,
-    }
 }
 
 #[cold]

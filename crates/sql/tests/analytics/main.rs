@@ -9,3 +9,4 @@ mod catalog;
 #[allow(dead_code, reason = "shared with the tests of sessions")]
 mod fixture;
 mod queries;
+mod unread;
