@@ -30,6 +30,7 @@ impl Database {
         let Some(mut state) = txn.state.take() else {
             return Err(Error::Internal("the transaction has ended".into()));
         };
+        self.discard_unchanged(&mut state);
         let mut fetched = Fetched::new();
         let committed = loop {
             match self.try_commit(&mut state, &fetched, options.synchronous_commit) {
@@ -194,6 +195,11 @@ impl Database {
             }
         }
         if let Some(draft) = txn.draft.take() {
+            if snapshots_open {
+                for state in access.guards.iter_mut() {
+                    note_made(state, &draft.made, timestamp);
+                }
+            }
             self.install(draft, &mut access.guards);
         }
         Ok(lsn)
@@ -417,6 +423,29 @@ fn make_visible(
                 committed: timestamp,
                 storage,
                 first: first.1,
+                last,
+            });
+        }
+    }
+}
+
+/// Rows in storages that the transaction made have no mark: they are there since its commit.
+fn note_made(state: &mut PartitionState, made: &[u32], committed: Timestamp) {
+    for storage in made {
+        let Some(rows) = state.tables.get(storage) else {
+            continue;
+        };
+        let appended = rows.directory.appended();
+        // A free number is given to somebody else's row next.
+        let is_there =
+            |row: &u32| rows.live == u64::from(appended) || !rows.directory.get(*row).is_free();
+        let mut numbers = 0..appended;
+        while let Some(first) = numbers.find(is_there) {
+            let last = numbers.find(|row| !is_there(row)).unwrap_or(appended) - 1;
+            state.versions.push_inserted(InsertedRange {
+                committed,
+                storage: *storage,
+                first,
                 last,
             });
         }

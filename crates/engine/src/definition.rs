@@ -28,7 +28,7 @@ impl Database {
         options: &RunOptions,
         change: Change,
     ) -> Result<()> {
-        self.begin_definition(txn, options).await?;
+        self.begin_ddl(txn, options).await?;
         if let Change::CreateTable(_) | Change::CreateIndex { .. } = &change {
             self.memory.check_floor("a new table or index")?;
         }
@@ -65,7 +65,13 @@ impl Database {
             }
             Change::DropIndex { table, index } => {
                 self.hold(txn, options, table).await?;
-                let mut def = self.drafted(txn, table)?.def.clone();
+                let table = self.drafted(txn, table)?;
+                // A partition that this transaction puts the table's first row into has the
+                // index, too: it is there again after a rollback.
+                for partition in &self.partitions {
+                    partition.lock().table_mut(&table);
+                }
+                let mut def = table.def.clone();
                 def.indexes.retain(|i| i.oid != index);
                 let storage = def.storage;
                 self.replace_table(txn, def)?;
@@ -99,8 +105,9 @@ impl Database {
         }
     }
 
-    /// Makes this transaction the one that changes the catalog.
-    async fn begin_definition(&self, txn: &mut Transaction, options: &RunOptions) -> Result<()> {
+    /// Makes this transaction the one that changes the catalog. A change that is made out of
+    /// what the catalog says has to be made after this, or it undoes what others changed.
+    pub async fn begin_ddl(&self, txn: &mut Transaction, options: &RunOptions) -> Result<()> {
         self.check_open()?;
         let state = txn.state_mut()?;
         if state.read_only {
@@ -180,6 +187,7 @@ impl Database {
             return Ok(());
         }
         let own = u32::from(txn.state_mut()?.written.iter().any(|t| t.def.oid == oid));
+        let until = options.lock_timeout.map(|t| self.clock.now() + t);
         loop {
             let ended = self.transactions.ended.listen();
             {
@@ -192,10 +200,7 @@ impl Database {
                     break;
                 }
             }
-            if options.cancel.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
-            ended.await;
+            self.or_interrupted(options, until, ended).await?;
         }
         self.draft(txn)?.held.push(shared);
         Ok(())
@@ -252,11 +257,9 @@ impl Database {
     fn replace_table(&self, txn: &mut Transaction, mut def: TableDef) -> Result<()> {
         let before = self.drafted(txn, def.oid)?;
         def.keep_storage_of(&before.def);
-        if let Some(known) = self.storages.read().get(&def.storage) {
-            def.lost.clone_from(&before.def.lost);
-            def.keep_layouts_of(&known.def);
-        }
-        def.number_columns_after(&before.def)?;
+        let known = self.storages.read().get(&def.storage).cloned();
+        let known = known.as_ref().unwrap_or(&before);
+        def.number_columns_after(&before.def, &known.def)?;
         let table = self.new_table(def);
         let widened = table.def.columns.len() != before.def.columns.len();
         let own = txn.state_mut()?.sees_draft_of(table.def.storage);
@@ -394,7 +397,7 @@ impl Database {
         def: TableDef,
     ) -> Result<()> {
         let table = self.swap_storage(txn, old, def)?;
-        let snapshot = txn.snapshot()?;
+        let snapshot = txn.snapshot_of_now()?;
         for partition in 0..self.partitions() {
             let mut scan = snapshot.scan(old, partition);
             loop {
@@ -462,6 +465,18 @@ impl Database {
         drop(catalog);
         self.restart_sequences(&draft.restarted);
         *self.defining.lock() = None;
+    }
+
+    /// Throws away a draft in which nothing was changed: a definition found that all is as it
+    /// wants it, and nobody has to be told.
+    pub(crate) fn discard_unchanged(&self, state: &mut TxnState) {
+        let committed = self.catalog();
+        let unchanged = state
+            .draft
+            .take_if(|draft| Arc::ptr_eq(&draft.catalog, &committed) && draft.restarted.is_empty());
+        if let Some(draft) = unchanged {
+            self.discard(draft);
+        }
     }
 
     /// Throws a draft away.

@@ -51,7 +51,7 @@ impl Database {
     ) -> Result<()> {
         let def = &table.def.indexes[position];
         let local = table.is_local(position);
-        let snapshot = txn.snapshot()?;
+        let snapshot = txn.snapshot_of_now()?;
         let mut built: Vec<Index> = Vec::new();
         let mut progress = Progress {
             rows: self.row_estimate(old),
@@ -132,6 +132,9 @@ impl Database {
             .await?;
         for (partition, index) in self.partitions.iter().zip(built) {
             let mut state = partition.lock();
+            // It has no entries for what rows were before: who reads through it by an older
+            // snapshot looks at them beside it.
+            state.versions.detach(old.def.storage);
             let rows = state.table_mut(old);
             rows.indexes.push(IndexSlot {
                 oid: def.oid,

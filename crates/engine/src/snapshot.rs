@@ -116,7 +116,6 @@ impl Transaction {
     /// What a statement of this transaction sees, its own changes included.
     pub fn snapshot(&mut self) -> Result<Snapshot> {
         let db = self.db.clone();
-        let catalog = self.catalog();
         let state = self.state_mut()?;
         let timestamp = match state.snapshot {
             Some(timestamp) => {
@@ -133,6 +132,21 @@ impl Transaction {
                 timestamp
             }
         };
+        self.snapshot_at(timestamp)
+    }
+
+    /// What is committed by now, whatever the transaction sees, and its own changes. A definition
+    /// goes by it: an index has entries for rows that its maker's snapshot is too old for.
+    pub(crate) fn snapshot_of_now(&mut self) -> Result<Snapshot> {
+        let timestamp = self.db.transactions.open_snapshot();
+        self.snapshot_at(timestamp)
+    }
+
+    /// With an open timestamp, which it closes.
+    fn snapshot_at(&mut self, timestamp: Timestamp) -> Result<Snapshot> {
+        let db = self.db.clone();
+        let catalog = self.catalog();
+        let state = self.state_mut()?;
         let overlay = state
             .overlay
             .iter()

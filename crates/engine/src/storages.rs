@@ -110,12 +110,20 @@ impl TableDef {
     }
 
     /// Numbers the columns that this has and `before` has not, above all numbers that are
-    /// known here. The newest is taken again if it is of the same columns and lost.
-    pub(crate) fn number_columns_after(&mut self, before: &TableDef) -> Result<()> {
+    /// known there and in `known`, by which the storage is read. The newest is taken again if
+    /// it is of the same columns and lost.
+    pub(crate) fn number_columns_after(
+        &mut self,
+        before: &TableDef,
+        known: &TableDef,
+    ) -> Result<()> {
         let first = before.columns.len().min(self.columns.len());
+        // In none of the layouts that there are.
         for column in &mut self.columns[first..] {
             column.added_in = u16::MAX;
         }
+        self.lost.clone_from(&before.lost);
+        self.keep_layouts_of(known);
         for position in first..self.columns.len() {
             let newest = self.newest_layout_before(position);
             let wanted: Vec<DataType> = self.columns[..=position]

@@ -346,6 +346,13 @@ impl TxnState {
             .as_ref()
             .is_some_and(|d| d.made.contains(&storage))
     }
+
+    /// Whether it has dropped an index of a storage, which others have still.
+    pub fn has_dropped_index_of(&self, storage: u32) -> bool {
+        self.draft
+            .as_ref()
+            .is_some_and(|d| d.dropped_indexes.iter().any(|index| index.0 == storage))
+    }
 }
 
 /// An interactive transaction. Dropping it rolls it back.

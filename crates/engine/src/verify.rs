@@ -7,13 +7,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use thermocline_storage::block::{self, Record};
 use thermocline_storage::key_hash::key_hash;
 use thermocline_storage::row_directory::{ColdAddress, Word};
 
 use crate::access::{DEAD, Scope};
-use crate::catalog::Table;
+use crate::catalog::{IndexDef, Table};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::evict::{cold_copy, has_fingerprint};
@@ -99,6 +100,18 @@ impl Database {
         Ok(found)
     }
 
+    /// The indexes of a table that have all its rows. One that an open transaction has dropped
+    /// lacks the rows that it has inserted since.
+    fn indexes_that_agree<'t>(&self, table: &'t Table) -> &'t [IndexDef] {
+        let catalog = self.catalog();
+        let shared = catalog.table(table.def.oid);
+        let is_held = shared.is_some_and(|shared| shared.held_by.load(Ordering::Relaxed) != 0);
+        match is_held {
+            true => &[],
+            false => &table.def.indexes,
+        }
+    }
+
     /// The directory, the counts, and the indexes as far as memory knows.
     fn verify_rows(
         &self,
@@ -109,6 +122,7 @@ impl Database {
         found: &mut Verified,
     ) {
         let place = || format!("table {} partition {}", table.def.name, state.id);
+        let indexes = self.indexes_that_agree(table);
         let (mut live, mut cold) = (0, 0);
         for (row, word) in rows.directory.iter() {
             if word == DEAD {
@@ -144,7 +158,7 @@ impl Database {
                 if rows.heap.row(hot.pointer()) != row {
                     found.wrong(|| format!("{}: row {row} has another row's tuple", place()));
                 }
-                verify_tuple(table, rows, state.id, row, tuple, found);
+                verify_tuple((table, indexes), rows, (state.id, row), tuple, found);
             } else if let Some(cold_word) = word.as_cold() {
                 live += 1;
                 cold += 1;
@@ -166,7 +180,7 @@ impl Database {
                 )
             });
         }
-        for def in &table.def.indexes {
+        for def in indexes {
             match rows.indexes.iter().find(|slot| slot.oid == def.oid) {
                 None => found.wrong(|| format!("{}: index {} is missing", place(), def.name)),
                 Some(slot) => {
@@ -255,10 +269,18 @@ impl Database {
                     let records: BTreeMap<u16, Record<'_>> = records
                         .filter_map(|record| record.ok().map(|r| (r.slot, r)))
                         .collect();
+                    let indexes = self.indexes_that_agree(table);
                     for reference in &of.records {
                         match records.get(&reference.slot) {
                             Some(record) if record.row == reference.row => {
-                                verify_record(table, rows, of.partition, reference, record, found);
+                                verify_record(
+                                    (table, indexes),
+                                    rows,
+                                    of.partition,
+                                    reference,
+                                    record,
+                                    found,
+                                );
                             }
                             _ => found.wrong(|| {
                                 format!(
@@ -315,7 +337,7 @@ impl Database {
 
 /// A row's record in its block.
 fn verify_record(
-    table: &Table,
+    (table, indexes): (&Table, &[IndexDef]),
     rows: &TablePartition,
     partition: u16,
     reference: &Reference,
@@ -324,7 +346,8 @@ fn verify_record(
 ) {
     let word: Word = rows.directory.get(reference.row);
     if reference.only {
-        verify_tuple(table, rows, partition, reference.row, record.payload, found);
+        let at = (partition, reference.row);
+        verify_tuple((table, indexes), rows, at, record.payload, found);
         let differs = word
             .as_cold()
             .is_some_and(|cold| !has_fingerprint(table, cold, record.payload, &mut Vec::new()));
@@ -350,10 +373,9 @@ fn verify_record(
 
 /// A tuple: its layout, and that every index leads to it.
 fn verify_tuple(
-    table: &Table,
+    (table, indexes): (&Table, &[IndexDef]),
     rows: &TablePartition,
-    partition: u16,
-    row: u32,
+    (partition, row): (u16, u32),
     tuple: &[u8],
     found: &mut Verified,
 ) {
@@ -369,7 +391,7 @@ fn verify_tuple(
         found.wrong(|| format!("{} belongs to another partition", place()));
     }
     let mut key = Vec::new();
-    for (position, def) in table.def.indexes.iter().enumerate() {
+    for (position, def) in indexes.iter().enumerate() {
         let Some(slot) = rows.indexes.iter().find(|slot| slot.oid == def.oid) else {
             continue;
         };

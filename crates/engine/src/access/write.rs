@@ -222,8 +222,9 @@ impl Access<'_> {
     }
 
     /// Makes sure that this transaction may change the row. Whether it may do
-    /// so in place: in a one-shot, or because it inserted the row itself and
-    /// has no savepoint to go back to with the row as it is.
+    /// so in place: in a one-shot, or because it inserted the row itself, has no savepoint
+    /// to go back to with the row as it is, and has dropped no index: the log's reader has
+    /// that still, and would not learn which key the row leaves there.
     pub(super) fn lock_row(&mut self, position: usize, table: &Table, row: RowId) -> Result<bool> {
         let stored = (table.def.storage, row.row());
         let state = self.guards.at(position);
@@ -246,8 +247,11 @@ impl Access<'_> {
             return Ok(true);
         }
         if word.is_uncommitted() {
+            // A rollback goes by a definition that has the dropped ones, too.
+            let dropped = self.defined_by.is_none() && txn.has_dropped_index_of(stored.0);
+            let beside = |level| level < txn.level || dropped;
             match state.inserted_by(stored) {
-                Some(range) if range.owner == id && range.level < txn.level => {}
+                Some(range) if range.owner == id && beside(range.level) => {}
                 Some(range) if range.owner == id => return Ok(true),
                 Some(range) => {
                     let owner = range.owner;

@@ -131,7 +131,6 @@ impl Reading<'_, '_> {
                 if !catalog.is_empty() && is_new {
                     let image: CatalogImage = serde_json::from_slice(catalog)
                         .map_err(|e| Error::Corrupt(format!("catalog in the log: {e}")))?;
-                    self.remove_dead_rows(&image.tables, TxnId(number))?;
                     self.define(|db| {
                         db.adopt_catalog(&image);
                         db.restart_sequences(&image.restarted);
@@ -147,7 +146,6 @@ impl Reading<'_, '_> {
                 if !is_new {
                     return Ok(());
                 }
-                self.remove_dead_rows(std::slice::from_ref(&def), TxnId(number))?;
                 self.define(|db| db.adopt_draft(def))
             }
             // The checkpoint has them as of its catalog.
@@ -184,29 +182,6 @@ impl Reading<'_, '_> {
         let cut =
             cut.ok_or_else(|| Error::Corrupt(format!("the log names partition {partition}")))?;
         Ok(lsn <= *cut)
-    }
-
-    /// Removes the rows of transactions that ended without a record of it from the tables to
-    /// which the transaction `by`, which had them to itself, gave other columns: nobody could
-    /// read them by these.
-    fn remove_dead_rows(&mut self, defs: &[TableDef], by: TxnId) -> Result<()> {
-        let db = self.shared.db;
-        let known = db.storages();
-        let changed = |def: &&TableDef| {
-            let known = known.get(&def.storage);
-            known.is_some_and(|table| table.def.columns != def.columns)
-        };
-        let changed: Vec<u32> = defs.iter().filter(changed).map(|def| def.storage).collect();
-        if changed.is_empty() {
-            return Ok(());
-        }
-        self.hands.wait()?;
-        for (partition, owner) in db.uncommitted_owners(|storage| changed.contains(&storage)) {
-            if owner != by {
-                db.remove_rows_of(partition, owner)?;
-            }
-        }
-        Ok(())
     }
 
     /// Changes definitions, while nobody goes by them.

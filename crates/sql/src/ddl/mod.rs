@@ -51,6 +51,9 @@ pub(crate) struct Definition<'a> {
 /// # Errors
 /// As PostgreSQL; the transaction is to be rolled back then.
 pub(crate) async fn run(statement: &Ddl, definition: &mut Definition<'_>) -> Result<&'static str> {
+    // From here on the catalog is as it stays: what follows is made out of it.
+    let (db, options) = (definition.db, definition.options);
+    db.begin_ddl(definition.txn, options).await?;
     match statement {
         Ddl::CreateTable(create) => definition.create_table(create).await,
         Ddl::CreateSequence {
