@@ -6,6 +6,7 @@
 //! | `round.rs` | a round: lives and crashes, and what may be found after each |
 //! | `world.rs` | a life: who goes on next |
 //! | `session.rs`, `statement.rs` | what clients do, compared with the model as they do it |
+//! | `definition.rs` | what they make of the tables |
 //! | `numbers.rs` | numbers of a sequence |
 //! | `procedure.rs` | procedures, which are run again from the log |
 //! | `faults.rs`, `damage.rs` | what the device does beside crashing; what can't be survived |
@@ -15,6 +16,7 @@
 
 mod chance;
 mod damage;
+mod definition;
 mod faults;
 mod model;
 #[cfg(feature = "mutations")]

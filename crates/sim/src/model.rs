@@ -16,6 +16,8 @@ pub enum Effect {
     Truncate(usize),
     AddIndex(usize, IndexShape),
     DropIndex(usize, String),
+    /// And what rows from before have there.
+    AddColumn(usize, Option<i32>),
 }
 
 /// A row and the commit that wrote it.
@@ -36,6 +38,15 @@ pub struct TableState {
     pub rows: BTreeMap<i64, Stored>,
 }
 
+/// What an open transaction has made of a table.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// None: dropped.
+    pub shape: Option<Shape>,
+    /// It has none of the rows that others see in it.
+    pub emptied: bool,
+}
+
 /// All tables. Copies share what is equal.
 #[derive(Clone, Debug, Default)]
 pub struct State {
@@ -46,6 +57,29 @@ impl State {
     /// A row.
     pub fn row(&self, slot: usize, id: i64) -> Option<&Stored> {
         self.tables[slot].as_ref()?.rows.get(&id)
+    }
+
+    /// What rows that were written before have in the columns that were added to a table.
+    pub fn missing(&self, slot: usize) -> &[Option<i32>] {
+        self.tables[slot]
+            .as_ref()
+            .map_or(&[], |table| &table.shape.added)
+    }
+
+    /// What a transaction that saw this state sees by its own definitions.
+    pub fn drafted(&self, drafts: &BTreeMap<usize, Draft>) -> State {
+        let mut seen = self.clone();
+        for (slot, draft) in drafts {
+            let before = seen.tables[*slot].take().filter(|_| !draft.emptied);
+            seen.tables[*slot] = draft.shape.as_ref().map(|shape| {
+                Rc::new(TableState {
+                    shape: shape.clone(),
+                    made_by: before.as_ref().map_or(0, |table| table.made_by),
+                    rows: before.map_or(BTreeMap::new(), |table| table.rows.clone()),
+                })
+            });
+        }
+        seen
     }
 
     /// The same, as a new life finds it.
@@ -69,6 +103,12 @@ impl State {
         let mut seen = self.clone();
         for (slot, now) in now.tables.iter().enumerate() {
             let made_by = |table: &Option<Rc<TableState>>| table.as_ref().map(|t| t.made_by);
+            if let (Some(seen), Some(now)) = (&mut seen.tables[slot], now)
+                && seen.made_by == now.made_by
+                && seen.shape != now.shape
+            {
+                Rc::make_mut(seen).shape.clone_from(&now.shape);
+            }
             if made_by(&seen.tables[slot]) != made_by(now) {
                 seen.tables[slot] = now.as_ref().map(|now| {
                     Rc::new(TableState {
@@ -141,6 +181,11 @@ impl State {
             Effect::DropIndex(slot, name) => {
                 if let Some(table) = self.table_mut(*slot) {
                     table.shape.indexes.retain(|index| index.name != *name);
+                }
+            }
+            Effect::AddColumn(slot, missing) => {
+                if let Some(table) = self.table_mut(*slot) {
+                    table.shape.added.push(*missing);
                 }
             }
         }

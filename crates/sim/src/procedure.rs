@@ -2,6 +2,7 @@
 //! command, and a restart runs it again: what it does follows from its arguments, its time
 //! and the rows it finds, and the rows are compared as after any other transaction.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -80,6 +81,7 @@ fn becomes(found: Option<&Row>, chance: &mut Chance, bytes: usize, now: i64) -> 
             .or(Some(3)),
         u: chance.percent(60).then(|| chance.below(400) as i64),
         v,
+        added: found.map_or(Vec::new(), |row| row.added.clone()),
     })
 }
 
@@ -101,13 +103,13 @@ fn work(call: &mut Call<'_, '_>, arguments: &[Value]) -> Result<Vec<Value>> {
         let changed = match (found, &left) {
             (None, None) => Ok(()),
             (Some(row), None) => call.delete(&table, &row),
-            (None, Some(left)) => call.insert(&table, &values_of_row(id, left)),
+            (None, Some(left)) => call.insert(&table, &values_of_row(&table, id, left)),
             // Another row number, for the same key.
             (Some(row), Some(left)) if anew => call
                 .delete(&table, &row)
-                .and_then(|()| call.insert(&table, &values_of_row(id, left))),
+                .and_then(|()| call.insert(&table, &values_of_row(&table, id, left))),
             (Some(mut row), Some(left)) => {
-                row.values = values_of_row(id, left);
+                row.values = values_of_row(&table, id, left);
                 call.update(&table, &row)
             }
         };
@@ -139,10 +141,10 @@ fn work(call: &mut Call<'_, '_>, arguments: &[Value]) -> Result<Vec<Value>> {
 
 /// A session calls one.
 pub async fn call(world: &Rc<World>, db: &Arc<Database>, pending: &Pending) {
-    let Some((slot, table)) = table(world, db) else {
+    let Some((slot, table)) = table(world, &db.catalog()) else {
         return;
     };
-    let shape = world.shape(slot);
+    let shape = world.shape(slot, &BTreeMap::new());
     let needs_all = |t: &Table| t.def.partition_key.is_empty() || t.insert_needs_all_partitions();
     let first = world.below(world.ids()) as i64;
     let home = |id: i64| table.partition_of_values(&[ValueRef::BigInt(id)]);
@@ -211,7 +213,12 @@ impl World {
         let (mut effects, mut saw) = (Vec::new(), Vec::new());
         for Did { id, found, left } in did {
             let stored = model.now.row(slot, id);
-            if stored.map(|stored| &*stored.row) != found.as_ref() {
+            let missing = model.now.missing(slot);
+            let same = match (stored, &found) {
+                (Some(stored), Some(found)) => stored.row.reads_as(found, missing),
+                (stored, found) => stored.is_none() && found.is_none(),
+            };
+            if !same {
                 let is = stored.map(|stored| &stored.row);
                 self.fail(format!(
                     "t{slot}: a procedure found {found:?} at {id}, and it is {is:?}"

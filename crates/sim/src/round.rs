@@ -10,14 +10,15 @@ use std::time::Duration;
 
 use thermocline_device::{Clock, Device, FaultCounts, SimulatedClock, SimulatedDevice};
 use thermocline_engine::{
-    Config, Database, Identification, Merge, Policy, Result as EngineResult, Retrieval, block_on,
+    Config, Database, Identification, Merge, Policy, Result as EngineResult, Retrieval, TableDef,
+    block_on,
 };
 
 use crate::chance::Chance;
 use crate::model::{Model, State};
 use crate::numbers::SEQUENCE;
 use crate::procedure::procedures;
-use crate::schema::{Row, SLOTS, decode, name};
+use crate::schema::{Row, SLOTS, decode, missing_of, name};
 use crate::world::{Habits, Pauses, World};
 
 /// What a round came to.
@@ -177,6 +178,7 @@ impl Round {
             // Drawn in any case: the rest of the round is the same.
             faulty: chance.percent(20) && !scope.crashes_only,
             lies: 0,
+            definitions: chance.pick(&[0, 0, 10, 50]),
             forgets: config.versions_bytes_max.is_some(),
             trace: scope.trace,
         };
@@ -359,8 +361,8 @@ pub struct Found {
     tables: Vec<Option<FoundTable>>,
 }
 
-/// Rows and indexes.
-type FoundTable = (BTreeMap<i64, Row>, Vec<thermocline_engine::IndexDef>);
+/// Rows and definition.
+type FoundTable = (BTreeMap<i64, Row>, TableDef);
 
 impl Found {
     /// Reads all tables through a snapshot.
@@ -389,7 +391,7 @@ impl Found {
                     "t{slot}: row {id} is there twice"
                 )));
             }
-            tables.push(Some((rows, table.def.indexes.clone())));
+            tables.push(Some((rows, table.def.clone())));
         }
         Ok(Found { tables })
     }
@@ -401,7 +403,8 @@ impl Found {
                 (None, None) => {}
                 (Some(_), None) => return Some(format!("t{slot} is there")),
                 (None, Some(_)) => return Some(format!("t{slot} is not there")),
-                (Some((rows, indexes)), Some(expected)) => {
+                (Some((rows, def)), Some(expected)) => {
+                    let indexes = &def.indexes;
                     let same_indexes = indexes.len() == expected.shape.indexes.len() + 1
                         && indexes[1..]
                             .iter()
@@ -410,11 +413,16 @@ impl Found {
                     if !same_indexes {
                         return Some(format!("t{slot} has other indexes"));
                     }
+                    let missing = &expected.shape.added;
+                    if missing_of(def) != *missing {
+                        return Some(format!("t{slot} has other columns"));
+                    }
+                    let same = |id: &i64| match (rows.get(id), expected.rows.get(id)) {
+                        (Some(found), Some(stored)) => stored.row.reads_as(found, missing),
+                        (found, stored) => found.is_none() && stored.is_none(),
+                    };
                     let ids = rows.keys().chain(expected.rows.keys());
-                    let wrong: Vec<i64> = ids
-                        .copied()
-                        .filter(|id| rows.get(id) != expected.rows.get(id).map(|s| &*s.row))
-                        .collect();
+                    let wrong: Vec<i64> = ids.copied().filter(|id| !same(id)).collect();
                     if !wrong.is_empty() {
                         return Some(format!(
                             "t{slot}: rows {wrong:?} of {} found, {} expected",

@@ -11,18 +11,37 @@ use crate::chance::Chance;
 /// Tables a round may have at most, `t0` and so on.
 pub const SLOTS: usize = 3;
 
-/// A row of any table: `(id bigint primary key, a integer, u bigint, v text)`.
+/// Columns that a table is made with.
+const COLUMNS: usize = 4;
+/// Columns that a table may have beside those.
+pub const ADDED_MAX: usize = 5;
+
+/// A row of any table: `(id bigint primary key, a integer, u bigint, v text)`, and integers
+/// that were added later.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Row {
     pub a: Option<i32>,
     pub u: Option<i64>,
     pub v: String,
+    /// Of columns that were added after the row was written it has none: they read as what
+    /// the table says is missing.
+    pub added: Vec<Option<i32>>,
+}
+
+impl Row {
+    /// Whether this, a row of the model, is what a table with these added columns has as `found`.
+    pub fn reads_as(&self, found: &Row, missing: &[Option<i32>]) -> bool {
+        let later = missing.get(self.added.len()..).unwrap_or_default();
+        let added = self.added.iter().chain(later);
+        (self.a, self.u, &self.v) == (found.a, found.u, &found.v) && added.eq(&found.added)
+    }
 }
 
 impl std::fmt::Debug for Row {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let begin = &self.v[..self.v.len().min(8)];
-        write!(f, "({:?}, {:?}, {begin}… {})", self.a, self.u, self.v.len())
+        let (a, u, length) = (self.a, self.u, self.v.len());
+        write!(f, "({a:?}, {u:?}, {begin}… {length}, {:?})", self.added)
     }
 }
 
@@ -45,6 +64,8 @@ pub struct Shape {
     pub indexes: Vec<IndexShape>,
     /// Values are about so long, in bytes.
     pub value_bytes: usize,
+    /// Columns added, and what rows from before have there.
+    pub added: Vec<Option<i32>>,
 }
 
 impl Shape {
@@ -57,6 +78,7 @@ impl Shape {
             spread,
             indexes: Vec::new(),
             value_bytes: chance.pick(&[8, 60, 300, 300, 1500, 6000, 14_000]),
+            added: Vec::new(),
         };
         if chance.percent(40) {
             shape
@@ -122,18 +144,41 @@ pub fn name(slot: usize) -> String {
     format!("t{slot}")
 }
 
-/// The definition of a table.
-pub fn table_def(db: &Database, slot: usize, shape: &Shape) -> TableDef {
-    let column = |name: &str, data_type, not_null| ColumnDef {
+fn column(name: &str, data_type: DataType, not_null: bool, missing: Value) -> ColumnDef {
+    ColumnDef {
         name: name.into(),
         data_type,
         not_null,
         default: None,
         identity: None,
         sequence: None,
-        missing: Value::Null,
+        missing,
         added_in: 0,
-    };
+    }
+}
+
+fn integer(value: Option<i32>) -> Value {
+    value.map_or(Value::Null, Value::Integer)
+}
+
+/// A column that is added.
+pub fn added_column(name: &str, missing: Option<i32>) -> ColumnDef {
+    column(name, DataType::Integer, false, integer(missing))
+}
+
+/// What a definition says of its added columns.
+pub fn missing_of(def: &TableDef) -> Vec<Option<i32>> {
+    let added = def.columns.iter().skip(COLUMNS);
+    let missing = added.map(|column| match &column.missing {
+        Value::Integer(value) => Some(*value),
+        _ => None,
+    });
+    missing.collect()
+}
+
+/// The definition of a table.
+pub fn table_def(db: &Database, slot: usize, shape: &Shape) -> TableDef {
+    let column = |name, data_type, not_null| column(name, data_type, not_null, Value::Null);
     let mut indexes = vec![IndexDef {
         oid: db.allocate_oid(),
         name: format!("t{slot}_pkey"),
@@ -168,12 +213,9 @@ pub fn table_def(db: &Database, slot: usize, shape: &Shape) -> TableDef {
 /// A row's tuple.
 pub fn encode(table: &Table, id: i64, row: &Row) -> Vec<u8> {
     let mut tuple = Vec::new();
-    let a = row.a.map_or(ValueRef::Null, ValueRef::Integer);
-    let u = row.u.map_or(ValueRef::Null, ValueRef::BigInt);
-    table.encode_tuple(
-        &[ValueRef::BigInt(id), a, u, ValueRef::Text(&row.v)],
-        &mut tuple,
-    );
+    let values = values_of_row(table, id, row);
+    let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
+    table.encode_tuple(&values, &mut tuple);
     tuple
 }
 
@@ -195,22 +237,32 @@ pub fn decode(table: &Table, tuple: &[u8]) -> Option<(i64, Row)> {
     let ValueRef::Text(v) = table.value(tuple, 3) else {
         return None;
     };
-    Some((id, Row { a, u, v: v.into() }))
+    let added = (COLUMNS..table.def.columns.len()).map(|at| match table.value(tuple, at) {
+        ValueRef::Null => Some(None),
+        ValueRef::Integer(value) => Some(Some(value)),
+        _ => None,
+    });
+    let (v, added) = (v.into(), added.collect::<Option<_>>()?);
+    Some((id, Row { a, u, v, added }))
 }
 
-/// A row's columns, as a procedure writes them.
-pub fn values_of_row(id: i64, row: &Row) -> Vec<Value> {
-    vec![
+/// A row's columns, as a table has them by now.
+pub fn values_of_row(table: &Table, id: i64, row: &Row) -> Vec<Value> {
+    let mut values = vec![
         Value::BigInt(id),
-        row.a.map_or(Value::Null, Value::Integer),
+        integer(row.a),
         row.u.map_or(Value::Null, Value::BigInt),
         Value::Text(row.v.clone()),
-    ]
+    ];
+    values.extend(row.added.iter().map(|value| integer(*value)));
+    let later = table.def.columns.iter().skip(values.len());
+    values.extend(later.map(|column| column.missing.clone()));
+    values
 }
 
 /// The row in the columns that a procedure read; `None` when it is no row of ours.
 pub fn row_of_values(values: &[Value]) -> Option<Row> {
-    let [Value::BigInt(_), a, u, Value::Text(v)] = values else {
+    let [Value::BigInt(_), a, u, Value::Text(v), added @ ..] = values else {
         return None;
     };
     let a = match a {
@@ -223,7 +275,13 @@ pub fn row_of_values(values: &[Value]) -> Option<Row> {
         Value::BigInt(u) => Some(*u),
         _ => return None,
     };
-    Some(Row { a, u, v: v.clone() })
+    let added = added.iter().map(|value| match value {
+        Value::Null => Some(None),
+        Value::Integer(value) => Some(Some(*value)),
+        _ => None,
+    });
+    let (v, added) = (v.clone(), added.collect::<Option<_>>()?);
+    Some(Row { a, u, v, added })
 }
 
 /// The primary key of a row.
@@ -244,5 +302,8 @@ pub fn random_row(chance: &mut Chance, shape: &Shape, ids: usize) -> Row {
         a: (!chance.percent(10)).then(|| chance.below(20) as i32),
         u: (!chance.percent(20)).then(|| chance.below(ids * 4) as i64),
         v,
+        added: (shape.added.iter())
+            .map(|_| (!chance.percent(30)).then(|| chance.below(1000) as i32))
+            .collect(),
     }
 }

@@ -2,18 +2,21 @@
 //! statement of which may wait for the device, the log, memory or another transaction.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use thermocline_engine::{
-    Change, Database, Error, IndexKind, Isolation, RunOptions, Scope, Table, Transaction,
+    Catalog, Database, Error, IndexKind, Isolation, RunOptions, Savepoint, Scope, Table,
+    Transaction,
 };
 
+use crate::definition;
 use crate::model::{Effect, State};
 use crate::numbers;
 use crate::procedure;
-use crate::schema::{IndexShape, SLOTS, Shape, name, random_row, table_def};
-use crate::statement::{Done, Op, View, run};
+use crate::schema::{SLOTS, name, random_row};
+use crate::statement::{Done, Mark, Op, View, run};
 use crate::world::World;
 
 /// What the world knows of a session's transaction under way.
@@ -58,7 +61,7 @@ pub async fn client(world: Rc<World>, db: Arc<Database>, pending: Rc<Pending>) {
         pending.view.take();
         pending.in_conflict.set(false);
         match world.below(100) {
-            0..5 => define(&world, &db, &pending).await,
+            0..5 => definition::define(&world, &db, &pending).await,
             5..7 => numbers::count(&world, &db, &pending).await,
             7..40 => interactive(&world, &db, &pending).await,
             40..52 => procedure::call(&world, &db, &pending).await,
@@ -85,18 +88,23 @@ pub fn options(world: &World, pending: &Pending) -> RunOptions {
 }
 
 /// A table to work on, as this transaction may know it.
-pub fn table(world: &World, db: &Database) -> Option<(usize, Arc<Table>)> {
+pub fn table(world: &World, catalog: &Catalog) -> Option<(usize, Arc<Table>)> {
     let first = world.below(SLOTS);
-    (0..SLOTS).map(|n| (first + n) % SLOTS).find_map(|slot| {
-        Some((
-            slot,
-            db.catalog().table_by_name("public", &name(slot))?.clone(),
-        ))
-    })
+    (0..SLOTS)
+        .map(|n| (first + n) % SLOTS)
+        .find_map(|slot| Some((slot, catalog.table_by_name("public", &name(slot))?.clone())))
 }
 
-fn random_ops(world: &World, slot: usize, table: &Table, count: usize, alone: bool) -> Vec<Op> {
-    let shape = world.shape(slot);
+/// Random statements. `view`: of the open transaction that runs them; none: a one-shot.
+fn random_ops(
+    world: &World,
+    slot: usize,
+    table: &Table,
+    count: usize,
+    view: Option<&View>,
+) -> Vec<Op> {
+    let nothing = BTreeMap::new();
+    let shape = world.shape(slot, view.map_or(&nothing, |view| &view.drafts));
     let ids = world.ids();
     (0..count)
         .map(|_| {
@@ -109,7 +117,7 @@ fn random_ops(world: &World, slot: usize, table: &Table, count: usize, alone: bo
                 75..87 => Op::Delete(id),
                 // In an open transaction a key that a row was given is taken for others
                 // only when it commits; only there they learn of each other.
-                87..90 if alone => Op::Move(id, world.below(ids) as i64),
+                87..90 if view.is_none() => Op::Move(id, world.below(ids) as i64),
                 87..92 => Op::Scan,
                 _ => {
                     let ordered: Vec<usize> = (0..table.def.indexes.len())
@@ -159,15 +167,15 @@ fn scope(world: &World, table: &Table, ops: &[Op]) -> Scope {
 }
 
 async fn one_shot(world: &Rc<World>, db: &Arc<Database>, pending: &Pending) {
-    let Some((slot, table)) = table(world, db) else {
-        return define(world, db, pending).await;
+    let Some((slot, table)) = table(world, &db.catalog()) else {
+        return definition::define(world, db, pending).await;
     };
     let count = if world.percent(70) {
         1
     } else {
         1 + world.below(6)
     };
-    let ops = random_ops(world, slot, &table, count, true);
+    let ops = random_ops(world, slot, &table, count, None);
     let options = options(world, pending);
     let scope = scope(world, &table, &ops);
     let nothing = View::default();
@@ -280,8 +288,29 @@ async fn interactive(world: &Rc<World>, db: &Arc<Database>, pending: &Pending) {
     world.model.borrow_mut().end_transaction();
 }
 
+/// Goes back to the savepoint, as a client does after an error; `None` if that is not to be.
+async fn back_to(
+    world: &World,
+    txn: &mut Transaction,
+    pending: &Pending,
+    view: &mut View,
+    savepoint: &Option<(Savepoint, Mark)>,
+) -> Option<()> {
+    let (point, mark) = savepoint.as_ref()?;
+    pending.doing.set("a rollback to a savepoint");
+    let result = txn.rollback_to(point).await;
+    world.say(|| format!("session {} goes back: {result:?}", pending.session));
+    if let Err(error) = result {
+        world.check_error("a rollback to a savepoint", &error, true);
+        return None;
+    }
+    view.back_to(mark);
+    Some(())
+}
+
 /// Whether a row of a transaction has a key that another's row has by now.
 fn conflict(now: &State, view: &View) -> bool {
+    let now = now.drafted(&view.drafts);
     view.own.iter().any(|((slot, id), row)| {
         let (Some(row), Some(table)) = (row, &now.tables[*slot]) else {
             return false;
@@ -305,36 +334,41 @@ async fn statements(
 ) -> Option<View> {
     let mut view = View::default();
     let mut savepoint = None;
-    for _ in 0..1 + world.below(5) {
+    let defines = world.percent(world.habits.definitions);
+    let steps = 1 + world.below(if defines { 10 } else { 5 });
+    for _ in 0..steps {
         world.yield_now().await;
         if world.is_over() {
             return None;
         }
         if world.percent(12) {
-            let own = (view.own.clone(), view.bases.clone());
             match txn.savepoint(0) {
-                Ok(point) => savepoint = Some((point, own)),
+                Ok(point) => savepoint = Some((point, view.mark())),
                 Err(error) => world.check_error("a savepoint", &error, true),
             }
             world.say(|| format!("session {} sets a savepoint", pending.session));
-        } else if world.percent(8)
-            && let Some((point, (own, bases))) = &savepoint
-        {
-            pending.doing.set("a rollback to a savepoint");
-            if let Err(error) = txn.rollback_to(point).await {
-                world.check_error("a rollback to a savepoint", &error, true);
-                return None;
-            }
-            world.say(|| format!("session {} goes back to its savepoint", pending.session));
-            view.own = own.clone();
-            // Row locks stay, and with them what the rows are.
-            view.bases = bases.clone();
+        } else if world.percent(8) && savepoint.is_some() {
+            back_to(world, txn, pending, &mut view, &savepoint).await?;
             continue;
         }
-        let (slot, table) = table(world, db)?;
+        if defines && world.percent(40) {
+            if !definition::step(world, db, txn, &mut view, pending).await {
+                back_to(world, txn, pending, &mut view, &savepoint).await?;
+            }
+            continue;
+        }
+        let Some((slot, table)) = table(world, &txn.catalog()) else {
+            match defines {
+                true => continue,
+                false => return None,
+            }
+        };
         let count = 1 + world.below(4);
-        let ops = random_ops(world, slot, &table, count, false);
-        let options = options(world, pending);
+        let ops = random_ops(world, slot, &table, count, Some(&view));
+        let options = match defines {
+            true => definition::options(world, pending),
+            false => options(world, pending),
+        };
         let scope = scope(world, &table, &ops);
         pending.doing.set("a statement of a transaction");
         let result = db
@@ -365,83 +399,10 @@ async fn statements(
                 world.check_error("a statement", &error, true);
                 let goes_on = matches!(error, Error::UniqueViolation { .. });
                 if !goes_on || world.percent(50) {
-                    return None;
+                    back_to(world, txn, pending, &mut view, &savepoint).await?;
                 }
             }
         }
     }
     (!world.percent(15)).then_some(view)
-}
-
-async fn define(world: &Rc<World>, db: &Arc<Database>, pending: &Pending) {
-    let slot = world.below(SLOTS);
-    let found = db.catalog().table_by_name("public", &name(slot)).cloned();
-    let (change, effect) = match found {
-        None => {
-            let shape = world.with_chance(|chance| Shape::random(chance, slot));
-            let change = Change::CreateTable(table_def(db, slot, &shape));
-            (change, Effect::Create(slot, shape))
-        }
-        Some(table) => {
-            let oid = table.def.oid;
-            let secondary: Vec<_> = table.def.indexes[1..].to_vec();
-            match world.below(10) {
-                0..1 => (Change::DropTable(oid), Effect::Drop(slot)),
-                1..4 => {
-                    let change = Change::Truncate {
-                        tables: vec![oid],
-                        restart_identity: false,
-                    };
-                    (change, Effect::Truncate(slot))
-                }
-                4..6 if !secondary.is_empty() => {
-                    let index = secondary[world.below(secondary.len())].clone();
-                    let change = Change::DropIndex {
-                        table: oid,
-                        index: index.oid,
-                    };
-                    (change, Effect::DropIndex(slot, index.name))
-                }
-                n => {
-                    let unique = n == 9;
-                    let column = if unique { 2 } else { 1 };
-                    let index = world
-                        .with_chance(|chance| IndexShape::random(chance, slot, column, unique));
-                    let change = Change::CreateIndex {
-                        table: oid,
-                        index: index.def(db),
-                    };
-                    (change, Effect::AddIndex(slot, index))
-                }
-            }
-        }
-    };
-    let options = options(world, pending);
-    world.model.borrow_mut().begin_transaction();
-    let mut txn = db.begin(Isolation::Serializable, false);
-    pending.doing.set("a definition");
-    let defined = db.ddl(&mut txn, &options, change).await;
-    match defined {
-        Ok(()) if !world.percent(15) => {
-            world.yield_now().await;
-            pending.effects.replace(vec![effect]);
-            let result = db.commit(txn, &options).await;
-            world.note_commit(pending);
-            match result {
-                Ok(()) => {
-                    if pending.committed.get().is_none() {
-                        world.fail("a definition was acknowledged and never committed".into());
-                    }
-                    acknowledge(world, pending, &options, &Done::default());
-                }
-                Err(error) => world.check_error("a definition's commit", &error, true),
-            }
-        }
-        Ok(()) => db.rollback(txn).await,
-        Err(error) => {
-            world.check_error("a definition", &error, true);
-            db.rollback(txn).await;
-        }
-    }
-    world.model.borrow_mut().end_transaction();
 }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use thermocline_engine::{Access, Direction, Error, Result, Table};
 use thermocline_storage::value::ValueRef;
 
-use crate::model::{Effect, State};
+use crate::model::{Draft, Effect, State};
 use crate::schema::{Row, decode, encode, key};
 use crate::world::World;
 
@@ -58,6 +58,19 @@ pub struct View {
     pub read_rows: Vec<(Key, Option<Rc<Row>>)>,
     /// Tables read in part: slot, what part, and the rows beside its own changes.
     pub read_parts: Vec<(usize, Part, KeyedRows)>,
+    /// What its definitions have made of tables.
+    pub drafts: BTreeMap<usize, Draft>,
+    /// Its definitions, in their order.
+    pub definitions: Vec<Effect>,
+}
+
+/// What a savepoint keeps of a view. What was read stays read.
+#[derive(Clone)]
+pub struct Mark {
+    own: BTreeMap<Key, Option<Rc<Row>>>,
+    bases: BTreeMap<Key, Option<Rc<Row>>>,
+    drafts: BTreeMap<usize, Draft>,
+    definitions: Vec<Effect>,
 }
 
 /// Which rows a scan is about.
@@ -110,9 +123,37 @@ impl View {
         (row.is_some() || !made_here).then_some(row)
     }
 
+    /// What it is now.
+    pub fn mark(&self) -> Mark {
+        Mark {
+            own: self.own.clone(),
+            bases: self.bases.clone(),
+            drafts: self.drafts.clone(),
+            definitions: self.definitions.clone(),
+        }
+    }
+
+    /// Takes it back. Row locks stay, and with them what the rows are.
+    pub fn back_to(&mut self, mark: &Mark) {
+        let mark = mark.clone();
+        (self.own, self.bases) = (mark.own, mark.bases);
+        (self.drafts, self.definitions) = (mark.drafts, mark.definitions);
+    }
+
+    /// Notes a definition of its own, which makes this of a table.
+    pub fn define(&mut self, effect: Effect, slot: usize, draft: Draft) {
+        if matches!(effect, Effect::Drop(_) | Effect::Truncate(_)) {
+            self.own.retain(|key, _| key.0 != slot);
+            self.bases.retain(|key, _| key.0 != slot);
+        }
+        self.definitions.push(effect);
+        self.drafts.insert(slot, draft);
+    }
+
     /// The changes as effects on this state.
     pub fn effects(&self, now: &State) -> Vec<Effect> {
-        let mut effects = Vec::new();
+        let mut effects = self.definitions.clone();
+        let now = now.drafted(&self.drafts);
         for (slot, id) in self.own.keys() {
             let Some(row) = self.own(&(*slot, *id)) else {
                 continue;
@@ -153,6 +194,7 @@ pub fn run(
         ));
         return Ok(Done::default());
     };
+    let state = state.drafted(&before.drafts);
     let mut run = Run {
         world,
         slot,
@@ -271,7 +313,7 @@ impl Run<'_> {
         let same = match (&found, &expected) {
             (None, None) => true,
             (Some(Some((found_id, found))), Some(expected)) => {
-                *found_id == id && *found == **expected
+                *found_id == id && expected.reads_as(found, self.state.missing(self.slot))
             }
             _ => false,
         };
@@ -281,8 +323,14 @@ impl Run<'_> {
         self.note_seen(id);
     }
 
+    /// Whether nobody else can see what this transaction has in the table.
+    fn is_emptied(&self) -> bool {
+        let draft = self.before.drafts.get(&self.slot);
+        draft.is_some_and(|draft| draft.emptied)
+    }
+
     fn note_seen(&mut self, id: i64) {
-        if !self.is_own(id) {
+        if !self.is_own(id) && !self.is_emptied() {
             let seen = self.state.row(self.slot, id);
             self.done.saw.extend(seen.and_then(|stored| stored.commit));
             let base = self.base(id);
@@ -468,12 +516,13 @@ impl Run<'_> {
             }
         }
         let count = found.len();
+        let missing = self.state.missing(self.slot);
         let found: BTreeMap<i64, Row> = found.into_iter().flatten().collect();
         let same = found.len() == count
             && found.len() == expected.len()
             && found
                 .iter()
-                .all(|(id, row)| expected.get(id).is_some_and(|e| **e == *row));
+                .all(|(id, row)| expected.get(id).is_some_and(|e| e.reads_as(row, missing)));
         if !same {
             let (found, expected): (Vec<_>, Vec<_>) =
                 (found.keys().collect(), expected.keys().collect());
@@ -486,7 +535,9 @@ impl Run<'_> {
             let seen = self.state.row(self.slot, *id);
             self.done.saw.extend(seen.and_then(|stored| stored.commit));
         }
-        self.done.view.read_parts.push((self.slot, part, base));
+        if !self.is_emptied() {
+            self.done.view.read_parts.push((self.slot, part, base));
+        }
     }
 
     /// A unique violation must have a reason.
@@ -507,7 +558,7 @@ impl Run<'_> {
             }
         };
         // What is stored now counts, not what a snapshot sees.
-        let now = self.world.model.borrow().now.clone();
+        let now = self.world.model.borrow().now.drafted(&self.before.drafts);
         let own = |id: i64| self.own(&(self.slot, id));
         let Some(table) = &now.tables[self.slot] else {
             return;

@@ -2,6 +2,7 @@
 //! steps and the device, one of which goes on at a time, as the seed says.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -15,7 +16,7 @@ use thermocline_engine::steps::{Moment, Simulator, Steps};
 use thermocline_engine::{Database, Error, Isolation, block_on};
 
 use crate::chance::Chance;
-use crate::model::{Model, State};
+use crate::model::{Draft, Model, State};
 use crate::schema::Shape;
 use crate::session::{Pending, client};
 use crate::statement::View;
@@ -42,6 +43,8 @@ pub struct Habits {
     pub faulty: bool,
     /// How many writes it loses or puts elsewhere, saying that all is well.
     pub lies: usize,
+    /// Transactions of a hundred that may define tables, too, as they go.
+    pub definitions: usize,
     /// Before-images have no memory: snapshots end as soon as they need any.
     pub forgets: bool,
     /// Everything that is done is printed.
@@ -236,10 +239,10 @@ impl World {
         f(&mut self.chance.borrow_mut())
     }
 
-    /// What rows of a table are to be like.
-    pub fn shape(&self, slot: usize) -> Shape {
-        let model = self.model.borrow();
-        match &model.now.tables[slot] {
+    /// What rows of a table are to be like for a transaction that made these drafts.
+    pub fn shape(&self, slot: usize, drafts: &BTreeMap<usize, Draft>) -> Shape {
+        let now = self.model.borrow().now.drafted(drafts);
+        match &now.tables[slot] {
             Some(table) => table.shape.clone(),
             None => Shape::random(&mut self.chance.borrow_mut(), slot),
         }
@@ -283,11 +286,14 @@ impl World {
     /// Whether a transaction that commits now may have been alone.
     fn check_serial(&self, now: &State, isolation: Isolation, view: &View) {
         let row = |slot, id| now.row(slot, id).map(|stored| stored.row.clone());
+        // Where it emptied a table its rows replace nothing.
+        let drafted = now.drafted(&view.drafts);
         for ((slot, id), base) in &view.bases {
             if view.own(&(*slot, *id)).is_none() {
                 continue;
             }
-            if row(*slot, *id) != *base {
+            let stored = drafted.row(*slot, *id).map(|stored| &stored.row);
+            if stored != base.as_ref() {
                 self.fail(format!(
                     "{isolation:?}: an update of t{slot} row {id} was lost"
                 ));

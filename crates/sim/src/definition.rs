@@ -1,0 +1,184 @@
+//! Definitions: tables, columns and indexes that come and go, alone or in the midst of a
+//! transaction with statements and savepoints, committed, rolled back or cut off.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use thermocline_engine::{Catalog, Change, Database, Isolation, RunOptions, Transaction};
+
+use crate::model::{Draft, Effect};
+use crate::schema::{ADDED_MAX, IndexShape, SLOTS, added_column, name, table_def};
+use crate::session::{self, Pending, acknowledge};
+use crate::statement::{Done, View};
+use crate::world::World;
+
+/// A transaction that defines may wait for one that waits for it.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(20);
+
+/// A random change of a table, what it does, and what it makes of the table; `None` where there
+/// is nothing to change.
+fn change(
+    world: &World,
+    db: &Database,
+    catalog: &Catalog,
+    slot: usize,
+    drafts: &BTreeMap<usize, Draft>,
+) -> (Change, Option<Effect>, Draft) {
+    let mut shape = world.shape(slot, drafts);
+    let emptied = drafts.get(&slot).is_some_and(|draft| draft.emptied);
+    let Some(table) = catalog.table_by_name("public", &name(slot)) else {
+        let draft = Draft {
+            shape: Some(shape.clone()),
+            emptied: true,
+        };
+        let change = Change::CreateTable(table_def(db, slot, &shape));
+        return (change, Some(Effect::Create(slot, shape)), draft);
+    };
+    let oid = table.def.oid;
+    let secondary = &table.def.indexes[1..];
+    let (change, effect) = match world.below(13) {
+        0 => {
+            let draft = Draft {
+                shape: None,
+                emptied: true,
+            };
+            return (Change::DropTable(oid), Some(Effect::Drop(slot)), draft);
+        }
+        1..4 => {
+            let change = Change::Truncate {
+                tables: vec![oid],
+                restart_identity: false,
+            };
+            let draft = Draft {
+                shape: Some(shape),
+                emptied: true,
+            };
+            return (change, Some(Effect::Truncate(slot)), draft);
+        }
+        4..6 if !secondary.is_empty() => {
+            let index = &secondary[world.below(secondary.len())];
+            shape.indexes.retain(|other| other.name != index.name);
+            let change = Change::DropIndex {
+                table: oid,
+                index: index.oid,
+            };
+            (change, Some(Effect::DropIndex(slot, index.name.clone())))
+        }
+        6..9 if shape.added.len() < ADDED_MAX => {
+            let missing = (!world.percent(40)).then(|| world.below(1000) as i32);
+            let mut def = table.def.clone();
+            let column = format!("c{}", def.columns.len());
+            def.columns.push(added_column(&column, missing));
+            shape.added.push(missing);
+            let change = Change::AlterTable(def);
+            (change, Some(Effect::AddColumn(slot, missing)))
+        }
+        9 => {
+            let mut def = table.def.clone();
+            def.columns[1].name = format!("a{}", world.below(5));
+            (Change::AlterTable(def), None)
+        }
+        n => {
+            let unique = n == 12;
+            let column = if unique { 2 } else { 1 };
+            let index =
+                world.with_chance(|chance| IndexShape::random(chance, slot, column, unique));
+            shape.indexes.push(index.clone());
+            let change = Change::CreateIndex {
+                table: oid,
+                index: index.def(db),
+            };
+            (change, Some(Effect::AddIndex(slot, index)))
+        }
+    };
+    let draft = Draft {
+        shape: Some(shape),
+        emptied,
+    };
+    (change, effect, draft)
+}
+
+/// Settings of the statements of a transaction that defines.
+pub fn options(world: &World, pending: &Pending) -> RunOptions {
+    RunOptions {
+        lock_timeout: Some(LOCK_TIMEOUT),
+        ..session::options(world, pending)
+    }
+}
+
+/// A definition in the midst of a transaction. Whether it succeeded.
+pub async fn step(
+    world: &Rc<World>,
+    db: &Arc<Database>,
+    txn: &mut Transaction,
+    view: &mut View,
+    pending: &Pending,
+) -> bool {
+    let slot = world.below(SLOTS);
+    let options = options(world, pending);
+    pending.doing.set("a definition in a transaction");
+    let begun = db.begin_ddl(txn, &options).await;
+    let (change, effect, draft) = change(world, db, &txn.catalog(), slot, &view.drafts);
+    let told = format!("{change:?}");
+    let defined = match begun {
+        Ok(()) => db.ddl(txn, &options, change).await,
+        Err(error) => Err(error),
+    };
+    world.say(|| {
+        let short: String = told.chars().take(60).collect();
+        let session = pending.session;
+        format!("session {session} defines t{slot} {effect:?} {short}: {defined:?}")
+    });
+    match defined {
+        Ok(()) => {
+            if let Some(effect) = effect {
+                view.define(effect, slot, draft);
+            }
+            true
+        }
+        Err(error) => {
+            world.check_error("a definition", &error, true);
+            false
+        }
+    }
+}
+
+/// A transaction that defines, and nothing else.
+pub async fn define(world: &Rc<World>, db: &Arc<Database>, pending: &Pending) {
+    let slot = world.below(SLOTS);
+    let options = session::options(world, pending);
+    world.model.borrow_mut().begin_transaction();
+    let mut txn = db.begin(Isolation::Serializable, false);
+    pending.doing.set("a definition");
+    let begun = db.begin_ddl(&mut txn, &options).await;
+    let (change, effect, _) = change(world, db, &txn.catalog(), slot, &BTreeMap::new());
+    let defined = match begun {
+        Ok(()) => db.ddl(&mut txn, &options, change).await,
+        Err(error) => Err(error),
+    };
+    match defined {
+        Ok(()) if !world.percent(15) => {
+            world.yield_now().await;
+            pending.effects.replace(effect.into_iter().collect());
+            let result = db.commit(txn, &options).await;
+            world.note_commit(pending);
+            match result {
+                Ok(()) => {
+                    if pending.committed.get().is_none() {
+                        world.fail("a definition was acknowledged and never committed".into());
+                    }
+                    acknowledge(world, pending, &options, &Done::default());
+                }
+                Err(error) => world.check_error("a definition's commit", &error, true),
+            }
+        }
+        Ok(()) => db.rollback(txn).await,
+        Err(error) => {
+            world.check_error("a definition", &error, true);
+            db.rollback(txn).await;
+        }
+    }
+    world.model.borrow_mut().end_transaction();
+}
