@@ -87,9 +87,10 @@ const KINDS: usize = ChargeKind::ALL.len();
 
 /// Something idle that can be made again, such as plans.
 pub trait Reclaim: Send + Sync {
-    /// Gives up to `bytes` back; how many it gave. Called by whoever needs them,
-    /// with no lock of the engine held.
-    fn reclaim(&self, bytes: u64) -> u64;
+    /// Gives `bytes` back, or more, if there are so many; of one account, or of all. How
+    /// many it gave. Called by whoever needs them, who may hold a partition: it must be short,
+    /// and call the database for nothing else.
+    fn reclaim(&self, bytes: u64, of: Option<&Account>) -> u64;
 }
 
 /// The pool that all accounts draw on.
@@ -183,8 +184,9 @@ impl ClientPool {
         self.reclaim.lock().push(reclaim);
     }
 
-    /// Has what is idle given back, `bytes` or more if there is so much; how many were.
-    pub fn reclaim_idle(&self, bytes: u64) -> u64 {
+    /// Has what is idle given back, `bytes` or more if there is so much, of one account or of
+    /// all; how many were.
+    pub fn reclaim_idle(&self, bytes: u64, of: Option<&Account>) -> u64 {
         let all: Vec<_> = {
             let mut known = self.reclaim.lock();
             known.retain(|weak| weak.strong_count() > 0);
@@ -195,7 +197,7 @@ impl ClientPool {
             if given >= bytes {
                 break;
             }
-            given += idle.reclaim(bytes - given);
+            given += idle.reclaim(bytes - given, of);
         }
         given
     }
@@ -310,10 +312,16 @@ impl Account {
 
     /// Takes `bytes` if there is room, giving up what is idle first.
     fn take_or_reclaim(&self, kind: ChargeKind, bytes: u64) -> bool {
-        self.take(kind, bytes)
-            || (self.total() + bytes <= self.0.pool.account_max()
-                && self.0.pool.reclaim_idle(bytes.max(CHUNK_BYTES_MAX)) > 0
-                && self.take(kind, bytes))
+        if self.take(kind, bytes) {
+            return true;
+        }
+        let pool = &self.0.pool;
+        // Of one's own where that is what is lacking.
+        let given = match (self.total() + bytes).checked_sub(pool.account_max()) {
+            Some(lacking @ 1..) => pool.reclaim_idle(lacking, Some(self)),
+            _ => pool.reclaim_idle(bytes.max(CHUNK_BYTES_MAX), None),
+        };
+        given > 0 && self.take(kind, bytes)
     }
 
     #[inline]

@@ -23,8 +23,11 @@ pub(crate) const STARTUP_PACKET_BYTES_MAX: usize = 10_000;
 pub(crate) const SMALL_MESSAGE_BYTES_MAX: usize = 10_000;
 /// Answers are written when they exceed this, whether the batch has ended or not.
 pub(crate) const FLUSH_BYTES: usize = 64 << 10;
-/// A buffer that grew beyond this is given back once it is empty.
+/// A message longer than this has memory of its own.
 pub(crate) const KEPT_BUFFER_BYTES: usize = 128 << 10;
+/// A buffer that grew beyond this is given back once it is empty: there may be thousands of
+/// connections that have nothing to do.
+pub(crate) const IDLE_BUFFER_BYTES: usize = 32 << 10;
 /// Room made for a read.
 pub(crate) const READ_BYTES: usize = 16 << 10;
 /// How much of what a client sends ahead is read while its statement runs.

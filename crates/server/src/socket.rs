@@ -21,8 +21,8 @@ use tokio::io::Interest;
 use tokio::time::timeout;
 
 use crate::config::{
-    FLUSH_BYTES, KEPT_BUFFER_BYTES, READ_AHEAD_BYTES, READ_BYTES, SMALL_MESSAGE_BYTES_MAX,
-    STARTUP_PACKET_BYTES_MAX,
+    FLUSH_BYTES, IDLE_BUFFER_BYTES, KEPT_BUFFER_BYTES, READ_AHEAD_BYTES, READ_BYTES,
+    SMALL_MESSAGE_BYTES_MAX, STARTUP_PACKET_BYTES_MAX,
 };
 use crate::large_message::LargeMessage;
 use crate::metrics::Metrics;
@@ -295,7 +295,7 @@ impl Socket {
         if input.ended {
             return false;
         }
-        if input.buffer.is_empty() && input.buffer.capacity() > KEPT_BUFFER_BYTES {
+        if input.buffer.is_empty() && input.buffer.capacity() > IDLE_BUFFER_BYTES {
             input.buffer = BytesMut::new();
         }
         if let Some(left) = input
@@ -384,7 +384,7 @@ impl Socket {
                 Err(error) => return Err(error),
             }
         }
-        if allocated_bytes > KEPT_BUFFER_BYTES {
+        if allocated_bytes > IDLE_BUFFER_BYTES {
             *out = BytesMut::new();
             self.charge_output(0);
         }

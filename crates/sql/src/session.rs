@@ -24,6 +24,7 @@ mod portal;
 mod prepared;
 mod run;
 mod sending;
+mod shelf;
 mod simple;
 mod statement_log;
 mod system;
@@ -167,17 +168,18 @@ impl Session {
             database,
             process_id,
             settings,
+            account.clone(),
         ));
         engine.sessions.enter(&context);
         Ok(Self {
+            statements: Statements::new(Arc::clone(&engine.shelf)),
+            texts: TextCache::new(Arc::clone(&engine.shelf), account.clone()),
             engine,
             context,
             account,
             _at_rest: at_rest,
             transaction: TransactionState::new(),
-            statements: Statements::default(),
             portals: HashMap::new(),
-            texts: TextCache::new(),
             row_buffer: Vec::new(),
             sync_follows: false,
         })

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use thermocline_engine::Database;
 
+use crate::analytics::Activity;
 use crate::pg_catalog::{Datum, Relation, SystemSession};
 
 /// The views: schema, name, number, kind, columns with their types' numbers.
@@ -15,6 +16,7 @@ pg_catalog\tthermocline_tables\t14902\tv\tschemaname 19,relname 19,relid 26,tupl
 pg_catalog\tthermocline_devices\t14903\tv\tdevice 25,kind 25,emulated 16,read_latency_us 701,read_iops 701,write_mb_s 701,sync_us 701,reads 20,read_bytes 20,writes 20,written_bytes 20,syncs 20,errors 20,reads_in_flight 20,read_latency_us_p50 701,read_latency_us_p99 701,sync_latency_us_p50 701,sync_latency_us_p99 701,free_bytes 20,block_bytes 20,log_end 20,log_durable 20,outstanding 20,oldest_outstanding_ms 701,longest_ms 701
 pg_catalog\tthermocline_policy\t14904\tv\tname 25,value 25
 pg_catalog\tthermocline_counters\t14905\tv\tname 25,value 20
+pg_catalog\tthermocline_sessions\t14907\tv\tpid 23,usename 19,application_name 25,state 25,bytes 20,session 20,message 20,statement 20,plan 20,portal 20,result 20,parameters 20,savepoints 20,overlay 20,reads 20,value 20
 pg_catalog\tthermocline_recovery\t14906\tv\tpart 25,unit 25,done 20,total 20,under_way 16,milliseconds 20
 ";
 
@@ -35,6 +37,7 @@ pub(crate) fn rows(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<
         "thermocline_policy" => policy(session.db),
         "thermocline_counters" => counters(session.db),
         "thermocline_recovery" => recovery(session.db),
+        "thermocline_sessions" => sessions(session),
         _ => Vec::new(),
     }
 }
@@ -66,6 +69,22 @@ fn memory(db: &Database) -> Vec<Vec<Datum>> {
     .into_iter()
     .map(|(name, bytes)| vec![Datum::text(name), int(bytes)])
     .collect()
+}
+
+/// What each session holds: in all, then by kind.
+fn sessions(session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    let row = |activity: &Activity| {
+        let mut row = vec![
+            Datum::Int(i64::from(activity.process_id)),
+            Datum::text(&activity.user),
+            Datum::text(&activity.application),
+            Datum::text(&activity.state),
+            int(activity.holds.iter().sum()),
+        ];
+        row.extend(activity.holds.iter().map(|bytes| int(*bytes)));
+        row
+    };
+    session.facts.activity.iter().map(row).collect()
 }
 
 fn tables(session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
@@ -213,4 +232,25 @@ fn recovery(db: &Database) -> Vec<Vec<Datum>> {
             Datum::Null,
         ],
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use thermocline_engine::ChargeKind;
+
+    use super::*;
+
+    #[test]
+    fn sessions_have_a_column_for_each_kind_of_charge() {
+        let kinds = ChargeKind::ALL
+            .iter()
+            .map(|kind| format!("{} 20", kind.name()));
+        let kinds: Vec<String> = kinds.collect();
+        let line = DEFINITIONS.lines().find(|l| l.contains("_sessions\t"));
+        let columns = line.unwrap().rsplit('\t').next().unwrap();
+        assert!(
+            columns.ends_with(&format!("bytes 20,{}", kinds.join(","))),
+            "{columns}"
+        );
+    }
 }

@@ -77,7 +77,10 @@ fn large_sessions_leave_a_quarter_to_small_ones() {
 fn what_is_idle_leaves_before_anybody_is_refused() {
     struct Idle(Mutex<Vec<Charge>>);
     impl Reclaim for Idle {
-        fn reclaim(&self, bytes: u64) -> u64 {
+        fn reclaim(&self, bytes: u64, of: Option<&Account>) -> u64 {
+            if of.is_some() {
+                return 0;
+            }
             let mut given = 0;
             while given < bytes
                 && let Some(charge) = self.0.lock().pop()

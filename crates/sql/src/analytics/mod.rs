@@ -102,6 +102,8 @@ pub struct Activity {
     pub query: String,
     /// The session's start, in microseconds since 2000-01-01 UTC.
     pub started_us: i64,
+    /// What it holds, in bytes, in the order of [`thermocline_engine::ChargeKind::ALL`].
+    pub holds: Vec<u64>,
 }
 
 /// A sort's reserve for merging what it has put aside: one part of the share in so many.

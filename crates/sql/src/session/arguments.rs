@@ -1,8 +1,6 @@
 //! SQL's EXECUTE: its arguments are expressions, computed once and converted
 //! to the types of the prepared statement's parameters.
 
-use std::sync::Arc;
-
 use sqlparser::ast;
 use thermocline_storage::cast::{self, CastContext};
 use thermocline_storage::types::DataType;
@@ -23,7 +21,7 @@ impl Session {
         run: &Run<'_>,
         client: &mut Client,
     ) -> Result<()> {
-        let prepared = Arc::clone(self.statements.get(name)?);
+        let prepared = self.prepared(name).await?;
         let Some(query) = prepared.query() else {
             return Err(SqlError::unsupported(
                 "EXECUTE of a command that is no query is not supported",

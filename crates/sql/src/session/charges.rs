@@ -7,6 +7,7 @@ use std::sync::Arc;
 use thermocline_engine::{Account, Charge, ChargeKind, Database};
 
 use super::Session;
+use super::prepared::{Kept, Prepared};
 use crate::error::{Result, SqlError};
 use crate::parse;
 
@@ -22,6 +23,11 @@ const PLAN_BYTES: u64 = 8 << 10;
 const PARAMETER_COPIES: u64 = 3;
 /// A value of a parameter beside its bytes.
 const PARAMETER_BYTES: u64 = 64;
+
+/// What a text takes parsed and bound.
+pub(super) fn footprint(sql: &str) -> u64 {
+    parse::footprint(sql) + PLAN_BYTES
+}
 
 /// The account of a new session, with the session charged.
 pub(super) fn at_rest(db: &Database) -> Result<(Account, Charge)> {
@@ -47,8 +53,21 @@ impl Session {
 
     /// What a prepared statement will hold.
     pub(super) async fn charge_prepared(&self, sql: &str) -> Result<Charge> {
-        let bytes = parse::footprint(sql) + PLAN_BYTES;
-        self.charge(ChargeKind::Plan, bytes).await
+        self.charge(ChargeKind::Plan, footprint(sql)).await
+    }
+
+    /// The prepared statement of this name; parsed again if it has left memory.
+    ///
+    /// # Errors
+    /// 26000 for an unknown one; 53200 without memory for it.
+    pub(super) async fn prepared(&self, name: &str) -> Result<Arc<Prepared>> {
+        match self.statements.get(name)? {
+            Kept::Here(prepared) => Ok(prepared),
+            Kept::Left(named) => {
+                let charge = self.charge_prepared(named.text()).await?;
+                named.remake(charge)
+            }
+        }
     }
 
     /// What the values of parameters will take.

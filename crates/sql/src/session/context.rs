@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use thermocline_engine::authority::Privileges;
-use thermocline_engine::{Cancel, Catalog, Database, RunOptions, SequenceDef};
+use thermocline_engine::{Account, Cancel, Catalog, Database, RunOptions, SequenceDef};
 use thermocline_storage::value::Value;
 
 use super::engine::Sessions;
@@ -41,6 +41,8 @@ pub struct SessionContext {
     pub process_id: i32,
     /// When the session began, in microseconds since 2000-01-01 UTC.
     pub started_us: i64,
+    /// What the session holds is charged to it.
+    pub account: Account,
     pub(super) cancel: Cancel,
     /// Transactions that ended well, and that did not.
     pub(super) committed: AtomicU64,
@@ -84,8 +86,10 @@ impl SessionContext {
         database: &str,
         process_id: i32,
         settings: Settings,
+        account: Account,
     ) -> Self {
         Self {
+            account,
             user: user.to_owned(),
             database: database.to_owned(),
             process_id,

@@ -3,12 +3,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
-use thermocline_engine::Database;
+#[cfg(feature = "analytics")]
+use thermocline_engine::ChargeKind;
+use thermocline_engine::{Database, Reclaim};
 
 use super::context::SessionContext;
+use super::shelf::Shelf;
 use super::system::SystemSettings;
 use super::unread::UnreadResults;
 #[cfg(feature = "analytics")]
@@ -103,6 +106,10 @@ impl Sessions {
                     state: state.to_owned(),
                     query: query.to_string(),
                     started_us: session.started_us,
+                    holds: ChargeKind::ALL
+                        .iter()
+                        .map(|kind| session.account.held(*kind))
+                        .collect(),
                 }
             })
             .collect()
@@ -116,6 +123,8 @@ pub struct Engine {
     pub(crate) analytics: Analytics,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) unread: UnreadResults,
+    /// Statements that are idle leave when memory is asked for.
+    pub(crate) shelf: Arc<Shelf>,
 }
 
 impl Engine {
@@ -124,7 +133,11 @@ impl Engine {
     /// # Errors
     /// When the analytical side cannot be set up.
     pub fn new(db: Arc<Database>) -> Result<Arc<Self>> {
+        let shelf = Arc::<Shelf>::default();
+        let idle: Weak<dyn Reclaim> = Arc::<Shelf>::downgrade(&shelf);
+        db.clients().on_shortage(idle);
         Ok(Arc::new(Self {
+            shelf,
             #[cfg(feature = "analytics")]
             analytics: Analytics::new(Arc::clone(&db), db.memory_limit())?,
             sessions: Arc::default(),

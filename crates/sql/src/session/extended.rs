@@ -55,13 +55,13 @@ impl Session {
         let statement = statements.pop();
         self.check_not_failed(statement.as_ref())?;
         let prepared = Prepared::new(text, statement, parameter_oids.to_vec());
-        let prepared = Arc::new(prepared.charged(charge).named(name));
+        let prepared = prepared.named(name);
         // Errors of names and types belong to Parse.
         if let Some(query) = prepared.query() {
             self.note_catalog(&prepared);
             self.plan(&prepared, query).await?;
         }
-        self.statements.insert(name, prepared)
+        self.statements.insert(prepared, charge)
     }
 
     /// 25P02 for what a failed transaction does not let through.
@@ -74,7 +74,7 @@ impl Session {
     }
 
     /// Shows the catalog as it is now to what is bound or described.
-    fn note_catalog(&self, prepared: &Arc<Prepared>) {
+    fn note_catalog(&self, prepared: &Prepared) {
         let now = super::context::now_us();
         let catalog = self.transaction.catalog(&self.engine.db);
         self.context
@@ -95,7 +95,7 @@ impl Session {
         result_formats: &[i16],
     ) -> Result<()> {
         let began = Instant::now();
-        let prepared = Arc::clone(self.statements.get(statement)?);
+        let prepared = self.prepared(statement).await?;
         let bound = self
             .bind_portal(
                 portal,
@@ -186,7 +186,7 @@ impl Session {
     /// # Errors
     /// 26000 for an unknown statement; 0A000 when its rows changed their shape.
     pub async fn describe_statement(&mut self, name: &str, client: &mut Client) -> Result<()> {
-        let prepared = Arc::clone(self.statements.get(name)?);
+        let prepared = self.prepared(name).await?;
         let Some(query) = prepared.query() else {
             let types = self.utility_parameters(&prepared)?;
             let oids = parameter_oids(&types, &prepared.declared);
@@ -387,7 +387,7 @@ impl Session {
         let buffer = std::mem::take(&mut self.row_buffer);
         let mut rows = RowWriter::wire(buffer, portal.formats.clone());
         let (sent, more) = self.send_unread(unread, &mut rows, limit, client).await?;
-        self.row_buffer = rows.into_buffer();
+        self.keep_buffer(rows);
         if !more {
             portal.rows = PortalRows::Finished;
         }

@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use sqlparser::ast;
-use thermocline_engine::{Catalog, Charge, Database, Table};
+use thermocline_engine::{Account, Catalog, Charge, ChargeKind, Database, Table};
 use thermocline_storage::types::DataType;
 
+use super::charges::footprint;
 use super::context::SessionContext;
+use super::shelf::{Place, Shelf};
 use crate::bind::{self, BindContext, Bound, SMALL_TABLE_ROWS};
 use crate::error::{Result, SqlError};
 use crate::output::OutputColumn;
@@ -34,8 +36,13 @@ pub(super) struct Prepared {
     /// Its client knows the shape of its rows, which must not change then.
     described: bool,
     planned: Mutex<Option<Arc<Planned>>>,
+    /// The columns of the plan it was last given; kept when the statement leaves memory.
+    known: Arc<KnownColumns>,
     _charge: Option<Charge>,
 }
+
+/// Of the last plan: none if there was no plan, no columns if it had none.
+type KnownColumns = Mutex<Option<Option<Arc<[OutputColumn]>>>>;
 
 /// A bound query and what it was bound to.
 pub(super) struct Planned {
@@ -88,6 +95,7 @@ impl Prepared {
             declared,
             described: true,
             planned: Mutex::new(None),
+            known: Arc::default(),
             _charge: None,
         }
     }
@@ -179,34 +187,33 @@ impl Prepared {
     /// Keeps a plan. A statement that was described must go on to give rows
     /// of the same shape.
     pub(super) fn keep(&self, planned: Planned) -> Result<Arc<Planned>> {
-        let mut kept = self.planned.lock();
-        if let Some(before) = kept.as_ref().filter(|_| self.described) {
-            let shape = |planned: &Planned| -> Option<Vec<u32>> {
-                let columns = planned.columns.as_ref()?;
+        let mut known = self.known.lock();
+        if let Some(before) = known.as_ref().filter(|_| self.described) {
+            let shape = |columns: &Option<Arc<[OutputColumn]>>| -> Option<Vec<u32>> {
+                let columns = columns.as_ref()?;
                 Some(columns.iter().map(|column| column.type_oid).collect())
             };
-            if shape(before) != shape(&planned) {
+            if shape(before) != shape(&planned.columns) {
                 return Err(SqlError::unsupported(
                     "cached plan must not change result type",
                 ));
             }
         }
+        *known = Some(planned.columns.clone());
         let planned = Arc::new(planned);
-        *kept = Some(Arc::clone(&planned));
+        *self.planned.lock() = Some(Arc::clone(&planned));
         Ok(planned)
     }
 
     /// The columns of the plan it was last given.
     pub(super) fn known_columns(&self) -> Option<Arc<[OutputColumn]>> {
-        self.planned
-            .lock()
-            .as_ref()
-            .and_then(|planned| planned.columns.clone())
+        self.known.lock().clone().flatten()
     }
 
     /// Forgets the plan (DISCARD PLANS).
     pub(super) fn forget_plan(&self) {
         *self.planned.lock() = None;
+        *self.known.lock() = None;
     }
 }
 
@@ -274,42 +281,104 @@ pub(super) fn parameter_oids(inferred: &[DataType], declared: &[u32]) -> Vec<u32
 /// PostgreSQL's type `unknown`.
 const UNKNOWN_OID: u32 = 705;
 
+/// A named statement: here, or to be made again from its text.
+pub(super) struct Named {
+    name: Box<str>,
+    text: Arc<str>,
+    declared: Vec<u32>,
+    known: Arc<KnownColumns>,
+    place: Arc<Place<Prepared>>,
+}
+
+impl Named {
+    /// The text it was parsed from.
+    pub(super) fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    /// Parses it again. What has no plan yet gets one when it is used.
+    pub(super) fn remake(&self, charge: Charge) -> Result<Arc<Prepared>> {
+        let parsed = parse::parse(&self.text)?;
+        // Of a text of SQL it is the PREPARE of this name.
+        let statement = parsed.into_iter().find_map(|statement| match statement {
+            Statement::Prepare {
+                name, statement, ..
+            } => (*name == *self.name).then_some(*statement),
+            other => Some(other),
+        });
+        let mut made = Prepared::new(Arc::clone(&self.text), statement, self.declared.clone());
+        made.known = Arc::clone(&self.known);
+        let made = Arc::new(made.named(&self.name));
+        self.place.put(Arc::clone(&made), charge);
+        Ok(made)
+    }
+}
+
 /// The named statements and the unnamed one.
-#[derive(Default)]
 pub(super) struct Statements {
-    named: HashMap<String, Arc<Prepared>>,
+    shelf: Arc<Shelf>,
+    named: HashMap<String, Arc<Named>>,
     unnamed: Option<Arc<Prepared>>,
 }
 
+/// See [`Statements::get`].
+pub(super) enum Kept {
+    Here(Arc<Prepared>),
+    Left(Arc<Named>),
+}
+
 impl Statements {
-    pub(super) fn get(&self, name: &str) -> Result<&Arc<Prepared>> {
-        let found = if name.is_empty() {
-            self.unnamed.as_ref()
-        } else {
-            self.named.get(name)
-        };
-        found.ok_or_else(|| {
-            let message = if name.is_empty() {
-                "unnamed prepared statement does not exist".to_owned()
-            } else {
-                format!("prepared statement \"{name}\" does not exist")
-            };
-            SqlError::new("26000", message)
+    pub(super) fn new(shelf: Arc<Shelf>) -> Self {
+        Self {
+            shelf,
+            named: HashMap::new(),
+            unnamed: None,
+        }
+    }
+
+    /// The statement, if it has not left memory.
+    pub(super) fn get(&self, name: &str) -> Result<Kept> {
+        if name.is_empty() {
+            let unnamed = self.unnamed.clone().map(Kept::Here);
+            return unnamed.ok_or_else(|| unknown(name));
+        }
+        let named = self.named.get(name).ok_or_else(|| unknown(name))?;
+        Ok(match named.place.get(&self.shelf) {
+            Some(here) => Kept::Here(here),
+            None => Kept::Left(Arc::clone(named)),
         })
     }
 
-    pub(super) fn insert(&mut self, name: &str, prepared: Arc<Prepared>) -> Result<()> {
+    /// The columns of the plan that the statement was last given.
+    pub(super) fn known_columns(&self, name: &str) -> Result<Option<Arc<[OutputColumn]>>> {
         if name.is_empty() {
-            self.unnamed = Some(prepared);
+            let unnamed = self.unnamed.as_ref().ok_or_else(|| unknown(name))?;
+            return Ok(unnamed.known_columns());
+        }
+        let named = self.named.get(name).ok_or_else(|| unknown(name))?;
+        Ok(named.known.lock().clone().flatten())
+    }
+
+    pub(super) fn insert(&mut self, prepared: Prepared, charge: Charge) -> Result<()> {
+        if prepared.name.is_empty() {
+            self.unnamed = Some(Arc::new(prepared.charged(charge)));
             return Ok(());
         }
-        if self.named.contains_key(name) {
+        let name = prepared.name.to_string();
+        if self.named.contains_key(&name) {
             return Err(SqlError::new(
                 "42P05",
                 format!("prepared statement \"{name}\" already exists"),
             ));
         }
-        self.named.insert(name.to_owned(), prepared);
+        let named = Named {
+            name: prepared.name.clone(),
+            text: Arc::clone(&prepared.text),
+            declared: prepared.declared.clone(),
+            known: Arc::clone(&prepared.known),
+            place: self.shelf.place(Arc::new(prepared), charge),
+        };
+        self.named.insert(name, Arc::new(named));
         Ok(())
     }
 
@@ -328,10 +397,26 @@ impl Statements {
     }
 
     pub(super) fn forget_plans(&self) {
-        for prepared in self.named.values().chain(&self.unnamed) {
+        for named in self.named.values() {
+            match named.place.look() {
+                Some(prepared) => prepared.forget_plan(),
+                None => *named.known.lock() = None,
+            }
+        }
+        if let Some(prepared) = &self.unnamed {
             prepared.forget_plan();
         }
     }
+}
+
+#[cold]
+fn unknown(name: &str) -> SqlError {
+    let message = if name.is_empty() {
+        "unnamed prepared statement does not exist".to_owned()
+    } else {
+        format!("prepared statement \"{name}\" does not exist")
+    };
+    SqlError::new("26000", message)
 }
 
 /// How many texts of simple queries are kept a session.
@@ -345,15 +430,19 @@ const SEEN_SLOTS: usize = 512;
 /// second time: clients that put values into the text must not drive out
 /// those that repeat it.
 pub(super) struct TextCache {
-    texts: HashMap<Arc<str>, Arc<[Arc<Prepared>]>>,
+    texts: HashMap<Arc<str>, Arc<Place<[Arc<Prepared>]>>>,
+    shelf: Arc<Shelf>,
+    account: Account,
     seen: Box<[u64]>,
     hasher: RandomState,
 }
 
 impl TextCache {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(shelf: Arc<Shelf>, account: Account) -> Self {
         Self {
             texts: HashMap::new(),
+            shelf,
+            account,
             seen: vec![0; SEEN_SLOTS].into_boxed_slice(),
             hasher: RandomState::new(),
         }
@@ -364,8 +453,8 @@ impl TextCache {
         if sql.len() > TEXT_BYTES_MAX {
             return prepare_all(&Arc::from(sql));
         }
-        if let Some(statements) = self.texts.get(sql) {
-            return Ok(Arc::clone(statements));
+        if let Some(statements) = self.texts.get(sql).and_then(|place| place.get(&self.shelf)) {
+            return Ok(statements);
         }
         let text: Arc<str> = Arc::from(sql);
         let statements = prepare_all(&text)?;
@@ -375,7 +464,12 @@ impl TextCache {
             if self.texts.len() >= TEXTS_MAX {
                 self.texts.clear();
             }
-            self.texts.insert(text, Arc::clone(&statements));
+            // Without room for it, it is parsed each time.
+            let bytes = footprint(sql) * statements.len().max(1) as u64;
+            if let Ok(charge) = self.account.charge(ChargeKind::Plan, bytes) {
+                let place = self.shelf.place(Arc::clone(&statements), charge);
+                self.texts.insert(text, place);
+            }
         } else {
             *slot = hash;
         }
@@ -447,11 +541,16 @@ pub(super) enum Found {
 
 #[cfg(test)]
 mod tests {
+    use thermocline_device::SimulatedDevice;
+    use thermocline_engine::Config;
+
     use super::*;
 
     #[test]
     fn a_text_is_kept_when_it_comes_again() {
-        let mut cache = TextCache::new();
+        let config = Config::new(Arc::new(SimulatedDevice::new())).memory_limit(1 << 30);
+        let db = Database::open(config).unwrap();
+        let mut cache = TextCache::new(Arc::default(), db.clients().open());
         let first = cache.parse("select 1; select 2").unwrap();
         assert_eq!((first.len(), cache.texts.len()), (2, 0));
         let second = cache.parse("select 1; select 2").unwrap();
@@ -474,16 +573,21 @@ mod tests {
 
     #[test]
     fn names_of_statements() {
-        let prepared = || Arc::new(Prepared::new("".into(), None, Vec::new()));
-        let mut statements = Statements::default();
+        let config = Config::new(Arc::new(SimulatedDevice::new())).memory_limit(1 << 30);
+        let db = Database::open(config).unwrap();
+        let account = db.clients().open();
+        let mut statements = Statements::new(Arc::default());
+        let prepared = |name: &str| Prepared::new("".into(), None, Vec::new()).named(name);
+        let charge = || account.charge(ChargeKind::Plan, 1000).unwrap();
         assert_eq!(statements.get("").err().unwrap().sqlstate, "26000");
-        statements.insert("", prepared()).unwrap();
-        statements.insert("", prepared()).unwrap();
-        statements.insert("a", prepared()).unwrap();
-        assert_eq!(
-            statements.insert("a", prepared()).unwrap_err().sqlstate,
-            "42P05"
-        );
+        statements.insert(prepared(""), charge()).unwrap();
+        statements.insert(prepared(""), charge()).unwrap();
+        statements.insert(prepared("a"), charge()).unwrap();
+        let again = statements.insert(prepared("a"), charge());
+        assert_eq!(again.unwrap_err().sqlstate, "42P05");
+        assert_eq!(account.total(), 2000);
         assert!(statements.remove("a") && !statements.remove("a"));
+        assert_eq!(account.total(), 1000);
+        db.close().unwrap();
     }
 }

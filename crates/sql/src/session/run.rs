@@ -13,7 +13,7 @@ use super::prepared::{Found, Lookup, Planned, Prepared};
 use super::sending::send_rows;
 use super::transaction::Block;
 use super::unread::Rest;
-use super::{Client, STREAM_BYTES, Session};
+use super::{Client, Session};
 use crate::bind::{Command, is_pure};
 use crate::error::{Result, SqlError};
 use crate::exec::{self, ExecContext};
@@ -107,7 +107,7 @@ impl Session {
     /// and columns settled.
     pub(super) async fn plan(
         &self,
-        prepared: &Arc<Prepared>,
+        prepared: &Prepared,
         query: &ast::Statement,
     ) -> Result<Arc<Planned>> {
         let lookup = Lookup {
@@ -198,11 +198,7 @@ impl Session {
         if outcome.is_ok() {
             send_rows(&self.engine.db, &mut rows, client).await?;
         }
-        let mut buffer = rows.into_buffer();
-        buffer.clear();
-        // One large result must not hold its buffer for the session's life.
-        buffer.shrink_to(STREAM_BYTES);
-        self.row_buffer = buffer;
+        self.keep_buffer(rows);
         outcome
     }
 

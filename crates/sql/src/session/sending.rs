@@ -15,6 +15,8 @@ use super::{Client, STREAM_BYTES, Session};
 use crate::error::Result;
 use crate::output::RowWriter;
 
+/// A session at rest keeps a buffer for rows up to here, in bytes.
+const ROW_BUFFER_BYTES: usize = 8 << 10;
 /// Rows asked for at a time.
 const PIECE_ROWS: usize = 1024;
 /// How long a client may take nothing before its result leaves memory.
@@ -83,6 +85,15 @@ async fn send_bytes(
 }
 
 impl Session {
+    /// Keeps a writer's buffer for the next statement: of one large result not for the
+    /// session's life.
+    pub(super) fn keep_buffer(&mut self, rows: RowWriter) {
+        let mut buffer = rows.into_buffer();
+        buffer.clear();
+        buffer.shrink_to(ROW_BUFFER_BYTES);
+        self.row_buffer = buffer;
+    }
+
     /// A result to be read as its client likes.
     pub(super) fn unread(&self, rest: Rest) -> Unread {
         let now = self.engine.db.now();

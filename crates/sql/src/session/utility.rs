@@ -368,11 +368,11 @@ impl Session {
             .collect::<Result<Vec<u32>>>()?;
         let charge = self.charge_prepared(text).await?;
         let prepared = Prepared::new(Arc::clone(text), Some(statement.clone()), declared);
-        let prepared = Arc::new(prepared.charged(charge).named(name));
+        let prepared = prepared.named(name);
         if let Some(query) = prepared.query() {
             self.plan(&prepared, query).await?;
         }
-        self.statements.insert(name, prepared)
+        self.statements.insert(prepared, charge)
     }
 
     async fn declare(&mut self, declare: &Declare, run: &Run<'_>) -> Result<()> {
@@ -537,10 +537,7 @@ impl Session {
                 .as_ref()
                 .and_then(|planned| planned.columns.clone()),
             Some(Statement::Call(call)) => self.call_columns(call)?,
-            Some(Statement::Execute { name, .. }) => {
-                let executed = self.statements.get(name)?;
-                executed.known_columns()
-            }
+            Some(Statement::Execute { name, .. }) => self.statements.known_columns(name)?,
             Some(statement) => command_columns(statement).map(Arc::from),
             None => None,
         })

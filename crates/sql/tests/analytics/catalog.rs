@@ -7,6 +7,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use crate::fixture::{Connection, Server};
+use crate::queries::runtime;
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/catalog_queries")
@@ -91,3 +92,30 @@ clients!(
     jdbc,
     people
 );
+
+#[test]
+fn what_each_session_holds_is_shown_by_kind() {
+    let runtime = runtime();
+    let _entered = runtime.enter();
+    let server = Server::new();
+    let mut client = server.connect_with(&[("application_name", "holds much")]);
+    let _other = server.connect();
+    client.tag("create table t (id int primary key)");
+    client.tag("insert into t select g from generate_series(1, 1000) g");
+    client
+        .parse("s", "select * from t where id = $1", &[])
+        .unwrap();
+    client.sync().unwrap();
+    client.tag("begin");
+    client.tag("declare c cursor for select * from t, generate_series(1, 100) g");
+    let all = "select session > 0, plan > 0, result > 0, bytes = session + message + statement + \
+               plan + portal + result + parameters + savepoints + overlay + reads + value, \
+               usename, state from thermocline_sessions where application_name";
+    let mine = client.rows(&format!("{all} = 'holds much'"));
+    assert_eq!(mine, ["t|t|t|t|postgres|active"]);
+    let mine = client.rows("select bytes from thermocline_sessions where pid = pg_backend_pid()");
+    assert_eq!(mine, [client.session.account().total().to_string()]);
+    let other = client.rows(&format!("{all} <> 'holds much'"));
+    assert_eq!(other, ["t|f|f|t|postgres|idle"]);
+    client.tag("commit");
+}

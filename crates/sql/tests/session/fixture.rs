@@ -23,7 +23,10 @@ impl Server {
         let config = Config::new(Arc::new(SimulatedDevice::new()))
             .memory_limit(4 << 30)
             .partitions(4);
-        let database = Database::open(config).expect("the database opens");
+        Self::of(Database::open(config).expect("the database opens"))
+    }
+
+    pub fn of(database: Arc<Database>) -> Self {
         Self {
             engine: Engine::new(database).expect("the engine starts"),
             next_process_id: Mutex::new(0),

@@ -6,6 +6,7 @@ mod cursors;
 mod ddl;
 mod extended;
 mod fixture;
+mod idle_plans;
 mod settings;
 mod simple;
 mod transactions;
