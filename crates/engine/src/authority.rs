@@ -19,6 +19,16 @@ use crate::catalog::{Catalog, PUBLIC_SCHEMA_OID};
 pub const FIRST_ROLE_OID: u32 = 10;
 /// Its name, unless it was renamed.
 pub const FIRST_ROLE_NAME: &str = "postgres";
+/// The roles that every database has beside it, which own nothing and can't log in, with
+/// PostgreSQL's numbers: members of them may look at what others do.
+pub const PREDEFINED_ROLES: [(u32, &str); 2] = [
+    (READ_ALL_STATS_OID, "pg_read_all_stats"),
+    (MONITOR_OID, "pg_monitor"),
+];
+/// `pg_read_all_stats`
+pub const READ_ALL_STATS_OID: u32 = 3375;
+/// `pg_monitor`, a member of it.
+const MONITOR_OID: u32 = 3373;
 /// Stands for everybody where a grantee is wanted.
 pub const PUBLIC: u32 = 0;
 
@@ -328,6 +338,7 @@ impl From<AuthorityImage> for Authority {
             memberships: image.memberships,
             objects: image.objects.into_iter().collect(),
         }
+        .with_predefined_roles()
     }
 }
 
@@ -349,10 +360,38 @@ impl Default for Authority {
             memberships: Vec::new(),
             objects: BTreeMap::new(),
         }
+        .with_predefined_roles()
     }
 }
 
 impl Authority {
+    /// A database that was made before there were these has them, too.
+    fn with_predefined_roles(mut self) -> Self {
+        for (oid, name) in PREDEFINED_ROLES {
+            self.roles
+                .entry(oid)
+                .or_insert_with(|| RoleDef::new(oid, name));
+        }
+        let membership = Membership {
+            role: READ_ALL_STATS_OID,
+            member: MONITOR_OID,
+            admin: false,
+            grantor: FIRST_ROLE_OID,
+        };
+        let is_there =
+            |there: &Membership| there.role == membership.role && there.member == membership.member;
+        if !self.memberships.iter().any(is_there) {
+            self.memberships.push(membership);
+        }
+        self
+    }
+
+    /// Whether a role is one that the database needs.
+    #[must_use]
+    pub fn is_predefined(role: u32) -> bool {
+        PREDEFINED_ROLES.iter().any(|(oid, _)| *oid == role)
+    }
+
     /// The role of this name.
     #[must_use]
     pub fn role_by_name(&self, name: &str) -> Option<&RoleDef> {

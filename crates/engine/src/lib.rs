@@ -93,7 +93,7 @@ pub use sequence::Given;
 pub use snapshot::{Snapshot, SnapshotScan};
 pub use storages::LostLayout;
 pub use thermocline_device::block_on;
-pub use transaction::{Isolation, RunOptions, Transaction};
+pub use transaction::{Isolation, ReadCounts, RunOptions, Transaction};
 pub use verify::Verified;
 pub use wait::{Cancel, Event};
 pub use warming::WarmUpReport;

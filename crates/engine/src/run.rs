@@ -163,10 +163,15 @@ impl Database {
         let reads = txn.as_ref().map_or(0, |txn| txn.reads.len());
         let scratch = SCRATCH.take().unwrap_or_default();
         let mut access = Access::new(self, self.lock(scope)?, txn, fetched, scratch, run);
+        let counts = options.reads.as_deref().filter(|_| run.attempt == 0);
+        let uses = counts.map_or(0, |_| access.guards.uses());
         let seen = access
             .snapshot
             .map(|at| self.transactions.check_snapshot(at));
         let result = seen.unwrap_or(Ok(())).and_then(|()| body(&mut access));
+        if let Some(counts) = counts {
+            counts.used(access.guards.uses().saturating_sub(uses));
+        }
         let outcome = self.conclude(options, interactive, &mut access, result);
         if !matches!(outcome, Ok(Outcome::Done(..) | Outcome::Seen(..)) | Err(_))
             && let Some(txn) = access.txn.as_deref_mut()
@@ -347,6 +352,9 @@ impl Database {
         reads: &[PlannedRead],
         fetched: &mut Fetched,
     ) -> Result<()> {
+        if let Some(counts) = &options.reads {
+            counts.fetched(reads.len() as u64);
+        }
         let most = self.memory.fetched_limit();
         self.interruptible(options, self.fetcher.fetch(reads, fetched, most))
             .await?

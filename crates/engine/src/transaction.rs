@@ -50,6 +50,35 @@ pub struct RunOptions {
     pub deadline: Option<Duration>,
     /// Lets somebody else stop the statement.
     pub cancel: Cancel,
+    /// Where the rows that it uses are counted; None: nowhere.
+    pub reads: Option<Arc<ReadCounts>>,
+}
+
+/// The rows that statements of the short path have used.
+#[derive(Debug, Default)]
+pub struct ReadCounts {
+    uses: AtomicU64,
+    fetched: AtomicU64,
+}
+
+impl ReadCounts {
+    pub(crate) fn used(&self, rows: u64) {
+        self.uses.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    pub(crate) fn fetched(&self, rows: u64) {
+        self.fetched.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Rows found in memory, and rows read from the device, since this was last asked.
+    pub fn take(&self) -> (u64, u64) {
+        let taken = |count: &AtomicU64| match count.load(Ordering::Relaxed) {
+            0 => 0,
+            _ => count.swap(0, Ordering::Relaxed),
+        };
+        let (uses, fetched) = (taken(&self.uses), taken(&self.fetched));
+        (uses.saturating_sub(fetched), fetched)
+    }
 }
 
 impl RunOptions {

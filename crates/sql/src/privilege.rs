@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use thermocline_engine::authority::{
-    Authority, FIRST_ROLE_NAME, FIRST_ROLE_OID, Object, Privileges,
+    Authority, FIRST_ROLE_NAME, FIRST_ROLE_OID, Object, Privileges, READ_ALL_STATS_OID,
 };
 use thermocline_engine::{Catalog, SequenceDef, Table};
 
@@ -88,6 +88,26 @@ impl Actor {
         other.is_some_and(|other| {
             !other.superuser && self.authority.has_privileges_of(self.role, other.oid)
         })
+    }
+
+    /// The statements of `who` may be looked at: as [`Self::may_signal`], or by whoever is a
+    /// member of `pg_read_all_stats`.
+    #[must_use]
+    pub fn may_read_statements_of(&self, who: &str) -> bool {
+        self.may_signal(who) || self.reads_all_statistics()
+    }
+
+    /// The same, by the role's number.
+    #[must_use]
+    pub fn may_read_statements(&self, who: u32) -> bool {
+        self.superuser
+            || self.authority.has_privileges_of(self.role, who)
+            || self.reads_all_statistics()
+    }
+
+    fn reads_all_statistics(&self) -> bool {
+        self.authority
+            .has_privileges_of(self.role, READ_ALL_STATS_OID)
     }
 
     /// # Errors

@@ -26,6 +26,7 @@ mod run;
 mod sending;
 mod shelf;
 mod simple;
+mod statement_count;
 mod statement_log;
 mod system;
 mod transaction;
@@ -44,6 +45,7 @@ use thermocline_engine::{Account, Cancel, Charge};
 
 pub use context::{SessionContext, now_us, version};
 pub use engine::{DATABASE_NAME, Engine};
+pub(crate) use engine::{DATABASE_OID, Sessions};
 pub use statement_log::STATEMENT_LOG;
 pub use system::SystemSettings;
 
@@ -111,6 +113,8 @@ pub struct Session {
     row_buffer: Vec<u8>,
     /// See [`Session::sync_follows`].
     sync_follows: bool,
+    /// The rows that the statement has given or changed.
+    rows_processed: u64,
 }
 
 impl Session {
@@ -182,6 +186,7 @@ impl Session {
             portals: HashMap::new(),
             row_buffer: Vec::new(),
             sync_follows: false,
+            rows_processed: 0,
         })
     }
 

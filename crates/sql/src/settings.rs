@@ -48,6 +48,7 @@ struct Read {
     isolation: IsolationLevel,
     read_only: bool,
     analytical_only: bool,
+    tracks_statements: bool,
     search_path: Arc<[String]>,
     /// Who statements are run as.
     role: Arc<str>,
@@ -80,6 +81,7 @@ impl Settings {
                 isolation: IsolationLevel::Serializable,
                 read_only: false,
                 analytical_only: false,
+                tracks_statements: true,
                 search_path: Arc::new([]),
                 role: Arc::from(user),
                 superuser: false,
@@ -348,6 +350,18 @@ impl Settings {
         self.refresh();
     }
 
+    /// The same, to look at.
+    #[must_use]
+    pub fn role_name(&self) -> &Arc<str> {
+        &self.read.role
+    }
+
+    /// Whether executions are counted for `pg_stat_statements`.
+    #[must_use]
+    pub fn tracks_statements(&self) -> bool {
+        self.read.tracks_statements
+    }
+
     /// Where unqualified names are looked for.
     #[must_use]
     pub fn search_path(&self) -> Arc<[String]> {
@@ -397,6 +411,7 @@ impl Settings {
                 .unwrap_or(IsolationLevel::Serializable),
             read_only: text("default_transaction_read_only") == "on",
             analytical_only: text("thermocline.path") == "analytical",
+            tracks_statements: text("pg_stat_statements.track") != "none",
             search_path,
             role,
             superuser: text("is_superuser") == "on",

@@ -87,6 +87,14 @@ impl<'a> Guards<'a> {
         }
     }
 
+    /// Uses of rows that these partitions have counted.
+    pub fn uses(&self) -> u64 {
+        match self {
+            Guards::One(guard) => guard.uses,
+            Guards::Many(guards) => guards.iter().map(|guard| guard.uses).sum(),
+        }
+    }
+
     /// The position of a partition among the guards.
     #[inline]
     fn position(&self, partition: u16) -> Result<usize> {

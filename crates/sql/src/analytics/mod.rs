@@ -54,6 +54,7 @@ use crate::error::{Result, SqlError};
 use crate::output::OutputColumn;
 use crate::pg_catalog::SystemCatalog;
 use crate::privilege::Actor;
+use crate::session::Sessions;
 use context::StatementContext;
 use memory::AnalyticalMemory;
 use row_stream::Turn;
@@ -85,6 +86,8 @@ pub struct SessionFacts {
     pub activity: Arc<Vec<Activity>>,
     /// Transactions committed and rolled back since the start.
     pub transactions: (u64, u64),
+    /// What statements took, of all sessions.
+    pub(crate) sessions: Option<Arc<Sessions>>,
 }
 
 /// A session, as `pg_stat_activity` shows it.

@@ -34,6 +34,12 @@ const SESSION_FUNCTIONS: &[(&str, &[DataType], usize, ColumnType)] = {
         ("pg_is_in_recovery", &[], 0, Scalar(Boolean)),
         ("pg_advisory_unlock_all", &[], 0, Other(OtherType::Void)),
         ("pg_reload_conf", &[], 0, Scalar(Boolean)),
+        (
+            "pg_stat_statements_reset",
+            &[BigInt, BigInt, BigInt],
+            3,
+            Other(OtherType::Void),
+        ),
         ("pg_cancel_backend", &[Integer], 0, Scalar(Boolean)),
         ("current_setting", &[Text, Boolean], 1, Scalar(Text)),
         ("set_config", &[Text, Text, Boolean], 0, Scalar(Text)),

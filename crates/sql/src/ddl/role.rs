@@ -78,8 +78,12 @@ impl Definition<'_> {
             });
         };
         for group in &options.in_roles {
+            let group_name = group;
             let group = self.role_oid(group)?;
             may_admit(&actor, group)?;
+            if Authority::is_predefined(group) && !authority.administers(actor.role(), group) {
+                return Err(may_not_admit(group_name));
+            }
             add(&mut authority, group, oid, false);
         }
         for (members, admin) in [(&options.members, false), (&options.admins, true)] {
@@ -95,6 +99,7 @@ impl Definition<'_> {
         let actor = self.actor()?;
         let oid = self.role_oid(name)?;
         let mut authority = (**actor.authority()).clone();
+        not_predefined(oid, name)?;
         let Some(role) = authority.roles.get_mut(&oid) else {
             return Err(no_role(name));
         };
@@ -163,6 +168,7 @@ impl Definition<'_> {
         let oid = self.role_oid(name)?;
         let mut authority = (**actor.authority()).clone();
         may_make_roles(&actor)?;
+        not_predefined(oid, name)?;
         if authority.is_superuser(oid) {
             actor.need_superuser("rename superusers")?;
         }
@@ -198,7 +204,7 @@ impl Definition<'_> {
             if self.role_oid(self.session_user).ok() == Some(oid) {
                 return Err(SqlError::new("55006", "session user cannot be dropped"));
             }
-            if oid == FIRST_ROLE_OID {
+            if oid == FIRST_ROLE_OID || Authority::is_predefined(oid) {
                 return Err(SqlError::new(
                     "2BP01",
                     format!(
@@ -237,6 +243,10 @@ impl Definition<'_> {
         for role_name in roles {
             let role = self.role_oid(role_name)?;
             may_admit(&actor, role)?;
+            if Authority::is_predefined(role) && !authority.administers(actor.role(), role) {
+                // CREATEROLE is not enough: whoever has it would see all.
+                return Err(may_not_admit(role_name));
+            }
             for member_name in members {
                 let member = self.role_oid(member_name)?;
                 let known = authority
@@ -340,6 +350,24 @@ fn is_md5(password: &str) -> bool {
         && password
             .strip_prefix("md5")
             .is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+}
+
+/// 42939 for a role that the database needs as it is.
+fn not_predefined(oid: u32, name: &str) -> Result<()> {
+    match Authority::is_predefined(oid) {
+        true => Err(
+            SqlError::new("42939", format!("role name \"{name}\" is reserved"))
+                .with_detail("Cannot alter reserved roles."),
+        ),
+        false => Ok(()),
+    }
+}
+
+fn may_not_admit(role: &str) -> SqlError {
+    SqlError::new(
+        "42501",
+        format!("must have admin option on role \"{role}\""),
+    )
 }
 
 fn new_role_name(name: &str, authority: &Authority) -> Result<String> {

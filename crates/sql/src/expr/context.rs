@@ -107,5 +107,6 @@ pub fn is_volatile(name: &str) -> bool {
             | "clock_timestamp"
             | "pg_cancel_backend"
             | "pg_reload_conf"
+            | "pg_stat_statements_reset"
     )
 }

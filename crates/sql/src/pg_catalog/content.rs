@@ -88,6 +88,8 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession<'_>) -> Result<V
         "pg_collation" => server::collations(relation),
         "pg_tablespace" => server::tablespaces(relation),
         "pg_settings" => server::settings(relation, session),
+        "pg_stat_statements" => statistics::statements(relation, session),
+        "pg_stat_statements_info" => statistics::statements_info(relation, session),
         "pg_stat_activity" => statistics::activity(relation, session),
         "pg_stat_database" => statistics::database(relation, session),
         "pg_stat_bgwriter" => statistics::background_writer(relation),

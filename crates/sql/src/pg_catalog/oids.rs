@@ -11,7 +11,7 @@ pub(crate) const PG_CATALOG: u32 = 11;
 pub(crate) const PG_TOAST: u32 = 99;
 pub(crate) const INFORMATION_SCHEMA: u32 = 13_207;
 /// The one database.
-pub(crate) const DATABASE: u32 = 5;
+pub(crate) const DATABASE: u32 = crate::session::DATABASE_OID;
 pub(crate) const DEFAULT_TABLESPACE: u32 = 1663;
 pub(crate) const HEAP: u32 = 2;
 pub(crate) const BTREE: u32 = 403;

@@ -187,7 +187,7 @@ mod present {
         let actor = context.actor()?;
         let mut activity = engine.sessions.activity();
         for session in &mut activity {
-            if !actor.may_signal(&session.user) {
+            if !actor.may_read_statements_of(&session.user) {
                 session.query = "<insufficient privilege>".to_owned();
             }
         }
@@ -206,6 +206,7 @@ mod present {
             ),
             activity: Arc::new(activity),
             transactions: engine.sessions.transactions(),
+            sessions: Some(Arc::clone(&engine.sessions)),
         })
     }
 }

@@ -9,14 +9,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use thermocline_engine::authority::Privileges;
-use thermocline_engine::{Account, Cancel, Catalog, Database, RunOptions, SequenceDef};
+use thermocline_engine::{Account, Cancel, Catalog, Database, ReadCounts, RunOptions, SequenceDef};
 use thermocline_storage::value::Value;
 
-use super::engine::Sessions;
+use super::engine::{DATABASE_OID, Sessions};
 use crate::error::{Result, SqlError};
 use crate::expr::SessionInfo;
 use crate::privilege::{Actor, denied};
 use crate::settings::{self, SERVER_VERSION, Settings};
+use crate::statement_statistics::LocalStatistics;
 
 /// Seconds from 1970 to 2000, where PostgreSQL's times begin.
 const EPOCH_OFFSET_SECONDS: i64 = 946_684_800;
@@ -49,6 +50,10 @@ pub struct SessionContext {
     pub(super) rolled_back: AtomicU64,
     pub(super) db: Arc<Database>,
     pub(super) sessions: Arc<Sessions>,
+    /// What its statements took, until it is merged.
+    pub(super) statements: Mutex<LocalStatistics>,
+    /// The rows that its statement uses.
+    pub(super) reads: Arc<ReadCounts>,
     settings: Mutex<Settings>,
     sequences: Mutex<Sequences>,
     /// Up to where the log must be durable before the client is told a sequence's number; 0
@@ -99,6 +104,8 @@ impl SessionContext {
             rolled_back: AtomicU64::new(0),
             db: Arc::clone(db),
             sessions: Arc::clone(sessions),
+            statements: Mutex::default(),
+            reads: Arc::default(),
             settings: Mutex::new(settings),
             numbers_logged_to: AtomicU64::new(0),
             sequences: Mutex::default(),
@@ -421,6 +428,24 @@ impl SessionInfo for SessionContext {
                 }
                 self.reload_settings()?;
                 Value::Boolean(true)
+            }
+            "pg_stat_statements_reset" => {
+                if !self.actor()?.is_superuser() {
+                    return Err(denied("function", "pg_stat_statements_reset"));
+                }
+                let wanted = |at: usize| match arguments.get(at) {
+                    Some(Value::BigInt(number)) if *number != 0 => Some(*number),
+                    _ => None,
+                };
+                let (user, database, query) = (wanted(0), wanted(1), wanted(2));
+                if database.is_none_or(|database| database == i64::from(DATABASE_OID)) {
+                    let statements = self.sessions.merged_statements();
+                    statements.forget(|of, id| {
+                        user.is_none_or(|user| user == i64::from(of))
+                            && query.is_none_or(|query| query == id)
+                    });
+                }
+                Value::Text(String::new())
             }
             "pg_advisory_unlock_all" => Value::Text(String::new()),
             "pg_cancel_backend" => match arguments.first() {

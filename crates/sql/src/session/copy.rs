@@ -65,6 +65,7 @@ impl Session {
         } else {
             self.copy_to(copy, run, client).await?
         };
+        self.rows_processed = count;
         counted(client, b"COPY ", count);
         Ok(())
     }

@@ -2,6 +2,7 @@
 //! list of who is connected.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -17,13 +18,16 @@ use super::unread::UnreadResults;
 #[cfg(feature = "analytics")]
 use crate::analytics::{Activity, Analytics};
 use crate::error::Result;
+use crate::statement_statistics::StatementStatistics;
 
 /// The name of the one database of a directory.
 pub const DATABASE_NAME: &str = "postgres";
+/// Its number.
+pub(crate) const DATABASE_OID: u32 = 5;
 
 /// The sessions there are, by process id, and what those that left have done.
-#[derive(Default)]
 pub(crate) struct Sessions {
+    statements: StatementStatistics,
     open: Mutex<BTreeMap<i32, Arc<SessionContext>>>,
     committed: AtomicU64,
     rolled_back: AtomicU64,
@@ -33,7 +37,37 @@ pub(crate) struct Sessions {
     defaults: OnceLock<Vec<(&'static str, String)>>,
 }
 
+impl fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sessions").finish_non_exhaustive()
+    }
+}
+
 impl Sessions {
+    fn new(db: &Arc<Database>) -> Self {
+        Self {
+            statements: StatementStatistics::new(Arc::clone(db)),
+            open: Mutex::default(),
+            committed: AtomicU64::new(0),
+            rolled_back: AtomicU64::new(0),
+            system: OnceLock::new(),
+            defaults: OnceLock::new(),
+        }
+    }
+
+    /// The numbers of statements, of those sessions that have merged theirs.
+    pub(super) fn statements(&self) -> &StatementStatistics {
+        &self.statements
+    }
+
+    /// The numbers of statements, of all sessions.
+    pub(crate) fn merged_statements(&self) -> &StatementStatistics {
+        for session in self.all() {
+            self.statements.merge(&mut session.statements.lock());
+        }
+        &self.statements
+    }
+
     pub(super) fn enter(&self, session: &Arc<SessionContext>) {
         self.open
             .lock()
@@ -41,6 +75,7 @@ impl Sessions {
     }
 
     pub(super) fn leave(&self, session: &SessionContext) {
+        self.statements.merge(&mut session.statements.lock());
         let mut open = self.open.lock();
         open.remove(&session.process_id);
         let add = |total: &AtomicU64, of: &AtomicU64| {
@@ -140,7 +175,7 @@ impl Engine {
             shelf,
             #[cfg(feature = "analytics")]
             analytics: Analytics::new(Arc::clone(&db), db.memory_limit())?,
-            sessions: Arc::default(),
+            sessions: Arc::new(Sessions::new(&db)),
             unread: UnreadResults::default(),
             db,
         }))

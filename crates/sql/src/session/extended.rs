@@ -260,6 +260,11 @@ impl Session {
             portal,
             again,
         };
+        if executed.is_ok()
+            && let Some(counted) = self.counted_as(&taken.prepared)
+        {
+            self.count_execution(began, &counted, !again);
+        }
         let error = executed.as_ref().err();
         self.log_step(began, &step, &taken.prepared.text, &taken.parameters, error);
         if executed? {
@@ -276,6 +281,7 @@ impl Session {
         client: &mut Client,
     ) -> Result<bool> {
         let alone = std::mem::take(&mut self.sync_follows);
+        self.begin_count();
         let prepared = Arc::clone(&taken.prepared);
         let Some(statement) = &prepared.statement else {
             messages::empty_query_response(&mut client.out);
@@ -328,6 +334,7 @@ impl Session {
             limit => limit as usize,
         };
         let (count, more) = self.send_portal_rows(portal, limit, client).await?;
+        self.rows_processed = count;
         if more && max_rows > 0 {
             messages::portal_suspended(&mut client.out);
         } else {

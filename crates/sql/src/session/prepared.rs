@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use sqlparser::ast;
@@ -22,6 +22,7 @@ use crate::parse::secret::HIDDEN_TEXT;
 use crate::parse::{self, Statement};
 use crate::plan::Plan;
 use crate::privilege::Actor;
+use crate::statement_statistics::query_id;
 
 /// A statement, parsed, with the plan it was last given.
 pub(super) struct Prepared {
@@ -29,6 +30,9 @@ pub(super) struct Prepared {
     pub(super) name: Box<str>,
     /// The text it was parsed from, for the positions of errors.
     pub(super) text: Arc<str>,
+    /// Which of the text's statements it is.
+    pub(super) place: usize,
+    query_id: OnceLock<i64>,
     /// The statement; `None` for an empty one.
     pub(super) statement: Option<Statement>,
     /// The parameters' types as the client declared them; 0 for not at all.
@@ -91,6 +95,8 @@ impl Prepared {
         Self {
             name: Box::default(),
             text,
+            place: 0,
+            query_id: OnceLock::new(),
             statement,
             declared,
             described: true,
@@ -116,10 +122,31 @@ impl Prepared {
         }
     }
 
+    /// The same, which is not the first of its text.
+    pub(super) fn at_place(self, place: usize) -> Self {
+        Self { place, ..self }
+    }
+
+    /// The text that may be shown.
+    pub(super) fn shown_text(&self) -> &str {
+        match self.statement.as_ref().is_some_and(Statement::is_secret) {
+            true => HIDDEN_TEXT,
+            false => &self.text,
+        }
+    }
+
+    /// The number of the statement's shape.
+    pub(super) fn query_id(&self) -> i64 {
+        *self
+            .query_id
+            .get_or_init(|| query_id(self.shown_text(), self.place))
+    }
+
     /// Of the simple protocol, which describes the rows each time.
-    fn simple(text: Arc<str>, statement: Statement) -> Self {
+    fn simple(text: Arc<str>, statement: Statement, place: usize) -> Self {
         Self {
             described: false,
+            place,
             ..Self::new(text, Some(statement), Vec::new())
         }
     }
@@ -285,6 +312,8 @@ const UNKNOWN_OID: u32 = 705;
 pub(super) struct Named {
     name: Box<str>,
     text: Arc<str>,
+    /// Which of the text's statements it is.
+    number: usize,
     declared: Vec<u32>,
     known: Arc<KnownColumns>,
     place: Arc<Place<Prepared>>,
@@ -308,7 +337,7 @@ impl Named {
         });
         let mut made = Prepared::new(Arc::clone(&self.text), statement, self.declared.clone());
         made.known = Arc::clone(&self.known);
-        let made = Arc::new(made.named(&self.name));
+        let made = Arc::new(made.named(&self.name).at_place(self.number));
         self.place.put(Arc::clone(&made), charge);
         Ok(made)
     }
@@ -374,6 +403,7 @@ impl Statements {
         let named = Named {
             name: prepared.name.clone(),
             text: Arc::clone(&prepared.text),
+            number: prepared.place,
             declared: prepared.declared.clone(),
             known: Arc::clone(&prepared.known),
             place: self.shelf.place(Arc::new(prepared), charge),
@@ -491,7 +521,8 @@ fn prepare_all(text: &Arc<str>) -> Result<Arc<[Arc<Prepared>]>> {
     };
     Ok(statements
         .into_iter()
-        .map(|statement| Arc::new(Prepared::simple(Arc::clone(text), statement)))
+        .enumerate()
+        .map(|(place, statement)| Arc::new(Prepared::simple(Arc::clone(text), statement, place)))
         .collect())
 }
 

@@ -100,6 +100,7 @@ impl Session {
             lock_timeout,
             deadline: timeout.map(|timeout| self.engine.db.now() + timeout),
             cancel: self.context.cancel.clone(),
+            reads: Some(Arc::clone(&self.context.reads)),
         }
     }
 
@@ -154,6 +155,7 @@ impl Session {
             }
             match self.run_query(query, &current, &run, client).await {
                 Ok(count) => {
+                    self.rows_processed = count;
                     command_complete(client, current.bound.command, count);
                     return Ok(());
                 }

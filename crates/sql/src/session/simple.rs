@@ -55,6 +55,8 @@ impl Session {
         alone: bool,
         client: &mut Client,
     ) -> Result<()> {
+        let began = Instant::now();
+        self.begin_count();
         if let Some(statement) = &prepared.statement {
             self.begin_statement(prepared, statement, alone)?;
         }
@@ -71,6 +73,9 @@ impl Session {
             self.context
                 .settings(crate::settings::Settings::end_transaction);
             self.count_transaction(true);
+        }
+        if let Some(counted) = self.counted_as(prepared) {
+            self.count_execution(began, &counted, true);
         }
         Ok(())
     }

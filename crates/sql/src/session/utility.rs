@@ -89,8 +89,7 @@ impl Session {
                 types,
                 statement,
             } => {
-                self.prepare(name, types, statement, &run.prepared.text)
-                    .await?;
+                self.prepare(name, types, statement, run.prepared).await?;
                 "PREPARE"
             }
             Statement::Execute { name, arguments } => {
@@ -360,15 +359,16 @@ impl Session {
         name: &str,
         types: &[sqlparser::ast::DataType],
         statement: &Statement,
-        text: &Arc<str>,
+        from: &Prepared,
     ) -> Result<()> {
         let declared = types
             .iter()
             .map(|name| bind::data_type(name).map(|data_type| data_type.oid()))
             .collect::<Result<Vec<u32>>>()?;
-        let charge = self.charge_prepared(text).await?;
-        let prepared = Prepared::new(Arc::clone(text), Some(statement.clone()), declared);
-        let prepared = prepared.named(name);
+        let charge = self.charge_prepared(&from.text).await?;
+        let text = Arc::clone(&from.text);
+        let prepared = Prepared::new(text, Some(statement.clone()), declared);
+        let prepared = prepared.named(name).at_place(from.place);
         if let Some(query) = prepared.query() {
             self.plan(&prepared, query).await?;
         }
@@ -443,6 +443,7 @@ impl Session {
             _ => self.send_portal_rows(&mut portal, limit, client).await?.0,
         };
         self.portals.insert(fetch.cursor.clone(), portal);
+        self.rows_processed = count;
         Self::fetched(client, fetch.skip, count);
         Ok(())
     }

@@ -325,6 +325,12 @@ pub const SETTINGS: &[Definition] = &[
         Kind::Enum(&["scram-sha-256"]),
         "Chooses the algorithm for encrypting passwords.",
     ),
+    superuser(user(
+        "pg_stat_statements.track",
+        "top",
+        Kind::Enum(&["none", "top", "all"]),
+        "Selects which statements are counted by pg_stat_statements.",
+    )),
     user(
         "quote_all_identifiers",
         "off",

@@ -9,4 +9,5 @@ mod fixture;
 mod idle_plans;
 mod settings;
 mod simple;
+mod statements;
 mod transactions;

@@ -50,6 +50,74 @@ pub(super) fn activity(relation: &Relation, session: &SystemSession<'_>) -> Vec<
         .collect()
 }
 
+/// Statements by role; times are in milliseconds. Who may not see another's gets neither text nor
+/// number.
+pub(super) fn statements(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &[
+            "userid",
+            "dbid",
+            "toplevel",
+            "queryid",
+            "query",
+            "calls",
+            "total_exec_time",
+            "min_exec_time",
+            "max_exec_time",
+            "mean_exec_time",
+            "stddev_exec_time",
+            "rows",
+            "shared_blks_hit",
+            "shared_blks_read",
+        ],
+    );
+    let Some(sessions) = &session.facts.sessions else {
+        return Vec::new();
+    };
+    let count = |number: u64| Datum::Int(i64::try_from(number).unwrap_or(i64::MAX));
+    let milliseconds = |ns: f64| Datum::Float(ns / 1e6);
+    let entries = sessions.merged_statements().entries();
+    entries
+        .iter()
+        .map(|entry| {
+            let counts = &entry.counts;
+            let (query_id, text) = match session.facts.actor.may_read_statements(entry.user) {
+                true => (Datum::Int(entry.query_id), Datum::text(&*entry.text)),
+                false => (Datum::Null, Datum::text("<insufficient privilege>")),
+            };
+            filler.row([
+                Datum::oid(entry.user),
+                Datum::oid(oids::DATABASE),
+                Datum::Bool(true),
+                query_id,
+                text,
+                count(counts.calls),
+                milliseconds(counts.total_ns as f64),
+                milliseconds(counts.min_ns as f64),
+                milliseconds(counts.max_ns as f64),
+                milliseconds(counts.mean_ns()),
+                milliseconds(counts.deviation_ns()),
+                count(counts.rows),
+                count(counts.hot),
+                count(counts.cold),
+            ])
+        })
+        .collect()
+}
+
+/// How often statements had to leave, and since when all is counted.
+pub(super) fn statements_info(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(relation, &["dealloc", "stats_reset"]);
+    let sessions = session.facts.sessions.iter();
+    sessions
+        .map(|sessions| {
+            let (left, since_us) = sessions.merged_statements().info();
+            filler.row([Datum::Int(left as i64), time(since_us)])
+        })
+        .collect()
+}
+
 pub(super) fn database(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
