@@ -126,9 +126,10 @@ impl Database {
         catalog + partitions.sum::<u64>()
     }
 
-    /// Memory by use.
-    pub fn memory_report(&self) -> MemoryReport {
-        let mut report = MemoryReport {
+    /// Memory by use, as far as no partition need be asked, which may be busy: without the parts
+    /// of the arena, directories, indexes and versions.
+    pub fn memory_gauges(&self) -> MemoryReport {
+        MemoryReport {
             limit: self.memory.limit(),
             resident: self.memory.read_resident(),
             resident_max: self.memory.resident_max(),
@@ -144,7 +145,12 @@ impl Database {
             snapshots: self.transactions.open_snapshots() as u64,
             clients: self.clients().report(),
             ..MemoryReport::default()
-        };
+        }
+    }
+
+    /// Memory by use.
+    pub fn memory_report(&self) -> MemoryReport {
+        let mut report = self.memory_gauges();
         let (mut cold, mut of_cold) = (0, 0.0);
         for partition in &self.partitions {
             let state = partition.lock();

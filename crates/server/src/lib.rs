@@ -15,6 +15,7 @@
 //! | `message.rs` | the fields of the messages that clients send |
 //! | `registry.rs` | who is connected: connection slots, CancelRequest |
 //! | `metrics.rs` | [`Metrics`]: what the server did |
+//! | `operator_port.rs`, `http.rs`, `exposition.rs` | `/metrics` and `/health`; as much HTTP as they need; the names |
 //!
 //! One task a connection. What a client sends can end that client's connection,
 //! nothing else: malformed frames, oversized messages and even a panic inside a
@@ -24,14 +25,17 @@
 mod config;
 mod connection;
 mod end_point;
+mod exposition;
 mod gate;
 mod hba;
 mod host;
+mod http;
 mod large_message;
 mod link;
 mod listener;
 mod message;
 mod metrics;
+mod operator_port;
 mod registry;
 mod running;
 mod scram;
@@ -46,4 +50,5 @@ pub use hba::{DEFAULT_RULES, Rules};
 pub use host::Host;
 pub use listener::Server;
 pub use metrics::{Metrics, MetricsSnapshot};
+pub use operator_port::OperatorPort;
 pub use tls::Tls;

@@ -34,7 +34,7 @@ mod open;
 mod rows;
 
 pub use connection::{Connection, Statement};
-pub use open::{DISK_RESERVE_BYTES, Embedded, OpenError, Options};
+pub use open::{DISK_RESERVE_BYTES, Embedded, OpenError, Options, RECOVERY_TARGET};
 pub use rows::{Column, Rows};
 pub use thermocline_device::{FileDevice, IoEngine};
 pub use thermocline_engine::{

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use thermocline_device::{
     Device, DirectoryLock, FileDevice, IoEngine, Lies, how_it_lies, lock_directory, make_directory,
@@ -27,6 +28,9 @@ const SQL_BYTES: u64 = 20 << 20;
 /// the log, and a checkpoint's files.
 pub const DISK_RESERVE_BYTES: u64 = 96 << 20;
 
+/// How long a start may take to apply the log, unless it is said otherwise.
+pub const RECOVERY_TARGET: Duration = Duration::from_secs(1);
+
 /// How to open a database.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -47,6 +51,9 @@ pub struct Options {
     /// Bytes that temporary files may take together; None: as many as there is
     /// room for.
     pub temp_file_limit: Option<u64>,
+    /// How long a start may take to apply the log: checkpoints begin early enough, as far as
+    /// their share of the device allows.
+    pub recovery_target: Duration,
     /// How cold tuples are found; None: as suits the device.
     pub identification: Option<Identification>,
     /// What becomes of a tuple that was fetched; None: as suits the device.
@@ -68,6 +75,7 @@ impl Default for Options {
             backup_directories: Vec::new(),
             disk_reserve_bytes: DISK_RESERVE_BYTES,
             temp_file_limit: None,
+            recovery_target: RECOVERY_TARGET,
             identification: None,
             merge: None,
             progress: None,
@@ -166,6 +174,7 @@ impl Embedded {
             .partitions(options.partitions);
         config.disk_reserve_bytes = options.disk_reserve_bytes;
         config.temp_file_limit = options.temp_file_limit;
+        config.recovery_target = options.recovery_target;
         config.backup_directories = options.backup_directories.clone();
         let mut archive_lock = None;
         if let Some(archive) = &options.archive_directory {

@@ -621,3 +621,109 @@ fn what_the_program_says_before_it_ends_is_json_too() {
     first.signal("TERM");
     first.wait();
 }
+
+/// A GET of `/metrics` or `/health`, with the time it may take.
+fn get(port: u16, path: &str, patience: Duration) -> String {
+    use std::io::{Read, Write};
+    let begin = Instant::now();
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.set_read_timeout(Some(patience)).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).unwrap();
+    assert!(begin.elapsed() < patience, "{:?}", begin.elapsed());
+    said
+}
+
+fn metric(said: &str, name: &str) -> f64 {
+    let line = said
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
+        .unwrap_or_else(|| panic!("no {name} in {said}"));
+    line.parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_are_told_while_partitions_are_busy_and_memory_is_full() {
+    let directory = directory();
+    let mut running = Running::start(program(directory.path()).args([
+        "-p",
+        "0",
+        "--memory-limit",
+        "64MB",
+        "--metrics-listen",
+        "0",
+    ]));
+    let url = running.value("metrics").to_owned();
+    let port = url.strip_prefix("http://127.0.0.1:").unwrap();
+    let port: u16 = port.strip_suffix("/metrics").unwrap().parse().unwrap();
+    let patience = Duration::from_secs(3);
+    assert!(get(port, "/health", patience).starts_with("HTTP/1.1 200 "));
+    let client = running.connect().await;
+    client
+        .batch_execute("create table t (id int primary key, n int, v text)")
+        .await
+        .unwrap();
+    // More than memory, and then statements that hold all partitions.
+    let mut clients = Vec::new();
+    for first in [0, 50_000] {
+        let client = running.connect().await;
+        clients.push(tokio::spawn(async move {
+            for from in (first..first + 50_000).step_by(10_000) {
+                let insert = format!(
+                    "insert into t select i, 0, repeat('x', 1000) from generate_series({from}, {}) i",
+                    from + 9_999
+                );
+                client.batch_execute(&insert).await.unwrap();
+            }
+            for _ in 0..5 {
+                let _ = client
+                    .batch_execute("update t set n = n + 1 where n < 100 and id % 10 = 0")
+                    .await;
+            }
+        }));
+    }
+    let mut asked = 0;
+    let mut resident: f64 = 0.0;
+    while clients.iter().any(|client| !client.is_finished()) {
+        let said = tokio::task::spawn_blocking(move || get(port, "/metrics", patience));
+        let said = said.await.unwrap();
+        resident = resident.max(metric(&said, "thermocline_memory_resident_bytes"));
+        asked += 1;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    for client in clients {
+        client.await.unwrap();
+    }
+    let said = get(port, "/metrics", patience);
+    assert!(asked > 10, "{asked}");
+    assert!(resident > 32e6, "{resident}");
+    assert!(metric(&said, "thermocline_evictions_total") > 0.0);
+    assert!(
+        metric(
+            &said,
+            "thermocline_transactions_total{outcome=\"committed\"}"
+        ) >= 11.0
+    );
+    assert_eq!(metric(&said, "thermocline_connections"), 1.0);
+    drop(client);
+    running.signal("TERM");
+    assert_eq!(running.wait().code(), Some(0));
+}
+
+#[test]
+fn the_unix_socket_has_the_mode_that_was_asked_for() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = directory();
+    for (given, expected) in [(None, 0o777), (Some("0700"), 0o700)] {
+        let mut command = program(directory.path());
+        command.args(["-p", "0", "--unix-socket-directory", "."]);
+        if let Some(given) = given {
+            command.args(["--unix-socket-permissions", given]);
+        }
+        let running = Running::start(&mut command);
+        let path = format!(".s.PGSQL.{}", running.port());
+        let metadata = fs::metadata(directory.path().join(path)).unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o777, expected);
+    }
+}

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 pub(crate) mod backup;
 pub(crate) mod certificate;
 pub(crate) mod check;
+mod duration;
 mod host;
 mod kept;
 mod log;

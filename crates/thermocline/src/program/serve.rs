@@ -2,7 +2,9 @@
 //! end. What cannot be is said before anything is changed: the port is taken
 //! before the database is opened.
 
+use std::fs::{self, Permissions};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{ExitCode, exit};
@@ -12,7 +14,7 @@ use std::time::Instant;
 use thermocline::{Embedded, Options};
 use thermocline_device::Device;
 use thermocline_engine::{RecoveryListener, RecoveryPart, RecoveryProgress};
-use thermocline_server::{Config, Server};
+use thermocline_server::{Config, OperatorPort, Server};
 use thermocline_sql::Engine;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -52,7 +54,20 @@ pub(crate) fn serve(flags: &Flags) -> ExitCode {
         Ok(server) => server,
         Err(error) => return refuse(&cannot_listen(&settings, &error)),
     };
+    if let Err(error) = permit_socket(&settings, &server) {
+        return refuse(&format!("the Unix socket's permissions: {error}"));
+    }
+    let operator_port = match settings.metrics_listen.map(OperatorPort::start).transpose() {
+        Ok(port) => port,
+        Err(error) => return refuse(&format!("--metrics-listen: cannot listen there: {error}")),
+    };
     announce(&settings);
+    if let Some(port) = &operator_port {
+        say(&format!(
+            "  metrics     http://{}/metrics",
+            port.local_addr()
+        ));
+    }
     let begin = Instant::now();
     let database = match Embedded::open(&settings.data_dir, &options(&settings)) {
         Ok(database) => database,
@@ -76,7 +91,10 @@ pub(crate) fn serve(flags: &Flags) -> ExitCode {
         Err(error) => return fail(&format!("signals: {error}")),
     };
     announce_ready(&settings, &server, &database, begin);
-    run(&runtime, server, engine, signals);
+    if let Some(port) = &operator_port {
+        port.serving(&engine, server.metrics());
+    }
+    run(&runtime, server, engine, signals, operator_port.as_ref());
     match database.close() {
         Ok(()) => {
             say("stopped");
@@ -126,6 +144,17 @@ fn remove_old_socket(directory: &Path, port: u16) -> Result<(), String> {
     }
 }
 
+/// The umask has taken from the socket's mode what it takes from all files. Nobody is let in
+/// before this.
+fn permit_socket(settings: &Settings, server: &Server) -> io::Result<()> {
+    let Some(directory) = &settings.unix_socket_directory else {
+        return Ok(());
+    };
+    let port = server.local_addr()?.port();
+    let mode = Permissions::from_mode(settings.unix_socket_permissions);
+    fs::set_permissions(directory.join(format!(".s.PGSQL.{port}")), mode)
+}
+
 fn options(settings: &Settings) -> Options {
     Options {
         memory_limit: settings.memory_limit,
@@ -135,6 +164,7 @@ fn options(settings: &Settings) -> Options {
         backup_directories: settings.backup_directories.clone(),
         temp_file_limit: settings.temp_file_limit,
         disk_reserve_bytes: settings.disk_reserve,
+        recovery_target: settings.recovery_target,
         identification: settings.identification,
         merge: settings.merge,
         progress: Some(RecoveryListener::new(log_progress)),
@@ -209,9 +239,18 @@ fn announce_ready(settings: &Settings, server: &Server, database: &Embedded, beg
 
 /// Serves until SIGINT or SIGTERM; a second SIGINT ends the process at once,
 /// which is safe at any time and costs the next start a longer recovery.
-fn run(runtime: &Runtime, server: Server, engine: Arc<Engine>, mut signals: Signals) {
+fn run(
+    runtime: &Runtime,
+    server: Server,
+    engine: Arc<Engine>,
+    mut signals: Signals,
+    operator_port: Option<&OperatorPort>,
+) {
     runtime.block_on(server.run(engine, async move {
         signals.stop().await;
+        if let Some(port) = operator_port {
+            port.stopping();
+        }
         say("stopping; interrupt again to stop at once");
         tokio::spawn(async move {
             signals.interrupt.recv().await;

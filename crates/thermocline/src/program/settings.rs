@@ -10,18 +10,24 @@ use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use thermocline::DISK_RESERVE_BYTES;
+use thermocline::{DISK_RESERVE_BYTES, RECOVERY_TARGET};
 use thermocline_device::IoEngine;
 use thermocline_engine::{Identification, MEMORY_LIMIT_MIN, Merge, PARTITIONS_MAX};
 use thermocline_server::{DEFAULT_MAX_CONNECTIONS, DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_PORT, Rules};
 
-use super::{machine, size};
+use super::{duration, machine, size};
 
 /// The file in the data directory that ALTER SYSTEM writes.
 pub(crate) const AUTO_FILE_NAME: &str = "thermocline.auto.toml";
 /// The file that is looked for when none is named.
 pub(crate) const FILE_NAME: &str = "thermocline.toml";
+/// PostgreSQL's: who comes by the Unix socket is known.
+const UNIX_SOCKET_PERMISSIONS: u32 = 0o777;
+/// What `recovery_target` may be.
+const RECOVERY_TARGET_MIN: Duration = Duration::from_millis(100);
+const RECOVERY_TARGET_MAX: Duration = Duration::from_secs(3600);
 const DEFAULT_DATA_DIR: &str = "thermocline-data";
 /// When nothing says how much memory there is.
 const FALLBACK_MEMORY_LIMIT: u64 = 1 << 30;
@@ -49,6 +55,13 @@ pub(crate) struct Flags {
     /// Where the Unix socket lies [default: there is none]
     #[arg(long, value_name = "DIRECTORY")]
     unix_socket_directory: Option<String>,
+    /// Who may use the Unix socket, as chmod writes it [default: 0777]
+    #[arg(long, value_name = "MODE")]
+    unix_socket_permissions: Option<String>,
+    /// Where /metrics and /health are answered: a port of this machine, or an
+    /// address and a port [default: off]
+    #[arg(long, value_name = "ADDRESS")]
+    metrics_listen: Option<String>,
     /// Speak TLS: on or off [default: off]
     #[arg(long, value_name = "ON")]
     ssl: Option<String>,
@@ -86,6 +99,10 @@ pub(crate) struct Flags {
     /// [default: 96MB]
     #[arg(long, value_name = "SIZE")]
     disk_reserve: Option<String>,
+    /// How long a start may take to apply the log: checkpoints begin early enough
+    /// [default: 1s]
+    #[arg(long, value_name = "TIME")]
+    recovery_target: Option<String>,
     /// How cold tuples are found: temperature, clock, fifo, lru or alru
     /// [default: as suits the device]
     #[arg(long, value_name = "POLICY")]
@@ -112,7 +129,7 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    fn given(&self) -> [(&'static str, &Option<String>); 22] {
+    fn given(&self) -> [(&'static str, &Option<String>); 25] {
         [
             ("data_dir", &self.data_dir),
             ("port", &self.port),
@@ -136,6 +153,9 @@ impl Flags {
             ),
             ("hba", &self.hba),
             ("unix_socket_directory", &self.unix_socket_directory),
+            ("unix_socket_permissions", &self.unix_socket_permissions),
+            ("metrics_listen", &self.metrics_listen),
+            ("recovery_target", &self.recovery_target),
             ("ssl", &self.ssl),
             ("ssl_cert_file", &self.ssl_cert_file),
             ("ssl_key_file", &self.ssl_key_file),
@@ -188,6 +208,12 @@ pub(crate) struct Settings {
     pub(crate) hba: Rules,
     /// Where the Unix socket lies.
     pub(crate) unix_socket_directory: Option<PathBuf>,
+    /// and who may use it.
+    pub(crate) unix_socket_permissions: u32,
+    /// Where metrics are told; None: nowhere.
+    pub(crate) metrics_listen: Option<SocketAddr>,
+    /// How long a start may take to apply the log.
+    pub(crate) recovery_target: Duration,
     /// TLS is spoken,
     pub(crate) ssl: bool,
     /// with this certificate
@@ -350,6 +376,12 @@ impl Settings {
             "unix_socket_directory" => {
                 data_dir(value).map(|value| self.unix_socket_directory = Some(value))
             }
+            "unix_socket_permissions" => {
+                permissions(value).map(|value| self.unix_socket_permissions = value)
+            }
+            "metrics_listen" => metrics_listen(value).map(|value| self.metrics_listen = value),
+            "recovery_target" => duration::parse(value, RECOVERY_TARGET_MIN, RECOVERY_TARGET_MAX)
+                .map(|value| self.recovery_target = value),
             "ssl" => choice(value, &[("on", true), ("off", false)]).map(|value| self.ssl = value),
             "ssl_cert_file" => data_dir(value).map(|value| self.ssl_cert_file = Some(value)),
             "ssl_key_file" => data_dir(value).map(|value| self.ssl_key_file = Some(value)),
@@ -401,6 +433,9 @@ impl Default for Settings {
             log_min_duration_statement: "-1".to_owned(),
             hba: Rules::default(),
             unix_socket_directory: None,
+            unix_socket_permissions: UNIX_SOCKET_PERMISSIONS,
+            metrics_listen: None,
+            recovery_target: RECOVERY_TARGET,
             ssl: false,
             ssl_cert_file: None,
             ssl_key_file: None,
@@ -474,6 +509,33 @@ fn listen(text: &str) -> Result<IpAddr, String> {
             format!("\"{text}\" is not an address; write for example 127.0.0.1, ::1 or *")
         }),
     }
+}
+
+/// A port alone is one of this machine: metrics are told to whoever asks.
+fn metrics_listen(text: &str) -> Result<Option<SocketAddr>, String> {
+    let text = text.trim();
+    if text == "off" {
+        return Ok(None);
+    }
+    let (address, port) = match text.rsplit_once(':') {
+        Some((address, port)) => (listen(address.trim_matches(['[', ']']))?, port),
+        None => (IpAddr::V4(Ipv4Addr::LOCALHOST), text),
+    };
+    let port = port.parse().map_err(|_| {
+        format!(
+            "\"{text}\" is not a port, nor an address and a port; write for example 9187 or *:9187"
+        )
+    })?;
+    Ok(Some(SocketAddr::new(address, port)))
+}
+
+/// As chmod writes it, in octal digits.
+fn permissions(text: &str) -> Result<u32, String> {
+    let text = text.trim();
+    let mode = u32::from_str_radix(text.strip_prefix("0o").unwrap_or(text), 8);
+    mode.ok()
+        .filter(|mode| *mode <= 0o777)
+        .ok_or_else(|| format!("\"{text}\" is not a mode; write for example 0770"))
 }
 
 pub(crate) fn memory_limit(text: &str) -> Result<u64, String> {

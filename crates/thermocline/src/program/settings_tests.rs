@@ -42,7 +42,8 @@ fn every_setting_can_be_said_in_the_file() {
                 max_connections = 7\nmax_message_bytes = '1MB'\nio = 'threads'\narchive_directory = 'a'\n\
                 backup_directory = 'b, /c'\ntemp_file_limit = '1GB'\ndisk_reserve = '0'\n\
                 identification = 'lru'\nmerge = 'always'\nlog = 'debug'\nlog_format = 'json'\n\
-                log_min_duration_statement = '1500'\n\
+                log_min_duration_statement = '1500'\nunix_socket_permissions = '0700'\n\
+                metrics_listen = '::1:9187'\nrecovery_target = '1.5min'\n\
                 hba = 'local all all trust'\nunix_socket_directory = 's'\nssl = 'on'\n\
                 ssl_cert_file = 'c'\nssl_key_file = 'k'\n";
     fs::write(directory.path().join(FILE_NAME), text).unwrap();
@@ -69,6 +70,9 @@ fn every_setting_can_be_said_in_the_file() {
         log_min_duration_statement: "1500ms".to_owned(),
         hba: Rules::parse("local all all trust").unwrap(),
         unix_socket_directory: Some("s".into()),
+        unix_socket_permissions: 0o700,
+        metrics_listen: Some("[::1]:9187".parse().unwrap()),
+        recovery_target: Duration::from_secs(90),
         ssl: true,
         ssl_cert_file: Some("c".into()),
         ssl_key_file: Some("k".into()),
@@ -117,6 +121,12 @@ fn what_is_wrong_is_said_with_its_place() {
         ("THERMOCLINE_BACKUP_DIRECTORY", "/backups,"),
         ("THERMOCLINE_TEMP_FILE_LIMIT", "much"),
         ("THERMOCLINE_LOG_MIN_DURATION_STATEMENT", "-2"),
+        ("THERMOCLINE_UNIX_SOCKET_PERMISSIONS", "0778"),
+        ("THERMOCLINE_UNIX_SOCKET_PERMISSIONS", "01777"),
+        ("THERMOCLINE_METRICS_LISTEN", "nowhere:9187"),
+        ("THERMOCLINE_METRICS_LISTEN", "127.0.0.1"),
+        ("THERMOCLINE_RECOVERY_TARGET", "10ms"),
+        ("THERMOCLINE_RECOVERY_TARGET", "soon"),
     ] {
         let error = said(&none, &[(name, value)]);
         assert!(error.starts_with(&format!("{name}: ")), "{error}");
@@ -130,4 +140,19 @@ fn what_is_wrong_is_said_with_its_place() {
     assert!(said(&none, &[]).starts_with("thermocline.toml, line 2: "));
     fs::write(&file, "port = [1]").unwrap();
     assert!(said(&none, &[]).contains("not array"));
+}
+
+#[test]
+fn metrics_are_for_this_machine_unless_asked_for() {
+    for (said, meant) in [
+        ("off", None),
+        ("9187", Some("127.0.0.1:9187")),
+        ("localhost:1", Some("127.0.0.1:1")),
+        ("10.0.0.7:9187", Some("10.0.0.7:9187")),
+        ("[::1]:9187", Some("[::1]:9187")),
+        ("*:9187", Some("[::]:9187")),
+    ] {
+        let meant = meant.map(|address| address.parse().unwrap());
+        assert_eq!(metrics_listen(said), Ok(meant), "{said}");
+    }
 }
