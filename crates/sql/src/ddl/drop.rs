@@ -130,7 +130,7 @@ impl Definition<'_> {
     }
 
     /// Drops a sequence; a default that uses it goes with it if told to.
-    async fn drop_sequence(&mut self, oid: u32, cascade: bool) -> Result<()> {
+    pub(super) async fn drop_sequence(&mut self, oid: u32, cascade: bool) -> Result<()> {
         let catalog = self.catalog();
         let Some(sequence) = catalog.sequences.get(&oid) else {
             return Ok(());
@@ -169,7 +169,7 @@ impl Definition<'_> {
         self.apply(Change::DropSequence(oid)).await
     }
 
-    async fn drop_schema(
+    pub(super) async fn drop_schema(
         &mut self,
         parts: &[String],
         if_exists: bool,

@@ -355,7 +355,7 @@ impl Definition<'_> {
 }
 
 /// Makes `new` the owner; what the old one had by its own grants, the new one has.
-fn own(authority: &mut Authority, object: Object, old: u32, new: u32) {
+pub(super) fn own(authority: &mut Authority, object: Object, old: u32, new: u32) {
     let rights = authority.rights_mut(object);
     rights.owner = new;
     for grants in rights.grants.iter_mut().chain(rights.columns.values_mut()) {

@@ -10,6 +10,7 @@ mod grant;
 mod index;
 mod names;
 mod options;
+mod owned;
 mod rights;
 mod role;
 mod schema;
@@ -72,6 +73,7 @@ pub(crate) async fn run(statement: &Ddl, definition: &mut Definition<'_>) -> Res
         } => definition.alter_sequence(name, *if_exists, change).await,
         Ddl::Role(command) => definition.role_command(command).await,
         Ddl::Grant(command) => definition.grant(command).await,
+        Ddl::OwnedBy(command) => definition.owned_by(command).await,
         Ddl::Owner { owned, role } => definition.change_owner(owned, role).await,
         Ddl::Parsed(statement) => definition.parsed(statement).await,
     }

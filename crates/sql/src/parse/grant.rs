@@ -1,4 +1,4 @@
-//! GRANT and REVOKE, of privileges and of roles, and ALTER … OWNER TO.
+//! GRANT and REVOKE, of privileges and of roles, ALTER … OWNER TO, REASSIGN and DROP OWNED.
 
 use sqlparser::tokenizer::Token;
 
@@ -54,6 +54,35 @@ pub enum Owned {
     Schema(String),
     /// A procedure.
     Procedure(Vec<String>),
+}
+
+/// REASSIGN OWNED, or DROP OWNED where there is no new owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnedBy {
+    /// Whose objects.
+    pub roles: Vec<String>,
+    /// TO
+    pub new_owner: Option<String>,
+    /// CASCADE
+    pub cascade: bool,
+}
+
+/// Parses `OWNED BY` and what follows, behind DROP or REASSIGN.
+pub(super) fn owned_by(tokens: &mut Tokens<'_>, reassign: bool) -> Result<Ddl> {
+    tokens.expect_keyword("owned")?;
+    tokens.expect_keyword("by")?;
+    let roles = names(tokens)?;
+    let mut new_owner = None;
+    if reassign {
+        tokens.expect_keyword("to")?;
+        new_owner = Some(tokens.identifier()?);
+    }
+    let cascade = !reassign && cascade(tokens);
+    Ok(Ddl::OwnedBy(OwnedBy {
+        roles,
+        new_owner,
+        cascade,
+    }))
 }
 
 /// Parses what follows GRANT or REVOKE.

@@ -4,7 +4,7 @@
 use sqlparser::ast;
 
 use super::copy::Copy;
-use super::grant::{GrantCommand, Owned};
+use super::grant::{GrantCommand, Owned, OwnedBy};
 use super::role::RoleCommand;
 use super::sequence::SequenceOptions;
 
@@ -257,6 +257,8 @@ pub enum Ddl {
         /// Its new owner.
         role: String,
     },
+    /// REASSIGN OWNED and DROP OWNED
+    OwnedBy(OwnedBy),
     /// Everything that sqlparser parses whole.
     Parsed(Box<ast::Statement>),
 }

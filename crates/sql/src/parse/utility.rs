@@ -26,6 +26,10 @@ pub(super) fn parse(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
         "select" | "insert" | "update" | "delete" | "with" | "values" => return Ok(None),
         "create" => return create(tokens),
         "alter" => return alter(tokens),
+        "drop" if tokens.are_keywords(&["drop", "owned", "by"]) => {
+            tokens.advance();
+            Statement::Ddl(grant::owned_by(tokens, false)?)
+        }
         "drop" => return role::dropped(tokens),
         "table" => return table(tokens).map(Some),
         _ => {
@@ -76,6 +80,7 @@ pub(super) fn parse(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
                 "comment" => comment(tokens)?,
                 "grant" => Statement::Ddl(grant::parse(tokens, true)?),
                 "revoke" => Statement::Ddl(grant::parse(tokens, false)?),
+                "reassign" => Statement::Ddl(grant::owned_by(tokens, true)?),
                 "do" => return Err(SqlError::unsupported("DO is not supported")),
                 _ => return Ok(None),
             }

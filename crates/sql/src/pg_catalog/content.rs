@@ -6,6 +6,7 @@ mod classes;
 mod columns;
 mod constraints;
 mod information_schema;
+mod privileges;
 mod server;
 mod statistics;
 mod types;

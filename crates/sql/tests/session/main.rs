@@ -7,6 +7,8 @@ mod ddl;
 mod extended;
 mod fixture;
 mod idle_plans;
+mod owned;
+mod privileges;
 mod settings;
 mod simple;
 mod statements;

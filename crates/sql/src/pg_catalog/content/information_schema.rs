@@ -4,7 +4,7 @@ use thermocline_engine::authority::Object;
 use thermocline_engine::catalog::Identity;
 use thermocline_storage::types::DataType;
 
-use super::Filler;
+use super::{Filler, privileges};
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::pg_type::{PgType, format_type, type_row};
 use crate::pg_catalog::relations::{RELATIONS, Relation};
@@ -23,6 +23,12 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<
         "constraint_column_usage" => constraint_columns(relation, session),
         "check_constraints" => check_constraints(relation, session),
         "sequences" => sequences(relation, session),
+        "table_privileges" => privileges::of_tables(relation, session, true),
+        "role_table_grants" => privileges::of_tables(relation, session, false),
+        "column_privileges" => privileges::of_columns(relation, session, true),
+        "role_column_grants" => privileges::of_columns(relation, session, false),
+        "usage_privileges" => privileges::of_usage(relation, session, true),
+        "role_usage_grants" => privileges::of_usage(relation, session, false),
         _ => Vec::new(),
     }
 }

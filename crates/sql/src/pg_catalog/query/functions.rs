@@ -135,8 +135,11 @@ functions! {
     HasSchemaPrivilege("has_schema_privilege") -> BOOL,
     HasDatabasePrivilege("has_database_privilege") -> BOOL,
     HasRole("pg_has_role") -> BOOL,
-    HasOtherPrivilege("has_function_privilege" | "has_type_privilege"
-        | "has_tablespace_privilege") -> BOOL,
+    HasFunctionPrivilege("has_function_privilege") -> BOOL,
+    HasTypePrivilege("has_type_privilege") -> BOOL,
+    HasTablespacePrivilege("has_tablespace_privilege") -> BOOL,
+    HasLanguagePrivilege("has_language_privilege") -> BOOL,
+    HasParameterPrivilege("has_parameter_privilege") -> BOOL,
     ToRegtype("to_regtype") -> |_| PgType::REGTYPE,
     ToRegclass("to_regclass") -> |_| PgType::REGCLASS,
     ToRegnamespace("to_regnamespace") -> |_| PgType::REGNAMESPACE,
@@ -225,6 +228,13 @@ const KNOWN_SCALAR: &[&str] = &[
     "trunc",
     "upper",
 ];
+
+/// Whether there is a function of this name, for any arguments.
+fn is_known(name: &str) -> bool {
+    Function::named(name).is_some()
+        || KNOWN_SCALAR.contains(&name)
+        || crate::bind::session_function(name).is_some()
+}
 
 fn scalar_types(arguments: &[PgType]) -> Option<Vec<DataType>> {
     arguments
@@ -351,8 +361,12 @@ pub(crate) fn call(
         | Function::HasAnyColumnPrivilege
         | Function::HasSchemaPrivilege
         | Function::HasDatabasePrivilege
+        | Function::HasFunctionPrivilege
+        | Function::HasTypePrivilege
+        | Function::HasTablespacePrivilege
+        | Function::HasLanguagePrivilege
+        | Function::HasParameterPrivilege
         | Function::HasRole => privileges::has(function, run, values)?,
-        Function::HasOtherPrivilege => Datum::Bool(true),
         Function::ToRegtype => text(0)
             .and_then(|name| run.names().type_by_name(name))
             .map_or(Datum::Null, Datum::oid),

@@ -1,19 +1,42 @@
 //! `has_table_privilege` and the like: what a role may do, by the rules of
 //! [`crate::privilege`].
 
-use thermocline_engine::authority::{Object, Privileges};
+use thermocline_engine::Table;
+use thermocline_engine::authority::{Object, PUBLIC, Privileges};
 
 use super::Function;
 use crate::error::{Result, SqlError};
 use crate::pg_catalog::datum::Datum;
+use crate::pg_catalog::oids;
 use crate::pg_catalog::query::run::Run;
 use crate::privilege::no_role;
+
+/// PostgreSQL's number of the language `sql`.
+const SQL_LANGUAGE_OID: u32 = 14;
+/// Functions that only superusers may call.
+const SUPERUSERS_FUNCTIONS: [&str; 2] = ["pg_reload_conf", "pg_stat_statements_reset"];
+
+/// What a role has on an object, and what of it, it may grant to others.
+#[derive(Clone, Copy)]
+struct Held {
+    has: Privileges,
+    may_grant: Privileges,
+}
+
+impl Held {
+    /// All that there is for a superuser, `others` for everybody else.
+    fn by_default(is_superuser: bool, all: Privileges, others: Privileges) -> Self {
+        Self {
+            has: if is_superuser { all } else { others },
+            may_grant: if is_superuser { all } else { Privileges::NONE },
+        }
+    }
+}
 
 /// `function(object, privilege)` or `function(role, object, privilege)`; a column's name is
 /// between object and privilege.
 pub(super) fn has(function: Function, run: &Run<'_>, values: &[Datum]) -> Result<Datum> {
     let session = run.session();
-    let authority = &session.catalog.authority;
     let arguments = if function == Function::HasColumnPrivilege {
         3
     } else {
@@ -29,77 +52,229 @@ pub(super) fn has(function: Function, run: &Run<'_>, values: &[Datum]) -> Result
     ) else {
         return Ok(Datum::Null);
     };
-    let relation = || -> Result<u32> {
-        match (object.as_text(), object.as_oid()) {
-            (Some(name), _) => run
-                .names()
-                .relation_by_name(name)
-                .ok_or_else(|| SqlError::undefined_table(name)),
-            (None, oid) => Ok(oid.unwrap_or(0)),
-        }
-    };
-    let has = match function {
-        Function::HasRole => {
-            let group = role_of(run, object)?;
-            return Ok(Datum::Bool(authority.has_privileges_of(role, group)));
-        }
-        Function::HasDatabasePrivilege => authority.privileges(role, &Object::Database),
-        Function::HasSchemaPrivilege => {
-            let oid = match (object.as_text(), object.as_oid()) {
-                (Some(name), _) => run.names().schema_by_name(name).ok_or_else(|| {
-                    SqlError::new("3F000", format!("schema \"{name}\" does not exist"))
-                })?,
-                (None, oid) => oid.unwrap_or(0),
-            };
-            if !session.catalog.schemas.iter().any(|def| def.oid == oid) {
-                // The system's own: to be used by all, changed by none.
-                Privileges::USAGE
-            } else {
-                authority.privileges(role, &Object::Schema(oid))
-            }
-        }
-        _ => {
-            let oid = relation()?;
-            if session.catalog.sequences.contains_key(&oid) {
-                authority.privileges(role, &Object::Sequence(oid))
-            } else if let Some(table) = session.catalog.table(oid) {
-                match function {
-                    Function::HasAnyColumnPrivilege => authority.some_column_privileges(role, oid),
-                    Function::HasColumnPrivilege => {
-                        let column = values.get(1);
-                        let by_name = column.and_then(Datum::as_text).map(|name| {
-                            let found = table.columns.iter().position(|def| def.name == name);
-                            found.ok_or_else(|| SqlError::undefined_column(name))
-                        });
-                        let number = column.and_then(Datum::as_int).unwrap_or(0);
-                        let column = match by_name {
-                            Some(found) => found?,
-                            None => usize::try_from(number - 1).unwrap_or(usize::MAX),
-                        };
-                        authority.column_privileges(role, oid, column)
-                    }
-                    _ => authority.privileges(role, &Object::Table(oid)),
-                }
-            } else {
-                Privileges::SELECT
-            }
-        }
-    };
+    if function == Function::HasRole {
+        return has_role(run, role, role_of(run, object)?, wanted);
+    }
+    if function == Function::HasParameterPrivilege {
+        return has_parameter(run, role, object, wanted);
+    }
+    let held = held(function, run, role, object, values)?;
     for name in wanted.split(',') {
         let name = name.trim().to_lowercase();
-        let name = name.strip_suffix(" with grant option").unwrap_or(&name);
-        let privilege = Privileges::named(name).ok_or_else(|| {
-            SqlError::new("22023", format!("unrecognized privilege type: \"{name}\""))
-        })?;
-        if has.contains(privilege) {
+        let (plain, granting) = match name.strip_suffix(" with grant option") {
+            Some(plain) => (plain.trim_end(), true),
+            None => (&*name, false),
+        };
+        let privilege = Privileges::named(plain).ok_or_else(|| unrecognized(&name))?;
+        let there = if granting { held.may_grant } else { held.has };
+        if there.contains(privilege) {
             return Ok(Datum::Bool(true));
         }
     }
     Ok(Datum::Bool(false))
 }
 
+fn held(
+    function: Function,
+    run: &Run<'_>,
+    role: u32,
+    object: &Datum,
+    values: &[Datum],
+) -> Result<Held> {
+    let session = run.session();
+    let authority = &session.catalog.authority;
+    let is_superuser = authority.is_superuser(role);
+    let of = |object: &Object| Held {
+        has: authority.privileges(role, object),
+        may_grant: authority.grantable(role, object),
+    };
+    let (name, oid) = (object.as_text(), object.as_oid().unwrap_or(0));
+    Ok(match function {
+        Function::HasDatabasePrivilege => {
+            let is_here = match name {
+                Some(name) => name == session.facts.database,
+                None => oid == oids::DATABASE,
+            };
+            if let (false, Some(name)) = (is_here, name) {
+                return Err(no("3D000", "database", name));
+            }
+            of(&Object::Database)
+        }
+        Function::HasSchemaPrivilege => {
+            let oid = match name {
+                Some(name) => run
+                    .names()
+                    .schema_by_name(name)
+                    .ok_or_else(|| no("3F000", "schema", name))?,
+                None => oid,
+            };
+            let all = Privileges::USAGE | Privileges::CREATE;
+            if session.catalog.schemas.iter().any(|def| def.oid == oid) {
+                of(&Object::Schema(oid))
+            } else {
+                // The system's own: to be used by all.
+                Held::by_default(is_superuser, all, Privileges::USAGE)
+            }
+        }
+        Function::HasFunctionPrivilege => {
+            let Some(name) = name else {
+                // Functions have no numbers here but those of procedures' names.
+                return Ok(Held::by_default(
+                    is_superuser,
+                    Privileges::EXECUTE,
+                    Privileges::EXECUTE,
+                ));
+            };
+            let plain = name.split('(').next().unwrap_or(name).trim();
+            let plain = plain.rsplit('.').next().unwrap_or(plain).to_lowercase();
+            if session.db.procedures().get(&plain).is_some() {
+                of(&Object::Procedure(plain))
+            } else if SUPERUSERS_FUNCTIONS.contains(&&*plain) {
+                Held::by_default(is_superuser, Privileges::EXECUTE, Privileges::NONE)
+            } else if super::is_known(&plain) {
+                Held::by_default(is_superuser, Privileges::EXECUTE, Privileges::EXECUTE)
+            } else {
+                return Err(SqlError::new(
+                    "42883",
+                    format!("function \"{name}\" does not exist"),
+                ));
+            }
+        }
+        Function::HasTypePrivilege => {
+            if let Some(name) = name
+                && run.names().type_by_name(name).is_none()
+            {
+                return Err(no("42704", "type", name));
+            }
+            Held::by_default(is_superuser, Privileges::USAGE, Privileges::USAGE)
+        }
+        Function::HasTablespacePrivilege => {
+            if let Some(name) = name.filter(|name| !matches!(*name, "pg_default" | "pg_global")) {
+                return Err(no("42704", "tablespace", name));
+            }
+            Held::by_default(is_superuser, Privileges::CREATE, Privileges::NONE)
+        }
+        Function::HasLanguagePrivilege => {
+            let trusted = match name {
+                Some("sql") => true,
+                Some("c" | "internal") => false,
+                Some(name) => return Err(no("42704", "language", name)),
+                None => oid == SQL_LANGUAGE_OID,
+            };
+            let others = if trusted {
+                Privileges::USAGE
+            } else {
+                Privileges::NONE
+            };
+            Held::by_default(is_superuser, Privileges::USAGE, others)
+        }
+        _ => {
+            let oid = match name {
+                Some(name) => run
+                    .names()
+                    .relation_by_name(name)
+                    .ok_or_else(|| SqlError::undefined_table(name))?,
+                None => oid,
+            };
+            if session.catalog.sequences.contains_key(&oid) {
+                return Ok(of(&Object::Sequence(oid)));
+            }
+            let Some(table) = session.catalog.table(oid) else {
+                let all = Object::Table(oid).all_privileges();
+                return Ok(Held::by_default(is_superuser, all, Privileges::SELECT));
+            };
+            let whole = of(&Object::Table(oid));
+            match function {
+                Function::HasAnyColumnPrivilege => Held {
+                    has: authority.some_column_privileges(role, oid),
+                    ..whole
+                },
+                Function::HasColumnPrivilege => {
+                    let column = column_of(table, values.get(1))?;
+                    let rights = authority.rights(&Object::Table(oid));
+                    let own = rights.and_then(|rights| rights.columns.get(&column));
+                    let mine = authority.roles_of(role, true);
+                    let may_grant = own
+                        .into_iter()
+                        .flatten()
+                        .filter(|grant| mine.contains(&grant.grantee))
+                        .fold(whole.may_grant, |sum, grant| sum | grant.grantable);
+                    Held {
+                        has: authority.column_privileges(role, oid, column),
+                        may_grant,
+                    }
+                }
+                _ => whole,
+            }
+        }
+    })
+}
+
+fn column_of(table: &Table, column: Option<&Datum>) -> Result<usize> {
+    if let Some(name) = column.and_then(Datum::as_text) {
+        let found = table.columns.iter().position(|def| def.name == name);
+        return found.ok_or_else(|| SqlError::undefined_column(name));
+    }
+    let number = column.and_then(Datum::as_int).unwrap_or(0);
+    Ok(usize::try_from(number - 1).unwrap_or(usize::MAX))
+}
+
+/// MEMBER: by SET ROLE; USAGE: without it.
+fn has_role(run: &Run<'_>, role: u32, group: u32, wanted: &str) -> Result<Datum> {
+    let authority = &run.session().catalog.authority;
+    for name in wanted.split(',') {
+        let name = name.trim().to_lowercase();
+        let has = match &*name {
+            "usage" => authority.has_privileges_of(role, group),
+            "member" => authority.is_member(role, group),
+            "usage with grant option"
+            | "usage with admin option"
+            | "member with grant option"
+            | "member with admin option" => authority.administers(role, group),
+            _ => return Err(unrecognized(&name)),
+        };
+        if has {
+            return Ok(Datum::Bool(true));
+        }
+    }
+    Ok(Datum::Bool(false))
+}
+
+/// Settings of superusers are granted to nobody.
+fn has_parameter(run: &Run<'_>, role: u32, name: &Datum, wanted: &str) -> Result<Datum> {
+    let name = name.as_text().unwrap_or_default();
+    if crate::settings::find(name).is_none() {
+        return Err(SqlError::new(
+            "42704",
+            format!("unrecognized configuration parameter \"{name}\""),
+        ));
+    }
+    for wanted in wanted.split(',') {
+        let wanted = wanted.trim().to_lowercase();
+        let plain = wanted.strip_suffix(" with grant option").unwrap_or(&wanted);
+        if !matches!(plain, "set" | "alter system") {
+            return Err(unrecognized(&wanted));
+        }
+    }
+    let authority = &run.session().catalog.authority;
+    Ok(Datum::Bool(authority.is_superuser(role)))
+}
+
+fn unrecognized(privilege: &str) -> SqlError {
+    SqlError::new(
+        "22023",
+        format!("unrecognized privilege type: \"{privilege}\""),
+    )
+}
+
+fn no(sqlstate: &'static str, kind: &str, name: &str) -> SqlError {
+    SqlError::new(sqlstate, format!("{kind} \"{name}\" does not exist"))
+}
+
+/// A role by name or number; `public` is everybody.
 fn role_of(run: &Run<'_>, role: &Datum) -> Result<u32> {
     match (role.as_text(), role.as_oid()) {
+        (Some("public"), _) => Ok(PUBLIC),
         (Some(name), _) => {
             let found = run.session().catalog.authority.role_by_name(name);
             found.map(|role| role.oid).ok_or_else(|| no_role(name))

@@ -1,0 +1,179 @@
+//! What roles are told of privileges: `has_…_privilege`, `information_schema`.
+
+use crate::fixture::Server;
+
+#[test]
+fn privileges_are_answered_as_they_are() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag(
+        "create role alice; create role bob; create role staff; create role boss superuser;
+         grant staff to bob with admin option;
+         create table t (a int, b int); create sequence s; create schema private;
+         grant select, update (b) on t to alice; grant insert on t to staff with grant option;
+         grant usage on s to public",
+    );
+    let error = |sqlstate: &'static str| Err(sqlstate);
+    for (question, answer) in [
+        ("has_table_privilege('alice', 't', 'select')", Ok("t")),
+        (
+            "has_table_privilege('alice', 't', 'select with grant option')",
+            Ok("f"),
+        ),
+        (
+            "has_table_privilege('bob', 't', 'insert with grant option')",
+            Ok("t"),
+        ),
+        ("has_table_privilege('bob', 't', 'delete, insert')", Ok("t")),
+        (
+            "has_table_privilege('boss', 't', 'delete with grant option')",
+            Ok("t"),
+        ),
+        ("has_table_privilege('public', 't', 'select')", Ok("f")),
+        ("has_table_privilege('alice', 't', 'see')", error("22023")),
+        (
+            "has_table_privilege('nobody', 't', 'select')",
+            error("42704"),
+        ),
+        (
+            "has_table_privilege('alice', 'pg_class', 'select')",
+            Ok("t"),
+        ),
+        (
+            "has_table_privilege('alice', 'pg_class', 'delete')",
+            Ok("f"),
+        ),
+        ("has_any_column_privilege('alice', 't', 'update')", Ok("t")),
+        ("has_column_privilege('alice', 't', 'b', 'update')", Ok("t")),
+        ("has_column_privilege('alice', 't', 'a', 'update')", Ok("f")),
+        (
+            "has_column_privilege('alice', 't', 'b', 'update with grant option')",
+            Ok("f"),
+        ),
+        ("has_sequence_privilege('public', 's', 'usage')", Ok("t")),
+        ("has_schema_privilege('alice', 'private', 'usage')", Ok("f")),
+        (
+            "has_schema_privilege('alice', 'pg_catalog', 'create')",
+            Ok("f"),
+        ),
+        (
+            "has_database_privilege('alice', 'postgres', 'connect')",
+            Ok("t"),
+        ),
+        (
+            "has_database_privilege('alice', 'elsewhere', 'connect')",
+            error("3D000"),
+        ),
+        (
+            "has_function_privilege('alice', 'lower(text)', 'execute')",
+            Ok("t"),
+        ),
+        (
+            "has_function_privilege('alice', 'pg_catalog.version()', 'execute')",
+            Ok("t"),
+        ),
+        (
+            "has_function_privilege('alice', 'pg_reload_conf()', 'execute')",
+            Ok("f"),
+        ),
+        (
+            "has_function_privilege('boss', 'pg_reload_conf()', 'execute')",
+            Ok("t"),
+        ),
+        (
+            "has_function_privilege('alice', 'pg_stat_statements_reset', 'execute')",
+            Ok("f"),
+        ),
+        (
+            "has_function_privilege('alice', 'no_such()', 'execute')",
+            error("42883"),
+        ),
+        ("has_type_privilege('alice', 'integer', 'usage')", Ok("t")),
+        (
+            "has_type_privilege('alice', 'no_such', 'usage')",
+            error("42704"),
+        ),
+        (
+            "has_tablespace_privilege('alice', 'pg_default', 'create')",
+            Ok("f"),
+        ),
+        (
+            "has_tablespace_privilege('alice', 'fast', 'create')",
+            error("42704"),
+        ),
+        ("has_language_privilege('alice', 'sql', 'usage')", Ok("t")),
+        ("has_language_privilege('alice', 'c', 'usage')", Ok("f")),
+        (
+            "has_parameter_privilege('alice', 'log_min_duration_statement', 'set')",
+            Ok("f"),
+        ),
+        (
+            "has_parameter_privilege('boss', 'log_min_duration_statement', 'set')",
+            Ok("t"),
+        ),
+        ("pg_has_role('bob', 'staff', 'member')", Ok("t")),
+        (
+            "pg_has_role('bob', 'staff', 'usage with admin option')",
+            Ok("t"),
+        ),
+        ("pg_has_role('alice', 'staff', 'usage')", Ok("f")),
+        ("pg_has_role('alice', 'staff', 'own')", error("22023")),
+    ] {
+        let sql = format!("select {question}");
+        match answer {
+            Ok(answer) => assert_eq!(client.rows(&sql), [answer], "{question}"),
+            Err(sqlstate) => {
+                let error = client.error(&sql);
+                assert!(error.starts_with(sqlstate), "{question}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn information_schema_lists_grants_to_those_they_concern() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag(
+        "create role alice; create role bob;
+         create table t (a int, b int); create sequence s;
+         grant select on t to public; grant insert on t to alice with grant option;
+         grant update (b) on t to bob; grant usage on s to alice",
+    );
+    let tables = "select grantor, grantee, privilege_type, is_grantable, with_hierarchy
+        from information_schema.table_privileges where table_name = 't' and grantee <> 'postgres'
+        order by grantee, privilege_type";
+    let all = [
+        "postgres|PUBLIC|SELECT|NO|YES",
+        "postgres|alice|INSERT|YES|NO",
+    ];
+    assert_eq!(client.rows(tables), all);
+    let own = "select privilege_type, is_grantable from information_schema.role_table_grants
+        where table_name = 't' and grantee = 'postgres' order by 1";
+    let own = client.rows(own);
+    assert_eq!(own.len(), 7, "{own:?}");
+    assert!(own.iter().all(|row| row.ends_with("|YES")), "{own:?}");
+    let columns =
+        "select grantee, column_name, privilege_type from information_schema.column_privileges
+        where table_name = 't' and grantee <> 'postgres' order by 1, 2, 3";
+    assert_eq!(
+        client.rows(columns),
+        [
+            "PUBLIC|a|SELECT",
+            "PUBLIC|b|SELECT",
+            "alice|a|INSERT",
+            "alice|b|INSERT",
+            "bob|b|UPDATE"
+        ]
+    );
+    let usage = "select grantee, object_name, object_type from information_schema.usage_privileges
+        where grantee <> 'postgres'";
+    assert_eq!(client.rows(usage), ["alice|s|SEQUENCE"]);
+    client.tag("set role bob");
+    assert_eq!(client.rows(tables), all[..1]);
+    assert_eq!(client.rows(usage), [""; 0]);
+    assert_eq!(
+        client.rows("select grantee, column_name from information_schema.role_column_grants where table_name = 't'"),
+        ["bob|b"]
+    );
+}
