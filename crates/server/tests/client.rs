@@ -183,6 +183,34 @@ async fn a_driver_cancels_what_it_waits_for() {
     client.batch_execute("select 1").await.unwrap();
 }
 
+/// Of a few batches a join makes hundreds of millions of rows, which nobody has to wait for.
+#[tokio::test]
+async fn a_join_of_very_many_rows_lets_others_go_on_and_ends_in_time() {
+    let server = Running::start(|_| {}).await;
+    let (client, other) = (connect(&server).await, connect(&server).await);
+    client
+        .batch_execute(
+            "create table h (id int primary key, k int); \
+             insert into h select g, 1 from generate_series(1, 20000) g; \
+             set statement_timeout = '2s'",
+        )
+        .await
+        .unwrap();
+    let join = tokio::spawn(async move {
+        let query = "select a.k, count(*) from h a join h b on a.k = b.k group by 1";
+        client.query(query, &[]).await
+    });
+    let patience = Duration::from_secs(30);
+    while !join.is_finished() {
+        let read = other.query_one("select k from h where id = 7", &[]);
+        let row = tokio::time::timeout(patience, read).await.unwrap().unwrap();
+        assert_eq!(row.get::<_, i32>(0), 1);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let error = join.await.unwrap().unwrap_err();
+    assert_eq!(error.code(), Some(&SqlState::QUERY_CANCELED));
+}
+
 #[tokio::test]
 async fn a_transaction_is_whole_or_not_at_all() {
     let server = Running::start(|_| {}).await;

@@ -11,6 +11,7 @@
 mod batch;
 mod column_name;
 mod context;
+mod cooperation;
 mod errors;
 mod functions;
 mod memory;
@@ -264,6 +265,7 @@ impl Analytics {
             .await
             .map_err(sql_error)?;
         let context = Arc::new(TaskContext::from(&self.state));
+        let physical = cooperation::cooperative(physical).map_err(sql_error)?;
         let stream = execute_stream(physical, context).map_err(sql_error)?;
         let turn = Turn {
             db: Arc::clone(&self.db),
