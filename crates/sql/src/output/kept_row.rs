@@ -148,13 +148,11 @@ mod tests {
             .iter()
             .map(|(_, data_type)| OutputColumn::scalar("c", *data_type))
             .collect();
-        let mut bytes = Vec::new();
-        for _ in 0..2 {
-            bytes.push(ROW);
-            for (value, _) in &row {
-                write(value.as_ref(), &mut bytes);
-            }
+        let mut one = vec![ROW];
+        for (value, _) in &row {
+            write(value.as_ref(), &mut one);
         }
+        let bytes = one.repeat(2);
         let mut rows = RowWriter::values();
         let mut from = &bytes[..];
         write_kept_row(&mut from, &columns, &mut rows).unwrap();

@@ -456,11 +456,14 @@ const TEXT_BYTES_MAX: usize = 4096;
 /// How many hashes of texts seen once are kept.
 const SEEN_SLOTS: usize = 512;
 
+/// A text's statements, which leave memory while nobody runs them.
+type TextPlace = Arc<Place<[Arc<Prepared>]>>;
+
 /// Parsed texts of the simple protocol. A text is kept when it comes the
 /// second time: clients that put values into the text must not drive out
 /// those that repeat it.
 pub(super) struct TextCache {
-    texts: HashMap<Arc<str>, Arc<Place<[Arc<Prepared>]>>>,
+    texts: HashMap<Arc<str>, TextPlace>,
     shelf: Arc<Shelf>,
     account: Account,
     seen: Box<[u64]>,
