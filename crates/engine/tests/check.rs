@@ -100,7 +100,7 @@ fn what_is_damaged_is_found_where_it_is() {
     for (name, (_, bytes)) in &files {
         let kind = name.split('-').next().expect("a name");
         // Little of a log segment is taken.
-        let places = if kind == "log" { 120 } else { 30 };
+        let places = if kind == "log" { 600 } else { 30 };
         for number in 0..places {
             let at = bytes.len() * number / places;
             if name.starts_with("log-spare-") || bytes.is_empty() {

@@ -416,17 +416,28 @@ impl SegmentReader {
 
     /// Goes on to the next group, or says why there is none.
     fn enter_group(&mut self) -> Result<Option<Found>, LogError> {
-        if !self.offset.is_multiple_of(SECTOR) && self.enter_at(self.offset)?.is_ok() {
-            return Ok(None);
-        }
-        match self.enter_in_pair()? {
-            None => Ok(None),
-            Some(_) => {
-                // A writer may have gone on since this was read.
-                self.window.forget();
-                self.enter_in_pair()
+        let mut here = None;
+        if !self.offset.is_multiple_of(SECTOR) {
+            match self.enter_at(self.offset)? {
+                Ok(()) => return Ok(None),
+                Err(invalid) => here = Some(invalid),
             }
         }
+        if self.enter_in_pair()?.is_none() {
+            return Ok(None);
+        }
+        // A writer may have gone on since this was read.
+        self.window.forget();
+        let Some(beside) = self.enter_in_pair()? else {
+            return Ok(None);
+        };
+        // What is wrong is told of the first place where the group could be.
+        Ok(Some(match (here, beside) {
+            (Some(Found::Invalid { offset, what, .. }), Found::Invalid { next, .. }) => {
+                Found::Invalid { offset, what, next }
+            }
+            (_, beside) => beside,
+        }))
     }
 
     /// Behind the sector that was written last may be the one beside it; or the first of the

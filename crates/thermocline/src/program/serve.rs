@@ -90,10 +90,11 @@ pub(crate) fn serve(flags: &Flags) -> ExitCode {
         Ok(signals) => signals,
         Err(error) => return fail(&format!("signals: {error}")),
     };
-    announce_ready(&settings, &server, &database, begin);
+    // Before it is said: who reads that line may ask at once.
     if let Some(port) = &operator_port {
         port.serving(&engine, server.metrics());
     }
+    announce_ready(&settings, &server, &database, begin);
     run(&runtime, server, engine, signals, operator_port.as_ref());
     match database.close() {
         Ok(()) => {
