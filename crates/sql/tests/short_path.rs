@@ -641,3 +641,30 @@ fn large_tables_are_changed_in_parts_and_never_scanned_by_select() {
     assert!(is_short("SELECT min(a) FROM lines"));
     assert!(!is_short("SELECT * FROM lines ORDER BY c LIMIT 10"));
 }
+
+#[test]
+fn a_plan_that_an_index_bounds_does_not_depend_on_the_size_of_the_table() {
+    let mut fixture = Fixture::new();
+    fixture.lines();
+    let asks = |fixture: &Fixture, sql: &str| {
+        fixture.sizes_asked.set(0);
+        fixture.bind(sql).expect("binds");
+        fixture.sizes_asked.get()
+    };
+    for rows in [0, 1_000_000] {
+        fixture.rows_estimated = rows;
+        for sql in [
+            "SELECT * FROM lines WHERE a = 5",
+            "SELECT * FROM lines WHERE a IN (5, 6) ORDER BY c",
+            "SELECT * FROM lines WHERE a = 5 AND b > 3 ORDER BY b",
+            "SELECT * FROM lines WHERE a > 5 AND a < 7 FOR UPDATE",
+            "SELECT * FROM lines ORDER BY a LIMIT 10",
+            "SELECT min(a) FROM lines",
+        ] {
+            assert_eq!(asks(&fixture, sql), 0, "{sql}");
+        }
+        // What is bounded by nothing is planned by it.
+        assert!(asks(&fixture, "SELECT * FROM lines ORDER BY a") > 0);
+        assert!(asks(&fixture, "SELECT * FROM lines WHERE a > 5") > 0);
+    }
+}

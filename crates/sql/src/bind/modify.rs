@@ -30,7 +30,7 @@ impl Binder<'_> {
         let assignments = self.assignments(&table, &update.assignments)?;
         let condition = self.modified_rows(update.selection.as_ref())?;
         let (returning, columns) = self.returning(update.returning.as_deref())?;
-        let (source, _) = choose(&table, condition, &[], false);
+        let (source, _) = choose(&table, condition, &[], || false);
         let plan = UpdatePlan {
             overwrites: overwrites(&source, &assignments),
             source,
@@ -60,7 +60,7 @@ impl Binder<'_> {
         let table = self.modified(from, Privileges::DELETE)?;
         let condition = self.modified_rows(delete.selection.as_ref())?;
         let (returning, columns) = self.returning(delete.returning.as_deref())?;
-        let (source, _) = choose(&table, condition, &[], false);
+        let (source, _) = choose(&table, condition, &[], || false);
         let plan = DeletePlan {
             by_key: returning.is_none() && whole_key(&source).is_some(),
             source,

@@ -373,12 +373,12 @@ impl Binder<'_> {
             None if plan.aggregate.is_some() => None,
             None => plain_keys(&plan.sort),
         };
-        let pays = plan.limit.is_some() || lone_extreme.is_some() || self.context.is_small(table);
+        let few_wanted = plan.limit.is_some() || lone_extreme.is_some();
         let (source, ordered) = choose(
             table,
             condition,
             order.as_deref().unwrap_or_default(),
-            pays && order.is_some(),
+            || order.is_some() && (few_wanted || self.context.is_small(table)),
         );
         let ordered = ordered && order.is_some();
         if let (Some(aggregate), true) = (&mut plan.aggregate, lone_extreme.is_some() && ordered) {
@@ -387,7 +387,7 @@ impl Binder<'_> {
         if plan.aggregate.is_none() && ordered {
             plan.sort.clear();
         }
-        if !self.context.is_small(table) && !ends_early(plan, &source) && !source.is_bounded() {
+        if !source.is_bounded() && !ends_early(plan, &source) && !self.context.is_small(table) {
             return Err(Refusal::declined(format!(
                 "table \"{}\" is large and no index bounds the rows; a scan of it",
                 table.name

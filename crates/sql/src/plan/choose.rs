@@ -38,12 +38,13 @@ struct ColumnFact {
 }
 
 /// Chooses the path to the rows of `table` that satisfy `condition`, if
-/// possible in the order of `order`. Returns whether it gives that order.
+/// possible in the order of `order`. Returns whether it gives that order. `order_pays` is
+/// asked only where an index gives the order and none bounds the rows.
 pub(crate) fn choose(
     table: &Arc<Table>,
     condition: Option<Expr>,
     order: &[OrderKey],
-    order_pays: bool,
+    order_pays: impl Fn() -> bool,
 ) -> (Source, bool) {
     let mut conjuncts = Vec::new();
     if let Some(condition) = condition.clone() {
@@ -55,22 +56,27 @@ pub(crate) fn choose(
         .filter_map(|(number, conjunct)| column_fact(table, number, conjunct))
         .collect();
 
-    let mut best: Option<(u32, bool, Probe, Vec<usize>)> = None;
+    let mut candidates = Vec::new();
     for index in 0..table.indexes.len() {
         let Some((score, mut probe, used)) = probe_of(table, index, &facts) else {
             continue;
         };
         let direction = order_direction(table, &probe, order);
         probe.backward = direction == Some(true);
-        let ordered = direction.is_some();
-        if score == 0 && !(ordered && order_pays) {
+        candidates.push((score, direction.is_some(), probe, used));
+    }
+    let is_narrowed = candidates.iter().any(|(score, ..)| *score > 0);
+    let mut best: Option<(u32, bool, Probe, Vec<usize>)> = None;
+    for candidate in candidates {
+        let (score, ordered, ..) = candidate;
+        if score == 0 && (is_narrowed || !ordered || !order_pays()) {
             continue;
         }
         let better = best.as_ref().is_none_or(|(best_score, best_ordered, ..)| {
             (score, ordered) > (*best_score, *best_ordered)
         });
         if better {
-            best = Some((score, ordered, probe, used));
+            best = Some(candidate);
         }
     }
 

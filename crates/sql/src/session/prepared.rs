@@ -64,8 +64,8 @@ pub(super) struct Planned {
     role: Arc<str>,
     /// What `thermocline.path` was.
     analytical_only: bool,
-    /// Tables that were small enough to be scanned.
-    scanned: Vec<u32>,
+    /// Tables whose size the plan was chosen by, and whether they were small.
+    sizes: Vec<(u32, bool)>,
 }
 
 impl Planned {
@@ -81,10 +81,9 @@ impl Planned {
             && self.analytical_only == analytical_only
             && (Arc::ptr_eq(&self.role, role) || *self.role == **role)
             && (Arc::ptr_eq(&self.search_path, search_path) || *self.search_path == **search_path)
-            && self.scanned.iter().all(|oid| {
-                catalog
-                    .table(*oid)
-                    .is_some_and(|table| db.row_estimate(table) <= SMALL_TABLE_ROWS)
+            && self.sizes.iter().all(|(oid, small)| {
+                let table = catalog.table(*oid);
+                table.is_some_and(|table| (db.row_estimate(table) <= SMALL_TABLE_ROWS) == *small)
             })
     }
 }
@@ -199,7 +198,7 @@ impl Prepared {
                 search_path: Arc::clone(search_path),
                 role: Arc::clone(role),
                 analytical_only,
-                scanned: Vec::new(),
+                sizes: Vec::new(),
                 bound,
             });
         }
@@ -259,10 +258,11 @@ pub(super) fn bind_query(
         .iter()
         .map(|oid| DataType::from_oid(*oid, -1))
         .collect();
-    let scanned = Mutex::new(Vec::new());
+    let sizes = Mutex::new(Vec::new());
     let row_estimate = |table: &Table| {
-        scanned.lock().push(table.oid);
-        db.row_estimate(table)
+        let rows = db.row_estimate(table);
+        sizes.lock().push((table.oid, rows <= SMALL_TABLE_ROWS));
+        rows
     };
     let context = BindContext {
         catalog,
@@ -274,8 +274,8 @@ pub(super) fn bind_query(
     };
     let bound = bind::bind(query, &context)?;
     // A plan that was declined for a large table has nothing to outgrow.
-    let scanned = match bound.plan {
-        Plan::Short(_) => scanned.into_inner(),
+    let sizes = match bound.plan {
+        Plan::Short(_) => sizes.into_inner(),
         Plan::Analytical { .. } => Vec::new(),
     };
     let columns = bound.columns.clone().map(Arc::from);
@@ -288,7 +288,7 @@ pub(super) fn bind_query(
         search_path: Arc::clone(search_path),
         role: Arc::clone(role),
         analytical_only: false,
-        scanned,
+        sizes,
         bound,
     })
 }

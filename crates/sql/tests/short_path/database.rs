@@ -1,6 +1,7 @@
 //! A database over a simulated device, with tables made by hand, and
 //! statements bound and executed as a session does.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -65,6 +66,8 @@ pub struct Fixture {
     options: RunOptions,
     /// What the binder is told of every table's size.
     pub rows_estimated: u64,
+    /// How often it asked.
+    pub sizes_asked: Cell<usize>,
 }
 
 /// A column: name, type, whether NULL is refused.
@@ -96,6 +99,7 @@ impl Fixture {
             db,
             options: RunOptions::new(),
             rows_estimated: 0,
+            sizes_asked: Cell::new(0),
         }
     }
 
@@ -281,7 +285,10 @@ impl Fixture {
             .map_err(|error| SqlError::from_parser(&error, sql))?;
         let catalog = self.db.catalog();
         let search_path = ["public".to_owned()];
-        let estimate = |_: &Table| self.rows_estimated;
+        let estimate = |_: &Table| {
+            self.sizes_asked.set(self.sizes_asked.get() + 1);
+            self.rows_estimated
+        };
         let context = BindContext {
             sql,
             row_estimate: Some(&estimate),
