@@ -12,12 +12,17 @@ use thermocline_device::block_on;
 
 use crate::checkpoint::Purpose;
 use crate::compaction::Compactor;
+use crate::cooling;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::evict::Evictor;
+use crate::memory::Pressure;
+use crate::pulse::Pace;
 
 /// How often the resident size is read.
 const LOOK_INTERVAL: Duration = Duration::from_millis(2);
+/// A change of it that means that something goes on.
+const STIR_BYTES: u64 = 64 << 10;
 /// How often the keeper looks around.
 const KEEP_INTERVAL: Duration = Duration::from_millis(100);
 /// A heap of which more than this share is free slots is made denser, ...
@@ -41,6 +46,9 @@ const COUNT_INTERVAL: Duration = Duration::from_secs(1);
 const JOINED_A_LOOK: usize = 25;
 /// How often the checkpointer looks around.
 const LOOK_FOR_CHECKPOINT: Duration = Duration::from_millis(100);
+/// How often the checkpointer, and the evictor and the keeper, do so while nobody does anything.
+const REST_OF_CHECKPOINTS: Duration = Duration::from_millis(500);
+const REST: Duration = Duration::from_secs(1);
 /// After an error (a full disk) a background task rests this long.
 const REST_AFTER_ERROR: Duration = Duration::from_millis(500);
 
@@ -87,12 +95,22 @@ impl Database {
     /// Takes the readings, whatever the evictor waits for: it may be a busy device, and
     /// statements would go by what memory was before.
     fn read_memory_until_stopped(&self) {
+        let mut pace = Pace::new();
+        let mut before = 0;
         while !self.stopping.load(Ordering::Relaxed) {
-            self.memory.read_resident();
-            if self.tick.has_listeners() {
+            let resident = self.memory.read_resident();
+            let timed = self.tick.has_listeners();
+            if timed {
                 self.tick.notify();
             }
-            thread::sleep(LOOK_INTERVAL);
+            let wanted =
+                self.memory.pressure() != Pressure::None || self.memory.freed.has_listeners();
+            if wanted {
+                self.poke_evictor();
+            }
+            let stirs = resident.abs_diff(before) >= STIR_BYTES;
+            before = resident;
+            pace.wait(&self.pulse, timed || wanted || stirs, LOOK_INTERVAL);
         }
     }
 
@@ -106,7 +124,10 @@ impl Database {
                     if self.memory.freed.has_listeners() && !self.memory.is_full() {
                         self.memory.freed.notify();
                     }
-                    self.wait_for_poke(LOOK_INTERVAL);
+                    self.wait_for_poke(match self.pulse.rests() {
+                        true => REST,
+                        false => cooling::LOOK_INTERVAL,
+                    });
                 }
                 Err(error) => {
                     self.report(&format!("eviction: {error}"));
@@ -139,7 +160,10 @@ impl Database {
     fn checkpoint_until_stopped(&self) {
         let mut last = self.clock.now();
         loop {
-            let poked = self.checkpoint.wait(LOOK_FOR_CHECKPOINT);
+            let poked = self.checkpoint.wait(match self.pulse.rests() {
+                true => REST_OF_CHECKPOINTS,
+                false => LOOK_FOR_CHECKPOINT,
+            });
             if self.stopping.load(Ordering::Relaxed) {
                 return;
             }
@@ -162,9 +186,13 @@ impl Database {
         let mut compactor = Compactor::new(self.policy.block_bytes);
         let (mut returned, mut forgotten, mut counted) = (None, None, None);
         let mut code_used = Duration::ZERO;
+        let mut worked = false;
         while !self.stopping.load(Ordering::Relaxed) {
             // A stop unparks it.
-            thread::park_timeout(KEEP_INTERVAL);
+            thread::park_timeout(match self.pulse.rests() && !worked {
+                true => REST,
+                false => KEEP_INTERVAL,
+            });
             let now = self.clock.now();
             let is_due = |last: &mut Option<Duration>, interval| {
                 let due = last.is_none_or(|at| now.saturating_sub(at) >= interval);
@@ -193,11 +221,12 @@ impl Database {
                     self.memory.forget_code();
                 }
             }
-            if let Err(error) = self.keep(&mut compactor) {
+            worked = self.keep(&mut compactor).unwrap_or_else(|error| {
                 self.report(&format!("compaction: {error}"));
                 self.stop_if_blocks_failed();
                 thread::sleep(REST_AFTER_ERROR);
-            }
+                true
+            });
         }
     }
 
@@ -210,7 +239,8 @@ impl Database {
         }
     }
 
-    fn keep(&self, compactor: &mut Compactor) -> Result<()> {
+    /// Whether there was something to compact, and may be more.
+    fn keep(&self, compactor: &mut Compactor) -> Result<bool> {
         self.archive_in_turn();
         self.collect_versions();
         block_on(self.finish_rollbacks());
@@ -219,10 +249,10 @@ impl Database {
         // A few steps a look: compaction takes its share of the device, not all.
         for _ in 0..2 {
             if self.stopping.load(Ordering::Relaxed) || !compactor.step(self)? {
-                break;
+                return Ok(false);
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Gives the pages back that deleted rows have left sparse, in turns that hold

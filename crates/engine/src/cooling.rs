@@ -17,7 +17,7 @@ use crate::partition::TablePartition;
 /// over all tables, found too little.
 const FOUND_ENOUGH: f64 = 0.1;
 /// How often uses are looked at.
-const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// Words that are cooled in one turn under a partition's lock.
 const TURN_WORDS: u32 = 64 << 10;
 

@@ -24,6 +24,7 @@ use crate::fetch::Fetcher;
 use crate::memory::Memory;
 use crate::partition::Partition;
 use crate::policy::Policy;
+use crate::pulse::Pulse;
 use crate::reserve::Reserve;
 use crate::run::log_failed;
 use crate::sequence::Sequence;
@@ -60,6 +61,8 @@ pub struct Database {
     pub(crate) counters: Counters,
     /// Happens every few milliseconds while somebody waits with a time limit.
     pub(crate) tick: Event,
+    /// Whether anybody does anything.
+    pub(crate) pulse: Pulse,
     pub(crate) checkpoint: CheckpointState,
     pub(crate) backups: BackupState,
     pub(crate) spill: Arc<Spill>,
@@ -163,6 +166,7 @@ impl Database {
             defining: Mutex::new(None),
             counters: Counters::default(),
             tick: Event::default(),
+            pulse: Pulse::default(),
             checkpoint: parts.checkpoint,
             backups: BackupState::default(),
             spill: parts.spill,
@@ -424,6 +428,7 @@ impl Database {
         }
         let result = self.run_checkpoint(Purpose::Close);
         self.stopping.store(true, Ordering::SeqCst);
+        self.pulse.beat();
         self.poke_evictor();
         self.checkpoint.poke();
         self.log.shut_down();

@@ -16,7 +16,7 @@
 //! | `backup` | generations of a backup, the log's archive, restoring to a point in time |
 //! | `catalog`, `ddl`, `definition`, `index_build`, `sequence`, `storages` | definitions and their changes; what reads a storage's rows |
 //! | `authority` | roles, owners, privileges |
-//! | `background`, `steps`, `counters`, `report`, `wait` | threads, what a simulator drives instead, figures, waiting |
+//! | `background`, `pulse`, `steps`, `counters`, `report`, `wait` | threads, when they rest, what a simulator drives instead, figures, waiting |
 //! | `verify` | everything that must agree, checked |
 //!
 //! No SQL here, no wire protocol, no async runtime.
@@ -50,6 +50,7 @@ mod memory;
 mod partition;
 mod policy;
 mod procedure;
+mod pulse;
 mod record;
 mod recovery;
 mod report;

@@ -303,6 +303,7 @@ impl Database {
     /// locks are taken, so that nobody waits for a device while holding one.
     pub(crate) async fn admit(&self, options: &RunOptions) -> Result<()> {
         self.check_open()?;
+        self.pulse.beat();
         if options.cancel.is_cancelled() {
             return Err(Error::Cancelled);
         }
@@ -463,6 +464,7 @@ impl Database {
             }
             let timed = options.deadline.is_some() || lock_until.is_some();
             let mut tick = pin!(self.tick.listen());
+            self.pulse.beat();
             let happened = poll_fn(|context| {
                 if event.as_mut().poll(context).is_ready() {
                     return Poll::Ready(true);

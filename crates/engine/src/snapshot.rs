@@ -240,6 +240,7 @@ impl SnapshotScan {
     /// false at the end. `each` may run under the partition's lock: it must be
     /// short and must not call the database.
     pub async fn next_chunk(&mut self, mut each: impl FnMut(RowId, &[u8])) -> Result<bool> {
+        self.snapshot.inner.db.pulse.beat();
         let (cold, more) = self.turn(&mut each)?;
         if let Some((reads, pin)) = cold {
             let db = &self.snapshot.inner.db;
