@@ -12,7 +12,8 @@ use crate::access::{Fetched, RunKind, Scope};
 use crate::catalog::Table;
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::run::Outcome;
+use crate::locking::Visit;
+use crate::run::{Outcome, Who};
 use crate::transaction::RunOptions;
 
 /// More would only hold more evicted tuples at a time.
@@ -66,12 +67,13 @@ impl Database {
             read_only: true,
             attempt: 0,
         };
+        let mut visit = Visit::default();
         while !wanted.is_empty() {
             self.admit(options).await?;
             let mut left = Vec::new();
             let mut reads = Vec::new();
             let mut pins = Vec::new();
-            let mut holder = None;
+            let mut closed = None;
             let mut seen = Lsn::default();
             for group in wanted.chunk_by(|a, b| a.0 == b.0) {
                 let mut done = 0;
@@ -90,25 +92,29 @@ impl Database {
                     Ok(())
                 };
                 let scope = Scope::One(group[0].0);
-                match self.attempt(options, &scope, None, &fetched, run, &mut body)? {
+                let who = Who::Visitor(&visit);
+                match self.attempt(options, &scope, who, &fetched, run, &mut body)? {
                     Outcome::Done((), lsn) | Outcome::Seen((), lsn) => seen = seen.max(lsn),
                     Outcome::Evicted(planned, pin) => {
                         reads.extend(planned);
                         pins.push(pin);
                     }
-                    Outcome::Held(txn) => {
+                    Outcome::Closed(gate, mode) => {
                         // The table is being changed.
-                        holder = Some(txn);
+                        closed = Some((gate, mode));
                         left.extend(&group[done..]);
                     }
-                    Outcome::Stale => {
-                        return Err(Error::Internal("a one-shot has no snapshot".into()));
+                    Outcome::Held(_) | Outcome::Stale => {
+                        return Err(Error::Internal(
+                            "who only reads meets no lock of a row".into(),
+                        ));
                     }
                 }
             }
             self.wait_durable(options, seen).await?;
-            if let Some(holder) = holder {
-                self.wait_for_end(options, holder).await?;
+            if let Some((gate, mode)) = closed {
+                visit.leave();
+                self.visit(&mut visit, options, &gate, mode).await?;
             }
             if !reads.is_empty() {
                 self.fetch(options, &reads, &mut fetched).await?;

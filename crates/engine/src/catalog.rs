@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 use thermocline_storage::key::{KeyColumn, KeyShape};
@@ -20,6 +20,7 @@ use thermocline_storage::value::{Value, ValueRef};
 
 use crate::authority::Authority;
 use crate::storages::{LostLayout, layouts};
+use crate::table_lock::Gate;
 
 /// The first object id given to users' objects, as in PostgreSQL.
 pub const FIRST_USER_OID: u32 = 16384;
@@ -210,10 +211,8 @@ pub struct Table {
     partitions: u16,
     /// A committed DDL has replaced this definition.
     pub(crate) retired: AtomicBool,
-    /// The transaction whose DDL holds the table exclusively; 0: none.
-    pub(crate) held_by: AtomicU64,
-    /// Interactive transactions that have written to it and are open.
-    pub(crate) writers: AtomicU32,
+    /// Who locks the table; the same for all its definitions.
+    pub(crate) gate: Arc<Gate>,
 }
 
 impl Table {
@@ -305,15 +304,16 @@ impl Table {
             knows_keys: knows_keys(&def),
             partitions,
             retired: AtomicBool::new(false),
-            held_by: AtomicU64::new(0),
-            writers: AtomicU32::new(0),
+            gate: Arc::new(Gate::of(def.oid)),
             def,
         }
     }
 
-    /// A table with another definition, in as many partitions.
+    /// The table with another definition, in as many partitions.
     pub(crate) fn redefined(&self, def: TableDef) -> Self {
-        Table::new(def, self.partitions)
+        let mut table = Table::new(def, self.partitions);
+        table.gate = self.gate.clone();
+        table
     }
 
     /// Whether the only index is unique, tells the partition, and knows the keys of its

@@ -6,23 +6,17 @@
 //! log record, all before the locks go. So commits are serial, and the order of
 //! the log is theirs.
 
-use std::collections::BTreeSet;
-use std::sync::atomic::Ordering;
-
 use thermocline_device::Mutation;
 use thermocline_storage::log::Lsn;
 
-use crate::access::{Access, Fetched, Guards, RunKind, Scope, Scratch};
-use crate::catalog::Catalog;
+use crate::access::{Access, Fetched, RunKind, Scope, Scratch};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::partition::PartitionState;
 use crate::record::{RecordKind, commit_head, only_deletes, record_head};
 use crate::row_id::RowId;
-use crate::transaction::{
-    Isolation, Overlaid, ReadEntry, ReadWhat, RunOptions, Transaction, TxnState,
-};
-use crate::versions::{InsertedRange, Seen, Timestamp, Version};
+use crate::transaction::{Isolation, Overlaid, RunOptions, Transaction, TxnState};
+use crate::versions::{InsertedRange, Timestamp};
 
 impl Database {
     /// Commits. An error means that nothing of the transaction happened.
@@ -76,17 +70,17 @@ impl Database {
         if !writes {
             return Ok(Committing::Done(Lsn::default()));
         }
-        let mut partitions: BTreeSet<u16> = txn.inserted.keys().map(|k| k.0).collect();
+        let mut partitions: Vec<u16> = txn.inserted.keys().map(|k| k.0).collect();
         partitions.extend(txn.overlay.keys().map(|k| k.1.partition()));
         let validate = txn.isolation == Isolation::Serializable;
-        if validate {
-            partitions.extend(txn.reads.iter().map(|r| r.partition));
-        }
         let scope = if txn.draft.is_some() || self.moves_unique_key(txn) {
             Scope::All
+        } else if validate {
+            self.read_scope(txn, partitions)
         } else {
-            Scope::Many(partitions.into_iter().collect())
+            Scope::Many(partitions)
         };
+        txn.reads.order();
         let mut guards = self.lock(&scope)?;
         if validate
             && !Mutation::NotValidated.is_made()
@@ -103,7 +97,7 @@ impl Database {
         // In the same order whenever it is run, as everything that a seed repeats.
         overlay.sort_unstable_by_key(|(key, _)| **key);
         let catalog = match &txn.draft {
-            Some(draft) => draft.catalog.clone(),
+            Some(draft) => draft.catalog(&self.catalog()),
             None => self.catalog(),
         };
         let run = RunKind::default();
@@ -117,7 +111,7 @@ impl Database {
             return Ok(Committing::Evicted(reads, pin));
         }
         if let Err(error) = applied {
-            let taken = access.obstacle.is_some();
+            let taken = access.obstacle.take().is_some();
             access.undo();
             // Another transaction, not committed yet, has a unique key that a row of
             // this one was changed to: they cannot both commit, and it came first.
@@ -200,68 +194,9 @@ impl Database {
                     note_made(state, &draft.made, timestamp);
                 }
             }
-            self.install(draft, &mut access.guards);
+            self.install(draft, &mut access.guards, timestamp);
         }
         Ok(lsn)
-    }
-
-    /// Checks that nothing that the transaction read was changed by others
-    /// after `snapshot`.
-    fn validate(&self, guards: &mut Guards<'_>, txn: &TxnState, snapshot: Timestamp) -> Result<()> {
-        // What was changed since is not known any more.
-        self.transactions.check_snapshot(snapshot)?;
-        let catalog = match &txn.draft {
-            Some(draft) => draft.catalog.clone(),
-            None => self.catalog(),
-        };
-        // A table that was emptied or dropped since has no versions to tell of it.
-        let mut known = None;
-        for read in &txn.reads {
-            if known == Some((read.table, read.storage)) {
-                continue;
-            }
-            let table = catalog.table(read.table);
-            if table.is_none_or(|table| table.def.storage != read.storage) {
-                return Err(Error::Serialization(
-                    "read/write dependencies among transactions",
-                ));
-            }
-            known = Some((read.table, read.storage));
-        }
-        for state in guards.iter_mut() {
-            if state.versions.is_empty() {
-                continue;
-            }
-            for read in txn.reads.iter().filter(|r| r.partition == state.id) {
-                if changed(state, &catalog, read, snapshot) {
-                    return Err(Error::Serialization(
-                        "read/write dependencies among transactions",
-                    ));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Moves the snapshot of a serializable transaction forward, if nothing
-    /// that it has read has changed: the transaction is then as if it had
-    /// begun later, and may write what others have written since.
-    pub(crate) fn refresh(&self, txn: &mut TxnState) -> Result<()> {
-        let Some(old) = txn.snapshot else {
-            return Ok(());
-        };
-        let mut partitions: Vec<u16> = txn.reads.iter().map(|r| r.partition).collect();
-        partitions.extend(txn.overlay.keys().map(|k| k.1.partition()));
-        let mut guards = self.lock(&Scope::Many(partitions))?;
-        self.validate(&mut guards, txn, old)
-            .map_err(|error| match error {
-                Error::Serialization(_) => Error::Serialization("concurrent update"),
-                other => other,
-            })?;
-        txn.snapshot = Some(self.transactions.open_snapshot());
-        self.transactions.close_snapshot(old);
-        self.counters.refreshes.fetch_add(1, Ordering::Relaxed);
-        Ok(())
     }
 
     /// Takes back an open transaction's inserted rows, and frees what it holds.
@@ -316,9 +251,7 @@ impl Database {
         if let Some(snapshot) = state.snapshot.take() {
             self.transactions.close_snapshot(snapshot);
         }
-        for table in state.written.drain(..) {
-            table.writers.fetch_sub(1, Ordering::Relaxed);
-        }
+        state.locks.give_back(0, |_, _| false);
         state.overlay.clear();
         self.transactions.end(state.id);
     }
@@ -450,77 +383,4 @@ fn note_made(state: &mut PartitionState, made: &[u32], committed: Timestamp) {
             });
         }
     }
-}
-
-/// Whether anything that `read` covers was changed after `snapshot`.
-fn changed(
-    state: &PartitionState,
-    catalog: &Catalog,
-    read: &ReadEntry,
-    snapshot: Timestamp,
-) -> bool {
-    if let ReadWhat::Row(row) = read.what {
-        return state.versions.changed_since((read.storage, row), snapshot);
-    }
-    let Some(table) = catalog.table(read.table) else {
-        return true;
-    };
-    if table.def.storage != read.storage {
-        return true;
-    }
-    if state
-        .versions
-        .inserted_since(snapshot)
-        .any(|range| range.storage == read.storage)
-    {
-        return true;
-    }
-    let mut key = Vec::new();
-    state.versions.since(snapshot).any(|version: &Version| {
-        if version.row.0 != read.storage {
-            return false;
-        }
-        let ReadWhat::Keys {
-            index,
-            lower,
-            upper,
-        } = &read.what
-        else {
-            return true;
-        };
-        let Some(position) = table.def.indexes.iter().position(|i| i.oid == *index) else {
-            return true;
-        };
-        let mut covered = |tuple: &[u8]| {
-            key.clear();
-            table.index_key_of(position, tuple, &mut key);
-            key.as_slice() >= &lower[..] && upper.as_ref().is_none_or(|u| key.as_slice() <= &u[..])
-        };
-        if version
-            .before
-            .as_ref()
-            .is_some_and(|before| covered(before))
-        {
-            return true;
-        }
-        if version.before.is_some() && !version.detached {
-            return false;
-        }
-        // The image after the change: the next before-image, or the row.
-        match state.versions.seen(version.row, version.committed) {
-            Seen::Before(after) => covered(after),
-            Seen::Absent => false,
-            Seen::Current => {
-                let Some(rows) = state.tables.get(&read.storage) else {
-                    return true;
-                };
-                let word = rows.directory.get(version.row.1);
-                match word.as_hot() {
-                    Some(hot) => covered(rows.heap.payload(hot.pointer())),
-                    // Cold already: rather one retry too many than a read here.
-                    None => word.is_cold(),
-                }
-            }
-        }
-    })
 }

@@ -37,6 +37,9 @@ pub struct Config {
     /// Before-images that open snapshots need may take so many bytes, then the oldest
     /// snapshot is ended; None: a quarter of the memory limit.
     pub versions_bytes_max: Option<u64>,
+    /// Bytes that what one serializable transaction has read may be noted in; beyond it is
+    /// noted more coarsely. None: an eighth of its share of memory, at most 8 MB.
+    pub reads_bytes_max: Option<usize>,
     /// A checkpoint begins when the log's files have grown by this much, in bytes; they have
     /// at most twice as many.
     pub checkpoint_log_bytes: u64,
@@ -87,6 +90,7 @@ impl Config {
             memory_limit: 1 << 30,
             partitions: 0,
             versions_bytes_max: None,
+            reads_bytes_max: None,
             checkpoint_log_bytes: 256 << 20,
             recovery_target: Duration::from_secs(1),
             checkpoint_interval: Duration::from_secs(300),

@@ -62,6 +62,9 @@ counters! {
     log_bytes,
     /// Serializable transactions that moved their snapshot forward.
     refreshes,
+    /// How often what a serializable transaction had read was noted more coarsely, since it
+    /// took too much memory: it may be refused for what it has not read.
+    reads_joined,
     /// Moments whose snapshots were ended, since before-images took too much memory.
     snapshots_ended,
 }

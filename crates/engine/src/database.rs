@@ -21,6 +21,7 @@ use crate::config::Config;
 use crate::counters::{Counters, CountersReading};
 use crate::error::{Error, Result};
 use crate::fetch::Fetcher;
+use crate::locking::LockedObject;
 use crate::memory::Memory;
 use crate::partition::Partition;
 use crate::policy::Policy;
@@ -30,7 +31,8 @@ use crate::run::log_failed;
 use crate::sequence::Sequence;
 use crate::spill::Spill;
 use crate::storages::Storages;
-use crate::transaction::{Transactions, TxnId};
+use crate::table_lock::Gate;
+use crate::transaction::Transactions;
 use crate::versions::HeldBytes;
 use crate::wait::Event;
 use crate::warming::WarmUp;
@@ -56,8 +58,8 @@ pub struct Database {
     pub(crate) transactions: Transactions,
     /// Before-images for open snapshots.
     pub(crate) versions_held: Arc<HeldBytes>,
-    /// The transaction that is changing the catalog.
-    pub(crate) defining: Mutex<Option<TxnId>>,
+    /// What of the catalog is being changed, beside tables.
+    pub(crate) objects: Mutex<HashMap<LockedObject, Arc<Gate>>>,
     pub(crate) counters: Counters,
     /// Happens every few milliseconds while somebody waits with a time limit.
     pub(crate) tick: Event,
@@ -163,7 +165,7 @@ impl Database {
             blocks: parts.blocks,
             transactions: Transactions::default(),
             versions_held: parts.versions_held,
-            defining: Mutex::new(None),
+            objects: Mutex::default(),
             counters: Counters::default(),
             tick: Event::default(),
             pulse: Pulse::default(),

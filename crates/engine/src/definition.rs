@@ -1,7 +1,7 @@
 //! DDL inside transactions.
 //!
-//! One transaction at a time changes the catalog. It works on a draft that only
-//! it sees; tables that others can see are held exclusively meanwhile. The
+//! A transaction works on a draft of the catalog that only it sees ([`crate::draft`]). What it
+//! changes it locks first: tables, and names, schemas, sequences, roles and rights. The
 //! commit swaps the draft in under the locks of all partitions; a rollback
 //! drops what was made. TRUNCATE gives a table new storage, so that its rows
 //! come back by a rollback and the old ones cost nothing to drop.
@@ -11,13 +11,17 @@ use std::sync::atomic::Ordering;
 
 use crate::access::{Guards, Scope};
 use crate::authority::Authority;
-use crate::catalog::{Catalog, CatalogImage, IndexDef, SchemaDef, Table, TableDef};
+use crate::catalog::{Catalog, CatalogImage, IndexDef, SchemaDef, SequenceDef, Table, TableDef};
 use crate::database::Database;
 use crate::ddl::{Change, drop_schema};
+use crate::draft::Draft;
 use crate::error::{Error, Result};
+use crate::locking::LockedObject;
 use crate::record::{RecordKind, record_head};
 use crate::sequence::Sequence;
-use crate::transaction::{Draft, RunOptions, Transaction, TxnState};
+use crate::table_lock::LockMode;
+use crate::transaction::{RunOptions, Transaction, TxnState};
+use crate::versions::Timestamp;
 
 impl Database {
     /// Carries out a change of the catalog in a transaction. Others see it when
@@ -28,10 +32,11 @@ impl Database {
         options: &RunOptions,
         change: Change,
     ) -> Result<()> {
-        self.begin_ddl(txn, options).await?;
+        self.begin_ddl(txn)?;
         if let Change::CreateTable(_) | Change::CreateIndex { .. } = &change {
             self.memory.check_floor("a new table or index")?;
         }
+        self.lock_objects(txn, options, &change).await?;
         match change {
             Change::CreateSchema(name) => self.edit(txn, |catalog| {
                 if catalog.schema(&name).is_some() {
@@ -46,25 +51,21 @@ impl Database {
             }),
             Change::DropSchema(name) => self.edit(txn, |catalog| drop_schema(catalog, &name)),
             Change::CreateTable(def) => self.create_table(txn, def),
-            Change::DropTable(oid) => self.drop_table(txn, options, oid).await,
+            Change::DropTable(oid) => self.drop_table(txn, oid),
             Change::Truncate {
                 tables,
                 restart_identity,
             } => {
                 for oid in tables {
-                    self.truncate(txn, options, oid, restart_identity).await?;
+                    self.truncate(txn, oid, restart_identity)?;
                 }
                 Ok(())
             }
-            Change::AlterTable(def) => {
-                self.hold(txn, options, def.oid).await?;
-                self.replace_table(txn, def)
-            }
+            Change::AlterTable(def) => self.replace_table(txn, def),
             Change::CreateIndex { table, index } => {
                 self.create_index(txn, options, table, index).await
             }
             Change::DropIndex { table, index } => {
-                self.hold(txn, options, table).await?;
                 let table = self.drafted(txn, table)?;
                 // A partition that this transaction puts the table's first row into has the
                 // index, too: it is there again after a rollback.
@@ -81,12 +82,15 @@ impl Database {
                 Ok(())
             }
             Change::CreateSequence(def) => {
+                let oid = def.oid;
                 self.sequences
                     .write()
-                    .insert(def.oid, Sequence::new(def.start, false));
+                    .insert(oid, Sequence::new(def.start, false));
+                self.draft(txn)?.made_sequences.push(oid);
                 self.edit(txn, |catalog| {
                     free_name(catalog, &def.schema, &def.name)?;
-                    catalog.sequences.insert(def.oid, Arc::new(def));
+                    has_schema(catalog, &def.schema)?;
+                    catalog.sequences.insert(oid, Arc::new(def));
                     Ok(())
                 })
             }
@@ -98,54 +102,120 @@ impl Database {
                 catalog.sequences.remove(&oid);
                 Ok(())
             }),
-            Change::Authorize(authority) => self.edit(txn, |catalog| {
+            Change::Authorize(authority) => self.edit_as(txn, true, |catalog| {
                 catalog.authority = Arc::from(authority);
                 Ok(())
             }),
         }
     }
 
-    /// Makes this transaction the one that changes the catalog. A change that is made out of
-    /// what the catalog says has to be made after this, or it undoes what others changed.
-    pub async fn begin_ddl(&self, txn: &mut Transaction, options: &RunOptions) -> Result<()> {
+    /// Locks what a change is about. It was made out of what the catalog said: who waited and
+    /// finds that it says something else by now has to make it anew.
+    async fn lock_objects(
+        &self,
+        txn: &mut Transaction,
+        options: &RunOptions,
+        change: &Change,
+    ) -> Result<()> {
+        use LockedObject::{Authority, Name, Schema, Sequence};
+        let exclusive = LockMode::AccessExclusive;
+        let name = |schema: &String, name: &String| Name(schema.clone(), name.clone());
+        let mut tables = Vec::new();
+        let mut objects = Vec::new();
+        let catalog = txn.catalog();
+        match change {
+            Change::CreateSchema(name) | Change::DropSchema(name) => {
+                objects.push((Schema(name.clone()), exclusive));
+            }
+            Change::CreateTable(def) => {
+                objects.push((Schema(def.schema.clone()), LockMode::Share));
+                objects.push((name(&def.schema, &def.name), exclusive));
+                let indexes = def.indexes.iter();
+                objects.extend(indexes.map(|i| (name(&def.schema, &i.name), exclusive)));
+            }
+            Change::DropTable(oid) => tables.push((*oid, exclusive)),
+            Change::Truncate { tables: all, .. } => {
+                tables.extend(all.iter().map(|oid| (*oid, exclusive)));
+            }
+            Change::DropIndex { table, .. } => tables.push((*table, exclusive)),
+            Change::AlterTable(def) => {
+                tables.push((def.oid, exclusive));
+                let is_new = |name: &String| !catalog.relation_exists(&def.schema, name);
+                let indexes = def.indexes.iter().map(|index| &index.name);
+                let names = indexes.chain([&def.name]).filter(|name| is_new(name));
+                objects.extend(names.map(|new| (name(&def.schema, new), exclusive)));
+                objects.push((Schema(def.schema.clone()), LockMode::Share));
+            }
+            Change::CreateIndex { table, index } => {
+                // As ALTER TABLE makes a constraint, and CREATE INDEX an index.
+                let is_constraint = index.primary || index.constraint;
+                let mode = match is_constraint {
+                    true => exclusive,
+                    false => LockMode::Share,
+                };
+                tables.push((*table, mode));
+                if let Some(def) = catalog.table(*table) {
+                    objects.push((name(&def.schema, &index.name), exclusive));
+                }
+            }
+            Change::CreateSequence(def) => {
+                objects.push((Schema(def.schema.clone()), LockMode::Share));
+                objects.push((name(&def.schema, &def.name), exclusive));
+            }
+            Change::AlterSequence(def) => {
+                objects.push((Sequence(def.oid), exclusive));
+                if !catalog.relation_exists(&def.schema, &def.name) {
+                    objects.push((name(&def.schema, &def.name), exclusive));
+                }
+            }
+            Change::DropSequence(oid) => objects.push((Sequence(*oid), exclusive)),
+            Change::Authorize(_) => objects.push((Authority, LockMode::Exclusive)),
+        }
+        for (oid, mode) in tables {
+            self.hold(txn, options, oid, mode).await?;
+        }
+        if let Change::DropTable(oid) = change {
+            // With the table locked, as it is now.
+            let owned = txn.catalog();
+            let owned = owned.sequences.values();
+            let owned = owned.filter(|s| s.owned_by.is_some_and(|(owner, _)| owner == *oid));
+            objects.extend(owned.map(|sequence| (Sequence(sequence.oid), exclusive)));
+        }
+        let state = txn.state_mut()?;
+        for (object, mode) in objects {
+            self.lock_object(state, options, object, mode).await?;
+        }
+        let now = txn.catalog();
+        let same = match change {
+            Change::AlterTable(TableDef { oid, .. })
+            | Change::CreateIndex { table: oid, .. }
+            | Change::DropIndex { table: oid, .. } => {
+                match (catalog.table(*oid), now.table(*oid)) {
+                    (Some(before), Some(now)) => Arc::ptr_eq(before, now),
+                    (before, now) => before.is_none() && now.is_none(),
+                }
+            }
+            Change::AlterSequence(SequenceDef { oid, .. }) => {
+                catalog.sequences.get(oid) == now.sequences.get(oid)
+            }
+            Change::Authorize(_) => Arc::ptr_eq(&catalog.authority, &now.authority),
+            _ => true,
+        };
+        match same {
+            true => Ok(()),
+            false => Err(Error::StalePlan),
+        }
+    }
+
+    /// Makes this transaction one that changes the catalog. What a change is made of has to be
+    /// locked before it is looked at, or the change is refused where others were faster.
+    pub fn begin_ddl(&self, txn: &mut Transaction) -> Result<()> {
         self.check_open()?;
         let state = txn.state_mut()?;
         if state.read_only {
             return Err(Error::ReadOnly);
         }
-        if state.draft.is_some() {
-            return Ok(());
-        }
-        loop {
-            let holder = {
-                let mut defining = self.defining.lock();
-                match *defining {
-                    None => {
-                        *defining = Some(state.id);
-                        None
-                    }
-                    holder => holder,
-                }
-            };
-            match holder {
-                None => break,
-                Some(holder) => {
-                    self.transactions.wait_for(state.id, holder)?;
-                    let waited = self.wait_for_end(options, holder).await;
-                    self.transactions.stop_waiting(state.id);
-                    waited?;
-                }
-            }
-        }
-        state.draft = Some(Draft {
-            catalog: self.catalog(),
-            made: Vec::new(),
-            dropped: Vec::new(),
-            held: Vec::new(),
-            dropped_indexes: Vec::new(),
-            made_indexes: Vec::new(),
-            restarted: Vec::new(),
-        });
+        state.draft.get_or_insert_with(|| Draft::of(self.catalog()));
         Ok(())
     }
 
@@ -157,7 +227,8 @@ impl Database {
     }
 
     fn drafted(&self, txn: &mut Transaction, oid: u32) -> Result<Arc<Table>> {
-        self.draft(txn)?.catalog.table(oid).cloned().ok_or_else(|| {
+        let catalog = self.draft(txn)?.catalog(&self.catalog());
+        catalog.table(oid).cloned().ok_or_else(|| {
             Error::catalog("42P01", format!("relation with OID {oid} does not exist"))
         })
     }
@@ -167,49 +238,53 @@ impl Database {
         txn: &mut Transaction,
         edit: impl FnOnce(&mut Catalog) -> Result<()>,
     ) -> Result<()> {
+        self.edit_as(txn, false, edit)
+    }
+
+    /// `authorizes`: roles or rights are changed.
+    fn edit_as(
+        &self,
+        txn: &mut Transaction,
+        authorizes: bool,
+        edit: impl FnOnce(&mut Catalog) -> Result<()>,
+    ) -> Result<()> {
         let draft = self.draft(txn)?;
-        let mut catalog = (*draft.catalog).clone();
+        let mut catalog = (*draft.catalog(&self.catalog())).clone();
         edit(&mut catalog)?;
         catalog.authority = Authority::of_what_is_in(&catalog);
         catalog.version += 1;
         catalog.index_names();
-        draft.catalog = Arc::new(catalog);
+        draft.put(catalog, authorizes);
         Ok(())
     }
 
-    /// Holds a table exclusively until the transaction ends.
-    async fn hold(&self, txn: &mut Transaction, options: &RunOptions, oid: u32) -> Result<()> {
+    /// Locks a table that the transaction is about to change.
+    async fn hold(
+        &self,
+        txn: &mut Transaction,
+        options: &RunOptions,
+        oid: u32,
+        mode: LockMode,
+    ) -> Result<()> {
         let Some(shared) = self.catalog().table(oid).cloned() else {
             return Ok(());
         };
-        let id = txn.state_mut()?.id;
-        if shared.held_by.load(Ordering::Relaxed) == id.0 {
+        self.lock_to_define(txn, options, &shared, mode).await?;
+        // As it is now.
+        let Some(shared) = self.catalog().table(oid).cloned() else {
             return Ok(());
+        };
+        let held = &mut self.draft(txn)?.held;
+        if held.iter().all(|table| table.def.oid != oid) {
+            held.push(shared);
         }
-        let own = u32::from(txn.state_mut()?.written.iter().any(|t| t.def.oid == oid));
-        let until = options.lock_timeout.map(|t| self.clock.now() + t);
-        loop {
-            let ended = self.transactions.ended.listen();
-            {
-                let _guards = self.lock(&Scope::All)?;
-                if shared.retired.load(Ordering::Relaxed) {
-                    return Err(Error::StalePlan);
-                }
-                if shared.writers.load(Ordering::Relaxed) == own {
-                    shared.held_by.store(id.0, Ordering::Relaxed);
-                    break;
-                }
-            }
-            self.or_interrupted(options, until, ended).await?;
-        }
-        self.draft(txn)?.held.push(shared);
         Ok(())
     }
 
     fn create_table(&self, txn: &mut Transaction, mut def: TableDef) -> Result<()> {
         let storage = self.next_storage.fetch_add(1, Ordering::Relaxed);
         def.take_storage(storage);
-        let table = self.new_table(def);
+        let table = Arc::new(Table::new(def, self.partitions()));
         self.edit(txn, |catalog| {
             free_name(catalog, &table.def.schema, &table.def.name)?;
             let mut names = vec![table.def.name.as_str()];
@@ -220,21 +295,12 @@ impl Database {
                 }
                 names.push(&index.name);
             }
-            if catalog.schema(&table.def.schema).is_none() {
-                return Err(Error::catalog(
-                    "3F000",
-                    format!("schema \"{}\" does not exist", table.def.schema),
-                ));
-            }
+            has_schema(catalog, &table.def.schema)?;
             catalog.tables.insert(table.def.oid, table.clone());
             Ok(())
         })?;
         self.draft(txn)?.made.push(storage);
         self.announce(txn.state_mut()?, table)
-    }
-
-    fn new_table(&self, def: TableDef) -> Arc<Table> {
-        Arc::new(Table::new(def, self.partitions()))
     }
 
     /// Logs how the rows are laid out that the transaction may put into a storage from
@@ -260,7 +326,7 @@ impl Database {
         let known = self.storages.read().get(&def.storage).cloned();
         let known = known.as_ref().unwrap_or(&before);
         def.number_columns_after(&before.def, &known.def)?;
-        let table = self.new_table(def);
+        let table = Arc::new(before.redefined(def));
         let widened = table.def.columns.len() != before.def.columns.len();
         let own = txn.state_mut()?.sees_draft_of(table.def.storage);
         self.edit(txn, |catalog| {
@@ -282,13 +348,7 @@ impl Database {
         }
     }
 
-    async fn drop_table(
-        &self,
-        txn: &mut Transaction,
-        options: &RunOptions,
-        oid: u32,
-    ) -> Result<()> {
-        self.hold(txn, options, oid).await?;
+    fn drop_table(&self, txn: &mut Transaction, oid: u32) -> Result<()> {
         let table = self.drafted(txn, oid)?;
         self.draft(txn)?.dropped.push(table.def.storage);
         self.edit(txn, |catalog| {
@@ -300,20 +360,12 @@ impl Database {
         })
     }
 
-    async fn truncate(
-        &self,
-        txn: &mut Transaction,
-        options: &RunOptions,
-        oid: u32,
-        restart_identity: bool,
-    ) -> Result<()> {
-        self.hold(txn, options, oid).await?;
+    fn truncate(&self, txn: &mut Transaction, oid: u32, restart_identity: bool) -> Result<()> {
         let old = self.drafted(txn, oid)?;
         self.swap_storage(txn, &old, old.def.clone())?;
         if restart_identity {
-            let owned: Vec<u32> = self
-                .draft(txn)?
-                .catalog
+            let owned: Vec<u32> = txn
+                .catalog()
                 .sequences
                 .values()
                 .filter(|s| s.owned_by.is_some_and(|(owner, _)| owner == oid))
@@ -332,7 +384,7 @@ impl Database {
         mut def: TableDef,
     ) -> Result<Arc<Table>> {
         def.take_storage(self.next_storage.fetch_add(1, Ordering::Relaxed));
-        let table = self.new_table(def);
+        let table = Arc::new(old.redefined(def));
         self.draft(txn)?.dropped.push(old.def.storage);
         self.edit(txn, |catalog| {
             catalog.tables.insert(table.def.oid, table.clone());
@@ -350,7 +402,6 @@ impl Database {
         oid: u32,
         index: IndexDef,
     ) -> Result<()> {
-        self.hold(txn, options, oid).await?;
         let old = self.drafted(txn, oid)?;
         self.edit(txn, |catalog| {
             free_name(catalog, &old.def.schema, &index.name)
@@ -368,7 +419,7 @@ impl Database {
             def.partition_key = index.columns.clone();
             return self.rebuild(txn, options, &old, def).await;
         }
-        let table = self.new_table(def);
+        let table = Arc::new(old.redefined(def));
         let position = table.def.indexes.len() - 1;
         if index.unique
             && !table.is_local(position)
@@ -423,15 +474,18 @@ impl Database {
     }
 
     /// Makes a committed draft the catalog. Under the locks of all partitions.
-    pub(crate) fn install(&self, draft: Draft, guards: &mut Guards<'_>) {
+    pub(crate) fn install(&self, draft: Draft, guards: &mut Guards<'_>, committed: Timestamp) {
         let mut catalog = self.catalog.write();
+        let new = draft.catalog(&catalog);
         for (oid, old) in &catalog.tables {
-            match draft.catalog.tables.get(oid) {
-                Some(new) if Arc::ptr_eq(new, old) => {}
-                _ => old.retired.store(true, Ordering::Relaxed),
+            match new.tables.get(oid) {
+                Some(new) if Arc::ptr_eq(new, old) => continue,
+                Some(new) if new.def.storage != old.def.storage => new.gate.emptied_at(committed),
+                _ => {}
             }
+            old.retired.store(true, Ordering::Relaxed);
         }
-        for (oid, table) in &draft.catalog.tables {
+        for (oid, table) in &new.tables {
             if catalog
                 .table(*oid)
                 .is_none_or(|old| !Arc::ptr_eq(old, table))
@@ -455,26 +509,25 @@ impl Database {
                 }
             }
         }
-        self.sequences
-            .write()
-            .retain(|oid, _| draft.catalog.sequences.contains_key(oid));
-        for table in &draft.held {
-            table.held_by.store(0, Ordering::Relaxed);
-        }
-        *catalog = draft.catalog;
+        let known = catalog.sequences.keys().chain(&draft.made_sequences);
+        let gone: Vec<u32> = known
+            .filter(|oid| !new.sequences.contains_key(oid))
+            .copied()
+            .collect();
+        self.drop_sequences(&gone);
+        *catalog = new;
         drop(catalog);
         self.restart_sequences(&draft.restarted);
-        *self.defining.lock() = None;
+    }
+
+    pub(crate) fn drop_sequences(&self, gone: &[u32]) {
+        self.sequences.write().retain(|oid, _| !gone.contains(oid));
     }
 
     /// Throws away a draft in which nothing was changed: a definition found that all is as it
     /// wants it, and nobody has to be told.
     pub(crate) fn discard_unchanged(&self, state: &mut TxnState) {
-        let committed = self.catalog();
-        let unchanged = state
-            .draft
-            .take_if(|draft| Arc::ptr_eq(&draft.catalog, &committed) && draft.restarted.is_empty());
-        if let Some(draft) = unchanged {
+        if let Some(draft) = state.draft.take_if(|draft| draft.is_unchanged()) {
             self.discard(draft);
         }
     }
@@ -482,19 +535,10 @@ impl Database {
     /// Throws a draft away.
     pub(crate) fn discard(&self, draft: Draft) {
         self.drop_made(&draft.made, &draft.made_indexes);
-        {
-            let committed = self.catalog();
-            for table in &draft.held {
-                self.storages.put(table);
-            }
-            self.sequences
-                .write()
-                .retain(|oid, _| committed.sequences.contains_key(oid));
-        }
+        self.drop_sequences(&draft.made_sequences);
         for table in &draft.held {
-            table.held_by.store(0, Ordering::Relaxed);
+            self.storages.put(table);
         }
-        *self.defining.lock() = None;
     }
 
     /// Drops storages and indexes that a transaction made and that were nobody else's.
@@ -533,13 +577,24 @@ impl Database {
 
     /// A changed catalog, as it is logged.
     pub(crate) fn encode_catalog(&self, draft: &Draft) -> Result<Vec<u8>> {
-        let mut image: CatalogImage = draft.catalog.image(
+        let catalog = draft.catalog(&self.catalog());
+        let mut image: CatalogImage = catalog.image(
             self.next_oid.load(Ordering::Relaxed),
             self.next_storage.load(Ordering::Relaxed),
         );
         image.restarted.clone_from(&draft.restarted);
         serde_json::to_vec(&image)
             .map_err(|error| Error::Internal(format!("encoding the catalog: {error}")))
+    }
+}
+
+fn has_schema(catalog: &Catalog, schema: &str) -> Result<()> {
+    match catalog.schema(schema) {
+        Some(_) => Ok(()),
+        None => Err(Error::catalog(
+            "3F000",
+            format!("schema \"{schema}\" does not exist"),
+        )),
     }
 }
 

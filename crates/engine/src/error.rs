@@ -28,8 +28,10 @@ pub enum Error {
     Serialization(&'static str),
     /// Two transactions wait for each other; this one gives way (40P01).
     Deadlock,
-    /// `lock_timeout` passed while waiting for a row (55P03).
+    /// `lock_timeout` passed while waiting for a row or table (55P03).
     LockTimeout,
+    /// The table of this name is locked, and it was not to be waited for (55P03).
+    LockNotAvailable(String),
     /// The client asked for it (57014).
     Cancelled,
     /// `statement_timeout` passed (57014).
@@ -117,7 +119,7 @@ impl Error {
             Error::UniqueViolation { .. } => "23505",
             Error::Serialization(_) => "40001",
             Error::Deadlock => "40P01",
-            Error::LockTimeout => "55P03",
+            Error::LockTimeout | Error::LockNotAvailable(_) => "55P03",
             Error::Cancelled | Error::Timeout => "57014",
             Error::DiskFull(_) => "53100",
             Error::OutOfMemory(_) | Error::ShareUsed { .. } => "53200",
@@ -221,6 +223,9 @@ impl fmt::Display for Error {
             }
             Error::Deadlock => f.write_str("deadlock detected"),
             Error::LockTimeout => f.write_str("canceling statement due to lock timeout"),
+            Error::LockNotAvailable(table) => {
+                write!(f, "could not obtain lock on relation \"{table}\"")
+            }
             Error::Cancelled => f.write_str("canceling statement due to user request"),
             Error::Timeout => f.write_str("canceling statement due to statement timeout"),
             Error::DiskFull(what) => write!(f, "no space left on the device: {what}"),

@@ -8,13 +8,14 @@
 //! | `run`, `batch`, `access` | running a statement: locks, pre-pass, restart; what it sees and changes |
 //! | `procedure` | transactions written in Rust, called by name; command logging |
 //! | `account` | what clients cause: a pool, an account a session, charged before it is taken |
-//! | `transaction`, `savepoint`, `commit`, `versions`, `snapshot` | interactive transactions, validation, before-images, scans at one moment |
+//! | `transaction`, `savepoint`, `commit`, `reads`, `validation`, `versions`, `snapshot` | interactive transactions, what they read and whether it is still so, before-images, scans at one moment |
+//! | `table_lock`, `locking` | locks of tables; waiting for others, and who waits for whom |
 //! | `evict`, `cooling`, `fetch`, `compaction`, `memory`, `floor`, `policy` | anti-caching: eviction, temperature, retrieval, holes, the limit, the choices |
 //! | `record`, `checkpoint`, `capture`, `image`, `manifest`, `recovery`, `warming` | what is logged, what is kept, how it comes back |
 //! | `spill`, `reserve` | temporary data on the device; space that is kept for making room |
 //! | `check` | a directory verified while no database is open on it |
 //! | `backup` | generations of a backup, the log's archive, restoring to a point in time |
-//! | `catalog`, `ddl`, `definition`, `index_build`, `sequence`, `storages` | definitions and their changes; what reads a storage's rows |
+//! | `catalog`, `ddl`, `definition`, `draft`, `index_build`, `sequence`, `storages` | definitions and their changes; what reads a storage's rows |
 //! | `authority` | roles, owners, privileges |
 //! | `background`, `pulse`, `steps`, `counters`, `report`, `wait` | threads, when they rest, what a simulator drives instead, figures, waiting |
 //! | `verify` | everything that must agree, checked |
@@ -39,18 +40,21 @@ mod counters;
 mod database;
 pub mod ddl;
 mod definition;
+mod draft;
 mod error;
 mod evict;
 mod fetch;
 mod floor;
 mod image;
 mod index_build;
+mod locking;
 mod manifest;
 mod memory;
 mod partition;
 mod policy;
 mod procedure;
 mod pulse;
+mod reads;
 mod record;
 mod recovery;
 mod report;
@@ -64,7 +68,9 @@ pub mod spill;
 #[doc(hidden)]
 pub mod steps;
 mod storages;
+mod table_lock;
 mod transaction;
+mod validation;
 mod verify;
 mod versions;
 mod wait;
@@ -84,6 +90,7 @@ pub use counters::CountersReading;
 pub use database::{Database, RecoveryReport, Room};
 pub use ddl::Change;
 pub use error::{Error, Result};
+pub use locking::{LockWait, TableLock};
 pub use policy::{Identification, Merge, Policy, Retrieval};
 pub use procedure::{Call, PROCEDURE_NAME_BYTES_MAX, Procedure, Procedures, Reach, Row};
 pub use recovery::{RecoveryListener, RecoveryPart, RecoveryProgress};
@@ -91,8 +98,9 @@ pub use report::{CheckpointReport, DeviceReport, MemoryReport, TableReport};
 pub use row_id::RowId;
 pub use savepoint::Savepoint;
 pub use sequence::Given;
-pub use snapshot::{Snapshot, SnapshotScan};
+pub use snapshot::{Entry, Snapshot, SnapshotScan};
 pub use storages::LostLayout;
+pub use table_lock::LockMode;
 pub use thermocline_device::block_on;
 pub use transaction::{Isolation, ReadCounts, RunOptions, Transaction};
 pub use verify::Verified;

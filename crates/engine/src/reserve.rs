@@ -13,9 +13,9 @@ use thermocline_device::{Device, OpenMode};
 use thermocline_storage::log::{LogFailed, Lsn};
 
 use crate::database::Database;
+use crate::draft::Draft;
 use crate::error::Result;
 use crate::run::log_failed;
-use crate::transaction::Draft;
 
 /// The file's name.
 pub(crate) const RESERVE: &str = "reserve";

@@ -17,6 +17,8 @@ use crate::access::{Access, Fetched, Guards, Obstacle, RunKind, Scope, Scratch};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::fetch::{PlannedRead, plan};
+use crate::locking::Visit;
+use crate::table_lock::{Gate, LockMode};
 use crate::transaction::{Isolation, RunOptions, Transaction, TxnId, TxnState};
 
 thread_local! {
@@ -35,8 +37,18 @@ pub(crate) enum Outcome<R> {
     Evicted(Vec<PlannedRead>, BlockPin),
     /// This transaction has to end first.
     Held(TxnId),
+    /// This mode of a table's lock has to be taken first.
+    Closed(Arc<Gate>, LockMode),
     /// The snapshot is too old for a write.
     Stale,
+}
+
+/// Who runs a statement.
+pub(crate) enum Who<'a> {
+    /// Nobody's transaction; what it was let in to when it had to wait.
+    Visitor(&'a Visit),
+    /// An interactive transaction.
+    Transaction(&'a mut TxnState),
 }
 
 impl Database {
@@ -51,9 +63,11 @@ impl Database {
     ) -> Result<R> {
         let mut fetched = Fetched::new();
         let mut run = RunKind::default();
+        let mut visit = Visit::default();
         loop {
             self.admit(options).await?;
-            match self.attempt(options, &scope, None, &fetched, run, &mut body)? {
+            let who = Who::Visitor(&visit);
+            match self.attempt(options, &scope, who, &fetched, run, &mut body)? {
                 Outcome::Done(result, lsn) => {
                     self.wait_durable(options, lsn).await?;
                     return Ok(result);
@@ -70,7 +84,11 @@ impl Database {
                     self.fetch(options, &reads, &mut fetched).await?;
                     drop(pin);
                 }
-                Outcome::Held(holder) => self.wait_for_end(options, holder).await?,
+                Outcome::Held(holder) => self.visit_holder(&mut visit, options, holder).await?,
+                Outcome::Closed(gate, mode) => {
+                    visit.leave();
+                    self.visit(&mut visit, options, &gate, mode).await?;
+                }
                 Outcome::Stale => return Err(Error::Internal("a one-shot has no snapshot".into())),
             }
             run.attempt += 1;
@@ -86,19 +104,21 @@ impl Database {
     ) -> Result<R> {
         let mut fetched = Fetched::new();
         let options = RunOptions::default();
+        let nobody = Visit::default();
         let mut run = RunKind {
             read_only: true,
             attempt: 0,
         };
         loop {
             let scope = Scope::One(partition);
-            match self.attempt(&options, &scope, None, &fetched, run, &mut body)? {
+            let who = Who::Visitor(&nobody);
+            match self.attempt(&options, &scope, who, &fetched, run, &mut body)? {
                 Outcome::Done(result, _) | Outcome::Seen(result, _) => return Ok(result),
                 Outcome::Evicted(reads, pin) => {
                     self.fetch(&options, &reads, &mut fetched).await?;
                     drop(pin);
                 }
-                Outcome::Held(_) | Outcome::Stale => {
+                Outcome::Held(_) | Outcome::Closed(..) | Outcome::Stale => {
                     return Err(Error::Internal("an unchecked run waits for nobody".into()));
                 }
             }
@@ -123,7 +143,9 @@ impl Database {
         let mut run = RunKind::default();
         loop {
             self.admit(options).await?;
-            match self.attempt(options, &scope, Some(state), &fetched, run, &mut body)? {
+            self.tidy_reads(state);
+            let who = Who::Transaction(state);
+            match self.attempt(options, &scope, who, &fetched, run, &mut body)? {
                 Outcome::Done(result, lsn) | Outcome::Seen(result, lsn) => {
                     self.wait_durable(options, lsn).await?;
                     return Ok(result);
@@ -133,17 +155,12 @@ impl Database {
                     drop(pin);
                 }
                 Outcome::Held(holder) => {
-                    self.transactions.wait_for(state.id, holder)?;
-                    let waited = self.wait_for_end(options, holder).await;
-                    self.transactions.stop_waiting(state.id);
-                    waited?;
+                    self.wait_for_holder(state.id, options, holder).await?;
                 }
-                Outcome::Stale => {
-                    if state.isolation == Isolation::RepeatableRead {
-                        return Err(Error::Serialization("concurrent update"));
-                    }
-                    self.refresh(state)?;
+                Outcome::Closed(gate, mode) => {
+                    self.lock_for(state, options, &gate, mode).await?;
                 }
+                Outcome::Stale => self.refresh(state)?,
             }
             run.attempt += 1;
         }
@@ -154,15 +171,20 @@ impl Database {
         &self,
         options: &RunOptions,
         scope: &Scope,
-        txn: Option<&mut TxnState>,
+        who: Who<'_>,
         fetched: &Fetched,
         run: RunKind,
         body: &mut impl FnMut(&mut Access<'_>) -> Result<R>,
     ) -> Result<Outcome<R>> {
+        let (txn, visit) = match who {
+            Who::Visitor(visit) => (None, Some(visit)),
+            Who::Transaction(txn) => (Some(txn), None),
+        };
         let interactive = txn.is_some();
-        let reads = txn.as_ref().map_or(0, |txn| txn.reads.len());
+        let reads = txn.as_ref().map(|txn| txn.reads.mark());
         let scratch = SCRATCH.take().unwrap_or_default();
         let mut access = Access::new(self, self.lock(scope)?, txn, fetched, scratch, run);
+        access.visit = visit;
         let counts = options.reads.as_deref().filter(|_| run.attempt == 0);
         let uses = counts.map_or(0, |_| access.guards.uses());
         let seen = access
@@ -174,10 +196,10 @@ impl Database {
         }
         let outcome = self.conclude(options, interactive, &mut access, result);
         if !matches!(outcome, Ok(Outcome::Done(..) | Outcome::Seen(..)) | Err(_))
-            && let Some(txn) = access.txn.as_deref_mut()
+            && let (Some(txn), Some(reads)) = (access.txn.as_deref_mut(), reads)
         {
             // What this run saw is thrown away: it need not stay true.
-            txn.reads.truncate(reads);
+            txn.reads.forget_since(reads);
         }
         SCRATCH.set(Some(access.into_scratch()));
         outcome
@@ -190,10 +212,11 @@ impl Database {
         access: &mut Access<'_>,
         result: Result<R>,
     ) -> Result<Outcome<R>> {
-        if let Some(obstacle) = access.obstacle {
+        if let Some(obstacle) = access.obstacle.take() {
             access.undo();
             return Ok(match obstacle {
                 Obstacle::Held(holder) => Outcome::Held(holder),
+                Obstacle::Closed(gate, mode) => Outcome::Closed(gate, mode),
                 Obstacle::Stale => Outcome::Stale,
             });
         }

@@ -4,17 +4,18 @@
 //! transaction's *level*: rows inserted from then on are of that level; of rows in the overlay
 //! the journal keeps what they were before the level changed them first. What DDL has made of
 //! the catalog is a draft of its own, of which a savepoint keeps the lengths. All of it
-//! is charged to the transaction's share of memory. Row locks stay after a rollback.
+//! is charged to the transaction's share of memory. Row locks stay after a rollback, table
+//! locks that were taken since go.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use crate::access::{Access, Scope};
 use crate::catalog::{Catalog, IndexDef, Table};
 use crate::database::Database;
+use crate::draft::{Draft, DraftMark};
 use crate::error::{Error, Result};
 use crate::row_id::RowId;
-use crate::transaction::{Draft, Overlaid, RunOptions, Transaction, TxnState};
+use crate::transaction::{Overlaid, RunOptions, Transaction, TxnState};
 
 /// Bytes that a savepoint is charged with, for itself and for what rows inserted after it
 /// cannot share with those before.
@@ -28,33 +29,9 @@ pub struct Savepoint {
     level: u32,
     journal: usize,
     bytes: usize,
+    /// Table locks taken before.
+    pub(crate) locks: usize,
     draft: Option<DraftMark>,
-}
-
-/// How far a draft of the catalog had come.
-#[derive(Debug, Clone)]
-struct DraftMark {
-    catalog: Arc<Catalog>,
-    made: usize,
-    dropped: usize,
-    held: usize,
-    dropped_indexes: usize,
-    made_indexes: usize,
-    restarted: usize,
-}
-
-impl DraftMark {
-    fn of(draft: &Draft) -> Self {
-        DraftMark {
-            catalog: draft.catalog.clone(),
-            made: draft.made.len(),
-            dropped: draft.dropped.len(),
-            held: draft.held.len(),
-            dropped_indexes: draft.dropped_indexes.len(),
-            made_indexes: draft.made_indexes.len(),
-            restarted: draft.restarted.len(),
-        }
-    }
 }
 
 impl TxnState {
@@ -109,7 +86,7 @@ impl TxnState {
     /// Drops what it knows of the rows of storages that are gone.
     fn forget_storages(&mut self, gone: &[u32]) {
         self.inserted.retain(|key, _| !gone.contains(&key.1));
-        self.reads.retain(|read| !gone.contains(&read.storage));
+        self.reads.forget_storages(gone);
         self.overlay.retain(|key, _| !gone.contains(&key.0));
     }
 }
@@ -127,7 +104,8 @@ impl Transaction {
             level: state.level,
             journal: state.journal.len(),
             bytes: state.bytes,
-            draft: state.draft.as_ref().map(DraftMark::of),
+            locks: state.locks.len(),
+            draft: state.draft.as_ref().map(Draft::mark),
         };
         state.raise_level()?;
         Ok(savepoint)
@@ -167,7 +145,9 @@ impl Transaction {
         }
         let state = self.state_mut()?;
         state.forget_storages(&gone);
-        db.take_back_definitions(state, savepoint.draft.as_ref())
+        db.take_back_definitions(state, savepoint.draft.as_ref())?;
+        db.give_back_locks(state, savepoint);
+        Ok(())
     }
 
     /// Deletes what was inserted into a table's partition after a savepoint.
@@ -210,8 +190,10 @@ impl Database {
             let mut tables = catalog.tables.values();
             tables.find(|table| table.def.storage == storage).cloned()
         };
-        let then = of(to.draft.as_ref().map_or(&committed, |mark| &mark.catalog));
-        let now = state.draft.as_ref().and_then(|draft| of(&draft.catalog));
+        let marked = to.draft.as_ref().map(|mark| mark.catalog(&committed));
+        let then = of(marked.as_ref().unwrap_or(&committed));
+        let now = state.draft.as_ref();
+        let now = now.and_then(|draft| of(&draft.catalog(&committed)));
         let read = self.storages.read().get(&storage).cloned();
         let table = now.or_else(|| read.clone())?;
         let mut def = table.def.clone();
@@ -248,15 +230,15 @@ impl Database {
         let Some(mark) = mark else {
             if let Some(draft) = state.draft.take() {
                 self.discard(draft);
-                self.transactions.ended.notify();
             }
             return Ok(());
         };
+        let committed = self.catalog();
         let mut readers = Vec::new();
         if let Some(draft) = &state.draft {
-            let tables = mark.catalog.tables.iter();
-            let changed = tables.filter(|(oid, table)| {
-                let now = draft.catalog.table(**oid);
+            let (then, now) = (mark.catalog(&committed), draft.catalog(&committed));
+            let changed = then.tables.iter().filter(|(oid, table)| {
+                let now = now.table(**oid);
                 now.is_none_or(|now| !Arc::ptr_eq(now, table))
             });
             let own = |table: &Table| draft.made[..mark.made].contains(&table.def.storage);
@@ -271,19 +253,10 @@ impl Database {
         };
         let made = draft.made.split_off(mark.made);
         let made_indexes = draft.made_indexes.split_off(mark.made_indexes);
+        let made_sequences = draft.made_sequences.split_off(mark.made_sequences);
         self.drop_made(&made, &made_indexes);
-        draft.catalog = mark.catalog.clone();
-        draft.dropped.truncate(mark.dropped);
-        draft.dropped_indexes.truncate(mark.dropped_indexes);
-        draft.restarted.truncate(mark.restarted);
-        let committed = self.catalog();
-        self.sequences.write().retain(|oid, _| {
-            draft.catalog.sequences.contains_key(oid) || committed.sequences.contains_key(oid)
-        });
-        for table in draft.held.split_off(mark.held) {
-            table.held_by.store(0, Ordering::Relaxed);
-        }
-        self.transactions.ended.notify();
+        self.drop_sequences(&made_sequences);
+        draft.back_to(mark);
         Ok(())
     }
 }

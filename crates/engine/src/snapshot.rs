@@ -19,8 +19,11 @@ use crate::database::Database;
 use crate::error::Result;
 use crate::fetch::PlannedRead;
 use crate::fetch::plan;
+use crate::locking::Visit;
+use crate::reads::{EVERYWHERE, ReadEntry, ReadWhat};
 use crate::row_id::RowId;
-use crate::transaction::{Isolation, Transaction, TxnId};
+use crate::table_lock::LockMode;
+use crate::transaction::{Isolation, RunOptions, Transaction, TxnId};
 use crate::versions::{Seen, Timestamp};
 
 /// Row numbers passed in one turn under the lock.
@@ -45,13 +48,29 @@ struct Held {
     timestamp: Timestamp,
     catalog: Arc<Catalog>,
     own: Option<OwnChanges>,
+    /// The tables that it has locked, where no transaction has.
+    entry: Entry,
 }
+
+/// Tables that a statement without a transaction has locked to read them.
+#[derive(Debug, Default)]
+pub struct Entry(Visit);
 
 /// What the transaction that the snapshot belongs to has changed itself.
 #[derive(Debug)]
 struct OwnChanges {
     id: TxnId,
     overlay: hashbrown::HashMap<(u32, RowId), Option<Arc<[u8]>>>,
+}
+
+impl Held {
+    /// Whether a table's rows stay where they are while this is read by.
+    fn has_locked(&self, table: &Table) -> bool {
+        let mode = LockMode::AccessShare;
+        let own = self.own.as_ref();
+        self.entry.0.has(&table.gate, mode)
+            || own.is_some_and(|own| table.gate.is_held(own.id, mode))
+    }
 }
 
 impl Drop for Held {
@@ -61,8 +80,27 @@ impl Drop for Held {
 }
 
 impl Database {
-    /// The latest committed state, for a read-only statement.
+    /// Locks tables, so that they can be read by a snapshot that is opened after it.
+    ///
+    /// # Errors
+    /// A table's definition is another by now; 55P03, 57014 while it waits.
+    pub async fn enter(&self, options: &RunOptions, tables: &[Arc<Table>]) -> Result<Entry> {
+        let mut visit = Visit::default();
+        for table in tables {
+            let mode = LockMode::AccessShare;
+            self.visit(&mut visit, options, &table.gate, mode).await?;
+            check_in_force(table)?;
+        }
+        Ok(Entry(visit))
+    }
+
+    /// The latest committed state, for one who does not mind that DDL ends his scans.
     pub fn snapshot(self: &Arc<Self>) -> Snapshot {
+        self.snapshot_of(Entry::default())
+    }
+
+    /// The latest committed state of tables that were locked.
+    pub fn snapshot_of(self: &Arc<Self>, entry: Entry) -> Snapshot {
         // The catalog first: a DDL between the two makes the scan fail, not
         // return rows of another shape.
         let catalog = self.catalog();
@@ -71,6 +109,7 @@ impl Database {
                 timestamp: self.transactions.open_snapshot(),
                 catalog,
                 own: None,
+                entry,
                 db: self.clone(),
             }),
         }
@@ -112,7 +151,36 @@ impl Database {
     }
 }
 
+/// A definition that DDL has replaced is of no use.
+fn check_in_force(table: &Table) -> Result<()> {
+    match table.retired.load(std::sync::atomic::Ordering::Relaxed) {
+        true => Err(crate::error::Error::StalePlan),
+        false => Ok(()),
+    }
+}
+
 impl Transaction {
+    /// Locks tables, to read them by snapshots.
+    ///
+    /// # Errors
+    /// As [`Database::enter`]; 40001 where the rows that the transaction sees were thrown away.
+    pub async fn enter(&mut self, options: &RunOptions, tables: &[Arc<Table>]) -> Result<()> {
+        let db = self.db.clone();
+        let state = self.state_mut()?;
+        for table in tables {
+            db.lock_for(state, options, &table.gate, LockMode::AccessShare)
+                .await?;
+            check_in_force(table)?;
+            if state
+                .snapshot
+                .is_some_and(|snapshot| table.gate.is_emptied_after(snapshot))
+            {
+                db.refresh(state)?;
+            }
+        }
+        Ok(())
+    }
+
     /// What a statement of this transaction sees, its own changes included.
     pub fn snapshot(&mut self) -> Result<Snapshot> {
         let db = self.db.clone();
@@ -137,7 +205,7 @@ impl Transaction {
 
     /// What is committed by now, whatever the transaction sees, and its own changes. A definition
     /// goes by it: an index has entries for rows that its maker's snapshot is too old for.
-    pub(crate) fn snapshot_of_now(&mut self) -> Result<Snapshot> {
+    pub fn snapshot_of_now(&mut self) -> Result<Snapshot> {
         let timestamp = self.db.transactions.open_snapshot();
         self.snapshot_at(timestamp)
     }
@@ -160,6 +228,7 @@ impl Transaction {
                     id: state.id,
                     overlay,
                 }),
+                entry: Entry::default(),
                 db,
             }),
         })
@@ -168,29 +237,17 @@ impl Transaction {
     /// Notes that a statement read all of a table through a snapshot, so that
     /// a serializable commit validates it.
     pub fn note_table_read(&mut self, table: &Table) -> Result<()> {
-        use crate::transaction::{ReadEntry, ReadWhat};
-        let partitions = self.db.partitions();
         let state = self.state_mut()?;
-        if state.isolation != Isolation::Serializable
-            || state.read_only
-            || state.sees_draft_of(table.def.storage)
+        if state.isolation == Isolation::Serializable
+            && !state.read_only
+            && !state.sees_draft_of(table.def.storage)
         {
-            return Ok(());
-        }
-        for partition in 0..partitions {
-            let known = state.reads.iter().any(|r| {
-                r.partition == partition
-                    && r.storage == table.def.storage
-                    && matches!(r.what, ReadWhat::Table)
+            state.reads.note(ReadEntry {
+                storage: table.def.storage,
+                partition: EVERYWHERE,
+                table: table.def.oid,
+                what: ReadWhat::Table,
             });
-            if !known {
-                state.reads.push(ReadEntry {
-                    partition,
-                    table: table.def.oid,
-                    storage: table.def.storage,
-                    what: ReadWhat::Table,
-                });
-            }
         }
         Ok(())
     }
@@ -262,7 +319,6 @@ impl SnapshotScan {
         Option<(Vec<PlannedRead>, thermocline_storage::block_store::BlockPin)>,
         bool,
     )> {
-        use std::sync::atomic::Ordering;
         let held = &self.snapshot.inner;
         let db = &held.db;
         let storage = self.table.def.storage;
@@ -271,10 +327,8 @@ impl SnapshotScan {
         let mut last_sector = (0, 0);
         let state = db.partitions[self.partition as usize].lock();
         db.transactions.check_snapshot(held.timestamp)?;
-        let holder = self.table.held_by.load(Ordering::Relaxed);
-        let own_hold = held.own.as_ref().is_some_and(|own| own.id.0 == holder);
-        if self.table.retired.load(Ordering::Relaxed) && !own_hold {
-            return Err(crate::error::Error::StalePlan);
+        if !held.has_locked(&self.table) {
+            check_in_force(&self.table)?;
         }
         let Some(rows) = state.tables.get(&storage) else {
             return Ok((None, false));

@@ -20,7 +20,6 @@ use crate::compaction::Compactor;
 use crate::database::Database;
 use crate::error::Result;
 use crate::evict::Evictor;
-use crate::transaction::Transaction;
 
 /// A place inside a background task where others may run: no lock is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,13 +162,5 @@ impl Access<'_> {
     #[doc(hidden)]
     pub fn sees_up_to(&self) -> Option<u64> {
         self.snapshot
-    }
-}
-
-impl Transaction {
-    /// Its number, as errors name it; 0 once it has ended.
-    #[doc(hidden)]
-    pub fn number(&self) -> u64 {
-        self.state.as_ref().map_or(0, |state| state.id.0)
     }
 }

@@ -16,10 +16,14 @@ use std::time::Duration;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
-use crate::catalog::{Catalog, Table};
+use crate::catalog::Catalog;
 use crate::database::Database;
+use crate::draft::Draft;
 use crate::error::Error;
+use crate::locking::{LockWait, TableLocks};
+use crate::reads::Reads;
 use crate::row_id::RowId;
+use crate::table_lock::{Gate, LockMode};
 use crate::versions::{StoredRow, Timestamp};
 use crate::wait::{Cancel, Event};
 
@@ -52,6 +56,8 @@ pub struct RunOptions {
     pub cancel: Cancel,
     /// Where the rows that it uses are counted; None: nowhere.
     pub reads: Option<Arc<ReadCounts>>,
+    /// Whose statement it is, as `Database::lock_waits` names him; 0: nobody's.
+    pub session: u64,
 }
 
 /// The rows that statements of the short path have used.
@@ -104,13 +110,51 @@ pub(crate) struct Transactions {
     /// Older snapshots were ended, since what they need took too much memory.
     oldest_kept: AtomicU64,
     next: AtomicU64,
-    /// Who waits for whom.
-    waits: Mutex<HashMap<TxnId, TxnId>>,
+    /// Who waits for what.
+    waits: Mutex<HashMap<TxnId, Wait>>,
     active: Mutex<BTreeSet<TxnId>>,
     /// Those whose rollback met a device error.
     pub unfinished: Mutex<Vec<TxnState>>,
     /// Some interactive transaction has ended.
     pub ended: Event,
+}
+
+/// What somebody waits for.
+#[derive(Debug, Clone)]
+pub(crate) enum Awaited {
+    /// The end of a transaction.
+    Transaction(TxnId),
+    /// A mode of the lock of a table, or of something else that is being defined.
+    Table(Arc<Gate>, LockMode),
+}
+
+#[derive(Debug)]
+struct Wait {
+    session: u64,
+    awaited: Awaited,
+}
+
+impl Wait {
+    /// The transactions that `waiter` waits for.
+    fn blockers(&self, waiter: TxnId) -> Vec<TxnId> {
+        match &self.awaited {
+            Awaited::Transaction(holder) => vec![*holder],
+            Awaited::Table(gate, mode) => gate.blockers(waiter, *mode),
+        }
+    }
+}
+
+/// Somebody waits, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Waiting<'a> {
+    transactions: &'a Transactions,
+    waiter: TxnId,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.transactions.waits.lock().remove(&self.waiter);
+    }
 }
 
 /// A commit that no snapshot may be opened beside.
@@ -243,15 +287,19 @@ impl Transactions {
         self.open.load(Ordering::Relaxed)
     }
 
+    /// A number that nobody has had.
+    pub fn number(&self) -> TxnId {
+        TxnId(self.next.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
     fn begin(&self) -> TxnId {
-        let id = TxnId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
+        let id = self.number();
         self.active.lock().insert(id);
         id
     }
 
     pub fn end(&self, id: TxnId) {
         self.active.lock().remove(&id);
-        self.waits.lock().remove(&id);
         self.ended.notify();
     }
 
@@ -259,26 +307,57 @@ impl Transactions {
         self.active.lock().contains(&id)
     }
 
-    /// Notes that `waiter` waits for `holder`; Deadlock if that closes a circle.
-    pub fn wait_for(&self, waiter: TxnId, holder: TxnId) -> Result<(), Error> {
+    /// Notes what `waiter` waits for, while what is returned is kept; Deadlock if that closes
+    /// a circle. Who begins to wait last sees all of it: who waits for a table is in its line
+    /// before.
+    pub fn wait_for(
+        &self,
+        waiter: TxnId,
+        session: u64,
+        awaited: Awaited,
+    ) -> Result<Waiting<'_>, Error> {
+        let waiting = Waiting {
+            transactions: self,
+            waiter,
+        };
         let mut waits = self.waits.lock();
-        let mut at = holder;
-        loop {
-            if at == waiter {
-                waits.remove(&waiter);
-                return Err(Error::Deadlock);
-            }
-            match waits.get(&at) {
-                Some(next) => at = *next,
-                None => break,
+        waits.insert(waiter, Wait { session, awaited });
+        let mut seen = BTreeSet::new();
+        let mut next = vec![waiter];
+        while let Some(at) = next.pop() {
+            let blockers = waits.get(&at).map(|wait| wait.blockers(at));
+            for blocker in blockers.into_iter().flatten() {
+                if blocker == waiter {
+                    drop(waits);
+                    drop(waiting);
+                    return Err(Error::Deadlock);
+                }
+                if seen.insert(blocker) {
+                    next.push(blocker);
+                }
             }
         }
-        waits.insert(waiter, holder);
-        Ok(())
+        drop(waits);
+        Ok(waiting)
     }
 
-    pub fn stop_waiting(&self, waiter: TxnId) {
-        self.waits.lock().remove(&waiter);
+    /// Who waits for whom.
+    pub fn lock_waits(&self) -> Vec<LockWait> {
+        let waits = self.waits.lock();
+        let mut all: Vec<LockWait> = waits
+            .iter()
+            .map(|(waiter, wait)| LockWait {
+                transaction: waiter.0,
+                session: wait.session,
+                holders: wait.blockers(*waiter).iter().map(|id| id.0).collect(),
+                table: match &wait.awaited {
+                    Awaited::Table(gate, mode) if gate.table != 0 => Some((gate.table, *mode)),
+                    _ => None,
+                },
+            })
+            .collect();
+        all.sort_unstable_by_key(|wait| wait.transaction);
+        all
     }
 }
 
@@ -294,34 +373,6 @@ pub(crate) struct Overlaid {
     /// How many savepoints there were.
     pub level: u32,
 }
-
-/// Something read that must still be so at commit.
-#[derive(Debug)]
-pub(crate) struct ReadEntry {
-    pub partition: u16,
-    pub table: u32,
-    pub storage: u32,
-    pub what: ReadWhat,
-}
-
-/// See [`ReadEntry`].
-#[derive(Debug)]
-pub(crate) enum ReadWhat {
-    /// This row.
-    Row(u32),
-    /// All rows with keys of this index in this closed interval of bytes.
-    Keys {
-        index: u32,
-        lower: Box<[u8]>,
-        /// None: to the end.
-        upper: Option<Box<[u8]>>,
-    },
-    /// All rows.
-    Table,
-}
-
-/// More entries than this become reads of whole tables.
-pub(crate) const READ_ENTRIES_MAX: usize = 16_384;
 
 /// The state of an interactive transaction.
 #[derive(Debug)]
@@ -340,33 +391,16 @@ pub(crate) struct TxnState {
     /// What the overlay had before it was first changed after each of them.
     pub journal: Vec<((u32, RowId), Option<Overlaid>)>,
     pub locked: Vec<(u16, StoredRow)>,
-    pub reads: Vec<ReadEntry>,
-    /// The tables written, so that DDL waits for this transaction.
-    pub written: Vec<Arc<Table>>,
+    /// Under SERIALIZABLE, unless it is read-only.
+    pub reads: Reads,
+    /// Locks of tables.
+    pub locks: TableLocks,
     /// What a DDL of this transaction has made of the catalog.
     pub draft: Option<Draft>,
     /// The log holds provisional records of this transaction.
     pub logged: bool,
     /// Bytes of overlay, reads and savepoints.
     pub bytes: usize,
-}
-
-/// A changed catalog that only its transaction sees.
-#[derive(Debug)]
-pub(crate) struct Draft {
-    pub catalog: Arc<Catalog>,
-    /// Storages that this transaction made; dropped with it.
-    pub made: Vec<u32>,
-    /// Storages that are dropped when it commits.
-    pub dropped: Vec<u32>,
-    /// Tables as others see them, held exclusively.
-    pub held: Vec<Arc<Table>>,
-    /// Indexes to take out at commit: storage, index object id.
-    pub dropped_indexes: Vec<(u32, u32)>,
-    /// Indexes built; taken out again at rollback.
-    pub made_indexes: Vec<(u32, u32)>,
-    /// Sequences to start again at commit.
-    pub restarted: Vec<u32>,
 }
 
 impl TxnState {
@@ -406,8 +440,8 @@ impl Transaction {
                 level: 0,
                 journal: Vec::new(),
                 locked: Vec::new(),
-                reads: Vec::new(),
-                written: Vec::new(),
+                reads: Reads::default(),
+                locks: TableLocks::of(id),
                 draft: None,
                 logged: false,
                 bytes: 0,
@@ -441,7 +475,7 @@ impl Transaction {
     /// The catalog as this transaction sees it.
     pub fn catalog(&self) -> Arc<Catalog> {
         match self.state.as_ref().and_then(|s| s.draft.as_ref()) {
-            Some(draft) => draft.catalog.clone(),
+            Some(draft) => draft.catalog(&self.db.catalog()),
             None => self.db.catalog(),
         }
     }
@@ -461,11 +495,35 @@ mod tests {
     fn a_circle_of_waits_is_a_deadlock_for_the_last_to_wait() {
         let transactions = Transactions::default();
         let (a, b, c) = (TxnId(1), TxnId(2), TxnId(3));
-        assert!(transactions.wait_for(a, b).is_ok());
-        assert!(transactions.wait_for(b, c).is_ok());
-        assert!(matches!(transactions.wait_for(c, a), Err(Error::Deadlock)));
-        transactions.stop_waiting(b);
-        assert!(transactions.wait_for(c, a).is_ok());
+        let wait_for =
+            |waiter, holder| transactions.wait_for(waiter, 7, Awaited::Transaction(holder));
+        let _first = wait_for(a, b).expect("no circle");
+        let second = wait_for(b, c).expect("no circle");
+        assert!(matches!(wait_for(c, a), Err(Error::Deadlock)));
+        let shown = transactions.lock_waits();
+        assert_eq!(shown.len(), 2, "who gave way waits no more");
+        assert_eq!((shown[1].transaction, &shown[1].holders[..]), (2, &[3][..]));
+        drop(second);
+        assert!(wait_for(c, a).is_ok());
+    }
+
+    #[test]
+    fn a_circle_through_the_line_before_a_table_is_a_deadlock() {
+        let transactions = Transactions::default();
+        let (a, b, c) = (TxnId(1), TxnId(2), TxnId(3));
+        let gate = Arc::<Gate>::default();
+        let table = |mode| Awaited::Table(gate.clone(), mode);
+        assert!(gate.try_take(a, LockMode::AccessShare));
+        assert!(!gate.line_up(b, LockMode::AccessExclusive));
+        let _b = transactions
+            .wait_for(b, 0, table(LockMode::AccessExclusive))
+            .expect("no circle");
+        assert!(!gate.line_up(c, LockMode::AccessShare));
+        let _c = transactions
+            .wait_for(c, 0, table(LockMode::AccessShare))
+            .expect("no circle");
+        let circle = transactions.wait_for(a, 0, Awaited::Transaction(c));
+        assert!(matches!(circle, Err(Error::Deadlock)), "a, c, b, a");
     }
 
     #[test]

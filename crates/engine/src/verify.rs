@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use thermocline_storage::block::{self, Record};
 use thermocline_storage::key_hash::key_hash;
@@ -105,7 +104,7 @@ impl Database {
     fn indexes_that_agree<'t>(&self, table: &'t Table) -> &'t [IndexDef] {
         let catalog = self.catalog();
         let shared = catalog.table(table.def.oid);
-        let is_held = shared.is_some_and(|shared| shared.held_by.load(Ordering::Relaxed) != 0);
+        let is_held = shared.is_some_and(|shared| shared.gate.is_held_strongly());
         match is_held {
             true => &[],
             false => &table.def.indexes,

@@ -7,7 +7,7 @@
 //! rows which have left the index, and the validation of a transaction that
 //! wants to know what changed since its snapshot.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -47,8 +47,10 @@ pub struct Versions {
     /// What all partitions hold, and of these bytes what it knows of.
     held: Arc<HeldBytes>,
     told: usize,
-    /// Rows that a bulk insert made, as ranges: absent for older snapshots.
-    inserted: Vec<InsertedRange>,
+    /// Rows that transactions inserted, as ranges: absent for older snapshots.
+    inserted: VecDeque<InsertedRange>,
+    /// The same by storage and first row; no two overlap.
+    inserted_at: BTreeMap<StoredRow, InsertedRange>,
 }
 
 /// The before-images of all partitions, in bytes. A partition tells what has changed when
@@ -64,6 +66,8 @@ impl HeldBytes {
 }
 
 const TELL_BYTES: usize = 4 << 10;
+/// What a range of inserted rows takes, in the list and in the tree.
+const INSERTED_BYTES: usize = 3 * size_of::<InsertedRange>();
 
 /// The versions of one row, by their sequence numbers. Most rows have one, which needs no
 /// list; the rows that everybody changes have very many.
@@ -182,23 +186,22 @@ impl Versions {
 
     /// Records that a commit inserted consecutive rows.
     pub fn push_inserted(&mut self, range: InsertedRange) {
-        self.bytes += size_of::<InsertedRange>();
-        self.inserted.push(range);
+        self.bytes += INSERTED_BYTES;
+        self.inserted.push_back(range);
+        self.inserted_at.insert((range.storage, range.first), range);
         self.tell();
     }
 
     /// Ranges of rows inserted after `snapshot`.
     pub fn inserted_since(&self, snapshot: Timestamp) -> impl Iterator<Item = &InsertedRange> {
-        self.inserted
-            .iter()
-            .filter(move |range| range.committed > snapshot)
+        let newest_first = self.inserted.iter().rev();
+        newest_first.take_while(move |range| range.committed > snapshot)
     }
 
     fn inserted_after(&self, row: StoredRow, snapshot: Timestamp) -> bool {
-        self.inserted.iter().any(|range| {
-            range.committed > snapshot
-                && range.storage == row.0
-                && (range.first..=range.last).contains(&row.1)
+        let before = self.inserted_at.range(..=row).next_back();
+        before.is_some_and(|((storage, _), range)| {
+            *storage == row.0 && row.1 <= range.last && range.committed > snapshot
         })
     }
 
@@ -260,12 +263,13 @@ impl Versions {
         mut freed: impl FnMut(StoredRow),
     ) -> bool {
         let mut left = at_most;
-        let bytes = &mut self.bytes;
-        self.inserted.retain(|range| {
-            let kept = range.committed > horizon;
-            *bytes -= if kept { 0 } else { size_of::<InsertedRange>() };
-            kept
-        });
+        while let Some(range) = self
+            .inserted
+            .pop_front_if(|range| range.committed <= horizon)
+        {
+            self.inserted_at.remove(&(range.storage, range.first));
+            self.bytes -= INSERTED_BYTES;
+        }
         while let Some(version) = self.list.front() {
             if version.committed > horizon || left == 0 {
                 break;

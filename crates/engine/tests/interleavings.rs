@@ -64,7 +64,8 @@ fn a_row_that_was_never_committed_is_in_no_snapshot() {
     assert_eq!(all(&db, &t).len(), 1);
 }
 
-/// A table that was emptied keeps no versions, so that nothing told of the change.
+/// A table that was emptied keeps no versions, so that nothing told of the change. Its reader
+/// has given its lock back.
 #[test]
 fn who_read_a_table_that_was_emptied_does_not_commit() {
     let (_device, db) = simulated(LIMIT);
@@ -72,7 +73,9 @@ fn who_read_a_table_that_was_emptied_does_not_commit() {
     let other = make_table(&db, "other", IndexKind::Hash);
     insert(&db, &t, 1, "one").expect("inserts");
     let mut txn = db.begin(Isolation::Serializable, false);
+    let savepoint = txn.savepoint(0).expect("has room");
     in_txn(&mut txn, &db, |access| get_in(access, &t, 1)).expect("reads");
+    block_on(txn.rollback_to(&savepoint)).expect("goes back");
     let tables = vec![t.def.oid];
     let change = Change::Truncate {
         tables,

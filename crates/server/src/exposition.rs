@@ -279,6 +279,11 @@ fn engine_counters(out: &mut Exposition, engine: &Engine) {
             counters.refreshes,
         ),
         (
+            "thermocline_reads_joined_total",
+            "Times that what a serializable transaction read was noted more coarsely for want of memory.",
+            counters.reads_joined,
+        ),
+        (
             "thermocline_snapshots_ended_total",
             "Moments whose snapshots were ended for the memory they kept (SQLSTATE 72000).",
             counters.snapshots_ended,

@@ -6,7 +6,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thermocline_engine::{Catalog, Change, Database, Isolation, RunOptions, Transaction};
+use thermocline_engine::{
+    Catalog, Change, Database, Error, Isolation, LockMode, RunOptions, Transaction,
+};
 
 use crate::model::{Draft, Effect};
 use crate::schema::{ADDED_MAX, IndexShape, SLOTS, added_column, name, table_def};
@@ -108,6 +110,56 @@ pub fn options(world: &World, pending: &Pending) -> RunOptions {
     }
 }
 
+/// Mostly locks a table before its definition is looked at, as SQL does; otherwise the engine
+/// has to see that a change was made out of an old one.
+async fn begin(
+    world: &World,
+    db: &Database,
+    txn: &mut Transaction,
+    options: &RunOptions,
+    slot: usize,
+) -> Result<(), Error> {
+    let table = txn.catalog().table_by_name("public", &name(slot)).cloned();
+    match table {
+        Some(table) if !world.percent(25) => {
+            let exclusive = LockMode::AccessExclusive;
+            db.lock_to_define(txn, options, &table, exclusive).await?;
+        }
+        _ => {}
+    }
+    db.begin_ddl(txn)
+}
+
+/// LOCK TABLE in the midst of a transaction. Whether it got the lock.
+pub async fn lock(
+    world: &Rc<World>,
+    db: &Arc<Database>,
+    txn: &mut Transaction,
+    pending: &Pending,
+) -> bool {
+    let options = options(world, pending);
+    let mode = LockMode::ALL[world.below(LockMode::ALL.len())];
+    let Some((slot, table)) = session::table(world, &txn.catalog()) else {
+        return true;
+    };
+    pending.doing.set("a table lock");
+    let waits = world.percent(70);
+    let locked = db.lock_table(txn, &options, &table, mode, waits).await;
+    world.say(|| {
+        format!(
+            "session {} locks t{slot} {mode:?}: {locked:?}",
+            pending.session
+        )
+    });
+    match locked {
+        Ok(()) => true,
+        Err(error) => {
+            world.check_error("a table lock", &error, true);
+            false
+        }
+    }
+}
+
 /// A definition in the midst of a transaction. Whether it succeeded.
 pub async fn step(
     world: &Rc<World>,
@@ -119,13 +171,17 @@ pub async fn step(
     let slot = world.below(SLOTS);
     let options = options(world, pending);
     pending.doing.set("a definition in a transaction");
-    let begun = db.begin_ddl(txn, &options).await;
-    let (change, effect, draft) = change(world, db, &txn.catalog(), slot, &view.drafts);
+    let begun = begin(world, db, txn, &options, slot).await;
+    let (change, effect, mut draft) = change(world, db, &txn.catalog(), slot, &view.drafts);
     let told = format!("{change:?}");
     let defined = match begun {
         Ok(()) => db.ddl(txn, &options, change).await,
         Err(error) => Err(error),
     };
+    if let Some(Effect::Truncate(_)) = effect {
+        // Whatever it was before.
+        draft.shape = Some(world.shape(slot, &view.drafts));
+    }
     world.say(|| {
         let short: String = told.chars().take(60).collect();
         let session = pending.session;
@@ -152,7 +208,7 @@ pub async fn define(world: &Rc<World>, db: &Arc<Database>, pending: &Pending) {
     world.model.borrow_mut().begin_transaction();
     let mut txn = db.begin(Isolation::Serializable, false);
     pending.doing.set("a definition");
-    let begun = db.begin_ddl(&mut txn, &options).await;
+    let begun = begin(world, db, &mut txn, &options, slot).await;
     let (change, effect, _) = change(world, db, &txn.catalog(), slot, &BTreeMap::new());
     let defined = match begun {
         Ok(()) => db.ddl(&mut txn, &options, change).await,

@@ -24,6 +24,7 @@ impl World {
             Error::Serialization(_) | Error::Deadlock => interactive,
             Error::UniqueViolation { .. } => true,
             Error::LockTimeout | Error::Timeout | Error::StalePlan => true,
+            Error::LockNotAvailable(_) => of == "a table lock",
             Error::Catalog { .. } => of.starts_with("a definition"),
             Error::Io(..) | Error::LogFailed(_) | Error::DiskFull(_) => device,
             Error::Corrupt(what) => self.habits.faulty && names_a_file(what),

@@ -32,8 +32,8 @@ pub struct Stored {
 #[derive(Clone, Debug)]
 pub struct TableState {
     pub shape: Shape,
-    /// The engine's number of the commit that made it or emptied it: TRUNCATE and DROP
-    /// are seen by everybody, whatever his snapshot.
+    /// The engine's number of the commit that made it: DROP and CREATE are seen by everybody,
+    /// whatever his snapshot.
     pub made_by: u64,
     pub rows: BTreeMap<i64, Stored>,
 }
@@ -98,7 +98,7 @@ impl State {
     }
 
     /// What a transaction that saw this state finds after later definitions: a table
-    /// that was emptied or made since has no row for it.
+    /// that was made since has no row for it. One that was emptied since it must not read.
     pub fn under(&self, now: &State) -> State {
         let mut seen = self.clone();
         for (slot, now) in now.tables.iter().enumerate() {
@@ -170,7 +170,6 @@ impl State {
             Effect::Truncate(slot) => {
                 if let Some(table) = self.table_mut(*slot) {
                     table.rows.clear();
-                    table.made_by = number;
                 }
             }
             Effect::AddIndex(slot, index) => {

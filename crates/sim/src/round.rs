@@ -179,6 +179,7 @@ impl Round {
             faulty: chance.percent(20) && !scope.crashes_only,
             lies: 0,
             definitions: chance.pick(&[0, 0, 10, 50]),
+            locks: chance.pick(&[0, 0, 8, 20]),
             forgets: config.versions_bytes_max.is_some(),
             trace: scope.trace,
         };

@@ -244,7 +244,7 @@ async fn interactive(world: &Rc<World>, db: &Arc<Database>, pending: &Pending) {
     world.model.borrow_mut().begin_transaction();
     world.say(|| format!("session {} begins {isolation:?}", pending.session));
     let mut txn = db.begin(isolation, false);
-    world.say(|| format!("session {} is {}", pending.session, txn.number()));
+    world.say(|| format!("session {} is {}", pending.session, txn.id()));
     let outcome = statements(world, db, &mut txn, pending).await;
     match outcome {
         Some(view) if !world.is_over() => {
@@ -353,6 +353,12 @@ async fn statements(
         }
         if defines && world.percent(40) {
             if !definition::step(world, db, txn, &mut view, pending).await {
+                back_to(world, txn, pending, &mut view, &savepoint).await?;
+            }
+            continue;
+        }
+        if world.percent(world.habits.locks) {
+            if !definition::lock(world, db, txn, pending).await {
                 back_to(world, txn, pending, &mut view, &savepoint).await?;
             }
             continue;

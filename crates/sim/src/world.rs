@@ -45,6 +45,8 @@ pub struct Habits {
     pub lies: usize,
     /// Transactions of a hundred that may define tables, too, as they go.
     pub definitions: usize,
+    /// Steps of transactions that lock a table, in a hundred.
+    pub locks: usize,
     /// Before-images have no memory: snapshots end as soon as they need any.
     pub forgets: bool,
     /// Everything that is done is printed.

@@ -19,6 +19,7 @@ mod explain;
 mod extended;
 mod insert_select;
 mod kept;
+mod lock;
 mod parameters;
 mod portal;
 mod prepared;

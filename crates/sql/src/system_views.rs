@@ -193,6 +193,7 @@ fn counters(db: &Database) -> Vec<Vec<Datum>> {
         ("memory_waits", counters.memory_waits),
         ("log_bytes", counters.log_bytes),
         ("refreshes", counters.refreshes),
+        ("reads_joined", counters.reads_joined),
         ("snapshots_ended", counters.snapshots_ended),
     ]
     .into_iter()

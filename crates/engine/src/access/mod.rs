@@ -25,11 +25,14 @@ use thermocline_storage::temperature;
 use crate::catalog::{Catalog, Table};
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::locking::Visit;
 use crate::partition::{PartitionState, TablePartition};
 use crate::policy::Merge;
+use crate::reads::{EVERYWHERE, ReadEntry, ReadWhat};
 use crate::record::ChangeWriter;
 use crate::row_id::RowId;
-use crate::transaction::{Isolation, READ_ENTRIES_MAX, ReadEntry, ReadWhat, TxnId, TxnState};
+use crate::table_lock::{Gate, LockMode, Modes};
+use crate::transaction::{Isolation, TxnId, TxnState};
 use crate::versions::{Seen, StoredRow, Timestamp};
 
 pub(crate) use commands::RecordedRows;
@@ -149,11 +152,13 @@ pub(crate) struct Missing {
 }
 
 /// Why a run has to stop and be tried again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) enum Obstacle {
-    /// Another transaction holds a row or a table.
+    /// Another transaction holds a row.
     Held(TxnId),
-    /// A row to be written changed after the transaction's snapshot.
+    /// Others hold a table, or wait for it.
+    Closed(Arc<Gate>, LockMode),
+    /// A row to be written changed after the transaction's snapshot, or a table was emptied.
     Stale,
 }
 
@@ -181,6 +186,10 @@ pub struct Access<'a> {
     fetched: &'a Fetched,
     scratch: Box<Scratch>,
     pub(crate) obstacle: Option<Obstacle>,
+    /// Without a transaction: the tables that it was let in to when it waited.
+    pub(crate) visit: Option<&'a Visit>,
+    /// The last table that the transaction was found to have locked, and how.
+    entered: (u32, Modes),
     track_reads: bool,
     read_only: bool,
     /// The body has not been run before: uses of tuples count.
@@ -241,6 +250,8 @@ impl<'a> Access<'a> {
             fetched,
             scratch,
             obstacle: None,
+            visit: None,
+            entered: (0, 0),
             track_reads,
             read_only,
             first_run: run.attempt == 0,
@@ -282,7 +293,10 @@ impl<'a> Access<'a> {
     pub fn tuple(&mut self, table: &Table, row: RowId) -> Result<Option<&[u8]>> {
         self.check(table)?;
         let position = self.guards.position(row.partition())?;
-        self.note_read(table, row.partition(), || ReadWhat::Row(row.row()));
+        self.note_read(table, row.partition(), || {
+            let (first, last) = (row.row(), row.row());
+            ReadWhat::Rows { first, last }
+        });
         let image = self.resolve(position, table, row, Use::Again)?;
         match image {
             Image::Gone | Image::Evicted => Ok(None),
@@ -314,18 +328,54 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// A table that a DDL of another transaction holds or has replaced must
-    /// not be used.
+    /// Enters a table to read it, as [`Access::enter`].
     #[inline]
     pub(crate) fn check(&mut self, table: &Table) -> Result<()> {
+        self.enter(table, LockMode::AccessShare)
+    }
+
+    /// Makes sure that a table may be used in a mode, which a transaction takes and keeps: a
+    /// table that others hold, or whose definition is another by now, must not be.
+    #[inline]
+    pub(crate) fn enter(&mut self, table: &Table, mode: LockMode) -> Result<()> {
         use std::sync::atomic::Ordering;
         if table.retired.load(Ordering::Relaxed) {
             return Err(Error::StalePlan);
         }
-        let holder = table.held_by.load(Ordering::Relaxed);
-        if holder != 0 && self.txn.as_ref().is_none_or(|t| t.id.0 != holder) {
-            return Err(self.blocked(Obstacle::Held(TxnId(holder))));
+        if self.txn.is_some() {
+            let (oid, modes) = self.entered;
+            return match oid == table.def.oid && modes & mode.bit() != 0 {
+                true => Ok(()),
+                false => self.enter_for_good(table, mode),
+            };
         }
+        if table.gate.is_closed_to(mode) && self.visit.is_none_or(|v| !v.has(&table.gate, mode)) {
+            return Err(self.blocked(Obstacle::Closed(table.gate.clone(), mode)));
+        }
+        Ok(())
+    }
+
+    fn enter_for_good(&mut self, table: &Table, mode: LockMode) -> Result<()> {
+        let Some(txn) = self.txn.as_deref_mut() else {
+            return Ok(());
+        };
+        if !txn.locks.has(&table.gate, mode) {
+            if !txn.locks.try_take(&table.gate, mode) {
+                return Err(self.blocked(Obstacle::Closed(table.gate.clone(), mode)));
+            }
+            self.db.charge_lock(txn)?;
+        }
+        let emptied = self
+            .snapshot
+            .is_some_and(|snapshot| table.gate.is_emptied_after(snapshot));
+        if emptied {
+            // What the snapshot sees is not there any more.
+            return Err(self.blocked(Obstacle::Stale));
+        }
+        self.entered = match self.entered {
+            (oid, modes) if oid == table.def.oid => (oid, modes | mode.bit()),
+            _ => (table.def.oid, mode.bit()),
+        };
         Ok(())
     }
 
@@ -334,6 +384,7 @@ impl<'a> Access<'a> {
         Error::Internal("the statement waits".into())
     }
 
+    /// `partition`: or [`EVERYWHERE`](crate::reads::EVERYWHERE).
     fn note_read(&mut self, table: &Table, partition: u16, what: impl FnOnce() -> ReadWhat) {
         if !self.track_reads {
             return;
@@ -344,38 +395,26 @@ impl<'a> Access<'a> {
         if txn.sees_draft_of(table.def.storage) {
             return;
         }
-        if txn.reads.len() >= READ_ENTRIES_MAX {
-            // Too many to keep apart: whole tables, once each.
-            let mut whole: Vec<(u16, u32, u32)> = txn
-                .reads
-                .iter()
-                .map(|r| (r.partition, r.table, r.storage))
-                .collect();
-            whole.sort_unstable();
-            whole.dedup();
-            txn.reads = whole
-                .into_iter()
-                .map(|(partition, table, storage)| ReadEntry {
-                    partition,
-                    table,
-                    storage,
-                    what: ReadWhat::Table,
-                })
-                .collect();
-        }
-        let covered = txn.reads.iter().rev().take(8).any(|r| {
-            r.partition == partition
-                && r.storage == table.def.storage
-                && matches!(r.what, ReadWhat::Table)
+        txn.reads.note(ReadEntry {
+            storage: table.def.storage,
+            partition,
+            table: table.def.oid,
+            what: what(),
         });
-        if !covered {
-            txn.reads.push(ReadEntry {
-                partition,
-                table: table.def.oid,
-                storage: table.def.storage,
-                what: what(),
-            });
-        }
+    }
+
+    /// The partitions of the scope, as reads of all of them are noted.
+    fn read_partitions(&self) -> impl Iterator<Item = u16> + use<> {
+        let all = self.guards.len() == self.db.partitions.len();
+        let partitions: Vec<u16> = match all && self.track_reads {
+            true => vec![EVERYWHERE],
+            false if self.track_reads => {
+                let positions = 0..self.guards.len();
+                positions.map(|at| self.guards.at(at).id).collect()
+            }
+            false => Vec::new(),
+        };
+        partitions.into_iter()
     }
 
     #[inline]

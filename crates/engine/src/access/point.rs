@@ -21,6 +21,7 @@ use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::partition::{Index, TablePartition};
 use crate::row_id::RowId;
+use crate::table_lock::LockMode;
 use crate::transaction::RunOptions;
 
 /// How the short walk ended.
@@ -221,8 +222,8 @@ impl Database {
             return Err(Error::StalePlan);
         }
         // A commit that is not durable yet may not be told of.
-        let held = table.held_by.load(Ordering::Relaxed) != 0;
-        if held || options.synchronous_commit && self.log.durable_lsn() < state.last_commit {
+        let closed = table.gate.is_closed_to(LockMode::AccessShare);
+        if closed || options.synchronous_commit && self.log.durable_lsn() < state.last_commit {
             return Ok(TryGet::Wait);
         }
         let Some(rows) = state.tables.get_mut(&table.def.storage) else {

@@ -10,8 +10,8 @@ use super::{Access, Direction, Image, Use, in_bounds};
 use crate::catalog::{IndexKind, Table};
 use crate::error::Result;
 use crate::partition::Index;
+use crate::reads::ReadWhat;
 use crate::row_id::RowId;
-use crate::transaction::ReadWhat;
 use crate::versions::Seen;
 
 /// Called with the rows of a scan, until it breaks.
@@ -37,9 +37,15 @@ impl Access<'_> {
         match table.partition_of_index_key(index, key) {
             Some(partition) => {
                 let position = self.guards.position(partition)?;
+                let of = table.def.indexes[index].oid;
+                self.note_read(table, partition, || ReadWhat::key(of, key));
                 self.find_in(position, table, index, key, rows)
             }
             None => {
+                let of = table.def.indexes[index].oid;
+                for partition in self.read_partitions() {
+                    self.note_read(table, partition, || ReadWhat::key(of, key));
+                }
                 for position in 0..self.guards.len() {
                     self.find_in(position, table, index, key, rows)?;
                 }
@@ -57,12 +63,6 @@ impl Access<'_> {
         found: &mut Vec<RowId>,
     ) -> Result<()> {
         let partition = self.guards.at(position).id;
-        let index_oid = table.def.indexes[index].oid;
-        self.note_read(table, partition, || ReadWhat::Keys {
-            index: index_oid,
-            lower: key.into(),
-            upper: Some(key.into()),
-        });
         let before = found.len();
         let mut rows = std::mem::take(&mut self.scratch.rows);
         rows.clear();
@@ -263,23 +263,14 @@ impl Access<'_> {
         // What was read: up to the last row seen, or the whole interval.
         let broke = streams.iter().any(|s| s.head().is_some() || !s.exhausted);
         let seen = last.filter(|_| broke).map(|(key, _)| key);
-        for position in 0..self.guards.len() {
-            let partition = self.guards.at(position).id;
-            let index_oid = table.def.indexes[index].oid;
-            self.note_read(table, partition, || {
-                let (low, high) = match (&seen, direction) {
-                    (None, _) => (start(lower), end(upper)),
-                    (Some(key), Direction::Ascending) => {
-                        (start(lower), Some(key.as_slice().into()))
-                    }
-                    (Some(key), Direction::Descending) => (key.as_slice().into(), end(upper)),
-                };
-                ReadWhat::Keys {
-                    index: index_oid,
-                    lower: low,
-                    upper: high,
-                }
-            });
+        let of = table.def.indexes[index].oid;
+        let (lower, upper) = match (&seen, direction) {
+            (None, _) => (lower, upper),
+            (Some(key), Direction::Ascending) => (lower, Bound::Included(&key[..])),
+            (Some(key), Direction::Descending) => (Bound::Included(&key[..]), upper),
+        };
+        for partition in self.read_partitions() {
+            self.note_read(table, partition, || ReadWhat::keys(of, lower, upper));
         }
         Ok(())
     }
@@ -344,20 +335,6 @@ impl Access<'_> {
             }
         }
         Ok(())
-    }
-}
-
-fn start(bound: Bound<&[u8]>) -> Box<[u8]> {
-    match bound {
-        Bound::Included(key) | Bound::Excluded(key) => key.into(),
-        Bound::Unbounded => [].into(),
-    }
-}
-
-fn end(bound: Bound<&[u8]>) -> Option<Box<[u8]>> {
-    match bound {
-        Bound::Included(key) | Bound::Excluded(key) => Some(key.into()),
-        Bound::Unbounded => None,
     }
 }
 

@@ -350,7 +350,7 @@ impl Access<'_> {
     /// partition is held.
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         match self.txn.as_deref().and_then(|t| t.draft.as_ref()) {
-            Some(draft) => draft.catalog.clone(),
+            Some(draft) => draft.catalog(&self.db.catalog()),
             None => self.db.catalog(),
         }
     }

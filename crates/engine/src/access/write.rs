@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::evict::cold_copy;
 use crate::record::push_removed;
 use crate::row_id::RowId;
+use crate::table_lock::LockMode;
 use crate::transaction::{Isolation, Overlaid, TxnId};
 
 /// The largest tuple, in bytes: it must fit in a block.
@@ -136,7 +137,7 @@ impl Access<'_> {
     /// Locks a row until the transaction ends (`SELECT … FOR UPDATE`). A
     /// one-shot transaction holds its partitions anyway.
     pub fn lock(&mut self, table: &Table, row: RowId) -> Result<()> {
-        self.check(table)?;
+        self.enter(table, LockMode::RowShare)?;
         let position = self.guards.position(row.partition())?;
         self.lock_row(position, table, row).map(|_| ())
     }
@@ -202,23 +203,10 @@ impl Access<'_> {
     }
 
     pub(super) fn begin_write(&mut self, table: &Table) -> Result<()> {
-        use std::sync::atomic::Ordering;
         if self.read_only {
             return Err(Error::ReadOnly);
         }
-        self.check(table)?;
-        let Some(txn) = self.txn.as_deref_mut() else {
-            return Ok(());
-        };
-        let storage = table.def.storage;
-        if !txn.sees_draft_of(storage)
-            && !txn.written.iter().any(|t| t.def.storage == storage)
-            && let Some(shared) = self.db.catalog().table(table.def.oid)
-        {
-            shared.writers.fetch_add(1, Ordering::Relaxed);
-            txn.written.push(shared.clone());
-        }
-        Ok(())
+        self.enter(table, LockMode::RowExclusive)
     }
 
     /// Makes sure that this transaction may change the row. Whether it may do

@@ -8,6 +8,7 @@ mod create_table;
 mod drop;
 mod grant;
 mod index;
+mod lock;
 mod names;
 mod options;
 mod owned;
@@ -52,9 +53,9 @@ pub(crate) struct Definition<'a> {
 /// # Errors
 /// As PostgreSQL; the transaction is to be rolled back then.
 pub(crate) async fn run(statement: &Ddl, definition: &mut Definition<'_>) -> Result<&'static str> {
-    // From here on the catalog is as it stays: what follows is made out of it.
-    let (db, options) = (definition.db, definition.options);
-    db.begin_ddl(definition.txn, options).await?;
+    definition.lock_named(statement).await?;
+    let db = definition.db;
+    db.begin_ddl(definition.txn)?;
     match statement {
         Ddl::CreateTable(create) => definition.create_table(create).await,
         Ddl::CreateSequence {
@@ -122,6 +123,7 @@ impl Definition<'_> {
         self.db.ddl(self.txn, self.options, change).await?;
         match made {
             Some(made) if actor.role() != FIRST_ROLE_OID => {
+                self.lock_authority().await?;
                 let catalog = self.catalog();
                 let mut authority = (*catalog.authority).clone();
                 if let Some(object) = made.object(&catalog) {
@@ -187,18 +189,7 @@ impl Definition<'_> {
 
     /// The schema and name of a relation that is there, of any kind.
     fn find_relation(&self, parts: &[String]) -> Option<(String, String)> {
-        let catalog = self.catalog();
-        match parts {
-            [name] => self
-                .search_path
-                .iter()
-                .find(|schema| catalog.relation_exists(schema, name))
-                .map(|schema| (schema.clone(), name.clone())),
-            [schema, name] | [_, schema, name] => catalog
-                .relation_exists(schema, name)
-                .then(|| (schema.clone(), name.clone())),
-            _ => None,
-        }
+        find_relation(&self.catalog(), self.search_path, parts)
     }
 
     /// The table of this name.
@@ -211,6 +202,24 @@ impl Definition<'_> {
             .table_by_name(&schema, &relation)
             .cloned()
             .ok_or_else(|| SqlError::new("42809", format!("\"{relation}\" is not a table")))
+    }
+}
+
+/// The schema and name of a relation that is there, of any kind.
+pub(crate) fn find_relation(
+    catalog: &Catalog,
+    search_path: &[String],
+    parts: &[String],
+) -> Option<(String, String)> {
+    match parts {
+        [name] => search_path
+            .iter()
+            .find(|schema| catalog.relation_exists(schema, name))
+            .map(|schema| (schema.clone(), name.clone())),
+        [schema, name] | [_, schema, name] => catalog
+            .relation_exists(schema, name)
+            .then(|| (schema.clone(), name.clone())),
+        _ => None,
     }
 }
 

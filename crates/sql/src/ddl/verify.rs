@@ -89,7 +89,8 @@ impl Definition<'_> {
         table: &Arc<Table>,
         matches: impl Fn(&[u8]) -> Result<bool> + Send,
     ) -> Result<bool> {
-        let snapshot = self.txn.snapshot()?;
+        // Rows that the transaction is too old to see, too.
+        let snapshot = self.txn.snapshot_of_now()?;
         for partition in 0..self.db.partitions() {
             let mut scan = snapshot.scan(table, partition);
             loop {

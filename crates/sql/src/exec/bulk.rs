@@ -30,13 +30,18 @@ pub(super) async fn scan(
     mut each: impl FnMut(&TupleRow<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let table = &source.table;
+    let read = std::slice::from_ref(table);
     let snapshot = match context.txn.as_deref_mut() {
         Some(txn) => {
             // A scan beside the engine's accesses: validated as a whole.
+            txn.enter(context.options, read).await?;
             txn.note_table_read(table)?;
             txn.snapshot()?
         }
-        None => context.db.snapshot(),
+        None => {
+            let entry = context.db.enter(context.options, read).await?;
+            context.db.snapshot_of(entry)
+        }
     };
     for partition in 0..context.db.partitions() {
         let mut scan = snapshot.scan(table, partition);
@@ -97,7 +102,11 @@ pub(super) async fn change(
         txn.note_table_read(table)?;
     }
     let snapshot = match (own.as_mut(), context.txn.as_deref_mut()) {
-        (Some(txn), _) | (None, Some(txn)) => txn.snapshot()?,
+        (Some(txn), _) | (None, Some(txn)) => {
+            let read = std::slice::from_ref(table);
+            txn.enter(context.options, read).await?;
+            txn.snapshot()?
+        }
         (None, None) => return Err(SqlError::internal("a bulk statement has no transaction")),
     };
     let mut changed = 0;

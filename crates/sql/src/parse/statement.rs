@@ -2,6 +2,7 @@
 //! tree, for the binder; everything else has its own small type.
 
 use sqlparser::ast;
+use thermocline_engine::LockMode;
 
 use super::copy::Copy;
 use super::grant::{GrantCommand, Owned, OwnedBy};
@@ -84,7 +85,9 @@ pub enum Statement {
     CloseCursor(Option<String>),
     /// COPY
     Copy(Copy),
-    /// LISTEN, UNLISTEN, NOTIFY, VACUUM, ANALYZE, LOCK, COMMENT and others:
+    /// LOCK TABLE
+    Lock(LockTables),
+    /// LISTEN, UNLISTEN, NOTIFY, VACUUM, ANALYZE, COMMENT and others:
     /// accepted, they change nothing here.
     Accepted(Accepted),
     /// CHECKPOINT
@@ -208,6 +211,17 @@ pub struct Fetch {
     pub count: Option<u64>,
     /// MOVE: the rows are skipped.
     pub skip: bool,
+}
+
+/// LOCK TABLE.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockTables {
+    /// The tables.
+    pub tables: Vec<Vec<String>>,
+    /// How.
+    pub mode: LockMode,
+    /// An error in place of a wait.
+    pub nowait: bool,
 }
 
 /// A command that is accepted and changes nothing.

@@ -182,7 +182,6 @@ fn maintenance_is_accepted() {
         ("VACUUM", "VACUUM", 0),
         ("vacuum (full, analyze) a, b (x, y)", "VACUUM", 2),
         ("analyze", "ANALYZE", 0),
-        ("LOCK TABLE a, b IN ACCESS SHARE MODE", "LOCK TABLE", 2),
         ("listen x", "LISTEN", 0),
         ("unlisten *", "UNLISTEN", 0),
         ("notify x, 'y'", "NOTIFY", 0),
@@ -201,6 +200,28 @@ fn maintenance_is_accepted() {
     assert!(
         matches!(backup, Statement::Backup { directory, max_rate: Some(2048) } if directory == "/srv/b")
     );
+}
+
+#[test]
+fn locks_of_tables() {
+    use thermocline_engine::LockMode;
+    let lock = |sql: &str| match one(sql) {
+        Statement::Lock(lock) => (lock.tables.len(), lock.mode, lock.nowait),
+        other => panic!("{sql}: {other:?}"),
+    };
+    assert_eq!(
+        lock("LOCK TABLE a, b IN ACCESS SHARE MODE"),
+        (2, LockMode::AccessShare, false)
+    );
+    assert_eq!(
+        lock("lock only s.t nowait"),
+        (1, LockMode::AccessExclusive, true)
+    );
+    assert_eq!(
+        lock("lock t in share row exclusive mode nowait"),
+        (1, LockMode::ShareRowExclusive, true)
+    );
+    assert_eq!(error("lock t in some mode").sqlstate, "42601");
 }
 
 #[test]

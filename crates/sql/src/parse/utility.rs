@@ -2,9 +2,11 @@
 //! settings, prepared statements, cursors, COPY, sequences, maintenance.
 
 use sqlparser::tokenizer::Token;
+use thermocline_engine::LockMode;
 
 use super::statement::{
-    Accepted, AlterSequence, Ddl, Declare, Explain, Fetch, IsolationLevel, Modes, Set, Statement,
+    Accepted, AlterSequence, Ddl, Declare, Explain, Fetch, IsolationLevel, LockTables, Modes, Set,
+    Statement,
 };
 use super::tokens::{Tokens, parser};
 use super::{call, copy, create_table, grant, parse_one, role, sequence, system};
@@ -518,25 +520,46 @@ fn maintain(tokens: &mut Tokens<'_>, word: &str) -> Result<Statement> {
     Ok(Statement::Accepted(command))
 }
 
-/// LOCK TABLE: rows are locked as they are written; the tables must exist.
+/// LOCK TABLE: the strongest mode, unless it says another.
 fn lock(tokens: &mut Tokens<'_>) -> Result<Statement> {
-    let mut command = accepted("LOCK TABLE");
+    let mut tables = Vec::new();
     tokens.keyword("table");
     loop {
         tokens.keyword("only");
-        command.tables.push(tokens.qualified_name()?);
+        tables.push(tokens.qualified_name()?);
         tokens.token(&Token::Mul);
         if !tokens.token(&Token::Comma) {
             break;
         }
     }
+    let mut mode = LockMode::AccessExclusive;
     if tokens.keyword("in") {
-        while !tokens.is_at_end() && !tokens.keyword("mode") {
-            tokens.identifier()?;
+        let mut words = Vec::new();
+        while !tokens.keyword("mode") {
+            words.push(tokens.identifier()?);
         }
+        mode = match words.join(" ").as_str() {
+            "access share" => LockMode::AccessShare,
+            "row share" => LockMode::RowShare,
+            "row exclusive" => LockMode::RowExclusive,
+            "share update exclusive" => LockMode::ShareUpdateExclusive,
+            "share" => LockMode::Share,
+            "share row exclusive" => LockMode::ShareRowExclusive,
+            "exclusive" => LockMode::Exclusive,
+            "access exclusive" => LockMode::AccessExclusive,
+            other => {
+                return Err(SqlError::syntax(format!(
+                    "syntax error at or near \"{other}\""
+                )));
+            }
+        };
     }
-    tokens.keyword("nowait");
-    Ok(Statement::Accepted(command))
+    let nowait = tokens.keyword("nowait");
+    Ok(Statement::Lock(LockTables {
+        tables,
+        mode,
+        nowait,
+    }))
 }
 
 fn notify(tokens: &mut Tokens<'_>, word: &str) -> Result<Statement> {

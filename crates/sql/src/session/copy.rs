@@ -338,16 +338,18 @@ impl Session {
             .collect();
         let options = resolved(copy, &names)?;
         let db = Arc::clone(&self.engine.db);
+        let limits = self.options();
+        let read = std::slice::from_ref(table);
         let snapshot = match self.transaction.of_block(&db) {
             Some(transaction) => {
+                transaction.enter(&limits, read).await?;
                 transaction.note_table_read(table)?;
                 transaction.snapshot()?
             }
-            None => db.snapshot(),
+            None => db.snapshot_of(db.enter(&limits, read).await?),
         };
         let charge = self.account.nothing(ChargeKind::Result);
         let mut rows = begin_copy_out(&options, &names, client).charged(charge);
-        let limits = self.options();
         for partition in 0..db.partitions() {
             let mut scan = snapshot.scan(table, partition);
             loop {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use sqlparser::ast;
-use thermocline_engine::{ChargeKind, Error, RunOptions, Snapshot};
+use thermocline_engine::{ChargeKind, Error, RunOptions, Table};
 use thermocline_storage::value::Value;
 
 use super::analytical::{AnalyticalQuery, AnalyticalRows};
@@ -101,6 +101,7 @@ impl Session {
             deadline: timeout.map(|timeout| self.engine.db.now() + timeout),
             cancel: self.context.cancel.clone(),
             reads: Some(Arc::clone(&self.context.reads)),
+            session: u64::try_from(self.context.process_id).unwrap_or(0),
         }
     }
 
@@ -314,37 +315,48 @@ impl Session {
             declared,
         };
         let needs = analytical.prepare()?;
+        let options = self.options();
+        let tables = self.tables_read(query, planned);
+        let db = &engine.db;
+        // Before the turn: whoever has one does not wait for others.
+        let entry = match self.transaction.of_block(db) {
+            Some(transaction) => {
+                transaction.enter(&options, &tables).await?;
+                None
+            }
+            None => Some(db.enter(&options, &tables).await?),
+        };
         // Before the snapshot: one that waits for its turn gets old.
         let turn = match needs.turn_bytes {
             Some(bytes) => Some(self.turn(bytes, needs.crowded).await?),
             None => None,
         };
-        let snapshot = self.read_snapshot(query, planned)?;
+        let snapshot = match (entry, self.transaction.of_block(db)) {
+            (None, Some(transaction)) => {
+                let snapshot = transaction.snapshot()?;
+                for table in &tables {
+                    transaction.note_table_read(table)?;
+                }
+                snapshot
+            }
+            (entry, _) => db.snapshot_of(entry.unwrap_or_default()),
+        };
         analytical.rows(&needs, parameters, snapshot, turn).await
     }
 
-    /// What a read-only statement sees. A serializable transaction notes the
-    /// tables it names, to validate them when it commits.
-    fn read_snapshot(&mut self, query: &ast::Statement, planned: &Planned) -> Result<Snapshot> {
-        let db = &self.engine.db;
-        let Some(transaction) = self.transaction.of_block(db) else {
-            return Ok(db.snapshot());
-        };
-        let snapshot = transaction.snapshot()?;
+    /// The tables that a query names: they are locked to be read, and a serializable
+    /// transaction notes that, to validate them when it commits.
+    fn tables_read(&self, query: &ast::Statement, planned: &Planned) -> Vec<Arc<Table>> {
         let search_path = self.context.settings(|settings| settings.search_path());
-        for name in relations(query) {
-            let table = match name.as_slice() {
-                [table] => search_path
-                    .iter()
-                    .find_map(|schema| planned.catalog.table_by_name(schema, table)),
-                [.., schema, table] => planned.catalog.table_by_name(schema, table),
-                [] => None,
-            };
-            if let Some(table) = table {
-                transaction.note_table_read(table)?;
-            }
-        }
-        Ok(snapshot)
+        let names = relations(query);
+        let tables = names.iter().filter_map(|name| match name.as_slice() {
+            [table] => search_path
+                .iter()
+                .find_map(|schema| planned.catalog.table_by_name(schema, table)),
+            [.., schema, table] => planned.catalog.table_by_name(schema, table),
+            [] => None,
+        });
+        tables.cloned().collect()
     }
 
     /// 25006 for a statement that writes in a read-only transaction.

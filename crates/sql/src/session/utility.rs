@@ -125,6 +125,10 @@ impl Session {
                 "CLOSE CURSOR ALL"
             }
             Statement::Copy(copy) => return self.copy(copy, run, client).await,
+            Statement::Lock(lock) => {
+                self.lock_tables(lock).await?;
+                "LOCK TABLE"
+            }
             Statement::Accepted(command) => {
                 self.accept(command, client)?;
                 command.tag

@@ -7,6 +7,7 @@ mod ddl;
 mod extended;
 mod fixture;
 mod idle_plans;
+mod locks;
 mod owned;
 mod privileges;
 mod settings;

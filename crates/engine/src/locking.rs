@@ -1,0 +1,406 @@
+//! Waiting for others: for a table's lock, and for the end of a transaction that has a row.
+//!
+//! Each wait ends with what it waits for, with `lock_timeout`, with the statement's deadline
+//! or cancel, or with 40P01 where it would close a circle. Who waits for whom is known to
+//! [`Transactions`], which looks at the gates of tables for it: what is asked later
+//! is told as it is then. A transaction keeps its table locks to its end, or until it is
+//! rolled back to a savepoint before them. A statement without a transaction that has to
+//! wait is a [`Visit`] until it is over.
+
+use std::sync::Arc;
+
+use crate::catalog::Table;
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::savepoint::Savepoint;
+use crate::table_lock::{Gate, LockMode};
+use crate::transaction::{Awaited, RunOptions, Transaction, Transactions, TxnId, TxnState};
+
+/// A lock of a table that somebody holds or waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableLock {
+    /// The transaction's number ([`Transaction::id`]), or that of a statement without one.
+    pub transaction: u64,
+    /// The table's object id.
+    pub table: u32,
+    /// How it is locked.
+    pub mode: LockMode,
+    /// Held; otherwise waited for.
+    pub granted: bool,
+}
+
+/// Somebody who waits for others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockWait {
+    /// The transaction's number, or that of a statement without one.
+    pub transaction: u64,
+    /// Whose it is, as [`RunOptions::session`] said.
+    pub session: u64,
+    /// The transactions it waits for: those that have what it wants, and those that stand in
+    /// line for it before.
+    pub holders: Vec<u64>,
+    /// The table, if it waits for one.
+    pub table: Option<(u32, LockMode)>,
+}
+
+/// What a definition locks beside tables, so that no two change it at the same time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum LockedObject {
+    /// A name that a relation of a schema is to have.
+    Name(String, String),
+    /// A schema, by name: whoever puts something into it shares it.
+    Schema(String),
+    /// A sequence.
+    Sequence(u32),
+    /// A table to which indexes are added: whose rows others may read meanwhile.
+    Indexes(u32),
+    /// Roles and rights.
+    Authority,
+}
+
+/// Gates that nobody holds are looked for when there are so many.
+const OBJECTS_KEPT: usize = 64;
+
+/// The table locks of a transaction, in the order in which they were taken. They go with it.
+#[derive(Debug)]
+pub(crate) struct TableLocks {
+    owner: TxnId,
+    taken: Vec<Taken>,
+}
+
+#[derive(Debug)]
+struct Taken {
+    gate: Arc<Gate>,
+    mode: LockMode,
+}
+
+impl TableLocks {
+    pub fn of(owner: TxnId) -> Self {
+        TableLocks {
+            owner,
+            taken: Vec::new(),
+        }
+    }
+
+    /// How many were taken.
+    pub fn len(&self) -> usize {
+        self.taken.len()
+    }
+
+    /// Whether this mode of the table was taken.
+    #[inline]
+    pub fn has(&self, gate: &Arc<Gate>, mode: LockMode) -> bool {
+        let mut newest_first = self.taken.iter().rev();
+        newest_first.any(|taken| taken.mode == mode && Arc::ptr_eq(&taken.gate, gate))
+    }
+
+    /// Takes a mode that it has not, if that needs no waiting.
+    pub fn try_take(&mut self, gate: &Arc<Gate>, mode: LockMode) -> bool {
+        let taken = gate.try_take(self.owner, mode);
+        if taken {
+            self.push(gate, mode);
+        }
+        taken
+    }
+
+    fn push(&mut self, gate: &Arc<Gate>, mode: LockMode) {
+        let gate = gate.clone();
+        self.taken.push(Taken { gate, mode });
+    }
+
+    /// Gives back what was taken after the first `kept`, but not what `stays`.
+    pub fn give_back(&mut self, kept: usize, stays: impl Fn(u32, LockMode) -> bool) {
+        let (owner, mut place) = (self.owner, 0);
+        self.taken.retain(|taken| {
+            place += 1;
+            let stays = place <= kept || stays(taken.gate.table, taken.mode);
+            if !stays {
+                taken.gate.release(owner, taken.mode);
+            }
+            stays
+        });
+    }
+}
+
+impl Drop for TableLocks {
+    fn drop(&mut self) {
+        self.give_back(0, |_, _| false);
+    }
+}
+
+/// A statement without a transaction that has to wait. It has a number from then on, and the
+/// locks that it was given, until it is over.
+#[derive(Debug, Default)]
+pub(crate) struct Visit(Option<TableLocks>);
+
+impl Visit {
+    fn locks(&mut self, transactions: &Transactions) -> &mut TableLocks {
+        self.0
+            .get_or_insert_with(|| TableLocks::of(transactions.number()))
+    }
+
+    /// Gives back what it was given: it is about to wait for something else. So nobody
+    /// waits for it who has what it wants.
+    pub fn leave(&mut self) {
+        if let Some(locks) = &mut self.0 {
+            locks.give_back(0, |_, _| false);
+        }
+    }
+
+    /// Whether it was let in to a table.
+    pub fn has(&self, gate: &Arc<Gate>, mode: LockMode) -> bool {
+        self.0.as_ref().is_some_and(|locks| locks.has(gate, mode))
+    }
+}
+
+/// A place in a gate's line; who drops it before he was granted the lock has left.
+struct Place<'g> {
+    gate: &'g Gate,
+    owner: TxnId,
+    mode: LockMode,
+    granted: bool,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if !self.granted {
+            self.gate.give_up(self.owner, self.mode);
+        }
+    }
+}
+
+impl Database {
+    /// Locks a table until the transaction ends or is rolled back to a savepoint before.
+    /// The definition may have changed when it returns.
+    ///
+    /// # Errors
+    /// 55P03 if it is not to `wait` and has to, or after the lock timeout; 57014, 40P01.
+    pub async fn lock_table(
+        &self,
+        txn: &mut Transaction,
+        options: &RunOptions,
+        table: &Table,
+        mode: LockMode,
+        wait: bool,
+    ) -> Result<()> {
+        self.check_open()?;
+        let state = txn.state_mut()?;
+        if wait {
+            return self.lock_for(state, options, &table.gate, mode).await;
+        }
+        if state.locks.has(&table.gate, mode) {
+            return Ok(());
+        }
+        if !state.locks.try_take(&table.gate, mode) {
+            return Err(Error::LockNotAvailable(table.def.name.clone()));
+        }
+        self.see_others_out(&table.gate, mode);
+        self.charge_lock(state)
+    }
+
+    /// Locks a table as a definition of it does, until the transaction ends or is rolled back
+    /// to a savepoint before. What is made of a definition is made of the one that is in
+    /// force when it returns.
+    ///
+    /// # Errors
+    /// 55P03, 57014 or 40P01 while it waits.
+    pub async fn lock_to_define(
+        &self,
+        txn: &mut Transaction,
+        options: &RunOptions,
+        table: &Table,
+        mode: LockMode,
+    ) -> Result<()> {
+        let state = txn.state_mut()?;
+        if mode == LockMode::Share {
+            // Others may read it meanwhile, and not add indexes of theirs.
+            let indexes = LockedObject::Indexes(table.def.oid);
+            self.lock_object(state, options, indexes, LockMode::Exclusive)
+                .await?;
+        }
+        self.lock_for(state, options, &table.gate, mode).await
+    }
+
+    /// [`Database::lock_table`], waiting.
+    pub(crate) async fn lock_for(
+        &self,
+        state: &mut TxnState,
+        options: &RunOptions,
+        gate: &Arc<Gate>,
+        mode: LockMode,
+    ) -> Result<()> {
+        if state.locks.has(gate, mode) {
+            return Ok(());
+        }
+        self.take(&mut state.locks, options, gate, mode).await?;
+        self.charge_lock(state)
+    }
+
+    /// Locks something that is no table, for a definition.
+    pub(crate) async fn lock_object(
+        &self,
+        state: &mut TxnState,
+        options: &RunOptions,
+        object: LockedObject,
+        mode: LockMode,
+    ) -> Result<()> {
+        let gate = {
+            let mut objects = self.objects.lock();
+            if objects.len() >= OBJECTS_KEPT {
+                objects.retain(|_, gate| Arc::strong_count(gate) > 1);
+            }
+            objects.entry(object).or_default().clone()
+        };
+        self.lock_for(state, options, &gate, mode).await
+    }
+
+    /// Keeps roles and rights from being changed by others until the transaction ends. What
+    /// [`Change::Authorize`](crate::Change::Authorize) puts in their place is made of what they
+    /// are then.
+    ///
+    /// # Errors
+    /// 55P03, 57014 or 40P01 while it waits.
+    pub async fn lock_authority(&self, txn: &mut Transaction, options: &RunOptions) -> Result<()> {
+        let (state, object) = (txn.state_mut()?, LockedObject::Authority);
+        self.lock_object(state, options, object, LockMode::Exclusive)
+            .await
+    }
+
+    pub(crate) fn charge_lock(&self, state: &mut TxnState) -> Result<()> {
+        state.charge(size_of::<Taken>() * 2, self.memory.transaction_limit())
+    }
+
+    /// Lets a statement without a transaction in to a table.
+    pub(crate) async fn visit(
+        &self,
+        visit: &mut Visit,
+        options: &RunOptions,
+        gate: &Arc<Gate>,
+        mode: LockMode,
+    ) -> Result<()> {
+        let locks = visit.locks(&self.transactions);
+        match locks.has(gate, mode) {
+            true => Ok(()),
+            false => self.take(locks, options, gate, mode).await,
+        }
+    }
+
+    async fn take(
+        &self,
+        locks: &mut TableLocks,
+        options: &RunOptions,
+        gate: &Arc<Gate>,
+        mode: LockMode,
+    ) -> Result<()> {
+        let owner = locks.owner;
+        if !gate.line_up(owner, mode) {
+            let mut place = Place {
+                gate,
+                owner,
+                mode,
+                granted: false,
+            };
+            let awaited = Awaited::Table(gate.clone(), mode);
+            let _waiting = self
+                .transactions
+                .wait_for(owner, options.session, awaited)?;
+            let until = options.lock_timeout.map(|time| self.clock.now() + time);
+            loop {
+                let changed = gate.changed.listen();
+                if gate.is_held(owner, mode) {
+                    break;
+                }
+                self.or_interrupted(options, until, changed).await?;
+            }
+            place.granted = true;
+        }
+        locks.push(gate, mode);
+        self.see_others_out(gate, mode);
+        Ok(())
+    }
+
+    /// Waits until the statements are over that had looked at a table's gate before a strong
+    /// lock was granted: they hold a partition from that look on.
+    fn see_others_out(&self, gate: &Gate, mode: LockMode) {
+        if mode.is_strong() && gate.table != 0 {
+            for partition in &self.partitions {
+                drop(partition.lock());
+            }
+        }
+    }
+
+    /// Waits until the transaction that has what `owner` wants has ended.
+    pub(crate) async fn wait_for_holder(
+        &self,
+        owner: TxnId,
+        options: &RunOptions,
+        holder: TxnId,
+    ) -> Result<()> {
+        let awaited = Awaited::Transaction(holder);
+        let _waiting = self
+            .transactions
+            .wait_for(owner, options.session, awaited)?;
+        self.wait_for_end(options, holder).await
+    }
+
+    /// As [`Database::wait_for_holder`], for a statement without a transaction.
+    pub(crate) async fn visit_holder(
+        &self,
+        visit: &mut Visit,
+        options: &RunOptions,
+        holder: TxnId,
+    ) -> Result<()> {
+        visit.leave();
+        let owner = visit.locks(&self.transactions).owner;
+        self.wait_for_holder(owner, options, holder).await
+    }
+
+    /// Gives back the table locks that were taken after a savepoint. Not those of changed
+    /// tables into which rows were inserted: though the rows are taken back, the log has them
+    /// until the transaction ends.
+    pub(crate) fn give_back_locks(&self, state: &mut TxnState, to: &Savepoint) {
+        let catalog = self.catalog();
+        let is_inserted_into = |table: u32| {
+            let storage = catalog.table(table).map(|table| table.def.storage);
+            state.inserted.keys().any(|key| Some(key.1) == storage)
+        };
+        state.locks.give_back(to.locks, |table, mode| {
+            mode == LockMode::RowExclusive && is_inserted_into(table)
+        });
+    }
+
+    /// Who waits for whom at this moment.
+    pub fn lock_waits(&self) -> Vec<LockWait> {
+        self.transactions.lock_waits()
+    }
+
+    /// The locks of tables that are held or waited for at this moment.
+    pub fn table_locks(&self) -> Vec<TableLock> {
+        let mut locks = Vec::new();
+        for table in self.catalog().tables.values() {
+            let (held, waiting) = table.gate.shown();
+            let lock = |owner: TxnId, mode, granted| TableLock {
+                transaction: owner.0,
+                table: table.def.oid,
+                mode,
+                granted,
+            };
+            for (owner, modes) in held {
+                locks.extend(LockMode::of(modes).map(|mode| lock(owner, mode, true)));
+            }
+            locks.extend(
+                waiting
+                    .iter()
+                    .map(|(owner, mode)| lock(*owner, *mode, false)),
+            );
+        }
+        locks
+    }
+}
+
+impl Transaction {
+    /// Its number, as views and errors name it; 0 once it has ended.
+    pub fn id(&self) -> u64 {
+        self.state.as_ref().map_or(0, |state| state.id.0)
+    }
+}
