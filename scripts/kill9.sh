@@ -55,6 +55,7 @@ recovery-images start 1
 recovery-replay start 20
 recovery-settle start 1
 recovery-done start 1
+recovery-partition start 1
 "
 
 random_below() { echo $(((RANDOM << 15 | RANDOM) % $1)); }

@@ -250,6 +250,7 @@ fn main() -> std::result::Result<(), Box<dyn StdError>> {
         }
         for threads in 1..=cores {
             let recovered = open(&crashed(threads), deterministic, threads)?;
+            recovered.wait_for_partitions()?;
             let report = recovered.recovery_report();
             let replay = report.log_milliseconds.max(1) as f64 / 1e3;
             println!(

@@ -41,14 +41,17 @@ pub enum StopPoint {
     CompactionSwing,
     /// Recovery has read the manifest.
     RecoveryManifest,
-    /// Recovery has put the images in place.
+    /// Recovery has put a partition's image in place.
     RecoveryImages,
-    /// Recovery has applied a record of the log.
+    /// Recovery has applied what a record of the log says of a partition.
     RecoveryReplay,
-    /// Recovery has applied the log; rows that did not commit are still there.
+    /// Recovery has applied a partition's share of the log; rows that did not commit are still
+    /// there.
     RecoverySettle,
-    /// Recovery is done, and nobody was answered.
+    /// Recovery has read the log, and nobody was answered.
     RecoveryDone,
+    /// A partition is there and others are not: statements are answered.
+    RecoveryPartition,
 }
 
 #[cfg(feature = "stop-points")]
@@ -74,7 +77,7 @@ mod compiled {
 
     const VARIABLE: &str = "THERMOCLINE_STOP_AT";
 
-    const NAMES: [(&str, StopPoint); 20] = [
+    const NAMES: [(&str, StopPoint); 21] = [
         ("log-mid-group", StopPoint::LogMidGroup),
         ("log-before-sync", StopPoint::LogBeforeSync),
         ("log-before-acknowledge", StopPoint::LogBeforeAcknowledge),
@@ -98,6 +101,7 @@ mod compiled {
         ("recovery-replay", StopPoint::RecoveryReplay),
         ("recovery-settle", StopPoint::RecoverySettle),
         ("recovery-done", StopPoint::RecoveryDone),
+        ("recovery-partition", StopPoint::RecoveryPartition),
     ];
 
     type Wanted = Result<Option<(StopPoint, u64)>, String>;

@@ -88,7 +88,7 @@ impl Database {
                 .map_err(failed)?;
             threads.push(warmer);
         }
-        *self.threads.lock() = threads;
+        self.threads.lock().extend(threads);
         Ok(())
     }
 
@@ -169,7 +169,7 @@ impl Database {
             }
             let timed = self.has_logged()
                 && self.clock.now().saturating_sub(last) > self.config.checkpoint_interval;
-            if !(poked || timed || self.checkpoint_is_due()) {
+            if !(poked || timed || self.checkpoint_is_due()) || !self.arrivals.are_complete() {
                 continue;
             }
             match self.run_checkpoint(Purpose::Upkeep) {
@@ -246,6 +246,10 @@ impl Database {
         block_on(self.finish_rollbacks());
         self.return_pages();
         self.arena.join_pages(JOINED_A_LOOK);
+        if !self.arrivals.are_complete() {
+            // What is alive in a block is not known yet.
+            return Ok(false);
+        }
         // A few steps a look: compaction takes its share of the device, not all.
         for _ in 0..2 {
             if self.stopping.load(Ordering::Relaxed) || !compactor.step(self)? {
@@ -261,13 +265,13 @@ impl Database {
     fn return_pages(&self) {
         let until = self.clock.now() + RETURN_PAGES_FOR;
         for partition in &self.partitions {
-            let storages: Vec<u32> = partition.lock().tables.keys().copied().collect();
+            let storages: Vec<u32> = partition.lock_any().tables.keys().copied().collect();
             for storage in storages {
                 loop {
                     if self.clock.now() >= until {
                         return;
                     }
-                    let mut state = partition.lock();
+                    let mut state = partition.lock_any();
                     let Some(rows) = state.tables.get_mut(&storage) else {
                         break;
                     };

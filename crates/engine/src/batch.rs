@@ -70,6 +70,11 @@ impl Database {
         let mut visit = Visit::default();
         while !wanted.is_empty() {
             self.admit(options).await?;
+            if !self.arrivals.are_complete() {
+                let partitions = wanted.iter().map(|(partition, _)| *partition);
+                let scope = Scope::Many(partitions.collect());
+                self.there(options, &scope).await?;
+            }
             let mut left = Vec::new();
             let mut reads = Vec::new();
             let mut pins = Vec::new();

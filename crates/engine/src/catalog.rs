@@ -525,7 +525,9 @@ impl Catalog {
         }
     }
 
-    pub(crate) fn from_image(image: &CatalogImage, partitions: u16) -> Self {
+    /// The catalog of an image. It shares with `known`, an earlier one, the tables that are
+    /// as they were.
+    pub(crate) fn from_image(image: &CatalogImage, partitions: u16, known: &Catalog) -> Self {
         let mut catalog = Catalog {
             version: image.version,
             schemas: image.schemas.clone(),
@@ -535,8 +537,10 @@ impl Catalog {
             names: HashMap::new(),
         };
         for def in &image.tables {
-            let table = Table::new(def.clone(), partitions);
-            catalog.tables.insert(def.oid, Arc::new(table));
+            let known = known.table(def.oid).filter(|known| known.def == *def);
+            let table = known.cloned();
+            let table = table.unwrap_or_else(|| Arc::new(Table::new(def.clone(), partitions)));
+            catalog.tables.insert(def.oid, table);
         }
         for def in &image.sequences {
             catalog.sequences.insert(def.oid, Arc::new(def.clone()));

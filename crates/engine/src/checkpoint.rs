@@ -31,6 +31,7 @@ use crate::manifest::{FORMAT_VERSION, Manifest, PartitionFiles, write_file};
 use crate::recovery::log_broken;
 use crate::run::log_failed;
 use crate::steps::Moment;
+use crate::transaction::RunOptions;
 
 /// Deltas that a start reads at most for each partition.
 const DELTAS_MAX: usize = 16;
@@ -171,7 +172,8 @@ impl Pace {
 
     /// Counts bytes written, and waits if they came too soon. When the log has
     /// grown by half of what calls for a checkpoint, nothing is waited for: its files stay
-    /// below twice as much.
+    /// below twice as much. Nor when a start would take all of the time that it may take to
+    /// apply the log: the first answer waits for the log to be read.
     pub fn spend(&mut self, db: &Database, bytes: u64) {
         self.bytes += bytes;
         let Some(rate) = self.bytes_a_second.filter(|rate| *rate > 0) else {
@@ -183,6 +185,7 @@ impl Pace {
             if ahead < Duration::from_millis(1)
                 || db.checkpoint.awaited.load(Ordering::Relaxed) > 0
                 || db.log_since_checkpoint() >= db.config.checkpoint_log_bytes.saturating_mul(3) / 2
+                || db.replay_estimate() >= db.config.recovery_target
             {
                 return;
             }
@@ -233,6 +236,7 @@ impl Database {
     /// Makes a checkpoint now.
     pub async fn checkpoint(&self) -> Result<()> {
         self.check_open()?;
+        self.all_there(&RunOptions::default()).await?;
         self.run_checkpoint(Purpose::Asked)
     }
 
@@ -253,7 +257,14 @@ impl Database {
         }
     }
 
+    /// All partitions are there: what the last checkpoint has of one that is not is all that
+    /// there is of it.
     pub(crate) fn run_checkpoint(&self, purpose: Purpose) -> Result<()> {
+        if !self.arrivals.are_complete() {
+            return Err(Error::Internal(
+                "a checkpoint before all partitions are there".into(),
+            ));
+        }
         let awaited = u64::from(purpose != Purpose::Upkeep);
         self.checkpoint
             .awaited

@@ -27,6 +27,12 @@ impl Database {
         self.discard_unchanged(&mut state);
         let mut fetched = Fetched::new();
         let committed = loop {
+            // It may have noted reads of partitions that it did not come to.
+            if !self.arrivals.are_complete()
+                && let Err(error) = self.there(options, &self.commit_scope(&state)).await
+            {
+                break Err(error);
+            }
             match self.try_commit(&mut state, &fetched, options.synchronous_commit) {
                 Ok(Committing::Done(lsn)) => break Ok(lsn),
                 Ok(Committing::Evicted(reads, pin)) => {
@@ -70,18 +76,9 @@ impl Database {
         if !writes {
             return Ok(Committing::Done(Lsn::default()));
         }
-        let mut partitions: Vec<u16> = txn.inserted.keys().map(|k| k.0).collect();
-        partitions.extend(txn.overlay.keys().map(|k| k.1.partition()));
         let validate = txn.isolation == Isolation::Serializable;
-        let scope = if txn.draft.is_some() || self.moves_unique_key(txn) {
-            Scope::All
-        } else if validate {
-            self.read_scope(txn, partitions)
-        } else {
-            Scope::Many(partitions)
-        };
         txn.reads.order();
-        let mut guards = self.lock(&scope)?;
+        let mut guards = self.lock(&self.commit_scope(txn))?;
         if validate
             && !Mutation::NotValidated.is_made()
             && let Some(snapshot) = txn.snapshot
@@ -127,6 +124,20 @@ impl Database {
                 access.undo();
                 Err(error)
             }
+        }
+    }
+
+    /// The partitions that a transaction has read or written; all, if it defines or moves what
+    /// others may have.
+    fn commit_scope(&self, txn: &TxnState) -> Scope {
+        if txn.draft.is_some() || self.moves_unique_key(txn) {
+            return Scope::All;
+        }
+        let mut partitions: Vec<u16> = txn.inserted.keys().map(|k| k.0).collect();
+        partitions.extend(txn.overlay.keys().map(|k| k.1.partition()));
+        match txn.isolation {
+            Isolation::Serializable => self.read_scope(txn, partitions),
+            _ => Scope::Many(partitions),
         }
     }
 

@@ -43,14 +43,14 @@ pub struct Config {
     /// A checkpoint begins when the log's files have grown by this much, in bytes; they have
     /// at most twice as many.
     pub checkpoint_log_bytes: u64,
-    /// Checkpoints begin so early that a start applies the log in about this time, as far as
-    /// their share of the device allows.
+    /// Checkpoints begin so early, and hurry so, that a start applies the log in about this time.
     pub recovery_target: Duration,
     /// A checkpoint begins at the latest after this time, if anything changed.
     pub checkpoint_interval: Duration,
     /// Bytes a second that a checkpoint writes at most while statements run; 0
     /// is no limit, None a quarter of what the device writes. It hurries when
-    /// the log grows half as long again as calls for a checkpoint.
+    /// the log grows half as long again as calls for a checkpoint, or takes all of the recovery
+    /// target to apply.
     pub checkpoint_bytes_per_second: Option<u64>,
     /// Bytes of a log segment file, unless that is much of what calls for a checkpoint.
     pub log_segment_bytes: u64,

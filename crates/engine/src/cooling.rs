@@ -78,7 +78,7 @@ impl Cooling {
         (self.words, self.bytes) = (0, 0);
         let mut hot = 0;
         for partition in &db.partitions {
-            let state = partition.lock();
+            let state = partition.lock_any();
             for rows in state.tables.values() {
                 self.words += u64::from(rows.directory.appended());
                 self.bytes += rows.heap.live_bytes() as u64;
@@ -98,9 +98,9 @@ impl Cooling {
         self.looked = now;
         let (mut uses, mut returns, mut hot) = (0, 0, 0);
         for partition in &db.partitions {
-            let mut state = partition.lock();
+            let mut state = partition.lock_any();
             uses += std::mem::take(&mut state.uses);
-            returns += std::mem::take(&mut state.returns);
+            returns += u64::from(std::mem::take(&mut state.returns));
             hot += state
                 .tables
                 .values()
@@ -120,11 +120,11 @@ impl Cooling {
 /// before a hand comes by.
 fn cool_all(db: &Database) {
     for partition in &db.partitions {
-        let storages: Vec<u32> = partition.lock().tables.keys().copied().collect();
+        let storages: Vec<u32> = partition.lock_any().tables.keys().copied().collect();
         for storage in storages {
             let mut first = 0;
             loop {
-                let mut state = partition.lock();
+                let mut state = partition.lock_any();
                 let Some(rows) = state.tables.get_mut(&storage) else {
                     break;
                 };

@@ -14,6 +14,7 @@ use thermocline_storage::arena::Arena;
 use thermocline_storage::block_store::BlockStore;
 use thermocline_storage::log::{Log, LogFailed};
 
+use crate::arrivals::Arrivals;
 use crate::backup::BackupState;
 use crate::catalog::{Catalog, Table};
 use crate::checkpoint::{CheckpointState, Purpose};
@@ -26,6 +27,7 @@ use crate::memory::Memory;
 use crate::partition::Partition;
 use crate::policy::Policy;
 use crate::pulse::Pulse;
+use crate::recovery::Loading;
 use crate::reserve::Reserve;
 use crate::run::log_failed;
 use crate::sequence::Sequence;
@@ -45,6 +47,9 @@ pub struct Database {
     pub(crate) arena: Arc<Arena>,
     pub(crate) memory: Memory,
     pub(crate) partitions: Vec<Partition>,
+    pub(crate) arrivals: Arc<Arrivals>,
+    /// What brings the partitions, until all are there.
+    pub(crate) loading: Mutex<Option<Arc<Loading>>>,
     pub(crate) catalog: RwLock<Arc<Catalog>>,
     /// Which table owns a storage, drafts included. Never held while a
     /// partition's lock is taken; see `storages()`.
@@ -102,22 +107,27 @@ impl Drop for Room {
 /// What opening the database took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecoveryReport {
-    /// Milliseconds from the call to readiness.
+    /// Milliseconds from the call to readiness: from then on statements are answered whose
+    /// partitions are there.
     pub milliseconds: u64,
-    /// Rows that the checkpoint brought, all cold.
+    /// Milliseconds from the call until all partitions were there; 0: they are not yet.
+    pub whole_milliseconds: u64,
+    /// Partitions that are there.
+    pub partitions_there: u16,
+    /// Rows that the checkpoint brought, all cold; of all partitions, once they are there.
     pub rows: u64,
-    /// Log records applied after it.
+    /// Log records read after it.
     pub records: u64,
     /// Bytes of the checkpoint's images.
     pub image_bytes: u64,
-    /// Milliseconds that reading them took.
+    /// Milliseconds that reading them took, with all threads at it.
     pub image_milliseconds: u64,
     /// Bytes of the log records.
     pub log_bytes: u64,
-    /// Milliseconds that applying them took.
+    /// Milliseconds that reading them took, and applying them with all threads.
     pub log_milliseconds: u64,
-    /// Milliseconds that the rest took: rows that did not commit are removed,
-    /// missing indexes are made.
+    /// Milliseconds that the rest took, with all threads at it: rows that did not commit are
+    /// removed, missing indexes are made.
     pub settling_milliseconds: u64,
 }
 
@@ -134,6 +144,7 @@ pub(crate) struct Parts {
     pub spill: Arc<Spill>,
     pub reserve: Reserve,
     pub versions_held: Arc<HeldBytes>,
+    pub arrivals: Arc<Arrivals>,
 }
 
 impl fmt::Debug for Database {
@@ -155,6 +166,8 @@ impl Database {
             arena: parts.arena,
             memory: parts.memory,
             partitions: parts.partitions,
+            arrivals: parts.arrivals,
+            loading: Mutex::default(),
             catalog: RwLock::new(Arc::new(Catalog::empty())),
             fetcher: Fetcher::new(parts.blocks.file().clone(), storages.clone()),
             storages,
@@ -227,15 +240,24 @@ impl Database {
         self.policy
     }
 
-    /// Live tuples of a table, counted, not estimated; cheap.
+    /// Live tuples of a table, counted, and cheap. While partitions come after a start it is
+    /// told from those that are there; nothing that has to be right goes by it then.
     pub fn row_estimate(&self, table: &Table) -> u64 {
-        self.partitions
-            .iter()
-            .map(|p| {
-                let state = p.lock();
-                state.tables.get(&table.def.storage).map_or(0, |t| t.live)
-            })
-            .sum()
+        let live = |partition: &Partition| {
+            let state = partition.lock_if_there()?;
+            Some(state.tables.get(&table.def.storage).map_or(0, |t| t.live))
+        };
+        let (mut there, mut rows) = (0, 0);
+        for live in self.partitions.iter().filter_map(live) {
+            there += 1;
+            rows += live;
+        }
+        match self.partitions.len() as u64 {
+            all if all == there => rows,
+            // Nothing is known: better taken for large.
+            _ if there == 0 => u64::from(u32::MAX),
+            all => rows.saturating_mul(all) / there,
+        }
     }
 
     /// The engine's counters.
@@ -255,7 +277,10 @@ impl Database {
 
     /// What opening the database took.
     pub fn recovery_report(&self) -> RecoveryReport {
-        *self.recovered.lock()
+        RecoveryReport {
+            partitions_there: self.partitions_there(),
+            ..*self.recovered.lock()
+        }
     }
 
     /// `memory_limit`, in bytes.
@@ -422,13 +447,21 @@ impl Database {
         }
     }
 
-    /// A clean stop: no new statements, a last checkpoint, everything flushed.
+    /// A clean stop: no new statements, a last checkpoint (not while partitions come), everything flushed.
     /// Leaving this out loses nothing; the next start replays more of the log.
     pub fn close(&self) -> Result<()> {
         if self.closed.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
-        let result = self.run_checkpoint(Purpose::Close);
+        let result = match self.arrivals.are_complete() {
+            true => self.run_checkpoint(Purpose::Close),
+            // The last one stays, and the log from there on.
+            false => self
+                .log
+                .wait_durable_blocking(self.log.appended_lsn())
+                .map_err(log_failed),
+        };
+        self.arrivals.close();
         self.stopping.store(true, Ordering::SeqCst);
         self.pulse.beat();
         self.poke_evictor();

@@ -32,6 +32,7 @@ impl Database {
         options: &RunOptions,
         change: Change,
     ) -> Result<()> {
+        self.there(options, &Scope::All).await?;
         self.begin_ddl(txn)?;
         if let Change::CreateTable(_) | Change::CreateIndex { .. } = &change {
             self.memory.check_floor("a new table or index")?;

@@ -205,7 +205,7 @@ impl Evictor {
     fn choose(&mut self, db: &Database, partition: usize) -> Option<Arc<Table>> {
         self.turn = self.turn.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let storages = db.storages();
-        let state = db.partitions[partition].lock();
+        let state = db.partitions[partition].lock_any();
         let evictable = |storage: &u32, rows: &TablePartition| {
             let table = storages.get(storage)?;
             (table.def.evictable && rows.heap.tuples() > 0)
@@ -245,7 +245,7 @@ impl Evictor {
         self.begin_block();
         let mut passed = 0u64;
         let (goal, limit) = {
-            let mut state = db.partitions[partition].lock();
+            let mut state = db.partitions[partition].lock_any();
             let Some(rows) = state.tables.get_mut(&table.def.storage) else {
                 return Ok(evicted);
             };
@@ -258,7 +258,7 @@ impl Evictor {
             (goal, u64::from(rows.directory.appended()) * rounds)
         };
         loop {
-            let mut state = db.partitions[partition].lock();
+            let mut state = db.partitions[partition].lock_any();
             let full = self.sweep(db, &mut state, table, &mut evicted, &mut passed);
             drop(state);
             let collected = evicted.bytes + self.builder.record_bytes() as u64;
@@ -470,7 +470,7 @@ impl Evictor {
         db.pause(Moment::BlockWritten);
         let mut done = Evicted::default();
         while !self.picked.is_empty() {
-            let mut state = db.partitions[partition].lock();
+            let mut state = db.partitions[partition].lock_any();
             let Some(rows) = state.tables.get_mut(&table.def.storage) else {
                 // The table was dropped meanwhile.
                 if let Ok(block) = written {
@@ -539,7 +539,7 @@ impl Evictor {
     /// Empties sparse pages, so that what was evicted really leaves memory.
     fn tidy(&self, db: &Database, partition: usize, table: &Table) {
         for _ in 0..TIDY_TURNS {
-            let mut state = db.partitions[partition].lock();
+            let mut state = db.partitions[partition].lock_any();
             let rows = state.tables.get_mut(&table.def.storage);
             if rows.is_none_or(|rows| rows.compact_heap(TIDY_TURN_BYTES, FREE_SHARE) == 0) {
                 break;
@@ -641,7 +641,7 @@ impl Evictor {
     /// Copies dirty tuples into a block that is not written yet.
     pub fn begin(&mut self, db: &Database, partition: usize, table: &Table) {
         self.begin_block();
-        let mut state = db.partitions[partition].lock();
+        let mut state = db.partitions[partition].lock_any();
         let (mut evicted, mut passed) = (Evicted::default(), 0);
         self.sweep(db, &mut state, table, &mut evicted, &mut passed);
     }

@@ -11,7 +11,7 @@
 //! | `transaction`, `savepoint`, `commit`, `reads`, `validation`, `versions`, `snapshot` | interactive transactions, what they read and whether it is still so, before-images, scans at one moment |
 //! | `table_lock`, `locking` | locks of tables; waiting for others, and who waits for whom |
 //! | `evict`, `cooling`, `fetch`, `compaction`, `memory`, `floor`, `policy` | anti-caching: eviction, temperature, retrieval, holes, the limit, the choices |
-//! | `record`, `checkpoint`, `capture`, `image`, `manifest`, `recovery`, `warming` | what is logged, what is kept, how it comes back |
+//! | `record`, `checkpoint`, `capture`, `image`, `manifest`, `recovery`, `arrivals`, `warming` | what is logged, what is kept, how it comes back, who waits for it |
 //! | `spill`, `reserve` | temporary data on the device; space that is kept for making room |
 //! | `check` | a directory verified while no database is open on it |
 //! | `backup` | generations of a backup, the log's archive, restoring to a point in time |
@@ -24,6 +24,7 @@
 
 pub mod access;
 mod account;
+mod arrivals;
 pub mod authority;
 mod background;
 pub mod backup;

@@ -324,7 +324,7 @@ impl Database {
     fn see_others_out(&self, gate: &Gate, mode: LockMode) {
         if mode.is_strong() && gate.table != 0 {
             for partition in &self.partitions {
-                drop(partition.lock());
+                drop(partition.lock_any());
             }
         }
     }

@@ -21,6 +21,7 @@ use thermocline_storage::log::Lsn;
 use thermocline_storage::lru_chain::LruChain;
 use thermocline_storage::row_directory::RowDirectory;
 
+use crate::arrivals::{Arrivals, Loader};
 use crate::catalog::{IndexDef, IndexKind, Table};
 use crate::error::{Error, Result};
 use crate::transaction::TxnId;
@@ -30,6 +31,7 @@ use crate::versions::{StoredRow, Timestamp, Versions};
 #[repr(align(64))]
 pub(crate) struct Partition {
     state: Mutex<PartitionState>,
+    arrivals: Arc<Arrivals>,
 }
 
 /// How often a lock that is taken is looked at before the thread sleeps, at first
@@ -39,15 +41,47 @@ const LOOKS: u32 = 128;
 const YIELDS: u32 = 64;
 
 impl Partition {
-    pub fn new(state: PartitionState) -> Self {
+    pub fn new(state: PartitionState, arrivals: Arc<Arrivals>) -> Self {
         Self {
             state: Mutex::new(state),
+            arrivals,
         }
     }
 
-    /// The partition, for this thread alone.
+    /// The partition, for this thread alone. It is there: who may come before that waits for it
+    /// first ([`crate::arrivals`]).
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, PartitionState> {
+        let state = self.lock_any();
+        match state.is_there {
+            true => state,
+            false => self.lock_when_there(state),
+        }
+    }
+
+    #[cold]
+    fn lock_when_there<'a>(
+        &'a self,
+        state: MutexGuard<'a, PartitionState>,
+    ) -> MutexGuard<'a, PartitionState> {
+        if Loader::is_here() {
+            return state;
+        }
+        let id = state.id;
+        drop(state);
+        self.arrivals.wait_for(id);
+        self.lock_any()
+    }
+
+    /// The partition, if it is there.
+    #[inline]
+    pub fn lock_if_there(&self) -> Option<MutexGuard<'_, PartitionState>> {
+        Some(self.lock_any()).filter(|state| state.is_there)
+    }
+
+    /// The partition, as far as it is there: for upkeep in short turns.
+    #[inline]
+    pub fn lock_any(&self) -> MutexGuard<'_, PartitionState> {
         match self.state.try_lock() {
             Some(state) => state,
             None => self.lock_taken(),
@@ -103,7 +137,9 @@ pub(crate) struct PartitionState {
     /// Uses of tuples since the evictor last looked; of these, misses on tuples
     /// that were not quite cold.
     pub uses: u64,
-    pub returns: u64,
+    pub returns: u32,
+    /// Whether all rows are there: not yet while a start goes on.
+    pub is_there: bool,
     /// The last synchronous commit that wrote here: what is read here must not
     /// be released before that is durable.
     pub last_commit: Lsn,
@@ -390,6 +426,7 @@ impl PartitionState {
             last_commit: Lsn::default(),
             uses: 0,
             returns: 0,
+            is_there: true,
         }
     }
 

@@ -119,7 +119,7 @@ impl Database {
     pub(crate) fn metadata_bytes(&self) -> u64 {
         let catalog = self.catalog().memory_bytes();
         let partitions = self.partitions.iter().map(|partition| {
-            let state = partition.lock();
+            let state = partition.lock_any();
             let tables = state.tables.values();
             tables.map(|rows| rows.metadata_bytes() as u64).sum::<u64>()
         });
@@ -153,7 +153,7 @@ impl Database {
         let mut report = self.memory_gauges();
         let (mut cold, mut of_cold) = (0, 0.0);
         for partition in &self.partitions {
-            let state = partition.lock();
+            let state = partition.lock_any();
             report.versions += state.versions.bytes() as u64;
             for rows in state.tables.values() {
                 report.tuples += rows.heap.live_bytes() as u64;
@@ -193,7 +193,7 @@ impl Database {
                     ..TableReport::default()
                 };
                 for partition in &self.partitions {
-                    let state = partition.lock();
+                    let state = partition.lock_any();
                     if let Some(rows) = state.tables.get(&table.def.storage) {
                         report.cold += rows.cold;
                         report.hot += rows.live.saturating_sub(rows.cold);

@@ -66,6 +66,7 @@ impl Database {
         let mut visit = Visit::default();
         loop {
             self.admit(options).await?;
+            self.there(options, &scope).await?;
             let who = Who::Visitor(&visit);
             match self.attempt(options, &scope, who, &fetched, run, &mut body)? {
                 Outcome::Done(result, lsn) => {
@@ -143,6 +144,7 @@ impl Database {
         let mut run = RunKind::default();
         loop {
             self.admit(options).await?;
+            self.there(options, &scope).await?;
             self.tidy_reads(state);
             let who = Who::Transaction(state);
             match self.attempt(options, &scope, who, &fetched, run, &mut body)? {
@@ -160,7 +162,7 @@ impl Database {
                 Outcome::Closed(gate, mode) => {
                     self.lock_for(state, options, &gate, mode).await?;
                 }
-                Outcome::Stale => self.refresh(state)?,
+                Outcome::Stale => self.refresh(options, state).await?,
             }
             run.attempt += 1;
         }
@@ -416,7 +418,7 @@ impl Database {
     /// try again. Better an error than to try for ever.
     fn check_gone(&self, holder: TxnId) -> Result<()> {
         for partition in &self.partitions {
-            let state = partition.lock();
+            let state = partition.lock_any();
             let locked = state.locks.iter().find(|(_, owner)| **owner == holder);
             let inserted = state.uncommitted_of(holder);
             let row = locked.map(|(row, _)| *row);

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use thermocline_storage::row_directory::ColdAddress;
 
+use crate::access::Scope;
 use crate::catalog::{Catalog, Table};
 use crate::counters::Counters;
 use crate::database::Database;
@@ -125,7 +126,10 @@ impl Database {
     pub(crate) fn collect_versions(&self) {
         let horizon = self.transactions.horizon();
         for partition in &self.partitions {
-            while partition.lock().collect_versions(horizon, DROPPED_A_TURN) {}
+            while partition
+                .lock_any()
+                .collect_versions(horizon, DROPPED_A_TURN)
+            {}
         }
     }
 
@@ -175,7 +179,7 @@ impl Transaction {
                 .snapshot
                 .is_some_and(|snapshot| table.gate.is_emptied_after(snapshot))
             {
-                db.refresh(state)?;
+                db.refresh(options, state).await?;
             }
         }
         Ok(())
@@ -271,7 +275,6 @@ impl Snapshot {
             table: table.clone(),
             partition,
             next: 0,
-            uncommitted: false,
         }
     }
 }
@@ -283,21 +286,20 @@ pub struct SnapshotScan {
     table: Arc<Table>,
     partition: u16,
     next: u32,
-    uncommitted: bool,
 }
 
 impl SnapshotScan {
-    /// Gives rows of open transactions, too: an index has entries for them.
-    pub(crate) fn and_uncommitted(mut self) -> Self {
-        self.uncommitted = true;
-        self
-    }
-
     /// Calls `each` with the next rows (some thousands, or a megabyte or two);
     /// false at the end. `each` may run under the partition's lock: it must be
     /// short and must not call the database.
     pub async fn next_chunk(&mut self, mut each: impl FnMut(RowId, &[u8])) -> Result<bool> {
         self.snapshot.inner.db.pulse.beat();
+        let db = &self.snapshot.inner.db;
+        if !db.arrivals.are_complete() {
+            // Whoever has a timeout drops this while it waits.
+            let scope = Scope::One(self.partition);
+            db.there(&RunOptions::default(), &scope).await?;
+        }
         let (cold, more) = self.turn(&mut each)?;
         if let Some((reads, pin)) = cold {
             let db = &self.snapshot.inner.db;
@@ -359,7 +361,7 @@ impl SnapshotScan {
                 }
             }
             let word = rows.directory.get(number);
-            if word.is_uncommitted() && !self.uncommitted {
+            if word.is_uncommitted() {
                 let own = held.own.as_ref().map(|own| own.id);
                 if own.is_none() || state.owner_of((storage, number)) != own {
                     continue;

@@ -46,6 +46,12 @@ pub enum Moment {
 pub trait Simulator: Send + Sync {
     /// Others may run now. Must not run the step that it is called from.
     fn pause(&self, moment: Moment);
+
+    /// Whether a start leaves it to the simulator to bring the partitions ([`Steps::load`]).
+    /// Otherwise all are there when the database is open.
+    fn brings_partitions(&self) -> bool {
+        false
+    }
 }
 
 impl Database {
@@ -116,8 +122,22 @@ impl Steps {
         evicted
     }
 
+    /// After a start: a partition is brought, or a part of one. Whether there was anything to
+    /// do. Reads must not stall.
+    pub fn load(&self) -> bool {
+        self.db.load_step()
+    }
+
+    /// Whether all partitions are there.
+    pub fn has_all_partitions(&self) -> bool {
+        self.db.arrivals.are_complete()
+    }
+
     /// Compaction takes a step. Whether it did anything.
     pub fn compact(&self) -> Result<bool> {
+        if !self.has_all_partitions() {
+            return Ok(false);
+        }
         match self.compactor.try_lock() {
             Some(mut compactor) => compactor.step(&self.db),
             None => Ok(false),
@@ -136,7 +156,7 @@ impl Steps {
 
     /// What was warm at the last checkpoint comes back, as far as there is room.
     pub fn warm_up(&self) {
-        if self.db.wants_warming() {
+        if self.db.wants_warming() && self.has_all_partitions() {
             self.db.warm_up();
         }
     }

@@ -21,7 +21,7 @@ use crate::partition::{Index, PartitionState, TablePartition};
 use crate::reads::{
     EVERYWHERE, ReadEntry, ReadWhat, about, covers_key, covers_rows, keys_of, rows_of,
 };
-use crate::transaction::{Isolation, TxnState};
+use crate::transaction::{Isolation, RunOptions, TxnState};
 use crate::versions::{Seen, Timestamp};
 
 /// What serializable transactions note of their reads may take one part in so many of what a
@@ -102,7 +102,7 @@ impl Database {
     /// Moves the snapshot of a serializable transaction forward, if nothing
     /// that it has read has changed: the transaction is then as if it had
     /// begun later, and may write what others have written since.
-    pub(crate) fn refresh(&self, txn: &mut TxnState) -> Result<()> {
+    pub(crate) async fn refresh(&self, options: &RunOptions, txn: &mut TxnState) -> Result<()> {
         let Some(old) = txn.snapshot else {
             return Ok(());
         };
@@ -114,6 +114,7 @@ impl Database {
         txn.reads.order();
         let overlaid = txn.overlay.keys().map(|key| key.1.partition());
         let scope = self.read_scope(txn, overlaid.collect());
+        self.there(options, &scope).await?;
         let mut guards = self.lock(&scope)?;
         self.validate(&mut guards, txn, old)
             .map_err(|error| match error {

@@ -77,6 +77,7 @@ impl Database {
     /// listed or a manifest that cannot be read.
     pub fn verify(&self) -> Result<Verified> {
         let mut found = Verified::default();
+        self.wait_for_partitions()?;
         let mut guards = self.lock(&Scope::All)?;
         let storages = self.storages();
         let mut references: BTreeMap<u32, References> = BTreeMap::new();

@@ -57,15 +57,19 @@ impl Database {
         }
     }
 
-    /// Whether there is anything to warm up, and the policy wants it.
+    /// Whether there may be anything to warm up, and the policy wants it.
     pub(crate) fn wants_warming(&self) -> bool {
-        self.policy.merge != Merge::UpdateOnly && self.recovered.lock().rows > 0
+        let may_have_rows = self.recovered.lock().rows > 0 || !self.arrivals.are_complete();
+        self.policy.merge != Merge::UpdateOnly && may_have_rows
     }
 
     /// The warming thread's life.
     pub(crate) fn warm_up(&self) {
         self.warm_up.is_under_way.store(true, Ordering::Relaxed);
-        self.sweep_all();
+        // What comes first for statements is not warmed meanwhile: the device is the images'.
+        if self.wait_for_partitions().is_ok() && self.recovered.lock().rows > 0 {
+            self.sweep_all();
+        }
         self.warm_up.is_under_way.store(false, Ordering::Relaxed);
     }
 

@@ -409,8 +409,13 @@ fn checkpoints(out: &mut Exposition, engine: &Engine) {
         report.longest_hold_us as f64 / 1e6,
     );
     out.gauge(
+        "thermocline_partitions_missing",
+        "Partitions that are not there yet after the start.",
+        u64::from(database.partitions() - recovery.partitions_there),
+    );
+    out.gauge(
         "thermocline_recovery_duration_seconds",
-        "How long the start took to recover.",
+        "How long the start took until it served.",
         seconds(recovery.milliseconds),
     );
 }

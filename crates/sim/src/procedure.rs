@@ -64,6 +64,12 @@ fn number(value: &Value) -> i64 {
     }
 }
 
+/// The life in which a client calls. A call that is run again from the log, while a partition
+/// comes, is nobody's.
+fn calling() -> Option<Rc<World>> {
+    current().filter(|world| world.polled.borrow().is_some())
+}
+
 /// What becomes of a row; the same whenever it is asked the same.
 fn becomes(found: Option<&Row>, chance: &mut Chance, bytes: usize, now: i64) -> Option<Row> {
     if chance.percent(25) {
@@ -120,7 +126,7 @@ fn work(call: &mut Call<'_, '_>, arguments: &[Value]) -> Result<Vec<Value>> {
         };
         if let Err(error) = changed {
             if !call.evicted()
-                && let Some(world) = current()
+                && let Some(world) = calling()
             {
                 world.check_procedure_violation(slot, &did, &one, &error);
             }
@@ -132,7 +138,7 @@ fn work(call: &mut Call<'_, '_>, arguments: &[Value]) -> Result<Vec<Value>> {
         return Err(Error::raised("P0001", "this seed is refused"));
     }
     if !call.evicted()
-        && let Some(world) = current()
+        && let Some(world) = calling()
     {
         world.procedure_did(slot, did);
     }

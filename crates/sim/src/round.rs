@@ -231,6 +231,14 @@ impl Round {
             }
             db = self.recover(tally)?;
             state = self.compare(&db, &model, closed)?;
+            if self.chance.percent(60) {
+                // It holds the same, and lives while its partitions come.
+                drop(db);
+                if self.chance.percent(50) {
+                    self.crash();
+                }
+                db = self.open("another start")?;
+            }
         }
         match self.lies {
             true => self.lied_to(db, state, tally),
@@ -295,7 +303,13 @@ impl Round {
             tally.recoveries += 1;
             self.device.halt_after(self.chance.below(60) as u64);
             match open(&self.config) {
-                Ok(db) => drop(db),
+                // What it needs may lie beyond the halt.
+                Ok(db) => match db.wait_for_partitions() {
+                    Err(error) if !self.device.is_halted() => {
+                        return Err(format!("a partition of a recovery failed: {error}"));
+                    }
+                    _ => drop(db),
+                },
                 Err(_) if self.device.is_halted() => {}
                 Err(error) => return Err(format!("a recovery failed: {error}")),
             }
@@ -368,6 +382,7 @@ type FoundTable = (BTreeMap<i64, Row>, TableDef);
 impl Found {
     /// Reads all tables through a snapshot.
     pub fn read(db: &Arc<Database>) -> EngineResult<Found> {
+        db.wait_for_partitions()?;
         let snapshot = db.snapshot();
         let mut tables = Vec::new();
         for slot in 0..SLOTS {

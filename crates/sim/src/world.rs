@@ -23,6 +23,8 @@ use crate::statement::View;
 
 /// Turns without anybody able to go on, after which nobody ever will be.
 const IDLE_TURNS_MAX: usize = 2000;
+/// Turns of a hundred that bring a partition while some are to come after a start.
+const LOADS_PERCENT: usize = 4;
 /// Steps inside of steps.
 const DEPTH_MAX: usize = 3;
 const SESSIONS_MAX: usize = 6;
@@ -82,6 +84,8 @@ pub struct World {
     depth: Cell<usize>,
     idle: Cell<usize>,
     in_checkpoint: Cell<bool>,
+    /// How many want no read to stall.
+    unstalled: Cell<usize>,
     /// Whose turn it is.
     pub polled: RefCell<Option<Rc<Pending>>>,
     /// Calls of procedures that succeeded.
@@ -114,6 +118,10 @@ impl Simulator for Pauses {
             world.others();
         }
     }
+
+    fn brings_partitions(&self) -> bool {
+        true
+    }
 }
 
 impl World {
@@ -144,6 +152,7 @@ impl World {
             depth: Cell::new(0),
             idle: Cell::new(0),
             in_checkpoint: Cell::new(false),
+            unstalled: Cell::new(0),
             polled: RefCell::default(),
             calls: Cell::new(0),
             lies: Cell::new(habits.lies),
@@ -342,7 +351,7 @@ impl World {
 
     /// Checks that everything agrees with everything.
     pub fn verify(&self, when: &str) {
-        match self.db.verify() {
+        match self.without_stalls(|| self.db.verify()) {
             Ok(found) if found.is_sound() || self.habits.faulty => {}
             Ok(found) => self.fail(format!("{when}: {}", found.problems.join("; "))),
             Err(error) => self.check_error("verifying", &error, false),
@@ -413,8 +422,14 @@ impl World {
             self.device.set_capacity_bytes(None);
         }
         let per_mille = self.below(1000);
+        if !self.steps.has_all_partitions() && self.percent(LOADS_PERCENT) {
+            let loaded = self.without_stalls(|| self.steps.load());
+            self.say(|| format!("loads: {loaded}"));
+            return;
+        }
         if per_mille < self.habits.checkpoints {
-            if !self.in_checkpoint.replace(true) {
+            // It waits for all partitions, and nobody else could go on here.
+            if self.steps.has_all_partitions() && !self.in_checkpoint.replace(true) {
                 self.say(|| "checkpoint".into());
                 let commits = self.model.borrow().commits.len();
                 let checkpoint = block_on(self.db.checkpoint());
@@ -450,10 +465,7 @@ impl World {
             93..94 => {
                 self.steps.collect_versions();
                 if self.habits.faulty {
-                    self.device.set_stalls(false);
-                    self.steps.finish_rollbacks();
-                    self.device
-                        .set_stalls(self.habits.stalls && !self.over.get());
+                    self.without_stalls(|| self.steps.finish_rollbacks());
                 }
             }
             94..96 => {
@@ -464,6 +476,20 @@ impl World {
             96 if self.percent(20) => self.steps.leave_memory(self.habits.memory_bytes),
             _ => self.spawn(),
         }
+    }
+
+    /// Does what waits for reads with nobody to end their stalls.
+    fn without_stalls<T>(&self, work: impl FnOnce() -> T) -> T {
+        let before = self.unstalled.get();
+        self.unstalled.set(before + 1);
+        self.device.set_stalls(false);
+        let done = work();
+        self.unstalled.set(before);
+        if before == 0 {
+            self.device
+                .set_stalls(self.habits.stalls && !self.over.get());
+        }
+        done
     }
 
     fn spawn(self: &Rc<Self>) {

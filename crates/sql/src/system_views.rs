@@ -188,6 +188,7 @@ fn counters(db: &Database) -> Vec<Vec<Datum>> {
         ("checkpoint_last_image_bytes", checkpoint.last_image_bytes),
         ("checkpoint_longest_hold_us", checkpoint.longest_hold_us),
         ("recovery_ms", recovery.milliseconds),
+        ("recovery_whole_ms", recovery.whole_milliseconds),
         ("recovery_rows", recovery.rows),
         ("recovery_log_records", recovery.records),
         ("memory_waits", counters.memory_waits),
@@ -216,6 +217,14 @@ fn recovery(db: &Database) -> Vec<Vec<Datum>> {
         ]
     };
     vec![
+        vec![
+            Datum::text("partitions"),
+            Datum::text("partitions"),
+            int(u64::from(report.partitions_there)),
+            int(u64::from(db.partitions())),
+            Datum::Bool(report.partitions_there < db.partitions()),
+            int(report.whole_milliseconds),
+        ],
         read("images", report.image_bytes, report.image_milliseconds),
         read("log", report.log_bytes, report.log_milliseconds),
         vec![

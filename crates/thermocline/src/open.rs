@@ -153,8 +153,9 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Opens the database in `path`, making it if there is none. Returns when
-    /// it has recovered.
+    /// Opens the database in `path`, making it if there is none. Returns when it serves: a
+    /// statement that needs a partition that is not there yet waits for it
+    /// ([`Database::wait_for_partitions`] waits for all).
     ///
     /// # Errors
     /// See [`OpenError`].

@@ -8,6 +8,7 @@ use thermocline_storage::log::Lsn;
 use thermocline_storage::row_directory::{RowDirectory, Word};
 
 use super::Access;
+use crate::catalog::Catalog;
 use crate::error::{Error, Result};
 use crate::procedure::command::{digest, tail};
 use crate::record::{RecordKind, record_head};
@@ -58,9 +59,11 @@ impl Access<'_> {
         self.command = command;
     }
 
-    /// Gives the rows that this run inserts these numbers.
-    pub(crate) fn insert_as(&mut self, rows: RecordedRows) {
+    /// Has a command run again, by the catalog that it ran with: gives the rows that it
+    /// inserts these numbers.
+    pub(crate) fn run_again(&mut self, rows: RecordedRows, catalog: &Arc<Catalog>) {
         self.recorded = Some(rows);
+        self.applied = Some(catalog.clone());
     }
 
     /// Whether the run did what a command's record says.

@@ -342,6 +342,10 @@ impl<'a> Access<'a> {
         if table.retired.load(Ordering::Relaxed) {
             return Err(Error::StalePlan);
         }
+        if self.recorded.is_some() {
+            // Who locks the table now was not there when a command ran that is run again.
+            return Ok(());
+        }
         if self.txn.is_some() {
             let (oid, modes) = self.entered;
             return match oid == table.def.oid && modes & mode.bit() != 0 {

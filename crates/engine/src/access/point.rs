@@ -216,7 +216,9 @@ impl Database {
         let Some(partition) = partition.and_then(|p| self.partitions.get(usize::from(p))) else {
             return Ok(TryGet::Wait);
         };
-        let mut state = partition.lock();
+        let Some(mut state) = partition.lock_if_there() else {
+            return Ok(TryGet::Wait);
+        };
         let state = &mut *state;
         if table.retired.load(Ordering::Relaxed) {
             return Err(Error::StalePlan);
@@ -327,7 +329,7 @@ impl Access<'_> {
         if self.first_run {
             for (row, word) in used.into_iter().flatten() {
                 state.uses += 1;
-                state.returns += u64::from(word.is_cold() && word.temperature() > 0);
+                state.returns += u32::from(word.is_cold() && word.temperature() > 0);
                 warm(rows, row, word);
             }
         }

@@ -144,6 +144,7 @@ impl Database {
         observe: &mut dyn FnMut(u64, u64),
     ) -> Result<BackupReport> {
         self.check_open()?;
+        self.wait_for_partitions()?;
         let Some(_running) = self.backups.running.try_lock() else {
             return Err(Error::catalog("55006", "a backup is already under way"));
         };

@@ -128,7 +128,7 @@ fn check_record(
     }
     if !catalog.is_empty() {
         let image: CatalogImage = serde_json::from_slice(catalog).map_err(wrong)?;
-        let catalog = Catalog::from_image(&image, partitions);
+        let catalog = Catalog::from_image(&image, partitions, &Catalog::empty());
         let defined = catalog.tables.values();
         defined.for_each(|table| put_in(tables, table));
     }

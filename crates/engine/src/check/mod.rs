@@ -256,7 +256,7 @@ impl Check<'_> {
 
 fn tables_of(manifest: &Manifest) -> TablesByStorage {
     let partitions = manifest.partitions.len() as u16;
-    let catalog = Catalog::from_image(&manifest.catalog, partitions);
+    let catalog = Catalog::from_image(&manifest.catalog, partitions, &Catalog::empty());
     let drafts = manifest
         .drafts
         .iter()

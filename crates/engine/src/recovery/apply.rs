@@ -1,27 +1,26 @@
-//! What a record of the log does to the rows of some partitions, in the log's
-//! order: the one place where it is applied, by one thread or by several.
+//! What the log's tail does to the rows of one partition, in the log's order: the one place
+//! where it is applied.
 //!
-//! A replayer has partitions of its own, in which nobody else works but the
-//! evictor, in its short turns. What concerns all partitions, definitions above
-//! all, is `replay`'s.
+//! Nobody else works in the partition but the evictor, in its short turns. What concerns all
+//! partitions, definitions above all, comes as events (`events`), between the pieces of the
+//! partition's own.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use hashbrown::HashMap;
-use parking_lot::Mutex;
-use thermocline_device::{Mutation, block_on};
+use thermocline_device::{Mutation, StopPoint, block_on, stop_at};
 use thermocline_storage::row_directory::Word;
 use thermocline_storage::temperature;
 
+use super::events::{Definitions, Event};
+use super::loading::Loading;
+use super::pieces::{Action, Piece};
 use crate::access::Scratch;
 use crate::catalog::Table;
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::evict::{Evictor, cold_copy};
+use crate::evict::cold_copy;
 use crate::fetch::plan;
-use crate::memory::Pressure;
 use crate::partition::TablePartition;
 use crate::record::{RowChange, changes};
 use crate::row_id::RowId;
@@ -34,92 +33,32 @@ const CHANGES_PER_LOOK: u32 = 256;
 /// … and bytes of them.
 const BYTES_PER_LOOK: usize = 512 << 10;
 
-/// What is to be done of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Action {
-    /// Row changes, committed.
-    Commit,
-    /// Row changes of a transaction that has not committed yet.
-    Provisional,
-    /// The transaction's rows count from here on. No body.
-    Visible,
-    /// The transaction's rows go. No body.
-    Abort,
-    /// A procedure is called again.
-    Command,
-}
-
-/// A record, or the part of it that is of one replayer's partitions.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Piece<'a> {
-    pub action: Action,
-    /// The record's end.
-    pub lsn: u64,
-    pub transaction: TxnId,
-    pub body: &'a [u8],
-}
-
-/// What replayers share.
-pub(super) struct Shared<'a> {
-    pub db: &'a Arc<Database>,
-    /// Up to where the image of each partition has the log.
-    pub cuts: &'a [u64],
-    /// Up to where the checkpoint's catalog has the log.
-    pub catalog_lsn: u64,
-    /// How often definitions have changed; only while nothing is being applied.
-    pub definitions: AtomicU64,
-    evictor: Mutex<Evictor>,
-}
-
-impl<'a> Shared<'a> {
-    pub fn new(db: &'a Arc<Database>, cuts: &'a [u64], catalog_lsn: u64) -> Self {
-        Shared {
-            db,
-            cuts,
-            catalog_lsn,
-            definitions: AtomicU64::new(1),
-            evictor: Mutex::new(Evictor::new(db.policy.block_bytes)),
-        }
-    }
-
-    /// Evicts while memory is short.
-    fn make_room(&self) -> Result<()> {
-        self.db.memory.read_resident();
-        if self.db.memory.pressure() == Pressure::None {
-            return Ok(());
-        }
-        let mut evictor = self.evictor.lock();
-        self.db.memory.read_resident();
-        while evictor.step(self.db)? {
-            self.db.memory.read_resident();
-        }
-        Ok(())
-    }
-}
-
-/// Applies what the log says of every `stride`-th partition from `first` on.
-pub(super) struct Replayer<'a> {
-    shared: &'a Shared<'a>,
-    first: usize,
-    stride: usize,
-    /// The tables by their storage, and which definitions these are.
-    tables: HashMap<u32, Arc<Table>>,
-    definitions: u64,
-    scratch: Box<Scratch>,
+/// Applies what the log says of a partition.
+pub(super) struct Replayer {
+    pub partition: u16,
+    /// Up to where the partition's image has the log.
+    cut: u64,
+    /// In force where it has come to in the log.
+    pub definitions: Arc<Definitions>,
+    /// The next of the events.
+    event: usize,
+    /// Whether the partition has all indexes that the definitions name.
+    pub indexes_complete: bool,
+    pub scratch: Box<Scratch>,
     key: Vec<u8>,
     /// Since the last look at the memory.
     changes: u32,
     bytes: usize,
 }
 
-impl<'a> Replayer<'a> {
-    pub fn new(shared: &'a Shared<'a>, first: usize, stride: usize) -> Self {
+impl Replayer {
+    pub fn new(partition: u16, cut: u64, definitions: Arc<Definitions>) -> Self {
         Replayer {
-            shared,
-            first,
-            stride,
-            tables: HashMap::new(),
-            definitions: 0,
+            partition,
+            cut,
+            definitions,
+            event: 0,
+            indexes_complete: false,
             scratch: Box::default(),
             key: Vec::new(),
             changes: 0,
@@ -127,71 +66,76 @@ impl<'a> Replayer<'a> {
         }
     }
 
-    /// Applies a piece of a record. Row changes and commands are of this
-    /// replayer's partitions, and newer than their images.
-    pub fn apply(&mut self, piece: &Piece<'_>) -> Result<()> {
-        let definitions = self.shared.definitions.load(Ordering::Acquire);
-        if self.definitions != definitions {
-            self.tables = self.shared.db.storages();
-            self.definitions = definitions;
-        }
+    /// Applies a piece of a record that the partition's image does not have, and what
+    /// happened to all partitions before it.
+    pub fn apply(&mut self, db: &Database, loading: &Loading, piece: &Piece<'_>) -> Result<()> {
+        self.apply_events(db, loading, piece.lsn)?;
         match piece.action {
-            Action::Commit | Action::Provisional => self.apply_changes(piece),
-            Action::Visible => {
-                self.make_visible(piece);
-                Ok(())
+            Action::Commit | Action::Provisional => {
+                for change in changes(piece.body) {
+                    let change = change?;
+                    let bytes = match &change {
+                        RowChange::Put { tuple, .. } => tuple.len(),
+                        RowChange::Delete { .. } => 0,
+                    };
+                    self.apply_change(db, loading, piece, &change)?;
+                    self.look(db, loading, bytes)?;
+                }
             }
-            Action::Abort => self.partitions_behind(piece.lsn).try_for_each(|id| {
-                let db = self.shared.db;
-                db.remove_rows_of(id as u16, piece.transaction)
-            }),
             Action::Command => {
-                let db = self.shared.db;
-                db.replay_command(piece.body, piece.lsn, &mut self.scratch)?;
-                self.look(piece.body.len())
+                if !self.indexes_complete {
+                    self.complete_indexes(db)?;
+                }
+                self.replay_command(db, piece.body, piece.lsn)?;
+                self.look(db, loading, piece.body.len())?;
             }
         }
+        stop_at(StopPoint::RecoveryReplay);
+        Ok(())
     }
 
-    /// Its partitions whose images do not have the record that ends at `lsn`.
-    fn partitions_behind(&self, lsn: u64) -> impl Iterator<Item = usize> + use<'a> {
-        let cuts = self.shared.cuts;
-        let own = (self.first..cuts.len()).step_by(self.stride);
-        own.filter(move |id| lsn > cuts[*id])
+    /// Applies what happened to all partitions before this place of the log.
+    pub fn apply_events(&mut self, db: &Database, loading: &Loading, before: u64) -> Result<()> {
+        while let Some((lsn, event)) = loading.events.before(self.event, before) {
+            self.event += 1;
+            match event {
+                Event::Define(definitions) => {
+                    self.definitions = definitions;
+                    self.indexes_complete = false;
+                }
+                // The image is of later.
+                _ if lsn <= self.cut => {}
+                Event::Visible(transaction) => self.make_visible(db, transaction),
+                Event::Abort(transaction) => self.remove_rows_of(db, transaction)?,
+            }
+        }
+        Ok(())
     }
 
     /// Looks at the memory now and then.
-    fn look(&mut self, bytes: usize) -> Result<()> {
+    fn look(&mut self, db: &Database, loading: &Loading, bytes: usize) -> Result<()> {
         self.changes += 1;
         self.bytes += bytes;
         if self.changes < CHANGES_PER_LOOK && self.bytes < BYTES_PER_LOOK {
             return Ok(());
         }
         (self.changes, self.bytes) = (0, 0);
-        self.shared.make_room()
+        loading.make_room(db)
     }
 
-    fn apply_changes(&mut self, piece: &Piece<'_>) -> Result<()> {
-        for change in changes(piece.body) {
-            let change = change?;
-            let bytes = match &change {
-                RowChange::Put { tuple, .. } => tuple.len(),
-                RowChange::Delete { .. } => 0,
-            };
-            self.apply_change(piece, &change)?;
-            self.look(bytes)?;
-        }
-        Ok(())
-    }
-
-    fn apply_change(&mut self, piece: &Piece<'_>, change: &RowChange<'_>) -> Result<()> {
-        let db = self.shared.db;
+    fn apply_change(
+        &mut self,
+        db: &Database,
+        loading: &Loading,
+        piece: &Piece<'_>,
+        change: &RowChange<'_>,
+    ) -> Result<()> {
         let (storage, row) = (change.storage(), change.row());
-        let Some(table) = self.tables.get(&storage) else {
+        let Some(table) = self.definitions.tables.get(&storage) else {
             // Dropped later in the log, or never committed.
             return Ok(());
         };
-        let partition = &db.partitions[usize::from(row.partition())];
+        let partition = &db.partitions[usize::from(self.partition)];
         let mut state = partition.lock();
         let owner = state.owner_of((storage, row.row()));
         if owner.is_some_and(|owner| owner != piece.transaction) {
@@ -201,7 +145,7 @@ impl<'a> Replayer<'a> {
             db.remove_row(table, row)?;
             state = partition.lock();
         }
-        if piece.lsn <= self.shared.catalog_lsn && !state.tables.contains_key(&storage) {
+        if piece.lsn <= loading.catalog_lsn && !state.tables.contains_key(&storage) {
             // The catalog is of later, and has indexes of which this record and
             // those that follow say nothing: they are built at the end.
             let rows = TablePartition::new(&state.arena, &[]);
@@ -244,22 +188,50 @@ impl<'a> Replayer<'a> {
         Ok(())
     }
 
-    fn make_visible(&self, piece: &Piece<'_>) {
-        for id in self.partitions_behind(piece.lsn) {
-            let mut state = self.shared.db.partitions[id].lock();
-            for (first, last) in state.uncommitted_of(piece.transaction) {
-                state.uncommitted.remove(&first);
-                let Some(rows) = state.tables.get_mut(&first.0) else {
-                    continue;
-                };
-                for row in first.1..=last {
-                    let word = rows.directory.get(row);
-                    if word.is_uncommitted() {
-                        rows.directory.set(row, word.with_uncommitted(false));
-                    }
+    fn make_visible(&self, db: &Database, transaction: TxnId) {
+        let mut state = db.partitions[usize::from(self.partition)].lock();
+        if state.uncommitted.is_empty() {
+            return;
+        }
+        for (first, last) in state.uncommitted_of(transaction) {
+            state.uncommitted.remove(&first);
+            let Some(rows) = state.tables.get_mut(&first.0) else {
+                continue;
+            };
+            for row in first.1..=last {
+                let word = rows.directory.get(row);
+                if word.is_uncommitted() {
+                    rows.directory.set(row, word.with_uncommitted(false));
                 }
             }
         }
+    }
+
+    /// Removes the rows of a transaction that did not commit. The directory's
+    /// free list is made at the end of recovery, so row numbers are not
+    /// released here.
+    pub fn remove_rows_of(&self, db: &Database, transaction: TxnId) -> Result<()> {
+        let ranges = db.partitions[usize::from(self.partition)]
+            .lock()
+            .uncommitted_of(transaction);
+        for (first, last) in ranges {
+            let Some(table) = self.definitions.tables.get(&first.0) else {
+                continue;
+            };
+            let mut from = first.1;
+            loop {
+                let to = last.min(from.saturating_add(REMOVED_AT_ONCE - 1));
+                db.remove_evicted(self.partition, table, from..=to)?;
+                for row in from..=to {
+                    db.remove_row(table, RowId::new(self.partition, row))?;
+                }
+                if to == last {
+                    break;
+                }
+                from = to + 1;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -329,33 +301,6 @@ impl Database {
             rows.cold -= 1;
         }
         rows.directory.restore(row, Word(0));
-    }
-
-    /// Removes the rows of a transaction that did not commit. The directory's
-    /// free list is made at the end of recovery, so row numbers are not
-    /// released here.
-    pub(super) fn remove_rows_of(&self, partition: u16, txn: TxnId) -> Result<()> {
-        let ranges = self.partitions[partition as usize]
-            .lock()
-            .uncommitted_of(txn);
-        for (first, last) in ranges {
-            let Some(table) = self.storages.read().get(&first.0).cloned() else {
-                continue;
-            };
-            let mut from = first.1;
-            loop {
-                let to = last.min(from.saturating_add(REMOVED_AT_ONCE - 1));
-                self.remove_evicted(partition, &table, from..=to)?;
-                for row in from..=to {
-                    self.remove_row(&table, RowId::new(partition, row))?;
-                }
-                if to == last {
-                    break;
-                }
-                from = to + 1;
-            }
-        }
-        Ok(())
     }
 
     /// Removes those of the rows that are evicted. Their keys are wanted for the

@@ -7,26 +7,25 @@
 
 use std::sync::Arc;
 
-use crate::access::{Access, Fetched, RecordedRows, RunKind, Scope, Scratch};
+use super::apply::Replayer;
+use super::events::Definitions;
+use crate::access::{Access, Fetched, RecordedRows, RunKind, Scope};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::fetch::plan;
+use crate::procedure::Procedure;
 use crate::procedure::command::Command;
 use crate::row_id::RowId;
 use thermocline_device::block_on;
 
 impl Database {
-    /// Runs a command again, of which its partition's image does not know. The
-    /// scratch vectors are the caller's, for the next.
-    pub(super) fn replay_command(
-        self: &Arc<Self>,
-        body: &[u8],
-        lsn: u64,
-        scratch: &mut Box<Scratch>,
-    ) -> Result<()> {
-        let command = Command::parse(body)?;
-        let partition = command.partition;
-        let procedure = self.procedures().get(&command.name).ok_or_else(|| {
+    /// Whether the procedure of a command can be called.
+    pub(super) fn check_command(&self, body: &[u8]) -> Result<()> {
+        self.procedure_of(&Command::parse(body)?).map(drop)
+    }
+
+    fn procedure_of(&self, command: &Command) -> Result<Arc<Procedure>> {
+        self.procedures().get(&command.name).ok_or_else(|| {
             Error::raised(
                 "42883",
                 format!(
@@ -35,32 +34,41 @@ impl Database {
                     command.name
                 ),
             )
-        })?;
+        })
+    }
+}
+
+impl Replayer {
+    /// Runs a command again, of which the partition's image does not know.
+    pub(super) fn replay_command(&mut self, db: &Database, body: &[u8], lsn: u64) -> Result<()> {
+        let command = Command::parse(body)?;
+        let partition = self.partition;
+        let procedure = db.procedure_of(&command)?;
         for &(storage, row) in &command.inserted {
-            let state = self.partitions[partition as usize].lock();
+            let state = db.partitions[usize::from(partition)].lock();
             let dead = state.owner_of((storage, row)).is_some();
             drop(state);
-            let table = self.storages.read().get(&storage).cloned();
+            let table = self.definitions.tables.get(&storage);
             if let Some(table) = table.filter(|_| dead) {
-                self.remove_row(&table, RowId::new(partition, row))?;
+                db.remove_row(table, RowId::new(partition, row))?;
             }
         }
-        let catalog = self.catalog();
+        let catalog = self.definitions.catalog.clone();
         let mut fetched = Fetched::new();
         let mut run = RunKind::default();
         loop {
-            let guards = self.lock(&Scope::One(partition))?;
-            let taken = std::mem::take(scratch);
-            let mut access = Access::new(self, guards, None, &fetched, taken, run);
-            access.insert_as(RecordedRows::new(command.inserted.clone()));
+            let guards = db.lock(&Scope::One(partition))?;
+            let taken = std::mem::take(&mut self.scratch);
+            let mut access = Access::new(db, guards, None, &fetched, taken, run);
+            access.run_again(RecordedRows::new(command.inserted.clone()), &catalog);
             let result = procedure.run(&mut access, &catalog, command.now_us, &command.arguments);
             if access.evicted() {
                 let missing = access.missing().iter().map(|m| (m.row, m.address));
-                let planned = plan(&self.blocks, missing);
+                let planned = plan(&db.blocks, missing);
                 access.undo();
-                *scratch = access.into_scratch();
+                self.scratch = access.into_scratch();
                 let (reads, pin) = planned?;
-                block_on(self.fetcher.fetch(&reads, &mut fetched, u64::MAX))?;
+                block_on(db.fetcher.fetch(&reads, &mut fetched, u64::MAX))?;
                 drop(pin);
                 run.attempt += 1;
                 continue;
@@ -68,7 +76,7 @@ impl Database {
             let why = match result {
                 Ok(_) if access.did_as_recorded(command.digest) => {
                     access.finish_overlay(0, false);
-                    *scratch = access.into_scratch();
+                    self.scratch = access.into_scratch();
                     return Ok(());
                 }
                 Ok(_) => "it changed other rows, or changed them otherwise".to_owned(),
@@ -83,18 +91,18 @@ impl Database {
         }
     }
 
-    /// Builds the indexes that the catalog has and the images have not, as soon
+    /// Builds the indexes that the catalog has and the partition has not, as soon
     /// as a command may look rows up in them.
-    pub(super) fn complete_indexes(self: &Arc<Self>) -> Result<()> {
-        let catalog = self.catalog();
-        let storages = self.storages();
+    pub(super) fn complete_indexes(&mut self, db: &Database) -> Result<()> {
+        let Definitions { catalog, tables } = &*self.definitions;
         for table in catalog.tables.values() {
             // Rows that are not committed yet may have more columns.
-            let table = storages.get(&table.def.storage).unwrap_or(table);
+            let table = tables.get(&table.def.storage).unwrap_or(table);
             for position in 0..table.def.indexes.len() {
-                self.rebuild_missing_index(table, position)?;
+                db.build_missing_index(table, position, self.partition)?;
             }
         }
+        self.indexes_complete = true;
         Ok(())
     }
 }

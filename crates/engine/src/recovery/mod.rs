@@ -1,47 +1,54 @@
 //! Opening a database: manifest, images, log's tail.
 //!
-//! The tables come up with every tuple evicted; nothing is loaded. Images are
-//! read through a buffer, several partitions at a time. Then the
-//! records of the log's tail are applied, each partition from its own cut on,
-//! several partitions at a time, under the same memory limit as later: the
-//! evictor works while they are. Rows of transactions that have no commit record
-//! are removed at the end.
+//! The manifest is read, and the log's tail: then the catalog, the sequences and the numbers
+//! of transactions are what they will be, and the database serves. Each partition comes by
+//! itself (`loading`): its image is read, through a buffer, with every tuple evicted;
+//! its share of the tail is applied, from its own cut on; rows of transactions that have no
+//! commit record are removed; then it is there. Statements wait for those that they need
+//! ([`crate::arrivals`]). All of it keeps the same memory limit as later: the evictor works
+//! meanwhile. Without background threads all partitions are there when the database is open.
 
 mod apply;
 mod commands;
+mod events;
 pub(crate) mod images;
+mod loading;
+mod pieces;
 mod progress;
 mod replay;
-mod replayers;
+mod settle;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hashbrown::HashMap;
-use thermocline_device::{Clock, Mutation, StopPoint, block_on, stop_at};
+use thermocline_device::{Clock, StopPoint, stop_at};
 use thermocline_storage::arena::{Arena, CACHE_LIMIT_BYTES_DEFAULT};
 use thermocline_storage::block_store::{BlockStore, BlockStoreOptions};
-use thermocline_storage::log::{Log, LogOptions};
+use thermocline_storage::log::{Log, LogOptions, LogTail};
 
+use crate::arrivals::Arrivals;
 use crate::catalog::{Catalog, CatalogImage, Table, TableDef};
 use crate::checkpoint::CheckpointState;
 use crate::config::{Config, MEMORY_LIMIT_MIN, PARTITIONS_MAX};
-use crate::database::{Database, Parts, RecoveryReport};
+use crate::database::{Database, Parts};
 use crate::error::{Error, Result};
 use crate::evict::store_failed;
 use crate::manifest::{FORMAT_VERSION, Manifest, PartitionFiles};
 use crate::memory::{Memory, log_buffer_bytes};
-use crate::partition::{Index, IndexSlot, Partition, PartitionState};
+use crate::partition::{Partition, PartitionState};
 use crate::policy::Policy;
 use crate::reserve::Reserve;
 use crate::sequence::Sequence;
 use crate::spill::Spill;
-use crate::transaction::TxnId;
 use crate::versions::{HeldBytes, Versions};
-use images::{Restored, read_block_table, restore_partition};
-use progress::Progress;
+use events::Definitions;
+use images::read_block_table;
+use loading::Hand;
+use settle::Ending;
 
+pub(crate) use loading::Loading;
 pub use progress::{RecoveryListener, RecoveryPart, RecoveryProgress};
 
 /// Threads that a start takes at most, unless it is told how many.
@@ -105,17 +112,12 @@ impl Database {
         let policy = config
             .policy
             .unwrap_or_else(|| Policy::for_device(&config.device.profile()));
-        let versions_held = Arc::<HeldBytes>::default();
+        let arrivals = Arc::<Arrivals>::default();
         let parts = Parts {
             policy,
             memory: Memory::new(limit, arena.clone(), config.simulator.is_none()),
             partitions: (0..partitions)
-                .map(|id| {
-                    let mut state = PartitionState::new(id, arena.clone());
-                    state.chain_sample = policy.identification.chain_sample();
-                    state.versions = Versions::charged_to(versions_held.clone());
-                    Partition::new(state)
-                })
+                .map(|id| Partition::new(PartitionState::new(id, arena.clone()), arrivals.clone()))
                 .collect(),
             arena,
             log: Arc::new(log),
@@ -124,51 +126,28 @@ impl Database {
             checkpoint: CheckpointState::default(),
             reserve,
             spill: Spill::new(config.device.clone(), config.temp_file_limit)?,
-            versions_held,
+            versions_held: Arc::<HeldBytes>::default(),
+            arrivals,
         };
-        let db = Database::from_parts(config, parts);
-        let mut cuts = vec![0; partitions as usize];
-        let mut catalog_lsn = 0;
-        let mut rows = 0;
-        let mut image_bytes = 0;
-        let images_begun = db.clock.now();
-        if let Some(manifest) = &manifest {
-            rows = db.restore(manifest)?;
-            if manifest.format < FORMAT_VERSION {
-                // The log that follows is none for the program that wrote it.
-                let mut manifest = manifest.clone();
-                manifest.format = FORMAT_VERSION;
-                manifest.write(&*db.device)?;
-            }
-            cuts = manifest.partitions.iter().map(|p| p.cut).collect();
-            catalog_lsn = manifest.catalog_lsn;
-            image_bytes = manifest.image_bytes();
+        let db = Arc::new(Database::from_parts(config, parts));
+        for (id, partition) in (0..partitions).zip(&db.partitions) {
+            *partition.lock() = db.empty_partition(id);
         }
-        stop_at(StopPoint::RecoveryImages);
-        let db = Arc::new(db);
-        let log_begun = db.clock.now();
-        let (records, log_bytes) = db.replay(tail, &cuts, catalog_lsn)?;
-        stop_at(StopPoint::RecoverySettle);
-        let settling_begun = db.clock.now();
-        db.log.count_tail(records, log_bytes);
-        db.measured_replay(records, log_bytes, settling_begun.saturating_sub(log_begun));
-        db.settle()?;
+        match &manifest {
+            Some(manifest) => db.recover(manifest, tail, started)?,
+            None => drop(tail),
+        }
         stop_at(StopPoint::RecoveryDone);
         // What this thread's allocations have left would stay its own otherwise.
         thermocline_device::return_memory();
-        let ended = db.clock.now();
-        let milliseconds =
-            |from: Duration, to: Duration| to.saturating_sub(from).as_millis() as u64;
-        *db.recovered.lock() = RecoveryReport {
-            milliseconds: milliseconds(started, ended),
-            rows,
-            records,
-            image_bytes,
-            image_milliseconds: milliseconds(images_begun, log_begun),
-            log_bytes,
-            log_milliseconds: milliseconds(log_begun, settling_begun),
-            settling_milliseconds: milliseconds(settling_begun, ended),
-        };
+        let took = db.clock.now().saturating_sub(started).as_millis() as u64;
+        {
+            let mut report = db.recovered.lock();
+            report.milliseconds = took;
+            if manifest.is_none() {
+                report.whole_milliseconds = took;
+            }
+        }
         db.reserve.take();
         if db.config.background {
             db.start_threads()?;
@@ -176,8 +155,113 @@ impl Database {
         Ok(db)
     }
 
-    /// Puts the checkpoint's images in place. Rows restored.
-    fn restore(&self, manifest: &Manifest) -> Result<u64> {
+    /// A partition with no rows, yet.
+    fn empty_partition(&self, id: u16) -> PartitionState {
+        let mut state = PartitionState::new(id, self.arena.clone());
+        state.chain_sample = self.policy.identification.chain_sample();
+        state.versions = Versions::charged_to(self.versions_held.clone());
+        state
+    }
+
+    /// Reads the log, and has the partitions brought: all of them by the end, or, where there
+    /// is somebody to do it, as it serves.
+    fn recover(
+        self: &Arc<Self>,
+        manifest: &Manifest,
+        tail: LogTail,
+        begun: Duration,
+    ) -> Result<()> {
+        self.adopt_manifest(manifest)?;
+        let simulator = self.config.simulator.as_ref();
+        let by_hand = simulator.is_some_and(|simulator| simulator.brings_partitions());
+        let is_whole = !self.config.background && !by_hand;
+        let loading = Arc::new(Loading::new(self, manifest, begun, is_whole));
+        for partition in &self.partitions {
+            partition.lock().is_there = false;
+        }
+        self.arrivals.expect(self.partitions.len(), by_hand);
+        *self.loading.lock() = Some(loading.clone());
+        let threads = match self.recovery_threads() {
+            1 if !self.config.background => 0,
+            threads => threads,
+        };
+        let mut loaders = Vec::new();
+        let read = self.start_loaders(&loading, threads, &mut loaders);
+        let read = read.and_then(|()| self.read_log(tail, &loading));
+        let read = read.and_then(|()| match is_whole {
+            true => {
+                loading.work(self, Hand::Any);
+                self.join_loaders(&mut loaders);
+                loading.failure().map_or(Ok(()), Err)
+            }
+            false => Ok(()),
+        });
+        if read.is_err() {
+            self.stopping.store(true, Ordering::SeqCst);
+            self.join_loaders(&mut loaders);
+            *self.loading.lock() = None;
+        }
+        self.threads.lock().append(&mut loaders);
+        read
+    }
+
+    fn start_loaders(
+        self: &Arc<Self>,
+        loading: &Arc<Loading>,
+        threads: usize,
+        loaders: &mut Vec<JoinHandle<()>>,
+    ) -> Result<()> {
+        let hands = std::iter::repeat_n(Hand::Any, threads);
+        let express = self.config.background.then_some(Hand::Express);
+        for hand in hands.chain(express) {
+            let (db, loading) = (self.clone(), loading.clone());
+            let builder = std::thread::Builder::new().name("loader".into());
+            let loader = builder.spawn(move || {
+                loading.work(&db, hand);
+                drop(loading);
+                thermocline_device::return_memory();
+            });
+            loaders.push(loader.map_err(|error| Error::io(error, "starting a thread"))?);
+        }
+        Ok(())
+    }
+
+    fn join_loaders(&self, loaders: &mut Vec<JoinHandle<()>>) {
+        for loader in loaders.drain(..) {
+            // What fails in it is told by `Loading`.
+            let _ = loader.join();
+        }
+    }
+
+    /// Reads the log's tail. From here on the definitions are those of its end.
+    fn read_log(&self, tail: LogTail, loading: &Loading) -> Result<()> {
+        let begun = self.clock.now();
+        let (records, bytes) = self.read_tail(tail, loading)?;
+        if let Some(failed) = loading.failure() {
+            return Err(failed);
+        }
+        self.log.count_tail(records, bytes);
+        let took = self.clock.now().saturating_sub(begun);
+        let took = took.as_micros() as u64;
+        loading.spent.reading_us.fetch_add(took, Ordering::Relaxed);
+        {
+            let mut report = self.recovered.lock();
+            (report.records, report.log_bytes) = (records, bytes);
+        }
+        let ending = Ending::new(Definitions::of_now(self));
+        for table in ending.wanted.values() {
+            self.storages.put(table);
+        }
+        let catalog = self.catalog();
+        self.sequences
+            .write()
+            .retain(|oid, _| catalog.sequences.contains_key(oid));
+        loading.log_is_read(ending);
+        Ok(())
+    }
+
+    /// Takes over what the manifest says of all partitions.
+    fn adopt_manifest(&self, manifest: &Manifest) -> Result<()> {
         self.checkpoint
             .number
             .store(manifest.checkpoint, Ordering::Relaxed);
@@ -193,19 +277,16 @@ impl Database {
                 sequences.insert(*oid, Sequence::new(*value, *is_called));
             }
         }
-        let Restored { rows, lives } = self.restore_partitions(manifest)?;
+        self.recovered.lock().image_bytes = manifest.image_bytes();
         self.adopt_images(manifest.partitions.clone());
-        for block in self.blocks.blocks() {
-            let live = lives.get(&block.id).copied().unwrap_or(0);
-            if live > block.records || !self.blocks.set_live(block.id, live) {
-                return Err(Error::Corrupt(format!(
-                    "block {} has more live tuples than records",
-                    block.id
-                )));
-            }
-        }
         self.remove_old_files(manifest)?;
-        Ok(rows)
+        if manifest.format < FORMAT_VERSION {
+            // The log that follows is none for the program that wrote it.
+            let mut manifest = manifest.clone();
+            manifest.format = FORMAT_VERSION;
+            manifest.write(&*self.device)?;
+        }
+        Ok(())
     }
 
     /// Threads that a start takes: no more than there are partitions.
@@ -220,53 +301,8 @@ impl Database {
         threads.min(self.partitions.len())
     }
 
-    /// Reads the images, several at a time.
-    fn restore_partitions(&self, manifest: &Manifest) -> Result<Restored> {
-        let threads = self.recovery_threads();
-        let progress = Progress::new(&self.config, RecoveryPart::Images);
-        let (total, done) = (manifest.image_bytes(), AtomicU64::new(0));
-        let next = AtomicUsize::new(0);
-        let tables = self.storages();
-        let restore = || {
-            let mut restored = Restored::default();
-            loop {
-                let partition = next.fetch_add(1, Ordering::Relaxed);
-                let Some(image) = manifest.partitions.get(partition) else {
-                    return Ok(restored);
-                };
-                let mut state = self.partitions[partition].lock();
-                restore_partition(&*self.device, &mut state, image, &mut restored)?;
-                drop_unnamed_indexes(&mut state, &tables);
-                drop(state);
-                let bytes = image.bytes();
-                progress.tell(done.fetch_add(bytes, Ordering::Relaxed) + bytes, total);
-            }
-        };
-        if threads <= 1 {
-            return restore();
-        }
-        let parts = std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(restore)).collect();
-            workers
-                .into_iter()
-                .map(|worker| {
-                    let panicked = |_| Error::Internal("restoring a partition panicked".into());
-                    worker.join().map_err(panicked)?
-                })
-                .collect::<Result<Vec<Restored>>>()
-        })?;
-        let mut restored = Restored::default();
-        for part in parts {
-            restored.rows += part.rows;
-            for (block, lives) in part.lives {
-                *restored.lives.entry(block).or_default() += lives;
-            }
-        }
-        Ok(restored)
-    }
-
     fn adopt_catalog(&self, image: &CatalogImage) {
-        let catalog = Catalog::from_image(image, self.partitions());
+        let catalog = Catalog::from_image(image, self.partitions(), &self.catalog());
         for table in catalog.tables.values() {
             self.storages.put(table);
         }
@@ -290,121 +326,6 @@ impl Database {
         self.next_oid.fetch_max(def.oid + 1, Ordering::Relaxed);
         self.storages
             .put(&Arc::new(Table::new(def, self.partitions())));
-    }
-
-    /// Whose rows are not committed, in which partition, in the storages that `of` accepts.
-    fn uncommitted_owners(&self, of: impl Fn(u32) -> bool) -> Vec<(u16, TxnId)> {
-        let mut owners = Vec::new();
-        for partition in &self.partitions {
-            let state = partition.lock();
-            let ranges = state.uncommitted.iter().filter(|(row, _)| of(row.0));
-            owners.extend(ranges.map(|(_, range)| (state.id, range.owner)));
-        }
-        owners
-    }
-
-    /// What is left to do after the log: nothing of open transactions stays,
-    /// free row numbers are known again, indexes that a crash cut off are made.
-    fn settle(self: &Arc<Self>) -> Result<()> {
-        let owners = self.uncommitted_owners(|_| true).into_iter();
-        for (partition, owner) in owners.filter(|_| !Mutation::UncommittedKept.is_made()) {
-            self.remove_rows_of(partition, owner)?;
-        }
-        let catalog = self.catalog();
-        let wanted: HashMap<u32, Arc<Table>> = catalog
-            .tables
-            .values()
-            .map(|table| (table.def.storage, table.clone()))
-            .collect();
-        for partition in &self.partitions {
-            let mut state = partition.lock();
-            let present: Vec<u32> = state.tables.keys().copied().collect();
-            for storage in present {
-                if !wanted.contains_key(&storage) {
-                    self.drop_storage(&mut state, storage);
-                }
-            }
-            for (storage, rows) in &mut state.tables {
-                rows.directory.rebuild_free_list();
-                // The next evictor counts anew.
-                rows.cooled = 0;
-                if let Some(table) = wanted.get(storage) {
-                    rows.indexes
-                        .retain(|slot| table.def.indexes.iter().any(|i| i.oid == slot.oid));
-                }
-            }
-        }
-        self.storages
-            .retain(|storage| wanted.contains_key(&storage));
-        wanted.values().for_each(|table| self.storages.put(table));
-        self.sequences
-            .write()
-            .retain(|oid, _| catalog.sequences.contains_key(oid));
-        for table in catalog.tables.values() {
-            for position in 0..table.def.indexes.len() {
-                self.rebuild_missing_index(table, position)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Builds an index that was committed after the last checkpoint. In the middle of
-    /// the log it leads to rows that are committed further on, too.
-    fn rebuild_missing_index(self: &Arc<Self>, table: &Arc<Table>, position: usize) -> Result<()> {
-        let def = &table.def.indexes[position];
-        let snapshot = self.snapshot();
-        for partition in 0..self.partitions() {
-            let missing = {
-                let state = self.partitions[partition as usize].lock();
-                state
-                    .tables
-                    .get(&table.def.storage)
-                    .is_some_and(|rows| !rows.indexes.iter().any(|s| s.oid == def.oid))
-            };
-            if !missing {
-                continue;
-            }
-            let mut index = Index::new(def.kind);
-            let mut scan = snapshot.scan(table, partition).and_uncommitted();
-            let mut key = Vec::new();
-            let mut failed = None;
-            while block_on(scan.next_chunk(|row, tuple| {
-                key.clear();
-                table.index_key_of(position, tuple, &mut key);
-                if let Err(error) = index.insert(&key, row.row()) {
-                    failed = Some(error);
-                }
-            }))? {}
-            if let Some(error) = failed {
-                return Err(error);
-            }
-            self.forget_image(usize::from(partition));
-            let mut state = self.partitions[partition as usize].lock();
-            let rows = state.table_mut(table);
-            let at = position.min(rows.indexes.len());
-            rows.indexes.insert(
-                at,
-                IndexSlot {
-                    oid: def.oid,
-                    index,
-                },
-            );
-        }
-        Ok(())
-    }
-}
-
-/// Drops the indexes of an image that the checkpoint's definitions do not name. A transaction
-/// that was open had built them. What the log's tail says of their tables is applied by these
-/// definitions until the transaction commits, so they would lack what it changed; if it does,
-/// they are built anew.
-fn drop_unnamed_indexes(state: &mut PartitionState, tables: &HashMap<u32, Arc<Table>>) {
-    for (storage, rows) in &mut state.tables {
-        let Some(table) = tables.get(storage) else {
-            continue;
-        };
-        rows.indexes
-            .retain(|slot| table.def.indexes.iter().any(|def| def.oid == slot.oid));
     }
 }
 

@@ -15,10 +15,10 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// A part of opening a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecoveryPart {
-    /// The checkpoint's images are read.
-    Images,
-    /// The log's tail is applied.
+    /// The log's tail is read.
     Log,
+    /// Partitions come, while statements are answered by those that are there.
+    Partitions,
 }
 
 /// How far a part of opening a database has come.
@@ -26,14 +26,14 @@ pub enum RecoveryPart {
 pub struct RecoveryProgress {
     /// Which part.
     pub part: RecoveryPart,
-    /// Bytes done.
+    /// Bytes or partitions done.
     pub done: u64,
-    /// Bytes in all.
+    /// Of so many.
     pub total: u64,
 }
 
 /// Is told how far opening a database has come, once a second for each part that
-/// takes longer; from any thread.
+/// takes longer, and when all partitions are there; from any thread.
 #[derive(Clone)]
 pub struct RecoveryListener(Arc<dyn Fn(RecoveryProgress) + Send + Sync>);
 
@@ -51,28 +51,34 @@ impl fmt::Debug for RecoveryListener {
 }
 
 /// Tells about one part, at most once a second.
-pub(super) struct Progress<'a> {
-    listener: Option<(&'a RecoveryListener, &'a dyn Clock)>,
+pub(super) struct Progress {
+    listener: Option<(RecoveryListener, Arc<dyn Clock>)>,
     part: RecoveryPart,
     /// Nanoseconds of the clock from which on there is something to tell.
     next: AtomicU64,
 }
 
-impl<'a> Progress<'a> {
-    pub fn new(config: &'a Config, part: RecoveryPart) -> Self {
+impl Progress {
+    pub fn new(config: &Config, part: RecoveryPart) -> Self {
         let next = nanoseconds(config.clock.now() + INTERVAL);
         Progress {
-            listener: config.progress.as_ref().map(|tell| (tell, &*config.clock)),
+            listener: config
+                .progress
+                .clone()
+                .map(|tell| (tell, config.clock.clone())),
             part,
             next: AtomicU64::new(next),
         }
     }
 
-    /// So many bytes of the part are done.
+    /// So much of the part is done.
     pub fn tell(&self, done: u64, total: u64) {
-        let Some((listener, clock)) = self.listener else {
+        let Some((listener, clock)) = &self.listener else {
             return;
         };
+        if self.part == RecoveryPart::Partitions && done == total {
+            return self.told(listener, done, total);
+        }
         let (now, next) = (clock.now(), self.next.load(Ordering::Relaxed));
         let later = nanoseconds(now + INTERVAL);
         // Of several threads one tells.
@@ -82,12 +88,16 @@ impl<'a> Progress<'a> {
                 .compare_exchange(next, later, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok()
         {
-            (listener.0)(RecoveryProgress {
-                part: self.part,
-                done,
-                total,
-            });
+            self.told(listener, done, total);
         }
+    }
+
+    fn told(&self, listener: &RecoveryListener, done: u64, total: u64) {
+        (listener.0)(RecoveryProgress {
+            part: self.part,
+            done,
+            total,
+        });
     }
 }
 
@@ -117,5 +127,10 @@ mod tests {
             clock.advance(Duration::from_millis(100));
         }
         assert_eq!(*told.lock(), [10, 20, 30]);
+        let progress = Progress::new(&config, RecoveryPart::Partitions);
+        for done in 0..=4 {
+            progress.tell(done, 4);
+        }
+        assert_eq!(*told.lock(), [10, 20, 30, 4], "the end is told at once");
     }
 }

@@ -55,6 +55,8 @@ pub(crate) struct Definition<'a> {
 pub(crate) async fn run(statement: &Ddl, definition: &mut Definition<'_>) -> Result<&'static str> {
     definition.lock_named(statement).await?;
     let db = definition.db;
+    // What a definition asks of rows is asked of all.
+    db.all_there(definition.options).await?;
     db.begin_ddl(definition.txn)?;
     match statement {
         Ddl::CreateTable(create) => definition.create_table(create).await,

@@ -31,6 +31,7 @@ pub(super) async fn scan(
 ) -> Result<()> {
     let table = &source.table;
     let read = std::slice::from_ref(table);
+    context.db.all_there(context.options).await?;
     let snapshot = match context.txn.as_deref_mut() {
         Some(txn) => {
             // A scan beside the engine's accesses: validated as a whole.
@@ -101,6 +102,7 @@ pub(super) async fn change(
     if let Some(txn) = context.txn.as_deref_mut() {
         txn.note_table_read(table)?;
     }
+    context.db.all_there(context.options).await?;
     let snapshot = match (own.as_mut(), context.txn.as_deref_mut()) {
         (Some(txn), _) | (None, Some(txn)) => {
             let read = std::slice::from_ref(table);

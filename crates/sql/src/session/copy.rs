@@ -340,6 +340,7 @@ impl Session {
         let db = Arc::clone(&self.engine.db);
         let limits = self.options();
         let read = std::slice::from_ref(table);
+        db.all_there(&limits).await?;
         let snapshot = match self.transaction.of_block(&db) {
             Some(transaction) => {
                 transaction.enter(&limits, read).await?;

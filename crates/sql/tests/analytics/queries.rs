@@ -264,6 +264,7 @@ fn our_views_tell_of_memory_tables_devices_and_policy() {
         assert_eq!(
             client.rows("select part, unit, done, total, under_way from thermocline_recovery"),
             [
+                "partitions|partitions|4|4|f",
                 "images|bytes|0|0|f",
                 "log|bytes|0|0|f",
                 "settling|NULL|NULL|NULL|f",

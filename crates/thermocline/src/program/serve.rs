@@ -175,15 +175,17 @@ fn options(settings: &Settings) -> Options {
 
 /// A start that takes long says how far it is.
 fn log_progress(progress: RecoveryProgress) {
-    let doing = match progress.part {
-        RecoveryPart::Images => "reading the checkpoint's images",
-        RecoveryPart::Log => "applying the log",
-    };
-    tracing::info!(
-        "recovery: {doing}: {:.0} % of {}",
-        progress.done as f64 * 100.0 / progress.total.max(1) as f64,
-        size::show(progress.total)
-    );
+    let RecoveryProgress { part, done, total } = progress;
+    match part {
+        RecoveryPart::Log => tracing::info!(
+            "recovery: reading the log: {:.0} % of {}",
+            done as f64 * 100.0 / total.max(1) as f64,
+            size::show(total)
+        ),
+        RecoveryPart::Partitions => {
+            tracing::info!("recovery: {done} of {total} partitions are there");
+        }
+    }
 }
 
 fn cannot_listen(settings: &Settings, error: &io::Error) -> String {
@@ -222,9 +224,10 @@ fn announce_ready(settings: &Settings, server: &Server, database: &Embedded, beg
     ));
     let recovery = database.database().recovery_report();
     say(&format!(
-        "  recovery    done in {} ms: {} rows from the checkpoint, {} records of log",
+        "  recovery    done in {} ms: {} of {} partitions are there, {} records of log",
         begin.elapsed().as_millis(),
-        recovery.rows,
+        recovery.partitions_there,
+        database.database().partitions(),
         recovery.records
     ));
     say(&format!("  listening   {address}"));
