@@ -15,10 +15,18 @@
 # A round takes about four seconds; the defaults are 204 rounds, a quarter of an hour.
 #   ROUNDS=40 POINT_ROUNDS=8 POINTS="mid-block log-rotate" ACCOUNTS=2000 CLIENTS=8 \
 #   LIMIT_MB=256 COPY_ROWS=2000000 scripts/kill9.sh
+# SHORT=1 is for CI: two minutes, three random kills and one at each stop-point. At the end goes
+# scripts/kill9-mixed.sh: definitions, sequences and large rows, in a memory cgroup.
 # Exit code 0: all held. What kill -9 can't show is a power failure: the kernel's and the
 # device's caches survive it. That is what the simulated device is for (cargo test).
 
 source "$(dirname "$0")/server.sh"
+if [ -n "${SHORT:-}" ]; then
+    ROUNDS=${ROUNDS:-3}
+    POINT_ROUNDS=${POINT_ROUNDS:-1}
+    COPY_ROWS=${COPY_ROWS:-200000}
+fi
+MIXED_ROUNDS=${MIXED_ROUNDS:-$([ -n "${SHORT:-}" ] && echo 3 || echo 10)}
 ROUNDS=${ROUNDS:-40}
 POINT_ROUNDS=${POINT_ROUNDS:-8}
 ACCOUNTS=${ACCOUNTS:-2000}
@@ -311,4 +319,8 @@ cat "$WORK/books"
 stop_server
 say "$TABLE"
 say "acknowledged in all: $(acknowledged)"
+
+say "-- definitions, sequences and large rows"
+THERMOCLINE=$THERMOCLINE PORT=$PORT WORK=$WORK/mixed ROUNDS=$MIXED_ROUNDS \
+    "$(dirname "$0")/kill9-mixed.sh" || violation "kill9-mixed.sh"
 finish

@@ -48,11 +48,36 @@ pub enum Mutation {
     LogEndBelieved,
     /// Numbers of sequences are told before the log is durable that keeps them from coming again.
     NumbersToldEarly,
+    /// A checkpoint keeps the number of a sequence that was given last, and not how far numbers
+    /// are logged ahead.
+    NumbersLoggedForgotten,
+    /// When a storage gets another definition, layouts that only the one before had are forgotten.
+    LayoutsForgotten,
+    /// A checkpoint does not keep the definitions of open transactions.
+    DraftsForgotten,
+    /// Procedures are logged as commands while a checkpoint is taken.
+    CommandsDuringCheckpoint,
+    /// A backup goes wherever it is told to.
+    BackupAnywhere,
+    /// A backup does not keep blocks from being overwritten while it copies.
+    BackupPinsNothing,
+    /// A backup does not keep checkpoints from removing files and log while it copies.
+    BackupHoldsNothing,
+    /// A backup copies the log up to the checkpoint only.
+    BackupWithoutTail,
+    /// Offsets of blocks are computed in 32 bits.
+    OffsetsNarrow,
+    /// The log's places are compared in 32 bits.
+    LsnsNarrow,
+    /// A directory that has no number left for a block gives out the last one again.
+    BlockNumbersWrap,
+    /// What goes back to a savepoint leaves the definitions as they are.
+    DefinitionsKept,
 }
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 20] = [
+    pub const ALL: [Mutation; 32] = [
         Mutation::LogNotSynced,
         Mutation::LogSectorInPlace,
         Mutation::SegmentNameNotSynced,
@@ -73,6 +98,18 @@ impl Mutation {
         Mutation::OverwrittenUnseen,
         Mutation::LogEndBelieved,
         Mutation::NumbersToldEarly,
+        Mutation::NumbersLoggedForgotten,
+        Mutation::LayoutsForgotten,
+        Mutation::DraftsForgotten,
+        Mutation::CommandsDuringCheckpoint,
+        Mutation::BackupAnywhere,
+        Mutation::BackupPinsNothing,
+        Mutation::BackupHoldsNothing,
+        Mutation::BackupWithoutTail,
+        Mutation::OffsetsNarrow,
+        Mutation::LsnsNarrow,
+        Mutation::BlockNumbersWrap,
+        Mutation::DefinitionsKept,
     ];
 
     /// Whether this is the mistake to be made now.

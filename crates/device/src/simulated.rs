@@ -203,6 +203,14 @@ impl SimulatedDevice {
         state.halt_at = Some(state.operations + operations);
     }
 
+    /// It does not halt, if it was to later.
+    pub fn forget_halt(&self) {
+        let mut state = self.shared.state.lock();
+        if !state.halted {
+            state.halt_at = None;
+        }
+    }
+
     fn directory<T>(
         &self,
         operation: Operation,

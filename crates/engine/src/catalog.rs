@@ -604,6 +604,16 @@ impl Catalog {
         self.tables.get(&oid)
     }
 
+    /// Whether an object has this id.
+    pub(crate) fn uses_oid(&self, oid: u32) -> bool {
+        let mut indexes = self.tables.values().flat_map(|table| &table.def.indexes);
+        self.tables.contains_key(&oid)
+            || self.sequences.contains_key(&oid)
+            || self.schemas.iter().any(|schema| schema.oid == oid)
+            || self.authority.roles.contains_key(&oid)
+            || indexes.any(|index| index.oid == oid)
+    }
+
     /// The sequence of this name.
     pub fn sequence_by_name(&self, schema: &str, name: &str) -> Option<&Arc<SequenceDef>> {
         match self.named(schema, name)? {

@@ -204,7 +204,7 @@ impl CheckpointState {
     /// Whether procedures may be logged as commands now. Asked under the lock of
     /// the partition that the command is of.
     pub fn allows_commands(&self) -> bool {
-        !self.no_commands.load(Ordering::Acquire)
+        !self.no_commands.load(Ordering::Acquire) || Mutation::CommandsDuringCheckpoint.is_made()
     }
 
     /// Has procedures logged by values until the guard is dropped.
@@ -408,6 +408,7 @@ impl Database {
             .storages()
             .values()
             .filter(|t| catalog.table(t.def.oid).is_none_or(|c| !Arc::ptr_eq(c, t)))
+            .filter(|_| !Mutation::DraftsForgotten.is_made())
             .map(|t| t.def.clone())
             .collect();
         // Those of open transactions, too: what is logged of them up to here is not read again.
@@ -457,6 +458,24 @@ impl Database {
                 self.report(&format!("removing {file}: {error}"));
             }
         }
+    }
+
+    /// Removes what a backup kept of checkpoints before the last, unless one is under way, which
+    /// does so at its end.
+    pub(crate) fn remove_superseded(&self) -> Result<()> {
+        let Some(_last) = self.checkpoint.running.try_lock() else {
+            return Ok(());
+        };
+        if self.stopped_because().is_some() || self.backups.holds_files() {
+            return Ok(());
+        }
+        let Some(manifest) = Manifest::read(&*self.device)? else {
+            return Ok(());
+        };
+        self.log
+            .truncate_before(self.archived_up_to(manifest.log_start))
+            .map_err(log_broken)?;
+        self.remove_old_files(&manifest)
     }
 
     /// Removes checkpoint files that the manifest does not name.

@@ -6,6 +6,8 @@
 //! log record, all before the locks go. So commits are serial, and the order of
 //! the log is theirs.
 
+use std::sync::atomic::Ordering;
+
 use thermocline_device::Mutation;
 use thermocline_storage::log::Lsn;
 
@@ -204,6 +206,9 @@ impl Database {
                 for state in access.guards.iter_mut() {
                     note_made(state, &draft.made, timestamp);
                 }
+            }
+            if synchronous {
+                self.sequences_made.store(lsn, Ordering::Release);
             }
             self.install(draft, &mut access.guards, timestamp);
         }

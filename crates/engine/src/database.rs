@@ -4,7 +4,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use hashbrown::HashMap;
@@ -16,7 +16,7 @@ use thermocline_storage::log::{Log, LogFailed};
 
 use crate::arrivals::Arrivals;
 use crate::backup::BackupState;
-use crate::catalog::{Catalog, Table};
+use crate::catalog::{Catalog, FIRST_USER_OID, Table};
 use crate::checkpoint::{CheckpointState, Purpose};
 use crate::config::Config;
 use crate::counters::{Counters, CountersReading};
@@ -55,6 +55,9 @@ pub struct Database {
     /// partition's lock is taken; see `storages()`.
     pub(crate) storages: Arc<Storages>,
     pub(crate) sequences: RwLock<HashMap<u32, Arc<Sequence>>>,
+    /// Where the last definition's commit ends in the log whose maker waits for it: a number is
+    /// not told before the sequence is there for good.
+    pub(crate) sequences_made: AtomicU64,
     pub(crate) next_oid: AtomicU32,
     pub(crate) next_storage: AtomicU32,
     pub(crate) log: Arc<Log>,
@@ -172,7 +175,8 @@ impl Database {
             fetcher: Fetcher::new(parts.blocks.file().clone(), storages.clone()),
             storages,
             sequences: RwLock::default(),
-            next_oid: AtomicU32::new(crate::catalog::FIRST_USER_OID),
+            sequences_made: AtomicU64::new(0),
+            next_oid: AtomicU32::new(FIRST_USER_OID),
             next_storage: AtomicU32::new(1),
             log: parts.log,
             blocks: parts.blocks,
@@ -211,7 +215,38 @@ impl Database {
 
     /// A new object id.
     pub fn allocate_oid(&self) -> u32 {
-        self.next_oid.fetch_add(1, Ordering::Relaxed)
+        loop {
+            let oid = self.next_oid.fetch_add(1, Ordering::Relaxed);
+            if oid < FIRST_USER_OID {
+                // After the last come the first again.
+                self.next_oid.fetch_max(FIRST_USER_OID, Ordering::Relaxed);
+            } else if !self.catalog().uses_oid(oid) {
+                return oid;
+            }
+        }
+    }
+
+    /// Goes on with this object id, unless those given out have come further: in half a turn
+    /// that is what is ahead.
+    pub(crate) fn allocate_oids_after(&self, next: u32) {
+        let ahead = |now| (next.wrapping_sub(now) < 1 << 31).then_some(next);
+        let _ = (self.next_oid).fetch_update(Ordering::Relaxed, Ordering::Relaxed, ahead);
+    }
+
+    /// A number for the rows of a table that nothing in blocks, images and log has.
+    ///
+    /// # Errors
+    /// 54000 when all are used.
+    pub(crate) fn allocate_storage(&self) -> Result<u32> {
+        let next = |storage: u32| storage.checked_add(1);
+        let taken = (self.next_storage).fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        taken.map_err(|_| {
+            Error::catalog(
+                "54000",
+                "tables were made and emptied too often for this directory: restore a dump into \
+                 a new one",
+            )
+        })
     }
 
     /// The time on the configured clock, as deadlines count it.

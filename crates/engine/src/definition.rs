@@ -283,7 +283,7 @@ impl Database {
     }
 
     fn create_table(&self, txn: &mut Transaction, mut def: TableDef) -> Result<()> {
-        let storage = self.next_storage.fetch_add(1, Ordering::Relaxed);
+        let storage = self.allocate_storage()?;
         def.take_storage(storage);
         let table = Arc::new(Table::new(def, self.partitions()));
         self.edit(txn, |catalog| {
@@ -384,7 +384,7 @@ impl Database {
         old: &Table,
         mut def: TableDef,
     ) -> Result<Arc<Table>> {
-        def.take_storage(self.next_storage.fetch_add(1, Ordering::Relaxed));
+        def.take_storage(self.allocate_storage()?);
         let table = Arc::new(old.redefined(def));
         self.draft(txn)?.dropped.push(old.def.storage);
         self.edit(txn, |catalog| {

@@ -631,6 +631,8 @@ impl TablePartition {
 pub(crate) fn store_failed(error: BlockStoreError) -> Error {
     match error {
         BlockStoreError::StorageFull => Error::DiskFull("blocks".into()),
+        // For statements it is the same: nothing can leave memory.
+        BlockStoreError::OutOfIds => Error::DiskFull("blocks: all their ids are used".into()),
         BlockStoreError::Io { doing, source } => Error::io(source, format!("blocks: {doing}")),
         other => Error::Corrupt(other.to_string()),
     }

@@ -9,6 +9,8 @@
 
 use std::sync::Arc;
 
+use thermocline_device::Mutation;
+
 use crate::access::{Access, Scope};
 use crate::catalog::{Catalog, IndexDef, Table};
 use crate::database::Database;
@@ -145,7 +147,9 @@ impl Transaction {
         }
         let state = self.state_mut()?;
         state.forget_storages(&gone);
-        db.take_back_definitions(state, savepoint.draft.as_ref())?;
+        if !Mutation::DefinitionsKept.is_made() {
+            db.take_back_definitions(state, savepoint.draft.as_ref())?;
+        }
         db.give_back_locks(state, savepoint);
         Ok(())
     }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use parking_lot::{RwLock, RwLockReadGuard};
 use serde::{Deserialize, Serialize};
+use thermocline_device::Mutation;
 use thermocline_storage::tuple::{ColumnShape, LAYOUTS_MAX, Layouts};
 use thermocline_storage::types::DataType;
 
@@ -189,7 +190,9 @@ impl Storages {
 /// See [`Storages::put`].
 pub(crate) fn put_in(storages: &mut HashMap<u32, Arc<Table>>, table: &Arc<Table>) {
     let storage = table.def.storage;
-    let known = storages.get(&storage);
+    let known = storages
+        .get(&storage)
+        .filter(|_| !Mutation::LayoutsForgotten.is_made());
     let table = match known.filter(|known| !table.def.has_layouts_of(&known.def)) {
         None => table.clone(),
         Some(known) => {

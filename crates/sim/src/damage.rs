@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use thermocline_device::{Device, OpenMode};
+use thermocline_engine::check::{CheckEvent, check};
 use thermocline_engine::{Database, Error};
 
 use crate::faults::names_a_file;
@@ -12,8 +13,20 @@ use crate::round::{Found, Round, Tally, open};
 use crate::world::Habits;
 
 impl Round {
-    /// A file is cut short: that is an error that names the file, or no harm to what was
-    /// there before the last checkpoint.
+    /// What a check of the directory finds.
+    pub fn check(&self) -> Option<String> {
+        let mut found = None;
+        let checked = check(&self.config.device, &mut |event| {
+            if let CheckEvent::Found(finding) = event {
+                found.get_or_insert(finding.to_string());
+            }
+        });
+        found.or(checked.err().map(|error| error.to_string()))
+    }
+
+    /// A file is cut short, or a part of it is lost, or all of it: that is an error that names
+    /// the file, of which a check knows, too; or no harm to what was there before the last
+    /// checkpoint.
     pub fn cut(&mut self, model: &Model, tally: &mut Tally) -> Result<(), String> {
         let prefix = self
             .chance
@@ -39,8 +52,27 @@ impl Round {
             true => 0,
             false => self.chance.below(length.max(1) as usize) as u64,
         };
-        file.set_len(left).map_err(failed)?;
-        file.sync_data().map_err(failed)?;
+        let damage = match self.chance.below(10) {
+            0..6 => {
+                file.set_len(left).map_err(failed)?;
+                file.sync_data().map_err(failed)?;
+                format!("{name} was cut to {left} of {length} bytes")
+            }
+            6..9 => {
+                let lost = (1 + self.chance.below(20_000) as u64).min(length - left);
+                file.write_at(&vec![0; lost as usize], left)
+                    .map_err(failed)?;
+                file.sync_data().map_err(failed)?;
+                format!("{name} lost {lost} bytes at {left} of {length}")
+            }
+            _ => {
+                drop(file);
+                self.device.remove(name).map_err(failed)?;
+                self.device.sync_directory().map_err(failed)?;
+                format!("{name} was removed")
+            }
+        };
+        let is_found = self.check().is_some();
         let from = match is_log {
             true => model.checkpointed,
             false => model.acknowledged(),
@@ -51,18 +83,17 @@ impl Round {
                 if what.contains(name.as_str()) || is_log && what.contains("log-") =>
             {
                 tally.damage_named += 1;
-                return Ok(());
+                return match is_found {
+                    true => Ok(()),
+                    false => Err(format!("{damage}, and a check finds nothing: {what}")),
+                };
             }
-            Err(error) | Ok(Err(error)) => {
-                return Err(format!("{name} was cut to {left} of {length}: {error}"));
-            }
+            Err(error) | Ok(Err(error)) => return Err(format!("{damage}: {error}")),
         };
         let mut prefixes = model.prefixes(from);
         match prefixes.any(|state| found.difference(&state).is_none()) {
             true => Ok(()),
-            false => Err(format!(
-                "{name} was cut to {left} of {length} bytes, and the rows are wrong"
-            )),
+            false => Err(format!("{damage}, and the rows are wrong")),
         }
     }
 
@@ -80,11 +111,15 @@ impl Round {
         let Some((file, offset)) = self.device.flip_random_bit(prefix, seed) else {
             return Ok(());
         };
+        let is_found = self.check().is_some();
         let mut told = |error: Error| match &error {
-            Error::Corrupt(what) if what.contains(&file) => {
+            Error::Corrupt(what) if what.contains(&file) && is_found => {
                 tally.damage_named += 1;
                 Ok(())
             }
+            Error::Corrupt(what) if what.contains(&file) => Err(format!(
+                "a bit of byte {offset} of {file} flipped, and a check finds nothing: {error}"
+            )),
             _ => Err(format!(
                 "a bit of byte {offset} of {file} flipped, and the error is: {error}"
             )),

@@ -7,13 +7,16 @@
 //! | `world.rs` | a life: who goes on next |
 //! | `session.rs`, `statement.rs` | what clients do, compared with the model as they do it |
 //! | `definition.rs` | what they make of the tables |
-//! | `numbers.rs` | numbers of a sequence |
+//! | `numbers.rs` | sequences |
+//! | `backup.rs` | backups into good and wrong places, and what comes of them |
+//! | `origin.rs` | rounds that begin where numbers and files are large, or grow |
 //! | `procedure.rs` | procedures, which are run again from the log |
 //! | `faults.rs`, `damage.rs` | what the device does beside crashing; what can't be survived |
 //! | `model.rs`, `schema.rs` | what the database ought to hold |
 //! | `mutations.rs` | mistakes made on purpose, to see that they are found |
 //! | `chance.rs` | all that is random, from the seed |
 
+mod backup;
 mod chance;
 mod damage;
 mod definition;
@@ -22,6 +25,7 @@ mod model;
 #[cfg(feature = "mutations")]
 mod mutations;
 mod numbers;
+mod origin;
 mod procedure;
 mod round;
 mod schema;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use crate::numbers::SEQUENCES;
 use crate::schema::{IndexShape, Row, SLOTS, Shape};
 
 /// What a commit does.
@@ -18,6 +19,8 @@ pub enum Effect {
     DropIndex(usize, String),
     /// And what rows from before have there.
     AddColumn(usize, Option<i32>),
+    /// A sequence is made, with this object id, or dropped.
+    Sequence(usize, Option<u32>),
 }
 
 /// A row and the commit that wrote it.
@@ -51,6 +54,8 @@ pub struct Draft {
 #[derive(Clone, Debug, Default)]
 pub struct State {
     pub tables: [Option<Rc<TableState>>; SLOTS],
+    /// Object ids of the sequences.
+    pub sequences: [Option<u32>; SEQUENCES],
 }
 
 impl State {
@@ -94,6 +99,7 @@ impl State {
         };
         State {
             tables: self.tables.each_ref().map(|t| t.as_ref().map(table)),
+            sequences: self.sequences,
         }
     }
 
@@ -166,6 +172,7 @@ impl State {
                     rows: BTreeMap::new(),
                 }));
             }
+            Effect::Sequence(number, oid) => self.sequences[*number] = *oid,
             Effect::Drop(slot) => self.tables[*slot] = None,
             Effect::Truncate(slot) => {
                 if let Some(table) = self.table_mut(*slot) {
@@ -223,6 +230,9 @@ pub struct Commit {
     pub acknowledged: bool,
     /// It was made to be durable before it is acknowledged.
     pub synchronous: bool,
+    /// The log's end when it was taken down: its record ends there or before, and behind that of
+    /// the commit before it.
+    pub log_end: u64,
 }
 
 /// The commits of a life, from one start of the database to its end.
@@ -280,6 +290,7 @@ impl Model {
         number: u64,
         effects: Vec<Effect>,
         synchronous: bool,
+        log_end: u64,
     ) -> Result<usize, String> {
         let place = self.commits.len();
         let applied = self.now.apply_all(&effects, place, number);
@@ -291,6 +302,7 @@ impl Model {
             effects,
             acknowledged: false,
             synchronous,
+            log_end,
         });
         applied.map(|()| place)
     }
@@ -299,6 +311,20 @@ impl Model {
     pub fn acknowledged(&self) -> usize {
         let last = self.commits.iter().rposition(|c| c.acknowledged);
         last.map_or(0, |last| last + 1)
+    }
+
+    /// How many commits a log has that ends at `lsn`: at least, and at most.
+    pub fn commits_at(&self, lsn: u64) -> (usize, usize) {
+        let least = self.commits.partition_point(|commit| commit.log_end <= lsn);
+        let begins = |place: usize| {
+            place
+                .checked_sub(1)
+                .map(|before| self.commits[before].log_end)
+        };
+        let most = (0..self.commits.len())
+            .take_while(|place| begins(*place).is_none_or(|begins| begins < lsn))
+            .count();
+        (least, most.max(least))
     }
 
     /// The states that may be found after a crash, from the one with `from` commits on.

@@ -14,9 +14,11 @@ use thermocline_engine::{
     block_on,
 };
 
+use crate::backup::Places;
 use crate::chance::Chance;
 use crate::model::{Model, State};
-use crate::numbers::SEQUENCE;
+use crate::numbers::{self, Books, Numbers, SEQUENCES, sequence_name};
+use crate::origin::{self, GROWTH, GROWTH_MEMORY_MIN};
 use crate::procedure::procedures;
 use crate::schema::{Row, SLOTS, decode, missing_of, name};
 use crate::world::{Habits, Pauses, World};
@@ -42,6 +44,12 @@ pub struct Tally {
     pub overwrites: u64,
     pub compacted: u64,
     pub checkpoints: u64,
+    pub backups: u64,
+    pub restores: u64,
+    pub numbers: u64,
+    /// Rounds that grew, and the bytes that they put in before all else.
+    pub grown_rounds: u64,
+    pub grown_bytes: u64,
     pub device_operations: u64,
     /// Damage that an error named; the rest met nothing that was needed.
     pub damage_named: u64,
@@ -59,12 +67,17 @@ impl Tally {
         self.overwrites += other.overwrites;
         self.compacted += other.compacted;
         self.checkpoints += other.checkpoints;
+        self.backups += other.backups;
+        self.restores += other.restores;
+        self.numbers += other.numbers;
+        self.grown_rounds += other.grown_rounds;
+        self.grown_bytes += other.grown_bytes;
         self.device_operations += other.device_operations;
         self.damage_named += other.damage_named;
     }
 
     /// Each count with its name.
-    pub fn by_kind(&self) -> [(&'static str, u64); 11] {
+    pub fn by_kind(&self) -> [(&'static str, u64); 16] {
         [
             ("lives", self.lives),
             ("recoveries", self.recoveries),
@@ -75,6 +88,11 @@ impl Tally {
             ("tuples_overwritten_unread", self.overwrites),
             ("tuples_compacted", self.compacted),
             ("checkpoints", self.checkpoints),
+            ("backups", self.backups),
+            ("restores", self.restores),
+            ("numbers", self.numbers),
+            ("grown_rounds", self.grown_rounds),
+            ("grown_bytes", self.grown_bytes),
             ("device_operations", self.device_operations),
             ("damage_named", self.damage_named),
         ]
@@ -138,8 +156,9 @@ pub struct Round {
     pub habits: Habits,
     /// At last the device says that it wrote what it did not.
     lies: bool,
-    /// The largest number of the sequence that somebody was told.
-    told: i64,
+    /// What the last life knew of sequences.
+    pub numbers: Books,
+    pub places: Places,
 }
 
 impl Round {
@@ -154,7 +173,6 @@ impl Round {
         // rest of the round is what it was.
         config.versions_bytes_max = seed.is_multiple_of(8).then_some(0);
         config.log_segment_bytes = chance.pick(&[32 << 10, 64 << 10, 256 << 10]);
-        config.simulator = Some(Arc::new(Pauses));
         config.procedures = procedures();
         config.policy = Some(Policy {
             identification: chance.pick(&[
@@ -169,7 +187,19 @@ impl Round {
             block_bytes: chance.pick(&[4 << 10, 8 << 10, 16 << 10, 64 << 10]),
             compaction_percent: chance.pick(&[30, 60, 90]),
         });
-        let habits = Habits {
+        let backs_up = chance.percent(12);
+        let large = chance.percent(6);
+        let grows = chance.percent(1);
+        config.simulator = Some(Arc::new(Pauses {
+            origin: origin::random(&mut chance, config.log_segment_bytes, grows),
+        }));
+        let mut places = Places::default();
+        if backs_up && chance.percent(40) {
+            let archive = SimulatedDevice::new();
+            config.archive = Some(Arc::new(archive.clone()));
+            places.archive = Some(archive);
+        }
+        let mut habits = Habits {
             turns: 100 + chance.below(700),
             ids: chance.pick(&[6, 30, 100, 400]),
             memory_bytes: chance.pick(&[0, 64 << 10, 256 << 10, 1 << 20]),
@@ -180,12 +210,24 @@ impl Round {
             lies: 0,
             definitions: chance.pick(&[0, 0, 10, 50]),
             locks: chance.pick(&[0, 0, 8, 20]),
+            backups: if backs_up { 5 + chance.below(30) } else { 0 },
+            large,
+            grows_to: 0,
             forgets: config.versions_bytes_max.is_some(),
             trace: scope.trace,
         };
+        if large {
+            habits.ids = habits.ids.min(30);
+        }
+        if grows {
+            habits.ids = 4000;
+            habits.turns *= 4;
+            habits.grows_to = GROWTH * habits.memory_bytes.max(GROWTH_MEMORY_MIN);
+        }
         Round {
             lies: chance.percent(8) && !scope.crashes_only,
-            told: 0,
+            numbers: Books::new(),
+            places,
             chance,
             device: device.clone(),
             clock: clock.clone(),
@@ -211,7 +253,6 @@ impl Round {
             world.live();
             let closed = self.chance.percent(25) && self.close(&world);
             self.count(&world, tally);
-            self.told = self.told.max(world.told.get());
             if self.chance.percent(10) {
                 self.device.crash_losing_all();
             } else {
@@ -229,6 +270,12 @@ impl Round {
             if self.chance.percent(3) {
                 return self.cut(&model, tally);
             }
+            self.check_backups(&model, tally)?;
+            if self.chance.percent(8)
+                && let Some(found) = self.check()
+            {
+                return Err(format!("a check after a crash finds {found}"));
+            }
             db = self.recover(tally)?;
             state = self.compare(&db, &model, closed)?;
             if self.chance.percent(60) {
@@ -239,6 +286,8 @@ impl Round {
                 }
                 db = self.open("another start")?;
             }
+            // They have grown.
+            self.habits.grows_to = 0;
         }
         match self.lies {
             true => self.lied_to(db, state, tally),
@@ -254,6 +303,7 @@ impl Round {
             self.clock.clone(),
             state,
             self.habits,
+            self.places.clone(),
             Chance::new(self.chance.next()),
         )
     }
@@ -273,7 +323,13 @@ impl Round {
         }
     }
 
-    pub fn count(&self, world: &World, tally: &mut Tally) {
+    pub fn count(&mut self, world: &World, tally: &mut Tally) {
+        self.numbers = world.numbers.take();
+        tally.numbers += self.numbers.values().map(|of| of.len() as u64).sum::<u64>();
+        tally.backups += world.backups.get();
+        let grown = world.grown.get().1;
+        tally.grown_rounds += u64::from(grown > 0);
+        tally.grown_bytes += grown;
         let counters = world.db.counters();
         tally.commits += world.model.borrow().commits.len() as u64;
         tally.calls += world.calls.get();
@@ -319,22 +375,6 @@ impl Round {
         self.open("a recovery")
     }
 
-    /// No number that was told comes again.
-    fn compare_numbers(&self, db: &Database) -> Result<(), String> {
-        let catalog = db.catalog();
-        let Some(def) = catalog.sequence_by_name("public", SEQUENCE) else {
-            return match self.told {
-                0 => Ok(()),
-                told => Err(format!("number {told} was told, and its sequence is gone")),
-            };
-        };
-        match db.next_value(def) {
-            Ok(given) if given.value > self.told => Ok(()),
-            Ok(given) => Err(format!("number {} comes after {}", given.value, self.told)),
-            Err(error) => Err(format!("asking for a number after recovery: {error}")),
-        }
-    }
-
     /// What was found must be a prefix of the commits with all acknowledged ones.
     fn compare(&self, db: &Arc<Database>, model: &Model, closed: bool) -> Result<State, String> {
         match db.verify() {
@@ -343,7 +383,7 @@ impl Round {
             Err(error) => return Err(format!("verifying after recovery: {error}")),
         }
         let found = Found::read(db).map_err(|e| format!("reading after recovery: {e}"))?;
-        self.compare_numbers(db)?;
+        numbers::compare(db, &self.numbers, |_, of: &Numbers| (of.told(), of.len()))?;
         let from = match closed {
             true => model.commits.len(),
             false => model.acknowledged(),
@@ -374,6 +414,7 @@ pub fn open(config: &Config) -> EngineResult<Arc<Database>> {
 /// What a database holds, read out of it.
 pub struct Found {
     tables: Vec<Option<FoundTable>>,
+    sequences: [Option<u32>; SEQUENCES],
 }
 
 /// Rows and definition.
@@ -409,11 +450,20 @@ impl Found {
             }
             tables.push(Some((rows, table.def.clone())));
         }
-        Ok(Found { tables })
+        let catalog = db.catalog();
+        let sequences = std::array::from_fn(|number| {
+            let def = catalog.sequence_by_name("public", &sequence_name(number));
+            def.map(|def| def.oid)
+        });
+        Ok(Found { tables, sequences })
     }
 
     /// How it differs from a state; `None`: not at all.
     pub fn difference(&self, state: &State) -> Option<String> {
+        if self.sequences != state.sequences {
+            let (found, expected) = (self.sequences, state.sequences);
+            return Some(format!("sequences are {found:?} and not {expected:?}"));
+        }
         for (slot, (found, expected)) in self.tables.iter().zip(&state.tables).enumerate() {
             match (found, expected) {
                 (None, None) => {}

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use thermocline_engine::{ColumnDef, Database, IndexDef, IndexKind, Table, TableDef};
+use thermocline_engine::{
+    ColumnDef, Database, IndexDef, IndexKind, TUPLE_BYTES_MAX, Table, TableDef,
+};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
 
@@ -15,6 +17,18 @@ pub const SLOTS: usize = 3;
 const COLUMNS: usize = 4;
 /// Columns that a table may have beside those.
 pub const ADDED_MAX: usize = 5;
+
+/// Bytes of large values: around spans of the arena, a group of the log and the largest row.
+const LARGE_BYTES: [usize; 8] = [
+    16_384,
+    32_768,
+    65_700,
+    131_100,
+    262_200,
+    524_300,
+    900_000,
+    TUPLE_BYTES_MAX - 100,
+];
 
 /// A row of any table: `(id bigint primary key, a integer, u bigint, v text)`, and integers
 /// that were added later.
@@ -64,6 +78,8 @@ pub struct Shape {
     pub indexes: Vec<IndexShape>,
     /// Values are about so long, in bytes.
     pub value_bytes: usize,
+    /// Some values are much longer.
+    pub large: bool,
     /// Columns added, and what rows from before have there.
     pub added: Vec<Option<i32>>,
 }
@@ -78,6 +94,7 @@ impl Shape {
             spread,
             indexes: Vec::new(),
             value_bytes: chance.pick(&[8, 60, 300, 300, 1500, 6000, 14_000]),
+            large: false,
             added: Vec::new(),
         };
         if chance.percent(40) {
@@ -295,7 +312,10 @@ pub fn key(table: &Table, id: i64) -> Vec<u8> {
 /// one passes for a sector of another.
 pub fn random_row(chance: &mut Chance, shape: &Shape, ids: usize) -> Row {
     let stamp = format!("{:016x}.", chance.next());
-    let bytes = shape.value_bytes / 2 + chance.below(shape.value_bytes);
+    let bytes = match shape.large && chance.percent(12) {
+        true => chance.pick(&LARGE_BYTES) - chance.below(300),
+        false => shape.value_bytes / 2 + chance.below(shape.value_bytes),
+    };
     let mut v = stamp.repeat(bytes / stamp.len() + 1);
     v.truncate(bytes);
     Row {

@@ -13,7 +13,7 @@ use thermocline_engine::{
 
 use crate::definition;
 use crate::model::{Effect, State};
-use crate::numbers;
+use crate::numbers::{self, Owed};
 use crate::procedure;
 use crate::schema::{SLOTS, name, random_row};
 use crate::statement::{Done, Mark, Op, View, run};
@@ -34,6 +34,8 @@ pub struct Pending {
     pub in_conflict: Cell<bool>,
     /// Commits of this life whose rows its procedure saw.
     pub saw: RefCell<Vec<usize>>,
+    /// Steps of sequences that its commit tells.
+    pub owed: RefCell<Owed>,
     /// What it waits for, if it waits.
     pub doing: Cell<&'static str>,
 }
@@ -60,10 +62,16 @@ pub async fn client(world: Rc<World>, db: Arc<Database>, pending: Rc<Pending>) {
         pending.effects.take();
         pending.view.take();
         pending.in_conflict.set(false);
+        pending.owed.take();
+        if world.is_growing() {
+            one_shot(&world, &db, &pending).await;
+            world.yield_now().await;
+            continue;
+        }
         match world.below(100) {
             0..5 => definition::define(&world, &db, &pending).await,
-            5..7 => numbers::count(&world, &db, &pending).await,
-            7..40 => interactive(&world, &db, &pending).await,
+            5..8 => numbers::count(&world, &db, &pending).await,
+            8..40 => interactive(&world, &db, &pending).await,
             40..52 => procedure::call(&world, &db, &pending).await,
             _ => one_shot(&world, &db, &pending).await,
         }
@@ -175,7 +183,10 @@ async fn one_shot(world: &Rc<World>, db: &Arc<Database>, pending: &Pending) {
     } else {
         1 + world.below(6)
     };
-    let ops = random_ops(world, slot, &table, count, None);
+    let ops = match world.is_growing() {
+        true => world.grow(slot),
+        false => random_ops(world, slot, &table, count, None),
+    };
     let options = options(world, pending);
     let scope = scope(world, &table, &ops);
     let nothing = View::default();
@@ -225,6 +236,7 @@ pub fn acknowledge(world: &World, pending: &Pending, options: &RunOptions, done:
     if options.synchronous_commit {
         if let Some(commit) = pending.committed.get() {
             world.acknowledge(commit);
+            world.tell_owed(pending.owed.take());
         }
         for commit in &done.saw {
             world.acknowledge_seen(*commit);
@@ -350,6 +362,9 @@ async fn statements(
         } else if world.percent(8) && savepoint.is_some() {
             back_to(world, txn, pending, &mut view, &savepoint).await?;
             continue;
+        }
+        if world.percent(5) {
+            numbers::count_in_transaction(world, db, pending);
         }
         if defines && world.percent(40) {
             if !definition::step(world, db, txn, &mut view, pending).await {

@@ -12,11 +12,13 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use thermocline_device::{Clock, SimulatedClock, SimulatedDevice};
-use thermocline_engine::steps::{Moment, Simulator, Steps};
+use thermocline_engine::steps::{Moment, Origin, Simulator, Steps};
 use thermocline_engine::{Database, Error, Isolation, block_on};
 
+use crate::backup::Places;
 use crate::chance::Chance;
 use crate::model::{Draft, Model, State};
+use crate::numbers::{self, Books};
 use crate::schema::Shape;
 use crate::session::{Pending, client};
 use crate::statement::View;
@@ -49,6 +51,12 @@ pub struct Habits {
     pub definitions: usize,
     /// Steps of transactions that lock a table, in a hundred.
     pub locks: usize,
+    /// Backups in a thousand turns, and steps of the archive.
+    pub backups: usize,
+    /// Some rows are large: up to a megabyte.
+    pub large: bool,
+    /// The tables grow to so many bytes before all else.
+    pub grows_to: u64,
     /// Before-images have no memory: snapshots end as soon as they need any.
     pub forgets: bool,
     /// Everything that is done is printed.
@@ -83,7 +91,7 @@ pub struct World {
     over: Cell<bool>,
     depth: Cell<usize>,
     idle: Cell<usize>,
-    in_checkpoint: Cell<bool>,
+    pub in_checkpoint: Cell<bool>,
     /// How many want no read to stall.
     unstalled: Cell<usize>,
     /// Whose turn it is.
@@ -94,8 +102,15 @@ pub struct World {
     pub lies: Cell<usize>,
     /// Some wait for what a device that lied has lost.
     stuck: Cell<bool>,
-    /// The largest number of the sequence that somebody was told.
-    pub told: Cell<i64>,
+    /// What is known of sequences.
+    pub numbers: RefCell<Books>,
+    /// Where backups go.
+    pub places: Places,
+    /// A backup is under way.
+    pub backing_up: Cell<bool>,
+    pub backups: Cell<u64>,
+    /// Rows that a round which grows has put in, and their bytes.
+    pub grown: Cell<(i64, u64)>,
     /// Errors of background steps and statements that the faults explain.
     pub errors: Cell<u64>,
 }
@@ -110,7 +125,11 @@ pub fn current() -> Option<Rc<World>> {
 }
 
 /// Hands the engine's pauses to the life of this thread.
-pub struct Pauses;
+#[derive(Default)]
+pub struct Pauses {
+    /// Where what only grows begins.
+    pub origin: Origin,
+}
 
 impl Simulator for Pauses {
     fn pause(&self, _: Moment) {
@@ -122,6 +141,10 @@ impl Simulator for Pauses {
     fn brings_partitions(&self) -> bool {
         true
     }
+
+    fn origin(&self) -> Origin {
+        self.origin
+    }
 }
 
 impl World {
@@ -132,8 +155,10 @@ impl World {
         clock: SimulatedClock,
         state: State,
         habits: Habits,
+        places: Places,
         chance: Chance,
     ) -> Rc<World> {
+        let numbers = numbers::begin(&db);
         let steps = Steps::new(&db);
         steps.leave_memory(habits.memory_bytes);
         let mut model = Model::beginning_with(state);
@@ -157,7 +182,11 @@ impl World {
             calls: Cell::new(0),
             lies: Cell::new(habits.lies),
             stuck: Cell::new(false),
-            told: Cell::new(0),
+            numbers: RefCell::new(numbers),
+            places,
+            backing_up: Cell::new(false),
+            backups: Cell::new(0),
+            grown: Cell::new((0, 0)),
             errors: Cell::new(0),
         })
     }
@@ -255,7 +284,10 @@ impl World {
         let now = self.model.borrow().now.drafted(drafts);
         match &now.tables[slot] {
             Some(table) => table.shape.clone(),
-            None => Shape::random(&mut self.chance.borrow_mut(), slot),
+            None => Shape {
+                large: self.habits.large && self.percent(60),
+                ..Shape::random(&mut self.chance.borrow_mut(), slot)
+            },
         }
     }
 
@@ -288,7 +320,8 @@ impl World {
         }
         let effects = pending.effects.borrow().clone();
         self.say(|| format!("session {} commit {number}: {effects:?}", pending.session));
-        match model.commit(number, effects, pending.synchronous.get()) {
+        let log_end = self.steps.log_end();
+        match model.commit(number, effects, pending.synchronous.get(), log_end) {
             Ok(place) => pending.committed.set(Some(place)),
             Err(wrong) => self.fail(wrong),
         }
@@ -359,7 +392,7 @@ impl World {
     }
 
     /// Others go on while a background step pauses.
-    fn others(self: &Rc<Self>) {
+    pub fn others(self: &Rc<Self>) {
         if self.depth.get() >= DEPTH_MAX || self.must_stop() {
             return;
         }
@@ -420,6 +453,12 @@ impl World {
             // Waits may last as long as the device fails, and no longer.
             self.device.forget_faults();
             self.device.set_capacity_bytes(None);
+        }
+        if self.habits.backups > 0 && self.below(1000) < self.habits.backups {
+            return match self.percent(30) {
+                true => self.back_up(),
+                false => self.archive(),
+            };
         }
         let per_mille = self.below(1000);
         if !self.steps.has_all_partitions() && self.percent(LOADS_PERCENT) {

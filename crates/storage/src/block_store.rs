@@ -45,6 +45,10 @@ pub struct BlockStoreOptions {
     pub grow_bytes: u64,
     /// Whether space that is free inside the file goes back to the file system.
     pub punch_holes: bool,
+    /// The sector that the first block may have. Each opening has to say the same.
+    pub first_sector: u64,
+    /// The first block's id, in a new file.
+    pub first_id: u32,
 }
 
 impl BlockStoreOptions {
@@ -55,6 +59,8 @@ impl BlockStoreOptions {
             database,
             grow_bytes: 16 << 20,
             punch_holes: true,
+            first_sector: SUPERBLOCK_SECTORS,
+            first_id: 1,
         }
     }
 }
@@ -188,9 +194,13 @@ struct Entry {
 
 impl Entry {
     fn info(&self, id: u32) -> BlockInfo {
+        let offset = match Mutation::OffsetsNarrow.is_made() {
+            true => u64::from(self.offset.wrapping_mul(SECTOR as u32)),
+            false => u64::from(self.offset) * SECTOR,
+        };
         BlockInfo {
             id,
-            offset: u64::from(self.offset) * SECTOR,
+            offset,
             device_bytes: u64::from(self.sectors) * SECTOR,
             table: self.table,
             partition: self.partition,
@@ -254,7 +264,7 @@ impl Drop for BlockPin {
 /// # Errors
 /// [`BlockStoreError::Corrupt`] if it makes no sense.
 pub fn blocks_of_table(table: &[u8]) -> Result<Vec<BlockInfo>, BlockStoreError> {
-    let restored = snapshot::decode(table, u64::MAX)?;
+    let restored = snapshot::decode(table, SUPERBLOCK_SECTORS, u64::MAX)?;
     let entries = restored.table.iter();
     Ok(entries.map(|(id, entry)| entry.info(*id)).collect())
 }
@@ -270,6 +280,10 @@ impl BlockStore {
             options.grow_bytes.is_multiple_of(SECTOR) && options.grow_bytes > 0,
             "the file grows by whole sectors"
         );
+        assert!(
+            options.first_sector >= SUPERBLOCK_SECTORS && options.first_id > 0,
+            "blocks come after the superblock, and their ids begin at 1"
+        );
         let file = device
             .open(&options.name, OpenMode::Create)
             .map_err(BlockStoreError::io("open"))?;
@@ -279,8 +293,11 @@ impl BlockStore {
                 return Err(BlockStoreError::Corrupt("there is no superblock"));
             }
             None => {
-                let superblock = Superblock::new(options.database);
-                file.set_len(options.grow_bytes.max(SUPERBLOCK_SECTORS * SECTOR))
+                let superblock = Superblock {
+                    id_ceiling: options.first_id,
+                    ..Superblock::new(options.database)
+                };
+                file.set_len(options.grow_bytes.max(options.first_sector * SECTOR))
                     .map_err(BlockStoreError::io("allocate"))?;
                 superblock.write(&*file)?;
                 file.sync_data().map_err(BlockStoreError::io("sync"))?;
@@ -292,7 +309,8 @@ impl BlockStore {
         };
         let file_sectors = file.len().map_err(BlockStoreError::io("length"))? / SECTOR;
         let nothing = [1u32.to_le_bytes(), 0u32.to_le_bytes()].concat();
-        let restored = snapshot::decode(table.unwrap_or(&nothing), file_sectors)?;
+        let begin = options.first_sector;
+        let restored = snapshot::decode(table.unwrap_or(&nothing), begin, file_sectors)?;
         Ok(Self {
             file,
             options,
@@ -482,7 +500,7 @@ impl BlockStore {
 
     /// Bytes of the file before the first block.
     pub fn superblock_bytes(&self) -> u64 {
-        SUPERBLOCK_SECTORS * SECTOR
+        self.options.first_sector * SECTOR
     }
 
     /// What the table says of a block.

@@ -18,6 +18,8 @@ mod words;
 
 use crate::changed_pages::ChangedPages;
 use crate::index_snapshot::Corrupt;
+#[doc(hidden)]
+pub use narrow::limit_block_numbers;
 pub use word::{ColdAddress, ColdWord, HotWord, Word};
 use words::Words;
 
@@ -268,6 +270,18 @@ mod tests {
     use crate::arena::TuplePtr;
     use proptest::prelude::*;
     use std::collections::HashMap;
+
+    #[test]
+    fn beyond_the_last_row_number_only_free_ones_are_given() {
+        let mut directory = RowDirectory::new();
+        let row = directory.allocate().expect("a row");
+        directory.set(row, Word::hot(TuplePtr(1)));
+        directory.appended = ROWS_MAX;
+        assert_eq!(directory.allocate(), None);
+        directory.release(row);
+        assert_eq!(directory.allocate(), Some(row));
+        assert_eq!(directory.allocate(), None);
+    }
 
     proptest! {
         #[test]

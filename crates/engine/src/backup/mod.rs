@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
-use thermocline_device::{AlignedBuffer, Clock, Device, OpenMode, SECTOR_BYTES};
+use thermocline_device::{AlignedBuffer, Clock, Device, Mutation, OpenMode, SECTOR_BYTES};
 use thermocline_storage::block::verify_records;
 use thermocline_storage::block_store::{BlockInfo, blocks_of_table};
 use thermocline_storage::log::{CopyUntil, LogStream, archive_segment, copy_log, name_of_segment};
@@ -149,12 +149,27 @@ impl Database {
             return Err(Error::catalog("55006", "a backup is already under way"));
         };
         let survey = Survey::of(&**target, self.database_id)?;
+        let made = self.make_generation(target, options, observe, &survey);
+        if let Err(error) = self.remove_superseded() {
+            self.report(&format!("after a backup: {error}"));
+        }
+        made
+    }
+
+    fn make_generation(
+        &self,
+        target: &Arc<dyn Device>,
+        options: &BackupOptions,
+        observe: &mut dyn FnMut(u64, u64),
+        survey: &Survey,
+    ) -> Result<BackupReport> {
         let earlier = &survey.generations;
         let number = earlier.last().map_or(1, |last| last.generation + 1);
 
         // In this order: what the next checkpoint names stays from here on.
-        let pin = self.blocks.pin();
-        let hold = Hold::new(&self.backups.holding);
+        let pin = (!Mutation::BackupPinsNothing.is_made()).then(|| self.blocks.pin());
+        let holds = !Mutation::BackupHoldsNothing.is_made();
+        let hold = holds.then(|| Hold::new(&self.backups.holding));
         self.run_checkpoint(Purpose::Asked)?;
         let manifest = Manifest::read(&*self.device)?
             .ok_or_else(|| Error::Corrupt("manifest: it is missing".into()))?;
@@ -224,7 +239,10 @@ impl Database {
         let source = [self.device.clone()];
         let stream = LogStream::open(&source, self.database_id, manifest.log_start);
         let until = CopyUntil {
-            lsn: Some(self.log.durable_lsn()),
+            lsn: Some(match Mutation::BackupWithoutTail.is_made() {
+                true => manifest.log_end,
+                false => self.log.durable_lsn(),
+            }),
             time_us: None,
         };
         let mut stream = stream.map_err(log_broken)?;

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use hashbrown::HashSet;
 use serde::{Deserialize, Serialize};
 use thermocline_device::{
-    Device, DirectoryLock, FileDevice, IoEngine, Lies, directory_above_with, directory_entries,
-    how_it_lies, lock_directory, make_private_directory, resolve_directory,
+    Device, DirectoryLock, FileDevice, IoEngine, Lies, Mutation, directory_above_with,
+    directory_entries, how_it_lies, lock_directory, make_private_directory, resolve_directory,
 };
 use thermocline_storage::log::{UNFINISHED_SEGMENT, is_segment, is_segment_of};
 
@@ -64,7 +64,8 @@ impl Survey {
         let names = target
             .list()
             .map_err(|e| Error::io(e, "listing the backup's directory"))?;
-        if names.iter().any(|name| name == MANIFEST) {
+        let anywhere = Mutation::BackupAnywhere.is_made();
+        if names.iter().any(|name| name == MANIFEST) && !anywhere {
             return Err(refused("it is a data directory"));
         }
         let generations = Generation::read_all(target)?;
@@ -79,7 +80,8 @@ impl Survey {
             )));
         }
         let begun = begun.flatten();
-        let other = names.iter().find(|name| *name != BEGUN || !has_begun);
+        let mut others = names.iter().filter(|_| !anywhere);
+        let other = others.find(|name| *name != BEGUN || !has_begun);
         if let (true, None, Some(file)) = (generations.is_empty(), &begun, other) {
             return Err(refused(&format!("it is not empty: {file} is in it")));
         }

@@ -2,7 +2,7 @@
 //! of its row, and each row is found under its keys.
 
 use hashbrown::{HashMap, HashSet};
-use thermocline_storage::block::records;
+use thermocline_storage::block::{records, verify_records};
 use thermocline_storage::block_store::{BlockInfo, BlockStore};
 use thermocline_storage::key_hash::key_hash;
 
@@ -52,7 +52,15 @@ impl Check<'_> {
             self.report.rows += rows.live;
         }
         let mut unread: HashSet<u32> = HashSet::new();
+        let named = state.as_ref().map(blocks_named);
         for block in blocks {
+            // The Block Table may have a block that was being written when the power failed. No
+            // row refers to it, and a start gives it up.
+            let is_needed = named.as_ref().is_none_or(|named| named.contains(&block.id));
+            if !is_needed && !is_readable(store, block) {
+                self.advance(block.device_bytes);
+                continue;
+            }
             let table = tables.get(&block.table).map(AsRef::as_ref);
             let rows = state.as_ref().and_then(|s| s.tables.get(&block.table));
             let seen = seen.get_mut(&block.table);
@@ -234,6 +242,21 @@ impl Check<'_> {
             }
         }
     }
+}
+
+/// The blocks that rows of a partition refer to.
+fn blocks_named(state: &PartitionState) -> HashSet<u32> {
+    let rows = state.tables.values();
+    let words = rows.flat_map(|rows| rows.directory.iter());
+    words
+        .filter_map(|(_, word)| Some(word.as_cold()?.address().block))
+        .collect()
+}
+
+/// Whether a block is as it was written.
+fn is_readable(store: &BlockStore, block: &BlockInfo) -> bool {
+    let bytes = store.read(block.id);
+    bytes.is_ok_and(|bytes| verify_records(&bytes, block.id).is_ok())
 }
 
 /// The first index that does not lead from the tuple's key to its row.

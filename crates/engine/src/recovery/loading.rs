@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use hashbrown::HashMap;
 use parking_lot::{Condvar, Mutex};
-use thermocline_device::{StopPoint, stop_at};
+use thermocline_device::{Mutation, StopPoint, stop_at};
 
 use super::apply::Replayer;
 use super::events::{Definitions, Events};
@@ -181,12 +181,16 @@ impl Loading {
         }
     }
 
-    /// Up to where the image of a partition has the log.
-    pub(super) fn cut(&self, partition: u16) -> Result<u64> {
+    /// Whether the image of a partition has the record that ends at `lsn`.
+    pub(super) fn has(&self, partition: u16, lsn: u64) -> Result<bool> {
         let image = self.images.get(usize::from(partition));
-        image
+        let cut = image
             .map(|image| image.cut)
-            .ok_or_else(|| Error::Corrupt(format!("the log names partition {partition}")))
+            .ok_or_else(|| Error::Corrupt(format!("the log names partition {partition}")))?;
+        if Mutation::LsnsNarrow.is_made() {
+            return Ok(lsn as u32 <= cut as u32);
+        }
+        Ok(lsn <= cut)
     }
 
     /// How many partitions there are.

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use thermocline_device::{Clock, StopPoint, stop_at};
 use thermocline_storage::arena::{Arena, CACHE_LIMIT_BYTES_DEFAULT};
-use thermocline_storage::block_store::{BlockStore, BlockStoreOptions};
+use thermocline_storage::block_store::BlockStore;
 use thermocline_storage::log::{Log, LogOptions, LogTail};
 
 use crate::arrivals::Arrivals;
@@ -42,6 +42,7 @@ use crate::policy::Policy;
 use crate::reserve::Reserve;
 use crate::sequence::Sequence;
 use crate::spill::Spill;
+use crate::steps::Origin;
 use crate::versions::{HeldBytes, Versions};
 use events::Definitions;
 use images::read_block_table;
@@ -77,12 +78,15 @@ impl Database {
             Some(_) => None,
             None => thermocline_device::memory_bytes(),
         };
+        let origin = Origin::of(&config);
         // The limit may be raised later, to what the machine has.
         let room = machine.unwrap_or(limit).max(limit);
+        let room = room.max(origin.arena_bytes as u64 / 128);
         let arena = Arena::reserve_for(room as usize)
             .map_err(|e| Error::io(e, "reserving address space"))?;
         // Where memory is scarce, rows need it more than those who come for a span.
         arena.set_cache_limit_bytes((limit / 256).min(CACHE_LIMIT_BYTES_DEFAULT as u64) as usize);
+        arena.begin_at(origin.arena_bytes);
         let arena = Arc::new(arena);
         if manifest.is_none() {
             // The directory's identity must be there before its blocks and log.
@@ -94,7 +98,7 @@ impl Database {
         };
         let blocks = BlockStore::open(
             &*config.device,
-            BlockStoreOptions::new(database_id),
+            origin.blocks(database_id),
             table.as_deref(),
         )
         .map_err(store_failed)?;
@@ -106,6 +110,7 @@ impl Database {
             files_bytes_max: config.checkpoint_log_bytes.saturating_mul(2),
             buffer_bytes: log_buffer_bytes(limit),
             reaches: manifest.as_ref().map_or(0, |m| m.log_end),
+            goes_on_at: origin.lsn,
             ..LogOptions::new(database_id, config.clock.clone())
         };
         let (log, tail) = Log::open(config.device.clone(), options, start).map_err(log_broken)?;
@@ -135,7 +140,10 @@ impl Database {
         }
         match &manifest {
             Some(manifest) => db.recover(manifest, tail, started)?,
-            None => drop(tail),
+            None => {
+                db.begin_at(&origin, true);
+                drop(tail);
+            }
         }
         stop_at(StopPoint::RecoveryDone);
         // What this thread's allocations have left would stay its own otherwise.
@@ -172,6 +180,7 @@ impl Database {
         begun: Duration,
     ) -> Result<()> {
         self.adopt_manifest(manifest)?;
+        self.begin_at(&Origin::of(&self.config), false);
         let simulator = self.config.simulator.as_ref();
         let by_hand = simulator.is_some_and(|simulator| simulator.brings_partitions());
         let is_whole = !self.config.background && !by_hand;
@@ -267,6 +276,8 @@ impl Database {
             .store(manifest.checkpoint, Ordering::Relaxed);
         self.checkpoint.last_log.lock().lsn = manifest.log_start;
         self.transactions.start_after(manifest.last_transaction);
+        self.next_oid
+            .store(manifest.catalog.next_oid, Ordering::Relaxed);
         self.adopt_catalog(&manifest.catalog);
         for def in &manifest.drafts {
             self.adopt_draft(def.clone());
@@ -314,7 +325,7 @@ impl Database {
                     .or_insert_with(|| Sequence::new(def.start, false));
             }
         }
-        self.next_oid.fetch_max(image.next_oid, Ordering::Relaxed);
+        self.allocate_oids_after(image.next_oid);
         self.next_storage
             .fetch_max(image.next_storage, Ordering::Relaxed);
         *self.catalog.write() = Arc::new(catalog);
@@ -322,8 +333,8 @@ impl Database {
 
     fn adopt_draft(&self, def: TableDef) {
         self.next_storage
-            .fetch_max(def.storage + 1, Ordering::Relaxed);
-        self.next_oid.fetch_max(def.oid + 1, Ordering::Relaxed);
+            .fetch_max(def.storage.saturating_add(1), Ordering::Relaxed);
+        self.allocate_oids_after(def.oid.wrapping_add(1));
         self.storages
             .put(&Arc::new(Table::new(def, self.partitions())));
     }

@@ -106,7 +106,7 @@ impl Reading<'_> {
             RecordKind::Sequence => self.db.replay_sequence(body),
             RecordKind::Command => {
                 let partition = Reader(body).u16()?;
-                if lsn <= self.loading.cut(partition)? {
+                if self.loading.has(partition, lsn)? {
                     return Ok(());
                 }
                 // Found out before anybody is served.
@@ -119,7 +119,7 @@ impl Reading<'_> {
     fn hand_out_changes(&mut self, piece: &Piece<'_>) -> Result<()> {
         for change in encoded_changes(piece.body) {
             let (partition, body) = change?;
-            if piece.lsn > self.loading.cut(partition)? {
+            if !self.loading.has(partition, piece.lsn)? {
                 self.give(partition, &Piece { body, ..*piece })?;
             }
         }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::extents::FreeExtents;
-use super::superblock::SUPERBLOCK_SECTORS;
 use super::{BlockStoreError, Entry};
 
 const HEAD_BYTES: usize = 8;
@@ -46,8 +45,12 @@ pub(super) struct Restored {
     pub free: FreeExtents,
 }
 
-/// Reads a table, and finds what is free in a file of `file_sectors`.
-pub(super) fn decode(bytes: &[u8], file_sectors: u64) -> Result<Restored, BlockStoreError> {
+/// Reads a table, and finds what is free in a file of `file_sectors` from `begin` on.
+pub(super) fn decode(
+    bytes: &[u8],
+    begin: u64,
+    file_sectors: u64,
+) -> Result<Restored, BlockStoreError> {
     let corrupt = BlockStoreError::Corrupt;
     let u32_at = |at: usize| {
         let field = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>());
@@ -89,7 +92,7 @@ pub(super) fn decode(bytes: &[u8], file_sectors: u64) -> Result<Restored, BlockS
     }
     used.sort_unstable();
     let mut free = FreeExtents::default();
-    let mut end = SUPERBLOCK_SECTORS;
+    let mut end = begin;
     for (offset, sectors) in used {
         if offset < end {
             return Err(corrupt("two blocks of the block table overlap"));

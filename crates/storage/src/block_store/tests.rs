@@ -295,3 +295,78 @@ fn blocks_of_another_database_and_lost_superblocks_are_refused() {
     let refused = BlockStore::open(&device, options(), Some(&table));
     assert!(matches!(refused, Err(BlockStoreError::Corrupt(_))));
 }
+
+/// A store whose blocks begin there.
+fn far(first_sector: u64, first_id: u32) -> BlockStoreOptions {
+    BlockStoreOptions {
+        first_sector,
+        first_id,
+        ..options()
+    }
+}
+
+#[test]
+fn blocks_to_both_sides_of_four_gigabytes_come_back() {
+    let device = SimulatedDevice::new();
+    let far = far((1 << 32) / SECTOR - 7, (1 << 16) - 4);
+    let store = BlockStore::open(&device, far.clone(), None).unwrap();
+    let ids: Vec<u32> = (0..8).map(|_| put(&store, 3)).collect();
+    let ends = ids.iter().map(|id| store.info(*id).unwrap().offset);
+    assert!(ends.clone().any(|at| at < 1 << 32) && ends.clone().any(|at| at > 1 << 32));
+    assert!(ids[0] < 1 << 16 && ids[7] > 1 << 16);
+    let (_, table) = checkpoint(&store);
+    device.crash_losing_all();
+    let store = BlockStore::open(&device, far, Some(&table)).unwrap();
+    for id in &ids {
+        assert_eq!(store.read(*id).unwrap()[..], fill(*id, 3)[..]);
+    }
+    // What is free again is free there, and nowhere before the first block.
+    store.free(ids[2]).unwrap();
+    let epoch = store.begin_checkpoint();
+    store.release_up_to(epoch).unwrap();
+    let (_, offset) = store.allocate(sized(2)).unwrap();
+    assert!(offset >= (1 << 32) - 7 * SECTOR);
+}
+
+#[test]
+fn beyond_the_last_sector_the_device_counts_as_full() {
+    let device = SimulatedDevice::new();
+    let far = far(u64::from(u32::MAX) - 4, 1);
+    let store = BlockStore::open(&device, far.clone(), None).unwrap();
+    let ids = [put(&store, 3), put(&store, 3)];
+    // The last begins below 2^32 and ends beyond it.
+    let last = store.info(ids[1]).unwrap();
+    assert_eq!(last.offset / SECTOR, u64::from(u32::MAX) - 1);
+    for _ in 0..3 {
+        let full = store.allocate(sized(1)).unwrap_err();
+        assert!(matches!(full, BlockStoreError::StorageFull), "{full}");
+    }
+    let (_, table) = checkpoint(&store);
+    device.crash_losing_all();
+    let store = BlockStore::open(&device, far, Some(&table)).unwrap();
+    assert_eq!(store.read(ids[1]).unwrap()[..], fill(ids[1], 3)[..]);
+    store.free(ids[0]).unwrap();
+    let epoch = store.begin_checkpoint();
+    store.release_up_to(epoch).unwrap();
+    assert!(store.allocate(sized(3)).is_ok());
+}
+
+#[test]
+fn the_last_id_is_used_and_none_comes_again() {
+    let device = SimulatedDevice::new();
+    let far = far(2, u32::MAX - 3);
+    let store = BlockStore::open(&device, far.clone(), None).unwrap();
+    let ids: Vec<u32> = (0..3).map(|_| put(&store, 1)).collect();
+    assert_eq!(ids, [u32::MAX - 3, u32::MAX - 2, u32::MAX - 1]);
+    let refused = store.allocate(sized(1)).unwrap_err();
+    assert!(matches!(refused, BlockStoreError::OutOfIds), "{refused}");
+    let mut seen = 0;
+    store.each_block(|_| seen += 1);
+    assert_eq!(seen, 3);
+    let (_, table) = checkpoint(&store);
+    device.crash_losing_all();
+    let store = BlockStore::open(&device, far, Some(&table)).unwrap();
+    let refused = store.allocate(sized(1)).unwrap_err();
+    assert!(matches!(refused, BlockStoreError::OutOfIds), "{refused}");
+    assert_eq!(store.read(ids[2]).unwrap()[..], fill(ids[2], 1)[..]);
+}

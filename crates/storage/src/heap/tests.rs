@@ -350,3 +350,31 @@ fn a_pointer_into_a_tuple_is_caught_in_debug_builds() {
     let ptr = heap.insert(1, 0, &[0; 100]).unwrap();
     heap.payload(TuplePtr(ptr.0 + 1));
 }
+
+#[test]
+fn tuples_to_both_sides_of_each_boundary_of_addresses_are_what_was_stored() {
+    // 4 GiB of bytes, of which addresses count eighths; 2^32 of those; and 2^31.
+    for boundary in [1usize << 32, 1 << 34, 1 << 35] {
+        let arena = Arena::reserve(boundary + 64 * MIB).unwrap();
+        arena.begin_at(boundary - 8 * MIB);
+        let mut heap = Heap::new(Arc::new(arena));
+        let lengths = [100, 5_000, 70_000, 900_000];
+        let held: Vec<_> = (0..48)
+            .map(|row| {
+                let payload = pattern(row, lengths[row as usize % 4]);
+                (heap.insert(row, 7, &payload).unwrap(), row, payload)
+            })
+            .collect();
+        let at = (boundary / ADDRESS_UNIT_BYTES) as u64;
+        assert!(held.iter().any(|(ptr, ..)| ptr.0 < at));
+        assert!(held.iter().any(|(ptr, ..)| ptr.0 > at));
+        for (ptr, row, payload) in &held {
+            assert_eq!(heap.payload(*ptr), payload);
+            assert_eq!((heap.row(*ptr), heap.cold(*ptr)), (*row, 7));
+        }
+        for (ptr, ..) in held {
+            heap.free(ptr);
+        }
+        assert_eq!(heap.tuples(), 0);
+    }
+}

@@ -76,6 +76,8 @@ pub struct LogOptions {
     pub files_bytes_max: u64,
     /// The log is known to have been durable up to here: one that ends before is damaged.
     pub reaches: Lsn,
+    /// A log that is continued goes on here, unless it has come further.
+    pub goes_on_at: Lsn,
     /// Where the time comes from.
     pub clock: Arc<dyn Clock>,
 }
@@ -92,6 +94,7 @@ impl LogOptions {
             spare_segments: 4..=32,
             files_bytes_max: u64::MAX,
             reaches: 0,
+            goes_on_at: 0,
             clock,
         }
     }

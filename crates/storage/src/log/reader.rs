@@ -184,13 +184,16 @@ pub(super) fn recover(
     let mut tail_bytes = 0;
     let needed = start.map_or(0, |start| firsts.partition_point(|first| *first <= start));
     for (i, &first) in firsts.iter().enumerate() {
-        // What the checkpoint doesn't need isn't read: it may be half truncated.
-        let previous_end = if i + 1 < needed {
-            first
-        } else {
-            let reader = SegmentReader::open(&**device, options.database, first)?;
-            tail_bytes += reader.file_bytes;
-            reader.previous_end
+        // What the checkpoint doesn't need may be there for an archive. It may be half truncated,
+        // too, or damaged, and that is no reason not to open.
+        let opened = SegmentReader::open(&**device, options.database, first);
+        let previous_end = match (opened, i + 1 < needed) {
+            (Ok(reader), is_old) => {
+                tail_bytes += if is_old { 0 } else { reader.file_bytes };
+                reader.previous_end
+            }
+            (Err(_), true) => first,
+            (Err(error), false) => return Err(error),
         };
         segments.push(SegmentRef {
             first,
@@ -226,7 +229,7 @@ pub(super) fn recover(
     } else {
         // The rest of a torn group may still be on the device: its LSNs are not
         // used again, so that a recycled file can't pass it off for a new one.
-        let reached = end.max(start.unwrap_or(0));
+        let reached = end.max(start.unwrap_or(0)).max(options.goes_on_at);
         (reached / options.segment_bytes + 2) * options.segment_bytes
     };
     let tail = LogTail::new(

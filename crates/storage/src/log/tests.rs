@@ -466,3 +466,52 @@ fn a_log_that_was_never_written_opens_again_at_its_beginning() {
     let (_, tail) = open(&device, Some(FIRST_LSN)).unwrap();
     assert_eq!(payloads(tail), (0..3).map(payload).collect::<Vec<_>>());
 }
+
+/// The log goes on right before a boundary of its places, and passes it: within a segment, and
+/// from one to the next.
+#[test]
+fn places_beyond_each_boundary_are_as_good_as_others() {
+    for (boundary, before) in [
+        (1 << 31, 2),
+        (1 << 32, 0),
+        (1 << 32, 1),
+        (1 << 32, 4),
+        (1 << 53, 1),
+        (1 << 63, 3),
+    ] {
+        let device = SimulatedDevice::new();
+        let options = |goes_on_at| LogOptions {
+            goes_on_at,
+            ..options()
+        };
+        let shared = || -> Arc<dyn Device> { Arc::new(device.clone()) };
+        let (log, _) = Log::open(shared(), options(0), None).unwrap();
+        append_durable(&log, 0..3);
+        drop(log);
+        let goes_on_at = boundary - (before + 2) * SEGMENT_BYTES;
+        let (log, tail) = Log::open(shared(), options(goes_on_at), None).unwrap();
+        assert_eq!(payloads(tail), (0..3).map(payload).collect::<Vec<_>>());
+        let ends = append_durable(&log, 3..80);
+        assert!(ends[0] < boundary + 2 * SEGMENT_BYTES && ends[76] > boundary);
+        log.truncate_before(ends[20]).unwrap();
+        device.crash_losing_all();
+        // What is beyond is not gone back to.
+        let (log, tail) = Log::open(shared(), options(goes_on_at), Some(ends[20])).unwrap();
+        assert_eq!(payloads(tail), (24..80).map(payload).collect::<Vec<_>>());
+        assert!(append_durable(&log, 80..81)[0] > ends[76]);
+    }
+}
+
+#[test]
+fn a_record_beyond_the_largest_is_refused_before_it_is_copied() {
+    let device = SimulatedDevice::new();
+    let (log, _) = open(&device, None).unwrap();
+    // The same bytes again and again: what is too long takes no memory.
+    let piece = vec![7; 1 << 20];
+    let mut pieces = vec![&piece[..]; RECORD_BYTES_MAX / piece.len()];
+    pieces.push(&piece[..1]);
+    assert_eq!(log.append(&pieces), Err(LogFailed::TooLarge));
+    pieces.extend(vec![&piece[..]; 4096]);
+    assert_eq!(log.append(&pieces), Err(LogFailed::TooLarge), "beyond 2^32");
+    assert_eq!(append_durable(&log, 1..2).len(), 1);
+}

@@ -5,8 +5,11 @@
 //! its block; here that is a number of 16 bits for each block that words of this directory
 //! name at present ([`Blocks`]).
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+
+use thermocline_device::Mutation;
 
 use super::word::{ColdAddress, FINGERPRINT_SHIFT, TEMPERATURE_SHIFT, Word};
 
@@ -70,6 +73,20 @@ fn narrow_uncold(word: Word) -> Option<u64> {
     (rest <= REST_MASK).then_some(word.0 >> TOP_SHIFT << REST_BITS | rest)
 }
 
+/// Blocks that narrow words can name: a number has 16 bits.
+const NUMBERS: usize = 1 << u16::BITS;
+
+thread_local! {
+    static NUMBERS_MAX: Cell<usize> = const { Cell::new(NUMBERS) };
+}
+
+/// Has directories of this thread give numbers to so many blocks at most, so that a simulator
+/// comes to the last in a round; None: to as many as there are.
+#[doc(hidden)]
+pub fn limit_block_numbers(most: Option<usize>) {
+    NUMBERS_MAX.set(most.unwrap_or(NUMBERS).min(NUMBERS));
+}
+
 /// The blocks that narrow words name, by number.
 #[derive(Default)]
 pub(super) struct Blocks {
@@ -130,6 +147,11 @@ impl Blocks {
         let number = match self.free.pop() {
             Some(number) => number,
             None => {
+                if self.ids.len() >= NUMBERS_MAX.get() {
+                    return self
+                        .last_again()
+                        .filter(|_| Mutation::BlockNumbersWrap.is_made());
+                }
                 let number = u16::try_from(self.ids.len()).ok()?;
                 self.ids.push(0);
                 self.words.push(0);
@@ -140,6 +162,13 @@ impl Blocks {
         self.ids[usize::from(number)] = block;
         self.words[usize::from(number)] = 1;
         Some(number)
+    }
+
+    /// A mistake: see [`Mutation::BlockNumbersWrap`].
+    #[cold]
+    fn last_again(&mut self) -> Option<u16> {
+        *self.words.last_mut()? += 1;
+        u16::try_from(self.words.len() - 1).ok()
     }
 
     /// A narrow word goes.

@@ -205,3 +205,37 @@ fn damage_is_an_error_unless_another_directory_has_the_same() {
         file.write_at(&byte, offset).unwrap();
     }
 }
+
+/// Segments that only the archive waits for are still told apart after a start, and where each
+/// of them ends.
+#[test]
+fn what_no_checkpoint_needs_is_archived_after_a_start() {
+    let device = SimulatedDevice::new();
+    let (log, _) = open(&device, None).unwrap();
+    let ends = append_durable(&log, 0..60);
+    let before = log.closed_segments();
+    assert!(before.len() > 5);
+    drop(log);
+    let (log, _) = open(&device, Some(ends[55])).unwrap();
+    let closed = log.closed_segments();
+    assert_eq!(closed[..before.len()], before[..]);
+    let archive = SimulatedDevice::new();
+    for segment in &closed {
+        assert!(archive_segment(&device, &archive, 42, *segment).unwrap());
+    }
+    let whole = [shared(&archive), shared(&device)];
+    let mut stream = LogStream::open(&whole, 42, FIRST_LSN).unwrap();
+    let mut records = 0;
+    while let Some(group) = stream.next().unwrap() {
+        records += usize::from(!group.records.is_empty());
+    }
+    assert_eq!(records, 60);
+    // Damage in one of them is no reason not to start.
+    let file = device.open(&segment_files(&device)[1], OpenMode::Existing);
+    file.unwrap().write_at(&[0; 4096], 0).unwrap();
+    drop(log);
+    let (log, tail) = open(&device, Some(ends[55])).unwrap();
+    assert_eq!(payloads(tail), (56..60).map(payload).collect::<Vec<_>>());
+    let closed = log.closed_segments()[1];
+    assert!(archive_segment(&device, &SimulatedDevice::new(), 42, closed).is_err());
+}
