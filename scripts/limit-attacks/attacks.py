@@ -505,3 +505,49 @@ def serializable_reads(port, limit):
         return client.try_("commit")
 
     return answers(together([lambda at=at: run(at) for at in range(8)]))
+
+
+# Values that grow in expressions: of a constant, of a row by key, over a join.
+GROWING = [
+    "rpad({0}, 2147483647)", "lpad({0}, 2147483647, 'é')", "lpad({0}, -5)", "rpad({0}, 200000000)", "repeat({0}, 1000000000)",
+    "repeat(repeat(repeat({0}, 30000), 30000), 30000)", "replace(repeat({0}, 100000), {0}, repeat('b', 100000))",
+    "repeat({0}, 100000000) || repeat({0}, 100000000)", "concat(repeat({0}, 100000000), repeat({0}, 100000000))",
+    "concat_ws(repeat({0}, 1000000), repeat({0}, 100000000), {0})", "regexp_replace(repeat('a', 100000), 'a', repeat('b', 100000), 'g')",
+    "translate(repeat({0}, 50000000), 'x', 'é')", "upper(repeat('ŉ', 50000000))", "array_repeat({0}, 2000000000)",
+    "array_to_string(string_to_array(repeat('a,', 100000), ','), repeat('b', 100000))",
+]
+
+
+@attack
+def growing_values(port, limit):
+    client = fill(port, "big", 2_000, 10)
+    client.ask("create table other (id bigint primary key); insert into other select id from big")
+    results = []
+    for expression in GROWING:
+        results.append(client.try_("select " + expression.format("'x'")))
+        results.append(client.try_("select " + expression.format("pad") + " from big where id = 7"))
+        results.append(client.try_("select " + expression.format("big.pad") + " from big join other using (id)"))
+    return answers(results)
+
+
+@attack
+def growing_aggregates(port, limit):
+    client = fill(port, "big", 2_000, 10)
+    return answers([client.try_(sql) for sql in [
+        "select string_agg(repeat(pad, 100000), ',') from big", "select array_agg(repeat(pad, 100000)) from big",
+        "select repeat(pad, 200000) from big order by 1", "select distinct repeat(pad, 100000 + k) from big",
+        "with recursive r as (select 'x'::text as s from big where id = 1 union all select s || s from r) select length(s) from r",
+        "insert into big values (100000, 1, repeat('x', 900000000))", "update big set pad = repeat(pad, 100000000)",
+    ]])
+
+
+@attack
+def deep_statements(port, limit):
+    results = []
+    for size in (100, 900, 100_000, 1_000_000):
+        client = Client(port)
+        for sql in ["select 1" + "+1" * size, "select " + "(" * size + "1" + ")" * size, "select " + "array[" * size + "1" + "]" * size,
+                    "select " + "not " * size + "true", "select true" + " and 1 = 1" * size, "select 1" + " union all select 1" * size,
+                    "select " + "(select " * size + "1" + ")" * size, "select " + "cast(" * size, "select " + "case " * size]:
+            results.append(client.try_(sql))
+    return answers(results)

@@ -179,8 +179,7 @@ impl SqlError {
         let text = match error {
             ParserError::TokenizerError(text) | ParserError::ParserError(text) => text.as_str(),
             ParserError::RecursionLimitExceeded => {
-                return Self::new("54001", "stack depth limit exceeded")
-                    .with_hint("The statement is nested too deeply.");
+                return crate::parse::depth::too_deep();
             }
         };
         let (message, position) = match text.rfind(" at Line: ") {

@@ -10,6 +10,7 @@
 //! | `analytics`, `pg_catalog`, `system_views` | the bridge to DataFusion, the system catalogs |
 //! | `ddl`, `copy` | changes of the catalog; rows in bulk |
 //! | `session`, `settings` | what one client does; SET and SHOW |
+//! | `stack` | room for statements that are nested deeply |
 //! | `statement_statistics` | how often statements run, for how long |
 //! | `privilege`, `password` | what a role may do; how passwords are kept |
 //! | `output`, `messages`, `error` | rows, messages and errors as PostgreSQL's clients read them |
@@ -32,6 +33,7 @@ pub mod plan;
 pub mod privilege;
 pub mod session;
 pub mod settings;
+mod stack;
 mod statement_statistics;
 #[cfg(feature = "analytics")]
 mod system_views;

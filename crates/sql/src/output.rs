@@ -205,6 +205,11 @@ pub struct RowWriter {
 /// What a statement may hold beside its rows without a charge, and the steps beyond it.
 const WORK_BYTES: usize = 64 << 10;
 
+/// A row that has more is charged while it grows, in bytes.
+const LARGE_ROW_BYTES: usize = 1 << 20;
+/// The longest row there is, in bytes, as in PostgreSQL; a message can be twice as long.
+const ROW_BYTES_MAX: usize = 0x3fff_ffff;
+
 /// The bytes of a DataRow before its first value: tag, length, column count.
 const ROW_HEADER_BYTES: usize = 7;
 
@@ -288,6 +293,15 @@ impl RowWriter {
         if matches!(value, ValueRef::Null) {
             return self.null();
         }
+        let bytes = match value {
+            ValueRef::Text(text) => text.len(),
+            // As text, two digits each.
+            ValueRef::Bytea(bytes) => bytes.len() * 2,
+            _ => 0,
+        };
+        if !self.has_room(bytes) {
+            return self.null();
+        }
         match &mut self.sink {
             Sink::Wire(formats) => {
                 let start = self.buffer.len();
@@ -335,6 +349,9 @@ impl RowWriter {
 
     /// The next value of the row, text that needs no re-encoding.
     pub fn text(&mut self, text: &str) {
+        if !self.has_room(text.len()) {
+            return self.null();
+        }
         match &mut self.sink {
             Sink::Wire(_) => return self.raw(text.as_bytes()),
             Sink::Copy(encoder) => encoder.text(self.column, text, &mut self.buffer),
@@ -361,6 +378,34 @@ impl RowWriter {
             Sink::Kept => kept_row::write(ValueRef::Bytea(bytes), &mut self.buffer),
         }
         self.column += 1;
+    }
+
+    /// Whether the row may have so many bytes more. If not the row is refused: see
+    /// [`Self::check`].
+    #[inline]
+    pub(crate) fn has_room(&mut self, bytes: usize) -> bool {
+        let row = self.buffer.len() - self.row_start;
+        row + bytes <= LARGE_ROW_BYTES || self.make_room(row + bytes)
+    }
+
+    #[cold]
+    fn make_room(&mut self, row: usize) -> bool {
+        let room = if row > ROW_BYTES_MAX {
+            let message =
+                format!("a row of the result exceeds the maximum of {ROW_BYTES_MAX} bytes");
+            Err(SqlError::new("54000", message))
+        } else {
+            // A buffer that grows is there twice.
+            let beside = self.row_start + 2 * row;
+            self.pieces.charge_beside(beside.max(self.work_bytes))
+        };
+        match room {
+            Ok(()) => true,
+            Err(error) => {
+                self.refused.get_or_insert(error);
+                false
+            }
+        }
     }
 
     /// NULL as the next value of the row.

@@ -3,7 +3,7 @@
 //! up once by name and argument types when a statement is bound, and called by
 //! pointer for each tuple. Results and errors are PostgreSQL's; `coalesce`,
 //! `nullif` and `case` are not functions, since they do not evaluate all their
-//! arguments.
+//! arguments. No result is larger than PostgreSQL's values may be (54000, before it is allocated).
 
 mod dates;
 mod math;
@@ -13,6 +13,7 @@ mod strings;
 mod tests;
 
 pub use pattern::like_match;
+pub use strings::{VALUE_BYTES_MAX, pad_to, padded_bytes, repeated_bytes, replaced_bytes};
 
 use crate::cast::{CastContext, coerce};
 use crate::compare::{common_type, compare};
@@ -31,6 +32,9 @@ pub struct Function {
     pub call: fn(&[Value]) -> Result<Value, ValueError>,
     /// Whether the result is NULL if any argument is, without a call.
     pub strict: bool,
+    /// How many bytes the result has at most, if that may be much more than the arguments have:
+    /// known before they are allocated.
+    pub size: Option<fn(&[Value]) -> u64>,
 }
 
 impl Function {
@@ -67,13 +71,75 @@ fn strict(
         result,
         call,
         strict: true,
+        size: None,
     }
 }
+
+/// A strict function whose result may be large.
+fn growing(
+    arguments: &[DataType],
+    result: DataType,
+    call: fn(&[Value]) -> Result<Value, ValueError>,
+    size: fn(&[Value]) -> u64,
+) -> Function {
+    Function {
+        size: Some(size),
+        ..strict(arguments, result, call)
+    }
+}
+
+/// The names of all functions.
+pub const NAMES: &[&str] = &[
+    "greatest",
+    "least",
+    "abs",
+    "mod",
+    "round",
+    "trunc",
+    "ceil",
+    "ceiling",
+    "floor",
+    "sign",
+    "sqrt",
+    "power",
+    "pow",
+    "concat",
+    "||",
+    "length",
+    "octet_length",
+    "char_length",
+    "character_length",
+    "lower",
+    "upper",
+    "reverse",
+    "trim",
+    "btrim",
+    "ltrim",
+    "rtrim",
+    "replace",
+    "strpos",
+    "position",
+    "substr",
+    "substring",
+    "left",
+    "right",
+    "repeat",
+    "lpad",
+    "rpad",
+    "split_part",
+    "date_trunc",
+    "date_part",
+    "extract",
+];
 
 /// The function of that name for arguments of these types, or `None` if there
 /// is none. Names are in lower case, as the parser leaves them.
 #[must_use]
 pub fn lookup(name: &str, types: &[DataType]) -> Option<Function> {
+    // Whoever goes through the names has gone through all functions.
+    if !NAMES.contains(&name) {
+        return None;
+    }
     match name {
         "greatest" => extreme(types, greatest),
         "least" => extreme(types, least),
@@ -105,6 +171,7 @@ fn extreme(
         result: common,
         call,
         strict: false,
+        size: None,
     })
 }
 

@@ -25,6 +25,7 @@ use thermocline_storage::value::Value;
 
 use super::SessionFacts;
 use super::functions::PgFunction;
+use super::growing::{Growth, bounded};
 use super::operators::PgOperators;
 use super::params::scalar_of;
 use super::types::field_of;
@@ -40,6 +41,7 @@ pub(crate) struct StatementContext<'a> {
     facts: &'a SessionFacts,
     tables: &'a TableLookup<'a>,
     planners: Vec<Arc<dyn ExprPlanner>>,
+    growth: Arc<Growth>,
 }
 
 impl<'a> StatementContext<'a> {
@@ -49,13 +51,16 @@ impl<'a> StatementContext<'a> {
         facts: &'a SessionFacts,
         tables: &'a TableLookup<'a>,
     ) -> Self {
-        let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(PgOperators)];
+        let growth = Growth::new(Arc::clone(&state.runtime_env().memory_pool));
+        let operators = PgOperators::new(Arc::clone(&growth));
+        let mut planners: Vec<Arc<dyn ExprPlanner>> = vec![Arc::new(operators)];
         planners.extend(state.expr_planners().iter().cloned());
         Self {
             state,
             facts,
             tables,
             planners,
+            growth,
         }
     }
 
@@ -131,13 +136,18 @@ impl ContextProvider for StatementContext<'_> {
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
-        // DataFusion's formats are not PostgreSQL's: no answer is better than
-        // a wrong one.
-        if matches!(name, "to_char" | "to_date" | "to_timestamp") {
+        // DataFusion's formats are not PostgreSQL's, and its clock is not the transaction's: no
+        // answer is better than a wrong one.
+        if matches!(
+            name,
+            "to_char" | "to_date" | "to_timestamp" | "current_time"
+        ) {
             return None;
         }
-        self.session_function(name)
-            .or_else(|| self.state.scalar_functions().get(name).cloned())
+        self.session_function(name).or_else(|| {
+            let function = self.state.scalar_functions().get(name)?;
+            Some(bounded(Arc::clone(function), &self.growth))
+        })
     }
 
     fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {

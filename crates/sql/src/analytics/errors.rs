@@ -32,7 +32,7 @@ pub(crate) fn sql_error(error: DataFusionError) -> SqlError {
         DataFusionError::NotImplemented(message) => SqlError::unsupported(first_line(&message)),
         DataFusionError::Plan(message) => plan(&message),
         DataFusionError::Execution(message) => execution(&message),
-        other => SqlError::internal(first_line(&other.to_string())),
+        other => unknown(&other.to_string()),
     }
 }
 
@@ -56,7 +56,7 @@ fn by_reference(error: &DataFusionError) -> SqlError {
         DataFusionError::NotImplemented(message) => SqlError::unsupported(first_line(message)),
         DataFusionError::Plan(message) => plan(message),
         DataFusionError::Execution(message) => execution(message),
-        other => SqlError::internal(first_line(&other.to_string())),
+        other => unknown(&other.to_string()),
     }
 }
 
@@ -65,9 +65,21 @@ fn external(error: Box<dyn Error + Send + Sync>) -> SqlError {
         Ok(error) => *error,
         Err(error) => match error.downcast::<DataFusionError>() {
             Ok(error) => sql_error(*error),
-            Err(error) => SqlError::internal(error.to_string()),
+            Err(error) => unknown(&error.to_string()),
         },
     }
+}
+
+/// What is told in a message alone.
+fn unknown(message: &str) -> SqlError {
+    if message.contains("regex parse error") || message.contains("Compiled regex exceeds") {
+        let reason = message.lines().last().unwrap_or(message);
+        return SqlError::new("2201B", format!("invalid regular expression: {reason}"));
+    }
+    if message.contains("Nth value indices are 1 based") {
+        return SqlError::new("22016", "argument of nth_value must be greater than zero");
+    }
+    SqlError::internal(first_line(message))
 }
 
 /// Of a temporary file; what the engine said is inside.

@@ -12,8 +12,11 @@ mod batch;
 mod column_name;
 mod context;
 mod cooperation;
+mod deep;
 mod errors;
+mod extent;
 mod functions;
+mod growing;
 mod memory;
 mod operators;
 mod params;
@@ -37,7 +40,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::{displayable, execute_stream};
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
-use sqlparser::ast::{Query, Statement};
+use sqlparser::ast::{ObjectName, Query, Statement};
 use thermocline_engine::authority::Privileges;
 use thermocline_engine::{Catalog, Charge, Database, Room, Snapshot};
 use thermocline_storage::types::DataType;
@@ -53,6 +56,7 @@ pub(crate) use types::field_of as catalog_field;
 
 use crate::error::{Result, SqlError};
 use crate::output::OutputColumn;
+use crate::parse::tokens::fold_parts;
 use crate::pg_catalog::SystemCatalog;
 use crate::privilege::Actor;
 use crate::session::Sessions;
@@ -176,6 +180,15 @@ impl Analytics {
         })
     }
 
+    /// The names of the functions that DataFusion has.
+    pub(crate) fn function_names(&self) -> impl Iterator<Item = &String> {
+        let scalar = self.state.scalar_functions().keys();
+        scalar
+            .chain(self.state.aggregate_functions().keys())
+            .chain(self.state.window_functions().keys())
+            .chain(self.state.table_functions().keys())
+    }
+
     /// Whether operators have most of what they may use.
     #[must_use]
     pub fn is_crowded(&self) -> bool {
@@ -266,6 +279,7 @@ impl Analytics {
             .map_err(sql_error)?;
         let context = Arc::new(TaskContext::from(&self.state));
         let physical = cooperation::cooperative(physical).map_err(sql_error)?;
+        let physical = deep::roomy(physical).map_err(sql_error)?;
         let stream = execute_stream(physical, context).map_err(sql_error)?;
         let turn = Turn {
             db: Arc::clone(&self.db),
@@ -347,6 +361,7 @@ impl Analytics {
         declared: &[Option<DataType>],
         facts: &SessionFacts,
     ) -> Result<Planned> {
+        extent::check(query, &|name| columns_of(name, catalog, facts))?;
         let mut query = query.clone();
         prepare::prepare(&mut query);
         let lookup = |schema: Option<&str>, name: &str| {
@@ -389,6 +404,19 @@ impl Analytics {
             .map_err(sql_error)?;
         Ok(Planned { plan, parameters })
     }
+}
+
+/// How many columns a table has; 1 for what is none.
+fn columns_of(name: &ObjectName, catalog: &Catalog, facts: &SessionFacts) -> usize {
+    let found = match fold_parts(name).as_slice() {
+        [table] => facts
+            .search_path
+            .iter()
+            .find_map(|schema| catalog.table_by_name(schema, table)),
+        [.., schema, table] => catalog.table_by_name(schema, table),
+        [] => None,
+    };
+    found.map_or(1, |table| table.columns.len())
 }
 
 fn query_of(statement: &Statement) -> Result<&Query> {

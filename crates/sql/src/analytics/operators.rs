@@ -26,13 +26,23 @@ use thermocline_storage::text_format;
 use thermocline_storage::types::DataType;
 
 use super::functions::{Operation, PgFunction, product_may_not_fit};
+use super::growing::{Growth, joined};
 use super::params::scalar_of;
 use super::types::{is_blank_padded, is_text, scalar_type, type_name};
 use crate::error::SqlError;
 
 /// Plans PostgreSQL's operators.
 #[derive(Debug)]
-pub(crate) struct PgOperators;
+pub(crate) struct PgOperators {
+    growth: Arc<Growth>,
+}
+
+impl PgOperators {
+    /// For one statement.
+    pub(super) fn new(growth: Arc<Growth>) -> Self {
+        Self { growth }
+    }
+}
 
 fn error(sqlstate: &'static str, message: String) -> DataFusionError {
     DataFusionError::External(Box::new(SqlError::new(sqlstate, message)))
@@ -263,8 +273,16 @@ impl ExprPlanner for PgOperators {
         let left_field = left.to_field(schema)?.1;
         let right_field = right.to_field(schema)?.1;
         if op == BinaryOperator::StringConcat {
+            let is_text = |field: &Field| kind(field.data_type()) == Kind::Text;
+            let is_list = |field: &Field| field.data_type().is_list();
+            let texts = is_text(&left_field) || is_text(&right_field);
+            let lists = is_list(&left_field) || is_list(&right_field);
             let left = as_text(left, left_field.data_type());
             let right = as_text(right, right_field.data_type());
+            if texts && !lists {
+                let joined = joined(left, right, &self.growth);
+                return Ok(PlannerResult::Planned(joined));
+            }
             return original(left, right);
         }
         // date '2024-01-01' + '1' reads an interval or a number there; PostgreSQL

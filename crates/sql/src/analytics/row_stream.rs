@@ -135,6 +135,7 @@ impl RowStream {
                     if to > *from {
                         let written = write_rows(batch, &self.columns, *from, to, rows);
                         let written = written.map_err(sql_error)?;
+                        rows.check()?;
                         *from += written;
                         return Ok(written);
                     }

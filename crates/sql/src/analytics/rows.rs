@@ -179,10 +179,20 @@ impl<'a> ColumnReader<'a> {
                     rows.value(value.as_ref(), declared);
                 }
             }
-            (_, ColumnType::Other(OtherType::Unknown)) => rows.text(&self.other_text(row)?),
-            (_, ColumnType::Other(other)) => rows
-                .other(&self.other_text(row)?, *other)
-                .map_err(|error| DataFusionError::External(Box::new(error)))?,
+            (_, ColumnType::Other(other)) => {
+                if !rows.has_room(text_bytes(self.array, row)) {
+                    // The row is refused.
+                    rows.null();
+                    return Ok(());
+                }
+                let text = self.other_text(row)?;
+                match other {
+                    OtherType::Unknown => rows.text(&text),
+                    other => rows
+                        .other(&text, *other)
+                        .map_err(|error| DataFusionError::External(Box::new(error)))?,
+                }
+            }
             (None, ColumnType::Scalar(declared)) => {
                 return Err(DataFusionError::Internal(format!(
                     "{} announced as {declared}",
@@ -191,6 +201,21 @@ impl<'a> ColumnReader<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// About how many bytes the text of a list has; that of anything else is short, or a text.
+fn text_bytes(array: &ArrayRef, row: usize) -> usize {
+    match array.data_type() {
+        ArrowType::List(_) => {
+            let elements = array.as_list::<i32>().value(row);
+            (0..elements.len())
+                .map(|element| 3 + text_bytes(&elements, element))
+                .sum()
+        }
+        ArrowType::Utf8 if array.is_valid(row) => array.as_string::<i32>().value(row).len(),
+        ArrowType::Utf8View if array.is_valid(row) => array.as_string_view().value(row).len(),
+        _ => 8,
     }
 }
 

@@ -61,6 +61,11 @@ pub fn session_function(name: &str) -> Option<ColumnType> {
         .map(|(.., result)| *result)
 }
 
+/// The names of the functions that a session answers.
+pub fn session_function_names() -> impl Iterator<Item = &'static str> {
+    SESSION_FUNCTIONS.iter().map(|(name, ..)| *name)
+}
+
 impl Binder<'_> {
     pub(super) fn function(&mut self, call: &ast::Function) -> Bindable<Typed> {
         let Some(name) = function_name(call) else {

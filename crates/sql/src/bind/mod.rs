@@ -27,10 +27,12 @@ mod typed;
 
 pub use data_type::data_type;
 pub use dialect::rewrite;
-pub use function::session_function;
+pub use function::{session_function, session_function_names};
 pub use insert::insert_target;
-pub use scalar::{bind_condition, bind_default, bind_scalar};
+pub use scalar::{bind_check, bind_condition, bind_default, bind_scalar};
 
+#[cfg_attr(not(feature = "analytics"), expect(unused_imports))]
+pub(crate) use projection::{SELECT_LIST_MAX, too_many_columns};
 pub(crate) use refusal::{Bindable, Refusal};
 
 use sqlparser::ast::Statement;

@@ -14,6 +14,18 @@ use crate::expr::Expr;
 use crate::output::{ColumnType, OutputColumn};
 use crate::plan::OutputExpr;
 
+/// The columns that a select list may have, as in PostgreSQL.
+pub(crate) const SELECT_LIST_MAX: usize = 1664;
+
+/// 54011, in PostgreSQL's words.
+#[cold]
+pub(crate) fn too_many_columns() -> SqlError {
+    SqlError::new(
+        "54011",
+        format!("target lists can have at most {SELECT_LIST_MAX} entries"),
+    )
+}
+
 impl Binder<'_> {
     /// Binds a select list.
     pub(super) fn select_list(
@@ -99,6 +111,9 @@ impl Binder<'_> {
         let mut column = OutputColumn::new(name, column_type);
         if let Some((table_oid, number)) = self.origin(&expr) {
             column = column.from_table(table_oid, number);
+        }
+        if output.len() >= SELECT_LIST_MAX {
+            return Err(too_many_columns().into());
         }
         output.push(OutputExpr { expr, column_type });
         columns.push(column);

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use sqlparser::ast;
-use sqlparser::parser::Parser;
 use thermocline_engine::Table;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
@@ -15,7 +14,6 @@ use super::typed::{Binder, Typed};
 use super::{BindContext, Bindable, Refusal};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
-use crate::parse::tokens::DIALECT;
 use crate::plan::Check;
 
 impl From<Refusal> for SqlError {
@@ -27,10 +25,19 @@ impl From<Refusal> for SqlError {
     }
 }
 
-/// Parses one expression.
-fn parse(text: &str) -> Result<ast::Expr> {
-    let mut parser = Parser::new(&DIALECT).try_with_sql(text)?;
-    Ok(parser.parse_expr()?)
+/// Binds an expression that is kept as text, and that may be deep: where it is evaluated, it
+/// has the stack for that.
+fn bind_kept(text: &str, bind: impl FnOnce(&ast::Expr) -> Result<Expr>) -> Result<Expr> {
+    let (expr, depth) = crate::parse::expression(text)?;
+    let bound = crate::stack::with_room(depth, || {
+        let bound = bind(&expr);
+        drop(expr);
+        bound
+    })?;
+    Ok(match crate::stack::is_deep(depth) {
+        true => Expr::Deep(depth, Box::new(bound)),
+        false => bound,
+    })
 }
 
 /// Binds a scalar expression over the columns of `table` (none: no columns),
@@ -75,10 +82,19 @@ pub fn bind_default(
     data_type: DataType,
     context: &BindContext<'_>,
 ) -> Result<Expr> {
-    let expr = parse(text)?;
-    let mut binder = over(None, context);
-    let typed = binder.expression(&expr)?;
-    Ok(binder.assigned(typed, column, data_type)?)
+    bind_kept(text, |expr| {
+        let mut binder = over(None, context);
+        let typed = binder.expression(expr)?;
+        Ok(binder.assigned(typed, column, data_type)?)
+    })
+}
+
+/// Binds the text of a CHECK over the columns of `table`.
+///
+/// # Errors
+/// As [`bind_condition`].
+pub fn bind_check(text: &str, table: &Arc<Table>, context: &BindContext<'_>) -> Result<Expr> {
+    bind_kept(text, |expr| bind_condition(expr, table, "CHECK", context))
 }
 
 fn over<'a>(table: Option<&Arc<Table>>, context: &'a BindContext<'a>) -> Binder<'a> {
@@ -126,10 +142,9 @@ impl Binder<'_> {
         };
         let mut checks = Vec::with_capacity(table.checks.len());
         for check in &table.checks {
-            let expr = parse(&check.expression)?;
             checks.push(Check {
                 name: check.name.clone(),
-                condition: bind_condition(&expr, table, "CHECK", &context)?,
+                condition: bind_check(&check.expression, table, &context)?,
             });
         }
         Ok(checks)

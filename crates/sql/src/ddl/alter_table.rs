@@ -8,7 +8,7 @@ use thermocline_engine::{IndexKind, Table, TableDef};
 use thermocline_storage::value::Value;
 
 use super::create_table::{
-    Constraint, Parts, column_part, named_check, parse_expression, position, table_constraint,
+    Constraint, Parts, column_part, named_check, position, table_constraint,
 };
 use super::{Definition, exists, names, options};
 use crate::bind;
@@ -228,11 +228,10 @@ impl Definition<'_> {
     ) -> Result<()> {
         let table = self.current(oid)?;
         let named = named_check(&table.def, check)?;
-        let expression = parse_expression(&named.expression)?;
         let condition = {
             let catalog = self.catalog();
             let context = self.bind_context(&catalog);
-            bind::bind_condition(&expression, &table, "CHECK", &context)?
+            bind::bind_check(&named.expression, &table, &context)?
         };
         self.verify_check(&table, &named.name, &condition).await?;
         let mut def = table.def.clone();
@@ -477,19 +476,23 @@ impl Definition<'_> {
 /// A CHECK's text with a column's new name.
 fn renamed_in(expression: &str, old: &str, new: &str) -> Result<String> {
     use std::ops::ControlFlow;
-    let mut expression = parse_expression(expression)?;
-    let _ = ast::visit_expressions_mut(&mut expression, |inner| {
-        let ident = match inner {
-            ast::Expr::Identifier(ident) => Some(ident),
-            ast::Expr::CompoundIdentifier(parts) => parts.last_mut(),
-            _ => None,
-        };
-        if let Some(ident) = ident.filter(|ident| fold(ident) == old) {
-            *ident = ast::Ident::with_quote('"', new);
-        }
-        ControlFlow::<()>::Continue(())
-    });
-    Ok(expression.to_string())
+    let (mut expression, depth) = crate::parse::expression(expression)?;
+    crate::stack::with_room(depth, || {
+        let _ = ast::visit_expressions_mut(&mut expression, |inner| {
+            let ident = match inner {
+                ast::Expr::Identifier(ident) => Some(ident),
+                ast::Expr::CompoundIdentifier(parts) => parts.last_mut(),
+                _ => None,
+            };
+            if let Some(ident) = ident.filter(|ident| fold(ident) == old) {
+                *ident = ast::Ident::with_quote('"', new);
+            }
+            ControlFlow::<()>::Continue(())
+        });
+        let renamed = expression.to_string();
+        drop(expression);
+        Ok(renamed)
+    })
 }
 
 #[cold]

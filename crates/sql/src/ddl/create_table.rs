@@ -234,19 +234,10 @@ impl Definition<'_> {
             }
         }
         for check in &table.checks {
-            let expression = parse_expression(&check.expression)?;
-            bind::bind_condition(&expression, table, "CHECK", &context)?;
+            bind::bind_check(&check.expression, table, &context)?;
         }
         Ok(())
     }
-}
-
-/// Parses the text of an expression that the catalog keeps.
-pub(super) fn parse_expression(text: &str) -> Result<ast::Expr> {
-    let tokens = crate::parse::tokens::tokenize(text)?;
-    crate::parse::tokens::parser(tokens)
-        .parse_expr()
-        .map_err(|error| SqlError::from_parser(&error, text))
 }
 
 /// The columns of the primary key.

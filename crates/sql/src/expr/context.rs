@@ -51,6 +51,15 @@ pub trait SessionInfo: Send + Sync {
     /// # Errors
     /// 2200H when the sequence is at its end, 55000 and others as the engine's.
     fn next_value(&self, sequence: u32) -> Result<i64>;
+
+    /// Asks for room for a large value, before an expression makes it.
+    ///
+    /// # Errors
+    /// 53200 where the session has no room for it.
+    fn room_for_value(&self, bytes: u64) -> Result<()> {
+        let _ = bytes;
+        Ok(())
+    }
 }
 
 /// A session that answers nothing: for expressions evaluated where there is

@@ -10,6 +10,9 @@ use uuid::Uuid;
 use super::{Comparison, EvalContext, Expr, FunctionCall, Interval, RowAccess, TransactionTime};
 use crate::error::{Result, SqlError};
 
+/// From here on an expression asks for room before it makes a value, in bytes.
+const LARGE_VALUE_BYTES: u64 = 64 << 10;
+
 /// A value that is borrowed where it existed before.
 #[derive(Clone, Debug)]
 pub enum Datum<'a> {
@@ -158,6 +161,9 @@ impl Expr {
                 Datum::Ref(add_interval(operand.as_ref(), *interval)?)
             }
             Self::Function(call) => Datum::Owned(call.evaluate(row, context)?),
+            Self::Deep(depth, expr) => {
+                crate::stack::with_room(*depth, || expr.evaluate(row, context))?
+            }
             Self::Now(kind) => Datum::Ref(match kind {
                 TransactionTime::TimestampTz => ValueRef::TimestampTz(context.now_us),
                 TransactionTime::Timestamp => ValueRef::Timestamp(context.now_us),
@@ -278,6 +284,9 @@ impl Expr {
                     _ => None,
                 }
             }
+            Self::Deep(depth, expr) => {
+                crate::stack::with_room(*depth, || expr.truth(row, context))?
+            }
             other => match other.evaluate(row, context)?.as_ref() {
                 ValueRef::Boolean(value) => Some(value),
                 _ => None,
@@ -308,6 +317,12 @@ impl FunctionCall {
                 return Ok(Value::Null);
             }
             values.push(value);
+        }
+        if let Some(size) = self.function.size {
+            let bytes = size(&values);
+            if bytes >= LARGE_VALUE_BYTES && bytes <= functions::VALUE_BYTES_MAX {
+                context.session.room_for_value(bytes)?;
+            }
         }
         Ok((self.function.call)(&values)?)
     }

@@ -187,6 +187,9 @@ pub enum Expr {
     NextValue(u32),
     /// A function that the session answers.
     Session(&'static str, Vec<Expr>),
+    /// An expression of this depth; of a CHECK or DEFAULT, which statements evaluate that are
+    /// not deep themselves.
+    Deep(u32, Box<Expr>),
 }
 
 /// A call of a function of the storage floor.
@@ -254,6 +257,7 @@ impl Expr {
                 otherwise.walk(visit);
             }
             Self::Function(call) => call.arguments.iter().for_each(|each| each.walk(visit)),
+            Self::Deep(depth, expr) => crate::stack::with_room(*depth, || expr.walk(visit)),
         }
     }
 

@@ -4,9 +4,10 @@ use sqlparser::ast::Expr;
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
+use super::parsed;
 use super::statement::{Call, Statement};
-use super::tokens::{Tokens, parser};
-use crate::error::{Result, SqlError};
+use super::tokens::Tokens;
+use crate::error::Result;
 
 /// Parses what follows CALL.
 pub(super) fn call(tokens: &mut Tokens<'_>) -> Result<Statement> {
@@ -17,11 +18,12 @@ pub(super) fn call(tokens: &mut Tokens<'_>) -> Result<Statement> {
     let arguments: Vec<Expr> = if inner.is_empty() {
         Vec::new()
     } else {
-        let mut inside = parser(inner);
-        inside
-            .parse_comma_separated(Parser::parse_expr)
-            .and_then(|arguments| inside.expect_token(&Token::EOF).map(|_| arguments))
-            .map_err(|error| SqlError::from_parser(&error, tokens.sql()))?
+        let (arguments, _) = parsed(tokens.sql(), inner, |parser| {
+            let arguments = parser.parse_comma_separated(Parser::parse_expr)?;
+            parser.expect_token(&Token::EOF)?;
+            Ok(arguments)
+        })?;
+        arguments
     };
     Ok(Statement::Call(Call { name, arguments }))
 }

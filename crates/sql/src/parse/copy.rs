@@ -5,7 +5,8 @@
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
-use super::tokens::{Tokens, parser};
+use super::parsed;
+use super::tokens::Tokens;
 use crate::copy::{ColumnChoice, CopyFormat, CopyOptions};
 use crate::error::{Result, SqlError};
 
@@ -154,10 +155,7 @@ pub(crate) fn copy(tokens: &mut Tokens<'_>) -> Result<Copy> {
 fn source(tokens: &mut Tokens<'_>, read: &mut Read) -> Result<CopySource> {
     if tokens.token(&Token::LParen) {
         let inner = tokens.until_closing()?;
-        let mut parser = parser(inner.to_vec());
-        let query = parser
-            .parse_query()
-            .map_err(|error| SqlError::from_parser(&error, tokens.sql()))?;
+        let (query, _) = parsed(tokens.sql(), inner.to_vec(), |parser| parser.parse_query())?;
         return Ok(CopySource::Query(Box::new(ast::Statement::Query(query))));
     }
     if tokens.keyword("binary") {
@@ -185,9 +183,7 @@ fn filter(tokens: &mut Tokens<'_>, from: bool) -> Result<Option<Box<ast::Expr>>>
     while !tokens.is_at_end() {
         tokens.advance();
     }
-    let expression = parser(rest)
-        .parse_expr()
-        .map_err(|error| SqlError::from_parser(&error, tokens.sql()))?;
+    let (expression, _) = parsed(tokens.sql(), rest, |parser| parser.parse_expr())?;
     Ok(Some(Box::new(expression)))
 }
 

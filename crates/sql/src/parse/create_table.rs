@@ -46,7 +46,7 @@ pub(super) fn create_table(sql: &str, tokens: &[TokenWithSpan]) -> Result<Statem
         cursor.advance();
         before += 1;
     }
-    Ok(match parse_ast(sql, kept)? {
+    Ok(match parse_ast(sql, kept)?.0 {
         ast::Statement::CreateTable(statement) => {
             Statement::Ddl(Ddl::CreateTable(Box::new(CreateTable {
                 statement,

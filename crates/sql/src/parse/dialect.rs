@@ -2,8 +2,10 @@
 //! - `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b) AND c`; sqlparser
 //!   takes `b AND c` for the right operand.
 //! - `INSERT … SELECT 1 ON CONFLICT …` has no column called "on".
+//! - What it tries in vain, and then in another way, takes time in proportion to the text.
 
 use std::any::TypeId;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sqlparser::ast::Expr;
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
@@ -16,7 +18,28 @@ const BASE: PostgreSqlDialect = PostgreSqlDialect {};
 
 /// The dialect of all parsing.
 #[derive(Debug)]
-pub(crate) struct PgDialect;
+pub(crate) struct PgDialect {
+    /// How often an expression may yet begin. sqlparser reads some of what it did not
+    /// understand a second time, and a third; where such things are in each other the times
+    /// multiply.
+    beginnings: AtomicU64,
+}
+
+impl PgDialect {
+    /// For texts of our own.
+    pub(crate) const fn unlimited() -> Self {
+        Self {
+            beginnings: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// To parse this many tokens with.
+    pub(crate) const fn for_tokens(tokens: usize) -> Self {
+        Self {
+            beginnings: AtomicU64::new(tokens as u64 * 16 + 100_000),
+        }
+    }
+}
 
 macro_rules! as_sqlparser_knows {
     ($($method:ident)*) => {
@@ -29,6 +52,15 @@ macro_rules! as_sqlparser_knows {
 impl Dialect for PgDialect {
     fn dialect(&self) -> TypeId {
         BASE.dialect()
+    }
+
+    fn parse_prefix(&self, _: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
+        let left = self.beginnings.load(Ordering::Relaxed);
+        if left == 0 {
+            return Some(Err(ParserError::RecursionLimitExceeded));
+        }
+        self.beginnings.store(left - 1, Ordering::Relaxed);
+        None
     }
 
     fn parse_infix(
@@ -141,7 +173,7 @@ mod tests {
     use super::*;
 
     fn parsed(sql: &str) -> String {
-        let expr = Parser::new(&PgDialect)
+        let expr = Parser::new(&PgDialect::unlimited())
             .try_with_sql(sql)
             .unwrap()
             .parse_expr()
@@ -188,12 +220,12 @@ mod tests {
             "insert into t select 1 as on on conflict (id) do update set id = 2",
             "insert into t select id from s on conflict do nothing",
         ] {
-            let insert = Parser::parse_sql(&PgDialect, sql).unwrap();
+            let insert = Parser::parse_sql(&PgDialect::unlimited(), sql).unwrap();
             let [sqlparser::ast::Statement::Insert(insert)] = insert.as_slice() else {
                 panic!("{sql}: {insert:?}");
             };
             assert!(insert.on.is_some(), "{sql}");
         }
-        Parser::parse_sql(&PgDialect, "select 1 on").unwrap();
+        Parser::parse_sql(&PgDialect::unlimited(), "select 1 on").unwrap();
     }
 }

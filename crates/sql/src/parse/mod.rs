@@ -1,10 +1,11 @@
 //! From text to statements. The text of a simple Query is cut at its
 //! semicolons; what PostgreSQL's clients send and sqlparser does not know, or
 //! reads differently, is parsed by hand; the rest is sqlparser's. Positions of
-//! errors count in the whole text. Nesting is limited, so that no client can
-//! exhaust a thread's stack.
+//! errors count in the whole text. Nesting is limited ([`depth`]), and what nests is walked with
+//! the stack for it, so that no client can exhaust a thread's.
 
 use sqlparser::ast;
+use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::error::{Result, SqlError};
@@ -12,6 +13,7 @@ use crate::error::{Result, SqlError};
 mod call;
 pub(crate) mod copy;
 mod create_table;
+pub(crate) mod depth;
 mod dialect;
 mod footprint;
 pub(crate) mod grant;
@@ -26,13 +28,10 @@ mod utility;
 #[cfg(test)]
 mod tests;
 
+use dialect::PgDialect;
 pub(crate) use footprint::footprint;
 pub use statement::Statement;
-use tokens::{Tokens, parser, tokenize};
-
-/// The most operators in one chain (`a + b + c …`); each is a level of the
-/// tree, and of the stack of whoever walks it.
-const CHAIN_LENGTH_MAX: u32 = 1000;
+use tokens::{Tokens, tokenize};
 
 /// The longest statement text, in bytes.
 pub const STATEMENT_BYTES_MAX: usize = 64 << 20;
@@ -40,55 +39,95 @@ pub const STATEMENT_BYTES_MAX: usize = 64 << 20;
 /// Parses all statements of `sql`; none for blanks and comments.
 ///
 /// # Errors
-/// 42601 and what the single statements give; 54000 beyond a limit.
+/// 42601 and what the single statements give; 54000 and 54001 beyond a limit.
 pub fn parse(sql: &str) -> Result<Vec<Statement>> {
+    parse_measured(sql).map(|(statements, _)| statements)
+}
+
+/// Parses all statements of `sql`, and says how deep they are at their most.
+pub(crate) fn parse_measured(sql: &str) -> Result<(Vec<Statement>, u32)> {
     if sql.len() > STATEMENT_BYTES_MAX {
         return Err(SqlError::new("54000", "statement is too long"));
     }
     let mut statements = Vec::new();
+    let mut deepest = 0;
     let mut tokens = Vec::new();
+    let mut add = |tokens: &mut Vec<TokenWithSpan>| -> Result<()> {
+        if !tokens.is_empty() {
+            let (statement, depth) = parse_one(sql, std::mem::take(tokens))?;
+            statements.push(statement);
+            deepest = deepest.max(depth);
+        }
+        Ok(())
+    };
     for token in tokenize(sql)? {
-        if token.token != Token::SemiColon {
+        if token.token == Token::SemiColon {
+            add(&mut tokens)?;
+        } else {
             tokens.push(token);
-        } else if !tokens.is_empty() {
-            statements.push(parse_one(sql, std::mem::take(&mut tokens))?);
         }
     }
-    if !tokens.is_empty() {
-        statements.push(parse_one(sql, tokens)?);
-    }
-    Ok(statements)
+    add(&mut tokens)?;
+    Ok((statements, deepest))
+}
+
+/// Parses an expression that the catalog keeps as text; and says how deep it is.
+///
+/// # Errors
+/// 42601, 54001.
+pub(crate) fn expression(text: &str) -> Result<(ast::Expr, u32)> {
+    parsed(text, tokenize(text)?, |parser| parser.parse_expr())
 }
 
 /// Parses one statement from its tokens.
-fn parse_one(sql: &str, tokens: Vec<TokenWithSpan>) -> Result<Statement> {
+fn parse_one(sql: &str, tokens: Vec<TokenWithSpan>) -> Result<(Statement, u32)> {
     let mut cursor = Tokens::new(sql, &tokens);
     match utility::parse(&mut cursor)? {
-        Some(statement) => Ok(statement),
+        Some(statement) => Ok((statement, depth::shape(sql, &tokens)?.depth)),
         None => {
-            check_chains(sql, &tokens)?;
-            let statement = parse_ast(sql, tokens)?;
-            Ok(classify(statement))
+            let (statement, depth) = parse_ast(sql, tokens)?;
+            Ok((classify(statement), depth))
         }
     }
 }
 
 /// Parses one statement with sqlparser; nothing may follow it.
-fn parse_ast(sql: &str, mut tokens: Vec<TokenWithSpan>) -> Result<ast::Statement> {
+fn parse_ast(sql: &str, mut tokens: Vec<TokenWithSpan>) -> Result<(ast::Statement, u32)> {
     crate::bind::rewrite(&mut tokens);
-    let mut parser = parser(tokens);
-    let statement = parser
-        .parse_statement()
-        .map_err(|error| SqlError::from_parser(&error, sql))?;
-    let next = parser.peek_token();
+    let ((statement, next), depth) = parsed(sql, tokens, |parser| {
+        let statement = parser.parse_statement()?;
+        Ok((statement, parser.peek_token()))
+    })?;
     if next.token == Token::EOF {
-        return Ok(statement);
+        return Ok((statement, depth));
     }
+    crate::stack::with_room(depth, || drop(statement));
     let position = crate::error::position_of(sql, next.span.start.line, next.span.start.column);
     Err(
         SqlError::syntax(format!("syntax error at or near \"{}\"", next.token))
             .with_position(position),
     )
+}
+
+/// Has sqlparser parse `tokens` in this way, with the stack for them; and says how deep they are.
+pub(crate) fn parsed<T>(
+    sql: &str,
+    tokens: Vec<TokenWithSpan>,
+    parse: impl FnOnce(&mut Parser<'_>) -> Result<T, ParserError>,
+) -> Result<(T, u32)> {
+    let shape = depth::shape(sql, &tokens)?;
+    let tokens = shape.balance(tokens);
+    let parsed = crate::stack::with_room(shape.depth, || {
+        let dialect = PgDialect::for_tokens(tokens.len());
+        let mut parser = Parser::new(&dialect)
+            .with_recursion_limit(2 * shape.depth as usize + 64)
+            .with_tokens_with_locations(tokens);
+        parse(&mut parser)
+    });
+    match parsed {
+        Ok(parsed) => Ok((parsed, shape.depth)),
+        Err(error) => Err(SqlError::from_parser(&error, sql)),
+    }
 }
 
 fn classify(statement: ast::Statement) -> Statement {
@@ -100,60 +139,4 @@ fn classify(statement: ast::Statement) -> Statement {
         | ast::Statement::Merge(_) => Statement::Query(Box::new(statement)),
         _ => Statement::Ddl(statement::Ddl::Parsed(Box::new(statement))),
     }
-}
-
-/// Refuses chains of operators that would be too deep a tree.
-fn check_chains(sql: &str, tokens: &[TokenWithSpan]) -> Result<()> {
-    let mut chains = vec![0u32];
-    for token in tokens {
-        let operator = match &token.token {
-            Token::LParen | Token::LBracket => {
-                chains.push(0);
-                continue;
-            }
-            Token::RParen | Token::RBracket => {
-                if chains.len() > 1 {
-                    chains.pop();
-                }
-                continue;
-            }
-            Token::Comma => {
-                if let Some(chain) = chains.last_mut() {
-                    *chain = 0;
-                }
-                continue;
-            }
-            Token::Word(word) => {
-                word.quote_style.is_none()
-                    && ["and", "or", "union", "intersect", "except", "join", "not"]
-                        .iter()
-                        .any(|name| word.value.eq_ignore_ascii_case(name))
-            }
-            Token::Plus
-            | Token::Minus
-            | Token::Mul
-            | Token::Div
-            | Token::Mod
-            | Token::StringConcat
-            | Token::DoubleColon
-            | Token::Caret
-            | Token::Tilde => true,
-            _ => false,
-        };
-        if operator {
-            let Some(chain) = chains.last_mut() else {
-                continue;
-            };
-            *chain += 1;
-            if *chain > CHAIN_LENGTH_MAX {
-                let start = token.span.start;
-                return Err(SqlError::new("54001", "statement is too complex")
-                    .with_detail(format!(
-                        "More than {CHAIN_LENGTH_MAX} operators follow each other without parentheses."
-                    ))
-                    .with_position(crate::error::position_of(sql, start.line, start.column)));
-            }
-        }
-    }
-    Ok(())
 }

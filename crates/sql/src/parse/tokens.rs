@@ -3,14 +3,13 @@
 //! quotes, dollar quotes and nested comments mean the same on both ways.
 
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
-use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Word};
 
 use super::dialect::PgDialect;
 use crate::error::{Result, SqlError, position_of};
 
 /// The dialect of all parsing.
-pub(crate) static DIALECT: PgDialect = PgDialect;
+pub(crate) static DIALECT: PgDialect = PgDialect::unlimited();
 
 /// The tokens of `sql` without blanks and comments.
 ///
@@ -279,9 +278,4 @@ impl<'a> Tokens<'a> {
         }
         Err(self.error())
     }
-}
-
-/// sqlparser over `tokens`.
-pub(crate) fn parser(tokens: Vec<TokenWithSpan>) -> Parser<'static> {
-    Parser::new(&DIALECT).with_tokens_with_locations(tokens)
 }

@@ -1,6 +1,7 @@
 //! The commands parsed by hand, by their first word: transaction control,
 //! settings, prepared statements, cursors, COPY, sequences, maintenance.
 
+use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 use thermocline_engine::LockMode;
 
@@ -8,8 +9,8 @@ use super::statement::{
     Accepted, AlterSequence, Ddl, Declare, Explain, Fetch, IsolationLevel, LockTables, Modes, Set,
     Statement,
 };
-use super::tokens::{Tokens, parser};
-use super::{call, copy, create_table, grant, parse_one, role, sequence, system};
+use super::tokens::Tokens;
+use super::{call, copy, create_table, grant, parse_one, parsed, role, sequence, system};
 use crate::error::{Result, SqlError};
 
 /// Parses a command of this module; `None` when the first words are another's.
@@ -325,7 +326,7 @@ fn inner_query(tokens: &Tokens<'_>) -> Result<Statement> {
     if !query {
         return Err(tokens.error());
     }
-    parse_one(tokens.sql(), tokens.rest().to_vec())
+    parse_one(tokens.sql(), tokens.rest().to_vec()).map(|(statement, _)| statement)
 }
 
 fn prepare(tokens: &mut Tokens<'_>) -> Result<Statement> {
@@ -338,9 +339,9 @@ fn prepare(tokens: &mut Tokens<'_>) -> Result<Statement> {
     let mut types = Vec::new();
     if tokens.token(&Token::LParen) {
         let inner = tokens.until_closing()?.to_vec();
-        types = parser(inner)
-            .parse_comma_separated(sqlparser::parser::Parser::parse_data_type)
-            .map_err(|error| SqlError::from_parser(&error, tokens.sql()))?;
+        (types, _) = parsed(tokens.sql(), inner, |parser| {
+            parser.parse_comma_separated(Parser::parse_data_type)
+        })?;
     }
     tokens.expect_keyword("as")?;
     let statement = inner_query(tokens)?;
@@ -356,9 +357,9 @@ fn execute(tokens: &mut Tokens<'_>) -> Result<Statement> {
     let mut arguments = Vec::new();
     if tokens.token(&Token::LParen) {
         let inner = tokens.until_closing()?.to_vec();
-        arguments = parser(inner)
-            .parse_comma_separated(sqlparser::parser::Parser::parse_expr)
-            .map_err(|error| SqlError::from_parser(&error, tokens.sql()))?;
+        (arguments, _) = parsed(tokens.sql(), inner, |parser| {
+            parser.parse_comma_separated(Parser::parse_expr)
+        })?;
     }
     tokens.end()?;
     Ok(Statement::Execute { name, arguments })
@@ -615,7 +616,7 @@ fn table(tokens: &mut Tokens<'_>) -> Result<Statement> {
         .map(|part| format!("\"{}\"", part.replace('"', "\"\"")))
         .collect();
     let sql = format!("SELECT * FROM {}", quoted.join("."));
-    parse_one(&sql, super::tokenize(&sql)?)
+    parse_one(&sql, super::tokenize(&sql)?).map(|(statement, _)| statement)
 }
 
 fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {

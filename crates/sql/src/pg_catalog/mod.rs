@@ -26,6 +26,7 @@ use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
 pub(crate) use datum::Datum;
+pub(crate) use query::FUNCTION_NAMES;
 pub(crate) use relations::Relation;
 pub(crate) use rows::CatalogRows;
 pub(crate) use session::SystemSession;

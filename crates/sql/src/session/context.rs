@@ -9,7 +9,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use thermocline_engine::authority::Privileges;
-use thermocline_engine::{Account, Cancel, Catalog, Database, ReadCounts, RunOptions, SequenceDef};
+use thermocline_engine::{
+    Account, Cancel, Catalog, Charge, ChargeKind, Database, ReadCounts, RunOptions, SequenceDef,
+};
 use thermocline_storage::value::Value;
 
 use super::engine::{DATABASE_OID, Sessions};
@@ -81,6 +83,8 @@ struct Running {
     began_us: i64,
     /// When its transaction began: `now()`.
     transaction_us: i64,
+    /// What the largest values that its expressions make are charged.
+    values: Option<Charge>,
 }
 
 impl SessionContext {
@@ -115,6 +119,7 @@ impl SessionContext {
                 catalog: db.catalog(),
                 began_us: 0,
                 transaction_us: 0,
+                values: None,
             }),
         }
     }
@@ -165,6 +170,7 @@ impl SessionContext {
         }
         running.began_us = began_us;
         running.transaction_us = transaction_us;
+        running.values = None;
     }
 
     /// Changes a setting for the client: SET, RESET, `set_config`.
@@ -403,6 +409,18 @@ fn qualified(name: &str) -> Vec<String> {
 }
 
 impl SessionInfo for SessionContext {
+    fn room_for_value(&self, bytes: u64) -> Result<()> {
+        let mut running = self.running.lock();
+        let nothing = || self.account.nothing(ChargeKind::Value);
+        let charge = running.values.get_or_insert_with(nothing);
+        // It is made of another, or another of it.
+        let wanted = bytes * 2;
+        if charge.bytes() < wanted {
+            charge.resize(wanted)?;
+        }
+        Ok(())
+    }
+
     fn call(&self, name: &str, arguments: &[Value]) -> Result<Value> {
         let text = |at: usize| match arguments.get(at) {
             Some(Value::Text(text)) => Some(text.as_str()),

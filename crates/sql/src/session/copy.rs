@@ -314,11 +314,12 @@ impl Session {
                 self.copy_table_to(copy, &table, &places, client).await
             }
             CopySource::Query(query) => {
-                let prepared = Arc::new(Prepared::new(
+                let prepared = Prepared::new(
                     Arc::clone(&run.prepared.text),
                     Some(Statement::Query(query.clone())),
                     Vec::new(),
-                ));
+                );
+                let prepared = Arc::new(prepared.of_depth(run.prepared.depth));
                 self.copy_query_to(copy, &prepared, query, client).await
             }
         }

@@ -1,7 +1,7 @@
 //! What all sessions of a server share: the database, the analytical side, the
 //! list of who is connected.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -17,6 +17,7 @@ use super::system::SystemSettings;
 use super::unread::UnreadResults;
 #[cfg(feature = "analytics")]
 use crate::analytics::{Activity, Analytics};
+use crate::bind;
 use crate::error::Result;
 use crate::statement_statistics::StatementStatistics;
 
@@ -191,6 +192,22 @@ impl Engine {
     /// first call counts.
     pub fn default_settings(&self, defaults: Vec<(&'static str, String)>) {
         let _ = self.sessions.defaults.set(defaults);
+    }
+
+    /// The names of all functions that statements can call, of whichever library.
+    #[must_use]
+    pub fn function_names(&self) -> BTreeSet<String> {
+        let mut names: BTreeSet<String> = bind::session_function_names()
+            .chain(thermocline_storage::functions::NAMES.iter().copied())
+            .map(str::to_owned)
+            .collect();
+        #[cfg(feature = "analytics")]
+        {
+            names.extend(self.analytics.function_names().cloned());
+            let catalogs = crate::pg_catalog::FUNCTION_NAMES;
+            names.extend(catalogs.iter().map(|name| (*name).to_owned()));
+        }
+        names
     }
 
     /// The database.

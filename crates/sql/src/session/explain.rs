@@ -29,11 +29,12 @@ impl Session {
                 "EXPLAIN takes a query or a data change",
             ));
         };
-        let prepared = Arc::new(Prepared::new(
+        let prepared = Prepared::new(
             Arc::clone(&run.prepared.text),
             Some((*explain.statement).clone()),
             run.prepared.declared.clone(),
-        ));
+        );
+        let prepared = Arc::new(prepared.of_depth(run.prepared.depth));
         let planning = Instant::now();
         let planned = self.plan(&prepared, query).await?;
         let planning = planning.elapsed();

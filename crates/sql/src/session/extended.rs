@@ -21,6 +21,7 @@ use crate::error::{Result, SqlError};
 use crate::messages;
 use crate::output::{Formats, RowWriter};
 use crate::parse::{self, Statement};
+use crate::stack;
 
 impl Session {
     /// Parse: a statement under a name.
@@ -46,7 +47,7 @@ impl Session {
         }
         let charge = self.charge_prepared(sql).await?;
         let text: Arc<str> = Arc::from(sql);
-        let mut statements = parse::parse(&text)?;
+        let (mut statements, depth) = parse::parse_measured(&text)?;
         if statements.len() > 1 {
             return Err(SqlError::syntax(
                 "cannot insert multiple commands into a prepared statement",
@@ -55,7 +56,7 @@ impl Session {
         let statement = statements.pop();
         self.check_not_failed(statement.as_ref())?;
         let prepared = Prepared::new(text, statement, parameter_oids.to_vec());
-        let prepared = prepared.named(name);
+        let prepared = prepared.named(name).of_depth(depth);
         // Errors of names and types belong to Parse.
         if let Some(query) = prepared.query() {
             self.note_catalog(&prepared);
@@ -345,6 +346,18 @@ impl Session {
 
     /// Runs the portal's query as far as rows can be taken from it.
     pub(super) async fn start_portal(
+        &mut self,
+        portal: &mut Portal,
+        query: &sqlparser::ast::Statement,
+    ) -> Result<()> {
+        let depth = portal.prepared.depth;
+        if stack::is_deep(depth) {
+            return stack::roomy(depth, Box::pin(self.start_portal_now(portal, query))).await;
+        }
+        self.start_portal_now(portal, query).await
+    }
+
+    async fn start_portal_now(
         &mut self,
         portal: &mut Portal,
         query: &sqlparser::ast::Statement,

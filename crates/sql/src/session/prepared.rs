@@ -42,7 +42,20 @@ pub(super) struct Prepared {
     planned: Mutex<Option<Arc<Planned>>>,
     /// The columns of the plan it was last given; kept when the statement leaves memory.
     known: Arc<KnownColumns>,
-    _charge: Option<Charge>,
+    /// How deep the statement's tree is; whatever walks it needs the stack for that.
+    pub(super) depth: u32,
+    charge: Option<Charge>,
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        if crate::stack::is_deep(self.depth) {
+            crate::stack::with_room(self.depth, || {
+                self.statement = None;
+                *self.planned.get_mut() = None;
+            });
+        }
+    }
 }
 
 /// Of the last plan: none if there was no plan, no columns if it had none.
@@ -101,29 +114,33 @@ impl Prepared {
             described: true,
             planned: Mutex::new(None),
             known: Arc::default(),
-            _charge: None,
+            depth: 0,
+            charge: None,
         }
     }
 
     /// The same, with what it holds charged for as long as it is there.
-    pub(super) fn charged(self, charge: Charge) -> Self {
-        Self {
-            _charge: Some(charge),
-            ..self
-        }
+    pub(super) fn charged(mut self, charge: Charge) -> Self {
+        self.charge = Some(charge);
+        self
+    }
+
+    /// The same, whose tree is so deep.
+    pub(super) fn of_depth(mut self, depth: u32) -> Self {
+        self.depth = depth;
+        self
     }
 
     /// The same, with a name.
-    pub(super) fn named(self, name: &str) -> Self {
-        Self {
-            name: Box::from(name),
-            ..self
-        }
+    pub(super) fn named(mut self, name: &str) -> Self {
+        self.name = Box::from(name);
+        self
     }
 
     /// The same, which is not the first of its text.
-    pub(super) fn at_place(self, place: usize) -> Self {
-        Self { place, ..self }
+    pub(super) fn at_place(mut self, place: usize) -> Self {
+        self.place = place;
+        self
     }
 
     /// The text that may be shown.
@@ -143,11 +160,10 @@ impl Prepared {
 
     /// Of the simple protocol, which describes the rows each time.
     fn simple(text: Arc<str>, statement: Statement, place: usize) -> Self {
-        Self {
-            described: false,
-            place,
-            ..Self::new(text, Some(statement), Vec::new())
-        }
+        let mut simple = Self::new(text, Some(statement), Vec::new());
+        simple.described = false;
+        simple.place = place;
+        simple
     }
 
     /// The query, if it is one for the binder.
@@ -327,7 +343,7 @@ impl Named {
 
     /// Parses it again. What has no plan yet gets one when it is used.
     pub(super) fn remake(&self, charge: Charge) -> Result<Arc<Prepared>> {
-        let parsed = parse::parse(&self.text)?;
+        let (parsed, depth) = parse::parse_measured(&self.text)?;
         // Of a text of SQL it is the PREPARE of this name.
         let statement = parsed.into_iter().find_map(|statement| match statement {
             Statement::Prepare {
@@ -337,7 +353,8 @@ impl Named {
         });
         let mut made = Prepared::new(Arc::clone(&self.text), statement, self.declared.clone());
         made.known = Arc::clone(&self.known);
-        let made = Arc::new(made.named(&self.name).at_place(self.number));
+        let made = made.of_depth(depth).named(&self.name);
+        let made = Arc::new(made.at_place(self.number));
         self.place.put(Arc::clone(&made), charge);
         Ok(made)
     }
@@ -515,7 +532,7 @@ impl TextCache {
 }
 
 fn prepare_all(text: &Arc<str>) -> Result<Arc<[Arc<Prepared>]>> {
-    let statements = parse::parse(text)?;
+    let (statements, depth) = parse::parse_measured(text)?;
     // All statements of a message have its text.
     let hidden = Arc::from(HIDDEN_TEXT);
     let text = match statements.iter().any(Statement::is_secret) {
@@ -525,7 +542,10 @@ fn prepare_all(text: &Arc<str>) -> Result<Arc<[Arc<Prepared>]>> {
     Ok(statements
         .into_iter()
         .enumerate()
-        .map(|(place, statement)| Arc::new(Prepared::simple(Arc::clone(text), statement, place)))
+        .map(|(place, statement)| {
+            let prepared = Prepared::simple(Arc::clone(text), statement, place);
+            Arc::new(prepared.of_depth(depth))
+        })
         .collect())
 }
 

@@ -22,6 +22,7 @@ use crate::output::{Formats, OutputColumn, RowWriter};
 use crate::parse::Statement;
 use crate::parse::secret::HIDDEN_TEXT;
 use crate::plan::{Plan, ShortPlan};
+use crate::stack;
 
 /// The text that views and logs show of a statement.
 pub(super) fn shown_text(prepared: &Prepared) -> Arc<str> {
@@ -112,6 +113,14 @@ impl Session {
         prepared: &Prepared,
         query: &ast::Statement,
     ) -> Result<Arc<Planned>> {
+        let depth = prepared.depth;
+        if stack::is_deep(depth) {
+            return stack::roomy(depth, Box::pin(self.plan_now(prepared, query))).await;
+        }
+        self.plan_now(prepared, query).await
+    }
+
+    async fn plan_now(&self, prepared: &Prepared, query: &ast::Statement) -> Result<Arc<Planned>> {
         let lookup = Lookup {
             db: &self.engine.db,
             catalog: self.transaction.catalog(&self.engine.db),
@@ -135,6 +144,14 @@ impl Session {
 
     /// Runs a statement to its end and answers.
     pub(super) async fn run(&mut self, run: Run<'_>, client: &mut Client) -> Result<()> {
+        let depth = run.prepared.depth;
+        if stack::is_deep(depth) {
+            return stack::roomy(depth, Box::pin(self.run_now(run, client))).await;
+        }
+        self.run_now(run, client).await
+    }
+
+    async fn run_now(&mut self, run: Run<'_>, client: &mut Client) -> Result<()> {
         let Some(statement) = &run.prepared.statement else {
             messages::empty_query_response(&mut client.out);
             return Ok(());

@@ -2,14 +2,14 @@
 //! Cases are mapped as Unicode has it. A `char` argument is without its
 //! trailing blanks, as when PostgreSQL converts it to text.
 
-use super::{Function, strict, wrong_arguments};
+use super::{Function, growing, strict, wrong_arguments};
 use crate::text_format::write_text;
 use crate::types::DataType;
 use crate::value::Value;
 use crate::value_error::ValueError;
 
-/// The longest text a function makes, in bytes.
-const RESULT_LIMIT_BYTES: usize = 64 << 20;
+/// The longest value there is, in bytes, as in PostgreSQL.
+pub const VALUE_BYTES_MAX: u64 = 0x3fff_ffff;
 
 pub(super) fn lookup(name: &str, types: &[DataType]) -> Option<Function> {
     use DataType::{Bytea, Integer, Text};
@@ -20,12 +20,15 @@ pub(super) fn lookup(name: &str, types: &[DataType]) -> Option<Function> {
                 result: Text,
                 call: concat,
                 strict: false,
+                size: Some(joined_size),
             });
         }
-        ("||", [Bytea, Bytea]) => return Some(strict(&[Bytea, Bytea], Bytea, join_bytes)),
+        ("||", [Bytea, Bytea]) => {
+            return Some(growing(&[Bytea, Bytea], Bytea, join_bytes, joined_size));
+        }
         // Anything may be joined to a text.
         ("||", [left, right]) if left.is_text() || right.is_text() => {
-            return Some(strict(&[Text, Text], Text, join));
+            return Some(growing(&[Text, Text], Text, join, joined_size));
         }
         ("length" | "octet_length", [Bytea]) => {
             return Some(strict(&[Bytea], Integer, byte_length));
@@ -47,6 +50,7 @@ pub(super) fn lookup(name: &str, types: &[DataType]) -> Option<Function> {
     let arguments = arguments?;
     type Call = fn(&[Value]) -> Result<Value, ValueError>;
     let of_text = |call: Call| Some(strict(&arguments, Text, call));
+    let large = |call: Call, size| Some(growing(&arguments, Text, call, size));
     let to_integer = |call: Call| Some(strict(&arguments, Integer, call));
     match (name, arguments.as_slice()) {
         ("length" | "char_length" | "character_length", [Text]) => to_integer(character_length),
@@ -57,14 +61,14 @@ pub(super) fn lookup(name: &str, types: &[DataType]) -> Option<Function> {
         ("trim" | "btrim", [Text] | [Text, Text]) => of_text(trim_both),
         ("ltrim", [Text] | [Text, Text]) => of_text(trim_left),
         ("rtrim", [Text] | [Text, Text]) => of_text(trim_right),
-        ("replace", [Text, Text, Text]) => of_text(replace),
+        ("replace", [Text, Text, Text]) => large(replace, replaced_size),
         ("strpos" | "position", [Text, Text]) => to_integer(position),
         ("substr" | "substring", [Text, Integer] | [Text, Integer, Integer]) => of_text(substring),
         ("left", [Text, Integer]) => of_text(left),
         ("right", [Text, Integer]) => of_text(right),
-        ("repeat", [Text, Integer]) => of_text(repeat),
-        ("lpad", [Text, Integer] | [Text, Integer, Text]) => of_text(pad_left),
-        ("rpad", [Text, Integer] | [Text, Integer, Text]) => of_text(pad_right),
+        ("repeat", [Text, Integer]) => large(repeat, repeated_size),
+        ("lpad", [Text, Integer] | [Text, Integer, Text]) => large(pad_left, padded_size),
+        ("rpad", [Text, Integer] | [Text, Integer, Text]) => large(pad_right, padded_size),
         ("split_part", [Text, Text, Integer]) => of_text(split_part),
         _ => None,
     }
@@ -73,6 +77,77 @@ pub(super) fn lookup(name: &str, types: &[DataType]) -> Option<Function> {
 #[cold]
 fn too_large() -> ValueError {
     ValueError::new("54000", "requested length too large")
+}
+
+/// The bytes of a text or a bytea; of another value about as many as its text has.
+fn bytes_of(value: &Value) -> u64 {
+    match value {
+        Value::Text(text) => text.len() as u64,
+        Value::Bytea(bytes) => 2 * bytes.len() as u64,
+        Value::Null => 0,
+        _ => 64,
+    }
+}
+
+fn joined_size(arguments: &[Value]) -> u64 {
+    arguments.iter().map(bytes_of).sum()
+}
+
+/// The bytes of `value` with each `from` replaced by `to`, at most.
+#[must_use]
+pub fn replaced_bytes(value: &str, from: &str, to: &str) -> u64 {
+    let times = (value.len() / from.len().max(1)) as u64;
+    value.len() as u64 + times.saturating_mul(to.len().saturating_sub(from.len()) as u64)
+}
+
+/// The bytes of `value`, so many times.
+#[must_use]
+pub fn repeated_bytes(value: &str, count: i64) -> u64 {
+    (value.len() as u64).saturating_mul(u64::try_from(count).unwrap_or(0))
+}
+
+/// The bytes of `value` filled up to so many characters, at most.
+#[must_use]
+pub fn padded_bytes(value: &str, target: i64, fill: &str) -> u64 {
+    let target = u64::try_from(target).unwrap_or(0);
+    let widest = fill.chars().map(char::len_utf8).max().unwrap_or(0) as u64;
+    (value.len() as u64).saturating_add(target.saturating_mul(widest))
+}
+
+fn replaced_size(arguments: &[Value]) -> u64 {
+    match arguments {
+        [Value::Text(value), Value::Text(from), Value::Text(to)] => replaced_bytes(value, from, to),
+        _ => 0,
+    }
+}
+
+fn repeated_size(arguments: &[Value]) -> u64 {
+    match arguments {
+        [Value::Text(value), Value::Integer(count)] => repeated_bytes(value, i64::from(*count)),
+        _ => 0,
+    }
+}
+
+fn padded_size(arguments: &[Value]) -> u64 {
+    match arguments {
+        [Value::Text(value), Value::Integer(target)] => {
+            padded_bytes(value, i64::from(*target), " ")
+        }
+        [
+            Value::Text(value),
+            Value::Integer(target),
+            Value::Text(fill),
+        ] => padded_bytes(value, i64::from(*target), fill),
+        _ => 0,
+    }
+}
+
+/// 54000 for what no value may have.
+fn refuse_large(bytes: u64) -> Result<(), ValueError> {
+    match bytes > VALUE_BYTES_MAX {
+        true => Err(too_large()),
+        false => Ok(()),
+    }
 }
 
 fn text(text: impl Into<String>) -> Result<Value, ValueError> {
@@ -86,6 +161,7 @@ fn length(count: usize) -> Result<Value, ValueError> {
 }
 
 fn concat(arguments: &[Value]) -> Result<Value, ValueError> {
+    refuse_large(joined_size(arguments))?;
     let mut out = Vec::new();
     for value in arguments {
         write_text(value.as_ref(), &DataType::Text, &mut out);
@@ -97,14 +173,20 @@ fn concat(arguments: &[Value]) -> Result<Value, ValueError> {
 
 fn join(arguments: &[Value]) -> Result<Value, ValueError> {
     match arguments {
-        [Value::Text(a), Value::Text(b)] => text([a.as_str(), b].concat()),
+        [Value::Text(a), Value::Text(b)] => {
+            refuse_large(a.len() as u64 + b.len() as u64)?;
+            text([a.as_str(), b].concat())
+        }
         _ => Err(wrong_arguments("||")),
     }
 }
 
 fn join_bytes(arguments: &[Value]) -> Result<Value, ValueError> {
     match arguments {
-        [Value::Bytea(a), Value::Bytea(b)] => Ok(Value::Bytea([a.as_slice(), b].concat())),
+        [Value::Bytea(a), Value::Bytea(b)] => {
+            refuse_large(a.len() as u64 + b.len() as u64)?;
+            Ok(Value::Bytea([a.as_slice(), b].concat()))
+        }
         _ => Err(wrong_arguments("||")),
     }
 }
@@ -173,9 +255,10 @@ fn replace(arguments: &[Value]) -> Result<Value, ValueError> {
     match arguments {
         [Value::Text(value), Value::Text(from), _] if from.is_empty() => text(value.as_str()),
         [Value::Text(value), Value::Text(from), Value::Text(to)] => {
-            let growth = to.len().saturating_sub(from.len());
-            if growth.saturating_mul(value.len() / from.len()) > RESULT_LIMIT_BYTES {
-                return Err(too_large());
+            // The estimate is of a text that is nothing but what is replaced.
+            if replaced_bytes(value, from, to) > VALUE_BYTES_MAX {
+                let times = value.matches(from.as_str()).count() as u64;
+                refuse_large(value.len() as u64 + times.saturating_mul(to.len() as u64))?;
             }
             text(value.replace(from, to))
         }
@@ -261,17 +344,15 @@ fn repeat(arguments: &[Value]) -> Result<Value, ValueError> {
     match arguments {
         [Value::Text(value), Value::Integer(count)] => {
             let count = usize::try_from(*count).unwrap_or(0);
-            if value.len().saturating_mul(count) > RESULT_LIMIT_BYTES {
-                return Err(too_large());
-            }
+            refuse_large((value.len() as u64).saturating_mul(count as u64))?;
             text(value.repeat(count))
         }
         _ => Err(wrong_arguments("repeat")),
     }
 }
 
-/// The text cut to the length, and what is to be added to reach it.
-fn padding<'a>(arguments: &'a [Value], name: &str) -> Result<(&'a str, String), ValueError> {
+/// Cuts a text to a number of characters, or fills it up to them with others.
+fn pad(arguments: &[Value], name: &str, at_left: bool) -> Result<Value, ValueError> {
     let (value, target, fill) = match arguments {
         [Value::Text(value), Value::Integer(target)] => (value, *target, " "),
         [
@@ -281,26 +362,51 @@ fn padding<'a>(arguments: &'a [Value], name: &str) -> Result<(&'a str, String), 
         ] => (value, *target, fill.as_str()),
         _ => return Err(wrong_arguments(name)),
     };
+    let mut out = String::new();
+    pad_to(&mut out, value, i64::from(target), fill, at_left)?;
+    text(out)
+}
+
+/// `lpad` and `rpad` into `out`.
+///
+/// # Errors
+/// 54000 for a text that no value may have.
+pub fn pad_to(
+    out: &mut String,
+    value: &str,
+    target: i64,
+    fill: &str,
+    at_left: bool,
+) -> Result<(), ValueError> {
     let target = usize::try_from(target).unwrap_or(0);
-    if target.saturating_mul(4) > RESULT_LIMIT_BYTES {
-        return Err(too_large());
-    }
-    let missing = target.saturating_sub(value.chars().count());
-    let added = match fill {
-        "" => String::new(),
-        fill => fill.chars().cycle().take(missing).collect(),
+    let kept = slice(value, 0, target);
+    let missing = match fill.is_empty() {
+        true => 0,
+        false => target.saturating_sub(value.chars().count()),
     };
-    Ok((slice(value, 0, target), added))
+    let added = padded_bytes("", missing as i64, fill);
+    refuse_large(added.saturating_add(kept.len() as u64))?;
+    out.reserve(added as usize + kept.len());
+    if !at_left {
+        out.push_str(kept);
+    }
+    let length = fill.chars().count().max(1);
+    for _ in 0..missing / length {
+        out.push_str(fill);
+    }
+    out.extend(fill.chars().take(missing % length));
+    if at_left {
+        out.push_str(kept);
+    }
+    Ok(())
 }
 
 fn pad_left(arguments: &[Value]) -> Result<Value, ValueError> {
-    let (value, added) = padding(arguments, "lpad")?;
-    text(added + value)
+    pad(arguments, "lpad", true)
 }
 
 fn pad_right(arguments: &[Value]) -> Result<Value, ValueError> {
-    let (value, added) = padding(arguments, "rpad")?;
-    text([value, &added].concat())
+    pad(arguments, "rpad", false)
 }
 
 fn split_part(arguments: &[Value]) -> Result<Value, ValueError> {

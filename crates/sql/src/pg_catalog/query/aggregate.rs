@@ -165,6 +165,7 @@ pub(crate) fn aggregate(
                     Some(out) => {
                         out.push_str(separator.and_then(Datum::as_text).unwrap_or_default());
                         out.push_str(&text);
+                        run.room(out.len() as u64)?;
                     }
                 }
             }
@@ -193,7 +194,7 @@ fn sum<'a>(values: impl Iterator<Item = &'a Datum>) -> Result<Datum> {
     let mut total = Datum::Null;
     for value in values {
         total = match (total, value) {
-            (Datum::Null, value) => value.clone(),
+            (Datum::Null, Datum::Int(_) | Datum::Float(_) | Datum::Numeric(_)) => value.clone(),
             (Datum::Int(a), Datum::Int(b)) => match a.checked_add(*b) {
                 Some(sum) => Datum::Int(sum),
                 None => Datum::Numeric(Numeric::from(a).add(Numeric::from(*b))?),

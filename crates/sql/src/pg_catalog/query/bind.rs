@@ -14,6 +14,7 @@ use super::expr::{Expr, Order, SetCall, Typed};
 use super::plan::{Body, Column, Cte, Distinct, QueryPlan, Select, SetOperation, WindowCall};
 use super::scope::Scope;
 use crate::analytics::{UNNAMED, column_name, folded};
+use crate::bind::{SELECT_LIST_MAX, too_many_columns};
 use crate::error::{Result, SqlError};
 use crate::pg_catalog::pg_type::PgType;
 use crate::pg_catalog::session::SystemSession;
@@ -322,6 +323,9 @@ impl<'a> Binder<'a> {
         let mut output: Vec<(Typed, Column)> = Vec::new();
         for item in &select.projection {
             self.select_item(item, &mut output)?;
+            if output.len() > SELECT_LIST_MAX {
+                return Err(too_many_columns());
+            }
         }
         for (typed, column) in &mut output {
             if typed.is_unknown() {

@@ -63,6 +63,16 @@ fn truth(datum: &Datum) -> Result<Option<bool>> {
 
 /// The value of `expr`.
 pub(crate) fn evaluate(expr: &Expr, frame: &Frame<'_>, run: &Run<'_>) -> Result<Datum> {
+    let value = value_of(expr, frame, run)?;
+    if let (Datum::Text(text), Expr::Operate(..) | Expr::Cast { .. } | Expr::Call { .. }) =
+        (&value, expr)
+    {
+        run.made(text.len() as u64)?;
+    }
+    Ok(value)
+}
+
+fn value_of(expr: &Expr, frame: &Frame<'_>, run: &Run<'_>) -> Result<Datum> {
     match expr {
         Expr::Constant(value) => Ok(value.clone()),
         Expr::Parameter(index) => {
@@ -87,7 +97,11 @@ pub(crate) fn evaluate(expr: &Expr, frame: &Frame<'_>, run: &Run<'_>) -> Result<
             run.names(),
         ),
         Expr::Negate(value) => Ok(match evaluate(value, frame, run)? {
-            Datum::Int(value) => Datum::Int(value.wrapping_neg()),
+            Datum::Int(value) => Datum::Int(
+                value
+                    .checked_neg()
+                    .ok_or_else(|| SqlError::new("22003", "bigint out of range"))?,
+            ),
             Datum::Float(value) => Datum::Float(-value),
             Datum::Numeric(value) => Datum::Numeric(-value),
             other => other,

@@ -43,6 +43,21 @@ impl PgRegex {
         self.0.is_match(text)
     }
 
+    /// The bytes of what [`Self::replace`] gives, at most.
+    fn replaced_bytes(&self, text: &str, replacement: &str, all: bool) -> u64 {
+        let times = match all {
+            true if text.len().saturating_mul(replacement.len()) > 1 << 16 => {
+                self.0.find_iter(text).count()
+            }
+            true => text.len() + 1,
+            false => 1,
+        };
+        // What groups put in is part of the text, each of them at most all of it.
+        let groups = 1 + replacement.matches('$').count();
+        (groups.saturating_mul(text.len()) as u64)
+            .saturating_add(times.saturating_mul(replacement.len()) as u64)
+    }
+
     fn replace(&self, text: &str, replacement: &str, all: bool) -> String {
         if all {
             self.0.replace_all(text, replacement).into_owned()
@@ -61,6 +76,9 @@ macro_rules! functions {
             /// A function of the storage floor, with the type of its result.
             Scalar(&'static str, PgType),
         }
+
+        /// The names of all functions but the storage floor's.
+        pub(crate) const NAMES: &[&str] = &[$($($name,)+)*];
 
         impl Function {
             fn named(name: &str) -> Option<Self> {
@@ -170,7 +188,6 @@ functions! {
     Concat("concat") -> TEXT,
     ConcatWs("concat_ws") -> TEXT,
     RegexpReplace("regexp_replace") -> TEXT,
-    SplitPart("split_part") -> TEXT,
     TypeOf("pg_typeof") -> |_| PgType::REGTYPE,
     TransactionId("txid_current" | "pg_current_xact_id") -> INT8,
     NumericPrecision("_pg_numeric_precision") -> INT4,
@@ -250,7 +267,7 @@ fn scalar_types(arguments: &[PgType]) -> Option<Vec<DataType>> {
         .collect()
 }
 
-fn call_scalar(name: &str, values: &[Datum], types: &[PgType]) -> Result<Datum> {
+fn call_scalar(name: &str, values: &[Datum], types: &[PgType], run: &Run<'_>) -> Result<Datum> {
     let missing = || SqlError::new("42883", format!("function {name} does not exist"));
     let scalar_types = scalar_types(types).ok_or_else(missing)?;
     let function = scalar::lookup(name, &scalar_types).ok_or_else(missing)?;
@@ -259,6 +276,12 @@ fn call_scalar(name: &str, values: &[Datum], types: &[PgType]) -> Result<Datum> 
         .zip(&scalar_types)
         .map(|(value, data_type)| scalar_value(value, data_type).ok_or_else(missing))
         .collect::<Result<Vec<_>>>()?;
+    if let Some(size) = function.size {
+        let bytes = size(&arguments);
+        if bytes <= scalar::VALUE_BYTES_MAX {
+            run.made(bytes)?;
+        }
+    }
     Ok(function.invoke(arguments, &scalar_types)?.into())
 }
 
@@ -277,7 +300,7 @@ pub(crate) fn call(
     let type_at = |at: usize| types.get(at).copied().unwrap_or(PgType::TEXT);
     let optional = |found: Option<String>| found.map_or(Datum::Null, Datum::text);
     Ok(match function {
-        Function::Scalar(name, _) => call_scalar(name, values, types)?,
+        Function::Scalar(name, _) => call_scalar(name, values, types, run)?,
         Function::Version => Datum::text(crate::session::version()),
         Function::CurrentSchema => facts.search_path.first().map_or(Datum::Null, Datum::text),
         Function::CurrentSchemas => settings::current_schemas(session, values),
@@ -390,7 +413,7 @@ pub(crate) fn call(
         Function::SequenceLastValue => oid(0)
             .and_then(|oid| session.sequence_last_value(oid))
             .into(),
-        Function::ArrayToString => arrays::to_string(values, type_at(0), run),
+        Function::ArrayToString => arrays::to_string(values, type_at(0), run)?,
         Function::ArrayPosition => arrays::position(values),
         Function::ArrayUpper => arrays::bound(values, type_at(0), true),
         Function::ArrayLower => arrays::bound(values, type_at(0), false),
@@ -445,6 +468,8 @@ pub(crate) fn call(
                 .filter(|(value, _)| !value.is_null())
                 .map(|(value, data_type)| datum_text(value, *data_type, run.names()))
                 .collect();
+            let bytes: usize = texts.iter().map(|text| text.len() + separator.len()).sum();
+            run.made(bytes as u64)?;
             Datum::text(texts.join(separator))
         }
         Function::RegexpReplace => match (text(0), text(1), text(2)) {
@@ -452,14 +477,9 @@ pub(crate) fn call(
                 let flags = text(3).unwrap_or("");
                 let regex = PgRegex::new(pattern, flags.contains('i'))?;
                 let replacement = dollar_groups(replacement);
-                Datum::text(regex.replace(subject, &replacement, flags.contains('g')))
-            }
-            _ => Datum::Null,
-        },
-        Function::SplitPart => match (text(0), text(1), int(2)) {
-            (Some(subject), Some(separator), Some(number)) => {
-                let at = usize::try_from(number - 1).unwrap_or(usize::MAX);
-                Datum::text(subject.split(separator).nth(at).unwrap_or(""))
+                let all = flags.contains('g');
+                run.made(regex.replaced_bytes(subject, &replacement, all))?;
+                Datum::text(regex.replace(subject, &replacement, all))
             }
             _ => Datum::Null,
         },
@@ -615,10 +635,10 @@ fn pretty_size(bytes: i64) -> String {
     let mut value = bytes;
     let mut unit = "bytes";
     for larger in ["kB", "MB", "GB", "TB", "PB"] {
-        if value.abs() < 10 * 1024 {
+        if value.unsigned_abs() < 10 * 1024 {
             break;
         }
-        value = (value + value.signum() * 512) / 1024;
+        value = value.saturating_add(value.signum() * 512) / 1024;
         unit = larger;
     }
     format!("{value} {unit}")

@@ -31,7 +31,7 @@ mod text;
 
 pub(crate) use bind::Binder;
 pub(crate) use bind_from::find_relation;
-pub(crate) use functions::{index_definition, quote_ident};
+pub(crate) use functions::{NAMES as FUNCTION_NAMES, index_definition, quote_ident};
 pub(crate) use plan::QueryPlan;
 pub(crate) use run::Run;
 pub(crate) use text::{Names, datum_text, scalar_value};

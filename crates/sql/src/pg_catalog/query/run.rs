@@ -15,6 +15,11 @@ use crate::error::{Result, SqlError};
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::session::SystemSession;
 
+/// Values from here on are counted, in bytes.
+const LARGE_VALUE_BYTES: u64 = 64 << 10;
+/// The share of memory that large values may take: one part of so many.
+const MADE_SHARE_DIVISOR: u64 = 8;
+
 /// Rows of a query.
 pub(crate) type Rows = Vec<Vec<Datum>>;
 
@@ -33,6 +38,8 @@ pub(crate) struct Run<'a> {
     ctes: RefCell<HashMap<usize, Arc<Rows>>>,
     settings: RefCell<Vec<SettingRequest>>,
     work: Cell<u64>,
+    /// Bytes of the large values that were made.
+    made: Cell<u64>,
 }
 
 impl<'a> Run<'a> {
@@ -43,6 +50,7 @@ impl<'a> Run<'a> {
             ctes: RefCell::default(),
             settings: RefCell::default(),
             work: Cell::new(0),
+            made: Cell::new(0),
         }
     }
 
@@ -89,6 +97,35 @@ impl<'a> Run<'a> {
                 "54000",
                 format!("a system catalog query goes through more than {WORK_MAX} rows"),
             ));
+        }
+        Ok(())
+    }
+
+    /// Counts a value of so many bytes, if it is large.
+    ///
+    /// # Errors
+    /// 53200 where large values take too much of memory.
+    pub(crate) fn made(&self, bytes: u64) -> Result<()> {
+        if bytes < LARGE_VALUE_BYTES {
+            return Ok(());
+        }
+        self.room(bytes)?;
+        self.made.set(self.made.get().saturating_add(bytes));
+        Ok(())
+    }
+
+    /// Whether there is room for so many bytes beside the values that were made.
+    ///
+    /// # Errors
+    /// As [`Self::made`].
+    pub(crate) fn room(&self, bytes: u64) -> Result<()> {
+        let made = self.made.get().saturating_add(bytes);
+        if made > self.session.db.memory_limit() / MADE_SHARE_DIVISOR {
+            return Err(
+                SqlError::new("53200", "out of memory for a system catalog query")
+                    .with_detail(format!("Its values take {made} bytes."))
+                    .with_hint("Raise memory_limit, or have the query make shorter values."),
+            );
         }
         Ok(())
     }

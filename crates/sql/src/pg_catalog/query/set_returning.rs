@@ -54,6 +54,9 @@ impl SetFunction {
     }
 }
 
+/// What a row of one value takes, in bytes.
+const ROW_BYTES: u64 = 128;
+
 /// The rows that a call returns; each has the columns of the function.
 pub(crate) fn rows(call: &SetCall, frame: &Frame<'_>, run: &Run<'_>) -> Result<Vec<Vec<Datum>>> {
     let values = call
@@ -115,6 +118,9 @@ pub(crate) fn rows(call: &SetCall, frame: &Frame<'_>, run: &Run<'_>) -> Result<V
             } {
                 run.work(1)?;
                 series.push(vec![Datum::Int(value)]);
+                if series.len().is_multiple_of(1024) {
+                    run.room(series.len() as u64 * ROW_BYTES)?;
+                }
                 match value.checked_add(step) {
                     Some(next) => value = next,
                     None => break,

@@ -131,6 +131,14 @@ fn array_text(elements: &[Datum], element: PgType, vector: bool, names: &dyn Nam
         }
         if datum.is_null() {
             out.push_str("NULL");
+        } else if let Datum::Array(inner) = datum {
+            // A further dimension.
+            out.push_str(&array_text(
+                inner,
+                element.element().unwrap_or(element),
+                false,
+                names,
+            ));
         } else {
             push_array_element(&mut out, &datum_text(datum, element, names));
         }

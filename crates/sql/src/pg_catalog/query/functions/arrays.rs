@@ -1,5 +1,6 @@
 //! Functions on arrays.
 
+use crate::error::Result;
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::pg_type::PgType;
 use crate::pg_catalog::query::run::Run;
@@ -9,12 +10,14 @@ fn array(values: &[Datum]) -> Option<&[Datum]> {
     values.first().and_then(Datum::as_array)
 }
 
-pub(super) fn to_string(values: &[Datum], data_type: PgType, run: &Run<'_>) -> Datum {
+pub(super) fn to_string(values: &[Datum], data_type: PgType, run: &Run<'_>) -> Result<Datum> {
     let (Some(elements), Some(separator)) = (array(values), values.get(1).and_then(Datum::as_text))
     else {
-        return Datum::Null;
+        return Ok(Datum::Null);
     };
     let null_text = values.get(2).and_then(Datum::as_text);
+    let between = separator.len() + null_text.map_or(0, str::len);
+    run.made((elements.len() as u64).saturating_mul(between as u64))?;
     let element = data_type.element().unwrap_or(PgType::TEXT);
     let texts: Vec<String> = elements
         .iter()
@@ -24,7 +27,7 @@ pub(super) fn to_string(values: &[Datum], data_type: PgType, run: &Run<'_>) -> D
             (false, _) => Some(datum_text(value, element, run.names())),
         })
         .collect();
-    Datum::text(texts.join(separator))
+    Ok(Datum::text(texts.join(separator)))
 }
 
 pub(super) fn position(values: &[Datum]) -> Datum {
