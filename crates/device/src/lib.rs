@@ -11,6 +11,7 @@
 //! | `counters.rs`, `outstanding.rs`, `profile.rs`, `probe.rs` | what a device did and is doing, what it is like, and how that is measured |
 //! | `simulated.rs`, `simulated/` | [`SimulatedDevice`], which crashes, fails and fills up on request; [`SimulatedClock`] |
 //! | `mutation.rs` | mistakes made on purpose, for the simulator to find |
+//! | `panics.rs` | what a panic means for the process |
 //! | `stop_points.rs` | places where the program kills itself on request; nothing unless compiled in |
 //! | `directory.rs` | where a directory is, and what is in it, before anything is done with it |
 //! | `clock.rs`, `lock.rs`, `random.rs` | time, one process a directory, seeded chance |
@@ -27,6 +28,7 @@ mod file;
 mod lock;
 mod mutation;
 mod outstanding;
+mod panics;
 mod probe;
 mod process;
 mod profile;
@@ -53,6 +55,7 @@ pub use file::{FileDevice, IoEngine};
 pub use lock::{DirectoryLock, LOCK_FILE_NAME, lock_directory};
 pub use mutation::Mutation;
 pub use outstanding::{OutstandingSnapshot, Ticket};
+pub use panics::{StopsOnPanic, go_on_after_panics, stop_after_panic};
 pub use probe::probe;
 pub use process::{
     ask_for_memory, huge_pages_only_when_asked, huge_pages_when_asked, memory_bytes,
@@ -62,5 +65,5 @@ pub use profile::{DeviceKind, DeviceProfile};
 pub use simulated::{Fault, FaultCounts, Operation, SimulatedClock, SimulatedDevice};
 #[cfg(feature = "stop-points")]
 pub use stop_points::check_stop_point;
-pub use stop_points::{StopPoint, stop_amid, stop_at};
+pub use stop_points::{PanicPoint, StopPoint, panic_at, stop_amid, stop_at};
 pub use sys::{forget_code, forget_pages, join_all_memory, map_zeroed};

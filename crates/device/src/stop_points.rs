@@ -54,8 +54,23 @@ pub enum StopPoint {
     RecoveryPartition,
 }
 
+/// A place where a statement can be made to panic: `THERMOCLINE_PANIC_AT=name` or `name:n`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PanicPoint {
+    /// A statement is about to change a row, and may have changed others; under the lock of
+    /// its partition.
+    Statement,
+    /// A row is in the heap, and not in all indexes.
+    Change,
+}
+
 #[cfg(feature = "stop-points")]
-pub use compiled::{check_stop_point, stop_amid, stop_at};
+pub use compiled::{check_stop_point, panic_at, stop_amid, stop_at};
+
+/// Panics here if that was asked for.
+#[cfg(not(feature = "stop-points"))]
+#[inline(always)]
+pub fn panic_at(_point: PanicPoint) {}
 
 /// Stops here if that was asked for.
 #[cfg(not(feature = "stop-points"))]
@@ -72,8 +87,31 @@ mod compiled {
     use std::sync::LazyLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use super::StopPoint;
+    use super::{PanicPoint, StopPoint};
     use crate::sys;
+
+    const PANIC_VARIABLE: &str = "THERMOCLINE_PANIC_AT";
+    const PANICS: [(&str, PanicPoint); 2] = [
+        ("statement", PanicPoint::Statement),
+        ("change", PanicPoint::Change),
+    ];
+    static WANTED_PANIC: LazyLock<Option<(PanicPoint, u64)>> = LazyLock::new(|| {
+        let text = std::env::var(PANIC_VARIABLE).ok()?;
+        let (name, nth) = text.split_once(':').unwrap_or((&text, "1"));
+        let point = PANICS.iter().find(|(known, _)| *known == name)?;
+        Some((point.1, nth.parse().ok()?))
+    });
+    static PANIC_REACHED: AtomicU64 = AtomicU64::new(0);
+
+    /// Panics here if that was asked for.
+    pub fn panic_at(point: PanicPoint) {
+        if let Some((wanted, nth)) = *WANTED_PANIC
+            && wanted == point
+            && PANIC_REACHED.fetch_add(1, Ordering::Relaxed) + 1 == nth
+        {
+            panic!("asked for at {point:?}");
+        }
+    }
 
     const VARIABLE: &str = "THERMOCLINE_STOP_AT";
 

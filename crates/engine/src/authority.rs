@@ -20,14 +20,17 @@ pub const FIRST_ROLE_OID: u32 = 10;
 /// Its name, unless it was renamed.
 pub const FIRST_ROLE_NAME: &str = "postgres";
 /// The roles that every database has beside it, which own nothing and can't log in, with
-/// PostgreSQL's numbers: members of them may look at what others do.
-pub const PREDEFINED_ROLES: [(u32, &str); 2] = [
+/// PostgreSQL's numbers: members of them may look at what others do, or stop it.
+pub const PREDEFINED_ROLES: [(u32, &str); 3] = [
     (READ_ALL_STATS_OID, "pg_read_all_stats"),
     (MONITOR_OID, "pg_monitor"),
+    (SIGNAL_BACKEND_OID, "pg_signal_backend"),
 ];
 /// `pg_read_all_stats`
 pub const READ_ALL_STATS_OID: u32 = 3375;
-/// `pg_monitor`, a member of it.
+/// `pg_signal_backend`
+pub const SIGNAL_BACKEND_OID: u32 = 4200;
+/// `pg_monitor`, a member of `pg_read_all_stats`.
 const MONITOR_OID: u32 = 3373;
 /// Stands for everybody where a grantee is wanted.
 pub const PUBLIC: u32 = 0;

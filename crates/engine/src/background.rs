@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use thermocline_device::block_on;
+use thermocline_device::{StopsOnPanic, block_on};
 
 use crate::checkpoint::Purpose;
 use crate::compaction::Compactor;
@@ -84,7 +84,10 @@ impl Database {
             let db = self.clone();
             let warmer = thread::Builder::new()
                 .name("warmer".into())
-                .spawn(move || db.warm_up())
+                .spawn(move || {
+                    let _stops = StopsOnPanic::while_in("the warmer");
+                    db.warm_up();
+                })
                 .map_err(failed)?;
             threads.push(warmer);
         }
@@ -95,6 +98,7 @@ impl Database {
     /// Takes the readings, whatever the evictor waits for: it may be a busy device, and
     /// statements would go by what memory was before.
     fn read_memory_until_stopped(&self) {
+        let _stops = StopsOnPanic::while_in("the reading of memory");
         let mut pace = Pace::new();
         let mut before = 0;
         while !self.stopping.load(Ordering::Relaxed) {
@@ -115,6 +119,7 @@ impl Database {
     }
 
     fn evict_until_stopped(&self) {
+        let _stops = StopsOnPanic::while_in("the evictor");
         let mut evictor = Evictor::new(self.policy.block_bytes);
         while !self.stopping.load(Ordering::Relaxed) {
             match evictor.step(self) {
@@ -158,6 +163,7 @@ impl Database {
     }
 
     fn checkpoint_until_stopped(&self) {
+        let _stops = StopsOnPanic::while_in("the checkpointer");
         let mut last = self.clock.now();
         loop {
             let poked = self.checkpoint.wait(match self.pulse.rests() {
@@ -183,6 +189,7 @@ impl Database {
     }
 
     fn keep_until_stopped(&self) {
+        let _stops = StopsOnPanic::while_in("the keeper");
         let mut compactor = Compactor::new(self.policy.block_bytes);
         let (mut returned, mut forgotten, mut counted) = (None, None, None);
         let mut code_used = Duration::ZERO;

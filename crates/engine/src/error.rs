@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use thermocline_storage::value_error::ValueError;
 
+use crate::wait::SessionEnd;
+
 /// The engine's result.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -34,6 +36,8 @@ pub enum Error {
     LockNotAvailable(String),
     /// The client asked for it (57014).
     Cancelled,
+    /// Its session has to end (57P01, 08006).
+    SessionEnds(SessionEnd),
     /// `statement_timeout` passed (57014).
     Timeout,
     /// The device has no room (53100).
@@ -121,6 +125,7 @@ impl Error {
             Error::Deadlock => "40P01",
             Error::LockTimeout | Error::LockNotAvailable(_) => "55P03",
             Error::Cancelled | Error::Timeout => "57014",
+            Error::SessionEnds(SessionEnd::ClientLost) => "08006",
             Error::DiskFull(_) => "53100",
             Error::OutOfMemory(_) | Error::ShareUsed { .. } => "53200",
             Error::TooLarge(_) => "54000",
@@ -133,7 +138,7 @@ impl Error {
             Error::Value(error) => error.sqlstate,
             Error::Corrupt(_) => "XX001",
             Error::Io(..) | Error::LogFailed(_) => "58030",
-            Error::ShuttingDown => "57P01",
+            Error::ShuttingDown | Error::SessionEnds(SessionEnd::Administrator) => "57P01",
             Error::Internal(_) => "XX000",
         }
     }
@@ -228,6 +233,10 @@ impl fmt::Display for Error {
             }
             Error::Cancelled => f.write_str("canceling statement due to user request"),
             Error::Timeout => f.write_str("canceling statement due to statement timeout"),
+            Error::SessionEnds(SessionEnd::Administrator) => {
+                f.write_str("terminating connection due to administrator command")
+            }
+            Error::SessionEnds(SessionEnd::ClientLost) => f.write_str("connection to client lost"),
             Error::DiskFull(what) => write!(f, "no space left on the device: {what}"),
             Error::OutOfMemory(what) => write!(f, "out of memory: {what}"),
             Error::ShareUsed { what, .. } => {

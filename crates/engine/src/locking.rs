@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::savepoint::Savepoint;
 use crate::table_lock::{Gate, LockMode};
 use crate::transaction::{Awaited, RunOptions, Transaction, Transactions, TxnId, TxnState};
+use crate::wait::WaitsFor;
 
 /// A lock of a table that somebody holds or waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -305,6 +306,7 @@ impl Database {
                 .transactions
                 .wait_for(owner, options.session, awaited)?;
             let until = options.lock_timeout.map(|time| self.clock.now() + time);
+            let _note = options.cancel.note_wait(WaitsFor::Relation);
             loop {
                 let changed = gate.changed.listen();
                 if gate.is_held(owner, mode) {

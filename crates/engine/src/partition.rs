@@ -8,10 +8,13 @@
 use std::collections::BTreeMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::mem::offset_of;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::thread;
 
 use hashbrown::HashMap;
 use parking_lot::{Mutex, MutexGuard};
+use thermocline_device::stop_after_panic;
 use thermocline_storage::arena::Arena;
 use thermocline_storage::btree::BTree;
 use thermocline_storage::hash_index::HashIndex;
@@ -51,7 +54,7 @@ impl Partition {
     /// The partition, for this thread alone. It is there: who may come before that waits for it
     /// first ([`crate::arrivals`]).
     #[inline]
-    pub fn lock(&self) -> MutexGuard<'_, PartitionState> {
+    pub fn lock(&self) -> PartitionGuard<'_> {
         let state = self.lock_any();
         match state.is_there {
             true => state,
@@ -60,10 +63,7 @@ impl Partition {
     }
 
     #[cold]
-    fn lock_when_there<'a>(
-        &'a self,
-        state: MutexGuard<'a, PartitionState>,
-    ) -> MutexGuard<'a, PartitionState> {
+    fn lock_when_there<'a>(&'a self, state: PartitionGuard<'a>) -> PartitionGuard<'a> {
         if Loader::is_here() {
             return state;
         }
@@ -75,16 +75,20 @@ impl Partition {
 
     /// The partition, if it is there.
     #[inline]
-    pub fn lock_if_there(&self) -> Option<MutexGuard<'_, PartitionState>> {
+    pub fn lock_if_there(&self) -> Option<PartitionGuard<'_>> {
         Some(self.lock_any()).filter(|state| state.is_there)
     }
 
     /// The partition, as far as it is there: for upkeep in short turns.
     #[inline]
-    pub fn lock_any(&self) -> MutexGuard<'_, PartitionState> {
-        match self.state.try_lock() {
+    pub fn lock_any(&self) -> PartitionGuard<'_> {
+        let state = match self.state.try_lock() {
             Some(state) => state,
             None => self.lock_taken(),
+        };
+        PartitionGuard {
+            state,
+            excused: thread::panicking(),
         }
     }
 
@@ -101,6 +105,47 @@ impl Partition {
             }
         }
         self.state.lock()
+    }
+}
+
+/// A partition while this thread has it for itself. A panic meanwhile stops the process, since
+/// others would go on with what is half done, unless nothing is: whoever only reads says so
+/// before, and a run of a statement when it has undone its changes.
+pub(crate) struct PartitionGuard<'a> {
+    state: MutexGuard<'a, PartitionState>,
+    /// Nothing is half done if this thread panics, or it did before.
+    excused: bool,
+}
+
+impl PartitionGuard<'_> {
+    #[inline]
+    pub fn excuse_panics(&mut self) {
+        self.excused = true;
+    }
+}
+
+impl Deref for PartitionGuard<'_> {
+    type Target = PartitionState;
+
+    #[inline]
+    fn deref(&self) -> &PartitionState {
+        &self.state
+    }
+}
+
+impl DerefMut for PartitionGuard<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut PartitionState {
+        &mut self.state
+    }
+}
+
+impl Drop for PartitionGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if thread::panicking() && !self.excused {
+            stop_after_panic("the middle of a change to rows");
+        }
     }
 }
 

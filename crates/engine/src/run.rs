@@ -20,6 +20,7 @@ use crate::fetch::{PlannedRead, plan};
 use crate::locking::Visit;
 use crate::table_lock::{Gate, LockMode};
 use crate::transaction::{Isolation, RunOptions, Transaction, TxnId, TxnState};
+use crate::wait::WaitsFor;
 
 thread_local! {
     static SCRATCH: Cell<Option<Box<Scratch>>> = const { Cell::new(None) };
@@ -192,7 +193,7 @@ impl Database {
         let seen = access
             .snapshot
             .map(|at| self.transactions.check_snapshot(at));
-        let result = seen.unwrap_or(Ok(())).and_then(|()| body(&mut access));
+        let result = seen.unwrap_or(Ok(())).and_then(|()| access.run(body));
         if let Some(counts) = counts {
             counts.used(access.guards.uses().saturating_sub(uses));
         }
@@ -329,9 +330,7 @@ impl Database {
     pub(crate) async fn admit(&self, options: &RunOptions) -> Result<()> {
         self.check_open()?;
         self.pulse.beat();
-        if options.cancel.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
+        options.cancel.check()?;
         if !self.log.has_room() {
             if self.works_alone() {
                 self.log.step();
@@ -341,6 +340,7 @@ impl Database {
             }
         }
         if self.memory.is_full() {
+            let _note = options.cancel.note_wait(WaitsFor::Memory);
             self.interruptible(options, self.wait_for_memory())
                 .await??;
         }
@@ -382,6 +382,7 @@ impl Database {
             counts.fetched(reads.len() as u64);
         }
         let most = self.memory.fetched_limit();
+        let _note = options.cancel.note_wait(WaitsFor::Read);
         self.interruptible(options, self.fetcher.fetch(reads, fetched, most))
             .await?
     }
@@ -396,6 +397,7 @@ impl Database {
         if self.works_alone() {
             return self.log.wait_durable_blocking(lsn).map_err(log_failed);
         }
+        let _note = options.cancel.note_wait(WaitsFor::Log);
         self.log.wait_durable(lsn).await.map_err(log_failed)
     }
 
@@ -405,6 +407,7 @@ impl Database {
         if !self.transactions.is_active(holder) {
             return self.check_gone(holder);
         }
+        let _note = options.cancel.note_wait(WaitsFor::Transaction);
         loop {
             let ended = self.transactions.ended.listen();
             if !self.transactions.is_active(holder) {
@@ -475,12 +478,11 @@ impl Database {
         event: impl Future<Output = ()>,
     ) -> Result<()> {
         let mut event = pin!(event);
-        let mut cancelled = pin!(options.cancel.event().listen());
         loop {
+            // Anew each time: not all that happens there ends this statement.
+            let mut cancelled = pin!(options.cancel.event().listen());
             let now = self.clock.now();
-            if options.cancel.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
+            options.cancel.check()?;
             if options.deadline.is_some_and(|d| now >= d) {
                 return Err(Error::Timeout);
             }

@@ -327,7 +327,8 @@ impl SnapshotScan {
         let mut cold: Vec<(RowId, ColdAddress)> = Vec::new();
         let mut cold_bytes = 0;
         let mut last_sector = (0, 0);
-        let state = db.partitions[self.partition as usize].lock();
+        let mut state = db.partitions[self.partition as usize].lock();
+        state.excuse_panics();
         db.transactions.check_snapshot(held.timestamp)?;
         if !held.has_locked(&self.table) {
             check_in_force(&self.table)?;

@@ -14,6 +14,8 @@ use crate::tls::Tls;
 pub const DEFAULT_PORT: u16 = 5433;
 /// Sessions at a time when nothing else is said.
 pub const DEFAULT_MAX_CONNECTIONS: usize = 100;
+/// Of these, for superusers only when nothing else is said.
+pub const DEFAULT_SUPERUSER_RESERVED_CONNECTIONS: usize = 3;
 /// Bytes of one message when nothing else is said.
 pub const DEFAULT_MAX_MESSAGE_BYTES: usize = 64 << 20;
 
@@ -32,9 +34,10 @@ pub(crate) const IDLE_BUFFER_BYTES: usize = 32 << 10;
 pub(crate) const READ_BYTES: usize = 16 << 10;
 /// How much of what a client sends ahead is read while its statement runs.
 pub(crate) const READ_AHEAD_BYTES: usize = 64 << 10;
-/// Sockets beyond `max_connections` that may be starting up, cancelling or
-/// being refused at one time.
+/// Sockets whose client was not let in yet: see `anteroom.rs`.
 pub(crate) const PENDING_CONNECTIONS_MAX: usize = 64;
+/// How long a client may take to say what it wants, if `authentication_timeout` is longer.
+pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(10);
 
 /// Where and how to serve.
 #[derive(Clone, Debug)]
@@ -52,6 +55,8 @@ pub struct Config {
     pub host: Option<Arc<dyn Host>>,
     /// Sessions at a time; one more is refused with 53300.
     pub max_connections: usize,
+    /// Of these, how many only superusers may have.
+    pub superuser_reserved_connections: usize,
     /// Bytes of one message; a larger one ends the connection with 54000.
     pub max_message_bytes: usize,
     /// How long a client may take from connecting to being let in.
@@ -73,6 +78,7 @@ impl Default for Config {
             tls: None,
             host: None,
             max_connections: DEFAULT_MAX_CONNECTIONS,
+            superuser_reserved_connections: DEFAULT_SUPERUSER_RESERVED_CONNECTIONS,
             max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,
             authentication_timeout: Duration::from_secs(60),
             vanished_client_grace: Duration::from_millis(250),

@@ -4,7 +4,9 @@
 //! error in an extended batch everything up to Sync is passed over.
 //!
 //! A connection ends in one of the ways of [`Ending`]; whichever it is, an open
-//! transaction is rolled back and the slot is free again.
+//! transaction is rolled back and the slot is free again. Whoever wants it to end (a stop of
+//! the server, `pg_terminate_backend`, the watch over a client that has gone) says so to the
+//! session's [`Cancel`], which every wait knows.
 
 use std::convert::Infallible;
 use std::io;
@@ -12,11 +14,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use thermocline_engine::Cancel;
+use thermocline_engine::{Cancel, SessionEnd, WaitsFor};
 use thermocline_sql::error::SqlError;
 use thermocline_sql::messages;
 use thermocline_sql::{Client, Session};
-use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 
 use crate::link::{SocketLink, stopped};
 use crate::message::{Bind, Execute, Parse, Target, only_string};
@@ -32,13 +34,22 @@ pub(crate) enum Ending {
     Gone,
     /// The client must be told why, then it is closed.
     Fatal(SqlError),
-    /// The session panicked.
-    Panicked,
+    /// The session panicked, with these words.
+    Panicked(String),
 }
 
 impl From<Panicked> for Ending {
-    fn from(_: Panicked) -> Self {
-        Self::Panicked
+    fn from(Panicked(words): Panicked) -> Self {
+        Self::Panicked(words)
+    }
+}
+
+impl From<SessionEnd> for Ending {
+    fn from(end: SessionEnd) -> Self {
+        match end {
+            SessionEnd::Administrator => Self::Fatal(stopped()),
+            SessionEnd::ClientLost => Self::Gone,
+        }
     }
 }
 
@@ -64,10 +75,11 @@ pub(crate) struct Connection {
     cancel: Cancel,
     client: Client,
     slot: Slot,
-    stopping: watch::Receiver<bool>,
     vanished_client_grace: Duration,
     /// An error happened in this batch: pass over everything up to Sync.
     skipping: bool,
+    /// All was answered: the client is to say what comes next.
+    is_ready: bool,
 }
 
 /// Runs a session's future under watch. A macro, because the future borrows
@@ -83,7 +95,11 @@ macro_rules! run {
         )
         .await;
         $self.slot.set_running(false);
-        outcome?
+        let outcome = outcome?;
+        if let Some(end) = $self.cancel.session_end() {
+            return Err(end.into());
+        }
+        outcome
     }};
 }
 
@@ -94,12 +110,11 @@ impl Connection {
         session: Session,
         slot: Slot,
         out: BytesMut,
-        stopping: watch::Receiver<bool>,
         vanished_client_grace: Duration,
     ) -> Self {
         let cancel = session.cancel();
         slot.set_cancel(cancel.clone());
-        let link = SocketLink::new(Arc::clone(&socket), stopping.clone());
+        let link = SocketLink::new(Arc::clone(&socket), cancel.clone());
         Self {
             socket,
             session,
@@ -109,15 +124,22 @@ impl Connection {
                 link: Box::new(link),
             },
             slot,
-            stopping,
             vanished_client_grace,
             skipping: false,
+            is_ready: false,
         }
     }
 
     /// Serves the client until the connection ends.
     pub(crate) async fn serve(mut self) {
-        let Err(ending) = self.converse().await;
+        let mut ending = match guarded(self.converse()).await {
+            Ok(Err(ending)) => ending,
+            Err(panicked) => panicked.into(),
+        };
+        if let (Ending::Gone, Some(end)) = (&ending, self.cancel.session_end()) {
+            // What was sent at last was not taken for that.
+            ending = end.into();
+        }
         self.end(ending).await;
     }
 
@@ -136,6 +158,7 @@ impl Connection {
         }
         messages::backend_key_data(out, self.slot.process_id, self.slot.secret());
         messages::ready_for_query(out, b'I');
+        self.is_ready = true;
         self.socket.flush(out).await?;
         Ok(())
     }
@@ -194,14 +217,21 @@ impl Connection {
     /// The next message, or the tag of one that there is no memory for, and why; before
     /// waiting for it, what the client may be waiting for is written.
     async fn next_frame(&mut self) -> Result<Result<Frame, (u8, SqlError)>, Ending> {
+        let mut idle_until = None;
         loop {
-            if *self.stopping.borrow() {
-                return Err(Ending::Fatal(stopped()));
+            if let Some(end) = self.cancel.idle_end() {
+                return Err(end.into());
             }
             match self.socket.frame() {
-                Ok(Some(frame)) => return Ok(Ok(frame)),
+                Ok(Some(frame)) => {
+                    self.is_ready = false;
+                    return Ok(Ok(frame));
+                }
                 Ok(None) => {}
-                Err(NoFrame::Refused(tag, error)) => return Ok(Err((tag, error))),
+                Err(NoFrame::Refused(tag, error)) => {
+                    self.is_ready = false;
+                    return Ok(Err((tag, error)));
+                }
                 Err(end) => return Err(end.into()),
             }
             // A client that used Flush where others use Sync learns of an
@@ -209,10 +239,25 @@ impl Connection {
             if self.skipping {
                 self.socket.flush(&mut self.client.out).await?;
             }
-            tokio::select! {
-                biased;
-                () = self.socket.fill() => {}
-                _ = self.stopping.wait_for(|stopping| *stopping) => {}
+            if idle_until.is_none() && self.is_ready {
+                let allowed = self.session.idle_timeout();
+                idle_until = Some(allowed.map(|(time, error)| (Instant::now() + time, error)));
+            }
+            let _note = self.cancel.note_wait(WaitsFor::ClientRead);
+            let said = async {
+                tokio::select! {
+                    biased;
+                    () = self.socket.fill() => {}
+                    _ = self.cancel.idle_ended() => {}
+                }
+            };
+            match &idle_until {
+                Some(Some((until, error))) => {
+                    if timeout_at(*until, said).await.is_err() {
+                        return Err(Ending::Fatal(error.clone()));
+                    }
+                }
+                Some(None) | None => said.await,
             }
         }
     }
@@ -311,6 +356,7 @@ impl Connection {
             messages::parameter_status(out, name, &value);
         }
         messages::ready_for_query(out, self.session.transaction_status());
+        self.is_ready = true;
         self.socket.flush(out).await?;
         Ok(())
     }
@@ -326,62 +372,40 @@ impl Connection {
         let Client { mut out, link } = client;
         // The link holds the socket too.
         drop(link);
-        match &ending {
-            Ending::Panicked => {
+        let error = match ending {
+            Ending::Panicked(words) => {
                 Metrics::add(&socket.metrics().panics, 1);
-                // What is there ends somewhere inside a message.
-                let whole = whole_messages(&out);
-                out.truncate(whole);
-                let error = SqlError::internal("the session failed and was closed")
-                    .with_hint("The server's log says more. Other sessions go on.");
-                messages::error_response(&mut out, "FATAL", &error);
+                session.log_panic(&words);
+                let error = SqlError::internal(format!("internal error: {words}"))
+                    .with_detail("The session was closed; its transaction was rolled back.")
+                    .with_hint("The server's log has the statement. Other sessions go on.");
+                Some(error)
             }
-            Ending::Fatal(error) => messages::error_response(&mut out, "FATAL", error),
-            Ending::Gone => {}
-        }
-        if !matches!(ending, Ending::Panicked) && guarded(session.terminate()).await.is_err() {
+            Ending::Fatal(error) => Some(error),
+            Ending::Gone => None,
+        };
+        if let Err(Panicked(words)) = guarded(session.terminate()).await {
             Metrics::add(&socket.metrics().panics, 1);
+            session.log_panic(&words);
+        }
+        let told = error.is_some();
+        if let Some(error) = error {
+            // A panic, or a client that took nothing in, may have cut a message.
+            match socket.whole_messages(&out) {
+                Some(whole) => {
+                    out.truncate(whole);
+                    messages::error_response(&mut out, "FATAL", &error);
+                }
+                None => out.clear(),
+            }
         }
         // Rolled back and gone before the client hears of it: whoever
         // reconnects after the error finds a free slot and no locks.
         drop(session);
         drop(slot);
         socket.flush_last(out).await;
-        if let (Some(socket), Ending::Fatal(_) | Ending::Panicked) =
-            (Arc::into_inner(socket), ending)
-        {
+        if let (Some(socket), true) = (Arc::into_inner(socket), told) {
             socket.close().await;
         }
-    }
-}
-
-/// How many bytes at the front of `out` are whole messages.
-fn whole_messages(out: &[u8]) -> usize {
-    let mut whole = 0;
-    while let Some(length) = out.get(whole + 1..).and_then(|rest| rest.first_chunk()) {
-        let end = whole + 1 + u32::from_be_bytes(*length) as usize;
-        if end > out.len() {
-            break;
-        }
-        whole = end;
-    }
-    whole
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_that_a_panic_cut_is_not_sent() {
-        let mut out = BytesMut::new();
-        assert_eq!(whole_messages(&out), 0);
-        messages::parse_complete(&mut out);
-        messages::command_complete(&mut out, "SELECT 1");
-        let whole = out.len();
-        out.extend_from_slice(b"D\0\0\0\x10ab");
-        assert_eq!(whole_messages(&out), whole);
-        out.truncate(whole + 3);
-        assert_eq!(whole_messages(&out), whole);
     }
 }

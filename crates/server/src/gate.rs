@@ -41,6 +41,16 @@ pub(crate) enum Peer {
     Unix { uid: Option<u32> },
 }
 
+impl Peer {
+    /// Where the client is; none on a Unix socket.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp { client, .. } => Some(*client),
+            Self::Unix { .. } => None,
+        }
+    }
+}
+
 pub(crate) struct Gate {
     rules: Rules,
     tls: RwLock<Option<Arc<Tls>>>,

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `config.rs` | [`Config`]: where to listen, and every limit with its name |
 //! | `listener.rs` | [`Server`]: accepting, refusing, the clean stop |
+//! | `anteroom.rs` | sockets whose client was not let in yet, and who of them gives way |
 //! | `startup.rs` | from the first byte to the start-up parameters |
 //! | `gate.rs`, `hba.rs`, `scram.rs` | who may come in: the list, the kernel's word, passwords |
 //! | `tls.rs`, `end_point.rs` | encryption; what a password exchange is bound to |
@@ -13,6 +14,7 @@
 //! | `link.rs` | the socket as the session sees it: streaming results, COPY |
 //! | `socket.rs` | framing, one write a batch, buffers that shrink again |
 //! | `message.rs` | the fields of the messages that clients send |
+//! | `message_boundary.rs` | where a message to a client ends, if its session is ended amid one |
 //! | `registry.rs` | who is connected: connection slots, CancelRequest |
 //! | `metrics.rs` | [`Metrics`]: what the server did |
 //! | `operator_port.rs`, `http.rs`, `exposition.rs` | `/metrics` and `/health`; as much HTTP as they need; the names |
@@ -22,6 +24,7 @@
 //! session leave the others alone. Memory per connection is bounded by
 //! `max_message_bytes` and a streaming buffer; a slow reader is waited for.
 
+mod anteroom;
 mod config;
 mod connection;
 mod end_point;
@@ -34,6 +37,7 @@ mod large_message;
 mod link;
 mod listener;
 mod message;
+mod message_boundary;
 mod metrics;
 mod operator_port;
 mod registry;
@@ -44,7 +48,10 @@ mod startup;
 mod stream;
 mod tls;
 
-pub use config::{Config, DEFAULT_MAX_CONNECTIONS, DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_PORT};
+pub use config::{
+    Config, DEFAULT_MAX_CONNECTIONS, DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_PORT,
+    DEFAULT_SUPERUSER_RESERVED_CONNECTIONS,
+};
 pub use gate::Reload;
 pub use hba::{DEFAULT_RULES, Rules};
 pub use host::Host;

@@ -9,31 +9,34 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use thermocline_engine::{Cancel, WaitsFor};
 use thermocline_sql::ClientLink;
 use thermocline_sql::error::SqlError;
-use tokio::sync::watch;
 
 use crate::message::only_string;
 use crate::socket::{NoFrame, Socket};
 
 pub(crate) struct SocketLink {
     socket: Arc<Socket>,
-    stopping: watch::Receiver<bool>,
+    cancel: Cancel,
 }
 
 impl SocketLink {
-    pub(crate) fn new(socket: Arc<Socket>, stopping: watch::Receiver<bool>) -> Self {
-        Self { socket, stopping }
+    pub(crate) fn new(socket: Arc<Socket>, cancel: Cancel) -> Self {
+        Self { socket, cancel }
     }
 
     async fn next_copy_data(&mut self) -> Result<Option<Bytes>, SqlError> {
         let _copying = self.socket.copying();
         loop {
             let Some(frame) = self.socket.frame().map_err(lost)? else {
+                let _note = self.cancel.note_wait(WaitsFor::ClientRead);
                 tokio::select! {
                     biased;
                     () = self.socket.fill() => {}
-                    _ = self.stopping.wait_for(|stopping| *stopping) => return Err(stopped()),
+                    error = self.cancel.cancelled() => return Err(error.into()),
+                    // Who stops the server does not wait for clients.
+                    _ = self.cancel.idle_ended() => return Err(stopped()),
                 }
                 continue;
             };

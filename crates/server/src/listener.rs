@@ -1,6 +1,6 @@
 //! Accepting connections, refusing those that are too many, and the clean
 //! stop: idle clients are told at once, running statements may finish for a
-//! few seconds, then they are cancelled, then they are left.
+//! few seconds, then their sessions end as `pg_terminate_backend` ends one, then they are left.
 
 use std::future::Future;
 use std::io;
@@ -13,11 +13,11 @@ use bytes::BytesMut;
 use thermocline_sql::error::SqlError;
 use thermocline_sql::{Engine, Session, messages};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use crate::config::{Config, PENDING_CONNECTIONS_MAX};
+use crate::anteroom::{Anteroom, Leaves, Place};
+use crate::config::{Config, PENDING_CONNECTIONS_MAX, SILENCE_MAX};
 use crate::connection::Connection;
 use crate::gate::{Gate, Peer, Reload};
 use crate::link::stopped;
@@ -30,8 +30,8 @@ use crate::tls::Tls;
 
 /// How long to wait before accepting again when the machine has no socket left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How long cancelled statements have to end.
-const CANCEL_GRACE: Duration = Duration::from_secs(2);
+/// How long sessions have to end when they must.
+const END_GRACE: Duration = Duration::from_secs(4);
 
 /// A server that listens. [`Server::run`] serves.
 pub struct Server {
@@ -46,6 +46,7 @@ struct Shared {
     config: Config,
     engine: Arc<Engine>,
     registry: Arc<Registry>,
+    anteroom: Arc<Anteroom>,
     metrics: Arc<Metrics>,
     gate: Arc<Gate>,
 }
@@ -111,19 +112,17 @@ impl Server {
             gate,
         } = self;
         let shared = Arc::new(Shared {
-            registry: Arc::new(Registry::new(config.max_connections, Arc::clone(&metrics))),
+            registry: Arc::new(Registry::new(
+                config.max_connections,
+                config.superuser_reserved_connections,
+                Arc::clone(&metrics),
+            )),
+            anteroom: Arc::new(Anteroom::new(PENDING_CONNECTIONS_MAX)),
             config,
             engine,
             metrics,
             gate,
         });
-        let (stop, stopping) = watch::channel(false);
-        let pending = shared
-            .config
-            .max_connections
-            .saturating_add(PENDING_CONNECTIONS_MAX)
-            .min(Semaphore::MAX_PERMITS);
-        let sockets = Arc::new(Semaphore::new(pending));
         let mut tasks = JoinSet::new();
         let mut shutdown = pin!(shutdown);
         loop {
@@ -138,19 +137,8 @@ impl Server {
                 accepted = accept(&listener, unix.as_ref()) => match accepted {
                     Ok((stream, peer)) => {
                         Metrics::add(&shared.metrics.connections_accepted, 1);
-                        match Arc::clone(&sockets).try_acquire_owned() {
-                            Ok(permit) => {
-                                let task = connection(
-                                    Arc::clone(&shared),
-                                    stream,
-                                    peer,
-                                    stopping.clone(),
-                                    permit,
-                                );
-                                tasks.spawn(task);
-                            }
-                            Err(_) => turn_away(&shared, &stream),
-                        }
+                        let place = shared.anteroom.enter(&peer);
+                        tasks.spawn(connection(Arc::clone(&shared), stream, peer, place));
                     }
                     Err(error) => {
                         tracing::warn!("accepting a connection failed: {error}");
@@ -160,13 +148,14 @@ impl Server {
             }
         }
         drop(listener);
-        stop.send_replace(true);
+        shared.anteroom.close();
+        shared.registry.close();
         if timeout(shared.config.stop_grace, drain(&mut tasks))
             .await
             .is_err()
         {
-            shared.registry.cancel_all();
-            if timeout(CANCEL_GRACE, drain(&mut tasks)).await.is_err() {
+            shared.registry.end_all();
+            if timeout(END_GRACE, drain(&mut tasks)).await.is_err() {
                 tracing::warn!("{} connections did not end in time", tasks.len());
                 tasks.shutdown().await;
             }
@@ -200,32 +189,28 @@ fn too_many() -> SqlError {
     SqlError::new("53300", "sorry, too many clients already")
 }
 
-/// Refuses without reading: there is no room even for that. What does not fit
-/// the socket's empty buffer is lost, which a closed connection explains too.
+/// Sends a socket away that gives way to a newer one, without waiting for anything. What does
+/// not fit the socket's empty buffer is lost, which a closed connection explains too.
 fn turn_away(shared: &Shared, stream: &Stream) {
     Metrics::add(&shared.metrics.connections_refused, 1);
     let mut out = BytesMut::new();
     messages::error_response(&mut out, "FATAL", &too_many());
     if let Err(error) = stream.try_write(&out) {
-        tracing::debug!("refusing a client: {error}");
+        tracing::debug!("sending a client away: {error}");
     }
 }
 
 /// One connection, from its first byte to its last.
-async fn connection(
-    shared: Arc<Shared>,
-    stream: Stream,
-    peer: Peer,
-    mut stopping: watch::Receiver<bool>,
-    _permit: OwnedSemaphorePermit,
-) {
+async fn connection(shared: Arc<Shared>, stream: Stream, peer: Peer, mut place: Place) {
     let tls = shared.gate.tls();
-    let deadline = Instant::now() + shared.config.authentication_timeout;
+    let allowed = shared.config.authentication_timeout;
+    let deadline = Instant::now() + allowed;
+    let spoken_by = Instant::now() + allowed.min(SILENCE_MAX);
     let mut stream = Some(stream);
     let negotiated = tokio::select! {
         biased;
         negotiated = timeout_at(
-            deadline,
+            spoken_by,
             startup::negotiate(&mut stream, tls.as_deref()),
         ) => match negotiated {
             Ok(Ok(negotiated)) => Some(negotiated),
@@ -235,8 +220,16 @@ async fn connection(
             }
             Err(_) => None,
         },
-        // It hears why below.
-        _ = stopping.wait_for(|stopping| *stopping) => Some((BytesMut::new(), false)),
+        why = place.left() => match why {
+            // It hears so below.
+            Leaves::Stopping => Some((BytesMut::new(), false)),
+            Leaves::GivesWay => {
+                if let Some(stream) = &stream {
+                    turn_away(&shared, stream);
+                }
+                return;
+            }
+        },
     };
     let (Some((first, encrypted)), Some(stream)) = (negotiated, stream) else {
         Metrics::add(&shared.metrics.startups_failed, 1);
@@ -250,13 +243,27 @@ async fn connection(
         Arc::clone(&shared.metrics),
     ));
     let mut out = BytesMut::new();
+    let speaks = place.speaker();
+    let entered = async {
+        let received = timeout_at(spoken_by, startup::receive(&socket, &mut out)).await;
+        let request = received.unwrap_or(Err(NoFrame::Closed))?;
+        speaks.has_spoken();
+        let admitted = admit(&shared, &socket, &mut out, &request, peer, tls.as_deref());
+        let admitted = timeout_at(deadline, admitted).await;
+        admitted.unwrap_or(Err(NoFrame::Closed))?;
+        Ok(request)
+    };
     let request = tokio::select! {
         biased;
-        received = timeout_at(
-            deadline,
-            enter(&shared, &socket, &mut out, peer, tls.as_deref()),
-        ) => received.unwrap_or(Err(NoFrame::Closed)),
-        _ = stopping.wait_for(|stopping| *stopping) => Err(NoFrame::Malformed(stopped())),
+        request = entered => request,
+        why = place.left() => match why {
+            Leaves::Stopping => Err(NoFrame::Malformed(stopped())),
+            Leaves::GivesWay => {
+                Metrics::add(&shared.metrics.connections_refused, 1);
+                messages::error_response(&mut out, "FATAL", &too_many());
+                return socket.write_at_once(out).await;
+            }
+        },
     };
     let startup = match request {
         Ok(Request::Session(startup)) => startup,
@@ -270,46 +277,51 @@ async fn connection(
             return;
         }
         Err(NoFrame::Malformed(error) | NoFrame::Refused(_, error)) => {
-            return refuse(&shared, socket, out, &error).await;
+            return refuse(&shared, socket, out, &error, place).await;
         }
     };
     match open(&shared, &startup) {
         Ok((session, slot)) => {
-            socket.charge_to(
+            drop(place);
+            session.comes_from(peer.address());
+            socket.belongs_to(
                 Arc::clone(shared.engine.database()),
                 session.account().clone(),
+                session.cancel(),
             );
             let grace = shared.config.vanished_client_grace;
-            Connection::new(socket, session, slot, out, stopping, grace)
+            Connection::new(socket, session, slot, out, grace)
                 .serve()
                 .await;
         }
-        Err(error) => refuse(&shared, socket, out, &error).await,
+        Err(error) => refuse(&shared, socket, out, &error, place).await,
     }
 }
 
-/// What the client wants, and whether it is let in.
-async fn enter(
+/// Lets a client in that wants a session.
+async fn admit(
     shared: &Shared,
     socket: &Socket,
     out: &mut BytesMut,
+    request: &Request,
     peer: Peer,
     tls: Option<&Tls>,
-) -> Result<Request, NoFrame> {
-    let request = startup::receive(socket, out).await?;
-    if let Request::Session(startup) = &request {
+) -> Result<(), NoFrame> {
+    if let Request::Session(startup) = request {
         let db = shared.engine.database();
         let admitted = shared.gate.admit(db, socket, out, startup, peer, tls);
         admitted.await.map_err(NoFrame::Malformed)?;
     }
-    Ok(request)
+    Ok(())
 }
 
 fn open(shared: &Shared, startup: &Startup) -> Result<(Session, Slot), SqlError> {
-    let Some(slot) = shared.registry.enter() else {
+    let catalog = shared.engine.database().catalog();
+    let role = catalog.authority.role_by_name(&startup.user);
+    let superuser = role.is_some_and(|role| role.superuser);
+    let slot = shared.registry.enter(superuser).inspect_err(|_| {
         Metrics::add(&shared.metrics.connections_refused, 1);
-        return Err(too_many());
-    };
+    })?;
     let session = Session::new(
         Arc::clone(&shared.engine),
         &startup.user,
@@ -321,11 +333,30 @@ fn open(shared: &Shared, startup: &Startup) -> Result<(Session, Slot), SqlError>
     Ok((session, slot))
 }
 
-async fn refuse(shared: &Shared, socket: Arc<Socket>, mut out: BytesMut, error: &SqlError) {
+async fn refuse(
+    shared: &Shared,
+    socket: Arc<Socket>,
+    mut out: BytesMut,
+    error: &SqlError,
+    mut place: Place,
+) {
     Metrics::add(&shared.metrics.startups_failed, 1);
     messages::error_response(&mut out, "FATAL", error);
-    socket.flush_last(out).await;
-    if let Some(socket) = Arc::into_inner(socket) {
-        socket.close().await;
+    let last_words = async {
+        socket.flush_last(out).await;
+        if let Some(socket) = Arc::into_inner(socket) {
+            socket.close().await;
+        }
+    };
+    let gives_way = async {
+        while place.left().await != Leaves::GivesWay {
+            // A stop waits for its last words as for all others'.
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = last_words => {}
+        () = gives_way => {}
     }
 }

@@ -1,5 +1,6 @@
 //! Who is connected: one slot a session, so that there are never more than
-//! `max_connections`, and the key with which another connection may cancel it.
+//! `max_connections`, and the key with which another connection may cancel it. When the server
+//! stops, all of them are asked to end as `pg_terminate_backend` asks one.
 //! A slot frees itself when it is dropped, however its session ended.
 
 use std::collections::HashMap;
@@ -7,12 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
-use thermocline_engine::Cancel;
+use thermocline_engine::{Cancel, SessionEnd};
+use thermocline_sql::error::SqlError;
 
 use crate::metrics::Metrics;
 
 pub(crate) struct Registry {
     max_connections: usize,
+    /// Of these, for superusers only.
+    reserved: usize,
     sessions: Mutex<Sessions>,
     metrics: Arc<Metrics>,
 }
@@ -20,6 +24,8 @@ pub(crate) struct Registry {
 struct Sessions {
     by_process_id: HashMap<i32, Arc<Key>>,
     last_process_id: i32,
+    /// The server stops: all sessions end once they are idle.
+    closed: bool,
 }
 
 struct Key {
@@ -38,22 +44,37 @@ pub(crate) struct Slot {
 }
 
 impl Registry {
-    pub(crate) fn new(max_connections: usize, metrics: Arc<Metrics>) -> Self {
+    pub(crate) fn new(max_connections: usize, reserved: usize, metrics: Arc<Metrics>) -> Self {
         Self {
             max_connections,
+            // One is for others, whatever was asked for.
+            reserved: reserved.min(max_connections.saturating_sub(1)),
             sessions: Mutex::new(Sessions {
                 by_process_id: HashMap::new(),
                 last_process_id: 0,
+                closed: false,
             }),
             metrics,
         }
     }
 
-    /// A place for one more session; none when all are taken.
-    pub(crate) fn enter(self: &Arc<Self>) -> Option<Slot> {
+    /// A place for one more session.
+    ///
+    /// # Errors
+    /// 53300 when all are taken, or those that are left are for superusers.
+    pub(crate) fn enter(self: &Arc<Self>, superuser: bool) -> Result<Slot, SqlError> {
         let mut sessions = self.sessions.lock();
-        if sessions.by_process_id.len() >= self.max_connections {
-            return None;
+        let free = self
+            .max_connections
+            .saturating_sub(sessions.by_process_id.len());
+        if free == 0 {
+            return Err(SqlError::new("53300", "sorry, too many clients already"));
+        }
+        if free <= self.reserved && !superuser {
+            return Err(SqlError::new(
+                "53300",
+                "remaining connection slots are reserved for non-replication superuser connections",
+            ));
         }
         let mut process_id = sessions.last_process_id;
         loop {
@@ -70,7 +91,7 @@ impl Registry {
         });
         sessions.by_process_id.insert(process_id, Arc::clone(&key));
         Metrics::add(&self.metrics.connections_open, 1);
-        Some(Slot {
+        Ok(Slot {
             registry: Arc::clone(self),
             key,
             process_id,
@@ -93,17 +114,23 @@ impl Registry {
         }
     }
 
-    /// Cancels everything that runs.
-    pub(crate) fn cancel_all(&self) {
-        let keys: Vec<_> = self
-            .sessions
-            .lock()
-            .by_process_id
-            .values()
-            .cloned()
-            .collect();
-        for key in keys {
-            key.cancel();
+    /// Has all sessions end once they have nothing to do, those that begin later as well.
+    pub(crate) fn close(&self) {
+        self.sessions.lock().closed = true;
+        self.for_each(Cancel::end_when_idle);
+    }
+
+    /// Has all sessions end, whatever they do.
+    pub(crate) fn end_all(&self) {
+        self.for_each(|cancel| cancel.end_session(SessionEnd::Administrator));
+    }
+
+    fn for_each(&self, ask: impl Fn(&Cancel)) {
+        let sessions = self.sessions.lock();
+        let keys: Vec<_> = sessions.by_process_id.values().cloned().collect();
+        drop(sessions);
+        for cancel in keys.iter().filter_map(|key| key.cancel.get()) {
+            ask(cancel);
         }
     }
 }
@@ -123,10 +150,13 @@ impl Slot {
         self.key.secret
     }
 
-    /// From now on the session can be cancelled.
+    /// From now on the session can be cancelled and ended.
     pub(crate) fn set_cancel(&self, cancel: Cancel) {
-        let first = self.key.cancel.set(cancel).is_ok();
+        let first = self.key.cancel.set(cancel.clone()).is_ok();
         assert!(first, "a slot belongs to one session");
+        if self.registry.sessions.lock().closed {
+            cancel.end_when_idle();
+        }
     }
 
     pub(crate) fn set_running(&self, running: bool) {
@@ -152,18 +182,22 @@ mod tests {
     use super::*;
 
     fn registry(max_connections: usize) -> Arc<Registry> {
-        Arc::new(Registry::new(max_connections, Arc::new(Metrics::default())))
+        let metrics = Arc::default();
+        Arc::new(Registry::new(max_connections, 1, metrics))
     }
 
     #[test]
     fn slots_are_bounded_and_come_back() {
         let registry = registry(2);
-        let first = registry.enter().unwrap();
-        let second = registry.enter().unwrap();
+        let refusal = |superuser| registry.enter(superuser).err().unwrap().message.clone();
+        let first = registry.enter(false).unwrap();
+        assert!(refusal(false).starts_with("remaining connection slots"));
+        let second = registry.enter(true).unwrap();
         assert_ne!(first.process_id, second.process_id);
-        assert!(registry.enter().is_none());
+        assert_eq!(refusal(true), "sorry, too many clients already");
+        assert_eq!(refusal(false), refusal(true));
         drop(first);
-        let third = registry.enter().unwrap();
+        let third = registry.enter(true).unwrap();
         assert_ne!(third.process_id, second.process_id);
         assert_eq!(registry.metrics.snapshot().connections_open, 2);
     }
@@ -171,7 +205,7 @@ mod tests {
     #[test]
     fn a_cancel_needs_the_key_and_something_that_runs() {
         let registry = registry(2);
-        let slot = registry.enter().unwrap();
+        let slot = registry.enter(true).unwrap();
         let cancel = Cancel::new();
         slot.set_cancel(cancel.clone());
         registry.cancel(slot.process_id, slot.secret());
@@ -182,5 +216,22 @@ mod tests {
         assert!(!cancel.is_cancelled(), "wrong key");
         registry.cancel(slot.process_id, slot.secret());
         assert!(cancel.is_cancelled());
+    }
+
+    #[test]
+    fn a_stop_reaches_sessions_whenever_they_begin() {
+        let registry = registry(3);
+        let [before, during, after] = [(); 3].map(|()| registry.enter(true).unwrap());
+        let cancels = [(); 3].map(|()| Cancel::new());
+        before.set_cancel(cancels[0].clone());
+        registry.close();
+        during.set_cancel(cancels[1].clone());
+        after.set_cancel(cancels[2].clone());
+        for cancel in &cancels {
+            assert_eq!(cancel.idle_end(), Some(SessionEnd::Administrator));
+            assert_eq!(cancel.session_end(), None);
+        }
+        registry.end_all();
+        assert!(cancels.iter().all(|cancel| cancel.session_end().is_some()));
     }
 }

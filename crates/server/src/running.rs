@@ -1,5 +1,5 @@
 //! A statement under watch. While it runs, its connection still notices that
-//! the client has gone (and cancels it: nobody waits for the answer), and a
+//! the client has gone (and has the session end: nobody waits for the answer), and a
 //! panic in it ends this connection and no other.
 //!
 //! A statement that is done at its first poll, as most are, costs neither a
@@ -13,14 +13,14 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use thermocline_engine::Cancel;
+use thermocline_engine::{Cancel, SessionEnd};
 
 use crate::metrics::Metrics;
 use crate::socket::Socket;
 
-/// The session panicked; its state is not to be trusted any more.
+/// The session panicked, with these words; its state is not to be trusted any more.
 #[derive(Debug)]
-pub(crate) struct Panicked;
+pub(crate) struct Panicked(pub(crate) String);
 
 /// Runs `statement` to its end. `cancel` is used when the client has been gone
 /// for longer than `grace`.
@@ -55,10 +55,7 @@ pub(crate) async fn guarded<T>(future: impl Future<Output = T>) -> Result<T, Pan
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
             Ok(Poll::Ready(outcome)) => Poll::Ready(Ok(outcome)),
             Ok(Poll::Pending) => Poll::Pending,
-            Err(panic) => {
-                tracing::error!("a session panicked: {}", words(&*panic));
-                Poll::Ready(Err(Panicked))
-            }
+            Err(panic) => Poll::Ready(Err(Panicked(words(&*panic).to_owned()))),
         }
     })
     .await
@@ -77,9 +74,9 @@ async fn watch(socket: &Socket, cancel: &Cancel, grace: Duration) -> Infallible 
     // A client may close its sending side and still want the answers
     // (`printf … | nc`): one that is nearly there is let through.
     tokio::time::sleep(grace).await;
-    tracing::debug!("the client is gone, its statement is cancelled");
+    tracing::debug!("the client is gone, its session ends");
     Metrics::add(&socket.metrics().clients_vanished, 1);
-    cancel.cancel();
+    cancel.end_session(SessionEnd::ClientLost);
     std::future::pending().await
 }
 
@@ -91,9 +88,12 @@ mod tests {
     async fn a_panic_becomes_an_outcome() {
         let outcome = guarded(async {
             tokio::task::yield_now().await;
-            panic!("inside the session");
+            if true {
+                panic!("inside the session");
+            }
         });
-        assert!(matches!(outcome.await, Err::<(), _>(Panicked)));
+        let panicked = outcome.await.err().map(|Panicked(words): Panicked| words);
+        assert_eq!(panicked.as_deref(), Some("inside the session"));
         assert!(matches!(guarded(async { 7 }).await, Ok(7)));
     }
 }

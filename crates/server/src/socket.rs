@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use parking_lot::Mutex;
-use thermocline_engine::{Account, Charge, Database};
+use thermocline_engine::{Account, Cancel, Charge, Database, WaitsFor};
 use thermocline_sql::error::SqlError;
 use tokio::io::Interest;
 use tokio::time::timeout;
@@ -25,6 +25,7 @@ use crate::config::{
     SMALL_MESSAGE_BYTES_MAX, STARTUP_PACKET_BYTES_MAX,
 };
 use crate::large_message::LargeMessage;
+use crate::message_boundary::MessageBoundary;
 use crate::metrics::Metrics;
 use crate::stream::Stream;
 
@@ -65,11 +66,20 @@ pub(crate) struct Socket {
     /// The session reads by itself now (COPY FROM STDIN).
     copying: AtomicBool,
     output_charged_bytes: AtomicUsize,
+    written: Mutex<MessageBoundary>,
     max_message_bytes: usize,
     metrics: Arc<Metrics>,
-    /// Whom large messages are charged to; none before the session is there, and until
-    /// then there are only start-up packets.
-    account: OnceLock<(Arc<Database>, Account)>,
+    /// None before it is there, and until then there are only start-up packets.
+    session: OnceLock<OfSession>,
+}
+
+/// What a socket has to know of its session.
+struct OfSession {
+    db: Arc<Database>,
+    /// Large messages are charged to it.
+    account: Account,
+    /// Nothing is written any more to a client whose session has to end.
+    cancel: Cancel,
 }
 
 impl Input {
@@ -112,15 +122,22 @@ impl Socket {
             }),
             copying: AtomicBool::new(false),
             output_charged_bytes: AtomicUsize::new(0),
+            written: Mutex::default(),
             max_message_bytes,
             metrics,
-            account: OnceLock::new(),
+            session: OnceLock::new(),
         }
     }
 
-    /// From now on large messages are charged to the session's account.
-    pub(crate) fn charge_to(&self, db: Arc<Database>, account: Account) {
-        let first = self.account.set((db, account)).is_ok();
+    /// From now on large messages are charged to the session's account, and what waits for
+    /// the client waits no longer than the session lasts.
+    pub(crate) fn belongs_to(&self, db: Arc<Database>, account: Account, cancel: Cancel) {
+        let session = OfSession {
+            db,
+            account,
+            cancel,
+        };
+        let first = self.session.set(session).is_ok();
         assert!(first, "a socket belongs to one session");
     }
 
@@ -243,10 +260,10 @@ impl Socket {
     /// Waits until more has arrived, or the end. A connection that broke has
     /// ended. A large message waits here for its memory first.
     pub(crate) async fn fill(&self) {
-        if let Some((db, account)) = self.account.get() {
+        if let Some(session) = self.session.get() {
             let announced = self.input.lock().large.as_ref().and_then(|l| l.uncharged());
             if let Some(bytes) = announced {
-                let granted = LargeMessage::grant(db, account, bytes).await;
+                let granted = LargeMessage::grant(&session.db, &session.account, bytes).await;
                 if let Some(large) = &mut self.input.lock().large {
                     large.settle(granted);
                 }
@@ -263,17 +280,17 @@ impl Socket {
     /// Waits until there is something to read; a large message that keeps others
     /// waiting for memory must come.
     async fn readable(&self) {
-        let awaited = self.account.get().filter(|_| {
+        let awaited = self.session.get().filter(|_| {
             let input = self.input.lock();
             input.large.as_ref().is_some_and(LargeMessage::holds_memory)
         });
         let readable = self.stream.readable();
         let failed = match awaited {
             None => readable.await.err(),
-            Some((_, account)) => match timeout(LargeMessage::PAUSE_MAX, readable).await {
+            Some(session) => match timeout(LargeMessage::PAUSE_MAX, readable).await {
                 Ok(readable) => readable.err(),
                 Err(_) => {
-                    if account.pool().report().waiting > 0
+                    if session.account.pool().report().waiting > 0
                         && let Some(large) = &mut self.input.lock().large
                     {
                         large.give_up();
@@ -360,8 +377,17 @@ impl Socket {
     // ---- out
 
     /// Writes all of `out` and empties it. One system call, unless the client
-    /// is slower than we are.
+    /// is slower than we are. An error when the session has to end before the client has
+    /// taken it in.
     pub(crate) async fn flush(&self, out: &mut BytesMut) -> io::Result<()> {
+        let cancel = self.session.get().map(|session| &session.cancel);
+        if cancel.is_some_and(|cancel| cancel.session_end().is_some()) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        self.write(out, cancel).await
+    }
+
+    async fn write(&self, out: &mut BytesMut, cancel: Option<&Cancel>) -> io::Result<()> {
         // Asked now: what has been written is no longer part of a capacity.
         let allocated_bytes = out.capacity();
         self.charge_output(allocated_bytes);
@@ -369,6 +395,7 @@ impl Socket {
             match self.stream.try_write(out) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(bytes) => {
+                    self.written.lock().pass(&out[..bytes]);
                     // Before the next wait, at which this may be dropped.
                     if bytes == out.len() {
                         out.clear();
@@ -379,7 +406,7 @@ impl Socket {
                     Metrics::add(&self.metrics.writes, 1);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.stream.writable().await?;
+                    self.writable(cancel).await?;
                 }
                 Err(error) => return Err(error),
             }
@@ -391,9 +418,37 @@ impl Socket {
         Ok(())
     }
 
+    async fn writable(&self, cancel: Option<&Cancel>) -> io::Result<()> {
+        let Some(cancel) = cancel else {
+            return self.stream.writable().await;
+        };
+        let _note = cancel.note_wait(WaitsFor::ClientWrite);
+        tokio::select! {
+            biased;
+            _ = cancel.session_ended() => Err(io::ErrorKind::Interrupted.into()),
+            writable = self.stream.writable() => writable,
+        }
+    }
+
+    /// How much of `out`, which was not written yet, are whole messages; none if a message is
+    /// on its way whose rest is not there, so that nothing more can be said.
+    pub(crate) fn whole_messages(&self, out: &[u8]) -> Option<usize> {
+        self.written.lock().whole_part(out)
+    }
+
+    /// Says something if the client takes it in at once.
+    pub(crate) async fn write_at_once(&self, mut out: BytesMut) {
+        if timeout(Duration::ZERO, self.write(&mut out, None))
+            .await
+            .is_err()
+        {
+            tracing::debug!("a client did not read the last words");
+        }
+    }
+
     /// Writes the last words: who does not take them in time goes without.
     pub(crate) async fn flush_last(&self, mut out: BytesMut) {
-        match timeout(LINGER, self.flush(&mut out)).await {
+        match timeout(LINGER, self.write(&mut out, None)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!("the last words to a client: {error}"),
             Err(_) => tracing::debug!("a client did not read the last words"),

@@ -71,7 +71,7 @@ pub(crate) async fn negotiate(
         match (code, tls, stream.take()) {
             (SSL_REQUEST, Some(tls), Some(Stream::Tcp(mut tcp))) => {
                 tcp.write_all(b"S").await?;
-                *stream = Some(Stream::Unix(tls.accept(tcp).await?));
+                *stream = Some(tls.accept(tcp).await?);
                 return Ok((BytesMut::new(), true));
             }
             (_, _, Some(mut plain)) => {

@@ -6,10 +6,17 @@ use std::io;
 use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest, Ready};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::oneshot;
 
 pub(crate) enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
+    /// One end of a pair of sockets; who carries the bytes on to the other learns from its
+    /// second part when it is gone.
+    Tls {
+        stream: UnixStream,
+        _alive: oneshot::Sender<()>,
+    },
 }
 
 impl Stream {
@@ -17,42 +24,42 @@ impl Stream {
     pub(crate) fn set_nodelay(&self) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.set_nodelay(true),
-            Self::Unix(_) => Ok(()),
+            Self::Unix(_) | Self::Tls { .. } => Ok(()),
         }
     }
 
     pub(crate) async fn readable(&self) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.readable().await,
-            Self::Unix(stream) => stream.readable().await,
+            Self::Unix(stream) | Self::Tls { stream, .. } => stream.readable().await,
         }
     }
 
     pub(crate) async fn writable(&self) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.writable().await,
-            Self::Unix(stream) => stream.writable().await,
+            Self::Unix(stream) | Self::Tls { stream, .. } => stream.writable().await,
         }
     }
 
     pub(crate) async fn ready(&self, interest: Interest) -> io::Result<Ready> {
         match self {
             Self::Tcp(stream) => stream.ready(interest).await,
-            Self::Unix(stream) => stream.ready(interest).await,
+            Self::Unix(stream) | Self::Tls { stream, .. } => stream.ready(interest).await,
         }
     }
 
     pub(crate) fn try_read_buf(&self, buffer: &mut BytesMut) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.try_read_buf(buffer),
-            Self::Unix(stream) => stream.try_read_buf(buffer),
+            Self::Unix(stream) | Self::Tls { stream, .. } => stream.try_read_buf(buffer),
         }
     }
 
     pub(crate) fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.try_write(bytes),
-            Self::Unix(stream) => stream.try_write(bytes),
+            Self::Unix(stream) | Self::Tls { stream, .. } => stream.try_write(bytes),
         }
     }
 
@@ -60,21 +67,21 @@ impl Stream {
     pub(crate) async fn read_exact(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.read_exact(buffer).await,
-            Self::Unix(stream) => stream.read_exact(buffer).await,
+            Self::Unix(stream) | Self::Tls { stream, .. } => stream.read_exact(buffer).await,
         }
     }
 
     pub(crate) async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.write_all(bytes).await,
-            Self::Unix(stream) => stream.write_all(bytes).await,
+            Self::Unix(stream) | Self::Tls { stream, .. } => stream.write_all(bytes).await,
         }
     }
 
     pub(crate) async fn shutdown(&mut self) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.shutdown().await,
-            Self::Unix(stream) => stream.shutdown().await,
+            Self::Unix(stream) | Self::Tls { stream, .. } => stream.shutdown().await,
         }
     }
 }

@@ -8,15 +8,22 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, copy, split};
 use tokio::net::UnixStream;
+use tokio::sync::oneshot;
+use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
 
 use crate::end_point::end_point_hash;
+use crate::stream::Stream;
+
+/// How long a client may take for what was sent before its connection ended.
+const LINGER: Duration = Duration::from_secs(2);
 
 /// A certificate with its key, ready to serve.
 #[derive(Clone)]
@@ -62,19 +69,24 @@ impl Tls {
     }
 
     /// The handshake; gives the end that is to be served.
-    pub(crate) async fn accept<S>(&self, stream: S) -> io::Result<UnixStream>
+    pub(crate) async fn accept<S>(&self, stream: S) -> io::Result<Stream>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let encrypted = self.acceptor.accept(stream).await?;
         let (near, far) = UnixStream::pair()?;
-        tokio::spawn(carry(encrypted, far));
-        Ok(near)
+        let (alive, gone) = oneshot::channel();
+        tokio::spawn(carry(encrypted, far, gone));
+        Ok(Stream::Tls {
+            stream: near,
+            _alive: alive,
+        })
     }
 }
 
-/// Carries bytes both ways until the server's end is closed and all of it was sent.
-async fn carry<S>(encrypted: S, plain: UnixStream)
+/// Carries bytes both ways until the server's end is closed and all of it was sent, or was not
+/// taken for a while; `gone` becomes ready when the server's end is closed.
+async fn carry<S>(encrypted: S, plain: UnixStream, gone: oneshot::Receiver<()>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -90,14 +102,23 @@ where
         to_client.shutdown().await.and(copied.map(|_| ()))
     };
     tokio::pin!(inward, outward);
-    let ended = tokio::select! {
-        ended = &mut outward => ended,
-        ended = &mut inward => {
-            if let Err(error) = ended {
-                tracing::debug!("an encrypted connection: {error}");
+    let both = async {
+        tokio::select! {
+            ended = &mut outward => ended,
+            ended = &mut inward => {
+                if let Err(error) = ended {
+                    tracing::debug!("an encrypted connection: {error}");
+                }
+                outward.await
             }
-            outward.await
         }
+    };
+    let ended = tokio::select! {
+        ended = both => ended,
+        () = async {
+            let _ = gone.await;
+            sleep(LINGER).await;
+        } => Err(io::ErrorKind::TimedOut.into()),
     };
     if let Err(error) = ended {
         tracing::debug!("an encrypted connection: {error}");

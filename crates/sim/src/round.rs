@@ -128,6 +128,7 @@ pub struct Scope {
 /// Runs the round of a seed.
 pub fn run(seed: u64, scope: Scope) -> Outcome {
     PANIC.set(None);
+    thermocline_device::go_on_after_panics();
     let device = SimulatedDevice::new();
     let clock = SimulatedClock::new();
     let mut tally = Tally::default();

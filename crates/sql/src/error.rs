@@ -56,6 +56,8 @@ pub struct ErrorFields {
     pub constraint: Option<String>,
     /// A table was changed since the statement was bound: to be bound again.
     pub(crate) stale_plan: bool,
+    /// No error: the statement is to be run again once this session has ended.
+    pub(crate) awaited_session: Option<i32>,
 }
 
 impl SqlError {
@@ -120,6 +122,14 @@ impl SqlError {
             "25P02",
             "current transaction is aborted, commands ignored until end of transaction block",
         )
+    }
+
+    /// Not an error: see `session/signal.rs`.
+    #[cold]
+    pub(crate) fn awaited_session(process_id: i32) -> Self {
+        let mut awaited = Self::internal("a statement that waits for the end of a session");
+        awaited.awaited_session = Some(process_id);
+        awaited
     }
 
     /// With more about it.

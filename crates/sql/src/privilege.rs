@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use thermocline_engine::authority::{
     Authority, FIRST_ROLE_NAME, FIRST_ROLE_OID, Object, Privileges, READ_ALL_STATS_OID,
+    SIGNAL_BACKEND_OID,
 };
 use thermocline_engine::{Catalog, SequenceDef, Table};
 
@@ -78,23 +79,29 @@ impl Actor {
         &self.authority
     }
 
-    /// `who` may be looked at and stopped: the same role, or one whose privileges it has.
+    /// The sessions of `who` may be stopped: by the same role, one that has its privileges or
+    /// those of `pg_signal_backend`; a superuser's by superusers only.
     #[must_use]
     pub fn may_signal(&self, who: &str) -> bool {
         if self.superuser {
             return true;
         }
-        let other = self.authority.role_by_name(who);
+        let authority = &self.authority;
+        let other = authority.role_by_name(who);
         other.is_some_and(|other| {
-            !other.superuser && self.authority.has_privileges_of(self.role, other.oid)
+            let may = |role| authority.has_privileges_of(self.role, role);
+            !other.superuser && (may(other.oid) || may(SIGNAL_BACKEND_OID))
         })
     }
 
-    /// The statements of `who` may be looked at: as [`Self::may_signal`], or by whoever is a
-    /// member of `pg_read_all_stats`.
+    /// What the sessions of `who` do may be looked at: by the same role, one that has its
+    /// privileges, and members of `pg_read_all_stats`.
     #[must_use]
     pub fn may_read_statements_of(&self, who: &str) -> bool {
-        self.may_signal(who) || self.reads_all_statistics()
+        let other = self.authority.role_by_name(who);
+        other.is_some_and(|other| self.may_read_statements(other.oid))
+            || self.superuser
+            || self.reads_all_statistics()
     }
 
     /// The same, by the role's number.

@@ -26,6 +26,7 @@ mod prepared;
 mod run;
 mod sending;
 mod shelf;
+mod signal;
 mod simple;
 mod statement_count;
 mod statement_log;
@@ -37,16 +38,19 @@ mod utility;
 use std::collections::HashMap;
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use thermocline_engine::authority::{Object, Privileges};
 use thermocline_engine::{Account, Cancel, Charge};
 
-pub use context::{SessionContext, now_us, version};
+pub use context::{Doing, SessionContext, now_us, version};
 pub use engine::{DATABASE_NAME, Engine};
 pub(crate) use engine::{DATABASE_OID, Sessions};
+pub(crate) use signal::Signal;
 pub use statement_log::STATEMENT_LOG;
 pub use system::SystemSettings;
 
@@ -176,6 +180,7 @@ impl Session {
             account.clone(),
         ));
         engine.sessions.enter(&context);
+        let transaction = TransactionState::new(Arc::clone(&context.transaction));
         Ok(Self {
             statements: Statements::new(Arc::clone(&engine.shelf)),
             texts: TextCache::new(Arc::clone(&engine.shelf), account.clone()),
@@ -183,7 +188,7 @@ impl Session {
             context,
             account,
             _at_rest: at_rest,
-            transaction: TransactionState::new(),
+            transaction,
             portals: HashMap::new(),
             row_buffer: Vec::new(),
             sync_follows: false,
@@ -208,7 +213,32 @@ impl Session {
         &self.account
     }
 
-    /// What stops the running statement.
+    /// Says where its client is; None: over a Unix socket.
+    pub fn comes_from(&self, client: Option<SocketAddr>) {
+        let _ = self.context.client.set(client);
+    }
+
+    /// How long the client may leave the session as idle as it is now, and what ends it then.
+    #[must_use]
+    pub fn idle_timeout(&self) -> Option<(Duration, SqlError)> {
+        let in_transaction = self.transaction.status() != b'I';
+        let allowed = self
+            .context
+            .settings(|settings| settings.idle_timeout(in_transaction))?;
+        let error = match in_transaction {
+            true => SqlError::new(
+                "25P03",
+                "terminating connection due to idle-in-transaction timeout",
+            ),
+            false => SqlError::new(
+                "57P05",
+                "terminating connection due to idle-session timeout",
+            ),
+        };
+        Some((allowed, error))
+    }
+
+    /// What stops the running statement, or the session.
     #[must_use]
     pub fn cancel(&self) -> Cancel {
         self.context.cancel.clone()

@@ -42,6 +42,8 @@ pub struct SavedSettings {
 struct Read {
     statement_timeout: Option<Duration>,
     lock_timeout: Option<Duration>,
+    idle_session_timeout: Option<Duration>,
+    idle_in_transaction_timeout: Option<Duration>,
     log_min_duration_statement: Option<Duration>,
     log_parameter_max_length: Option<usize>,
     synchronous_commit: bool,
@@ -75,6 +77,8 @@ impl Settings {
             read: Read {
                 statement_timeout: None,
                 lock_timeout: None,
+                idle_session_timeout: None,
+                idle_in_transaction_timeout: None,
                 log_min_duration_statement: None,
                 log_parameter_max_length: None,
                 synchronous_commit: true,
@@ -281,6 +285,15 @@ impl Settings {
         self.read.lock_timeout
     }
 
+    /// How long the client may leave the session idle, in a transaction or not.
+    #[must_use]
+    pub fn idle_timeout(&self, in_transaction: bool) -> Option<Duration> {
+        match in_transaction {
+            true => self.read.idle_in_transaction_timeout,
+            false => self.read.idle_session_timeout,
+        }
+    }
+
     /// Statements that take as long are logged; none are without it.
     #[must_use]
     pub fn log_min_duration_statement(&self) -> Option<Duration> {
@@ -402,6 +415,8 @@ impl Settings {
         self.read = Read {
             statement_timeout: timeout("statement_timeout"),
             lock_timeout: timeout("lock_timeout"),
+            idle_session_timeout: timeout("idle_session_timeout"),
+            idle_in_transaction_timeout: timeout("idle_in_transaction_session_timeout"),
             log_min_duration_statement: milliseconds(&text("log_min_duration_statement"))
                 .and_then(|time| u64::try_from(time).ok())
                 .map(Duration::from_millis),

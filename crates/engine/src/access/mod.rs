@@ -17,7 +17,6 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use parking_lot::MutexGuard;
 use thermocline_storage::arena::TuplePtr;
 use thermocline_storage::row_directory::{ColdAddress, Word};
 use thermocline_storage::temperature;
@@ -26,7 +25,7 @@ use crate::catalog::{Catalog, Table};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::locking::Visit;
-use crate::partition::{PartitionState, TablePartition};
+use crate::partition::{PartitionGuard, PartitionState, TablePartition};
 use crate::policy::Merge;
 use crate::reads::{EVERYWHERE, ReadEntry, ReadWhat};
 use crate::record::ChangeWriter;
@@ -78,8 +77,8 @@ pub enum Direction {
 
 /// The locks that a run holds, in order of partition.
 pub(crate) enum Guards<'a> {
-    One(MutexGuard<'a, PartitionState>),
-    Many(Vec<MutexGuard<'a, PartitionState>>),
+    One(PartitionGuard<'a>),
+    Many(Vec<PartitionGuard<'a>>),
 }
 
 impl<'a> Guards<'a> {
@@ -87,6 +86,14 @@ impl<'a> Guards<'a> {
         match self {
             Guards::One(_) => 1,
             Guards::Many(guards) => guards.len(),
+        }
+    }
+
+    /// Nothing is half done in them, though this thread panics.
+    fn excuse_panics(&mut self) {
+        match self {
+            Guards::One(guard) => guard.excuse_panics(),
+            Guards::Many(guards) => guards.iter_mut().for_each(PartitionGuard::excuse_panics),
         }
     }
 
@@ -192,6 +199,8 @@ pub struct Access<'a> {
     entered: (u32, Modes),
     track_reads: bool,
     read_only: bool,
+    /// A row is being changed: it may be half done.
+    changing: bool,
     /// The body has not been run before: uses of tuples count.
     first_run: bool,
     /// An ordered or whole scan stops its pre-pass after this many evicted
@@ -254,6 +263,7 @@ impl<'a> Access<'a> {
             entered: (0, 0),
             track_reads,
             read_only,
+            changing: false,
             first_run: run.attempt == 0,
             prepass_rows: PREPASS_ROWS << run.attempt.min(10),
             command: None,
@@ -267,6 +277,39 @@ impl<'a> Access<'a> {
     #[inline]
     fn prepass_full(&self) -> bool {
         self.scratch.missing.len() >= self.prepass_rows
+    }
+
+    /// Runs the body of a statement. If it panics, what it has changed is taken back before the
+    /// locks go; if that was amid a change of a row, the process stops.
+    pub(crate) fn run<R>(&mut self, body: &mut impl FnMut(&mut Self) -> R) -> R {
+        struct Running<'r, 'a>(&'r mut Access<'a>);
+        impl Drop for Running<'_, '_> {
+            fn drop(&mut self) {
+                if !self.0.changing {
+                    self.0.undo();
+                    self.0.guards.excuse_panics();
+                }
+            }
+        }
+        let running = Running(self);
+        let result = body(running.0);
+        // It did not panic.
+        std::mem::forget(running);
+        result
+    }
+
+    /// Changes a row, in which nobody else's code takes part.
+    #[inline]
+    fn change<R>(&mut self, change: impl FnOnce(&mut Self) -> R) -> R {
+        let before = std::mem::replace(&mut self.changing, true);
+        let result = change(self);
+        self.changing = before;
+        result
+    }
+
+    /// Whether a row may be half changed.
+    pub(crate) fn is_changing(&self) -> bool {
+        self.changing
     }
 
     /// Whether something was evicted in this run; its result will be thrown

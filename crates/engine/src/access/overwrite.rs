@@ -10,7 +10,7 @@
 //! is taken back then, the tuples are fetched, and the next run changes them as any update
 //! or delete does.
 
-use thermocline_device::Mutation;
+use thermocline_device::{Mutation, PanicPoint, panic_at};
 use thermocline_storage::key_hash::{WHOLE_BITS, is_whole, key_hash};
 use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
 use thermocline_storage::temperature;
@@ -47,8 +47,9 @@ impl Access<'_> {
         key: &[u8],
         tuple: &[u8],
     ) -> Result<Option<RowId>> {
+        panic_at(PanicPoint::Statement);
         if self.may_leave_unread(table, index)
-            && let Some(row) = self.overwrite_known(table, key, tuple)?
+            && let Some(row) = self.change(|access| access.overwrite_known(table, key, tuple))?
         {
             return Ok(Some(row));
         }
@@ -63,12 +64,13 @@ impl Access<'_> {
     /// there is none, or if it is evicted and has to be read first. As [`Access::get`] and
     /// [`Access::delete`], but an evicted row is not read if that can be avoided.
     pub fn delete_by_key(&mut self, table: &Table, index: usize, key: &[u8]) -> Result<bool> {
+        panic_at(PanicPoint::Statement);
         self.check(table)?;
         if self.may_leave_unread(table, index)
             && let Some(position) = self.position_of_key(table, key)?
             && let Some(known) = self.known(position, table, key)?
         {
-            self.delete_known(position, table, key, known)?;
+            self.change(|access| access.delete_known(position, table, key, known))?;
             return Ok(true);
         }
         let Some((row, _)) = self.get(table, index, key)? else {

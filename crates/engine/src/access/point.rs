@@ -208,9 +208,7 @@ impl Database {
         each: impl FnOnce(&[u8]) -> R,
     ) -> Result<TryGet<R>> {
         self.check_open()?;
-        if options.cancel.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
+        options.cancel.check()?;
         let hash = key_hash(key);
         let partition = table.partition_of_index_hash(index, hash);
         let Some(partition) = partition.and_then(|p| self.partitions.get(usize::from(p))) else {
@@ -219,6 +217,8 @@ impl Database {
         let Some(mut state) = partition.lock_if_there() else {
             return Ok(TryGet::Wait);
         };
+        // A use of a tuple is all that changes.
+        state.excuse_panics();
         let state = &mut *state;
         if table.retired.load(Ordering::Relaxed) {
             return Err(Error::StalePlan);

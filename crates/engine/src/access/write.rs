@@ -2,6 +2,7 @@
 //! interactive one (inserts are in place in both, marked uncommitted in the
 //! latter).
 
+use thermocline_device::{PanicPoint, panic_at};
 use thermocline_storage::row_directory::Word;
 use thermocline_storage::temperature;
 
@@ -22,6 +23,11 @@ pub const TUPLE_BYTES_MAX: usize = (1 << 20) - 8192;
 impl Access<'_> {
     /// Inserts a tuple of the newest layout.
     pub fn insert(&mut self, table: &Table, tuple: &[u8]) -> Result<RowId> {
+        panic_at(PanicPoint::Statement);
+        self.change(|access| access.insert_row(table, tuple))
+    }
+
+    fn insert_row(&mut self, table: &Table, tuple: &[u8]) -> Result<RowId> {
         self.begin_write(table)?;
         check_size(tuple)?;
         if self.db.memory.floor.refuses() && self.recorded.is_none() {
@@ -74,6 +80,7 @@ impl Access<'_> {
                     .entry((partition, table.def.storage))
                     .or_default() += 1;
             }
+            panic_at(PanicPoint::Change);
             rows.index_tuple(table, tuple, row, &mut keys)?;
             Ok(row)
         })();
@@ -89,6 +96,11 @@ impl Access<'_> {
 
     /// Replaces a row's tuple. A row whose partition key changes moves.
     pub fn update(&mut self, table: &Table, row: RowId, tuple: &[u8]) -> Result<()> {
+        panic_at(PanicPoint::Statement);
+        self.change(|access| access.update_row(table, row, tuple))
+    }
+
+    fn update_row(&mut self, table: &Table, row: RowId, tuple: &[u8]) -> Result<()> {
         self.begin_write(table)?;
         check_size(tuple)?;
         let position = self.guards.position(row.partition())?;
@@ -102,8 +114,8 @@ impl Access<'_> {
             && let Some(partition) = table.partition_of_tuple(tuple)
             && partition != row.partition()
         {
-            self.delete(table, row)?;
-            self.insert(table, tuple)?;
+            self.delete_row(table, row)?;
+            self.insert_row(table, tuple)?;
             return Ok(());
         }
         if keys_differ {
@@ -119,6 +131,11 @@ impl Access<'_> {
 
     /// Deletes a row.
     pub fn delete(&mut self, table: &Table, row: RowId) -> Result<()> {
+        panic_at(PanicPoint::Statement);
+        self.change(|access| access.delete_row(table, row))
+    }
+
+    fn delete_row(&mut self, table: &Table, row: RowId) -> Result<()> {
         self.begin_write(table)?;
         let position = self.guards.position(row.partition())?;
         let own = self.lock_row(position, table, row)?;
@@ -139,7 +156,8 @@ impl Access<'_> {
     pub fn lock(&mut self, table: &Table, row: RowId) -> Result<()> {
         self.enter(table, LockMode::RowShare)?;
         let position = self.guards.position(row.partition())?;
-        self.lock_row(position, table, row).map(|_| ())
+        self.change(|access| access.lock_row(position, table, row))?;
+        Ok(())
     }
 
     /// Applies one row of a committing transaction's overlay.

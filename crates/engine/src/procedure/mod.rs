@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use parking_lot::RwLock;
+use thermocline_device::stop_after_panic;
 use thermocline_storage::cast::{CastContext, coerce};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
@@ -224,6 +225,10 @@ impl Procedure {
         let mut call = Call::new(access, catalog, self, now_us);
         // A panic must not leave half a transaction in the partition.
         let outcome = catch_unwind(AssertUnwindSafe(|| (self.body)(&mut call, arguments)));
+        drop(call);
+        if outcome.is_err() && access.is_changing() {
+            stop_after_panic("the middle of a procedure's change to rows");
+        }
         let values = outcome.unwrap_or_else(|_| {
             Err(Error::Internal(format!(
                 "procedure {} panicked; nothing of the call was kept",

@@ -28,6 +28,7 @@ mod scan;
 mod spilling;
 mod types;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::FieldRef;
@@ -42,7 +43,7 @@ use datafusion::prelude::SessionConfig;
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
 use sqlparser::ast::{ObjectName, Query, Statement};
 use thermocline_engine::authority::Privileges;
-use thermocline_engine::{Catalog, Charge, Database, Room, Snapshot};
+use thermocline_engine::{Catalog, Charge, Database, Room, Snapshot, WaitsFor};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
@@ -96,7 +97,7 @@ pub struct SessionFacts {
 }
 
 /// A session, as `pg_stat_activity` shows it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Activity {
     /// The number in BackendKeyData.
     pub process_id: i32,
@@ -108,8 +109,22 @@ pub struct Activity {
     pub state: String,
     /// The statement that runs or ran last.
     pub query: String,
+    /// Whether the statement's role may see more than its user and application.
+    pub is_visible: bool,
+    /// Where its client is: `Some(None)` over a Unix socket.
+    pub client: Option<Option<SocketAddr>>,
     /// The session's start, in microseconds since 2000-01-01 UTC.
     pub started_us: i64,
+    /// The transaction's start, if there is one.
+    pub transaction_us: Option<i64>,
+    /// The statement's start; 0 before the first.
+    pub statement_us: i64,
+    /// When the state last changed.
+    pub changed_us: i64,
+    /// What it waits for.
+    pub waits_for: WaitsFor,
+    /// The number of its transaction; 0 if it has none.
+    pub transaction: u64,
     /// What it holds, in bytes, in the order of [`thermocline_engine::ChargeKind::ALL`].
     pub holds: Vec<u64>,
 }

@@ -41,6 +41,12 @@ const SESSION_FUNCTIONS: &[(&str, &[DataType], usize, ColumnType)] = {
             Other(OtherType::Void),
         ),
         ("pg_cancel_backend", &[Integer], 0, Scalar(Boolean)),
+        (
+            "pg_terminate_backend",
+            &[Integer, BigInt],
+            1,
+            Scalar(Boolean),
+        ),
         ("current_setting", &[Text, Boolean], 1, Scalar(Text)),
         ("set_config", &[Text, Text, Boolean], 0, Scalar(Text)),
         ("nextval", &[Text], 0, Scalar(BigInt)),

@@ -108,9 +108,7 @@ impl Definition<'_> {
                 if !more {
                     break;
                 }
-                if self.options.cancel.is_cancelled() {
-                    return Err(thermocline_engine::Error::Cancelled.into());
-                }
+                self.options.cancel.check()?;
             }
         }
         Ok(false)

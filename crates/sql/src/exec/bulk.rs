@@ -47,9 +47,7 @@ pub(super) async fn scan(
     for partition in 0..context.db.partitions() {
         let mut scan = snapshot.scan(table, partition);
         loop {
-            if context.options.cancel.is_cancelled() {
-                return Err(thermocline_engine::Error::Cancelled.into());
-            }
+            context.options.cancel.check()?;
             let mut outcome = Ok(ControlFlow::Continue(()));
             let more = scan
                 .next_chunk(|_, tuple| {

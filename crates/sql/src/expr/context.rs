@@ -115,6 +115,7 @@ pub fn is_volatile(name: &str) -> bool {
             | "set_config"
             | "clock_timestamp"
             | "pg_cancel_backend"
+            | "pg_terminate_backend"
             | "pg_reload_conf"
             | "pg_stat_statements_reset"
     )

@@ -2,6 +2,7 @@
 //! counters when a query asks. A relation that is not here is empty: it exists
 //! with PostgreSQL's columns and nothing of its kind is in this database.
 
+mod activity;
 mod classes;
 mod columns;
 mod constraints;
@@ -10,6 +11,8 @@ mod privileges;
 mod server;
 mod statistics;
 mod types;
+
+pub(crate) use activity::blockers;
 
 use super::datum::Datum;
 use super::relations::Relation;
@@ -91,7 +94,8 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession<'_>) -> Result<V
         "pg_settings" => server::settings(relation, session),
         "pg_stat_statements" => statistics::statements(relation, session),
         "pg_stat_statements_info" => statistics::statements_info(relation, session),
-        "pg_stat_activity" => statistics::activity(relation, session),
+        "pg_stat_activity" => activity::activity(relation, session),
+        "pg_locks" => activity::locks(relation, session),
         "pg_stat_database" => statistics::database(relation, session),
         "pg_stat_bgwriter" => statistics::background_writer(relation),
         "pg_stat_archiver" => statistics::archiver(relation),

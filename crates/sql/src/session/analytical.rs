@@ -187,9 +187,7 @@ mod present {
         let actor = context.actor()?;
         let mut activity = engine.sessions.activity();
         for session in &mut activity {
-            if !actor.may_read_statements_of(&session.user) {
-                session.query = "<insufficient privilege>".to_owned();
-            }
+            session.is_visible = actor.may_read_statements_of(&session.user);
         }
         Ok(SessionFacts {
             actor,

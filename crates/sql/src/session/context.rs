@@ -3,8 +3,9 @@
 //! the statements it runs; its locks are held for single look-ups only.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
@@ -15,11 +16,17 @@ use thermocline_engine::{
 use thermocline_storage::value::Value;
 
 use super::engine::{DATABASE_OID, Sessions};
+use super::signal::{AwaitedEnds, Signal};
 use crate::error::{Result, SqlError};
 use crate::expr::SessionInfo;
 use crate::privilege::{Actor, denied};
 use crate::settings::{self, SERVER_VERSION, Settings};
 use crate::statement_statistics::LocalStatistics;
+
+/// What a session does: nothing, and it is in no transaction,
+pub(super) const IDLE: &str = "idle";
+/// or a statement.
+const ACTIVE: &str = "active";
 
 /// Seconds from 1970 to 2000, where PostgreSQL's times begin.
 const EPOCH_OFFSET_SECONDS: i64 = 946_684_800;
@@ -46,7 +53,15 @@ pub struct SessionContext {
     pub started_us: i64,
     /// What the session holds is charged to it.
     pub account: Account,
+    /// Where its client is; None over a Unix socket, unset in a program's own session.
+    pub(super) client: OnceLock<Option<SocketAddr>>,
     pub(super) cancel: Cancel,
+    /// The number of its transaction; 0 where there is none.
+    pub(super) transaction: Arc<AtomicU64>,
+    /// What its functions have to tell the client, until that is told.
+    pub(super) notices: Mutex<Vec<(&'static str, SqlError)>>,
+    /// See `signal.rs`.
+    pub(super) awaited: Mutex<AwaitedEnds>,
     /// Transactions that ended well, and that did not.
     pub(super) committed: AtomicU64,
     pub(super) rolled_back: AtomicU64,
@@ -85,6 +100,24 @@ struct Running {
     transaction_us: i64,
     /// What the largest values that its expressions make are charged.
     values: Option<Charge>,
+    /// When the state was last changed.
+    changed_us: i64,
+}
+
+/// What a session does, as others see it.
+#[derive(Clone, Debug)]
+pub struct Doing {
+    /// `active`, `idle`, `idle in transaction`, `idle in transaction (aborted)`.
+    pub state: &'static str,
+    /// The text that runs or ran last.
+    pub text: Arc<str>,
+    /// When its transaction began, if it is in one; this and the following in microseconds
+    /// since 2000-01-01 UTC.
+    pub transaction_us: Option<i64>,
+    /// When the statement began.
+    pub statement_us: i64,
+    /// When the state last changed.
+    pub changed_us: i64,
 }
 
 impl SessionContext {
@@ -103,7 +136,11 @@ impl SessionContext {
             database: database.to_owned(),
             process_id,
             started_us: now_us(),
+            client: OnceLock::new(),
             cancel: Cancel::new(),
+            transaction: Arc::default(),
+            notices: Mutex::default(),
+            awaited: Mutex::default(),
             committed: AtomicU64::new(0),
             rolled_back: AtomicU64::new(0),
             db: Arc::clone(db),
@@ -114,12 +151,13 @@ impl SessionContext {
             numbers_logged_to: AtomicU64::new(0),
             sequences: Mutex::default(),
             running: Mutex::new(Running {
-                state: "idle",
+                state: IDLE,
                 text: Arc::from(""),
                 catalog: db.catalog(),
                 began_us: 0,
                 transaction_us: 0,
                 values: None,
+                changed_us: now_us(),
             }),
         }
     }
@@ -142,15 +180,35 @@ impl SessionContext {
         self.running.lock().transaction_us
     }
 
-    /// What `pg_stat_activity` shows: the state and the text.
+    /// What `pg_stat_activity` shows.
     #[must_use]
-    pub fn activity(&self) -> (&'static str, Arc<str>) {
+    pub fn activity(&self) -> Doing {
         let running = self.running.lock();
-        (running.state, Arc::clone(&running.text))
+        Doing {
+            state: running.state,
+            text: Arc::clone(&running.text),
+            transaction_us: (running.state != IDLE).then_some(running.transaction_us),
+            statement_us: running.began_us,
+            changed_us: running.changed_us,
+        }
+    }
+
+    /// Where its client is; None over a Unix socket.
+    #[must_use]
+    pub fn client_address(&self) -> Option<SocketAddr> {
+        self.client.get().copied().flatten()
+    }
+
+    /// Whether it runs a statement.
+    pub(super) fn is_active(&self) -> bool {
+        self.running.lock().state == ACTIVE
     }
 
     pub(super) fn set_state(&self, state: &'static str) {
-        self.running.lock().state = state;
+        let now = now_us();
+        let mut running = self.running.lock();
+        running.state = state;
+        running.changed_us = now;
     }
 
     pub(super) fn begin_statement(
@@ -161,7 +219,10 @@ impl SessionContext {
         transaction_us: i64,
     ) {
         let mut running = self.running.lock();
-        running.state = "active";
+        if running.state != ACTIVE {
+            running.state = ACTIVE;
+            running.changed_us = began_us;
+        }
         if !Arc::ptr_eq(&running.text, text) {
             running.text = Arc::clone(text);
         }
@@ -247,26 +308,6 @@ impl SessionContext {
         let superuser = role.superuser;
         self.settings(|settings| settings.assume(setting, Some(name), superuser, local));
         Ok(())
-    }
-
-    /// 42501 unless the session with this number may be cancelled or ended from here: by a
-    /// superuser, or a role that has the privileges of its user. One that is not there may.
-    pub(super) fn need_signal(&self, process_id: i32) -> Result<()> {
-        let Some(user) = self.sessions.user_of(process_id) else {
-            return Ok(());
-        };
-        let actor = self.actor()?;
-        if actor.may_signal(&user) {
-            return Ok(());
-        }
-        let other = actor.authority().role_by_name(&user);
-        Err(SqlError::new(
-            "42501",
-            match other.is_some_and(|other| other.superuser) {
-                true => "must be a superuser to stop what a superuser's session does",
-                false => "must be a member of the role whose session this is",
-            },
-        ))
     }
 
     fn usable_sequence(&self, name: &str, needs: Privileges) -> Result<Arc<SequenceDef>> {
@@ -466,13 +507,18 @@ impl SessionInfo for SessionContext {
                 Value::Text(String::new())
             }
             "pg_advisory_unlock_all" => Value::Text(String::new()),
-            "pg_cancel_backend" => match arguments.first() {
-                Some(Value::Integer(process_id)) => {
-                    self.need_signal(*process_id)?;
-                    Value::Boolean(self.sessions.cancel(*process_id))
-                }
-                _ => Value::Null,
-            },
+            "pg_cancel_backend" | "pg_terminate_backend" => {
+                let Some(Value::Integer(process_id)) = arguments.first() else {
+                    return Ok(Value::Null);
+                };
+                let signal = match (name, arguments.get(1)) {
+                    ("pg_cancel_backend", _) => Signal::Cancel,
+                    (_, Some(Value::BigInt(timeout))) => Signal::Terminate(*timeout),
+                    (_, Some(_)) => return Ok(Value::Null),
+                    (_, None) => Signal::Terminate(0),
+                };
+                Value::Boolean(self.signal(&self.actor()?, *process_id, signal)?)
+            }
             "current_setting" => match text(0) {
                 Some(name) if boolean(1) == Some(true) => self
                     .settings

@@ -96,16 +96,9 @@ impl Sessions {
         self.defaults.get().map_or(&[], Vec::as_slice)
     }
 
-    /// Cancels what the session runs; false when there is no such session.
-    pub(super) fn cancel(&self, process_id: i32) -> bool {
-        let session = self.open.lock().get(&process_id).cloned();
-        session.map(|session| session.cancel.cancel()).is_some()
-    }
-
-    /// Who connected as the session with this number.
-    pub(super) fn user_of(&self, process_id: i32) -> Option<String> {
-        let open = self.open.lock();
-        open.get(&process_id).map(|session| session.user.clone())
+    /// The session with this number.
+    pub(crate) fn find(&self, process_id: i32) -> Option<Arc<SessionContext>> {
+        self.open.lock().get(&process_id).cloned()
     }
 
     /// How many sessions a user has.
@@ -132,16 +125,24 @@ impl Sessions {
         let open: Vec<_> = self.open.lock().values().cloned().collect();
         open.iter()
             .map(|session| {
-                let (state, query) = session.activity();
+                let doing = session.activity();
+                let waits_for = session.cancel.waits_for();
                 Activity {
                     process_id: session.process_id,
                     user: session.user.clone(),
                     application: session
                         .settings(|settings| settings.get("application_name"))
                         .unwrap_or_default(),
-                    state: state.to_owned(),
-                    query: query.to_string(),
+                    state: doing.state.to_owned(),
+                    query: doing.text.to_string(),
+                    is_visible: true,
+                    client: session.client.get().copied(),
                     started_us: session.started_us,
+                    transaction_us: doing.transaction_us,
+                    statement_us: doing.statement_us,
+                    changed_us: doing.changed_us,
+                    waits_for,
+                    transaction: session.transaction.load(Ordering::Relaxed),
                     holds: ChargeKind::ALL
                         .iter()
                         .map(|kind| session.account.held(*kind))

@@ -256,6 +256,7 @@ impl Session {
             .ok_or_else(|| no_portal(portal))?;
         let again = !matches!(taken.rows, PortalRows::Unstarted);
         let executed = self.execute_taken(&mut taken, max_rows, client).await;
+        self.forget_awaited();
         let step = Step::Execute {
             statement: &taken.prepared.name,
             portal,
@@ -329,6 +330,7 @@ impl Session {
         };
         if let (true, Statement::Query(query)) = (unstarted, statement) {
             self.start_portal(portal, query).await?;
+            self.tell_notices(client);
         }
         let limit = match max_rows {
             0 => usize::MAX,

@@ -206,6 +206,7 @@ impl Session {
         let answer = self
             .answer(declared, query, planned, parameters, &mut rows)
             .await;
+        self.tell_notices(client);
         let outcome = match answer {
             Ok(Answer::Whole(count)) => Ok(count),
             Ok(Answer::Stream(stream)) => {
@@ -231,10 +232,21 @@ impl Session {
         parameters: &[Value],
         rows: &mut RowWriter,
     ) -> Result<Answer> {
-        let answer = self
-            .answer_by_plan(declared, query, planned, parameters, rows)
-            .await?;
+        let start = rows.mark();
+        let answer = loop {
+            let answer = self.answer_by_plan(declared, query, planned, parameters, rows);
+            match answer.await {
+                Err(error) => match error.awaited_session {
+                    Some(process_id) => self.await_session_end(process_id).await?,
+                    None => return Err(error),
+                },
+                Ok(answer) => break answer,
+            }
+            rows.rewind(start);
+        };
         self.context.keep_numbers(|| self.options()).await?;
+        // A statement may end its own session.
+        self.context.cancel.check_session()?;
         Ok(answer)
     }
 
@@ -269,9 +281,7 @@ impl Session {
 
     /// 57014 when the client or a time limit wants the statement to end.
     pub(super) fn check_interrupted(&self, options: &RunOptions) -> Result<()> {
-        if options.cancel.is_cancelled() {
-            return Err(Error::Cancelled.into());
-        }
+        options.cancel.check()?;
         if options
             .deadline
             .is_some_and(|deadline| self.engine.db.now() >= deadline)

@@ -24,8 +24,13 @@ impl Session {
         self.portals.remove("");
         let outcome = self.run_text(sql, client).await;
         self.log_step(began, &Step::Query, sql, &[], outcome.as_ref().err());
+        self.forget_awaited();
         if let Err(error) = outcome {
-            messages::error_response(&mut client.out, "ERROR", &error);
+            self.tell_notices(client);
+            // Of a session that has to end the client hears only that.
+            if self.context.cancel.session_end().is_none() {
+                messages::error_response(&mut client.out, "ERROR", &error);
+            }
             if self.transaction.block() == Block::None {
                 self.count_transaction(false);
             }
@@ -100,7 +105,7 @@ impl Session {
         self.context.set_state(match self.transaction.status() {
             b'T' => "idle in transaction",
             b'E' => "idle in transaction (aborted)",
-            _ => "idle",
+            _ => super::context::IDLE,
         });
     }
 }

@@ -147,6 +147,20 @@ impl Session {
     }
 }
 
+impl Session {
+    /// Logs the statement that panicked; passwords are not in what is shown of it.
+    pub fn log_panic(&self, words: &str) {
+        let doing = self.context.activity();
+        tracing::error!(
+            user = self.context.user,
+            process_id = self.context.process_id,
+            statement = %Shortened(&doing.text, TEXT_BYTES_MAX),
+            "internal error: a session panicked: {}",
+            Shortened(words, ERROR_BYTES_MAX),
+        );
+    }
+}
+
 /// PostgreSQL's `parameters: $1 = 'a', $2 = NULL`; values are cut after `most` bytes (`None`:
 /// not each by itself), and the whole is bounded.
 fn shown_parameters(parameters: &[Value], most: Option<usize>) -> Option<String> {

@@ -6,6 +6,7 @@
 //! back: locks are not held for a client that has yet to say ROLLBACK.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use thermocline_engine::{Catalog, Database, Isolation, RunOptions, Savepoint, Transaction};
 
@@ -36,6 +37,8 @@ pub(super) struct TransactionState {
     block: Block,
     failed: bool,
     transaction: Option<Transaction>,
+    /// Its number, for others to see; 0 where there is none.
+    number: Arc<AtomicU64>,
     /// A statement has run: the level is settled.
     settled: bool,
     isolation: IsolationLevel,
@@ -46,11 +49,12 @@ pub(super) struct TransactionState {
 }
 
 impl TransactionState {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(number: Arc<AtomicU64>) -> Self {
         Self {
             block: Block::None,
             failed: false,
             transaction: None,
+            number,
             settled: false,
             isolation: IsolationLevel::Serializable,
             read_only: false,
@@ -160,8 +164,17 @@ impl TransactionState {
     fn opened(&mut self, db: &Arc<Database>) -> &mut Transaction {
         let isolation = engine_isolation(self.isolation);
         let read_only = self.read_only;
-        self.transaction
-            .get_or_insert_with(|| db.begin(isolation, read_only))
+        let number = &self.number;
+        self.transaction.get_or_insert_with(|| {
+            let transaction = db.begin(isolation, read_only);
+            number.store(transaction.id(), Ordering::Relaxed);
+            transaction
+        })
+    }
+
+    /// The engine's transaction has ended.
+    fn ended(&self) {
+        self.number.store(0, Ordering::Relaxed);
     }
 
     /// The catalog as this session's transaction sees it.
@@ -186,11 +199,13 @@ impl TransactionState {
         }
         self.block = Block::None;
         self.savepoints.clear();
-        if let Some(transaction) = self.transaction.take()
-            && let Err(error) = db.commit(transaction, options).await
-        {
-            self.restore_settings(context);
-            return Err(error.into());
+        if let Some(transaction) = self.transaction.take() {
+            let committed = db.commit(transaction, options).await;
+            self.ended();
+            if let Err(error) = committed {
+                self.restore_settings(context);
+                return Err(error.into());
+            }
         }
         self.saved = None;
         context.settings(crate::settings::Settings::end_transaction);
@@ -204,6 +219,7 @@ impl TransactionState {
         self.savepoints.clear();
         if let Some(transaction) = self.transaction.take() {
             db.rollback(transaction).await;
+            self.ended();
         }
         self.restore_settings(context);
     }
@@ -231,6 +247,7 @@ impl TransactionState {
             && let Some(transaction) = self.transaction.take()
         {
             db.rollback(transaction).await;
+            self.ended();
         }
     }
 

@@ -131,11 +131,35 @@ pub const SETTINGS: &[Definition] = &[
         Kind::Enum(MESSAGE_LEVELS),
         "Sets the message levels that are sent to the client.",
     ),
+    user(
+        "cpu_index_tuple_cost",
+        "0.005",
+        Kind::Text,
+        "Accepted for compatibility; plans do not depend on it.",
+    ),
+    user(
+        "cpu_operator_cost",
+        "0.0025",
+        Kind::Text,
+        "Accepted for compatibility; plans do not depend on it.",
+    ),
+    user(
+        "cpu_tuple_cost",
+        "0.01",
+        Kind::Text,
+        "Accepted for compatibility; plans do not depend on it.",
+    ),
     reported(user(
         "DateStyle",
         "ISO, MDY",
         Kind::DateStyle,
         "Sets the display format for date and time values.",
+    )),
+    superuser(user(
+        "deadlock_timeout",
+        "1s",
+        Kind::Milliseconds,
+        "Accepted for compatibility; a circle of waits is found when it closes.",
     )),
     fixed(
         "default_table_access_method",
@@ -179,6 +203,12 @@ pub const SETTINGS: &[Definition] = &[
         "Accepted for compatibility; plans do not depend on it.",
     ),
     user(
+        "enable_indexonlyscan",
+        "on",
+        Kind::Bool,
+        "Accepted for compatibility; plans do not depend on it.",
+    ),
+    user(
         "enable_indexscan",
         "on",
         Kind::Bool,
@@ -207,6 +237,12 @@ pub const SETTINGS: &[Definition] = &[
         "1",
         Kind::Integer(-15, 3),
         "Sets the number of digits displayed for floating-point values; the shortest exact form is always used.",
+    ),
+    user(
+        "force_parallel_mode",
+        "off",
+        Kind::Enum(&["off", "on", "regress"]),
+        "Accepted for compatibility; plans do not depend on it.",
     ),
     user(
         "idle_in_transaction_session_timeout",
@@ -309,10 +345,40 @@ pub const SETTINGS: &[Definition] = &[
         "32",
         "Shows the maximum number of index keys.",
     ),
+    user(
+        "max_parallel_workers_per_gather",
+        "2",
+        Kind::Integer(0, 1024),
+        "Accepted for compatibility; plans do not depend on it.",
+    ),
     fixed(
         "memory_limit",
         "0",
         "Shows the most bytes that the process takes.",
+    ),
+    user(
+        "min_parallel_table_scan_size",
+        "8MB",
+        Kind::Text,
+        "Accepted for compatibility; plans do not depend on it.",
+    ),
+    user(
+        "parallel_leader_participation",
+        "on",
+        Kind::Bool,
+        "Accepted for compatibility; plans do not depend on it.",
+    ),
+    user(
+        "parallel_setup_cost",
+        "1000",
+        Kind::Text,
+        "Accepted for compatibility; plans do not depend on it.",
+    ),
+    user(
+        "parallel_tuple_cost",
+        "0.1",
+        Kind::Text,
+        "Accepted for compatibility; plans do not depend on it.",
     ),
     fixed(
         "partitions",
@@ -337,6 +403,12 @@ pub const SETTINGS: &[Definition] = &[
         Kind::Bool,
         "When generating SQL fragments, quote all identifiers.",
     ),
+    user(
+        "random_page_cost",
+        "4",
+        Kind::Text,
+        "Accepted for compatibility; plans do not depend on it.",
+    ),
     user("role", "none", Kind::Text, "Sets the current role."),
     user(
         "row_security",
@@ -349,6 +421,12 @@ pub const SETTINGS: &[Definition] = &[
         "\"$user\", public",
         Kind::Names,
         "Sets the schema search order for names that are not schema-qualified.",
+    ),
+    user(
+        "seq_page_cost",
+        "1",
+        Kind::Text,
+        "Accepted for compatibility; plans do not depend on it.",
     ),
     reported(fixed(
         "server_encoding",
@@ -387,6 +465,11 @@ pub const SETTINGS: &[Definition] = &[
         "0",
         Kind::Milliseconds,
         "Sets the maximum allowed duration of any statement.",
+    ),
+    fixed(
+        "superuser_reserved_connections",
+        "3",
+        "Sets the number of connection slots reserved for superusers.",
     ),
     user(
         "synchronize_seqscans",

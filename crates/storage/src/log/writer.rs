@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use thermocline_device::{
-    AlignedBuffer, Mutation, OpenMode, SECTOR_BYTES, StopPoint, stop_amid, stop_at,
+    AlignedBuffer, Mutation, OpenMode, SECTOR_BYTES, StopPoint, StopsOnPanic, stop_amid, stop_at,
 };
 
 use super::place::{Current, SharedSector};
@@ -363,7 +363,10 @@ impl Log {
         self.signal.lock().running = true;
         let spawned = std::thread::Builder::new()
             .name("log-writer".into())
-            .spawn(move || log.run());
+            .spawn(move || {
+                let _stops = StopsOnPanic::while_in("the log's writer");
+                log.run();
+            });
         if spawned.is_err() {
             self.signal.lock().running = false;
         }

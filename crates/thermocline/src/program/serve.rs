@@ -74,10 +74,7 @@ pub(crate) fn serve(flags: &Flags) -> ExitCode {
         Err(error) => return refuse(&error),
     };
     let engine = Arc::clone(database.engine());
-    engine.default_settings(vec![(
-        "log_min_duration_statement",
-        settings.log_min_duration_statement.clone(),
-    )]);
+    engine.default_settings(session_defaults(&settings));
     engine.keep_settings(Box::new(KeptSettings::new(&settings, server.reload())));
     if let Err(error) = watch::start(Arc::clone(database.database())) {
         return fail(&format!("starting threads: {error}"));
@@ -125,6 +122,7 @@ fn config(settings: &Settings) -> Result<Config, String> {
         tls: certificate::load(settings)?,
         host: Some(Arc::new(machine)),
         max_connections: settings.max_connections,
+        superuser_reserved_connections: settings.reserved_connections(),
         max_message_bytes: settings.max_message_bytes,
         ..Config::default()
     })
@@ -154,6 +152,29 @@ fn permit_socket(settings: &Settings, server: &Server) -> io::Result<()> {
     let port = server.local_addr()?.port();
     let mode = Permissions::from_mode(settings.unix_socket_permissions);
     fs::set_permissions(directory.join(format!(".s.PGSQL.{port}")), mode)
+}
+
+/// What sessions begin with, and what SHOW tells them of the server.
+fn session_defaults(settings: &Settings) -> Vec<(&'static str, String)> {
+    vec![
+        (
+            "log_min_duration_statement",
+            settings.log_min_duration_statement.clone(),
+        ),
+        (
+            "idle_in_transaction_session_timeout",
+            settings.idle_in_transaction_session_timeout.clone(),
+        ),
+        (
+            "idle_session_timeout",
+            settings.idle_session_timeout.clone(),
+        ),
+        ("max_connections", settings.max_connections.to_string()),
+        (
+            "superuser_reserved_connections",
+            settings.reserved_connections().to_string(),
+        ),
+    ]
 }
 
 fn options(settings: &Settings) -> Options {

@@ -15,7 +15,10 @@ use std::time::Duration;
 use thermocline::{DISK_RESERVE_BYTES, RECOVERY_TARGET};
 use thermocline_device::IoEngine;
 use thermocline_engine::{Identification, MEMORY_LIMIT_MIN, Merge, PARTITIONS_MAX};
-use thermocline_server::{DEFAULT_MAX_CONNECTIONS, DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_PORT, Rules};
+use thermocline_server::{
+    DEFAULT_MAX_CONNECTIONS, DEFAULT_MAX_MESSAGE_BYTES, DEFAULT_PORT,
+    DEFAULT_SUPERUSER_RESERVED_CONNECTIONS, Rules,
+};
 
 use super::{duration, machine, size};
 
@@ -122,6 +125,16 @@ pub(crate) struct Flags {
     /// -1, none]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     log_min_duration_statement: Option<String>,
+    /// Of max_connections, how many only superusers may have [default: 3]
+    #[arg(long, value_name = "NUMBER")]
+    superuser_reserved_connections: Option<String>,
+    /// A session that does nothing in a transaction for so long is ended
+    /// [default: 0, never]
+    #[arg(long, value_name = "TIME")]
+    idle_in_transaction_session_timeout: Option<String>,
+    /// and one that does nothing in none [default: 0, never]
+    #[arg(long, value_name = "TIME")]
+    idle_session_timeout: Option<String>,
     /// The file with the settings [default: thermocline.toml in the data
     /// directory, or else in the working directory]
     #[arg(long, value_name = "FILE")]
@@ -129,7 +142,7 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    fn given(&self) -> [(&'static str, &Option<String>); 25] {
+    fn given(&self) -> [(&'static str, &Option<String>); 28] {
         [
             ("data_dir", &self.data_dir),
             ("port", &self.port),
@@ -151,6 +164,15 @@ impl Flags {
                 "log_min_duration_statement",
                 &self.log_min_duration_statement,
             ),
+            (
+                "superuser_reserved_connections",
+                &self.superuser_reserved_connections,
+            ),
+            (
+                "idle_in_transaction_session_timeout",
+                &self.idle_in_transaction_session_timeout,
+            ),
+            ("idle_session_timeout", &self.idle_session_timeout),
             ("hba", &self.hba),
             ("unix_socket_directory", &self.unix_socket_directory),
             ("unix_socket_permissions", &self.unix_socket_permissions),
@@ -182,6 +204,8 @@ pub(crate) struct Settings {
     pub(crate) partitions: u16,
     /// Clients at a time.
     pub(crate) max_connections: usize,
+    /// Of these, for superusers only; None: as many as is usual, if there are more.
+    pub(crate) superuser_reserved_connections: Option<usize>,
     /// Bytes of one message.
     pub(crate) max_message_bytes: usize,
     /// How the device is read.
@@ -204,6 +228,10 @@ pub(crate) struct Settings {
     pub(crate) log_json: bool,
     /// Which statements are logged: as sessions begin with it.
     pub(crate) log_min_duration_statement: String,
+    /// How long a session may do nothing in a transaction, as sessions begin with it,
+    pub(crate) idle_in_transaction_session_timeout: String,
+    /// and in none.
+    pub(crate) idle_session_timeout: String,
     /// Who may come in from where.
     pub(crate) hba: Rules,
     /// Where the Unix socket lies.
@@ -300,6 +328,14 @@ impl Settings {
                 settings.apply(key, value, Source::Flag)?;
             }
         }
+        let most = settings.max_connections;
+        if let Some(reserved) = settings.superuser_reserved_connections
+            && reserved >= most
+        {
+            return Err(Wrong(format!(
+                "superuser_reserved_connections ({reserved}) must be less than max_connections ({most})"
+            )));
+        }
         settings.memory_limit_given = settings.memory_limit;
         let said = flags.memory_limit.is_some() || from_environment("memory_limit").is_some();
         let kept = settings.data_dir.join(AUTO_FILE_NAME);
@@ -307,6 +343,12 @@ impl Settings {
             settings.apply_file(&kept, &text)?;
         }
         Ok(settings)
+    }
+
+    /// Connections that only superusers may have.
+    pub(crate) fn reserved_connections(&self) -> usize {
+        let usual = DEFAULT_SUPERUSER_RESERVED_CONNECTIONS.min(self.max_connections - 1);
+        self.superuser_reserved_connections.unwrap_or(usual)
     }
 
     /// Where to listen.
@@ -372,6 +414,13 @@ impl Settings {
             "log_min_duration_statement" => {
                 session_setting(key, value).map(|value| self.log_min_duration_statement = value)
             }
+            "superuser_reserved_connections" => number(value, 0, 100_000)
+                .map(|value| self.superuser_reserved_connections = Some(value as usize)),
+            "idle_in_transaction_session_timeout" => session_setting(key, value)
+                .map(|value| self.idle_in_transaction_session_timeout = value),
+            "idle_session_timeout" => {
+                session_setting(key, value).map(|value| self.idle_session_timeout = value)
+            }
             "hba" => Rules::parse(value).map(|value| self.hba = value),
             "unix_socket_directory" => {
                 data_dir(value).map(|value| self.unix_socket_directory = Some(value))
@@ -420,6 +469,7 @@ impl Default for Settings {
             memory_limit_given: memory_limit,
             partitions: 0,
             max_connections: DEFAULT_MAX_CONNECTIONS,
+            superuser_reserved_connections: None,
             max_message_bytes: DEFAULT_MAX_MESSAGE_BYTES,
             io: IoEngine::Auto,
             archive_directory: None,
@@ -431,6 +481,8 @@ impl Default for Settings {
             log: "info".to_owned(),
             log_json: false,
             log_min_duration_statement: "-1".to_owned(),
+            idle_in_transaction_session_timeout: "0".to_owned(),
+            idle_session_timeout: "0".to_owned(),
             hba: Rules::default(),
             unix_socket_directory: None,
             unix_socket_permissions: UNIX_SOCKET_PERMISSIONS,

@@ -39,7 +39,8 @@ fn a_flag_beats_the_environment_beats_the_file_beats_the_default() {
 fn every_setting_can_be_said_in_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let text = "data_dir = 'd'\nport = 1\nlisten = '::1'\nmemory_limit = '256MB'\npartitions = 4\n\
-                max_connections = 7\nmax_message_bytes = '1MB'\nio = 'threads'\narchive_directory = 'a'\n\
+                max_connections = 7\nsuperuser_reserved_connections = 2\n\
+                idle_in_transaction_session_timeout = '90s'\nidle_session_timeout = '1h'\nmax_message_bytes = '1MB'\nio = 'threads'\narchive_directory = 'a'\n\
                 backup_directory = 'b, /c'\ntemp_file_limit = '1GB'\ndisk_reserve = '0'\n\
                 identification = 'lru'\nmerge = 'always'\nlog = 'debug'\nlog_format = 'json'\n\
                 log_min_duration_statement = '1500'\nunix_socket_permissions = '0700'\n\
@@ -57,6 +58,9 @@ fn every_setting_can_be_said_in_the_file() {
         memory_limit_given: 256 << 20,
         partitions: 4,
         max_connections: 7,
+        superuser_reserved_connections: Some(2),
+        idle_in_transaction_session_timeout: "90s".to_owned(),
+        idle_session_timeout: "1h".to_owned(),
         max_message_bytes: 1 << 20,
         io: IoEngine::Threads,
         archive_directory: Some("a".into()),
@@ -104,6 +108,17 @@ fn what_is_wrong_is_said_with_its_place() {
     let said = |flags: &Flags, environment: &[(&str, &str)]| {
         load(flags, environment, directory.path()).unwrap_err().0
     };
+    let reserved = flags(|flags| {
+        flags.max_connections = Some("3".to_owned());
+        flags.superuser_reserved_connections = Some("3".to_owned());
+    });
+    assert_eq!(
+        said(&reserved, &[]),
+        "superuser_reserved_connections (3) must be less than max_connections (3)"
+    );
+    let few = flags(|flags| flags.max_connections = Some("1".to_owned()));
+    let few = load(&few, &[], directory.path()).unwrap();
+    assert_eq!(few.reserved_connections(), 0);
     let bad = flags(|flags| flags.memory_limit = Some("lots".to_owned()));
     assert!(said(&bad, &[]).starts_with("--memory-limit: \"lots\" is not a size"));
     let little = flags(|flags| flags.memory_limit = Some("1MB".to_owned()));

@@ -1,4 +1,4 @@
-//! The statistics views: sessions, transactions, tuples. Counters that this
+//! The statistics views: statements, transactions, tuples. Counters that this
 //! database does not keep are 0.
 
 use thermocline_storage::value::Value;
@@ -9,45 +9,8 @@ use crate::pg_catalog::oids;
 use crate::pg_catalog::relations::Relation;
 use crate::pg_catalog::session::SystemSession;
 
-fn time(us: i64) -> Datum {
+pub(super) fn time(us: i64) -> Datum {
     Datum::Scalar(Value::TimestampTz(us))
-}
-
-pub(super) fn activity(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
-    let filler = Filler::new(
-        relation,
-        &[
-            "datid",
-            "datname",
-            "pid",
-            "usesysid",
-            "usename",
-            "application_name",
-            "backend_start",
-            "state",
-            "query",
-            "backend_type",
-        ],
-    );
-    session
-        .facts
-        .activity
-        .iter()
-        .map(|activity| {
-            filler.row([
-                Datum::oid(oids::DATABASE),
-                Datum::text(&session.facts.database),
-                Datum::Int(i64::from(activity.process_id)),
-                Datum::oid(oids::OWNER),
-                Datum::text(&activity.user),
-                Datum::text(&activity.application),
-                time(activity.started_us),
-                Datum::text(&activity.state),
-                Datum::text(&activity.query),
-                Datum::text("client backend"),
-            ])
-        })
-        .collect()
 }
 
 /// Statements by role; times are in milliseconds. Who may not see another's gets neither text nor

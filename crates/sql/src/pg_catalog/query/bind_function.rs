@@ -176,10 +176,23 @@ impl Binder<'_> {
                 | "pg_indexes_size"
                 | "pg_sequence_last_value"
         );
+        let by_session = matches!(
+            name,
+            "pg_cancel_backend"
+                | "pg_terminate_backend"
+                | "pg_blocking_pids"
+                | "pg_safe_snapshot_blocking_pids"
+                | "pg_isolation_test_session_is_blocked"
+        );
         arguments
             .into_iter()
             .enumerate()
             .map(|(at, typed)| match at {
+                0 if typed.is_unknown() && by_session => coerce(typed, PgType::INT4, self),
+                1 if typed.is_unknown() && name == "pg_terminate_backend" => {
+                    coerce(typed, PgType::INT8, self)
+                }
+                1 if typed.is_unknown() && by_session => coerce(typed, PgType::INT4_ARRAY, self),
                 0 if typed.is_unknown() && by_number && name != "pg_get_expr" => {
                     coerce(typed, PgType::OID, self)
                 }

@@ -5,6 +5,7 @@
 mod arrays;
 mod definitions;
 mod privileges;
+mod sessions;
 mod settings;
 
 pub(crate) use definitions::index as index_definition;
@@ -123,6 +124,12 @@ functions! {
     CurrentSetting("current_setting") -> TEXT,
     SetConfig("set_config") -> TEXT,
     BackendPid("pg_backend_pid") -> INT4,
+    CancelBackend("pg_cancel_backend") -> BOOL,
+    TerminateBackend("pg_terminate_backend") -> BOOL,
+    BlockingPids("pg_blocking_pids" | "pg_safe_snapshot_blocking_pids") -> |_| PgType::INT4_ARRAY,
+    IsBlocked("pg_isolation_test_session_is_blocked") -> BOOL,
+    ClientAddress("inet_client_addr") -> |_| PgType::INET,
+    ClientPort("inet_client_port") -> INT4,
     Now("now" | "current_timestamp" | "transaction_timestamp" | "statement_timestamp" | "clock_timestamp") -> TIME,
     CurrentDate("current_date") -> |_| PgType::DATE,
     StartTime("pg_postmaster_start_time" | "pg_conf_load_time") -> TIME,
@@ -139,8 +146,7 @@ functions! {
         | "pg_get_function_sqlbody" | "pg_get_triggerdef" | "pg_get_statisticsobjdef_columns"
         | "pg_get_statisticsobjdef" | "pg_get_ruledef" | "pg_get_partkeydef"
         | "pg_get_partition_constraintdef" | "obj_description" | "col_description"
-        | "shobj_description" | "pg_tablespace_location" | "inet_server_addr"
-        | "inet_client_addr") -> TEXT,
+        | "shobj_description" | "pg_tablespace_location" | "inet_server_addr") -> TEXT,
     IsVisible("pg_table_is_visible") -> BOOL,
     IsOfCatalog("pg_type_is_visible" | "pg_collation_is_visible" | "pg_function_is_visible"
         | "pg_operator_is_visible" | "pg_opclass_is_visible" | "pg_opfamily_is_visible"
@@ -310,6 +316,12 @@ pub(crate) fn call(
         Function::CurrentSetting => settings::current_setting(run, values)?,
         Function::SetConfig => settings::set_config(run, values)?,
         Function::BackendPid => Datum::Int(i64::from(facts.process_id)),
+        Function::CancelBackend
+        | Function::TerminateBackend
+        | Function::BlockingPids
+        | Function::IsBlocked
+        | Function::ClientAddress
+        | Function::ClientPort => sessions::call(function, session, values)?,
         Function::Now | Function::StartTime => {
             Datum::Scalar(thermocline_storage::value::Value::TimestampTz(facts.now_us))
         }

@@ -1,0 +1,147 @@
+//! `pg_cancel_backend` and `pg_terminate_backend`: a session has another one, or itself, stop.
+//!
+//! Functions do not wait. One that has to, for a session's end, says so with an error that is
+//! none ([`SqlError::awaited_session`]): the statement is run again when the wait is over, and
+//! finds what came of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use thermocline_engine::SessionEnd;
+
+use super::context::SessionContext;
+use super::{Client, Session};
+use crate::error::{Result, SqlError};
+use crate::privilege::Actor;
+
+/// How often it is looked whether a session has ended.
+const LOOK_INTERVAL: Duration = Duration::from_millis(5);
+
+/// What another session is to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Signal {
+    /// End its statement.
+    Cancel,
+    /// End; so many milliseconds are waited until it has.
+    Terminate(i64),
+}
+
+/// The sessions that a statement waits for or has waited for, and whether they ended in time.
+#[derive(Debug, Default)]
+pub(super) struct AwaitedEnds(BTreeMap<i32, (Duration, Option<bool>)>);
+
+impl SessionContext {
+    /// Stops what the session with this number does, or the session; false when there is no
+    /// such session, or when it did not end in time, of which the client is warned.
+    ///
+    /// # Errors
+    /// 42501 for a role that may not.
+    pub(crate) fn signal(&self, actor: &Actor, process_id: i32, signal: Signal) -> Result<bool> {
+        let timeout = match signal {
+            Signal::Terminate(timeout) if timeout < 0 => {
+                return Err(SqlError::new("22003", "\"timeout\" must not be negative"));
+            }
+            // PostgreSQL's function takes it for an integer of 32 bits, too.
+            Signal::Terminate(timeout) => Duration::from_millis(timeout as u32 as u64),
+            Signal::Cancel => Duration::ZERO,
+        };
+        let noted = self.awaited.lock().0.get(&process_id).copied();
+        if let (Signal::Terminate(_), Some((_, Some(ended)))) = (signal, noted) {
+            return Ok(ended);
+        }
+        let Some(other) = self.sessions.find(process_id) else {
+            let warning = format!("PID {process_id} is not a PostgreSQL backend process");
+            self.warn(warning);
+            return Ok(false);
+        };
+        need_signal(actor, &other.user, signal)?;
+        match signal {
+            Signal::Cancel if other.is_active() => other.cancel.cancel(),
+            Signal::Cancel => {}
+            Signal::Terminate(_) => other.cancel.end_session(SessionEnd::Administrator),
+        }
+        if timeout.is_zero() {
+            return Ok(true);
+        }
+        self.awaited.lock().0.insert(process_id, (timeout, None));
+        Err(SqlError::awaited_session(process_id))
+    }
+
+    fn warn(&self, message: String) {
+        let warning = SqlError::new("01000", message);
+        self.notices.lock().push(("WARNING", warning));
+    }
+}
+
+fn need_signal(actor: &Actor, user: &str, signal: Signal) -> Result<()> {
+    if actor.may_signal(user) {
+        return Ok(());
+    }
+    let other = actor.authority().role_by_name(user);
+    let superuser = other.is_some_and(|other| other.superuser);
+    Err(SqlError::new(
+        "42501",
+        match (signal, superuser) {
+            (Signal::Cancel, true) => "must be a superuser to cancel superuser query",
+            (Signal::Cancel, false) => {
+                "must be a member of the role whose query is being canceled or member of pg_signal_backend"
+            }
+            (Signal::Terminate(_), true) => "must be a superuser to terminate superuser process",
+            (Signal::Terminate(_), false) => {
+                "must be a member of the role whose process is being terminated or member of pg_signal_backend"
+            }
+        },
+    ))
+}
+
+impl Session {
+    /// Waits for the end of a session that a function of the statement has ended.
+    ///
+    /// # Errors
+    /// 57014 and others when the statement has to end itself.
+    pub(super) async fn await_session_end(&self, process_id: i32) -> Result<()> {
+        let options = self.options();
+        let awaited = self.context.awaited.lock().0.get(&process_id).copied();
+        let timeout = awaited.map_or(Duration::ZERO, |(timeout, _)| timeout);
+        let db = &self.engine.db;
+        let until = db.now() + timeout;
+        let sought = self.engine.sessions.find(process_id);
+        let is_there = || {
+            let found = self.engine.sessions.find(process_id);
+            matches!((&sought, found), (Some(sought), Some(found)) if Arc::ptr_eq(sought, &found))
+        };
+        let mut ended = !is_there();
+        while !ended && db.now() < until {
+            db.wait_for(&options, LOOK_INTERVAL.min(until - db.now()))
+                .await?;
+            ended = !is_there();
+        }
+        if !ended {
+            let milliseconds = timeout.as_millis();
+            let plural = if milliseconds == 1 { "" } else { "s" };
+            self.context.warn(format!(
+                "backend with PID {process_id} did not terminate within {milliseconds} millisecond{plural}"
+            ));
+        }
+        let mut awaited = self.context.awaited.lock();
+        awaited.0.insert(process_id, (timeout, Some(ended)));
+        Ok(())
+    }
+
+    /// A statement has ended, however: the next one waits anew.
+    pub(super) fn forget_awaited(&self) {
+        let mut awaited = self.context.awaited.lock();
+        if !awaited.0.is_empty() {
+            awaited.0.clear();
+        }
+    }
+
+    /// Tells the client what the statement's functions have to say.
+    pub(super) fn tell_notices(&self, client: &mut Client) {
+        let notices = std::mem::take(&mut *self.context.notices.lock());
+        for (severity, notice) in &notices {
+            self.notify(client, severity, notice);
+        }
+    }
+}
