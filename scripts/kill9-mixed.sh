@@ -128,7 +128,7 @@ for LIMIT_MB in $LIMITS_MB; do
         check_found "$LIMIT_MB MB, round $number"
     done
     stop_server
-    "$THERMOCLINE" check -D "$DATA" > "$WORK/check" 2>&1 || violation "$LIMIT_MB MB: $(tail -n 3 "$WORK/check")"
+    "$THERMOCLINE" check "$DATA" > "$WORK/check" 2>&1 || violation "$LIMIT_MB MB: $(tail -n 3 "$WORK/check")"
     show_group "$LIMIT_MB MB" "$GROUP"
     sorted=$(tr ' ' '\n' <<< "$ANSWERS" | sed '/^$/d' | sort -n)
     say "$LIMIT_MB MB: $ROUNDS kills, acknowledged $(grep -c '^i' "$WORK/acknowledged") rows," \

@@ -466,6 +466,7 @@ impl Database {
                     })
                     .await?;
                 }
+                self.interruptible(options, self.wait_for_room()).await??;
                 if !more {
                     break;
                 }
@@ -544,6 +545,10 @@ impl Database {
 
     /// Drops storages and indexes that a transaction made and that were nobody else's.
     pub(crate) fn drop_made(&self, storages: &[u32], indexes: &[(u32, u32)]) {
+        if storages.is_empty() && indexes.is_empty() {
+            // Perhaps not all partitions are there yet.
+            return;
+        }
         for partition in &self.partitions {
             let mut state = partition.lock();
             for storage in storages {

@@ -9,7 +9,7 @@
 //! | `procedure` | transactions written in Rust, called by name; command logging |
 //! | `account` | what clients cause: a pool, an account a session, charged before it is taken |
 //! | `transaction`, `savepoint`, `commit`, `reads`, `validation`, `versions`, `snapshot` | interactive transactions, what they read and whether it is still so, before-images, scans at one moment |
-//! | `table_lock`, `locking` | locks of tables; waiting for others, and who waits for whom |
+//! | `table_lock`, `locking`, `waits` | locks of tables; waiting for others, and who waits for whom |
 //! | `evict`, `cooling`, `fetch`, `compaction`, `memory`, `floor`, `policy` | anti-caching: eviction, temperature, retrieval, holes, the limit, the choices |
 //! | `record`, `checkpoint`, `capture`, `image`, `manifest`, `recovery`, `arrivals`, `warming` | what is logged, what is kept, how it comes back, who waits for it |
 //! | `spill`, `reserve` | temporary data on the device; space that is kept for making room |
@@ -75,6 +75,7 @@ mod validation;
 mod verify;
 mod versions;
 mod wait;
+mod waits;
 mod warming;
 
 pub use access::{Access, Direction, Scope, TUPLE_BYTES_MAX, TryGet};

@@ -1,9 +1,7 @@
 //! Waiting for others: for a table's lock, and for the end of a transaction that has a row.
 //!
 //! Each wait ends with what it waits for, with `lock_timeout`, with the statement's deadline
-//! or cancel, or with 40P01 where it would close a circle. Who waits for whom is known to
-//! [`Transactions`], which looks at the gates of tables for it: what is asked later
-//! is told as it is then. A transaction keeps its table locks to its end, or until it is
+//! or cancel, or with 40P01 where it would close a circle ([`crate::waits`]). A transaction keeps its table locks to its end, or until it is
 //! rolled back to a savepoint before them. A statement without a transaction that has to
 //! wait is a [`Visit`] until it is over.
 
@@ -14,8 +12,9 @@ use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::savepoint::Savepoint;
 use crate::table_lock::{Gate, LockMode};
-use crate::transaction::{Awaited, RunOptions, Transaction, Transactions, TxnId, TxnState};
+use crate::transaction::{RunOptions, Transaction, Transactions, TxnId, TxnState};
 use crate::wait::WaitsFor;
+use crate::waits::Awaited;
 
 /// A lock of a table that somebody holds or waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -304,7 +303,8 @@ impl Database {
             let awaited = Awaited::Table(gate.clone(), mode);
             let _waiting = self
                 .transactions
-                .wait_for(owner, options.session, awaited)?;
+                .waits
+                .begin(owner, options.session, awaited)?;
             let until = options.lock_timeout.map(|time| self.clock.now() + time);
             let _note = options.cancel.note_wait(WaitsFor::Relation);
             loop {
@@ -341,7 +341,8 @@ impl Database {
         let awaited = Awaited::Transaction(holder);
         let _waiting = self
             .transactions
-            .wait_for(owner, options.session, awaited)?;
+            .waits
+            .begin(owner, options.session, awaited)?;
         self.wait_for_end(options, holder).await
     }
 
@@ -373,7 +374,7 @@ impl Database {
 
     /// Who waits for whom at this moment.
     pub fn lock_waits(&self) -> Vec<LockWait> {
-        self.transactions.lock_waits()
+        self.transactions.waits.shown()
     }
 
     /// The locks of tables that are held or waited for at this moment.

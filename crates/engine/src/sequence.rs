@@ -265,7 +265,9 @@ impl Database {
         match sequences.get(&oid) {
             Some(sequence) => sequence.restore(value, is_called),
             None => {
-                // Its catalog record may come later in the log.
+                // Its catalog record may come later in the log. If none does, another sequence
+                // must not get its id: it would begin here.
+                self.allocate_oids_after(oid.wrapping_add(1));
                 sequences.insert(oid, Sequence::new(value, is_called));
             }
         }

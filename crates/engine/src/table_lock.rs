@@ -123,13 +123,22 @@ fn conflicts_of(modes: Modes) -> Modes {
     LockMode::of(modes).fold(0, |all, mode| all | mode.conflicts())
 }
 
+/// Of the modes that are taken by a look, those that somebody's lock or wait keeps others
+/// from. In a cache line that is written when that changes and never else.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Closed(AtomicU32);
+
+/// The modes that statements of their own take by a look.
+const LOOKED_AT: Modes =
+    LockMode::AccessShare.bit() | LockMode::RowShare.bit() | LockMode::RowExclusive.bit();
+
 /// What stands before a table. See the head of this file.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     /// The table's object id; 0: of something else.
     pub table: u32,
-    /// Modes that somebody's lock or wait keeps others from.
-    closed: AtomicU32,
+    closed: Closed,
     /// When the table's rows were last thrown away by a commit: TRUNCATE and the like.
     emptied: AtomicU64,
     queue: Mutex<Queue>,
@@ -137,10 +146,13 @@ pub(crate) struct Gate {
     pub changed: Event,
 }
 
+/// Who waits for what, in order.
+pub(crate) type Line = VecDeque<(TxnId, LockMode)>;
+
 #[derive(Debug, Default)]
 struct Queue {
     held: Vec<(TxnId, Modes)>,
-    waiting: VecDeque<(TxnId, LockMode)>,
+    waiting: Line,
 }
 
 impl Queue {
@@ -215,7 +227,7 @@ impl Queue {
             .waiting
             .iter()
             .fold(0, |all, (_, mode)| all | mode.bit());
-        conflicts_of(held | wanted)
+        conflicts_of(held | wanted) & LOOKED_AT
     }
 }
 
@@ -228,10 +240,11 @@ impl Gate {
         }
     }
 
-    /// Whether one who holds nothing may not pass in this mode.
+    /// Whether one who holds nothing may not pass in this mode, which is a weak one.
     #[inline]
     pub fn is_closed_to(&self, mode: LockMode) -> bool {
-        self.closed.load(Ordering::Relaxed) & u32::from(mode.bit()) != 0
+        debug_assert!(mode.bit() & LOOKED_AT != 0);
+        self.closed.0.load(Ordering::Relaxed) & u32::from(mode.bit()) != 0
     }
 
     /// When the table was last emptied by a commit, if that was after `snapshot`.
@@ -312,8 +325,54 @@ impl Gate {
     }
 
     fn close(&self, queue: &Queue) {
-        self.closed
-            .store(u32::from(queue.closed()), Ordering::Relaxed);
+        let closed = u32::from(queue.closed());
+        if self.closed.0.load(Ordering::Relaxed) != closed {
+            self.closed.0.store(closed, Ordering::Relaxed);
+        }
+    }
+
+    /// Has one who waits go before another who only waits, too. The line as it was; None: the
+    /// other holds what is in the way, or is not before him.
+    pub fn let_pass(&self, owner: TxnId, mode: LockMode, ahead: TxnId) -> Option<Line> {
+        let mut queue = self.queue.lock();
+        let holds = queue.in_the_way(owner, mode).any(|other| other == ahead);
+        let place_of =
+            |queue: &Queue, who: TxnId| queue.waiting.iter().position(|(other, _)| *other == who);
+        let (place, before) = (place_of(&queue, owner)?, place_of(&queue, ahead)?);
+        if holds || before > place {
+            return None;
+        }
+        let line = queue.waiting.clone();
+        queue.waiting.remove(place);
+        queue.waiting.insert(before, (owner, mode));
+        Some(line)
+    }
+
+    /// Takes back [`Gate::let_pass`]: he goes behind those who are left of whoever stood before
+    /// him in the line.
+    pub fn put_back(&self, owner: TxnId, line: &Line) {
+        let mut queue = self.queue.lock();
+        let Some(place) = queue.waiting.iter().position(|(other, _)| *other == owner) else {
+            return;
+        };
+        let Some(own) = queue.waiting.remove(place) else {
+            return;
+        };
+        let before: Line = line
+            .iter()
+            .take_while(|(other, _)| *other != owner)
+            .copied()
+            .collect();
+        let last = queue
+            .waiting
+            .iter()
+            .rposition(|other| before.contains(other));
+        queue.waiting.insert(last.map_or(0, |last| last + 1), own);
+    }
+
+    /// Grants what can be by now.
+    pub fn grant_waiting(&self) {
+        self.change(|_| {});
     }
 
     /// Whom one who waits for a mode waits for: who holds what is in its way, and who stands
@@ -335,9 +394,9 @@ impl Gate {
     }
 
     /// Who holds what, and who waits for what.
-    pub fn shown(&self) -> (Vec<(TxnId, Modes)>, Vec<(TxnId, LockMode)>) {
+    pub fn shown(&self) -> (Vec<(TxnId, Modes)>, Line) {
         let queue = self.queue.lock();
-        (queue.held.clone(), queue.waiting.iter().copied().collect())
+        (queue.held.clone(), queue.waiting.clone())
     }
 }
 

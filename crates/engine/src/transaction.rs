@@ -20,12 +20,12 @@ use crate::catalog::Catalog;
 use crate::database::Database;
 use crate::draft::Draft;
 use crate::error::Error;
-use crate::locking::{LockWait, TableLocks};
+use crate::locking::TableLocks;
 use crate::reads::Reads;
 use crate::row_id::RowId;
-use crate::table_lock::{Gate, LockMode};
 use crate::versions::{StoredRow, Timestamp};
 use crate::wait::{Cancel, Event};
+use crate::waits::Waits;
 
 /// A transaction's number; never used twice in the life of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -110,51 +110,12 @@ pub(crate) struct Transactions {
     /// Older snapshots were ended, since what they need took too much memory.
     oldest_kept: AtomicU64,
     next: AtomicU64,
-    /// Who waits for what.
-    waits: Mutex<HashMap<TxnId, Wait>>,
+    pub waits: Waits,
     active: Mutex<BTreeSet<TxnId>>,
     /// Those whose rollback met a device error.
     pub unfinished: Mutex<Vec<TxnState>>,
     /// Some interactive transaction has ended.
     pub ended: Event,
-}
-
-/// What somebody waits for.
-#[derive(Debug, Clone)]
-pub(crate) enum Awaited {
-    /// The end of a transaction.
-    Transaction(TxnId),
-    /// A mode of the lock of a table, or of something else that is being defined.
-    Table(Arc<Gate>, LockMode),
-}
-
-#[derive(Debug)]
-struct Wait {
-    session: u64,
-    awaited: Awaited,
-}
-
-impl Wait {
-    /// The transactions that `waiter` waits for.
-    fn blockers(&self, waiter: TxnId) -> Vec<TxnId> {
-        match &self.awaited {
-            Awaited::Transaction(holder) => vec![*holder],
-            Awaited::Table(gate, mode) => gate.blockers(waiter, *mode),
-        }
-    }
-}
-
-/// Somebody waits, until this is dropped.
-#[derive(Debug)]
-pub(crate) struct Waiting<'a> {
-    transactions: &'a Transactions,
-    waiter: TxnId,
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.transactions.waits.lock().remove(&self.waiter);
-    }
 }
 
 /// A commit that no snapshot may be opened beside.
@@ -306,59 +267,6 @@ impl Transactions {
     pub fn is_active(&self, id: TxnId) -> bool {
         self.active.lock().contains(&id)
     }
-
-    /// Notes what `waiter` waits for, while what is returned is kept; Deadlock if that closes
-    /// a circle. Who begins to wait last sees all of it: who waits for a table is in its line
-    /// before.
-    pub fn wait_for(
-        &self,
-        waiter: TxnId,
-        session: u64,
-        awaited: Awaited,
-    ) -> Result<Waiting<'_>, Error> {
-        let waiting = Waiting {
-            transactions: self,
-            waiter,
-        };
-        let mut waits = self.waits.lock();
-        waits.insert(waiter, Wait { session, awaited });
-        let mut seen = BTreeSet::new();
-        let mut next = vec![waiter];
-        while let Some(at) = next.pop() {
-            let blockers = waits.get(&at).map(|wait| wait.blockers(at));
-            for blocker in blockers.into_iter().flatten() {
-                if blocker == waiter {
-                    drop(waits);
-                    drop(waiting);
-                    return Err(Error::Deadlock);
-                }
-                if seen.insert(blocker) {
-                    next.push(blocker);
-                }
-            }
-        }
-        drop(waits);
-        Ok(waiting)
-    }
-
-    /// Who waits for whom.
-    pub fn lock_waits(&self) -> Vec<LockWait> {
-        let waits = self.waits.lock();
-        let mut all: Vec<LockWait> = waits
-            .iter()
-            .map(|(waiter, wait)| LockWait {
-                transaction: waiter.0,
-                session: wait.session,
-                holders: wait.blockers(*waiter).iter().map(|id| id.0).collect(),
-                table: match &wait.awaited {
-                    Awaited::Table(gate, mode) if gate.table != 0 => Some((gate.table, *mode)),
-                    _ => None,
-                },
-            })
-            .collect();
-        all.sort_unstable_by_key(|wait| wait.transaction);
-        all
-    }
 }
 
 /// An update or delete that is not committed yet.
@@ -490,41 +398,6 @@ impl Transaction {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_circle_of_waits_is_a_deadlock_for_the_last_to_wait() {
-        let transactions = Transactions::default();
-        let (a, b, c) = (TxnId(1), TxnId(2), TxnId(3));
-        let wait_for =
-            |waiter, holder| transactions.wait_for(waiter, 7, Awaited::Transaction(holder));
-        let _first = wait_for(a, b).expect("no circle");
-        let second = wait_for(b, c).expect("no circle");
-        assert!(matches!(wait_for(c, a), Err(Error::Deadlock)));
-        let shown = transactions.lock_waits();
-        assert_eq!(shown.len(), 2, "who gave way waits no more");
-        assert_eq!((shown[1].transaction, &shown[1].holders[..]), (2, &[3][..]));
-        drop(second);
-        assert!(wait_for(c, a).is_ok());
-    }
-
-    #[test]
-    fn a_circle_through_the_line_before_a_table_is_a_deadlock() {
-        let transactions = Transactions::default();
-        let (a, b, c) = (TxnId(1), TxnId(2), TxnId(3));
-        let gate = Arc::<Gate>::default();
-        let table = |mode| Awaited::Table(gate.clone(), mode);
-        assert!(gate.try_take(a, LockMode::AccessShare));
-        assert!(!gate.line_up(b, LockMode::AccessExclusive));
-        let _b = transactions
-            .wait_for(b, 0, table(LockMode::AccessExclusive))
-            .expect("no circle");
-        assert!(!gate.line_up(c, LockMode::AccessShare));
-        let _c = transactions
-            .wait_for(c, 0, table(LockMode::AccessShare))
-            .expect("no circle");
-        let circle = transactions.wait_for(a, 0, Awaited::Transaction(c));
-        assert!(matches!(circle, Err(Error::Deadlock)), "a, c, b, a");
-    }
 
     #[test]
     fn a_snapshot_waits_for_an_unseen_commit_and_keeps_others_from_beginning() {

@@ -362,7 +362,7 @@ fn who_needs_all_partitions_waits_for_all() {
             steps.flush_log();
         }
     }
-    assert_eq!(all(&db, &t), rows);
+    assert_eq!(all(&db, &table(&db, "t")), rows);
     assert!(db.verify().expect("verifies").is_sound());
 }
 

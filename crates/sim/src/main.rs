@@ -70,6 +70,10 @@ struct Arguments {
     #[cfg(feature = "mutations")]
     #[arg(long)]
     mutations: bool,
+    /// Makes only those whose names have this in them.
+    #[cfg(feature = "mutations")]
+    #[arg(long, default_value = "")]
+    mistake: String,
     /// Only rounds in which the device crashes, tears and loses, but neither fails nor lies
     /// while it runs.
     #[arg(long)]
@@ -130,7 +134,8 @@ fn main() -> ExitCode {
     println!("seed {first}");
     #[cfg(feature = "mutations")]
     if arguments.mutations {
-        return match mutations::check(first, arguments.rounds.unwrap_or(2000)) {
+        let rounds = arguments.rounds.unwrap_or(2000);
+        return match mutations::check(first, rounds, &arguments.mistake) {
             true => ExitCode::SUCCESS,
             false => ExitCode::FAILURE,
         };

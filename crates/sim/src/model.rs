@@ -241,7 +241,7 @@ pub struct Model {
     begin: State,
     pub now: State,
     pub commits: Vec<Commit>,
-    /// How many commits there were when the last checkpoint began that was made.
+    /// How many commits the log has according to the last checkpoint's manifest.
     pub checkpointed: usize,
     /// The engine's number of the last commit.
     pub last: u64,

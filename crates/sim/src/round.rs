@@ -268,7 +268,7 @@ impl Round {
             if self.chance.percent(3) {
                 return self.rot(&model, tally);
             }
-            if self.chance.percent(3) {
+            if self.chance.percent(5) {
                 return self.cut(&model, tally);
             }
             self.check_backups(&model, tally)?;

@@ -94,6 +94,8 @@ pub struct World {
     pub in_checkpoint: Cell<bool>,
     /// How many want no read to stall.
     unstalled: Cell<usize>,
+    /// Commits that the log has according to the manifest to come.
+    durable: Cell<usize>,
     /// Whose turn it is.
     pub polled: RefCell<Option<Rc<Pending>>>,
     /// Calls of procedures that succeeded.
@@ -132,8 +134,13 @@ pub struct Pauses {
 }
 
 impl Simulator for Pauses {
-    fn pause(&self, _: Moment) {
+    fn pause(&self, moment: Moment) {
         if let Some(world) = current() {
+            if moment == Moment::BlockTableWritten {
+                // The log is durable up to here, and the manifest will say so.
+                let commits = world.model.borrow().commits.len();
+                world.durable.set(commits);
+            }
             world.others();
         }
     }
@@ -178,6 +185,7 @@ impl World {
             idle: Cell::new(0),
             in_checkpoint: Cell::new(false),
             unstalled: Cell::new(0),
+            durable: Cell::new(0),
             polled: RefCell::default(),
             calls: Cell::new(0),
             lies: Cell::new(habits.lies),
@@ -455,7 +463,8 @@ impl World {
             self.device.set_capacity_bytes(None);
         }
         if self.habits.backups > 0 && self.below(1000) < self.habits.backups {
-            return match self.percent(30) {
+            // A backup waits for all partitions, as a checkpoint does.
+            return match self.percent(30) && self.steps.has_all_partitions() {
                 true => self.back_up(),
                 false => self.archive(),
             };
@@ -470,10 +479,9 @@ impl World {
             // It waits for all partitions, and nobody else could go on here.
             if self.steps.has_all_partitions() && !self.in_checkpoint.replace(true) {
                 self.say(|| "checkpoint".into());
-                let commits = self.model.borrow().commits.len();
                 let checkpoint = block_on(self.db.checkpoint());
                 if checkpoint.is_ok() {
-                    self.model.borrow_mut().checkpointed = commits;
+                    self.model.borrow_mut().checkpointed = self.durable.get();
                 }
                 self.background("a checkpoint", checkpoint);
                 self.say(|| "checkpoint ends".into());

@@ -8,8 +8,8 @@ use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 
-/// What walkers take for each level of the tree at their most. Measured with statements at the limit
-/// (`tests/statement_size`): planning a subquery takes the most, and far more without optimisation.
+/// What walkers take for each level of the tree at their most, estimated: planning a subquery
+/// takes the most, and far more without optimisation. `tests/statement_size` goes to the limit.
 const LEVEL_BYTES: usize = if cfg!(debug_assertions) {
     384 << 10
 } else {

@@ -483,10 +483,12 @@ impl Loading {
         if db.memory.pressure() == Pressure::None {
             return Ok(());
         }
-        // Who has it may have paused for others in this thread.
-        let Some(mut evictor) = (match db.config.simulator {
-            Some(_) => self.evictor.try_lock(),
-            None => Some(self.evictor.lock()),
+        // Threads wait for it, or they would take more. Where partitions are brought by hand all
+        // is one thread, and who has it may have paused there for others.
+        let is_one_thread = db.config.simulator.is_some() && !self.is_whole;
+        let Some(mut evictor) = (match is_one_thread {
+            true => self.evictor.try_lock(),
+            false => Some(self.evictor.lock()),
         }) else {
             return Ok(());
         };

@@ -320,7 +320,7 @@ impl FunctionCall {
         }
         if let Some(size) = self.function.size {
             let bytes = size(&values);
-            if bytes >= LARGE_VALUE_BYTES && bytes <= functions::VALUE_BYTES_MAX {
+            if (LARGE_VALUE_BYTES..=functions::VALUE_BYTES_MAX).contains(&bytes) {
                 context.session.room_for_value(bytes)?;
             }
         }

@@ -251,9 +251,19 @@ impl Pass {
                 let is_copied = at
                     .checked_sub(1)
                     .is_some_and(|before| copies(&tokens[before]));
+                // What is in parentheses is an element as it is without them.
+                let is_element = at.checked_sub(1).is_some_and(|before| {
+                    let before = &tokens[before].token;
+                    matches!(before, Token::LBracket | Token::LParen | Token::Comma)
+                });
+                let dimensions = match is_element {
+                    true => self.top().map_or(0, |top| top.dimensions),
+                    false => 0,
+                };
                 self.open(Group {
                     is_read_twice: wants_table && is_next_open,
                     is_copied,
+                    dimensions,
                     ..Group::default()
                 });
                 self.wants_table = wants_table;
@@ -363,6 +373,7 @@ impl Pass {
             }
             Keyword::CASE if self.wants_operand => self.open(Group {
                 is_case: true,
+                dimensions: self.top().map_or(0, |top| top.dimensions),
                 has_operand: keyword_at(Some(at + 1)) != Keyword::WHEN,
                 ..Group::default()
             }),

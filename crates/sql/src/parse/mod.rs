@@ -17,6 +17,7 @@ pub(crate) mod depth;
 mod dialect;
 mod footprint;
 pub(crate) mod grant;
+mod lock;
 pub(crate) mod role;
 pub(crate) mod secret;
 pub(crate) mod sequence;

@@ -3,14 +3,12 @@
 
 use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
-use thermocline_engine::LockMode;
 
 use super::statement::{
-    Accepted, AlterSequence, Ddl, Declare, Explain, Fetch, IsolationLevel, LockTables, Modes, Set,
-    Statement,
+    Accepted, AlterSequence, Ddl, Declare, Explain, Fetch, IsolationLevel, Modes, Set, Statement,
 };
 use super::tokens::Tokens;
-use super::{call, copy, create_table, grant, parse_one, parsed, role, sequence, system};
+use super::{call, copy, create_table, grant, lock, parse_one, parsed, role, sequence, system};
 use crate::error::{Result, SqlError};
 
 /// Parses a command of this module; `None` when the first words are another's.
@@ -70,7 +68,7 @@ pub(super) fn parse(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
                 "checkpoint" => Statement::Checkpoint,
                 "backup" => backup(tokens)?,
                 "vacuum" | "analyze" | "analyse" => maintain(tokens, word)?,
-                "lock" => lock(tokens)?,
+                "lock" => lock::lock(tokens)?,
                 "listen" | "unlisten" | "notify" => notify(tokens, word)?,
                 "reindex" | "cluster" => skip(
                     tokens,
@@ -519,48 +517,6 @@ fn maintain(tokens: &mut Tokens<'_>, word: &str) -> Result<Statement> {
         }
     }
     Ok(Statement::Accepted(command))
-}
-
-/// LOCK TABLE: the strongest mode, unless it says another.
-fn lock(tokens: &mut Tokens<'_>) -> Result<Statement> {
-    let mut tables = Vec::new();
-    tokens.keyword("table");
-    loop {
-        tokens.keyword("only");
-        tables.push(tokens.qualified_name()?);
-        tokens.token(&Token::Mul);
-        if !tokens.token(&Token::Comma) {
-            break;
-        }
-    }
-    let mut mode = LockMode::AccessExclusive;
-    if tokens.keyword("in") {
-        let mut words = Vec::new();
-        while !tokens.keyword("mode") {
-            words.push(tokens.identifier()?);
-        }
-        mode = match words.join(" ").as_str() {
-            "access share" => LockMode::AccessShare,
-            "row share" => LockMode::RowShare,
-            "row exclusive" => LockMode::RowExclusive,
-            "share update exclusive" => LockMode::ShareUpdateExclusive,
-            "share" => LockMode::Share,
-            "share row exclusive" => LockMode::ShareRowExclusive,
-            "exclusive" => LockMode::Exclusive,
-            "access exclusive" => LockMode::AccessExclusive,
-            other => {
-                return Err(SqlError::syntax(format!(
-                    "syntax error at or near \"{other}\""
-                )));
-            }
-        };
-    }
-    let nowait = tokens.keyword("nowait");
-    Ok(Statement::Lock(LockTables {
-        tables,
-        mode,
-        nowait,
-    }))
 }
 
 fn notify(tokens: &mut Tokens<'_>, word: &str) -> Result<Statement> {

@@ -148,7 +148,9 @@ fn ddl_that_waits_ends_with_its_timeouts_and_holds_up_no_other() {
     assert_eq!(waiting.join().expect("ends"), "TRUNCATE TABLE");
     other.tag("commit");
     assert_eq!(other.rows("select count(*) from t"), ["0"]);
-    assert_eq!(other.rows("select count(*) from w, x, v"), ["0"]);
+    for made in ["v", "w", "x"] {
+        assert_eq!(other.rows(&format!("select count(*) from {made}")), ["0"]);
+    }
 }
 
 #[test]

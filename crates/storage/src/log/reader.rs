@@ -25,6 +25,7 @@ use super::window::Window;
 use super::{LogError, LogOptions};
 
 const BAD_RECORD: &str = "record checksum does not match";
+const MISSING: &str = "a group is missing";
 const SECTOR: u64 = SECTOR_BYTES as u64;
 /// What is wrong with a segment that is right, but not here.
 pub(super) const OTHER_DATABASE: &str = "segment of another database";
@@ -434,11 +435,16 @@ impl SegmentReader {
         let Some(beside) = self.enter_in_pair()? else {
             return Ok(None);
         };
-        // What is wrong is told of the first place where the group could be.
+        // Where a later group stands in its place, it was before that.
         Ok(Some(match (here, beside) {
-            (Some(Found::Invalid { offset, what, .. }), Found::Invalid { next, .. }) => {
-                Found::Invalid { offset, what, next }
-            }
+            (
+                Some(Found::Invalid { offset, what, .. }),
+                Found::Invalid {
+                    what: MISSING,
+                    next,
+                    ..
+                },
+            ) => Found::Invalid { offset, what, next },
             (_, beside) => beside,
         }))
     }
@@ -498,7 +504,7 @@ impl SegmentReader {
         let expected = self.sequence.map_or(header.sequence, |last| last + 1);
         if header.first != self.lsn || header.sequence != expected {
             // The sector again: the group itself shows that one is missing.
-            return invalid("a group is missing", sector);
+            return invalid(MISSING, sector);
         }
         let end = offset + header.whole_bytes();
         let device_end = end.next_multiple_of(SECTOR);

@@ -1,4 +1,5 @@
 //! A server of the program's for tests: started, asked, signalled, stopped.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
