@@ -237,7 +237,7 @@ impl Check<'_> {
                 Index::Hash(index) => index.len(),
                 Index::BTree(index) => index.len(),
             };
-            if !(present - uncommitted..=present).contains(&(entries as usize)) {
+            if !(present - uncommitted..=present).contains(&entries) {
                 let what = format!(
                     "index {} has {entries} entries for {present} rows",
                     def.name
