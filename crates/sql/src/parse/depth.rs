@@ -371,12 +371,15 @@ impl Pass {
                     top.copies += 1;
                 });
             }
-            Keyword::CASE if self.wants_operand => self.open(Group {
-                is_case: true,
-                dimensions: self.top().map_or(0, |top| top.dimensions),
-                has_operand: keyword_at(Some(at + 1)) != Keyword::WHEN,
-                ..Group::default()
-            }),
+            Keyword::CASE if self.wants_operand => {
+                let dimensions = self.top().map_or(0, |top| top.dimensions);
+                self.open(Group {
+                    is_case: true,
+                    dimensions,
+                    has_operand: keyword_at(Some(at + 1)) != Keyword::WHEN,
+                    ..Group::default()
+                });
+            }
             Keyword::END if self.top().is_some_and(|top| top.is_case) => self.close(),
             Keyword::WHEN | Keyword::THEN | Keyword::ELSE
                 if !self.wants_operand || self.top().is_some_and(|top| top.is_case) =>
