@@ -32,12 +32,14 @@ impl Database {
         options: &RunOptions,
         change: Change,
     ) -> Result<()> {
+        // What the change was made out of: others may commit while this waits.
+        let made_of = txn.catalog();
         self.there(options, &Scope::All).await?;
         self.begin_ddl(txn)?;
         if let Change::CreateTable(_) | Change::CreateIndex { .. } = &change {
             self.memory.check_floor("a new table or index")?;
         }
-        self.lock_objects(txn, options, &change).await?;
+        self.lock_objects(txn, options, &change, &made_of).await?;
         match change {
             Change::CreateSchema(name) => self.edit(txn, |catalog| {
                 if catalog.schema(&name).is_some() {
@@ -117,13 +119,13 @@ impl Database {
         txn: &mut Transaction,
         options: &RunOptions,
         change: &Change,
+        catalog: &Catalog,
     ) -> Result<()> {
         use LockedObject::{Authority, Name, Schema, Sequence};
         let exclusive = LockMode::AccessExclusive;
         let name = |schema: &String, name: &String| Name(schema.clone(), name.clone());
         let mut tables = Vec::new();
         let mut objects = Vec::new();
-        let catalog = txn.catalog();
         match change {
             Change::CreateSchema(name) | Change::DropSchema(name) => {
                 objects.push((Schema(name.clone()), exclusive));

@@ -29,7 +29,7 @@ impl World {
             Error::Io(..) | Error::LogFailed(_) | Error::DiskFull(_) => device,
             Error::Corrupt(what) => self.habits.faulty && names_a_file(what),
             // More than its share of a very small limit.
-            Error::OutOfMemory(_) => interactive || self.habits.large,
+            Error::OutOfMemory(_) => interactive || self.habits.outgrows,
             Error::SnapshotTooOld => interactive && self.habits.forgets,
             _ => false,
         };

@@ -214,6 +214,7 @@ impl Round {
             backups: if backs_up { 5 + chance.below(30) } else { 0 },
             large,
             grows_to: 0,
+            outgrows: large || grows,
             forgets: config.versions_bytes_max.is_some(),
             trace: scope.trace,
         };

@@ -55,7 +55,7 @@ impl Growth {
     }
 
     /// Room for a batch of values of so many bytes.
-    fn make_room(&self, bytes: u64) -> Result<()> {
+    pub(super) fn make_room(&self, bytes: u64) -> Result<()> {
         if bytes <= SMALL_BYTES {
             return Ok(());
         }
@@ -385,21 +385,13 @@ impl Bounded {
         match self.bound {
             Bound::Sum(times) => {
                 for argument in &arguments.args {
-                    let bytes = match argument {
-                        ColumnarValue::Array(array) => text_bytes(array),
-                        ColumnarValue::Scalar(scalar) => text_bytes(&scalar.to_array()?) * rows,
-                    };
-                    total.0 += bytes.saturating_mul(times);
+                    total.0 += batch_bytes(argument, rows)?.saturating_mul(times);
                 }
             }
             Bound::Separated => {
                 let times = arguments.args.len() as u64;
                 for argument in &arguments.args {
-                    let bytes = match argument {
-                        ColumnarValue::Array(array) => text_bytes(array),
-                        ColumnarValue::Scalar(scalar) => text_bytes(&scalar.to_array()?) * rows,
-                    };
-                    total.0 += bytes.saturating_mul(times);
+                    total.0 += batch_bytes(argument, rows)?.saturating_mul(times);
                 }
             }
             Bound::Joined => {
@@ -491,6 +483,14 @@ impl Bounded {
         }
         Ok(total.0)
     }
+}
+
+/// The bytes of an argument's texts in a batch of so many rows.
+pub(super) fn batch_bytes(argument: &ColumnarValue, rows: u64) -> Result<u64> {
+    Ok(match argument {
+        ColumnarValue::Array(array) => text_bytes(array),
+        ColumnarValue::Scalar(scalar) => text_bytes(&scalar.to_array()?).saturating_mul(rows),
+    })
 }
 
 /// The bytes of texts, or of whatever else there is in memory.

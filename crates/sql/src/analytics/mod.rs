@@ -16,6 +16,7 @@ mod deep;
 mod errors;
 mod extent;
 mod functions;
+mod gathered;
 mod growing;
 mod memory;
 mod operators;

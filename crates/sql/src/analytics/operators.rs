@@ -26,6 +26,7 @@ use thermocline_storage::text_format;
 use thermocline_storage::types::DataType;
 
 use super::functions::{Operation, PgFunction, product_may_not_fit};
+use super::gathered::gathered;
 use super::growing::{Growth, joined};
 use super::params::scalar_of;
 use super::types::{is_blank_padded, is_text, scalar_type, type_name};
@@ -355,7 +356,14 @@ impl ExprPlanner for PgOperators {
     }
 
     /// `avg(x)` is an exact division of the sum by the count.
-    fn plan_aggregate(&self, raw: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
+    fn plan_aggregate(&self, mut raw: RawAggregateExpr) -> Result<PlannerResult<RawAggregateExpr>> {
+        // DISTINCT and ORDER BY have to find the argument as it is.
+        if raw.func.name() == "string_agg"
+            && !raw.distinct
+            && let [text, between] = raw.args.as_mut_slice()
+        {
+            *text = gathered(text.clone(), between.clone(), &self.growth);
+        }
         if raw.func.name() != "avg" || raw.args.len() != 1 {
             return Ok(PlannerResult::Original(raw));
         }

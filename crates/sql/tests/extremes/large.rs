@@ -51,14 +51,10 @@ const QUERIES: &[&str] = &[
     "insert into t values (1000, repeat('x', 900000000))",
     "update t set c = repeat(c, 900000000) where id = 1",
     "select 1 from t where repeat(c, 900000000) = 'a' and id = 1",
-    "with recursive r as (select 'x'::text as s union all select s || s from r) select length(s) from r",
-];
-
-/// What DataFusion makes before it asks for memory: a literal is spread over a batch for an
-/// aggregate, a product of tables is gathered at once. They end with an error, and take more than they may.
-const BEYOND: &[&str] = &[
+    "select string_agg('a', repeat('x', 1000000)) from generate_series(1, 5000)",
     "select string_agg(repeat('x', 1000000), ',') from generate_series(1, 5000)",
     "select count(*) from t a, t b, t c, t d, t e where a.c || b.c || c.c || d.c || e.c = 'x'",
+    "with recursive r as (select 'x'::text as s union all select s || s from r) select length(s) from r",
 ];
 
 fn peak_bytes() -> u64 {
@@ -108,12 +104,6 @@ fn what_an_expression_builds_is_bounded() {
             ));
         }
         QUERIES.iter().for_each(|sql| ask(sql));
-        for sql in BEYOND {
-            assert!(
-                victim.ask(sql).is_some(),
-                "{sql}: it may stand with the others"
-            );
-        }
         victim.end();
     });
 }
