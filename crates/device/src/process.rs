@@ -86,6 +86,12 @@ pub fn return_memory_if_asked() {
     }
 }
 
+/// For threads whose work may wait: where others want the core, too, they get most of it.
+pub fn give_way_to_other_threads() {
+    // Where the system refuses it they are as the others.
+    let _lowered = crate::sys::lower_priority();
+}
+
 /// Gives memory back to the system that the allocator holds and nobody uses, where the
 /// program says which it is (feature `mimalloc`). mimalloc does so by itself only while
 /// it is busy: what a start or a load has left would stay.

@@ -153,6 +153,45 @@ pub fn forget_pages(mapped: &mut [u8]) -> bool {
     unsafe { libc::madvise(start, len, libc::MADV_DONTNEED) == 0 }
 }
 
+/// Has the calling thread run on what others leave: whoever wakes goes first (where the kernel
+/// knows slices, Linux 6.12 and later, at once), and of a core that both want others get nearly
+/// all. Whether the system did so.
+pub(crate) fn lower_priority() -> bool {
+    /// As `sched_setattr(2)` wants it.
+    #[repr(C)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        runtime_ns: u64,
+        deadline_ns: u64,
+        period_ns: u64,
+    }
+    let attributes = Attributes {
+        size: size_of::<Attributes>() as u32,
+        policy: libc::SCHED_OTHER as u32,
+        flags: 0,
+        nice: 19,
+        priority: 0,
+        // The longer a thread's slice, the sooner others may cut it short.
+        runtime_ns: 100_000_000,
+        deadline_ns: 0,
+        period_ns: 0,
+    };
+    let (this_thread, no_flags): (libc::pid_t, libc::c_uint) = (0, 0);
+    // SAFETY: the kernel reads `attributes`, which says how long it is, and keeps no pointer.
+    unsafe {
+        libc::syscall(
+            libc::SYS_sched_setattr,
+            this_thread,
+            &raw const attributes,
+            no_flags,
+        ) == 0
+    }
+}
+
 /// Unmaps the pages of this program's code from the process: what runs on is mapped again,
 /// from the page cache or the file, when it is reached. Of the rest, megabytes may be
 /// resident: the kernel maps sixteen pages for each that ran once.

@@ -19,6 +19,7 @@ use crate::record::{RecordKind, commit_head, only_deletes, record_head};
 use crate::row_id::RowId;
 use crate::transaction::{Isolation, Overlaid, RunOptions, Transaction, TxnState};
 use crate::versions::{InsertedRange, Timestamp};
+use crate::wait::give_way;
 
 impl Database {
     /// Commits. An error means that nothing of the transaction happened.
@@ -323,6 +324,9 @@ impl Database {
                 };
                 self.fetcher.fetch(&reads, &mut fetched, u64::MAX).await?;
                 drop(pin);
+            }
+            if rows.len() == ROWS_AT_ONCE {
+                give_way().await;
             }
         }
     }

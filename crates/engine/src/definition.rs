@@ -22,6 +22,7 @@ use crate::sequence::Sequence;
 use crate::table_lock::LockMode;
 use crate::transaction::{RunOptions, Transaction, TxnState};
 use crate::versions::Timestamp;
+use crate::wait::give_way;
 
 impl Database {
     /// Carries out a change of the catalog in a transaction. Others see it when
@@ -467,6 +468,7 @@ impl Database {
                         Ok(())
                     })
                     .await?;
+                    give_way().await;
                 }
                 self.interruptible(options, self.wait_for_room()).await??;
                 if !more {

@@ -106,5 +106,5 @@ pub use table_lock::LockMode;
 pub use thermocline_device::block_on;
 pub use transaction::{Isolation, ReadCounts, RunOptions, Transaction};
 pub use verify::Verified;
-pub use wait::{Cancel, Event, SessionEnd, WaitNote, WaitsFor};
+pub use wait::{Cancel, Event, SessionEnd, WaitNote, WaitsFor, give_way};
 pub use warming::WarmUpReport;

@@ -122,6 +122,13 @@ impl PartitionGuard<'_> {
     pub fn excuse_panics(&mut self) {
         self.excused = true;
     }
+
+    /// Lets go of the partition, and has it again when those had it who wait for it now. What
+    /// was seen in it may have changed.
+    #[inline]
+    pub fn let_others(&mut self) {
+        MutexGuard::bump(&mut self.state);
+    }
 }
 
 impl Deref for PartitionGuard<'_> {

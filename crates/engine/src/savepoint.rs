@@ -18,6 +18,7 @@ use crate::draft::{Draft, DraftMark};
 use crate::error::{Error, Result};
 use crate::row_id::RowId;
 use crate::transaction::{Overlaid, RunOptions, Transaction, TxnState};
+use crate::wait::give_way;
 
 /// Bytes that a savepoint is charged with, for itself and for what rows inserted after it
 /// cannot share with those before.
@@ -179,6 +180,9 @@ impl Transaction {
                 db.transactions.close_snapshot(taken);
             }
             removed?;
+            if rows.len() == ROWS_AT_ONCE {
+                give_way().await;
+            }
         }
         Ok(())
     }

@@ -26,9 +26,12 @@ use crate::row_id::RowId;
 use crate::table_lock::LockMode;
 use crate::transaction::{Isolation, RunOptions, Transaction, TxnId};
 use crate::versions::{Seen, Timestamp};
+use crate::wait::give_way;
 
-/// Row numbers passed in one turn under the lock.
+/// Row numbers passed in one turn.
 const TURN_ROWS: u32 = 2048;
+/// Row numbers after which whoever waits for the partition gets it.
+const ROWS_UNDER_LOCK: u32 = 128;
 /// Bytes of cold records collected before they are read.
 const COLD_BYTES_MAX: usize = 2 << 20;
 
@@ -295,6 +298,9 @@ impl SnapshotScan {
     pub async fn next_chunk(&mut self, mut each: impl FnMut(RowId, &[u8])) -> Result<bool> {
         self.snapshot.inner.db.pulse.beat();
         let db = &self.snapshot.inner.db;
+        if self.next > 0 {
+            give_way().await;
+        }
         if !db.arrivals.are_complete() {
             // Whoever has a timeout drops this while it waits.
             let scope = Scope::One(self.partition);
@@ -333,54 +339,68 @@ impl SnapshotScan {
         if !held.has_locked(&self.table) {
             check_in_force(&self.table)?;
         }
-        let Some(rows) = state.tables.get(&storage) else {
-            return Ok((None, false));
-        };
-        let end = rows.directory.appended();
-        let stop = end.min(self.next.saturating_add(TURN_ROWS));
-        while self.next < stop && cold_bytes < COLD_BYTES_MAX {
-            let number = self.next;
-            self.next += 1;
-            let row = RowId::new(self.partition, number);
-            if let Some(own) = &held.own
-                && !own.overlay.is_empty()
-                && let Some(new) = own.overlay.get(&(storage, row))
-            {
-                if let Some(new) = new {
-                    each(row, new);
+        let stop = self.next.saturating_add(TURN_ROWS);
+        let more = loop {
+            let Some(rows) = state.tables.get(&storage) else {
+                return Ok((None, false));
+            };
+            let end = rows.directory.appended();
+            let pause = end.min(stop).min(self.next.saturating_add(ROWS_UNDER_LOCK));
+            while self.next < pause && cold_bytes < COLD_BYTES_MAX {
+                let number = self.next;
+                self.next += 1;
+                let row = RowId::new(self.partition, number);
+                if let Some(own) = &held.own
+                    && !own.overlay.is_empty()
+                    && let Some(new) = own.overlay.get(&(storage, row))
+                {
+                    if let Some(new) = new {
+                        each(row, new);
+                    }
+                    continue;
                 }
-                continue;
-            }
-            if !state.versions.is_empty() {
-                match state.versions.seen((storage, number), held.timestamp) {
-                    Seen::Current => {}
-                    Seen::Absent => continue,
-                    Seen::Before(image) => {
-                        each(row, image);
+                if !state.versions.is_empty() {
+                    match state.versions.seen((storage, number), held.timestamp) {
+                        Seen::Current => {}
+                        Seen::Absent => continue,
+                        Seen::Before(image) => {
+                            each(row, image);
+                            continue;
+                        }
+                    }
+                }
+                let word = rows.directory.get(number);
+                if word.is_uncommitted() {
+                    let own = held.own.as_ref().map(|own| own.id);
+                    if own.is_none() || state.owner_of((storage, number)) != own {
                         continue;
                     }
                 }
-            }
-            let word = rows.directory.get(number);
-            if word.is_uncommitted() {
-                let own = held.own.as_ref().map(|own| own.id);
-                if own.is_none() || state.owner_of((storage, number)) != own {
-                    continue;
+                if let Some(hot) = word.as_hot() {
+                    each(row, rows.heap.payload(hot.pointer()));
+                } else if let Some(word) = word.as_cold() {
+                    let address = word.address();
+                    let sector = (address.block, address.slot / 256);
+                    if sector != last_sector {
+                        cold_bytes += usize::from(address.extent) * 4096;
+                        last_sector = sector;
+                    }
+                    cold.push((row, address));
                 }
             }
-            if let Some(hot) = word.as_hot() {
-                each(row, rows.heap.payload(hot.pointer()));
-            } else if let Some(word) = word.as_cold() {
-                let address = word.address();
-                let sector = (address.block, address.slot / 256);
-                if sector != last_sector {
-                    cold_bytes += usize::from(address.extent) * 4096;
-                    last_sector = sector;
-                }
-                cold.push((row, address));
+            let more = self.next < end;
+            if !more || self.next >= stop || cold_bytes >= COLD_BYTES_MAX {
+                break more;
             }
-        }
-        let more = self.next < end;
+            // Where evicted tuples lie is known as long as the lock is held.
+            if cold.is_empty() {
+                state.let_others();
+                db.transactions.check_snapshot(held.timestamp)?;
+                if !held.has_locked(&self.table) {
+                    check_in_force(&self.table)?;
+                }
+            }
+        };
         if cold.is_empty() {
             return Ok((None, more));
         }

@@ -70,6 +70,20 @@ impl Future for Listener<'_> {
     }
 }
 
+/// Lets others go first, once, that are ready on this thread. Between two turns of work that
+/// takes many of them: a thread serves many sessions.
+pub async fn give_way() {
+    let mut asked = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut asked, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
 /// Why a session has to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionEnd {

@@ -9,6 +9,7 @@
 //! | `gate.rs`, `hba.rs`, `scram.rs` | who may come in: the list, the kernel's word, passwords |
 //! | `tls.rs`, `end_point.rs` | encryption; what a password exchange is bound to |
 //! | `stream.rs`, `host.rs` | TCP and Unix sockets; what is asked of the machine |
+//! | `crew.rs` | the threads that connections live on |
 //! | `connection.rs` | the message loop of one connection |
 //! | `running.rs` | a statement under watch: its panics and its vanishing client |
 //! | `link.rs` | the socket as the session sees it: streaming results, COPY |
@@ -19,7 +20,7 @@
 //! | `metrics.rs` | [`Metrics`]: what the server did |
 //! | `operator_port.rs`, `http.rs`, `exposition.rs` | `/metrics` and `/health`; as much HTTP as they need; the names |
 //!
-//! One task a connection. What a client sends can end that client's connection,
+//! One task a connection, on one thread for life. What a client sends can end that client's connection,
 //! nothing else: malformed frames, oversized messages and even a panic inside a
 //! session leave the others alone. Memory per connection is bounded by
 //! `max_message_bytes` and a streaming buffer; a slow reader is waited for.
@@ -27,6 +28,7 @@
 mod anteroom;
 mod config;
 mod connection;
+mod crew;
 mod end_point;
 mod exposition;
 mod gate;

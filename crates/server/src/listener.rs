@@ -13,19 +13,19 @@ use bytes::BytesMut;
 use thermocline_sql::error::SqlError;
 use thermocline_sql::{Engine, Session, messages};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
-use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::anteroom::{Anteroom, Leaves, Place};
 use crate::config::{Config, PENDING_CONNECTIONS_MAX, SILENCE_MAX};
 use crate::connection::Connection;
+use crate::crew::Crew;
 use crate::gate::{Gate, Peer, Reload};
 use crate::link::stopped;
 use crate::metrics::Metrics;
 use crate::registry::{Registry, Slot};
 use crate::socket::{NoFrame, Socket};
 use crate::startup::{self, Request, Startup};
-use crate::stream::Stream;
+use crate::stream::{Stream, Unregistered};
 use crate::tls::Tls;
 
 /// How long to wait before accepting again when the machine has no socket left.
@@ -40,6 +40,7 @@ pub struct Server {
     config: Config,
     metrics: Arc<Metrics>,
     gate: Arc<Gate>,
+    crew: Crew,
 }
 
 struct Shared {
@@ -78,6 +79,7 @@ impl Server {
             gate: Arc::new(gate),
             config,
             metrics: Arc::new(Metrics::default()),
+            crew: Crew::start(std::thread::available_parallelism().map_or(1, usize::from))?,
         })
     }
 
@@ -110,6 +112,7 @@ impl Server {
             config,
             metrics,
             gate,
+            mut crew,
         } = self;
         let shared = Arc::new(Shared {
             registry: Arc::new(Registry::new(
@@ -123,66 +126,63 @@ impl Server {
             metrics,
             gate,
         });
-        let mut tasks = JoinSet::new();
         let mut shutdown = pin!(shutdown);
         loop {
-            tokio::select! {
+            let accepted = tokio::select! {
                 biased;
                 () = &mut shutdown => break,
-                Some(ended) = tasks.join_next() => {
-                    if let Err(error) = ended {
-                        tracing::error!("a connection's task failed: {error}");
-                    }
+                accepted = accept(&listener, unix.as_ref()) => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    Metrics::add(&shared.metrics.connections_accepted, 1);
+                    let place = shared.anteroom.enter(&peer);
+                    let shared = Arc::clone(&shared);
+                    crew.give(move || connection(shared, stream, peer, place));
                 }
-                accepted = accept(&listener, unix.as_ref()) => match accepted {
-                    Ok((stream, peer)) => {
-                        Metrics::add(&shared.metrics.connections_accepted, 1);
-                        let place = shared.anteroom.enter(&peer);
-                        tasks.spawn(connection(Arc::clone(&shared), stream, peer, place));
-                    }
-                    Err(error) => {
-                        tracing::warn!("accepting a connection failed: {error}");
-                        sleep(ACCEPT_PAUSE).await;
-                    }
-                },
+                Err(error) => {
+                    tracing::warn!("accepting a connection failed: {error}");
+                    sleep(ACCEPT_PAUSE).await;
+                }
             }
         }
         drop(listener);
         shared.anteroom.close();
         shared.registry.close();
-        if timeout(shared.config.stop_grace, drain(&mut tasks))
-            .await
-            .is_err()
-        {
+        let grace = shared.config.stop_grace;
+        if timeout(grace, crew.drain()).await.is_err() {
             shared.registry.end_all();
-            if timeout(END_GRACE, drain(&mut tasks)).await.is_err() {
-                tracing::warn!("{} connections did not end in time", tasks.len());
-                tasks.shutdown().await;
+            if timeout(END_GRACE, crew.drain()).await.is_err() {
+                tracing::warn!("{} connections did not end in time", crew.living());
+                crew.end_at_once();
+                // Who does not even notice that is left behind.
+                let _ = timeout(END_GRACE, crew.drain()).await;
             }
         }
     }
 }
 
 /// The next client, wherever it comes from.
-async fn accept(listener: &TcpListener, unix: Option<&UnixListener>) -> io::Result<(Stream, Peer)> {
+async fn accept(
+    listener: &TcpListener,
+    unix: Option<&UnixListener>,
+) -> io::Result<(Unregistered, Peer)> {
     let tcp = |(stream, client): (TcpStream, SocketAddr)| {
         let server = stream.local_addr().ok();
-        (Stream::Tcp(stream), Peer::Tcp { client, server })
+        let stream = Unregistered::Tcp(stream.into_std()?);
+        Ok((stream, Peer::Tcp { client, server }))
     };
     let Some(unix) = unix else {
-        return listener.accept().await.map(tcp);
+        return listener.accept().await.and_then(tcp);
     };
     tokio::select! {
-        accepted = listener.accept() => accepted.map(tcp),
-        accepted = unix.accept() => accepted.map(|(stream, _)| {
+        accepted = listener.accept() => accepted.and_then(tcp),
+        accepted = unix.accept() => {
+            let (stream, _) = accepted?;
             let uid = stream.peer_cred().ok().map(|peer| peer.uid());
-            (Stream::Unix(stream), Peer::Unix { uid })
-        }),
+            Ok((Unregistered::Unix(stream.into_std()?), Peer::Unix { uid }))
+        }
     }
-}
-
-async fn drain(tasks: &mut JoinSet<()>) {
-    while tasks.join_next().await.is_some() {}
 }
 
 fn too_many() -> SqlError {
@@ -201,7 +201,14 @@ fn turn_away(shared: &Shared, stream: &Stream) {
 }
 
 /// One connection, from its first byte to its last.
-async fn connection(shared: Arc<Shared>, stream: Stream, peer: Peer, mut place: Place) {
+async fn connection(shared: Arc<Shared>, stream: Unregistered, peer: Peer, mut place: Place) {
+    let stream = match stream.register() {
+        Ok(stream) => stream,
+        Err(error) => {
+            tracing::warn!("accepting a connection failed: {error}");
+            return;
+        }
+    };
     let tls = shared.gate.tls();
     let allowed = shared.config.authentication_timeout;
     let deadline = Instant::now() + allowed;

@@ -19,6 +19,22 @@ pub(crate) enum Stream {
     },
 }
 
+/// A connection that was accepted, on its way to the thread that it will live on.
+pub(crate) enum Unregistered {
+    Tcp(std::net::TcpStream),
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Unregistered {
+    /// Has this thread's runtime watch it.
+    pub(crate) fn register(self) -> io::Result<Stream> {
+        Ok(match self {
+            Self::Tcp(stream) => Stream::Tcp(TcpStream::from_std(stream)?),
+            Self::Unix(stream) => Stream::Unix(UnixStream::from_std(stream)?),
+        })
+    }
+}
+
 impl Stream {
     /// Answers go out at once, not when the last segment was acknowledged.
     pub(crate) fn set_nodelay(&self) -> io::Result<()> {

@@ -48,12 +48,11 @@ pub struct Connection {
     client: Client,
     /// What a long result wrote already.
     results: Arc<Mutex<BytesMut>>,
-    runtime: Arc<Runtime>,
     statements: u64,
 }
 
 impl Connection {
-    pub(crate) fn new(engine: Arc<Engine>, runtime: Arc<Runtime>) -> Result<Self, SqlError> {
+    pub(crate) fn new(engine: Arc<Engine>) -> Result<Self, SqlError> {
         // Sessions of the program count from 1; these from the other end.
         static LAST_PROCESS_ID: AtomicI32 = AtomicI32::new(i32::MAX);
         let results = Arc::new(Mutex::new(BytesMut::new()));
@@ -65,7 +64,6 @@ impl Connection {
                 link: Box::new(InProcess(Arc::clone(&results))),
             },
             results,
-            runtime,
             statements: 0,
         })
     }
@@ -101,7 +99,7 @@ impl Connection {
         let Self {
             session, client, ..
         } = self;
-        let outcome = self.runtime.wait(async {
+        let outcome = block_on(async {
             session
                 .bind("", &statement.name, &[1], &encoded, formats)
                 .await?;
@@ -148,7 +146,7 @@ impl Connection {
         let Self {
             session, client, ..
         } = self;
-        let outcome = self.runtime.wait(async {
+        let outcome = block_on(async {
             session.parse(name, sql, &[]).await?;
             session.describe_statement(name, client).await
         });
@@ -174,7 +172,7 @@ impl Connection {
         if outcome.is_err() {
             self.session.extended_error();
         }
-        let synced = self.runtime.wait(self.session.sync());
+        let synced = block_on(self.session.sync());
         let outcome = outcome.and(synced);
         if outcome.is_err() {
             self.output();
@@ -192,7 +190,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.runtime.wait(self.session.terminate());
+        block_on(self.session.terminate());
     }
 }
 
@@ -252,51 +250,5 @@ impl ClientLink for InProcess {
                     .with_hint("Use INSERT with a prepared statement in a transaction."),
             )
         })
-    }
-}
-
-/// What statements wait in. The engine needs nothing; DataFusion spawns tasks
-/// and has to find a runtime.
-#[cfg_attr(not(feature = "server"), derive(Default))]
-pub(crate) struct Runtime {
-    #[cfg(feature = "server")]
-    analytical: Option<tokio::runtime::Runtime>,
-}
-
-impl Runtime {
-    #[cfg(feature = "server")]
-    pub(crate) fn new() -> Result<Self, SqlError> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("analytical")
-            .enable_time()
-            .on_thread_park(thermocline_device::return_memory_if_asked)
-            .build()
-            .map_err(|error| SqlError::new("53000", format!("starting threads: {error}")))?;
-        Ok(Self {
-            analytical: Some(runtime),
-        })
-    }
-
-    #[cfg(not(feature = "server"))]
-    pub(crate) fn new() -> Result<Self, SqlError> {
-        Ok(Self::default())
-    }
-
-    fn wait<T>(&self, future: impl Future<Output = T>) -> T {
-        #[cfg(feature = "server")]
-        let _context = self.analytical.as_ref().map(tokio::runtime::Runtime::enter);
-        block_on(future)
-    }
-}
-
-#[cfg(feature = "server")]
-impl Drop for Runtime {
-    fn drop(&mut self) {
-        // Dropped as it is, it would wait for its threads, which a thread of
-        // another runtime must not do.
-        if let Some(runtime) = self.analytical.take() {
-            runtime.shutdown_background();
-        }
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use thermocline_device::{
@@ -19,7 +19,7 @@ use thermocline_sql::{Engine, SqlError};
 use thermocline_storage::log::is_segment;
 use thermocline_storage::value::Value;
 
-use crate::connection::{Connection, Runtime};
+use crate::connection::Connection;
 
 /// What SQL's code takes in memory when it is set up; measured: 17 MB.
 const SQL_BYTES: u64 = 20 << 20;
@@ -145,8 +145,6 @@ pub struct Embedded {
     engine: Arc<Engine>,
     database: Arc<Database>,
     device: Arc<FileDevice>,
-    /// Shared by the connections, gone with the last of them.
-    runtime: Mutex<Weak<Runtime>>,
     _archive_lock: Option<DirectoryLock>,
     // Last: the directory is free when nothing uses it any more.
     _lock: DirectoryLock,
@@ -210,7 +208,6 @@ impl Embedded {
             engine: Engine::new(Arc::clone(&database)).map_err(OpenError::Sql)?,
             database,
             device,
-            runtime: Mutex::new(Weak::new()),
             _archive_lock: archive_lock,
             _lock: lock,
         })
@@ -221,7 +218,7 @@ impl Embedded {
     /// # Errors
     /// The session cannot be made, or there are no threads left.
     pub fn connect(&self) -> Result<Connection, SqlError> {
-        Connection::new(Arc::clone(&self.engine), self.runtime()?)
+        Connection::new(Arc::clone(&self.engine))
     }
 
     /// Makes a procedure callable, from here and by `CALL`.
@@ -240,16 +237,6 @@ impl Embedded {
     /// what any statement may fail with; nothing of the call is kept then.
     pub fn call(&self, name: &str, arguments: &[Value]) -> Result<Vec<Value>, Error> {
         block_on(self.database.call(&RunOptions::new(), name, arguments))
-    }
-
-    fn runtime(&self) -> Result<Arc<Runtime>, SqlError> {
-        let mut shared = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(runtime) = shared.upgrade() {
-            return Ok(runtime);
-        }
-        let runtime = Arc::new(Runtime::new()?);
-        *shared = Arc::downgrade(&runtime);
-        Ok(runtime)
     }
 
     /// The engine below SQL.

@@ -15,6 +15,7 @@ mod cooperation;
 mod deep;
 mod errors;
 mod extent;
+mod feed;
 mod functions;
 mod gathered;
 mod growing;
@@ -27,6 +28,7 @@ mod row_stream;
 mod rows;
 mod scan;
 mod spilling;
+mod threads;
 mod types;
 
 use std::net::SocketAddr;
@@ -39,7 +41,7 @@ use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::{displayable, execute_stream};
+use datafusion::physical_plan::{ExecutionPlan, displayable};
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::planner::{ParserOptions, PlannerContext, SqlToRel};
 use sqlparser::ast::{ObjectName, Query, Statement};
@@ -67,6 +69,7 @@ use memory::AnalyticalMemory;
 use row_stream::Turn;
 use scan::SnapshotTable;
 use spilling::SpillFiles;
+use threads::Threads;
 
 /// Streams that a table is read by at most, whatever the number of cores.
 const STREAMS_MAX: usize = 32;
@@ -143,8 +146,9 @@ pub struct Analytics {
     db: Arc<Database>,
     state: SessionState,
     memory: Arc<AnalyticalMemory>,
-    system: SystemCatalog,
+    system: Arc<SystemCatalog>,
     streams: usize,
+    threads: Threads,
 }
 
 struct Planned {
@@ -188,11 +192,12 @@ impl Analytics {
             .with_default_features()
             .build();
         Ok(Self {
-            system: SystemCatalog::new(Arc::clone(&db)),
+            system: Arc::new(SystemCatalog::new(Arc::clone(&db))),
             db,
             state,
             memory,
             streams,
+            threads: Threads::new(streams),
         })
     }
 
@@ -224,7 +229,7 @@ impl Analytics {
     }
 
     /// What a statement's plan and batches take: each stream fills one, has one in a channel
-    /// and one with an operator. None for what only reads catalogs.
+    /// and one with an operator; one waits for the session. None for what only reads catalogs.
     ///
     /// # Errors
     /// When it is no query.
@@ -238,7 +243,7 @@ impl Analytics {
             return Ok(None);
         }
         let batch = batch::batch_bytes(self.db.memory_limit()) as u64;
-        Ok(Some(PLAN_BYTES + (3 * self.streams as u64 + 2) * batch))
+        Ok(Some(PLAN_BYTES + (3 * self.streams as u64 + 3) * batch))
     }
 
     /// The types of a query's parameters and its columns. `declared` are the
@@ -247,7 +252,7 @@ impl Analytics {
     /// # Errors
     /// As PostgreSQL for names and types that do not fit.
     pub async fn describe(
-        &self,
+        self: &Arc<Self>,
         statement: &Statement,
         catalog: &Arc<Catalog>,
         declared: &[Option<DataType>],
@@ -258,7 +263,7 @@ impl Analytics {
             return self.system.describe(query, catalog, declared, facts);
         }
         let _room = self.room_for_code().await?;
-        let planned = self.plan(query, catalog, None, declared, facts)?;
+        let planned = self.planned(query, catalog, None, declared, facts).await?;
         let columns = output_columns(&planned.plan);
         Ok((planned.parameters, columns))
     }
@@ -269,7 +274,7 @@ impl Analytics {
     /// # Errors
     /// As PostgreSQL; errors of the execution come from the stream.
     pub async fn execute(
-        &self,
+        self: &Arc<Self>,
         statement: &Statement,
         catalog: &Arc<Catalog>,
         declared: &[Option<DataType>],
@@ -280,30 +285,37 @@ impl Analytics {
         let query = query_of(statement)?;
         let Some((snapshot, charge)) = turn else {
             return self
-                .system
-                .execute(query, catalog, declared, parameters, facts);
+                .of_catalogs(query, catalog, declared, parameters, facts)
+                .await;
         };
         let room = self.room_for_code().await?;
-        let planned = self.plan(query, catalog, Some(snapshot), declared, facts)?;
+        let turn = Turn::new(Arc::clone(&self.db), charge, room);
+        let planned = self.planned(query, catalog, Some(snapshot), declared, facts);
+        let planned = planned.await?;
         let columns = output_columns(&planned.plan);
         let values = params::parameter_values(&planned.parameters, parameters)?;
         let plan = planned.plan.with_param_values(values).map_err(sql_error)?;
-        let physical = self
-            .state
-            .create_physical_plan(&plan)
-            .await
-            .map_err(sql_error)?;
+        let physical = self.physical(plan).await?;
         let context = Arc::new(TaskContext::from(&self.state));
-        let physical = cooperation::cooperative(physical).map_err(sql_error)?;
-        let physical = deep::roomy(physical).map_err(sql_error)?;
-        let stream = execute_stream(physical, context).map_err(sql_error)?;
-        let turn = Turn {
-            db: Arc::clone(&self.db),
-            charge,
-            room: Some(room),
-            set_aside: false,
-        };
-        Ok(RowStream::of_batches(columns, stream, turn))
+        let feed = feed::begin(&self.threads, physical, context, turn.share())?;
+        Ok(RowStream::of_batches(columns, feed, turn))
+    }
+
+    /// A query over the system catalogs.
+    async fn of_catalogs(
+        &self,
+        query: &Query,
+        catalog: &Arc<Catalog>,
+        declared: &[Option<DataType>],
+        parameters: &[Value],
+        facts: &SessionFacts,
+    ) -> Result<RowStream> {
+        let (system, query, catalog) =
+            (Arc::clone(&self.system), query.clone(), Arc::clone(catalog));
+        let (declared, parameters) = (declared.to_vec(), parameters.to_vec());
+        let facts = facts.clone();
+        let work = async move { system.execute(&query, &catalog, &declared, &parameters, &facts) };
+        self.threads.spawn(work)?.outcome().await?
     }
 
     /// The plan of a query, one line a row.
@@ -311,7 +323,7 @@ impl Analytics {
     /// # Errors
     /// As [`Self::describe`].
     pub async fn explain(
-        &self,
+        self: &Arc<Self>,
         statement: &Statement,
         catalog: &Arc<Catalog>,
         declared: &[Option<DataType>],
@@ -323,12 +335,8 @@ impl Analytics {
         }
         let _room = self.room_for_code().await?;
         let snapshot = self.db.snapshot();
-        let planned = self.plan(query, catalog, Some(snapshot), declared, facts)?;
-        let physical = self
-            .state
-            .create_physical_plan(&planned.plan)
-            .await
-            .map_err(sql_error)?;
+        let planned = self.planned(query, catalog, Some(snapshot), declared, facts);
+        let physical = self.physical(planned.await?.plan).await?;
         let text = displayable(physical.as_ref()).indent(false).to_string();
         Ok(text.lines().map(str::to_owned).collect())
     }
@@ -369,16 +377,41 @@ impl Analytics {
         })
     }
 
-    fn plan(
-        &self,
+    /// Plans a query, on the threads for that.
+    async fn planned(
+        self: &Arc<Self>,
         query: &Query,
         catalog: &Arc<Catalog>,
         snapshot: Option<Snapshot>,
         declared: &[Option<DataType>],
         facts: &SessionFacts,
     ) -> Result<Planned> {
-        extent::check(query, &|name| columns_of(name, catalog, facts))?;
-        let mut query = query.clone();
+        let (analytics, query, catalog) = (Arc::clone(self), query.clone(), Arc::clone(catalog));
+        let (declared, facts) = (declared.to_vec(), facts.clone());
+        let work = async move { analytics.plan(query, &catalog, snapshot, &declared, &facts) };
+        self.threads.spawn(work)?.outcome().await?
+    }
+
+    /// The operators of a plan.
+    async fn physical(self: &Arc<Self>, plan: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+        let analytics = Arc::clone(self);
+        let work = async move {
+            let physical = analytics.state.create_physical_plan(&plan).await;
+            let physical = cooperation::cooperative(physical.map_err(sql_error)?);
+            deep::roomy(physical.map_err(sql_error)?).map_err(sql_error)
+        };
+        self.threads.spawn(work)?.outcome().await?
+    }
+
+    fn plan(
+        &self,
+        mut query: Query,
+        catalog: &Arc<Catalog>,
+        snapshot: Option<Snapshot>,
+        declared: &[Option<DataType>],
+        facts: &SessionFacts,
+    ) -> Result<Planned> {
+        extent::check(&query, &|name| columns_of(name, catalog, facts))?;
         prepare::prepare(&mut query);
         let lookup = |schema: Option<&str>, name: &str| {
             self.table(catalog, snapshot.as_ref(), facts, schema, name)

@@ -4,14 +4,13 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::execution::SendableRecordBatchStream;
-use futures::StreamExt;
 use parking_lot::Mutex;
 use thermocline_engine::{Charge, Database, Room};
 use thermocline_storage::value::Value;
 
 use super::CODE_BYTES;
 use super::errors::sql_error;
+use super::feed::Feed;
 use super::rows::write_rows;
 use crate::error::Result;
 use crate::output::{OutputColumn, RowWriter};
@@ -19,8 +18,7 @@ use crate::pg_catalog::CatalogRows;
 
 enum Source {
     Batches {
-        /// Never locked: it makes the session, which owns this, shareable.
-        stream: Mutex<SendableRecordBatchStream>,
+        feed: Feed,
         /// The current batch and the first row that was not taken from it.
         current: Option<(RecordBatch, usize)>,
     },
@@ -35,14 +33,45 @@ pub struct RowStream {
 }
 
 /// What a statement that runs holds.
-pub(crate) struct Turn {
-    pub(crate) db: Arc<Database>,
-    /// Its memory.
-    pub(crate) charge: Charge,
-    /// The planner's and operators' code; none while nobody reads.
-    pub(crate) room: Option<Room>,
+pub(super) struct Turn {
+    db: Arc<Database>,
+    held: SharedTurn,
     /// A part of the charge was given to rows that are kept.
-    pub(crate) set_aside: bool,
+    set_aside: bool,
+}
+
+/// Held by whoever reads the result and by what makes it, and given back when both are done.
+pub(super) type SharedTurn = Arc<Mutex<Held>>;
+
+pub(super) struct Held {
+    /// The statement's memory.
+    charge: Charge,
+    /// The planner's and operators' code; none while nobody reads.
+    room: Option<Room>,
+}
+
+impl Turn {
+    pub(super) fn new(db: Arc<Database>, charge: Charge, room: Room) -> Self {
+        let room = Some(room);
+        Self {
+            db,
+            held: Arc::new(Mutex::new(Held { charge, room })),
+            set_aside: false,
+        }
+    }
+
+    pub(super) fn share(&self) -> SharedTurn {
+        Arc::clone(&self.held)
+    }
+
+    /// Has the code in memory again, if it was let go.
+    async fn wake(&self) -> Result<()> {
+        if self.held.lock().room.is_none() {
+            let room = self.db.run_code(CODE_BYTES).await?;
+            self.held.lock().room = Some(room);
+        }
+        Ok(())
+    }
 }
 
 /// A setting that a query changed by `set_config`.
@@ -57,15 +86,11 @@ pub struct SettingChange {
 }
 
 impl RowStream {
-    pub(crate) fn of_batches(
-        columns: Vec<OutputColumn>,
-        stream: SendableRecordBatchStream,
-        turn: Turn,
-    ) -> Self {
+    pub(super) fn of_batches(columns: Vec<OutputColumn>, feed: Feed, turn: Turn) -> Self {
         Self {
             columns: columns.into(),
             source: Source::Batches {
-                stream: Mutex::new(stream),
+                feed,
                 current: None,
             },
             turn: Some(turn),
@@ -88,8 +113,8 @@ impl RowStream {
 
     /// Says that nobody reads for a while: the code it runs may leave memory.
     pub fn rest(&mut self) {
-        if let Some(turn) = &mut self.turn {
-            turn.room = None;
+        if let Some(turn) = &self.turn {
+            turn.held.lock().room = None;
         }
     }
 
@@ -97,7 +122,7 @@ impl RowStream {
     pub fn set_aside(&mut self, bytes: u64) -> Option<Charge> {
         let turn = self.turn.as_mut().filter(|turn| !turn.set_aside)?;
         turn.set_aside = true;
-        Some(turn.charge.split(bytes))
+        Some(turn.held.lock().charge.split(bytes))
     }
 
     /// The result's columns.
@@ -122,14 +147,12 @@ impl RowStream {
     /// # Errors
     /// Whatever the execution fails with; the stream is of no use then.
     pub async fn next_batch(&mut self, rows: &mut RowWriter, rows_max: usize) -> Result<usize> {
-        if let Some(turn) = &mut self.turn
-            && turn.room.is_none()
-        {
-            turn.room = Some(turn.db.run_code(CODE_BYTES).await?);
+        if let Some(turn) = &self.turn {
+            turn.wake().await?;
         }
         match &mut self.source {
             Source::Catalog(source) => source.write(&self.columns, rows, rows_max),
-            Source::Batches { stream, current } => loop {
+            Source::Batches { feed, current } => loop {
                 if let Some((batch, from)) = current {
                     let to = batch.num_rows().min(from.saturating_add(rows_max));
                     if to > *from {
@@ -143,7 +166,7 @@ impl RowStream {
                         return Ok(0);
                     }
                 }
-                match stream.get_mut().next().await {
+                match feed.next().await? {
                     Some(batch) => *current = Some((batch.map_err(sql_error)?, 0)),
                     None => {
                         *current = None;

@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use thermocline_engine::{Access, Isolation, RowId, Scope};
+use thermocline_engine::{Access, Isolation, RowId, Scope, give_way};
 
 use super::insert::CHUNK_ROWS_MAX;
 use super::row::TupleRow;
@@ -154,6 +154,9 @@ pub(super) async fn change(
                     None => context.txn.as_deref_mut(),
                 };
                 changed += run(context.db, txn, context.options, scope, body).await?;
+                if part.len() == CHUNK_ROWS_MAX {
+                    give_way().await;
+                }
             }
         }
     }

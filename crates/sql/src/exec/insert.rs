@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use thermocline_engine::{Access, Isolation, RowId, Scope, Table};
+use thermocline_engine::{Access, Isolation, RowId, Scope, Table, give_way};
 use thermocline_storage::cast::CastContext;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
@@ -286,6 +286,9 @@ async fn store(
             None => context.txn.as_deref_mut(),
         };
         count += run(context.db, txn, context.options, scope, body).await?;
+        if chunk.end < encoded.tuples.len() {
+            give_way().await;
+        }
     }
     if let Some(own) = own {
         context.db.commit(own, context.options).await?;

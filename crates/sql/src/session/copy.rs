@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use thermocline_engine::authority::Privileges;
-use thermocline_engine::{ChargeKind, Table};
+use thermocline_engine::{ChargeKind, Table, give_way};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 use thermocline_storage::{binary_format, text_format};
@@ -231,6 +231,7 @@ impl Session {
             incoming.batch.push(row);
             if incoming.batch.len() >= BATCH_ROWS_MAX || incoming.batch_bytes >= BATCH_BYTES_MAX {
                 self.store(incoming).await?;
+                give_way().await;
             }
         }
     }

@@ -157,7 +157,7 @@ impl Sessions {
 pub struct Engine {
     pub(crate) db: Arc<Database>,
     #[cfg(feature = "analytics")]
-    pub(crate) analytics: Analytics,
+    pub(crate) analytics: Arc<Analytics>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) unread: UnreadResults,
     /// Statements that are idle leave when memory is asked for.
@@ -176,7 +176,7 @@ impl Engine {
         Ok(Arc::new(Self {
             shelf,
             #[cfg(feature = "analytics")]
-            analytics: Analytics::new(Arc::clone(&db), db.memory_limit())?,
+            analytics: Arc::new(Analytics::new(Arc::clone(&db), db.memory_limit())?),
             sessions: Arc::new(Sessions::new(&db)),
             unread: UnreadResults::default(),
             db,

@@ -38,9 +38,9 @@ pub(crate) fn serve(flags: &Flags) -> ExitCode {
         return refuse(&why);
     }
     log::start(&settings);
-    let runtime = match tokio::runtime::Builder::new_multi_thread()
+    // Of the main thread, which accepts connections and is told of signals.
+    let runtime = match tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .on_thread_park(thermocline_device::return_memory_if_asked)
         .build()
     {
         Ok(runtime) => runtime,
