@@ -298,9 +298,7 @@ impl SnapshotScan {
     pub async fn next_chunk(&mut self, mut each: impl FnMut(RowId, &[u8])) -> Result<bool> {
         self.snapshot.inner.db.pulse.beat();
         let db = &self.snapshot.inner.db;
-        if self.next > 0 {
-            give_way().await;
-        }
+        give_way().await;
         if !db.arrivals.are_complete() {
             // Whoever has a timeout drops this while it waits.
             let scope = Scope::One(self.partition);

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 /// How many tasks run between two looks at the sockets. A turn of a long statement takes up to
 /// a millisecond: more of them, and who has just sent something would wait for long.
-const TASKS_BETWEEN_LOOKS: u32 = 8;
+const TASKS_BETWEEN_LOOKS: u32 = 2;
 
 type Life = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Begins a life on the thread that it is given to.

@@ -104,8 +104,8 @@ async fn endless_statements_end_by_cancel_timeout_and_with_their_clients() {
         .await
         .unwrap();
     let timed = tokio::spawn(async move { timed.batch_execute(ENDLESS).await });
-    let vanishing = connect(&server).await;
-    let vanishing = tokio::spawn(async move { vanishing.batch_execute(ENDLESS).await });
+    let mut vanishing = server.client().await;
+    vanishing.send(&support::query(ENDLESS)).await;
     let ended = timeout(PATIENCE, timed).await.unwrap().unwrap();
     assert_eq!(ended.unwrap_err().code(), Some(&SqlState::QUERY_CANCELED));
     while !cancelled.is_finished() {
@@ -114,10 +114,16 @@ async fn endless_statements_end_by_cancel_timeout_and_with_their_clients() {
     }
     let ended = cancelled.await.unwrap();
     assert_eq!(ended.unwrap_err().code(), Some(&SqlState::QUERY_CANCELED));
-    vanishing.abort();
+    drop(vanishing);
+    server.until(|seen| seen.clients_vanished == 1).await;
     drop(first);
-    // What they held is given back when nothing of them runs any more.
-    server.until(|_| server.charged() == 0).await;
+    // Less than any of them had.
+    server.until(|_| server.charged() < 256 << 10).await;
+    // And nothing of them runs any more: the next has the threads.
+    let next = connect(&server).await;
+    let counted = next.query_one("select count(*) from t a join t b using (id)", &[]);
+    let counted = timeout(PATIENCE, counted).await.unwrap().unwrap();
+    assert_eq!(counted.get::<_, i64>(0), 2000);
 }
 
 #[tokio::test]

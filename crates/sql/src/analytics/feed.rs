@@ -10,7 +10,7 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
 use tokio::sync::mpsc;
 
-use super::row_stream::SharedTurn;
+use super::ending::End;
 use super::threads::{Task, Threads};
 use crate::error::Result as SqlResult;
 
@@ -19,9 +19,10 @@ pub(super) struct Feed {
     batches: mpsc::Receiver<Result<RecordBatch>>,
     task: Task<()>,
     has_ended: bool,
+    _end: End,
 }
 
-/// Has a statement run. What it holds it keeps until nothing of it runs any more.
+/// Has a statement run; `end` ends it with the feed.
 ///
 /// # Errors
 /// As [`Threads::spawn`].
@@ -29,16 +30,14 @@ pub(super) fn begin(
     threads: &Threads,
     plan: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,
-    turn: SharedTurn,
+    end: End,
 ) -> SqlResult<Feed> {
     let (sender, batches) = mpsc::channel(1);
-    let task = threads.spawn(async move {
-        run(plan, context, sender).await;
-        drop(turn);
-    })?;
+    let task = threads.spawn(run(plan, context, sender))?;
     Ok(Feed {
         batches,
         task,
+        _end: end,
         has_ended: false,
     })
 }

@@ -23,6 +23,7 @@ use datafusion::logical_expr::{
 };
 use thermocline_storage::text_format;
 
+use super::call_name::call_name;
 use super::rows::ColumnReader;
 use super::types::{QUOTIENT_SCALE, UNCONSTRAINED_SCALE, is_text};
 use crate::error::SqlError;
@@ -165,6 +166,10 @@ fn product_scale(left: i8, right: i8) -> i8 {
 impl ScalarUDFImpl for PgFunction {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
+        call_name(self.name(), arguments)
     }
 
     fn signature(&self) -> &Signature {

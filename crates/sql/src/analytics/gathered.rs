@@ -10,6 +10,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::call_name::call_name;
 use super::growing::{Growth, batch_bytes};
 
 /// The text that `string_agg` puts together with others, bounded. `between`: what comes between
@@ -46,6 +47,10 @@ impl Hash for Gathered {
 impl ScalarUDFImpl for Gathered {
     fn name(&self) -> &str {
         "tc_gathered"
+    }
+
+    fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
+        call_name(self.name(), arguments)
     }
 
     fn signature(&self) -> &Signature {

@@ -23,6 +23,7 @@ use thermocline_storage::functions::{
     VALUE_BYTES_MAX, pad_to, padded_bytes, repeated_bytes, replaced_bytes,
 };
 
+use super::call_name::call_name;
 use super::types::is_text;
 use crate::error::SqlError;
 
@@ -253,6 +254,10 @@ impl Hash for TextFunction {
 impl ScalarUDFImpl for TextFunction {
     fn name(&self) -> &str {
         self.text.name()
+    }
+
+    fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
+        call_name(self.name(), arguments)
     }
 
     fn signature(&self) -> &Signature {
@@ -523,6 +528,10 @@ fn integers(arguments: &ScalarFunctionArgs, at: usize) -> Result<Vec<i64>> {
 impl ScalarUDFImpl for Bounded {
     fn name(&self) -> &str {
         self.function.name()
+    }
+
+    fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
+        call_name(self.name(), arguments)
     }
 
     fn signature(&self) -> &Signature {

@@ -9,10 +9,12 @@
 //! cancels it. Faults of devices come back as the engine's errors.
 
 mod batch;
+mod call_name;
 mod column_name;
 mod context;
 mod cooperation;
 mod deep;
+mod ending;
 mod errors;
 mod extent;
 mod feed;
@@ -65,6 +67,7 @@ use crate::pg_catalog::SystemCatalog;
 use crate::privilege::Actor;
 use crate::session::Sessions;
 use context::StatementContext;
+use ending::End;
 use memory::AnalyticalMemory;
 use row_stream::Turn;
 use scan::SnapshotTable;
@@ -149,6 +152,8 @@ pub struct Analytics {
     system: Arc<SystemCatalog>,
     streams: usize,
     threads: Threads,
+    /// Of queries over the catalogs: drivers and tools wait for them.
+    catalog_threads: Threads,
 }
 
 struct Planned {
@@ -197,7 +202,8 @@ impl Analytics {
             state,
             memory,
             streams,
-            threads: Threads::new(streams),
+            threads: Threads::new("analytical", streams, true),
+            catalog_threads: Threads::new("catalogs", 1, false),
         })
     }
 
@@ -295,9 +301,10 @@ impl Analytics {
         let columns = output_columns(&planned.plan);
         let values = params::parameter_values(&planned.parameters, parameters)?;
         let plan = planned.plan.with_param_values(values).map_err(sql_error)?;
-        let physical = self.physical(plan).await?;
+        let end = End::default();
+        let physical = self.physical(plan, Some(&end)).await?;
         let context = Arc::new(TaskContext::from(&self.state));
-        let feed = feed::begin(&self.threads, physical, context, turn.share())?;
+        let feed = feed::begin(&self.threads, physical, context, end)?;
         Ok(RowStream::of_batches(columns, feed, turn))
     }
 
@@ -315,7 +322,7 @@ impl Analytics {
         let (declared, parameters) = (declared.to_vec(), parameters.to_vec());
         let facts = facts.clone();
         let work = async move { system.execute(&query, &catalog, &declared, &parameters, &facts) };
-        self.threads.spawn(work)?.outcome().await?
+        self.catalog_threads.spawn(work)?.outcome().await?
     }
 
     /// The plan of a query, one line a row.
@@ -336,7 +343,7 @@ impl Analytics {
         let _room = self.room_for_code().await?;
         let snapshot = self.db.snapshot();
         let planned = self.planned(query, catalog, Some(snapshot), declared, facts);
-        let physical = self.physical(planned.await?.plan).await?;
+        let physical = self.physical(planned.await?.plan, None).await?;
         let text = displayable(physical.as_ref()).indent(false).to_string();
         Ok(text.lines().map(str::to_owned).collect())
     }
@@ -392,15 +399,29 @@ impl Analytics {
         self.threads.spawn(work)?.outcome().await?
     }
 
-    /// The operators of a plan.
-    async fn physical(self: &Arc<Self>, plan: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+    /// The operators of a plan, which end with `end`.
+    async fn physical(
+        self: &Arc<Self>,
+        plan: LogicalPlan,
+        end: Option<&End>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         let analytics = Arc::clone(self);
+        let ask = end.map(End::asked);
         let work = async move {
-            let physical = analytics.state.create_physical_plan(&plan).await;
-            let physical = cooperation::cooperative(physical.map_err(sql_error)?);
-            deep::roomy(physical.map_err(sql_error)?).map_err(sql_error)
+            let state = &analytics.state;
+            let mut plan = state.optimize(&plan)?;
+            if let Some(ask) = ask {
+                plan = ask(plan)?;
+            }
+            let planner = Arc::clone(state.query_planner());
+            let physical = planner.create_physical_plan(&plan, state).await?;
+            deep::roomy(cooperation::cooperative(physical)?)
         };
-        self.threads.spawn(work)?.outcome().await?
+        self.threads
+            .spawn(work)?
+            .outcome()
+            .await?
+            .map_err(sql_error)
     }
 
     fn plan(

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use parking_lot::Mutex;
 use thermocline_engine::{Charge, Database, Room};
 use thermocline_storage::value::Value;
 
@@ -35,40 +34,28 @@ pub struct RowStream {
 /// What a statement that runs holds.
 pub(super) struct Turn {
     db: Arc<Database>,
-    held: SharedTurn,
+    /// Its memory.
+    charge: Charge,
+    /// The planner's and operators' code; none while nobody reads.
+    room: Option<Room>,
     /// A part of the charge was given to rows that are kept.
     set_aside: bool,
 }
 
-/// Held by whoever reads the result and by what makes it, and given back when both are done.
-pub(super) type SharedTurn = Arc<Mutex<Held>>;
-
-pub(super) struct Held {
-    /// The statement's memory.
-    charge: Charge,
-    /// The planner's and operators' code; none while nobody reads.
-    room: Option<Room>,
-}
-
 impl Turn {
     pub(super) fn new(db: Arc<Database>, charge: Charge, room: Room) -> Self {
-        let room = Some(room);
         Self {
             db,
-            held: Arc::new(Mutex::new(Held { charge, room })),
+            charge,
+            room: Some(room),
             set_aside: false,
         }
     }
 
-    pub(super) fn share(&self) -> SharedTurn {
-        Arc::clone(&self.held)
-    }
-
     /// Has the code in memory again, if it was let go.
-    async fn wake(&self) -> Result<()> {
-        if self.held.lock().room.is_none() {
-            let room = self.db.run_code(CODE_BYTES).await?;
-            self.held.lock().room = Some(room);
+    async fn wake(&mut self) -> Result<()> {
+        if self.room.is_none() {
+            self.room = Some(self.db.run_code(CODE_BYTES).await?);
         }
         Ok(())
     }
@@ -113,8 +100,8 @@ impl RowStream {
 
     /// Says that nobody reads for a while: the code it runs may leave memory.
     pub fn rest(&mut self) {
-        if let Some(turn) = &self.turn {
-            turn.held.lock().room = None;
+        if let Some(turn) = &mut self.turn {
+            turn.room = None;
         }
     }
 
@@ -122,7 +109,7 @@ impl RowStream {
     pub fn set_aside(&mut self, bytes: u64) -> Option<Charge> {
         let turn = self.turn.as_mut().filter(|turn| !turn.set_aside)?;
         turn.set_aside = true;
-        Some(turn.held.lock().charge.split(bytes))
+        Some(turn.charge.split(bytes))
     }
 
     /// The result's columns.
@@ -147,7 +134,7 @@ impl RowStream {
     /// # Errors
     /// Whatever the execution fails with; the stream is of no use then.
     pub async fn next_batch(&mut self, rows: &mut RowWriter, rows_max: usize) -> Result<usize> {
-        if let Some(turn) = &self.turn {
+        if let Some(turn) = &mut self.turn {
             turn.wake().await?;
         }
         match &mut self.source {

@@ -1,6 +1,6 @@
 //! Threads for analytical statements. They are planned and run here and nowhere else, so who
 //! answers short statements never waits behind an operator that is at work, nor for a plan that
-//! takes long. These threads give way: the scheduler has them run on what others leave.
+//! takes long. They give way: the scheduler has them run on what others leave.
 
 use std::future::Future;
 
@@ -16,7 +16,9 @@ const STACK_BYTES: usize = 8 << 20;
 
 /// See the head of this file.
 pub(super) struct Threads {
+    name: &'static str,
     count: usize,
+    gives_way: bool,
     /// From the first statement on.
     runtime: Mutex<Option<Runtime>>,
 }
@@ -25,10 +27,13 @@ pub(super) struct Threads {
 pub(super) struct Task<T>(JoinSet<T>);
 
 impl Threads {
-    /// As many threads as this, when the first is needed.
-    pub(super) fn new(count: usize) -> Self {
+    /// As many threads as this, when the first is needed. `gives_way`: they run on what others
+    /// leave.
+    pub(super) fn new(name: &'static str, count: usize, gives_way: bool) -> Self {
         Self {
+            name,
             count,
+            gives_way,
             runtime: Mutex::default(),
         }
     }
@@ -56,12 +61,17 @@ impl Threads {
         if let Some(runtime) = &*runtime {
             return Ok(runtime.handle().clone());
         }
+        let gives_way = self.gives_way;
         let started = Builder::new_multi_thread()
             .worker_threads(self.count)
-            .thread_name("analytical")
+            .thread_name(self.name)
             .thread_stack_size(STACK_BYTES)
             .enable_time()
-            .on_thread_start(thermocline_device::give_way_to_other_threads)
+            .on_thread_start(move || {
+                if gives_way {
+                    thermocline_device::give_way_to_other_threads();
+                }
+            })
             .on_thread_park(thermocline_device::return_memory_if_asked)
             .build()
             .map_err(|error| SqlError::new("53000", format!("starting threads: {error}")))?;
@@ -111,7 +121,7 @@ mod tests {
 
     #[test]
     fn work_has_a_runtime_whatever_waits_for_it_and_the_statements_stack() {
-        let threads = Threads::new(1);
+        let threads = Threads::new("analytical", 1, true);
         let work = async { (Handle::try_current().is_ok(), stack::depth()) };
         let mut task = stack::with_room(500, || threads.spawn(work).unwrap());
         assert_eq!(block_on(task.outcome()).unwrap(), (true, 500));
@@ -124,7 +134,7 @@ mod tests {
 
     #[test]
     fn work_that_nobody_waits_for_ends() {
-        let threads = Threads::new(1);
+        let threads = Threads::new("analytical", 1, true);
         let held = Arc::new(());
         let kept = Arc::clone(&held);
         let task = threads.spawn(async move {

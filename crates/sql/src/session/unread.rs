@@ -25,6 +25,8 @@ use crate::output::{OutputColumn, RowWriter};
 
 /// How long a result has been at rest before others may take its turn.
 const REST_MIN: Duration = Duration::from_millis(100);
+/// What a turn leaves of what a session may hold: one part in so many.
+const LEFT_DIVISOR: u64 = 16;
 /// How long a statement waits for its turn.
 const TURN_WAIT_MAX: Duration = Duration::from_secs(60);
 /// Rows that are moved at a time, unless they are long.
@@ -296,7 +298,8 @@ impl Session {
         let most = db.clients().account_max();
         // With many cores it may be more than a small limit ever gives.
         let bytes = bytes.min(most / 2);
-        while self.account.total() + bytes > most {
+        // What else the session does (a plan, a message) finds some left.
+        while self.account.total() + bytes > most - most / LEFT_DIVISOR {
             let own = unread.give_way(db, Some(&self.account));
             if !db.interruptible(&options, own).await? {
                 break;
