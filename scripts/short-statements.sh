@@ -35,7 +35,7 @@ counted() {
     GROUP=$group
 }
 
-declare -A PORTS GROUPS_OF TPS US
+declare -A PORTS GROUPS_OF TPS US RUNS
 SIDES=()
 
 begin() {
@@ -53,6 +53,7 @@ measure() {
     if [ "$beside" = yes ]; then
         # Until it is told to stop.
         : > "$WORK/hog"
+        : > "$WORK/hog-runs"
         (while [ -e "$WORK/hog" ]; do
             psql -h 127.0.0.1 -p "${PORTS[$side]}" -U postgres -qAt -c "$BESIDE" postgres > /dev/null || break
             echo >> "$WORK/hog-runs"
@@ -67,6 +68,7 @@ measure() {
         || violation "$side $kind: $(tail -n 1 "$out")"
     after=$(cat "${GROUPS_OF[$side]}/cpuacct.usage")
     if [ -n "$hog" ]; then
+        RUNS[$side,$kind]+=" $(wc -l < "$WORK/hog-runs")"
         rm -f "$WORK/hog"
         wait "$hog" || true
     fi
@@ -125,6 +127,11 @@ row() {
 for kind in reads tpcb; do
     for clients in $CLIENTS; do row "$kind" "$clients" no "$kind"; done
     row "$kind" 8 yes "$kind beside an analytical session"
+done
+for kind in reads tpcb; do
+    line="analytical statements beside $kind in $SECONDS_EACH s:"
+    for side in "${SIDES[@]}"; do line+=" $side $(median "${RUNS[$side,$kind]}")"; done
+    say "$line"
 done
 stop_server
 finish

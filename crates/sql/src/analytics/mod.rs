@@ -141,6 +141,9 @@ const MERGE_SHARE_DIVISOR: usize = 32;
 /// What planning a statement takes.
 const PLAN_BYTES: u64 = 512 << 10;
 
+/// Parameters that have more bytes together are not copied for another thread.
+const COPIED_BYTES_MAX: usize = 64 << 10;
+
 /// What the code of a first query takes; measured: 25 MB for a sum over a table.
 const CODE_BYTES: u64 = 32 << 20;
 
@@ -317,6 +320,15 @@ impl Analytics {
         parameters: &[Value],
         facts: &SessionFacts,
     ) -> Result<RowStream> {
+        let bytes = |value: &Value| match value {
+            Value::Text(text) => text.len(),
+            Value::Bytea(bytes) => bytes.len(),
+            _ => 0,
+        };
+        if parameters.iter().map(bytes).sum::<usize>() > COPIED_BYTES_MAX {
+            let system = &self.system;
+            return system.execute(query, catalog, declared, parameters, facts);
+        }
         let (system, query, catalog) =
             (Arc::clone(&self.system), query.clone(), Arc::clone(catalog));
         let (declared, parameters) = (declared.to_vec(), parameters.to_vec());
