@@ -291,6 +291,25 @@ mod tests {
 
     /// Other tests would bring code back meanwhile: this one has a process of its own.
     #[test]
+    fn a_lowered_priority_is_that_of_one_thread() {
+        fn nice() -> i64 {
+            let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+            // The name before it may have blanks; this is the 17th field behind it.
+            let (_, fields) = stat.rsplit_once(')').unwrap();
+            fields
+                .split_ascii_whitespace()
+                .nth(16)
+                .unwrap()
+                .parse()
+                .unwrap()
+        }
+        let before = nice();
+        let lowered = std::thread::spawn(|| (lower_priority(), nice()));
+        assert_eq!(lowered.join().unwrap(), (true, 19));
+        assert_eq!(nice(), before);
+    }
+
+    #[test]
     fn code_is_forgotten_and_runs_again() {
         const ALONE: &str = "CODE_IS_FORGOTTEN_ALONE";
         if std::env::var_os(ALONE).is_none() {

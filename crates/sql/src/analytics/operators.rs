@@ -26,9 +26,9 @@ use thermocline_storage::text_format;
 use thermocline_storage::types::DataType;
 
 use super::functions::{Operation, PgFunction, product_may_not_fit};
-use super::gathered::gathered;
 use super::growing::{Growth, joined};
 use super::params::scalar_of;
+use super::passing::{Gate, passing};
 use super::types::{is_blank_padded, is_text, scalar_type, type_name};
 use crate::error::SqlError;
 
@@ -362,7 +362,8 @@ impl ExprPlanner for PgOperators {
             && !raw.distinct
             && let [text, between] = raw.args.as_mut_slice()
         {
-            *text = gathered(text.clone(), between.clone(), &self.growth);
+            let room = Gate::Room(Arc::clone(&self.growth));
+            *text = passing(room, vec![text.clone(), between.clone()]);
         }
         if raw.func.name() != "avg" || raw.args.len() != 1 {
             return Ok(PlannerResult::Original(raw));
