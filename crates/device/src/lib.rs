@@ -58,8 +58,9 @@ pub use outstanding::{OutstandingSnapshot, Ticket};
 pub use panics::{StopsOnPanic, go_on_after_panics, stop_after_panic};
 pub use probe::probe;
 pub use process::{
-    ask_for_memory, give_way_to_other_threads, huge_pages_only_when_asked, huge_pages_when_asked,
-    memory_bytes, resident_bytes, return_memory, return_memory_if_asked,
+    Resident, ask_for_memory, give_way_to_other_threads, huge_pages_only_when_asked,
+    huge_pages_when_asked, memory_bytes, resident, resident_bytes, return_memory,
+    return_memory_if_asked,
 };
 pub use profile::{DeviceKind, DeviceProfile};
 pub use simulated::{Fault, FaultCounts, Operation, SimulatedClock, SimulatedDevice};

@@ -9,14 +9,32 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::sys::{NoHugePages, huge_pages_withheld, withhold_huge_pages};
 
+/// The process's resident memory, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Resident {
+    /// All of it.
+    pub all: u64,
+    /// Of it, pages of files: the program's code and constants, and libraries'.
+    pub files: u64,
+}
+
 /// The process's resident memory in bytes; None where the kernel does not say.
-/// One short read, without allocation.
 pub fn resident_bytes() -> Option<u64> {
+    resident().map(|resident| resident.all)
+}
+
+/// What is resident, and of what kind; None where the kernel does not say.
+/// One short read, without allocation.
+pub fn resident() -> Option<Resident> {
     let mut text = [0; 128];
     let length = File::open("/proc/self/statm").ok()?.read(&mut text).ok()?;
     let text = std::str::from_utf8(text.get(..length)?).ok()?;
-    let pages: u64 = text.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * page_bytes())
+    let mut pages = text.split_ascii_whitespace().skip(1);
+    let mut bytes = || Some(pages.next()?.parse::<u64>().ok()? * page_bytes());
+    Some(Resident {
+        all: bytes()?,
+        files: bytes()?,
+    })
 }
 
 /// Has the kernel give this process huge pages only where it asks for them: an allocator

@@ -192,9 +192,9 @@ pub(crate) fn lower_priority() -> bool {
     }
 }
 
-/// Unmaps the pages of this program's code from the process: what runs on is mapped again,
-/// from the page cache or the file, when it is reached. Of the rest, megabytes may be
-/// resident: the kernel maps sixteen pages for each that ran once.
+/// Unmaps the pages of this program's code and constants from the process: what is used on is
+/// mapped again, from the page cache or the file, when it is reached. Of the rest, megabytes may
+/// be resident: the kernel maps sixteen pages, or more, for each that was used once.
 pub fn forget_code() {
     static CODE: OnceLock<Option<(usize, usize)>> = OnceLock::new();
     if let Some((start, end)) = *CODE.get_or_init(code) {
@@ -204,18 +204,27 @@ pub fn forget_code() {
     }
 }
 
-/// First and last address of the mapping that this program's code lies in.
+/// First and last address of the mapping that this program's code lies in, with the constants
+/// that are mapped right before it: linkers put there what is only read. (Behind it lies what was
+/// written to while the program was loaded.)
 fn code() -> Option<(usize, usize)> {
     let here = forget_code as *const () as usize;
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let mut constants = None;
     maps.lines().find_map(|line| {
         let mut words = line.split_ascii_whitespace();
         let (start, end) = words.next()?.split_once('-')?;
         let start = usize::from_str_radix(start, 16).ok()?;
         let end = usize::from_str_radix(end, 16).ok()?;
         // Of a file, privately, and never written to.
-        let is_code = words.next()? == "r-xp" && words.last()?.starts_with('/');
-        (is_code && (start..end).contains(&here)).then_some((start, end))
+        let access = words.next()?;
+        let file = words.last()?;
+        if access == "r-xp" && file.starts_with('/') && (start..end).contains(&here) {
+            let before = constants.filter(|(_, end, of)| *end == start && *of == file);
+            return Some((before.map_or(start, |(start, ..)| start), end));
+        }
+        constants = (access == "r--p").then_some((start, end, file));
+        None
     })
 }
 
@@ -323,16 +332,7 @@ mod tests {
             return;
         }
         let (start, end) = code().expect("the kernel says where");
-        let resident = || {
-            let smaps = std::fs::read_to_string("/proc/self/smaps").expect("readable");
-            let mut lines = smaps.lines();
-            lines.find(|line| line.starts_with(&format!("{start:x}-{end:x}")));
-            let rss = lines.find_map(|line| line.strip_prefix("Rss:"));
-            let kib = rss.and_then(|rss| rss.split_ascii_whitespace().next());
-            kib.and_then(|kib| kib.parse::<usize>().ok())
-                .expect("a size")
-                << 10
-        };
+        let resident = || crate::resident().expect("the kernel says").files;
         // SAFETY: this program's code, by the kernel's word.
         let touched: usize = (start..end)
             .step_by(4096)
@@ -342,7 +342,11 @@ mod tests {
         let before = resident();
         forget_code();
         let after = resident();
-        assert!(after < before / 2, "{before} to {after} bytes");
+        let forgotten = before.saturating_sub(after);
+        assert!(
+            forgotten > (end - start) as u64 / 2,
+            "{before} to {after} bytes"
+        );
     }
 
     #[test]

@@ -576,15 +576,23 @@ impl Database {
 
     /// Waits until rows have left for `bytes` that are about to be taken.
     async fn make_room_beside(&self, bytes: u64) -> Result<()> {
-        struct Expected<'a>(&'a Database, u64);
-        impl Drop for Expected<'_> {
-            fn drop(&mut self) {
-                self.0.memory.no_longer_expect(self.1);
-            }
-        }
-        self.memory.expect(bytes);
-        let _expected = Expected(self, bytes);
+        let _expected = self.expect_memory(bytes);
         self.wait_for_room().await
+    }
+
+    /// Counts memory that is about to be taken, until this is dropped.
+    pub(crate) fn expect_memory(&self, bytes: u64) -> Expected<'_> {
+        self.memory.expect(bytes);
+        Expected(self, bytes)
+    }
+}
+
+/// See [`Database::expect_memory`].
+pub(crate) struct Expected<'a>(&'a Database, u64);
+
+impl Drop for Expected<'_> {
+    fn drop(&mut self) {
+        self.0.memory.no_longer_expect(self.1);
     }
 }
 

@@ -31,7 +31,9 @@ const SPARSE_SHARE: f64 = 0.3;
 const RETURN_TURN_BYTES: usize = 64 << 10;
 /// ... for so long a look.
 const RETURN_PAGES_FOR: Duration = Duration::from_millis(30);
-/// How often the allocator is asked to give back what it holds, while memory is short.
+/// How often the allocator gives back what it holds, while memory is short, ...
+const RETURN_FREE_INTERVAL: Duration = Duration::from_millis(20);
+/// ... and all threads what they keep for themselves.
 const RETURN_MEMORY_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the program's code is taken out of memory then, ...
 const FORGET_CODE_INTERVAL: Duration = Duration::from_secs(10);
@@ -101,6 +103,7 @@ impl Database {
         let _stops = StopsOnPanic::while_in("the reading of memory");
         let mut pace = Pace::new();
         let mut before = 0;
+        let mut returned = Duration::ZERO;
         while !self.stopping.load(Ordering::Relaxed) {
             let resident = self.memory.read_resident();
             let timed = self.tick.has_listeners();
@@ -109,7 +112,13 @@ impl Database {
             }
             let wanted =
                 self.memory.pressure() != Pressure::None || self.memory.freed.has_listeners();
+            self.memory.forget_code_beyond_room();
             if wanted {
+                let now = self.clock.now();
+                if self.memory.is_tight() || now.saturating_sub(returned) >= RETURN_FREE_INTERVAL {
+                    returned = now;
+                    thermocline_device::return_memory();
+                }
                 self.poke_evictor();
             }
             let stirs = resident.abs_diff(before) >= STIR_BYTES;

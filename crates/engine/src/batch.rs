@@ -8,10 +8,11 @@ use std::ops::Range;
 
 use thermocline_storage::log::Lsn;
 
-use crate::access::{Fetched, RunKind, Scope};
+use crate::access::{RunKind, Scope};
 use crate::catalog::Table;
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::fetched::Fetched;
 use crate::locking::Visit;
 use crate::run::{Outcome, Who};
 use crate::transaction::RunOptions;

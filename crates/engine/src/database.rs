@@ -362,25 +362,29 @@ impl Database {
         Ok(room)
     }
 
-    /// Says that a statement begins that runs much of the program's code, about so many bytes
-    /// of it: there is room for it until the [`Room`] is dropped, and the code stays in memory.
-    /// What is not run leaves while memory is short, soon after the last such statement.
+    /// Says that a statement begins that runs much of the program's code: there is room for it
+    /// until the [`Room`] is dropped. While memory is short all of it leaves soon after the last
+    /// such statement.
     ///
     /// # Errors
     /// As [`Database::make_room`].
-    pub async fn run_code(self: &Arc<Self>, bytes: u64) -> Result<Room> {
+    pub async fn run_code(self: &Arc<Self>) -> Result<Room> {
         let brings = self.memory.enter_code();
-        let mut room = Room {
+        let room = Room {
             db: self.clone(),
             bytes: 0,
             runs_code: true,
         };
         if brings {
-            self.memory.expect(bytes);
-            room.bytes = bytes;
             self.wait_for_room().await?;
         }
         Ok(room)
+    }
+
+    /// For who runs much of the program's code, one part after the other, between the parts:
+    /// while memory is short they are not all in memory.
+    pub fn look_at_code(&self) {
+        self.memory.look_at_code();
     }
 
     /// Waits while memory is full. What takes memory in bursts, unlike statements

@@ -14,8 +14,9 @@ use thermocline_storage::block;
 use thermocline_storage::block_store::{BlockPin, BlockStore};
 use thermocline_storage::row_directory::ColdAddress;
 
-use crate::access::{Fetched, address_key};
+use crate::access::address_key;
 use crate::error::{Error, Result};
+use crate::fetched::Fetched;
 use crate::row_id::RowId;
 use crate::storages::Storages;
 
@@ -93,7 +94,8 @@ impl Fetcher {
     }
 
     /// Reads all of them; the tuples go to `fetched`, which is to hold at most `most` bytes
-    /// of them. As many at once as have room in [`BUFFERS_BYTES_MAX`].
+    /// of them. As many at once as have room in one part of that in [`BUFFERS_DIVISOR`], and in
+    /// [`BUFFERS_BYTES_MAX`].
     pub async fn fetch(
         &self,
         mut reads: &[PlannedRead],
@@ -101,8 +103,10 @@ impl Fetcher {
         most: u64,
     ) -> Result<()> {
         let mut held: u64 = fetched.values().map(|tuple| tuple.len() as u64).sum();
+        let buffers = usize::try_from(most / BUFFERS_DIVISOR).unwrap_or(usize::MAX);
+        let buffers = buffers.clamp(BUFFERS_BYTES_MIN, BUFFERS_BYTES_MAX);
         while !reads.is_empty() {
-            let (part, rest) = reads.split_at(at_once(reads));
+            let (part, rest) = reads.split_at(at_once(reads, buffers));
             held += self.fetch_at_once(part, fetched).await?;
             if held > most {
                 let mb = most >> 20;
@@ -258,21 +262,51 @@ impl Fetcher {
 
 /// The sectors of the block that a record lies in: first byte and length. A
 /// record whose extent is "long" is read to the end of its block.
-fn read_range(address: ColdAddress, block_bytes: u64) -> (usize, usize) {
+pub(crate) fn read_range(address: ColdAddress, block_bytes: u64) -> (usize, usize) {
     let (first, bytes) = block::sector_range(address.slot, address.extent);
     if address.extent == ColdAddress::EXTENT_LONG {
-        (first, block_bytes as usize - first)
+        (first, (block_bytes as usize).saturating_sub(first))
     } else {
         (first, bytes)
     }
 }
 
-/// How many of these reads have room in the buffers of one statement. One at least.
-fn at_once(reads: &[PlannedRead]) -> usize {
+/// The bytes of the sectors that these reads, in the order of their addresses, need together.
+pub(crate) fn span_bytes(reads: &[PlannedRead]) -> u64 {
+    let mut span = Span::default();
+    for read in reads {
+        span.add(read.address, read.block_bytes);
+    }
+    span.bytes
+}
+
+/// Adds up the sectors of records; those of neighbours count once.
+#[derive(Default)]
+pub(crate) struct Span {
+    pub bytes: u64,
+    block: u32,
+    end: usize,
+}
+
+impl Span {
+    pub fn add(&mut self, address: ColdAddress, block_bytes: u64) {
+        let (first, bytes) = read_range(address, block_bytes);
+        let end = first + bytes;
+        let from = match address.block == self.block && first < self.end {
+            true => self.end.min(end),
+            false => first,
+        };
+        self.bytes += (end - from) as u64;
+        (self.block, self.end) = (address.block, end);
+    }
+}
+
+/// How many of these reads have room in `buffers`, in bytes. One at least.
+fn at_once(reads: &[PlannedRead], buffers: usize) -> usize {
     let mut bytes = 0;
     let fits = |read: &&PlannedRead| {
         bytes += read_range(read.address, read.block_bytes).1;
-        bytes <= BUFFERS_BYTES_MAX
+        bytes <= buffers
     };
     reads.iter().take_while(fits).count().clamp(1, reads.len())
 }
@@ -280,6 +314,8 @@ fn at_once(reads: &[PlannedRead]) -> usize {
 /// Bytes of buffers that a statement hands to the device at once: a thousand reads of a
 /// sector are more than any device does side by side.
 const BUFFERS_BYTES_MAX: usize = 4 << 20;
+const BUFFERS_BYTES_MIN: usize = 256 << 10;
+const BUFFERS_DIVISOR: u64 = 32;
 /// Reads of a scan are joined across gaps up to this.
 const GAP_BYTES_MAX: usize = 32 << 10;
 /// The longest joined read.

@@ -7,6 +7,11 @@
 //! wait (they do not fail); merges of fetched tuples stop before that. What is
 //! not in arenas (indexes, directories, buffers) is in the reading, so nothing
 //! escapes it.
+//!
+//! The program's code is resident, too, once it has run, and statements that run much of it
+//! bring it in within milliseconds: while there are any, there is room for it whether it is
+//! there or not. What came beyond is unmapped, and comes again if it is needed. What the
+//! allocator holds and nobody uses goes back to the system before rows do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -16,6 +21,7 @@ use thermocline_storage::arena::Arena;
 
 use crate::account::ClientPool;
 use crate::error::Error;
+use crate::fetched::FetchedShare;
 use crate::floor::{Floor, floor_bytes};
 use crate::wait::Event;
 
@@ -23,6 +29,10 @@ use crate::wait::Event;
 /// readings, at the fastest seen lately: each reading forgets a part of it.
 const SLACK_READINGS: u64 = 8;
 const SLACK_FADES: u64 = 2048;
+/// Code has room for one part of the limit in so many, ...
+const CODE_SHARE_DIVISOR: u64 = 4;
+/// ... but for no more than this, in bytes: what planning a statement brings in.
+const CODE_BYTES_MAX: u64 = 64 << 20;
 
 /// The process's resident memory and its limit.
 pub(crate) struct Memory {
@@ -30,8 +40,10 @@ pub(crate) struct Memory {
     arena: Arc<Arena>,
     /// Readings are the kernel's; in a simulation they are what the arena holds.
     reads_kernel: bool,
-    /// The last reading of the resident size.
+    /// The last reading of the resident size, ...
     resident: AtomicU64,
+    /// ... and of what of it are pages of files: code.
+    files: AtomicU64,
     resident_max: AtomicU64,
     /// Bytes between the lines where eviction begins and where writers wait.
     slack: AtomicU64,
@@ -44,17 +56,19 @@ pub(crate) struct Memory {
     /// What clients cause, and what of it was granted when the reading was taken.
     pub clients: Arc<ClientPool>,
     clients_at_reading: AtomicU64,
-    /// Growth that is no sign of more to come: code that was forgotten and comes back
-    /// as it is run, a buffer that is filled for the first time.
+    /// Growth that is no sign of more to come: a buffer that is filled for the first time.
     foreseen: AtomicU64,
     /// Statements under way that run much of the program's code.
     code_users: AtomicUsize,
-    /// Such a statement has run since code was taken out of memory.
-    code_came: AtomicBool,
+    /// The room that code has; none if no such statement has run since all of it was taken out
+    /// of memory.
+    code_room: AtomicU64,
     /// The evictor found nothing that could leave.
     drained: AtomicBool,
     /// What directories and indexes may not take.
     pub floor: Floor,
+    /// The evicted tuples that statements have fetched.
+    pub fetched: Arc<FetchedShare>,
     /// The device takes no blocks.
     device_refuses: AtomicBool,
     /// It is being learned which tuples are warm.
@@ -79,6 +93,7 @@ impl Memory {
             arena,
             reads_kernel,
             resident: AtomicU64::new(0),
+            files: AtomicU64::new(0),
             resident_max: AtomicU64::new(0),
             slack: AtomicU64::new(slack_max(limit)),
             arena_at_reading: AtomicU64::new(0),
@@ -88,9 +103,10 @@ impl Memory {
             clients_at_reading: AtomicU64::new(0),
             foreseen: AtomicU64::new(0),
             code_users: AtomicUsize::new(0),
-            code_came: AtomicBool::new(false),
+            code_room: AtomicU64::new(0),
             drained: AtomicBool::new(false),
             floor: Floor::default(),
+            fetched: Arc::default(),
             device_refuses: AtomicBool::new(false),
             learning: AtomicBool::new(false),
             freed: Event::default(),
@@ -131,26 +147,30 @@ impl Memory {
     pub fn read_resident(&self) -> u64 {
         let arena = self.arena.used_bytes() as u64;
         let clients = self.clients.granted();
-        let resident = match self.reads_kernel {
-            true => resident_bytes().unwrap_or(arena),
-            false => arena,
+        let read = match self.reads_kernel {
+            true => thermocline_device::resident(),
+            false => None,
         };
+        let (resident, files) = read.map_or((arena, 0), |read| (read.all, read.files));
         self.arena_at_reading.store(arena, Ordering::Relaxed);
         self.clients_at_reading.store(clients, Ordering::Relaxed);
+        let files_before = self.files.swap(files, Ordering::Relaxed);
         let before = self.resident.swap(resident, Ordering::Relaxed);
         if self.reads_kernel {
-            self.keep_slack_for(resident.saturating_sub(before));
+            let own = resident.saturating_sub(files);
+            self.keep_slack_for(own.saturating_sub(before.saturating_sub(files_before)));
         }
         self.resident_max.fetch_max(resident, Ordering::Relaxed);
         resident
     }
 
-    /// A statement begins that runs much code, which would come back faster than rows can
-    /// leave: it stays until [`Memory::leave_code`]. Whether none has run since code was taken
-    /// out, so that this one brings it in.
+    /// A statement begins that runs much code, which comes faster than rows can leave: it has
+    /// room until [`Memory::forget_code`]. Whether it had none before, so that rows have to
+    /// leave for it.
     pub fn enter_code(&self) -> bool {
         self.code_users.fetch_add(1, Ordering::Relaxed);
-        !self.code_came.swap(true, Ordering::Relaxed)
+        let room = code_room(self.limit());
+        self.code_room.swap(room, Ordering::Relaxed) == 0
     }
 
     /// The statement has ended.
@@ -161,7 +181,7 @@ impl Memory {
     /// Whether statements that run much code are under way; None if none has come since code
     /// was taken out.
     pub fn runs_code(&self) -> Option<bool> {
-        let came = self.code_came.load(Ordering::Relaxed);
+        let came = self.code_room.load(Ordering::Relaxed) > 0;
         came.then(|| self.code_users.load(Ordering::Relaxed) > 0)
     }
 
@@ -170,13 +190,31 @@ impl Memory {
         if !self.reads_kernel || self.code_users.load(Ordering::Relaxed) > 0 {
             return;
         }
-        self.code_came.store(false, Ordering::Relaxed);
-        let before = resident_bytes();
+        self.code_room.store(0, Ordering::Relaxed);
         thermocline_device::forget_code();
-        if let (Some(before), Some(after)) = (before, resident_bytes()) {
-            let forgotten = before.saturating_sub(after);
-            self.foreseen.store(forgotten, Ordering::Relaxed);
+    }
+
+    /// Takes the program's code out of memory if it has more than half of its room, by the last
+    /// reading, and there is no room for twice as much: it comes faster than readings are taken.
+    pub fn forget_code_beyond_room(&self) {
+        let half = code_room(self.limit()) / 2;
+        if self.files.load(Ordering::Relaxed) > half && self.is_near() {
+            thermocline_device::forget_code();
         }
+    }
+
+    /// As [`Memory::forget_code_beyond_room`], by a reading of its own where memory is short:
+    /// for who runs much code that is not run again soon.
+    pub fn look_at_code(&self) {
+        if self.reads_kernel && self.is_near() {
+            self.read_resident();
+            self.forget_code_beyond_room();
+        }
+    }
+
+    /// Whether there is no room for as much as code may take.
+    fn is_near(&self) -> bool {
+        self.projected() + code_room(self.limit()) > self.soft()
     }
 
     /// Says that a buffer of so many bytes is about to be filled.
@@ -210,7 +248,9 @@ impl Memory {
             .saturating_sub(self.clients_at_reading.load(Ordering::Relaxed));
         let reserved = self.reserved.load(Ordering::Relaxed).max(0) as u64;
         let expected = self.expected.load(Ordering::Relaxed).max(0) as u64;
-        self.resident.load(Ordering::Relaxed) + grown + clients + reserved + expected
+        let files = self.files.load(Ordering::Relaxed);
+        let code = (self.code_room.load(Ordering::Relaxed)).saturating_sub(files);
+        self.resident.load(Ordering::Relaxed) + grown + clients + reserved + expected + code
     }
 
     pub fn pressure(&self) -> Pressure {
@@ -320,7 +360,7 @@ impl Memory {
         (self.limit() / 4) as usize
     }
 
-    /// What the evicted tuples that one statement has fetched may take.
+    /// What the evicted tuples that one statement has fetched may take, and those of all.
     pub fn fetched_limit(&self) -> u64 {
         self.limit() / 4
     }
@@ -359,6 +399,11 @@ impl Memory {
     }
 }
 
+/// The room that code has under a limit.
+fn code_room(limit: u64) -> u64 {
+    (limit / CODE_SHARE_DIVISOR).min(CODE_BYTES_MAX)
+}
+
 /// The most that is left between the lines.
 fn slack_max(limit: u64) -> u64 {
     (limit / 24).clamp(6 << 20, 128 << 20)
@@ -368,10 +413,6 @@ fn slack_max(limit: u64) -> u64 {
 /// limit, since a burst of commits fills them faster than readings are taken.
 pub(crate) fn log_buffer_bytes(limit: u64) -> usize {
     (limit / 128).clamp(512 << 10, 4 << 20) as usize
-}
-
-fn resident_bytes() -> Option<u64> {
-    thermocline_device::resident_bytes()
 }
 
 #[cfg(test)]
@@ -395,12 +436,15 @@ mod tests {
     }
 
     #[test]
-    fn code_stays_while_a_statement_runs_much_of_it() {
+    fn code_has_room_while_a_statement_runs_much_of_it() {
         let arena = Arc::new(Arena::reserve(64 << 20).expect("address space"));
         let memory = Memory::new(1 << 40, arena, true);
         assert_eq!(memory.runs_code(), None);
+        let without = memory.projected();
         assert!(memory.enter_code(), "the first brings it in");
         assert!(!memory.enter_code());
+        let files = memory.files.load(Ordering::Relaxed);
+        assert_eq!(memory.projected(), without + CODE_BYTES_MAX - files);
         memory.leave_code();
         memory.forget_code();
         assert_eq!(memory.runs_code(), Some(true));
@@ -408,7 +452,17 @@ mod tests {
         assert_eq!(memory.runs_code(), Some(false));
         memory.forget_code();
         assert_eq!(memory.runs_code(), None);
+        assert_eq!(memory.projected(), without);
         assert!(memory.enter_code(), "it is gone");
+    }
+
+    #[test]
+    fn code_takes_a_part_of_a_small_limit_only() {
+        let arena = Arc::new(Arena::reserve(64 << 20).expect("address space"));
+        let memory = Memory::new(1 << 40, arena, true);
+        memory.set_limit(64 << 20);
+        memory.enter_code();
+        assert_eq!(memory.code_room.load(Ordering::Relaxed), 16 << 20);
     }
 
     #[test]

@@ -13,10 +13,11 @@ use thermocline_device::Mutation;
 use thermocline_storage::block_store::BlockPin;
 use thermocline_storage::log::{LogFailed, Lsn};
 
-use crate::access::{Access, Fetched, Guards, Obstacle, RunKind, Scope, Scratch};
+use crate::access::{Access, Guards, Obstacle, RunKind, Scope, Scratch};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::fetch::{PlannedRead, plan};
+use crate::fetched::Fetched;
 use crate::locking::Visit;
 use crate::table_lock::{Gate, LockMode};
 use crate::transaction::{Isolation, RunOptions, Transaction, TxnId, TxnState};
@@ -367,24 +368,6 @@ impl Database {
     /// itself, and evicts when it wants to.
     pub(crate) fn works_alone(&self) -> bool {
         !self.config.background && self.config.simulator.is_none()
-    }
-
-    /// Reads evicted tuples, as many as a statement may have beside the table
-    /// ([`Error::OutOfMemory`]). A statement that is cancelled meanwhile leaves the
-    /// reads to themselves: their buffers are the device's until they are over.
-    pub(crate) async fn fetch(
-        &self,
-        options: &RunOptions,
-        reads: &[PlannedRead],
-        fetched: &mut Fetched,
-    ) -> Result<()> {
-        if let Some(counts) = &options.reads {
-            counts.fetched(reads.len() as u64);
-        }
-        let most = self.memory.fetched_limit();
-        let _note = options.cancel.note_wait(WaitsFor::Read);
-        self.interruptible(options, self.fetcher.fetch(reads, fetched, most))
-            .await?
     }
 
     pub(crate) async fn wait_durable(&self, options: &RunOptions, lsn: Lsn) -> Result<()> {

@@ -18,8 +18,7 @@ use crate::catalog::{Catalog, Table};
 use crate::counters::Counters;
 use crate::database::Database;
 use crate::error::Result;
-use crate::fetch::PlannedRead;
-use crate::fetch::plan;
+use crate::fetch::{PlannedRead, Span, plan};
 use crate::locking::Visit;
 use crate::reads::{EVERYWHERE, ReadEntry, ReadWhat};
 use crate::row_id::RowId;
@@ -32,8 +31,11 @@ use crate::wait::give_way;
 const TURN_ROWS: u32 = 2048;
 /// Row numbers after which whoever waits for the partition gets it.
 const ROWS_UNDER_LOCK: u32 = 128;
-/// Bytes of cold records collected before they are read.
-const COLD_BYTES_MAX: usize = 2 << 20;
+/// Bytes of rows that are given out at a time: one part of the memory limit in so many, ...
+const CHUNK_DIVISOR: u64 = 1024;
+/// ... between these.
+const CHUNK_BYTES_MIN: u64 = 32 << 10;
+const CHUNK_BYTES_MAX: u64 = 2 << 20;
 
 /// Before-images may take one part in so many of the memory limit, and less, but not less than
 /// the other, where directories and indexes leave little.
@@ -292,8 +294,8 @@ pub struct SnapshotScan {
 }
 
 impl SnapshotScan {
-    /// Calls `each` with the next rows (some thousands, or a megabyte or two);
-    /// false at the end. `each` may run under the partition's lock: it must be
+    /// Calls `each` with the next rows (some thousands, or what a small part of the memory
+    /// limit holds, but one); false at the end. `each` may run under the partition's lock: it must be
     /// short and must not call the database.
     pub async fn next_chunk(&mut self, mut each: impl FnMut(RowId, &[u8])) -> Result<bool> {
         self.snapshot.inner.db.pulse.beat();
@@ -329,8 +331,10 @@ impl SnapshotScan {
         let db = &held.db;
         let storage = self.table.def.storage;
         let mut cold: Vec<(RowId, ColdAddress)> = Vec::new();
-        let mut cold_bytes = 0;
-        let mut last_sector = (0, 0);
+        let most = db.memory.limit() / CHUNK_DIVISOR;
+        let most = most.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+        let mut hot_bytes = 0;
+        let mut cold_span = Span::default();
         let mut state = db.partitions[self.partition as usize].lock();
         state.excuse_panics();
         db.transactions.check_snapshot(held.timestamp)?;
@@ -344,7 +348,7 @@ impl SnapshotScan {
             };
             let end = rows.directory.appended();
             let pause = end.min(stop).min(self.next.saturating_add(ROWS_UNDER_LOCK));
-            while self.next < pause && cold_bytes < COLD_BYTES_MAX {
+            while self.next < pause && hot_bytes + cold_span.bytes < most {
                 let number = self.next;
                 self.next += 1;
                 let row = RowId::new(self.partition, number);
@@ -353,6 +357,7 @@ impl SnapshotScan {
                     && let Some(new) = own.overlay.get(&(storage, row))
                 {
                     if let Some(new) = new {
+                        hot_bytes += new.len() as u64;
                         each(row, new);
                     }
                     continue;
@@ -362,6 +367,7 @@ impl SnapshotScan {
                         Seen::Current => {}
                         Seen::Absent => continue,
                         Seen::Before(image) => {
+                            hot_bytes += image.len() as u64;
                             each(row, image);
                             continue;
                         }
@@ -375,19 +381,19 @@ impl SnapshotScan {
                     }
                 }
                 if let Some(hot) = word.as_hot() {
-                    each(row, rows.heap.payload(hot.pointer()));
+                    let tuple = rows.heap.payload(hot.pointer());
+                    hot_bytes += tuple.len() as u64;
+                    each(row, tuple);
                 } else if let Some(word) = word.as_cold() {
                     let address = word.address();
-                    let sector = (address.block, address.slot / 256);
-                    if sector != last_sector {
-                        cold_bytes += usize::from(address.extent) * 4096;
-                        last_sector = sector;
-                    }
+                    let is_long = address.extent == ColdAddress::EXTENT_LONG;
+                    let info = is_long.then(|| db.blocks.info(address.block)).flatten();
+                    cold_span.add(address, info.map_or(0, |info| info.device_bytes));
                     cold.push((row, address));
                 }
             }
             let more = self.next < end;
-            if !more || self.next >= stop || cold_bytes >= COLD_BYTES_MAX {
+            if !more || self.next >= stop || hot_bytes + cold_span.bytes >= most {
                 break more;
             }
             // Where evicted tuples lie is known as long as the lock is held.

@@ -131,7 +131,16 @@ fn goes_beyond_the_limit(kind: IndexKind) {
         let mut count = 0;
         for partition in 0..db.partitions() {
             let mut scan = snapshot.scan(&t, partition);
-            while block_on(scan.next_chunk(|_, _| count += 1)).expect("scans") {}
+            let mut more = true;
+            while more {
+                let mut bytes = 0;
+                let chunk = scan.next_chunk(|_, tuple| {
+                    count += 1;
+                    bytes += tuple.len();
+                });
+                more = block_on(chunk).expect("scans");
+                assert!(bytes <= 100 << 10, "{bytes} at once under a limit of 96 MB");
+            }
         }
         count
     };

@@ -13,7 +13,6 @@ mod read;
 mod undo;
 mod write;
 
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -24,6 +23,7 @@ use thermocline_storage::temperature;
 use crate::catalog::{Catalog, Table};
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::fetched::Fetched;
 use crate::locking::Visit;
 use crate::partition::{PartitionGuard, PartitionState, TablePartition};
 use crate::policy::Merge;
@@ -146,10 +146,6 @@ impl<'a> Guards<'a> {
         slice.iter_mut().map(|guard| &mut **guard)
     }
 }
-
-/// Tuples that were read from the device for this statement, by address.
-/// A tree, for it costs nothing while it is empty, as it mostly is.
-pub(crate) type Fetched = BTreeMap<u64, Arc<[u8]>>;
 
 /// An evicted tuple that a run needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,10 +15,11 @@ use thermocline_storage::key_hash::key_hash;
 use thermocline_storage::row_directory::{ColdWord, Word};
 use thermocline_storage::temperature;
 
-use super::{Access, Fetched, Missing, Scope, address_key};
+use super::{Access, Missing, Scope, address_key};
 use crate::catalog::Table;
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::fetched::Fetched;
 use crate::partition::{Index, TablePartition};
 use crate::row_id::RowId;
 use crate::table_lock::LockMode;

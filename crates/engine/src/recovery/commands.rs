@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use super::apply::Replayer;
 use super::events::Definitions;
-use crate::access::{Access, Fetched, RecordedRows, RunKind, Scope};
+use crate::access::{Access, RecordedRows, RunKind, Scope};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::fetch::plan;
+use crate::fetched::Fetched;
 use crate::procedure::Procedure;
 use crate::procedure::command::Command;
 use crate::row_id::RowId;

@@ -30,6 +30,17 @@ pub(crate) fn batch_bytes(memory_limit: u64) -> usize {
     (memory_limit / 512).clamp(64 << 10, 4 << 20) as usize
 }
 
+/// The smallest block that texts are collected in, in bytes.
+const TEXT_BLOCK_MIN: u32 = 8 << 10;
+
+/// Bytes of a block of texts, of which one is not full in each column of a batch.
+fn text_block(batch_bytes: usize, columns: usize) -> u32 {
+    let block = batch_bytes / 4 / columns.max(1);
+    u32::try_from(block)
+        .unwrap_or(u32::MAX)
+        .clamp(TEXT_BLOCK_MIN, 1 << 20)
+}
+
 /// Rows of what operators hand on: of wide rows, a merge holds some such batches.
 pub(crate) fn batch_rows(memory_limit: u64) -> usize {
     ((memory_limit >> 16) as usize).clamp(1024, BATCH_ROWS)
@@ -51,7 +62,9 @@ enum Builder {
 }
 
 impl Builder {
-    fn new(data_type: &DataType, rows: usize) -> Self {
+    /// For so many rows; texts are collected in blocks of `text_block` bytes. (Left to itself
+    /// the builder takes two megabytes at a time, however little a batch is.)
+    fn new(data_type: &DataType, rows: usize, text_block: u32) -> Self {
         match data_type {
             DataType::Boolean => Self::Boolean(BooleanBuilder::with_capacity(rows)),
             DataType::SmallInt => Self::SmallInt(Int16Builder::with_capacity(rows)),
@@ -70,7 +83,8 @@ impl Builder {
                 Self::Numeric(builder, scale)
             }
             DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
-                Self::Text(StringViewBuilder::with_capacity(rows))
+                let builder = StringViewBuilder::with_capacity(rows);
+                Self::Text(builder.with_fixed_block_size(text_block))
             }
             DataType::Bytea => Self::Bytea(BinaryBuilder::with_capacity(rows, 0)),
             DataType::Date => Self::Date(Date32Builder::with_capacity(rows)),
@@ -216,11 +230,12 @@ impl BatchBuilder {
     ) -> Self {
         let row_bytes = VALUE_BYTES * columns.len().max(1);
         let capacity = (bytes_max / row_bytes).clamp(1, BATCH_ROWS);
+        let text_block = text_block(bytes_max, columns.len());
         let columns = columns
             .iter()
             .map(|&column| {
                 let data_type = &table.columns[column].data_type;
-                (column, Builder::new(data_type, capacity))
+                (column, Builder::new(data_type, capacity, text_block))
             })
             .collect();
         Self {
@@ -305,7 +320,10 @@ pub(crate) fn catalog_batch(
         columns: types
             .iter()
             .enumerate()
-            .map(|(index, data_type)| (index, Builder::new(data_type, rows.len())))
+            .map(|(index, data_type)| {
+                let builder = Builder::new(data_type, rows.len(), TEXT_BLOCK_MIN);
+                (index, builder)
+            })
             .collect(),
         rows: 0,
         bytes: 0,

@@ -61,9 +61,7 @@ impl Growth {
             return Ok(());
         }
         if bytes > BATCH_BYTES_MAX {
-            return Err(DataFusionError::ResourcesExhausted(format!(
-                "The values that a function makes of some rows take {bytes} bytes."
-            )));
+            return Err(too_much(bytes));
         }
         let mut reservation = self.reservation.lock();
         let reservation =
@@ -77,6 +75,13 @@ impl Growth {
     }
 }
 
+#[cold]
+fn too_much(bytes: u64) -> DataFusionError {
+    DataFusionError::ResourcesExhausted(format!(
+        "The values that a function makes of some rows take {bytes} bytes or more."
+    ))
+}
+
 /// Adds up what the values of a batch will take.
 #[derive(Default)]
 struct Total(u64);
@@ -87,8 +92,54 @@ impl Total {
             let error = SqlError::new("54000", "requested length too large");
             return Err(DataFusionError::External(Box::new(error)));
         }
-        self.0 += bytes;
-        Ok(())
+        self.0 = self.0.saturating_add(bytes);
+        match self.0 {
+            ..=BATCH_BYTES_MAX => Ok(()),
+            bytes => Err(too_much(bytes)),
+        }
+    }
+}
+
+/// An argument for a batch. A constant is there once: spread over the rows, a long one would be
+/// memory that nobody has asked for.
+struct Argument {
+    array: ArrayRef,
+    is_constant: bool,
+}
+
+impl Argument {
+    fn new(argument: &ColumnarValue) -> Result<Self> {
+        Ok(match argument {
+            ColumnarValue::Array(array) => Self {
+                array: Arc::clone(array),
+                is_constant: false,
+            },
+            ColumnarValue::Scalar(scalar) => Self {
+                array: scalar.to_array()?,
+                is_constant: true,
+            },
+        })
+    }
+
+    fn cast(self, wanted: &ArrowType) -> Result<Self> {
+        Ok(Self {
+            array: cast(&self.array, wanted)?,
+            is_constant: self.is_constant,
+        })
+    }
+
+    /// Where the value of a row is.
+    fn place(&self, row: usize) -> usize {
+        if self.is_constant { 0 } else { row }
+    }
+
+    fn is_null(&self, row: usize) -> bool {
+        self.array.is_null(self.place(row))
+    }
+
+    /// The text of a row, where these are texts.
+    fn text(&self, row: usize) -> &str {
+        self.array.as_string_view().value(self.place(row))
     }
 }
 
@@ -291,24 +342,27 @@ impl ScalarUDFImpl for TextFunction {
             .all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
         let rows = if is_constant { 1 } else { rows };
         // Numbers among the texts stand in the second place.
-        let mut numbers: Option<ArrayRef> = None;
-        let mut texts: Vec<ArrayRef> = Vec::with_capacity(3);
+        let mut numbers: Option<Argument> = None;
+        let mut texts: Vec<Argument> = Vec::with_capacity(3);
         let wanted = self.text.arguments(arguments.args.len()).unwrap_or(&[]);
         for (argument, wanted) in arguments.args.iter().zip(wanted) {
-            let array = cast(&argument.to_array(rows)?, wanted)?;
+            let argument = Argument::new(argument)?.cast(wanted)?;
             match wanted {
-                ArrowType::Int64 => numbers = Some(array),
-                _ => texts.push(array),
+                ArrowType::Int64 => numbers = Some(argument),
+                _ => texts.push(argument),
             }
         }
-        let nulls = |row: usize| texts.iter().chain(&numbers).any(|array| array.is_null(row));
+        let nulls = |row: usize| texts.iter().chain(&numbers).any(|given| given.is_null(row));
         let counted = numbers.is_some();
         let number = |row: usize| match &numbers {
-            Some(numbers) => numbers.as_primitive::<Int64Type>().value(row),
+            Some(numbers) => {
+                let place = numbers.place(row);
+                numbers.array.as_primitive::<Int64Type>().value(place)
+            }
             None => 0,
         };
         let text = |at: usize, row: usize| match texts.get(at) {
-            Some(texts) => texts.as_string_view().value(row),
+            Some(texts) => texts.text(row),
             None if counted => " ",
             None => "",
         };
@@ -400,32 +454,26 @@ impl Bounded {
                 }
             }
             Bound::Joined => {
-                let arrays = arguments
-                    .args
-                    .iter()
-                    .map(|argument| argument.to_array(arguments.number_rows))
-                    .collect::<Result<Vec<_>>>()?;
-                let [lists, others @ ..] = arrays.as_slice() else {
+                let [first, others @ ..] = arguments.args.as_slice() else {
                     return Ok(0);
                 };
-                total.0 = 2 * lists.get_array_memory_size() as u64;
+                total.0 = batch_bytes(first, rows)?.saturating_mul(2);
+                let lists = Argument::new(first)?;
                 let others = others
                     .iter()
-                    .map(|other| cast(other, &ArrowType::Utf8View))
-                    .collect::<Result<Vec<_>, _>>()?;
-                let Some(lists) = lists.as_list_opt::<i32>() else {
+                    .map(|other| Argument::new(other)?.cast(&ArrowType::Utf8View))
+                    .collect::<Result<Vec<_>>>()?;
+                let Some(values) = lists.array.as_list_opt::<i32>() else {
                     return Ok(total.0);
                 };
-                for row in (0..lists.len()).filter(|row| lists.is_valid(*row)) {
+                for row in (0..arguments.number_rows).filter(|row| !lists.is_null(*row)) {
                     // Lists in the list are joined, too.
-                    let mut elements = lists.value(row);
+                    let mut elements = values.value(lists.place(row));
                     while let Some(inner) = elements.as_list_opt::<i32>() {
                         elements = Arc::clone(inner.values());
                     }
-                    let between = others.iter().filter(|other| other.is_valid(row));
-                    let between: usize = between
-                        .map(|other| other.as_string_view().value(row).len())
-                        .sum();
+                    let between = others.iter().filter(|other| !other.is_null(row));
+                    let between: usize = between.map(|other| other.text(row).len()).sum();
                     let elements = elements.len() as u64;
                     total.add(elements.saturating_mul(between as u64))?;
                 }
@@ -453,11 +501,12 @@ impl Bounded {
                 }
             }
             Bound::Matches => {
-                let of = |at: usize| -> Result<Option<ArrayRef>> {
+                let of = |at: usize| -> Result<Option<Argument>> {
                     match arguments.args.get(at) {
                         Some(argument) if is_text(&argument.data_type()) => {
-                            let array = argument.to_array(arguments.number_rows)?;
-                            Ok(Some(cast(&array, &ArrowType::Utf8View)?))
+                            Argument::new(argument)?
+                                .cast(&ArrowType::Utf8View)
+                                .map(Some)
                         }
                         _ => Ok(None),
                     }
@@ -467,15 +516,13 @@ impl Bounded {
                 };
                 let flags = of(3)?;
                 for row in 0..arguments.number_rows {
-                    let text = |array: &ArrayRef| array.as_string_view().value(row).to_owned();
-                    let value = texts.as_string_view().value(row);
-                    let other = others.as_string_view().value(row);
+                    let (value, other) = (texts.text(row), others.text(row));
                     let all = flags
                         .as_ref()
-                        .is_some_and(|flags| text(flags).contains('g'));
+                        .is_some_and(|flags| flags.text(row).contains('g'));
                     let mut times = if all { value.len() as u64 + 1 } else { 1 };
                     if times.saturating_mul(other.len() as u64) > SMALL_BYTES
-                        && let Ok(pattern) = regex::Regex::new(&text(&patterns))
+                        && let Ok(pattern) = regex::Regex::new(patterns.text(row))
                     {
                         times = times.min(pattern.find_iter(value).count() as u64);
                     }
@@ -553,5 +600,53 @@ impl ScalarUDFImpl for Bounded {
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
         self.growth.make_room(self.size(&arguments)?)?;
         self.function.invoke_with_args(arguments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::datatypes::Field;
+    use datafusion::common::ScalarValue;
+    use datafusion::common::config::ConfigOptions;
+    use datafusion::execution::memory_pool::UnboundedMemoryPool;
+    use datafusion::functions::regex::regexp_replace;
+    use datafusion::functions_nested::string::array_to_string_udf;
+
+    use super::*;
+
+    /// Calls a function with these arguments for as many rows as no memory would hold copies.
+    fn call(function: Arc<ScalarUDF>, arguments: Vec<ScalarValue>) -> Result<ColumnarValue> {
+        const ROWS: usize = 1 << 30;
+        let growth = Growth::new(Arc::new(UnboundedMemoryPool::default()));
+        let fields = arguments
+            .iter()
+            .map(|argument| Arc::new(Field::new("", argument.data_type(), true)))
+            .collect();
+        let function = bounded(function, &growth);
+        function.invoke_with_args(ScalarFunctionArgs {
+            args: arguments.into_iter().map(ColumnarValue::Scalar).collect(),
+            arg_fields: fields,
+            number_rows: ROWS,
+            return_field: Arc::new(Field::new("", ArrowType::Utf8View, true)),
+            config_options: Arc::new(ConfigOptions::default()),
+        })
+    }
+
+    #[test]
+    fn the_constants_of_a_batch_are_not_copied_to_find_out_its_size() {
+        let text = |bytes: usize| ScalarValue::Utf8View(Some("x".repeat(bytes)));
+        let list = ScalarValue::List(ScalarValue::new_list_nullable(
+            &vec![text(1); 100_000],
+            &ArrowType::Utf8View,
+        ));
+        let joined = call(array_to_string_udf(), vec![list, text(1000)]);
+        let replaced = call(regexp_replace(), vec![text(100_000), text(1), text(1000)]);
+        for refused in [joined, replaced] {
+            let error = refused.unwrap_err();
+            assert!(
+                matches!(error, DataFusionError::ResourcesExhausted(_)),
+                "{error}"
+            );
+        }
     }
 }

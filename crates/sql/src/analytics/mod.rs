@@ -144,9 +144,6 @@ const PLAN_BYTES: u64 = 512 << 10;
 /// Parameters that have more bytes together are not copied for another thread.
 const COPIED_BYTES_MAX: usize = 64 << 10;
 
-/// What the code of a first query takes; measured: 25 MB for a sum over a table.
-const CODE_BYTES: u64 = 32 << 20;
-
 /// The analytical side of a database.
 pub struct Analytics {
     db: Arc<Database>,
@@ -234,11 +231,12 @@ impl Analytics {
     /// Room for the code of planner and operators, which a query brings into memory if none
     /// has run lately, faster than the evictor could answer. Held while the query runs.
     async fn room_for_code(&self) -> Result<Room> {
-        Ok(self.db.run_code(CODE_BYTES).await?)
+        Ok(self.db.run_code().await?)
     }
 
-    /// What a statement's plan and batches take: each stream fills one, has one in a channel
-    /// and one with an operator; one waits for the session. None for what only reads catalogs.
+    /// What a statement's plan and batches take: each stream reads for one and fills it, has one
+    /// in a channel and one with an operator; one waits for the session. None for what only reads
+    /// catalogs.
     ///
     /// # Errors
     /// When it is no query.
@@ -252,7 +250,7 @@ impl Analytics {
             return Ok(None);
         }
         let batch = batch::batch_bytes(self.db.memory_limit()) as u64;
-        Ok(Some(PLAN_BYTES + (3 * self.streams as u64 + 3) * batch))
+        Ok(Some(PLAN_BYTES + (4 * self.streams as u64 + 3) * batch))
     }
 
     /// The types of a query's parameters and its columns. `declared` are the
@@ -421,12 +419,19 @@ impl Analytics {
         let ask = end.map(End::asked);
         let work = async move {
             let state = &analytics.state;
-            let mut plan = state.optimize(&plan)?;
+            let look = || analytics.db.look_at_code();
+            let plan =
+                state
+                    .analyzer()
+                    .execute_and_check(plan, state.config_options(), |_, _| look())?;
+            let mut plan = state.optimizer().optimize(plan, state, |_, _| look())?;
             if let Some(ask) = ask {
                 plan = ask(plan)?;
             }
+            look();
             let planner = Arc::clone(state.query_planner());
             let physical = planner.create_physical_plan(&plan, state).await?;
+            look();
             deep::roomy(cooperation::cooperative(physical)?)
         };
         self.threads
@@ -470,6 +475,7 @@ impl Analytics {
         let mut plan = plan_with(given)?;
         let found = plan.get_parameter_fields().map_err(sql_error)?;
         let parameters = params::parameter_types(declared, &found)?;
+        self.db.look_at_code();
         let settled = parameters.len() == declared.len() && declared.iter().all(Option::is_some);
         if !settled && !parameters.is_empty() {
             plan = plan_with(
@@ -482,7 +488,9 @@ impl Analytics {
         let plan = self
             .state
             .analyzer()
-            .execute_and_check(plan, self.state.config_options(), |_, _| {})
+            .execute_and_check(plan, self.state.config_options(), |_, _| {
+                self.db.look_at_code();
+            })
             .map_err(sql_error)?;
         Ok(Planned { plan, parameters })
     }

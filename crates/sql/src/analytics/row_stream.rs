@@ -7,7 +7,6 @@ use datafusion::arrow::array::RecordBatch;
 use thermocline_engine::{Charge, Database, Room};
 use thermocline_storage::value::Value;
 
-use super::CODE_BYTES;
 use super::errors::sql_error;
 use super::feed::Feed;
 use super::rows::write_rows;
@@ -55,7 +54,7 @@ impl Turn {
     /// Has the code in memory again, if it was let go.
     async fn wake(&mut self) -> Result<()> {
         if self.room.is_none() {
-            self.room = Some(self.db.run_code(CODE_BYTES).await?);
+            self.room = Some(self.db.run_code().await?);
         }
         Ok(())
     }

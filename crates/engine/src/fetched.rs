@@ -1,0 +1,189 @@
+//! Tuples that were read from the device for a statement, beside the tables. One statement may
+//! have a share of the memory limit for them, and all together no more: who comes when it is
+//! used up waits until others are done, before it reads anything.
+//!
+//! Guarantees: what waits holds no tuples, so that nobody waits for it; where it holds rows that
+//! others wait for, it gets an error after a while. A statement that has some tuples already,
+//! and needs more, does not wait.
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::account::WAIT_MAX;
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::fetch::{PlannedRead, span_bytes};
+use crate::transaction::RunOptions;
+use crate::wait::Event;
+
+/// What is less than one part of the share in so many is counted, and does not wait.
+const SMALL_DIVISOR: u64 = 32;
+
+/// What all statements hold.
+#[derive(Default)]
+pub(crate) struct FetchedShare {
+    bytes: AtomicU64,
+    freed: Event,
+}
+
+impl FetchedShare {
+    /// Takes `bytes` if all together have `most` then, or nobody else has any.
+    fn try_take(&self, bytes: u64, most: u64) -> bool {
+        let taken = self.bytes.fetch_update(Relaxed, Relaxed, |held| {
+            Some(held + bytes).filter(|sum| *sum <= most || held == 0)
+        });
+        taken.is_ok()
+    }
+}
+
+/// Tuples that were read from the device for this statement, by address.
+/// A tree, for it costs nothing while it is empty, as it mostly is.
+#[derive(Default)]
+pub(crate) struct Fetched {
+    tuples: BTreeMap<u64, Arc<[u8]>>,
+    /// What of the share is counted for them.
+    counted: u64,
+    share: Option<Arc<FetchedShare>>,
+}
+
+impl Fetched {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub fn insert(&mut self, address: u64, tuple: Arc<[u8]>) {
+        self.tuples.insert(address, tuple);
+    }
+
+    /// Counts `bytes` more, which were taken from the share.
+    fn count(&mut self, share: &Arc<FetchedShare>, bytes: u64) {
+        self.counted += bytes;
+        self.share.get_or_insert_with(|| Arc::clone(share));
+    }
+
+    /// Gives back what was counted beyond what is there.
+    fn settle(&mut self) {
+        let there = self.tuples.values().map(|tuple| tuple.len() as u64).sum();
+        self.give(self.counted.saturating_sub(there));
+    }
+
+    fn give(&mut self, bytes: u64) {
+        if let Some(share) = self.share.as_ref().filter(|_| bytes > 0) {
+            self.counted -= bytes;
+            share.bytes.fetch_sub(bytes, Relaxed);
+            share.freed.notify();
+        }
+    }
+}
+
+impl Deref for Fetched {
+    type Target = BTreeMap<u64, Arc<[u8]>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.tuples
+    }
+}
+
+impl Drop for Fetched {
+    fn drop(&mut self) {
+        self.tuples.clear();
+        self.give(self.counted);
+    }
+}
+
+impl Database {
+    /// Reads evicted tuples, as many as a statement may have beside the table
+    /// ([`Error::OutOfMemory`]). A statement that is cancelled meanwhile leaves the
+    /// reads to themselves: their buffers are the device's until they are over.
+    pub(crate) async fn fetch(
+        &self,
+        options: &RunOptions,
+        reads: &[PlannedRead],
+        fetched: &mut Fetched,
+    ) -> Result<()> {
+        if let Some(counts) = &options.reads {
+            counts.fetched(reads.len() as u64);
+        }
+        let most = self.memory.fetched_limit();
+        let bytes = span_bytes(reads).min(most);
+        let is_large = bytes > most / SMALL_DIVISOR && !self.works_alone();
+        self.count_fetched(options, bytes, fetched, most, is_large)
+            .await?;
+        // Rows leave for them first: they come faster than readings are taken.
+        let _expected = is_large.then(|| self.expect_memory(bytes));
+        if is_large {
+            self.interruptible(options, self.wait_for_memory())
+                .await??;
+        }
+        let _note = options.cancel.note_wait(crate::wait::WaitsFor::Read);
+        self.interruptible(options, self.fetcher.fetch(reads, fetched, most))
+            .await??;
+        fetched.settle();
+        Ok(())
+    }
+
+    /// Counts what reads may bring; what is large when there is room for it.
+    async fn count_fetched(
+        &self,
+        options: &RunOptions,
+        bytes: u64,
+        fetched: &mut Fetched,
+        most: u64,
+        is_large: bool,
+    ) -> Result<()> {
+        let share = &self.memory.fetched;
+        if !is_large || !fetched.is_empty() {
+            share.bytes.fetch_add(bytes, Relaxed);
+        } else if !share.try_take(bytes, most) {
+            let _note = options.cancel.note_wait(crate::wait::WaitsFor::Memory);
+            let until = self.now() + WAIT_MAX;
+            loop {
+                let freed = share.freed.listen();
+                if share.try_take(bytes, most) {
+                    break;
+                }
+                match self.or_interrupted(options, Some(until), freed).await {
+                    Err(Error::LockTimeout) => return Err(all_taken(bytes)),
+                    waited => waited?,
+                }
+            }
+        }
+        fetched.count(share, bytes);
+        Ok(())
+    }
+}
+
+#[cold]
+fn all_taken(bytes: u64) -> Error {
+    Error::OutOfMemory(format!(
+        "the evicted rows that the statement needs take up to {bytes} bytes, and other statements \
+         have a quarter of memory_limit for theirs: try again, or take fewer at a time"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_statements_together_have_one_share() {
+        let share = Arc::new(FetchedShare::default());
+        let mut large = Fetched::new();
+        assert!(share.try_take(200, 100), "alone, as much as it needs");
+        large.count(&share, 200);
+        assert!(!share.try_take(1, 100));
+        large.insert(7, vec![0; 90].into());
+        large.settle();
+        assert!(!share.try_take(11, 100));
+        assert!(share.try_take(10, 100));
+        let mut small = Fetched::new();
+        small.count(&share, 10);
+        drop(large);
+        assert!(share.try_take(90, 100));
+        small.count(&share, 90);
+        drop(small);
+        assert_eq!(share.bytes.load(Relaxed), 0);
+    }
+}
