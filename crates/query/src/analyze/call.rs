@@ -1,0 +1,717 @@
+//! Calls: functions, aggregates, window functions.
+
+use pg_raw_parse::Node;
+use pg_raw_parse::nodes::{FuncCall, SortBy};
+
+use super::Analyzer;
+use super::coerce::common_type;
+use super::resolve::{Choice, Found, function, generic_types, shown_call};
+use super::scope::Clause;
+use crate::call::Call;
+use crate::casts::Context;
+use crate::datum::Datum;
+use crate::error::{QueryError, Result};
+use crate::functions::{AggregateKind, Body, Function};
+use crate::tree::{
+    AggregateCall, Expr, ExprKind, FunctionCall, Query, RelationKind, SortKey, WindowCall,
+};
+use crate::types::{self, ids};
+
+/// What a call has beside its arguments.
+#[derive(Default)]
+struct Decoration<'n> {
+    star: bool,
+    distinct: bool,
+    within_group: bool,
+    variadic: bool,
+    order: Vec<&'n SortBy>,
+}
+
+impl Analyzer<'_> {
+    pub(super) fn call(&mut self, call: &FuncCall) -> Result<Expr> {
+        let location = call.location;
+        let parts: Vec<&str> = call.funcname().iter().filter_map(Node::as_str).collect();
+        let name = match parts.as_slice() {
+            [name] | ["pg_catalog", name] => *name,
+            // Functions of the information schema are known by their names alone.
+            ["information_schema", name] if name.starts_with("_pg_") => *name,
+            [_, name] => {
+                let mut given = Vec::new();
+                for node in call.args().iter() {
+                    given.push(self.expr(node)?.oid);
+                }
+                let shown = shown_call(&parts.join("."), &given, &[]);
+                let _ = name;
+                return Err(undefined_function(&shown).at(location));
+            }
+            _ => {
+                return Err(QueryError::new(
+                    "42601",
+                    format!(
+                        "improper qualified name (too many dotted names): {}",
+                        parts.join(".")
+                    ),
+                )
+                .at(location));
+            }
+        };
+        let decoration = Decoration {
+            star: call.agg_star,
+            distinct: call.agg_distinct,
+            within_group: call.agg_within_group,
+            variadic: call.func_variadic,
+            order: call.agg_order().iter().collect(),
+        };
+        // Arguments of a window function may not hold another; what an aggregate holds is checked afterwards.
+        let in_window = self.level().in_window;
+        if call.over().is_some() {
+            self.level().in_window = true;
+        }
+        let arguments = self.arguments(call);
+        self.level().in_window = in_window;
+        let (mut arguments, names) = arguments?;
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        // What an ordered set is over are arguments, too.
+        let mut order = Vec::new();
+        for sort in &decoration.order {
+            let mut expr = self.expr(sort.node())?;
+            if decoration.within_group {
+                let (descending, nulls_first) = self.sort_options(sort)?;
+                arguments.push(expr.clone());
+                order.push(SortKey {
+                    expr,
+                    descending,
+                    nulls_first,
+                });
+            } else {
+                let (descending, nulls_first) = self.direction(sort, &mut expr)?;
+                order.push(SortKey {
+                    expr,
+                    descending,
+                    nulls_first,
+                });
+            }
+        }
+        let filter = match call.agg_filter() {
+            Node::None => None,
+            node => {
+                let clause = std::mem::replace(&mut self.level().clause, Clause::Filter);
+                let expr = self.expr(node);
+                self.level().clause = clause;
+                Some(self.coerce_to_bool(expr?, "FILTER")?)
+            }
+        };
+        let resolved = self.resolve(name, arguments, &names, &decoration, location)?;
+        let (function, arguments, result) = match resolved {
+            Resolved::Expr(expr) => return Ok(expr),
+            Resolved::Call(function, arguments, result) => (function, arguments, result),
+        };
+        if let Some(over) = call.over() {
+            return self.window_call(
+                function,
+                arguments,
+                result,
+                filter,
+                over,
+                &decoration,
+                location,
+            );
+        }
+        if function.is_window() {
+            return Err(QueryError::new(
+                "42809",
+                format!("window function {name} requires an OVER clause"),
+            )
+            .at(location));
+        }
+        if function.is_aggregate() {
+            return self.aggregate(
+                function,
+                arguments,
+                result,
+                order,
+                filter,
+                &decoration,
+                location,
+            );
+        }
+        let refused = match () {
+            () if decoration.star => Some(format!(
+                "{name}(*) specified, but {name} is not an aggregate function"
+            )),
+            () if decoration.distinct => Some(format!(
+                "DISTINCT specified, but {name} is not an aggregate function"
+            )),
+            () if decoration.within_group => Some(format!(
+                "WITHIN GROUP specified, but {name} is not an aggregate function"
+            )),
+            () if !decoration.order.is_empty() => Some(format!(
+                "ORDER BY specified, but {name} is not an aggregate function"
+            )),
+            () if filter.is_some() => Some(format!(
+                "FILTER specified, but {name} is not an aggregate function"
+            )),
+            () => None,
+        };
+        if let Some(message) = refused {
+            return Err(QueryError::new("42809", message).at(location));
+        }
+        let spread = decoration.variadic && function.variadic == ids::ANY;
+        let mut expr = self.plain_call(function, arguments, result, location)?;
+        // An array given as all further arguments is told by its type in the call.
+        if let ExprKind::Call(call) = &mut expr.kind
+            && spread
+            && let Some(last) = call.types.last_mut()
+        {
+            *last = ids::ANYARRAY;
+        }
+        Ok(expr)
+    }
+
+    /// A function by its name, with arguments that are analysed.
+    pub(super) fn call_named(
+        &mut self,
+        name: &str,
+        arguments: Vec<Expr>,
+        location: i32,
+    ) -> Result<Expr> {
+        match self.resolve(name, arguments, &[], &Decoration::default(), location)? {
+            Resolved::Expr(expr) => Ok(expr),
+            Resolved::Call(function, arguments, result) => {
+                self.plain_call(function, arguments, result, location)
+            }
+        }
+    }
+
+    fn plain_call(
+        &mut self,
+        function: &'static Function,
+        arguments: Vec<Expr>,
+        result: u32,
+        location: i32,
+    ) -> Result<Expr> {
+        if function.returns_set() {
+            self.check_set(location)?;
+        }
+        let call = FunctionCall {
+            function,
+            operator: None,
+            types: arguments.iter().map(|argument| argument.oid).collect(),
+            arguments,
+        };
+        Ok(Expr::new(ExprKind::Call(Box::new(call)), result, location))
+    }
+
+    /// Whether a function that gives rows may stand here.
+    fn check_set(&mut self, location: i32) -> Result<()> {
+        let level = self.level();
+        if let Some(construct) = level.no_sets {
+            return Err(QueryError::unsupported(format!(
+                "set-returning functions are not allowed in {construct}"
+            ))
+            .with_hint(
+                "You might be able to move the set-returning function into a LATERAL FROM item.",
+            )
+            .at(location));
+        }
+        match level.clause {
+            Clause::Targets
+            | Clause::Order
+            | Clause::Group
+            | Clause::DistinctOn
+            | Clause::FromFunction => Ok(()),
+            clause => {
+                let place = match clause {
+                    Clause::Join => "JOIN conditions",
+                    Clause::WindowPartition | Clause::WindowOrder | Clause::WindowFrame => {
+                        "window definitions"
+                    }
+                    other => other.name(),
+                };
+                Err(QueryError::unsupported(format!(
+                    "set-returning functions are not allowed in {place}"
+                ))
+                .at(location))
+            }
+        }
+    }
+
+    fn arguments(&mut self, call: &FuncCall) -> Result<(Vec<Expr>, Vec<String>)> {
+        let mut arguments = Vec::new();
+        let mut names: Vec<String> = Vec::new();
+        for node in call.args().iter() {
+            if let Node::NamedArgExpr(named) = node {
+                let name = named.name().unwrap_or_default();
+                if names.iter().any(|other| other == name) {
+                    return Err(QueryError::new(
+                        "42601",
+                        format!("argument name \"{name}\" used more than once"),
+                    )
+                    .at(named.location));
+                }
+                arguments.push(self.expr(named.arg())?);
+                names.push(name.to_owned());
+                continue;
+            }
+            if !names.is_empty() {
+                return Err(QueryError::new(
+                    "42601",
+                    "positional argument cannot follow named argument",
+                )
+                .at(call.location));
+            }
+            arguments.push(self.expr(node)?);
+        }
+        Ok((arguments, names))
+    }
+
+    fn resolve(
+        &mut self,
+        name: &str,
+        mut arguments: Vec<Expr>,
+        names: &[&str],
+        decoration: &Decoration<'_>,
+        location: i32,
+    ) -> Result<Resolved> {
+        // `f(row)` may be the column `f` of the row.
+        if let [only] = arguments.as_slice()
+            && super::coerce::is_composite(only.oid)
+            && let Some(columns) = self.row_columns(only)
+            && let Some(at) = columns.iter().position(|column| *column.name == *name)
+        {
+            let only = arguments.remove(0);
+            let field = Expr::new(
+                ExprKind::Field(Box::new(only), at),
+                columns[at].oid,
+                location,
+            )
+            .with_modifier(columns[at].modifier);
+            return Ok(Resolved::Expr(field));
+        }
+        let given: Vec<u32> = arguments.iter().map(|argument| argument.oid).collect();
+        let is_literal = matches!(
+            arguments.as_slice(),
+            [Expr {
+                kind: ExprKind::Constant(_),
+                ..
+            }]
+        );
+        let choice = match function(name, &given, names, decoration.variadic, is_literal) {
+            Found::Function(choice) => choice,
+            Found::Cast(oid) => {
+                let only = arguments.remove(0);
+                return self.cast(only, oid, -1, location).map(Resolved::Expr);
+            }
+            Found::None { ambiguous, exists } => {
+                let shown = shown_call(name, &given, names);
+                if ambiguous {
+                    return Err(QueryError::new("42725", format!("function {shown} is not unique"))
+                        .with_hint("Could not choose a best candidate function. You might need to add explicit type casts.")
+                        .at(location));
+                }
+                let mut error = undefined_function(&shown);
+                if decoration.star && exists {
+                    error = QueryError::new("42883", format!("function {name}() does not exist"))
+                        .with_hint("No function matches the given name and argument types. You might need to add explicit type casts.");
+                }
+                return Err(error.at(location));
+            }
+        };
+        self.give(choice, arguments, location)
+    }
+
+    /// The arguments as the function takes them: cast, gathered, with defaults.
+    fn give(&mut self, choice: Choice, arguments: Vec<Expr>, location: i32) -> Result<Resolved> {
+        let Choice {
+            function,
+            declared,
+            gathered,
+            places,
+        } = choice;
+        let given: Vec<u32> = arguments.iter().map(|argument| argument.oid).collect();
+        let Some(generic) = generic_types(&declared, &given) else {
+            return Err(QueryError::internal("a function's types do not agree").at(location));
+        };
+        let mut cast = Vec::with_capacity(arguments.len());
+        for (argument, declared) in arguments.into_iter().zip(&declared) {
+            let wanted = generic.actual(*declared, argument.oid);
+            let place = argument.location;
+            let argument = match *declared {
+                // A literal given to a function of any type is a text.
+                ids::ANY => self.decide_any(argument, function)?,
+                _ => self
+                    .coerce(argument, wanted, -1, Context::Implicit)
+                    .map_err(|error| error.at(place))?,
+            };
+            cast.push(argument);
+        }
+        let result = generic
+            .result(function.result)
+            .map_err(|error| error.at(location))?;
+        if function.variadic == ids::ANY {
+            return Ok(Resolved::Call(function, cast, result));
+        }
+        if gathered > 0 {
+            let rest = cast.split_off(cast.len() - gathered);
+            let element = rest.first().map_or(function.variadic, |expr| expr.oid);
+            let array = Expr::new(
+                ExprKind::Array(rest, false),
+                types::array_of(element),
+                location,
+            );
+            cast.push(array);
+            return Ok(Resolved::Call(function, cast, result));
+        }
+        // In the function's order, with defaults where nothing was given.
+        let mut given: Vec<Option<Expr>> = cast.into_iter().map(Some).collect();
+        let first_default = function.arguments.len() - function.optional;
+        let mut ordered = Vec::with_capacity(places.len());
+        for (at, place) in places.iter().enumerate() {
+            let argument = match place {
+                Some(place) => given.get_mut(*place).and_then(Option::take),
+                None => None,
+            };
+            let argument = match argument {
+                Some(argument) => argument,
+                None => {
+                    let oid = function.arguments[at];
+                    let text = at
+                        .checked_sub(first_default)
+                        .and_then(|at| function.defaults.get(at).copied().flatten());
+                    let value = match text {
+                        None => Datum::Null,
+                        Some(text) => {
+                            let call = Call::new(self.environment, &[], oid);
+                            types::input(&call, oid, text, -1)?
+                        }
+                    };
+                    Expr::constant(value, oid)
+                }
+            };
+            ordered.push(argument);
+        }
+        Ok(Resolved::Call(function, ordered, result))
+    }
+
+    fn decide_any(&mut self, argument: Expr, function: &Function) -> Result<Expr> {
+        // `pg_typeof('x')` says unknown, as PostgreSQL's.
+        match function.name {
+            "pg_typeof" if matches!(argument.kind, ExprKind::Constant(_)) => Ok(argument),
+            _ => self.decide_unknown(argument),
+        }
+    }
+
+    fn sort_options(&self, sort: &SortBy) -> Result<(bool, bool)> {
+        use pg_raw_parse::raw::{SortByDir, SortByNulls};
+        let descending = sort.sortby_dir == SortByDir::SORTBY_DESC;
+        let nulls_first = match sort.sortby_nulls {
+            SortByNulls::SORTBY_NULLS_FIRST => true,
+            SortByNulls::SORTBY_NULLS_LAST => false,
+            _ => descending,
+        };
+        Ok((descending, nulls_first))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one call")]
+    fn aggregate(
+        &mut self,
+        function: &'static Function,
+        mut arguments: Vec<Expr>,
+        result: u32,
+        mut order: Vec<SortKey>,
+        filter: Option<Expr>,
+        decoration: &Decoration<'_>,
+        location: i32,
+    ) -> Result<Expr> {
+        let name = function.name;
+        let Body::Aggregate(aggregate) = function.body else {
+            return Err(QueryError::internal("an aggregate has a state"));
+        };
+        let error = |message: String| QueryError::new("42809", message).at(location);
+        if arguments.is_empty() && !decoration.star && !decoration.within_group {
+            return Err(error(format!(
+                "{name}(*) must be used to call a parameterless aggregate function"
+            )));
+        }
+        let is_set = !matches!(aggregate.kind, AggregateKind::Normal);
+        if is_set && !decoration.within_group {
+            return Err(error(format!(
+                "WITHIN GROUP is required for ordered-set aggregate {name}"
+            )));
+        }
+        if !is_set && decoration.within_group {
+            return Err(error(format!(
+                "{name} is not an ordered-set aggregate, so it cannot have WITHIN GROUP"
+            )));
+        }
+        let types: Box<[u32]> = arguments.iter().map(|argument| argument.oid).collect();
+        let mut direct = Vec::new();
+        match aggregate.kind {
+            AggregateKind::Normal => {}
+            AggregateKind::OrderedSet { .. } | AggregateKind::Hypothetical => {
+                let keys = order.len();
+                let rest = arguments.split_off(arguments.len() - keys);
+                direct = std::mem::replace(&mut arguments, rest);
+                if matches!(aggregate.kind, AggregateKind::Hypothetical) {
+                    if direct.len() != keys {
+                        return Err(error(format!(
+                            "function {name} needs as many direct arguments as it has keys in WITHIN GROUP"
+                        )));
+                    }
+                    for (own, key) in direct.iter_mut().zip(&mut arguments) {
+                        let oid = common_type(&[own, key], "WITHIN GROUP")?;
+                        let taken = std::mem::replace(own, Expr::constant(Datum::Null, 0));
+                        *own = self.coerce_to_common(taken, oid, "WITHIN GROUP")?;
+                        let taken = std::mem::replace(key, Expr::constant(Datum::Null, 0));
+                        *key = self.coerce_to_common(taken, oid, "WITHIN GROUP")?;
+                    }
+                }
+                for (key, argument) in order.iter_mut().zip(&arguments) {
+                    key.expr = argument.clone();
+                }
+                for key in &order {
+                    super::select::check_ordered(&key.expr)?;
+                }
+            }
+        }
+        if decoration.distinct && !is_set {
+            for argument in &arguments {
+                super::select::check_equality(argument)?;
+            }
+            for key in &order {
+                if !arguments.iter().any(|argument| argument.same(&key.expr)) {
+                    return Err(QueryError::new(
+                        "42P10",
+                        "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
+                    )
+                    .at(key.expr.location));
+                }
+            }
+        }
+        // It belongs to the innermost query that its arguments name columns of.
+        let inner: Vec<&Expr> = arguments
+            .iter()
+            .chain(order.iter().map(|key| &key.expr))
+            .chain(&filter)
+            .collect();
+        let level = inner
+            .iter()
+            .filter_map(|expr| least_level(expr, 0))
+            .min()
+            .unwrap_or(0);
+        for expr in &inner {
+            if let Some(place) = nested(expr, level) {
+                return Err(
+                    QueryError::new("42803", "aggregate function calls cannot be nested").at(place),
+                );
+            }
+            let window = expr.any(&mut |expr| matches!(expr.kind, ExprKind::Window(_)));
+            if window {
+                return Err(QueryError::new(
+                    "42803",
+                    "aggregate function calls cannot contain window function calls",
+                )
+                .at(expr.location));
+            }
+            if super::coerce::returns_set(expr) {
+                return Err(QueryError::unsupported("aggregate function calls cannot contain set-returning function calls")
+                    .with_hint("You might be able to move the set-returning function into a LATERAL FROM item.")
+                    .at(location));
+            }
+        }
+        let Some(owner) = self.levels.len().checked_sub(1 + level) else {
+            return Err(QueryError::internal("an aggregate of no query"));
+        };
+        let owner = &mut self.levels[owner];
+        match owner.clause {
+            Clause::Targets
+            | Clause::Having
+            | Clause::Order
+            | Clause::DistinctOn
+            | Clause::WindowOrder
+            | Clause::WindowPartition => {}
+            clause => {
+                let place = match clause {
+                    Clause::Join => "JOIN conditions",
+                    Clause::FromFunction => "functions in FROM",
+                    Clause::FromSubquery => "FROM clause of their own query level",
+                    other => other.name(),
+                };
+                return Err(QueryError::new(
+                    "42803",
+                    format!("aggregate functions are not allowed in {place}"),
+                )
+                .at(location));
+            }
+        }
+        owner.has_aggregates = true;
+        let call = AggregateCall {
+            function,
+            level,
+            direct,
+            arguments,
+            types,
+            order,
+            distinct: decoration.distinct,
+            filter,
+        };
+        Ok(Expr::new(
+            ExprKind::Aggregate(Box::new(call)),
+            result,
+            location,
+        ))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one call")]
+    fn window_call(
+        &mut self,
+        function: &'static Function,
+        arguments: Vec<Expr>,
+        result: u32,
+        filter: Option<Expr>,
+        over: &pg_raw_parse::nodes::WindowDef,
+        decoration: &Decoration<'_>,
+        location: i32,
+    ) -> Result<Expr> {
+        let name = function.name;
+        if !function.is_window() && !function.is_aggregate() {
+            return Err(QueryError::new(
+                "42809",
+                format!(
+                    "OVER specified, but {name} is not a window function nor an aggregate function"
+                ),
+            )
+            .at(location));
+        }
+        let refused = match () {
+            () if decoration.distinct => {
+                Some("DISTINCT is not implemented for window functions".to_owned())
+            }
+            () if !decoration.order.is_empty() => {
+                Some("aggregate ORDER BY is not implemented for window functions".to_owned())
+            }
+            () if filter.is_some() && function.is_window() => {
+                Some("FILTER is not implemented for non-aggregate window functions".to_owned())
+            }
+            () => None,
+        };
+        if let Some(message) = refused {
+            return Err(QueryError::unsupported(message).at(location));
+        }
+        if arguments.is_empty() && function.is_aggregate() && !decoration.star {
+            return Err(QueryError::new(
+                "42809",
+                format!("{name}(*) must be used to call a parameterless aggregate function"),
+            )
+            .at(location));
+        }
+        let nested = self.level().in_window;
+        let clause = self.level().clause;
+        match clause {
+            Clause::Targets | Clause::Order | Clause::DistinctOn if !nested => {}
+            _ if nested => {
+                return Err(
+                    QueryError::new("42P20", "window function calls cannot be nested").at(location),
+                );
+            }
+            clause => {
+                let place = match clause {
+                    Clause::Join => "JOIN conditions",
+                    Clause::FromFunction => "functions in FROM",
+                    Clause::WindowPartition | Clause::WindowOrder | Clause::WindowFrame => {
+                        "window definitions"
+                    }
+                    other => other.name(),
+                };
+                return Err(QueryError::new(
+                    "42P20",
+                    format!("window functions are not allowed in {place}"),
+                )
+                .at(location));
+            }
+        }
+        self.level().has_windows = true;
+        let window = self.over(over)?;
+        let call = WindowCall {
+            function,
+            types: arguments.iter().map(|argument| argument.oid).collect(),
+            arguments,
+            filter,
+            window,
+        };
+        Ok(Expr::new(
+            ExprKind::Window(Box::new(call)),
+            result,
+            location,
+        ))
+    }
+}
+
+/// What a name and arguments are.
+enum Resolved {
+    Expr(Expr),
+    Call(&'static Function, Vec<Expr>, u32),
+}
+
+fn undefined_function(shown: &str) -> QueryError {
+    QueryError::new("42883", format!("function {shown} does not exist"))
+        .with_hint("No function matches the given name and argument types. You might need to add explicit type casts.")
+}
+
+/// The level of the innermost query whose columns an expression names, `depth` queries further in than it stands.
+fn least_level(expr: &Expr, depth: usize) -> Option<usize> {
+    let mut least: Option<usize> = None;
+    let mut note = |level: Option<usize>| {
+        if let Some(level) = level {
+            least = Some(least.map_or(level, |least| least.min(level)));
+        }
+    };
+    match &expr.kind {
+        ExprKind::Column { level, .. } | ExprKind::WholeRow { level, .. } => {
+            note(level.checked_sub(depth))
+        }
+        ExprKind::Subquery(subquery) => note(least_level_of_query(&subquery.query, depth + 1)),
+        _ => {}
+    }
+    expr.children(&mut |child| note(least_level(child, depth)));
+    least
+}
+
+fn least_level_of_query(query: &Query, depth: usize) -> Option<usize> {
+    let mut least: Option<usize> = None;
+    let mut note = |level: Option<usize>| {
+        if let Some(level) = level {
+            least = Some(least.map_or(level, |least| least.min(level)));
+        }
+    };
+    for common in &query.with {
+        note(least_level_of_query(&common.query, depth + 1));
+    }
+    for relation in &query.relations {
+        match &relation.kind {
+            RelationKind::Subquery(inner, _) => note(least_level_of_query(inner, depth + 1)),
+            RelationKind::Functions { calls, .. } => calls
+                .iter()
+                .for_each(|(call, _)| note(least_level(call, depth))),
+            RelationKind::Values(rows, _) => rows
+                .iter()
+                .flatten()
+                .for_each(|expr| note(least_level(expr, depth))),
+            RelationKind::Table(_) | RelationKind::Common { .. } => {}
+        }
+    }
+    query.own_exprs(&mut |expr| note(least_level(expr, depth)));
+    least
+}
+
+/// Where an aggregate of this level stands within an expression.
+fn nested(expr: &Expr, level: usize) -> Option<i32> {
+    if let ExprKind::Aggregate(call) = &expr.kind
+        && call.level == level
+    {
+        return Some(expr.location);
+    }
+    let mut found = None;
+    expr.children(&mut |child| found = found.or_else(|| nested(child, level)));
+    found
+}

@@ -1,0 +1,168 @@
+//! From the syntax tree to the typed query tree, by PostgreSQL's rules for
+//! names, types, operators and functions. Nothing is executed here but the
+//! reading of literals.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `scope` | which names mean what where |
+//! | `from`, `with`, `select`, `group`, `set_operation`, `window` | the clauses of a query |
+//! | `expression`, `constant`, `call`, `subquery` | expressions |
+//! | `resolve` | which function or operator a name and types mean |
+//! | `coerce` | casts, written and implied; common types |
+//! | `type_name` | names of types |
+//! | `column_name` | names of result columns |
+
+mod call;
+mod coerce;
+mod column_name;
+mod constant;
+mod expression;
+mod from;
+mod group;
+mod resolve;
+mod scope;
+mod select;
+mod set_operation;
+mod subquery;
+mod type_name;
+mod window;
+mod with;
+
+use std::sync::Arc;
+
+use pg_raw_parse::Node;
+
+use crate::call::Environment;
+use crate::error::{QueryError, Result};
+use crate::tree::{Column, Query};
+use crate::types::ids;
+use scope::Level;
+
+/// What the analyzer asks of the catalog: names become tables here, and rights are looked at.
+pub trait Catalog {
+    /// The table, view or system relation of this name, `None` if there is none.
+    ///
+    /// # Errors
+    /// 3F000 for a schema that is not there, 42501 without the right to read it.
+    fn relation(&self, schema: Option<&str>, name: &str) -> Result<Option<Stored>>;
+
+    /// The number of a type of the user's (a table's row type), `None` if there is none.
+    fn user_type(&self, schema: Option<&str>, name: &str) -> Option<u32> {
+        let _ = (schema, name);
+        None
+    }
+
+    /// The columns of a composite type.
+    fn composite(&self, oid: u32) -> Option<Vec<Column>> {
+        let _ = oid;
+        None
+    }
+}
+
+/// A relation of the catalog.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// Its number.
+    pub oid: u32,
+    /// The name of its schema.
+    pub schema: Arc<str>,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// The places of its primary key's columns.
+    pub primary_key: Vec<usize>,
+    /// The number of its row type.
+    pub row_type: u32,
+}
+
+/// A statement, analysed.
+#[derive(Clone, Debug)]
+pub struct Analyzed {
+    /// The query.
+    pub query: Query,
+    /// The numbers of its parameters' types.
+    pub parameters: Vec<u32>,
+}
+
+/// Analyses one statement that reads. `declared` are the parameters' types as far as the client gave any (0 for none).
+///
+/// # Errors
+/// As PostgreSQL's analysis; 0A000 for a statement that is no query, and for what is not done.
+pub fn analyze(
+    statement: Node<'_>,
+    catalog: &dyn Catalog,
+    environment: &dyn Environment,
+    declared: &[u32],
+) -> Result<Analyzed> {
+    let mut analyzer = Analyzer {
+        catalog,
+        environment,
+        parameters: declared.to_vec(),
+        levels: Vec::new(),
+    };
+    let Node::SelectStmt(select) = statement else {
+        return Err(QueryError::unsupported("only queries are analysed"));
+    };
+    let mut query = analyzer.query(select, None)?;
+    analyzer.settle_parameters(&mut query)?;
+    Ok(Analyzed {
+        query,
+        parameters: analyzer.parameters,
+    })
+}
+
+/// The state of one analysis.
+struct Analyzer<'a> {
+    catalog: &'a dyn Catalog,
+    environment: &'a dyn Environment,
+    /// The parameters' types; 0 while nothing has settled them.
+    parameters: Vec<u32>,
+    /// The queries around, from the outermost to the one at hand.
+    levels: Vec<Level>,
+}
+
+impl Analyzer<'_> {
+    /// The query at hand.
+    fn level(&mut self) -> &mut Level {
+        self.levels.last_mut().expect("a query is at hand")
+    }
+
+    /// Every parameter has a type in the end, wherever it is mentioned.
+    fn settle_parameters(&mut self, query: &mut Query) -> Result<()> {
+        for (at, oid) in self.parameters.iter().enumerate() {
+            if matches!(*oid, 0 | ids::UNKNOWN) {
+                return Err(QueryError::new(
+                    "42P18",
+                    format!("could not determine data type of parameter ${}", at + 1),
+                ));
+            }
+        }
+        let parameters = &self.parameters;
+        settle(query, parameters);
+        Ok(())
+    }
+}
+
+/// Gives parameters whose type came later than their mention that type.
+fn settle(query: &mut Query, parameters: &[u32]) {
+    use crate::tree::{Expr, ExprKind, RelationKind};
+    fn expr(of: &mut Expr, parameters: &[u32]) {
+        match &mut of.kind {
+            ExprKind::Parameter(at) => of.oid = parameters[*at],
+            ExprKind::Subquery(subquery) => settle(&mut subquery.query, parameters),
+            _ => {}
+        }
+        of.children_mut(&mut |child| expr(child, parameters));
+    }
+    if parameters.is_empty() {
+        return;
+    }
+    for common in &mut query.with {
+        settle(&mut common.query, parameters);
+    }
+    for relation in &mut query.relations {
+        if let RelationKind::Subquery(inner, _) = &mut relation.kind {
+            settle(inner, parameters);
+        }
+    }
+    query.exprs_mut(&mut |of| expr(of, parameters));
+}

@@ -1,0 +1,293 @@
+//! Which names mean what: the relations of a query, what of them can be named
+//! where, and the queries around it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Analyzer;
+use crate::datum::Datum;
+use crate::error::{QueryError, Result};
+use crate::tree::{CommonTable, Expr, ExprKind, Relation, RelationKind, Window};
+use crate::types::ids;
+
+/// The clause at hand, for what is not allowed in it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Clause {
+    #[default]
+    Targets,
+    Where,
+    Having,
+    Group,
+    Order,
+    DistinctOn,
+    Limit,
+    Offset,
+    Join,
+    FromFunction,
+    FromSubquery,
+    Values,
+    Filter,
+    WindowPartition,
+    WindowOrder,
+    WindowFrame,
+}
+
+impl Clause {
+    /// As errors name it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Targets => "SELECT",
+            Self::Where => "WHERE",
+            Self::Having => "HAVING",
+            Self::Group => "GROUP BY",
+            Self::Order => "ORDER BY",
+            Self::DistinctOn => "DISTINCT ON",
+            Self::Limit => "LIMIT",
+            Self::Offset => "OFFSET",
+            Self::Join => "JOIN/ON",
+            Self::FromFunction => "function in FROM",
+            Self::FromSubquery => "FROM",
+            Self::Values => "VALUES",
+            Self::Filter => "FILTER",
+            Self::WindowPartition => "window PARTITION BY",
+            Self::WindowOrder => "window ORDER BY",
+            Self::WindowFrame => "window frame",
+        }
+    }
+}
+
+/// A query under analysis.
+#[derive(Default)]
+pub(super) struct Level {
+    pub(super) relations: Vec<Relation>,
+    pub(super) items: Vec<Item>,
+    pub(super) with: Vec<CommonTable>,
+    pub(super) windows: Vec<Window>,
+    /// The places of the primary keys' columns, by relation.
+    pub(super) keys: HashMap<usize, Vec<usize>>,
+    /// The arguments of each `GROUPING`.
+    pub(super) groupings: Vec<Vec<Expr>>,
+    pub(super) clause: Clause,
+    pub(super) has_aggregates: bool,
+    pub(super) has_windows: bool,
+    /// Within the arguments of a window function of this level.
+    pub(super) in_window: bool,
+    /// Within CASE or COALESCE, where sets are not allowed.
+    pub(super) no_sets: Option<&'static str>,
+}
+
+/// Something in FROM that can be named.
+#[derive(Clone)]
+pub(super) struct Item {
+    /// Its name; none for a join without an alias.
+    pub(super) name: Option<Arc<str>>,
+    /// The table's schema, where no alias hides it.
+    pub(super) schema: Option<Arc<str>>,
+    /// The relation, if it is one.
+    pub(super) relation: Option<usize>,
+    /// Its columns.
+    pub(super) columns: Vec<(Arc<str>, Expr)>,
+    /// It can be named.
+    pub(super) named: bool,
+    /// Its columns can be named without it.
+    pub(super) open: bool,
+    /// Only LATERAL queries see it.
+    pub(super) lateral_only: bool,
+    /// They may (not within the nullable side of a join).
+    pub(super) lateral_ok: bool,
+}
+
+impl Analyzer<'_> {
+    /// The expression that a name of one part means.
+    pub(super) fn column(&mut self, name: &str, location: i32) -> Result<Option<Expr>> {
+        for up in 0..self.levels.len() {
+            let level = &self.levels[self.levels.len() - 1 - up];
+            let mut found: Option<(&Item, &Expr)> = None;
+            for item in level.items.iter().filter(|item| item.open) {
+                if item.lateral_only && !item.lateral_ok {
+                    continue;
+                }
+                let mut within = item.columns.iter().filter(|(column, _)| **column == *name);
+                let Some((_, expr)) = within.next() else {
+                    continue;
+                };
+                if found.is_some() || within.next().is_some() {
+                    return Err(ambiguous_column(name).at(location));
+                }
+                found = Some((item, expr));
+            }
+            if let Some((_, expr)) = found {
+                let mut expr = expr.clone();
+                expr.raise_levels(0, up);
+                expr.location = location;
+                return Ok(Some(expr));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The item that a name means, and how many queries further out.
+    pub(super) fn item(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+        location: i32,
+    ) -> Result<Option<(Item, usize)>> {
+        for up in 0..self.levels.len() {
+            let level = &self.levels[self.levels.len() - 1 - up];
+            let mut found: Option<&Item> = None;
+            for item in level.items.iter().filter(|item| item.named) {
+                let fits = item.name.as_deref() == Some(name)
+                    && schema.is_none_or(|schema| item.schema.as_deref() == Some(schema));
+                if !fits {
+                    continue;
+                }
+                if item.lateral_only && !item.lateral_ok {
+                    return Err(QueryError::new(
+                        "42P10",
+                        format!("invalid reference to FROM-clause entry for table \"{name}\""),
+                    )
+                    .with_detail(
+                        "The combining JOIN type must be INNER or LEFT for a LATERAL reference.",
+                    )
+                    .at(location));
+                }
+                if found.is_some() {
+                    return Err(QueryError::new(
+                        "42P09",
+                        format!("table reference \"{name}\" is ambiguous"),
+                    )
+                    .at(location));
+                }
+                found = Some(item);
+            }
+            if let Some(item) = found {
+                return Ok(Some((item.clone(), up)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A column of an item, by name.
+    pub(super) fn item_column(
+        &self,
+        item: &Item,
+        up: usize,
+        name: &str,
+        location: i32,
+    ) -> Result<Option<Expr>> {
+        let mut within = item.columns.iter().filter(|(column, _)| **column == *name);
+        if let Some((_, expr)) = within.next() {
+            if within.next().is_some() {
+                return Err(ambiguous_column(name).at(location));
+            }
+            let mut expr = expr.clone();
+            expr.raise_levels(0, up);
+            expr.location = location;
+            return Ok(Some(expr));
+        }
+        Ok(self.system_column(item, up, name, location))
+    }
+
+    /// `tableoid` of a table. Other system columns do not exist here.
+    fn system_column(&self, item: &Item, up: usize, name: &str, location: i32) -> Option<Expr> {
+        let relation = item.relation?;
+        let level = &self.levels[self.levels.len() - 1 - up];
+        let RelationKind::Table(oid) = level.relations[relation].kind else {
+            return None;
+        };
+        (name == "tableoid").then(|| {
+            let mut expr = Expr::constant(Datum::Oid(oid), ids::OID);
+            expr.location = location;
+            expr
+        })
+    }
+
+    /// `tableoid` without a table's name, where one table has it.
+    pub(super) fn open_system_column(&self, name: &str, location: i32) -> Option<Expr> {
+        let level = self.levels.last()?;
+        let mut found = level
+            .items
+            .iter()
+            .filter(|item| item.open)
+            .filter_map(|item| self.system_column(item, 0, name, location));
+        let first = found.next()?;
+        found.next().is_none().then_some(first)
+    }
+
+    /// The row of an item.
+    pub(super) fn whole_row(&self, item: &Item, up: usize, location: i32) -> Expr {
+        match item.relation {
+            Some(relation) => {
+                let level = &self.levels[self.levels.len() - 1 - up];
+                let of = &level.relations[relation];
+                // A function of one column is that column.
+                if let RelationKind::Functions {
+                    calls,
+                    ordinality: false,
+                } = &of.kind
+                    && calls.len() == 1
+                    && of.columns.len() == 1
+                    && !super::coerce::is_composite(calls[0].0.oid)
+                {
+                    let (_, expr) = &item.columns[0];
+                    let mut expr = expr.clone();
+                    expr.raise_levels(0, up);
+                    expr.location = location;
+                    return expr;
+                }
+                Expr::new(
+                    ExprKind::WholeRow {
+                        level: up,
+                        relation,
+                    },
+                    ids::RECORD,
+                    location,
+                )
+            }
+            None => {
+                let columns = item
+                    .columns
+                    .iter()
+                    .map(|(_, expr)| {
+                        let mut expr = expr.clone();
+                        expr.raise_levels(0, up);
+                        expr
+                    })
+                    .collect();
+                Expr::new(ExprKind::Row(columns), ids::RECORD, location)
+            }
+        }
+    }
+
+    /// 42P01 or 42703 for a name of two parts of which the first is not there.
+    pub(super) fn missing_item(&self, name: &str, location: i32) -> QueryError {
+        let hidden = self.levels.iter().rev().any(|level| {
+            level
+                .relations
+                .iter()
+                .any(|relation| *relation.alias == *name)
+        });
+        let mut error = match hidden {
+            true => QueryError::new(
+                "42P01",
+                format!("invalid reference to FROM-clause entry for table \"{name}\""),
+            ),
+            false => QueryError::new(
+                "42P01",
+                format!("missing FROM-clause entry for table \"{name}\""),
+            ),
+        };
+        if hidden {
+            error = error.with_detail(format!(
+                "There is an entry for table \"{name}\", but it cannot be referenced from this part of the query."
+            ));
+        }
+        error.at(location)
+    }
+}
+
+/// 42702.
+pub(super) fn ambiguous_column(name: &str) -> QueryError {
+    QueryError::new("42702", format!("column reference \"{name}\" is ambiguous"))
+}

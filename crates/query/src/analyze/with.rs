@@ -1,0 +1,180 @@
+//! WITH: queries that have a name, recursive ones among them.
+
+use std::sync::Arc;
+
+use pg_raw_parse::Node;
+use pg_raw_parse::nodes::{CommonTableExpr, WithClause};
+use pg_raw_parse::raw::{CTEMaterialize, SetOperation};
+
+use super::Analyzer;
+use crate::error::{QueryError, Result};
+use crate::tree::{Column, CommonTable, Query};
+
+impl Analyzer<'_> {
+    pub(super) fn with_clause(&mut self, with: &WithClause) -> Result<()> {
+        let mut names: Vec<&str> = Vec::new();
+        for common in with.ctes().iter() {
+            let name = common.ctename().unwrap_or_default();
+            if names.contains(&name) {
+                return Err(QueryError::new(
+                    "42712",
+                    format!("WITH query name \"{name}\" specified more than once"),
+                )
+                .at(common.location));
+            }
+            names.push(name);
+            self.common_table(common, name, with.recursive)?;
+        }
+        Ok(())
+    }
+
+    fn common_table(
+        &mut self,
+        common: &CommonTableExpr,
+        name: &str,
+        recursive: bool,
+    ) -> Result<()> {
+        let Node::SelectStmt(select) = common.ctequery() else {
+            return Err(QueryError::unsupported(
+                "data-modifying statements in WITH are not supported",
+            )
+            .at(common.location));
+        };
+        if common.search_clause().is_some() || common.cycle_clause().is_some() {
+            return Err(
+                QueryError::unsupported("SEARCH and CYCLE are not supported").at(common.location),
+            );
+        }
+        let place = self.level().with.len();
+        let recursive = recursive && mentions(common.ctequery(), name);
+        let aliases: Vec<&str> = common
+            .aliascolnames()
+            .iter()
+            .filter_map(Node::as_str)
+            .collect();
+        if recursive {
+            if select.op != SetOperation::SETOP_UNION {
+                return Err(QueryError::new(
+                    "42P19",
+                    format!("recursive query \"{name}\" does not have the form non-recursive-term UNION [ALL] recursive-term"),
+                )
+                .at(common.location));
+            }
+            // Its columns are known when its first side is.
+            let placeholder = CommonTable {
+                name: Arc::from(name),
+                query: Query::default(),
+                columns: Vec::new(),
+                recursive: true,
+                references: 0,
+                materialized: None,
+            };
+            self.level().with.push(placeholder);
+        }
+        let aliases_owned: Vec<String> = aliases.iter().map(|alias| (*alias).to_owned()).collect();
+        let query = self.query(select, recursive.then_some((place, &aliases_owned)))?;
+        let columns =
+            self.common_columns(query.columns(), &aliases_owned, name, common.location)?;
+        let materialized = match common.ctematerialized {
+            CTEMaterialize::CTEMaterializeAlways => Some(true),
+            CTEMaterialize::CTEMaterializeNever => Some(false),
+            _ => None,
+        };
+        if recursive {
+            let declared = &self.level().with[place].columns;
+            for (at, (before, after)) in declared.iter().zip(&columns).enumerate() {
+                if before.oid != after.oid {
+                    return Err(QueryError::new(
+                        "42804",
+                        format!(
+                            "recursive query \"{name}\" column {} has type {} in non-recursive term but type {} overall",
+                            at + 1,
+                            crate::types::format_type(before.oid, before.modifier),
+                            crate::types::format_type(after.oid, after.modifier),
+                        ),
+                    )
+                    .with_hint("Cast the output of the non-recursive term to the correct type."));
+                }
+            }
+            let own = &mut self.level().with[place];
+            own.query = query;
+            own.materialized = materialized;
+            return Ok(());
+        }
+        self.level().with.push(CommonTable {
+            name: Arc::from(name),
+            query,
+            columns,
+            recursive: false,
+            references: 0,
+            materialized,
+        });
+        Ok(())
+    }
+
+    /// The columns of a named query under the names that it gives them.
+    fn common_columns(
+        &self,
+        mut columns: Vec<Column>,
+        aliases: &[String],
+        name: &str,
+        location: i32,
+    ) -> Result<Vec<Column>> {
+        if aliases.len() > columns.len() {
+            return Err(QueryError::new(
+                "42P10",
+                format!(
+                    "WITH query \"{name}\" has {} columns available but {} columns specified",
+                    columns.len(),
+                    aliases.len()
+                ),
+            )
+            .at(location));
+        }
+        for (column, alias) in columns.iter_mut().zip(aliases) {
+            column.name = Arc::from(alias.as_str());
+        }
+        Ok(columns)
+    }
+
+    /// Tells the recursive query at `place` of the level before this one its columns.
+    pub(super) fn settle_recursive(
+        &mut self,
+        place: usize,
+        columns: Vec<Column>,
+        aliases: &[String],
+    ) -> Result<()> {
+        let owner = self.levels.len() - 2;
+        let name = Arc::clone(&self.levels[owner].with[place].name);
+        let columns = self.common_columns(columns, aliases, &name, -1)?;
+        self.levels[owner].with[place].columns = columns;
+        Ok(())
+    }
+
+    /// The named query that a name means: how many queries further out, and its place.
+    pub(super) fn common(&self, name: &str) -> Option<(usize, usize)> {
+        for up in 0..self.levels.len() {
+            let level = &self.levels[self.levels.len() - 1 - up];
+            if let Some(place) = level.with.iter().rposition(|common| *common.name == *name) {
+                return Some((up, place));
+            }
+        }
+        None
+    }
+
+    pub(super) fn common_at(&mut self, up: usize, place: usize) -> &mut CommonTable {
+        let at = self.levels.len() - 1 - up;
+        &mut self.levels[at].with[place]
+    }
+}
+
+/// Whether a query names `name` as a table anywhere.
+fn mentions(node: Node<'_>, name: &str) -> bool {
+    let mut found = false;
+    pg_raw_parse::walk::walk(node, |node| {
+        if let Node::RangeVar(range) = node {
+            found |= range.schemaname().is_none() && range.relname() == Some(name);
+        }
+    });
+    found
+}

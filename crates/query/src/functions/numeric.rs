@@ -1,0 +1,76 @@
+//! Functions and operators of `numeric`.
+
+mod bodies;
+mod whole;
+
+use self::bodies::*;
+use self::whole::*;
+use super::Function;
+use crate::types::ids;
+
+/// The functions of this file.
+#[rustfmt::skip]
+pub(super) static FUNCTIONS: &[Function] = &[
+    Function::row(1376, "factorial", &[ids::INT8], ids::NUMERIC, numeric_fac),
+    Function::row(1481, "log10", &[ids::NUMERIC], ids::NUMERIC, numeric_log10),
+    Function::row(1703, "numeric", &[ids::NUMERIC, ids::INT4], ids::NUMERIC, numeric),
+    Function::row(1704, "numeric_abs", &[ids::NUMERIC], ids::NUMERIC, numeric_abs),
+    Function::row(1705, "abs", &[ids::NUMERIC], ids::NUMERIC, numeric_abs),
+    Function::row(1706, "sign", &[ids::NUMERIC], ids::NUMERIC, numeric_sign),
+    Function::row(1707, "round", &[ids::NUMERIC, ids::INT4], ids::NUMERIC, numeric_round),
+    Function::row(1708, "round", &[ids::NUMERIC], ids::NUMERIC, numeric_round0),
+    Function::row(1709, "trunc", &[ids::NUMERIC, ids::INT4], ids::NUMERIC, numeric_trunc),
+    Function::row(1710, "trunc", &[ids::NUMERIC], ids::NUMERIC, numeric_trunc0),
+    Function::row(1711, "ceil", &[ids::NUMERIC], ids::NUMERIC, numeric_ceil),
+    Function::row(1712, "floor", &[ids::NUMERIC], ids::NUMERIC, numeric_floor),
+    Function::row(1718, "numeric_eq", &[ids::NUMERIC, ids::NUMERIC], ids::BOOL, numeric_eq),
+    Function::row(1719, "numeric_ne", &[ids::NUMERIC, ids::NUMERIC], ids::BOOL, numeric_ne),
+    Function::row(1720, "numeric_gt", &[ids::NUMERIC, ids::NUMERIC], ids::BOOL, numeric_gt),
+    Function::row(1721, "numeric_ge", &[ids::NUMERIC, ids::NUMERIC], ids::BOOL, numeric_ge),
+    Function::row(1722, "numeric_lt", &[ids::NUMERIC, ids::NUMERIC], ids::BOOL, numeric_lt),
+    Function::row(1723, "numeric_le", &[ids::NUMERIC, ids::NUMERIC], ids::BOOL, numeric_le),
+    Function::row(1724, "numeric_add", &[ids::NUMERIC, ids::NUMERIC], ids::NUMERIC, numeric_add),
+    Function::row(1725, "numeric_sub", &[ids::NUMERIC, ids::NUMERIC], ids::NUMERIC, numeric_sub),
+    Function::row(1726, "numeric_mul", &[ids::NUMERIC, ids::NUMERIC], ids::NUMERIC, numeric_mul),
+    Function::row(1727, "numeric_div", &[ids::NUMERIC, ids::NUMERIC], ids::NUMERIC, numeric_div),
+    Function::row(1728, "mod", &[ids::NUMERIC, ids::NUMERIC], ids::NUMERIC, numeric_mod),
+    Function::row(1729, "numeric_mod", &[ids::NUMERIC, ids::NUMERIC], ids::NUMERIC, numeric_mod),
+    Function::row(1730, "sqrt", &[ids::NUMERIC], ids::NUMERIC, numeric_sqrt),
+    Function::row(1731, "numeric_sqrt", &[ids::NUMERIC], ids::NUMERIC, numeric_sqrt),
+    Function::row(1732, "exp", &[ids::NUMERIC], ids::NUMERIC, numeric_exp),
+    Function::row(1733, "numeric_exp", &[ids::NUMERIC], ids::NUMERIC, numeric_exp),
+    Function::row(1734, "ln", &[ids::NUMERIC], ids::NUMERIC, numeric_ln),
+    Function::row(1735, "numeric_ln", &[ids::NUMERIC], ids::NUMERIC, numeric_ln),
+    Function::row(1736, "log", &[ids::NUMERIC, ids::NUMERIC], ids::NUMERIC, numeric_log),
+    Function::row(1737, "numeric_log", &[ids::NUMERIC, ids::NUMERIC], ids::NUMERIC, numeric_log),
+    Function::row(1738, "pow", &[ids::NUMERIC, ids::NUMERIC], ids::NUMERIC, numeric_power),
+    Function::row(1739, "numeric_power", &[ids::NUMERIC, ids::NUMERIC], ids::NUMERIC, numeric_power),
+    Function::row(1740, "numeric", &[ids::INT4], ids::NUMERIC, int4_numeric),
+    Function::row(1741, "log", &[ids::NUMERIC], ids::NUMERIC, numeric_log10),
+    Function::row(1742, "numeric", &[ids::FLOAT4], ids::NUMERIC, float4_numeric),
+    Function::row(1743, "numeric", &[ids::FLOAT8], ids::NUMERIC, float8_numeric),
+    Function::row(1744, "int4", &[ids::NUMERIC], ids::INT4, numeric_int4),
+    Function::row(1745, "float4", &[ids::NUMERIC], ids::FLOAT4, numeric_float4),
+    Function::row(1746, "float8", &[ids::NUMERIC], ids::FLOAT8, numeric_float8),
+    Function::row(1764, "numeric_inc", &[ids::NUMERIC], ids::NUMERIC, numeric_inc),
+    Function::row(1766, "numeric_smaller", &[ids::NUMERIC, ids::NUMERIC], ids::NUMERIC, numeric_smaller),
+    Function::row(1767, "numeric_larger", &[ids::NUMERIC, ids::NUMERIC], ids::NUMERIC, numeric_larger),
+    Function::row(1769, "numeric_cmp", &[ids::NUMERIC, ids::NUMERIC], ids::INT4, numeric_cmp),
+    Function::row(1771, "numeric_uminus", &[ids::NUMERIC], ids::NUMERIC, numeric_uminus),
+    Function::row(1779, "int8", &[ids::NUMERIC], ids::INT8, numeric_int8),
+    Function::row(1781, "numeric", &[ids::INT8], ids::NUMERIC, int8_numeric),
+    Function::row(1782, "numeric", &[ids::INT2], ids::NUMERIC, int2_numeric),
+    Function::row(1783, "int2", &[ids::NUMERIC], ids::INT2, numeric_int2),
+    Function::row(1915, "numeric_uplus", &[ids::NUMERIC], ids::NUMERIC, numeric_uplus),
+    Function::row(1973, "div", &[ids::NUMERIC, ids::NUMERIC], ids::NUMERIC, numeric_div_trunc),
+    Function::row(1980, "numeric_div_trunc", &[ids::NUMERIC, ids::NUMERIC], ids::NUMERIC, numeric_div_trunc),
+    Function::row(2167, "ceiling", &[ids::NUMERIC], ids::NUMERIC, numeric_ceil),
+    Function::row(2169, "power", &[ids::NUMERIC, ids::NUMERIC], ids::NUMERIC, numeric_power),
+    Function::row(2170, "width_bucket", &[ids::NUMERIC, ids::NUMERIC, ids::NUMERIC, ids::INT4], ids::INT4, width_bucket_numeric),
+    Function::row(3281, "scale", &[ids::NUMERIC], ids::INT4, numeric_scale),
+    Function::row(5042, "min_scale", &[ids::NUMERIC], ids::INT4, numeric_min_scale),
+    Function::row(5043, "trim_scale", &[ids::NUMERIC], ids::NUMERIC, numeric_trim_scale),
+    Function::row(5048, "gcd", &[ids::NUMERIC, ids::NUMERIC], ids::NUMERIC, numeric_gcd),
+    Function::row(5049, "lcm", &[ids::NUMERIC, ids::NUMERIC], ids::NUMERIC, numeric_lcm),
+    Function::row(4141, "in_range", &[ids::NUMERIC, ids::NUMERIC, ids::NUMERIC, ids::BOOL, ids::BOOL], ids::BOOL, in_range_numeric_numeric),
+];

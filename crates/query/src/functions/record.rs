@@ -1,0 +1,130 @@
+//! Functions and operators of rows, and what asks about a value of any type.
+
+mod size;
+
+use super::Function;
+use crate::call::Call;
+use crate::datum::Datum;
+use crate::error::{QueryError, Result};
+use crate::types::{self, ids, record};
+pub(super) use size::stored_size;
+
+/// The functions of this file.
+#[rustfmt::skip]
+pub(super) static FUNCTIONS: &[Function] = &[
+    Function::row(2987, "btrecordcmp", &[ids::RECORD, ids::RECORD], ids::INT4, btrecordcmp),
+    Function::row(1081, "format_type", &[ids::OID, ids::INT4], ids::TEXT, format_type).called_on_null().stable(),
+    Function::row(440, "num_nonnulls", &[ids::ANY], ids::INT4, pg_num_nonnulls).called_on_null().variadic(ids::ANY),
+    Function::row(438, "num_nulls", &[ids::ANY], ids::INT4, pg_num_nulls).called_on_null().variadic(ids::ANY),
+    Function::row(1269, "pg_column_size", &[ids::ANY], ids::INT4, pg_column_size).stable(),
+    Function::row(1619, "pg_typeof", &[ids::ANY], ids::REGTYPE, pg_typeof).called_on_null().stable(),
+    Function::row(2981, "record_eq", &[ids::RECORD, ids::RECORD], ids::BOOL, record_eq),
+    Function::row(2986, "record_ge", &[ids::RECORD, ids::RECORD], ids::BOOL, record_ge),
+    Function::row(2984, "record_gt", &[ids::RECORD, ids::RECORD], ids::BOOL, record_gt),
+    Function::row(2985, "record_le", &[ids::RECORD, ids::RECORD], ids::BOOL, record_le),
+    Function::row(2983, "record_lt", &[ids::RECORD, ids::RECORD], ids::BOOL, record_lt),
+    Function::row(2982, "record_ne", &[ids::RECORD, ids::RECORD], ids::BOOL, record_ne),
+];
+
+fn record_eq(_: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
+    record::equal(&arguments[0], &arguments[1]).map(Datum::Bool)
+}
+
+fn record_ne(_: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
+    record::equal(&arguments[0], &arguments[1]).map(|equal| Datum::Bool(!equal))
+}
+
+fn record_lt(_: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
+    record::compare(&arguments[0], &arguments[1]).map(|order| Datum::Bool(order.is_lt()))
+}
+
+fn record_le(_: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
+    record::compare(&arguments[0], &arguments[1]).map(|order| Datum::Bool(order.is_le()))
+}
+
+fn record_gt(_: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
+    record::compare(&arguments[0], &arguments[1]).map(|order| Datum::Bool(order.is_gt()))
+}
+
+fn record_ge(_: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
+    record::compare(&arguments[0], &arguments[1]).map(|order| Datum::Bool(order.is_ge()))
+}
+
+fn btrecordcmp(_: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
+    record::compare(&arguments[0], &arguments[1]).map(|order| Datum::Int4(order as i32))
+}
+
+fn pg_typeof(call: &Call<'_>, _: &[Datum]) -> Result<Datum> {
+    call.arguments
+        .first()
+        .map(|oid| Datum::Oid(*oid))
+        .ok_or_else(|| QueryError::internal("pg_typeof without an argument"))
+}
+
+/// How many arguments are NULL and how many are not.
+fn count_nulls(arguments: &[Datum]) -> (i32, i32) {
+    let nulls = arguments.iter().filter(|value| value.is_null()).count();
+    let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
+    (number(nulls), number(arguments.len() - nulls))
+}
+
+fn pg_num_nulls(_: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
+    Ok(Datum::Int4(count_nulls(arguments).0))
+}
+
+fn pg_num_nonnulls(_: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
+    Ok(Datum::Int4(count_nulls(arguments).1))
+}
+
+fn pg_column_size(call: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
+    let oid = call.arguments.first().copied().unwrap_or(ids::UNKNOWN);
+    let size = stored_size(call, oid, &arguments[0])?;
+    Ok(Datum::Int4(i32::try_from(size).unwrap_or(i32::MAX)))
+}
+
+/// The name of a type, whose modifier is given: there `bit` and `bpchar` are
+/// other types than `bit(1)` and `character(1)`.
+fn name_of_type(oid: u32, modifier: i32) -> Option<String> {
+    let (row, brackets) = match types::by_oid(oid) {
+        Some(row) => (row, ""),
+        None => (types::element_of(oid)?, "[]"),
+    };
+    let without_modifier = matches!(
+        row.oid,
+        ids::BOOL | ids::FLOAT4 | ids::FLOAT8 | ids::INT2 | ids::INT4 | ids::INT8
+    );
+    Some(if modifier < 0 {
+        let name = match row.oid {
+            ids::BIT => "\"bit\"",
+            ids::BPCHAR => "bpchar",
+            _ => row.full_name,
+        };
+        format!("{name}{brackets}")
+    } else if row.modifier_out.is_none() && !without_modifier {
+        format!("{}({modifier}){brackets}", row.full_name)
+    } else {
+        types::format_type(oid, modifier)
+    })
+}
+
+fn format_type(call: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
+    let Datum::Oid(oid) = arguments[0] else {
+        return Ok(Datum::Null);
+    };
+    let name = match arguments[1] {
+        _ if oid == 0 => Some("-".to_owned()),
+        Datum::Int4(modifier) => name_of_type(oid, modifier),
+        _ if types::by_oid(oid).is_some() || types::element_of(oid).is_some() => {
+            Some(types::format_type(oid, -1))
+        }
+        _ => None,
+    };
+    if let Some(name) = name {
+        return Ok(Datum::text(name));
+    }
+    // Rows of tables have types, too, which the catalog knows.
+    match call.environment.call("format_type", arguments) {
+        Err(error) if error.sqlstate == "0A000" => Ok(Datum::text("???")),
+        result => result,
+    }
+}

@@ -1,0 +1,26 @@
+//! From the text of a statement to a typed query tree, by PostgreSQL's rules;
+//! and the types, functions, operators and casts that every executor calls.
+//! One meaning for a statement: names and overloads are resolved here alone.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | `datum` | a value of any type |
+//! | `types` | rows of `pg_type`: text and binary forms, order, one file a type |
+//! | `functions` | rows of `pg_proc` and their bodies, one file a family |
+//! | `operators`, `casts` | rows of `pg_operator` and `pg_cast` |
+//! | `call` | what a function knows beside its arguments |
+//!
+//! No tables, no sessions, no execution of plans: those are `engine`, `sql` and DataFusion.
+
+pub mod analyze;
+pub mod call;
+pub mod casts;
+pub mod datum;
+pub mod error;
+pub mod evaluate;
+pub mod functions;
+pub mod operators;
+pub mod parse;
+pub mod tree;
+pub mod types;
+pub mod walk;

@@ -1,0 +1,53 @@
+//! The text of statements to PostgreSQL's syntax trees, by PostgreSQL's own
+//! grammar (libpg_query). Its memory is the tree's; it ends nesting by itself.
+
+mod position;
+
+use pg_raw_parse::{Error, Owned, StmtList};
+
+use crate::error::{QueryError, Result};
+
+/// Parsed statements.
+pub struct Parsed {
+    statements: Owned<StmtList>,
+}
+
+impl Parsed {
+    /// The statements.
+    #[must_use]
+    pub fn statements(&self) -> &StmtList {
+        &self.statements
+    }
+}
+
+/// Parses all statements of a text.
+///
+/// # Errors
+/// 42601 with the place, as PostgreSQL.
+pub fn parse(text: &str) -> Result<Parsed> {
+    match pg_raw_parse::parse(text) {
+        Ok(parsed) => Ok(Parsed {
+            statements: parsed.into_inner(),
+        }),
+        Err(Error::StatementContainedNul(_)) => Err(QueryError::new(
+            "22021",
+            "invalid byte sequence for encoding \"UTF8\": 0x00",
+        )),
+        Err(error) => {
+            let message = match &error {
+                Error::Parse(error) => error.to_string(),
+                other => other.to_string(),
+            };
+            let sqlstate = match message.as_str() {
+                text if text.starts_with("memory exhausted") => "54001",
+                text if text.contains("not supported") || text.contains("not implemented") => {
+                    "0A000"
+                }
+                _ => "42601",
+            };
+            let mut error = QueryError::new(sqlstate, message);
+            error.location = position::of_error(text);
+            Err(error)
+        }
+    }
+}

@@ -1,0 +1,476 @@
+//! Walks over expressions and queries, and when two expressions are the same.
+
+use crate::datum::Datum;
+use crate::tree::{
+    Bound, Expr, ExprKind, From, Query, RelationKind, SetOperation, SortKey, Subquery,
+};
+
+impl Expr {
+    /// Calls `f` with every expression directly within this one. A subquery's test is one, its query's are not.
+    pub fn children<'e>(&'e self, f: &mut dyn FnMut(&'e Self)) {
+        match &self.kind {
+            ExprKind::Constant(_)
+            | ExprKind::Parameter(_)
+            | ExprKind::Column { .. }
+            | ExprKind::WholeRow { .. }
+            | ExprKind::Element
+            | ExprKind::CaseOperand
+            | ExprKind::SubqueryColumn(_)
+            | ExprKind::Grouping(_)
+            | ExprKind::Now(_) => {}
+            ExprKind::Call(call) | ExprKind::Distinct(call, _) | ExprKind::NullIf(call) => {
+                call.arguments.iter().for_each(f);
+            }
+            ExprKind::Relabel(inner)
+            | ExprKind::ThroughText(inner)
+            | ExprKind::Fit(inner, _)
+            | ExprKind::Not(inner)
+            | ExprKind::IsNull(inner, _)
+            | ExprKind::Is(inner, _, _)
+            | ExprKind::Field(inner, _) => f(inner),
+            ExprKind::ArrayCast(inner, cast) => {
+                f(inner);
+                f(cast);
+            }
+            ExprKind::RowCast(inner, casts) => {
+                f(inner);
+                casts.iter().for_each(f);
+            }
+            ExprKind::And(parts)
+            | ExprKind::Or(parts)
+            | ExprKind::Coalesce(parts)
+            | ExprKind::Extreme(parts, _)
+            | ExprKind::Array(parts, _)
+            | ExprKind::Row(parts) => parts.iter().for_each(f),
+            ExprKind::Case(case) => {
+                case.operand.iter().for_each(&mut *f);
+                for (condition, value) in &case.branches {
+                    f(condition);
+                    f(value);
+                }
+                f(&case.otherwise);
+            }
+            ExprKind::AnyOfArray(comparison) => {
+                f(&comparison.value);
+                f(&comparison.array);
+            }
+            ExprKind::RowComparison(comparison) => {
+                for (left, right) in &comparison.pairs {
+                    f(left);
+                    f(right);
+                }
+            }
+            ExprKind::Subscript(subscript) => {
+                f(&subscript.value);
+                for (lower, upper) in &subscript.bounds {
+                    lower.iter().chain(upper).for_each(&mut *f);
+                }
+            }
+            ExprKind::Subquery(subquery) => subquery.test.iter().for_each(f),
+            ExprKind::Aggregate(call) => {
+                call.direct
+                    .iter()
+                    .chain(&call.arguments)
+                    .chain(call.order.iter().map(|key| &key.expr))
+                    .chain(&call.filter)
+                    .for_each(f);
+            }
+            ExprKind::Window(call) => call.arguments.iter().chain(&call.filter).for_each(f),
+        }
+    }
+
+    /// As [`Expr::children`], to change them.
+    pub fn children_mut(&mut self, f: &mut dyn FnMut(&mut Self)) {
+        match &mut self.kind {
+            ExprKind::Constant(_)
+            | ExprKind::Parameter(_)
+            | ExprKind::Column { .. }
+            | ExprKind::WholeRow { .. }
+            | ExprKind::Element
+            | ExprKind::CaseOperand
+            | ExprKind::SubqueryColumn(_)
+            | ExprKind::Grouping(_)
+            | ExprKind::Now(_) => {}
+            ExprKind::Call(call) | ExprKind::Distinct(call, _) | ExprKind::NullIf(call) => {
+                call.arguments.iter_mut().for_each(f);
+            }
+            ExprKind::Relabel(inner)
+            | ExprKind::ThroughText(inner)
+            | ExprKind::Fit(inner, _)
+            | ExprKind::Not(inner)
+            | ExprKind::IsNull(inner, _)
+            | ExprKind::Is(inner, _, _)
+            | ExprKind::Field(inner, _) => f(inner),
+            ExprKind::ArrayCast(inner, cast) => {
+                f(inner);
+                f(cast);
+            }
+            ExprKind::RowCast(inner, casts) => {
+                f(inner);
+                casts.iter_mut().for_each(f);
+            }
+            ExprKind::And(parts)
+            | ExprKind::Or(parts)
+            | ExprKind::Coalesce(parts)
+            | ExprKind::Extreme(parts, _)
+            | ExprKind::Array(parts, _)
+            | ExprKind::Row(parts) => parts.iter_mut().for_each(f),
+            ExprKind::Case(case) => {
+                case.operand.iter_mut().for_each(&mut *f);
+                for (condition, value) in &mut case.branches {
+                    f(condition);
+                    f(value);
+                }
+                f(&mut case.otherwise);
+            }
+            ExprKind::AnyOfArray(comparison) => {
+                f(&mut comparison.value);
+                f(&mut comparison.array);
+            }
+            ExprKind::RowComparison(comparison) => {
+                for (left, right) in &mut comparison.pairs {
+                    f(left);
+                    f(right);
+                }
+            }
+            ExprKind::Subscript(subscript) => {
+                f(&mut subscript.value);
+                for (lower, upper) in &mut subscript.bounds {
+                    lower.iter_mut().chain(upper).for_each(&mut *f);
+                }
+            }
+            ExprKind::Subquery(subquery) => subquery.test.iter_mut().for_each(f),
+            ExprKind::Aggregate(call) => {
+                call.direct
+                    .iter_mut()
+                    .chain(&mut call.arguments)
+                    .chain(call.order.iter_mut().map(|key| &mut key.expr))
+                    .chain(&mut call.filter)
+                    .for_each(f);
+            }
+            ExprKind::Window(call) => {
+                call.arguments
+                    .iter_mut()
+                    .chain(&mut call.filter)
+                    .for_each(f);
+            }
+        }
+    }
+
+    /// Whether `f` is true of this expression or of one within it, subqueries left out.
+    pub fn any(&self, f: &mut dyn FnMut(&Self) -> bool) -> bool {
+        if f(self) {
+            return true;
+        }
+        let mut found = false;
+        self.children(&mut |child| found = found || child.any(f));
+        found
+    }
+
+    /// Adds `by` to the level of whatever refers `from` or more queries out: for an
+    /// expression that moves into a query further in.
+    pub fn raise_levels(&mut self, from: usize, by: usize) {
+        match &mut self.kind {
+            ExprKind::Column { level, .. } | ExprKind::WholeRow { level, .. } if *level >= from => {
+                *level += by;
+            }
+            ExprKind::Aggregate(call) if call.level >= from => call.level += by,
+            ExprKind::Subquery(subquery) => {
+                subquery.query.raise_levels(from + 1, by);
+            }
+            _ => {}
+        }
+        self.children_mut(&mut |child| child.raise_levels(from, by));
+    }
+
+    /// Whether both mean the same wherever they stand.
+    #[must_use]
+    pub fn same(&self, other: &Self) -> bool {
+        if self.oid != other.oid || !self.same_itself(other) {
+            return false;
+        }
+        let (mut left, mut right) = (Vec::new(), Vec::new());
+        self.children(&mut |child| left.push(child));
+        other.children(&mut |child| right.push(child));
+        left.len() == right.len() && left.iter().zip(&right).all(|(a, b)| a.same(b))
+    }
+
+    fn same_itself(&self, other: &Self) -> bool {
+        match (&self.kind, &other.kind) {
+            (ExprKind::Constant(a), ExprKind::Constant(b)) => same_value(self.oid, a, b),
+            (ExprKind::Parameter(a), ExprKind::Parameter(b)) => a == b,
+            (
+                ExprKind::Column {
+                    level,
+                    relation,
+                    column,
+                },
+                ExprKind::Column {
+                    level: other_level,
+                    relation: other_relation,
+                    column: other_column,
+                },
+            ) => (level, relation, column) == (other_level, other_relation, other_column),
+            (
+                ExprKind::WholeRow { level, relation },
+                ExprKind::WholeRow {
+                    level: other_level,
+                    relation: other_relation,
+                },
+            ) => (level, relation) == (other_level, other_relation),
+            (ExprKind::Call(a), ExprKind::Call(b)) | (ExprKind::NullIf(a), ExprKind::NullIf(b)) => {
+                a.function.oid == b.function.oid
+            }
+            (ExprKind::Distinct(a, not_a), ExprKind::Distinct(b, not_b)) => {
+                a.function.oid == b.function.oid && not_a == not_b
+            }
+            (ExprKind::Fit(_, a), ExprKind::Fit(_, b)) => a == b && self.modifier == other.modifier,
+            (ExprKind::IsNull(_, a), ExprKind::IsNull(_, b))
+            | (ExprKind::Extreme(_, a), ExprKind::Extreme(_, b))
+            | (ExprKind::Array(_, a), ExprKind::Array(_, b)) => a == b,
+            (ExprKind::Is(_, a, not_a), ExprKind::Is(_, b, not_b)) => (a, not_a) == (b, not_b),
+            (ExprKind::Case(a), ExprKind::Case(b)) => {
+                a.operand.is_some() == b.operand.is_some() && a.branches.len() == b.branches.len()
+            }
+            (ExprKind::AnyOfArray(a), ExprKind::AnyOfArray(b)) => {
+                a.function.oid == b.function.oid && a.any == b.any
+            }
+            (ExprKind::RowComparison(a), ExprKind::RowComparison(b)) => {
+                a.comparison == b.comparison
+            }
+            (ExprKind::Subscript(a), ExprKind::Subscript(b)) => {
+                a.slice == b.slice
+                    && a.bounds.len() == b.bounds.len()
+                    && a.bounds.iter().zip(&b.bounds).all(|(a, b)| {
+                        a.0.is_some() == b.0.is_some() && a.1.is_some() == b.1.is_some()
+                    })
+            }
+            (ExprKind::Field(_, a), ExprKind::Field(_, b))
+            | (ExprKind::SubqueryColumn(a), ExprKind::SubqueryColumn(b)) => a == b,
+            (ExprKind::Grouping(a), ExprKind::Grouping(b)) => a == b,
+            (ExprKind::Now(a), ExprKind::Now(b)) => a == b && self.modifier == other.modifier,
+            (ExprKind::Aggregate(a), ExprKind::Aggregate(b)) => {
+                a.function.oid == b.function.oid
+                    && (a.level, a.distinct) == (b.level, b.distinct)
+                    && (
+                        a.direct.len(),
+                        a.arguments.len(),
+                        a.order.len(),
+                        a.filter.is_some(),
+                    ) == (
+                        b.direct.len(),
+                        b.arguments.len(),
+                        b.order.len(),
+                        b.filter.is_some(),
+                    )
+                    && a.order.iter().zip(&b.order).all(|(a, b)| {
+                        (a.descending, a.nulls_first) == (b.descending, b.nulls_first)
+                    })
+            }
+            (ExprKind::Window(a), ExprKind::Window(b)) => {
+                a.function.oid == b.function.oid
+                    && a.window == b.window
+                    && a.filter.is_some() == b.filter.is_some()
+            }
+            // Queries are not looked into: two of them are never the same.
+            (ExprKind::Subquery(_), ExprKind::Subquery(_)) => false,
+            (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
+        }
+    }
+}
+
+fn same_value(oid: u32, a: &Datum, b: &Datum) -> bool {
+    match (a, b) {
+        (Datum::Null, Datum::Null) => true,
+        (Datum::Null, _) | (_, Datum::Null) => false,
+        // `1.0` and `1.00` are equal and yet different constants.
+        (Datum::Numeric(a), Datum::Numeric(b)) => a.to_string() == b.to_string(),
+        (Datum::Text(a), Datum::Text(b)) => a == b,
+        _ => crate::types::compare(oid, a, b).is_ok_and(std::cmp::Ordering::is_eq),
+    }
+}
+
+impl Query {
+    /// Calls `f` with every expression of this query, and of queries in its FROM and WITH;
+    /// what is within expressions is left to `f`.
+    pub fn exprs<'q>(&'q self, f: &mut dyn FnMut(&'q Expr)) {
+        for common in &self.with {
+            common.query.exprs(f);
+        }
+        for relation in &self.relations {
+            match &relation.kind {
+                RelationKind::Subquery(query, _) => query.exprs(f),
+                RelationKind::Functions { calls, .. } => {
+                    calls.iter().for_each(|(call, _)| f(call));
+                }
+                RelationKind::Values(rows, _) => rows.iter().flatten().for_each(&mut *f),
+                RelationKind::Table(_) | RelationKind::Common { .. } => {}
+            }
+        }
+        self.own_exprs(f);
+    }
+
+    /// As [`Query::exprs`], without relations and WITH.
+    pub fn own_exprs<'q>(&'q self, f: &mut dyn FnMut(&'q Expr)) {
+        fn joins<'q>(from: &'q From, f: &mut dyn FnMut(&'q Expr)) {
+            if let From::Join {
+                left,
+                right,
+                condition,
+                ..
+            } = from
+            {
+                joins(left, f);
+                joins(right, f);
+                condition.iter().for_each(f);
+            }
+        }
+        for from in &self.from {
+            joins(from, f);
+        }
+        self.filter.iter().for_each(&mut *f);
+        self.targets.iter().for_each(|target| f(&target.expr));
+        if let Some(group) = &self.group {
+            group.exprs.iter().for_each(&mut *f);
+        }
+        self.having.iter().for_each(&mut *f);
+        for window in &self.windows {
+            window.partition.iter().for_each(&mut *f);
+            window.order.iter().for_each(|key: &SortKey| f(&key.expr));
+            for bound in [&window.start, &window.end] {
+                if let Bound::Preceding(expr) | Bound::Following(expr) = bound {
+                    f(expr);
+                }
+            }
+        }
+        self.limit.iter().chain(&self.offset).for_each(f);
+    }
+
+    /// As [`Query::exprs`], to change them. Levels within queries of FROM and WITH are one
+    /// more than here: `f` is told of expressions of this query only, and those queries'
+    /// expressions are raised by themselves.
+    pub fn exprs_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
+        fn joins(from: &mut From, f: &mut dyn FnMut(&mut Expr)) {
+            if let From::Join {
+                left,
+                right,
+                condition,
+                ..
+            } = from
+            {
+                joins(left, f);
+                joins(right, f);
+                condition.iter_mut().for_each(f);
+            }
+        }
+        for relation in &mut self.relations {
+            match &mut relation.kind {
+                RelationKind::Functions { calls, .. } => {
+                    calls.iter_mut().for_each(|(call, _)| f(call));
+                }
+                RelationKind::Values(rows, _) => rows.iter_mut().flatten().for_each(&mut *f),
+                RelationKind::Subquery(..)
+                | RelationKind::Table(_)
+                | RelationKind::Common { .. } => {}
+            }
+        }
+        for from in &mut self.from {
+            joins(from, f);
+        }
+        self.filter.iter_mut().for_each(&mut *f);
+        self.targets
+            .iter_mut()
+            .for_each(|target| f(&mut target.expr));
+        if let Some(group) = &mut self.group {
+            group.exprs.iter_mut().for_each(&mut *f);
+        }
+        self.having.iter_mut().for_each(&mut *f);
+        for window in &mut self.windows {
+            window.partition.iter_mut().for_each(&mut *f);
+            window.order.iter_mut().for_each(|key| f(&mut key.expr));
+            for bound in [&mut window.start, &mut window.end] {
+                if let Bound::Preceding(expr) | Bound::Following(expr) = bound {
+                    f(expr);
+                }
+            }
+        }
+        self.limit.iter_mut().chain(&mut self.offset).for_each(f);
+    }
+
+    /// Adds `by` to the levels of all that refers to queries `from` or more further out than this one.
+    pub fn raise_levels(&mut self, from: usize, by: usize) {
+        for common in &mut self.with {
+            common.query.raise_levels(from + 1, by);
+        }
+        for relation in &mut self.relations {
+            match &mut relation.kind {
+                RelationKind::Subquery(query, _) => query.raise_levels(from + 1, by),
+                RelationKind::Common { level, .. } if *level >= from => *level += by,
+                _ => {}
+            }
+        }
+        self.exprs_mut(&mut |expr| expr.raise_levels(from, by));
+    }
+}
+
+impl SetOperation {
+    /// Its leaves, from left to right.
+    #[must_use]
+    pub fn leaves(&self) -> Vec<usize> {
+        match self {
+            Self::Leaf(relation) => vec![*relation],
+            Self::Node { left, right, .. } => {
+                let mut leaves = left.leaves();
+                leaves.extend(right.leaves());
+                leaves
+            }
+        }
+    }
+}
+
+impl Subquery {
+    /// Whether its query refers to queries further out.
+    #[must_use]
+    pub fn is_correlated(&self) -> bool {
+        refers_out(&self.query, 1)
+    }
+}
+
+/// Whether a query refers to one `level` or more queries further out than itself.
+#[must_use]
+pub fn refers_out(query: &Query, level: usize) -> bool {
+    let mut found = false;
+    for common in &query.with {
+        found = found || refers_out(&common.query, level + 1);
+    }
+    for relation in &query.relations {
+        match &relation.kind {
+            RelationKind::Subquery(inner, _) => found = found || refers_out(inner, level + 1),
+            RelationKind::Common { level: of, .. } => found = found || *of >= level,
+            RelationKind::Functions { calls, .. } => {
+                calls
+                    .iter()
+                    .for_each(|(call, _)| found = found || expr_refers_out(call, level));
+            }
+            RelationKind::Values(rows, _) => {
+                rows.iter()
+                    .flatten()
+                    .for_each(|expr| found = found || expr_refers_out(expr, level));
+            }
+            RelationKind::Table(_) => {}
+        }
+    }
+    query.own_exprs(&mut |expr| found = found || expr_refers_out(expr, level));
+    found
+}
+
+/// Whether an expression refers to a query `level` or more queries further out.
+#[must_use]
+pub fn expr_refers_out(expr: &Expr, level: usize) -> bool {
+    expr.any(&mut |expr| match &expr.kind {
+        ExprKind::Column { level: of, .. } | ExprKind::WholeRow { level: of, .. } => *of >= level,
+        ExprKind::Aggregate(call) => call.level >= level,
+        ExprKind::Subquery(subquery) => refers_out(&subquery.query, level + 1),
+        _ => false,
+    })
+}
