@@ -5,10 +5,10 @@ use crate::tree::{
     Bound, Expr, ExprKind, From, Query, RelationKind, SetOperation, SortKey, Subquery,
 };
 
-impl Expr {
-    /// Calls `f` with every expression directly within this one. A subquery's test is one, its query's are not.
-    pub fn children<'e>(&'e self, f: &mut dyn FnMut(&'e Self)) {
-        match &self.kind {
+/// Calls `f` with what is directly within an expression; the same for both ways of borrowing it.
+macro_rules! each_child {
+    ($kind:expr, $f:ident, $iter:ident $(, $mutable:tt)?) => {
+        match $kind {
             ExprKind::Constant(_)
             | ExprKind::Parameter(_)
             | ExprKind::Column { .. }
@@ -19,7 +19,7 @@ impl Expr {
             | ExprKind::Grouping(_)
             | ExprKind::Now(_) => {}
             ExprKind::Call(call) | ExprKind::Distinct(call, _) | ExprKind::NullIf(call) => {
-                call.arguments.iter().for_each(f);
+                call.arguments.$iter().for_each($f);
             }
             ExprKind::Relabel(inner)
             | ExprKind::ThroughText(inner)
@@ -27,134 +27,72 @@ impl Expr {
             | ExprKind::Not(inner)
             | ExprKind::IsNull(inner, _)
             | ExprKind::Is(inner, _, _)
-            | ExprKind::Field(inner, _) => f(inner),
+            | ExprKind::Field(inner, _) => $f(inner),
             ExprKind::ArrayCast(inner, cast) => {
-                f(inner);
-                f(cast);
+                $f(inner);
+                $f(cast);
             }
             ExprKind::RowCast(inner, casts) => {
-                f(inner);
-                casts.iter().for_each(f);
+                $f(inner);
+                casts.$iter().for_each($f);
             }
             ExprKind::And(parts)
             | ExprKind::Or(parts)
             | ExprKind::Coalesce(parts)
             | ExprKind::Extreme(parts, _)
             | ExprKind::Array(parts, _)
-            | ExprKind::Row(parts) => parts.iter().for_each(f),
+            | ExprKind::Row(parts) => parts.$iter().for_each($f),
             ExprKind::Case(case) => {
-                case.operand.iter().for_each(&mut *f);
-                for (condition, value) in &case.branches {
-                    f(condition);
-                    f(value);
+                case.operand.$iter().for_each(&mut *$f);
+                for (condition, value) in case.branches.$iter() {
+                    $f(condition);
+                    $f(value);
                 }
-                f(&case.otherwise);
+                $f(& $($mutable)? case.otherwise);
             }
             ExprKind::AnyOfArray(comparison) => {
-                f(&comparison.value);
-                f(&comparison.array);
+                $f(& $($mutable)? comparison.value);
+                $f(& $($mutable)? comparison.array);
             }
             ExprKind::RowComparison(comparison) => {
-                for (left, right) in &comparison.pairs {
-                    f(left);
-                    f(right);
+                for (left, right) in comparison.pairs.$iter() {
+                    $f(left);
+                    $f(right);
                 }
             }
             ExprKind::Subscript(subscript) => {
-                f(&subscript.value);
-                for (lower, upper) in &subscript.bounds {
-                    lower.iter().chain(upper).for_each(&mut *f);
+                $f(& $($mutable)? subscript.value);
+                for (lower, upper) in subscript.bounds.$iter() {
+                    lower.$iter().chain(upper.$iter()).for_each(&mut *$f);
                 }
             }
-            ExprKind::Subquery(subquery) => subquery.test.iter().for_each(f),
+            ExprKind::Subquery(subquery) => subquery.test.$iter().for_each($f),
             ExprKind::Aggregate(call) => {
+                let call = & $($mutable)? **call;
                 call.direct
-                    .iter()
-                    .chain(&call.arguments)
-                    .chain(call.order.iter().map(|key| &key.expr))
-                    .chain(&call.filter)
-                    .for_each(f);
+                    .$iter()
+                    .chain(call.arguments.$iter())
+                    .chain(call.order.$iter().map(|key| & $($mutable)? key.expr))
+                    .chain(call.filter.$iter())
+                    .for_each($f);
             }
-            ExprKind::Window(call) => call.arguments.iter().chain(&call.filter).for_each(f),
+            ExprKind::Window(call) => {
+                let call = & $($mutable)? **call;
+                call.arguments.$iter().chain(call.filter.$iter()).for_each($f);
+            }
         }
+    };
+}
+
+impl Expr {
+    /// Calls `f` with every expression directly within this one. A subquery's test is one, its query's are not.
+    pub fn children<'e>(&'e self, f: &mut dyn FnMut(&'e Self)) {
+        each_child!(&self.kind, f, iter);
     }
 
     /// As [`Expr::children`], to change them.
     pub fn children_mut(&mut self, f: &mut dyn FnMut(&mut Self)) {
-        match &mut self.kind {
-            ExprKind::Constant(_)
-            | ExprKind::Parameter(_)
-            | ExprKind::Column { .. }
-            | ExprKind::WholeRow { .. }
-            | ExprKind::Element
-            | ExprKind::CaseOperand
-            | ExprKind::SubqueryColumn(_)
-            | ExprKind::Grouping(_)
-            | ExprKind::Now(_) => {}
-            ExprKind::Call(call) | ExprKind::Distinct(call, _) | ExprKind::NullIf(call) => {
-                call.arguments.iter_mut().for_each(f);
-            }
-            ExprKind::Relabel(inner)
-            | ExprKind::ThroughText(inner)
-            | ExprKind::Fit(inner, _)
-            | ExprKind::Not(inner)
-            | ExprKind::IsNull(inner, _)
-            | ExprKind::Is(inner, _, _)
-            | ExprKind::Field(inner, _) => f(inner),
-            ExprKind::ArrayCast(inner, cast) => {
-                f(inner);
-                f(cast);
-            }
-            ExprKind::RowCast(inner, casts) => {
-                f(inner);
-                casts.iter_mut().for_each(f);
-            }
-            ExprKind::And(parts)
-            | ExprKind::Or(parts)
-            | ExprKind::Coalesce(parts)
-            | ExprKind::Extreme(parts, _)
-            | ExprKind::Array(parts, _)
-            | ExprKind::Row(parts) => parts.iter_mut().for_each(f),
-            ExprKind::Case(case) => {
-                case.operand.iter_mut().for_each(&mut *f);
-                for (condition, value) in &mut case.branches {
-                    f(condition);
-                    f(value);
-                }
-                f(&mut case.otherwise);
-            }
-            ExprKind::AnyOfArray(comparison) => {
-                f(&mut comparison.value);
-                f(&mut comparison.array);
-            }
-            ExprKind::RowComparison(comparison) => {
-                for (left, right) in &mut comparison.pairs {
-                    f(left);
-                    f(right);
-                }
-            }
-            ExprKind::Subscript(subscript) => {
-                f(&mut subscript.value);
-                for (lower, upper) in &mut subscript.bounds {
-                    lower.iter_mut().chain(upper).for_each(&mut *f);
-                }
-            }
-            ExprKind::Subquery(subquery) => subquery.test.iter_mut().for_each(f),
-            ExprKind::Aggregate(call) => {
-                call.direct
-                    .iter_mut()
-                    .chain(&mut call.arguments)
-                    .chain(call.order.iter_mut().map(|key| &mut key.expr))
-                    .chain(&mut call.filter)
-                    .for_each(f);
-            }
-            ExprKind::Window(call) => {
-                call.arguments
-                    .iter_mut()
-                    .chain(&mut call.filter)
-                    .for_each(f);
-            }
-        }
+        each_child!(&mut self.kind, f, iter_mut, mut);
     }
 
     /// Whether `f` is true of this expression or of one within it, subqueries left out.

@@ -5,8 +5,8 @@ use pg_raw_parse::nodes::{GroupingSet, SelectStmt};
 use pg_raw_parse::raw::GroupingSetKind;
 
 use super::Analyzer;
+use super::order::check_equality;
 use super::scope::Clause;
-use super::select::check_equality;
 use crate::error::{QueryError, Result};
 use crate::tree::{Expr, ExprKind, Grouping, Query, RelationKind, Target};
 

@@ -5,13 +5,14 @@
 //! | file | what it does |
 //! |---|---|
 //! | `scope` | which names mean what where |
-//! | `from`, `with`, `select`, `group`, `set_operation`, `window` | the clauses of a query |
-//! | `expression`, `constant`, `call`, `subquery` | expressions |
+//! | `from`, `with`, `select`, `group`, `order`, `set_operation`, `window` | the clauses of a query |
+//! | `expression`, `constant`, `operator`, `call`, `aggregate`, `subquery`, `subscript` | expressions |
 //! | `resolve` | which function or operator a name and types mean |
 //! | `coerce` | casts, written and implied; common types |
 //! | `type_name` | names of types |
 //! | `column_name` | names of result columns |
 
+mod aggregate;
 mod call;
 mod coerce;
 mod column_name;
@@ -19,11 +20,14 @@ mod constant;
 mod expression;
 mod from;
 mod group;
+mod operator;
+mod order;
 mod resolve;
 mod scope;
 mod select;
 mod set_operation;
 mod subquery;
+mod subscript;
 mod type_name;
 mod window;
 mod with;

@@ -8,8 +8,9 @@ use pg_raw_parse::raw::SetOperation as Operation;
 
 use super::Analyzer;
 use super::coerce::{can_coerce, common_modifier, common_type};
+use super::order::check_equality;
 use super::scope::Clause;
-use super::select::{Recursive, check_equality};
+use super::select::Recursive;
 use crate::casts::Context;
 use crate::datum::Datum;
 use crate::error::{QueryError, Result};

@@ -5,7 +5,7 @@ use pg_raw_parse::nodes::SubLink;
 use pg_raw_parse::raw::SubLinkType;
 
 use super::Analyzer;
-use super::select::check_equality;
+use super::order::check_equality;
 use crate::error::{QueryError, Result};
 use crate::tree::{Expr, ExprKind, Query, Subquery, SubqueryKind};
 use crate::types::{self, format_type, ids};

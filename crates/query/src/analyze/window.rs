@@ -7,8 +7,8 @@ use pg_raw_parse::nodes::WindowDef;
 use pg_raw_parse::raw;
 
 use super::Analyzer;
+use super::order::check_equality;
 use super::scope::Clause;
-use super::select::check_equality;
 use crate::error::{QueryError, Result};
 use crate::tree::{Bound, Exclusion, Expr, ExprKind, FrameUnit, SortKey, Window};
 use crate::types::{self, format_type, ids};

@@ -2,7 +2,7 @@
 //! interface does: the one place of this crate that calls it. The call
 //! reads a text that ends in NUL and owns what it gives back until it is freed.
 
-#![allow(unsafe_code, reason = "the C interface of the parser")]
+#![allow(unsafe_code)]
 
 use std::ffi::CString;
 
