@@ -392,23 +392,31 @@ impl Socket {
         let allocated_bytes = out.capacity();
         self.charge_output(allocated_bytes);
         while !out.is_empty() {
-            match self.stream.try_write(out) {
+            // Counted first: who has read an answer finds it in the counters.
+            let offered = out.len();
+            Metrics::add(&self.metrics.writes, 1);
+            Metrics::add(&self.metrics.sent_bytes, offered as u64);
+            let taken = self.stream.try_write(out);
+            let left = offered - *taken.as_ref().unwrap_or(&0);
+            Metrics::subtract(&self.metrics.sent_bytes, left as u64);
+            match taken {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(bytes) => {
                     self.written.lock().pass(&out[..bytes]);
                     // Before the next wait, at which this may be dropped.
-                    if bytes == out.len() {
+                    if left == 0 {
                         out.clear();
                     } else {
                         out.advance(bytes);
                     }
-                    Metrics::add(&self.metrics.sent_bytes, bytes as u64);
-                    Metrics::add(&self.metrics.writes, 1);
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                Err(error) => {
+                    Metrics::subtract(&self.metrics.writes, 1);
+                    if error.kind() != io::ErrorKind::WouldBlock {
+                        return Err(error);
+                    }
                     self.writable(cancel).await?;
                 }
-                Err(error) => return Err(error),
             }
         }
         if allocated_bytes > IDLE_BUFFER_BYTES {
