@@ -106,13 +106,15 @@ impl Expr {
     }
 
     /// Adds `by` to the level of whatever refers `from` or more queries out: for an
-    /// expression that moves into a query further in.
-    pub fn raise_levels(&mut self, from: usize, by: usize) {
+    /// expression that moves into a query further in, or out of one.
+    pub fn raise_levels(&mut self, from: usize, by: isize) {
         match &mut self.kind {
             ExprKind::Column { level, .. } | ExprKind::WholeRow { level, .. } if *level >= from => {
-                *level += by;
+                *level = level.saturating_add_signed(by);
             }
-            ExprKind::Aggregate(call) if call.level >= from => call.level += by,
+            ExprKind::Aggregate(call) if call.level >= from => {
+                call.level = call.level.saturating_add_signed(by);
+            }
             ExprKind::Subquery(subquery) => {
                 subquery.query.raise_levels(from + 1, by);
             }
@@ -336,14 +338,16 @@ impl Query {
     }
 
     /// Adds `by` to the levels of all that refers to queries `from` or more further out than this one.
-    pub fn raise_levels(&mut self, from: usize, by: usize) {
+    pub fn raise_levels(&mut self, from: usize, by: isize) {
         for common in &mut self.with {
             common.query.raise_levels(from + 1, by);
         }
         for relation in &mut self.relations {
             match &mut relation.kind {
                 RelationKind::Subquery(query, _) => query.raise_levels(from + 1, by),
-                RelationKind::Common { level, .. } if *level >= from => *level += by,
+                RelationKind::Common { level, .. } if *level >= from => {
+                    *level = level.saturating_add_signed(by);
+                }
                 _ => {}
             }
         }

@@ -331,8 +331,8 @@ impl Analyzer<'_> {
         };
         let mut cast = Vec::with_capacity(arguments.len());
         for (argument, declared) in arguments.into_iter().zip(&declared) {
-            let wanted = generic.actual(*declared, argument.oid);
             let place = argument.location;
+            let wanted = generic.actual(*declared, argument.oid)?;
             let argument = match *declared {
                 // A literal given to a function of any type is a text.
                 ids::ANY => self.decide_any(argument, function)?,
@@ -342,9 +342,7 @@ impl Analyzer<'_> {
             };
             cast.push(argument);
         }
-        let result = generic
-            .result(function.result)
-            .map_err(|error| error.at(location))?;
+        let result = generic.result(function.result)?;
         if function.variadic == ids::ANY {
             return Ok(Resolved::Call(function, cast, result));
         }

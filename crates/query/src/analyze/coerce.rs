@@ -2,6 +2,7 @@
 //! expressions (PostgreSQL's parse_coerce.c).
 
 use super::Analyzer;
+use super::resolve::element_type;
 use crate::call::Call;
 use crate::casts::{self, Context, Method};
 use crate::datum::Datum;
@@ -47,9 +48,9 @@ pub(super) fn path(source: u32, target: u32, context: Context) -> Option<Path> {
             Method::Text => Path::Text,
         });
     }
-    if let (Some(from), Some(to)) = (types::element_of(source), types::element_of(target)) {
-        // An array of oids and such is no array that elements are cast in.
-        let elements = path(from.oid, to.oid, context)?;
+    // A vector is an array as a source only.
+    if let (Some(from), Some(to)) = (element_type(source), types::element_of(target)) {
+        let elements = path(from, to.oid, context)?;
         return Some(match elements {
             Path::Same | Path::Relabel => Path::Relabel,
             _ => Path::Elements,

@@ -140,7 +140,7 @@ impl Analyzer<'_> {
                 .columns
                 .into_iter()
                 .map(|(_, mut expr)| {
-                    expr.raise_levels(0, up);
+                    expr.raise_levels(0, up.cast_signed());
                     expr
                 })
                 .collect());

@@ -391,21 +391,10 @@ impl Analyzer<'_> {
         for item in left_items.iter_mut().chain(&mut right_items) {
             item.open = false;
         }
-        let mut items = Vec::new();
-        let mut name = None;
-        if let Some(alias) = alias {
-            // An alias hides the sides.
-            let shown = alias.aliasname().unwrap_or_default();
-            rename_columns(&mut columns, alias, shown)?;
-            name = Some(Arc::from(shown));
-            for item in left_items.iter_mut().chain(&mut right_items) {
-                item.named = false;
-            }
-        }
-        items.extend(left_items);
+        let mut items = left_items;
         items.extend(right_items);
         if let Some(using_alias) = join.join_using_alias() {
-            items.push(Item {
+            let item = Item {
                 name: using_alias.aliasname().map(Arc::from),
                 schema: None,
                 relation: None,
@@ -414,7 +403,17 @@ impl Analyzer<'_> {
                 open: false,
                 lateral_only: false,
                 lateral_ok: true,
-            });
+            };
+            check_unique(&items, &item)?;
+            items.push(item);
+        }
+        let mut name = None;
+        if let Some(alias) = alias {
+            // An alias hides the sides.
+            let shown = alias.aliasname().unwrap_or_default();
+            rename_columns(&mut columns, alias, shown)?;
+            name = Some(Arc::from(shown));
+            items.iter_mut().for_each(|item| item.named = false);
         }
         items.push(Item {
             named: name.is_some(),

@@ -136,6 +136,10 @@ impl Analyzer<'_> {
         );
         targets[target].expr = self.decide_unknown(undecided)?;
         let expr = targets[target].expr.clone();
+        if expr.any(&mut |expr| matches!(expr.kind, ExprKind::Window(_))) {
+            let message = "window functions are not allowed in GROUP BY";
+            return Err(QueryError::new("42P20", message).at(expr.location));
+        }
         check_equality(&expr)?;
         if let Some(at) = exprs.iter().position(|one| one.same(&expr)) {
             return Ok(at);
@@ -178,7 +182,7 @@ impl Analyzer<'_> {
             // Within a subquery the grouped expressions stand so many levels further out.
             let found = group.exprs.iter().any(|one| {
                 let mut one = one.clone();
-                one.raise_levels(0, depth);
+                one.raise_levels(0, depth.cast_signed());
                 one.same(expr)
             });
             if found {

@@ -5,7 +5,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `scope` | which names mean what where |
-//! | `from`, `with`, `select`, `group`, `order`, `set_operation`, `window` | the clauses of a query |
+//! | `from`, `with`, `recursion`, `select`, `group`, `order`, `set_operation`, `window` | the clauses of a query |
 //! | `expression`, `constant`, `operator`, `call`, `aggregate`, `subquery`, `subscript` | expressions |
 //! | `resolve` | which function or operator a name and types mean |
 //! | `coerce` | casts, written and implied; common types |
@@ -22,6 +22,7 @@ mod from;
 mod group;
 mod operator;
 mod order;
+mod recursion;
 mod resolve;
 mod scope;
 mod select;

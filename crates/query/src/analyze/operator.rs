@@ -155,16 +155,14 @@ impl Analyzer<'_> {
         };
         let mut arguments = Vec::with_capacity(2);
         for (expr, declared) in given.into_iter().zip(declared) {
-            let wanted = generic.actual(declared, expr.oid);
             let place = expr.location;
+            let wanted = generic.actual(declared, expr.oid)?;
             arguments.push(
                 self.coerce(expr, wanted, -1, Context::Implicit)
                     .map_err(|error| error.at(place))?,
             );
         }
-        let result = generic
-            .result(row.result)
-            .map_err(|error| error.at(location))?;
+        let result = generic.result(row.result)?;
         let call = FunctionCall {
             function,
             operator: Some(row.name),

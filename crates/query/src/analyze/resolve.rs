@@ -410,15 +410,19 @@ pub(super) fn element_type(array: u32) -> Option<u32> {
 
 impl Generic {
     /// What a declared type stands for; `argument` is what was given there.
-    pub(super) fn actual(&self, declared: u32, argument: u32) -> u32 {
-        match declared {
+    ///
+    /// # Errors
+    /// 42804 where nothing but literals says it.
+    pub(super) fn actual(&self, declared: u32, argument: u32) -> Result<u32> {
+        Ok(match declared {
             ids::ANYELEMENT | ids::ANYNONARRAY | ids::ANYENUM if self.element != 0 => self.element,
             ids::ANYARRAY if self.array != 0 => self.array,
             ids::ANYCOMPATIBLE | ids::ANYCOMPATIBLENONARRAY => self.compatible,
             ids::ANYCOMPATIBLEARRAY => types::array_of(self.compatible),
+            _ if is_polymorphic(declared) && argument == ids::UNKNOWN => return Err(undetermined()),
             _ if is_polymorphic(declared) => argument,
             _ => declared,
-        }
+        })
     }
 
     /// What the declared result stands for.
@@ -431,13 +435,18 @@ impl Generic {
             other => other,
         };
         if actual == 0 {
-            return Err(QueryError::new(
-                "42804",
-                "could not determine polymorphic type because input has type unknown",
-            ));
+            return Err(undetermined());
         }
         Ok(actual)
     }
+}
+
+#[cold]
+fn undetermined() -> QueryError {
+    QueryError::new(
+        "42804",
+        "could not determine polymorphic type because input has type unknown",
+    )
 }
 
 /// What was found for an operator.

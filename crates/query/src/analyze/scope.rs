@@ -118,7 +118,7 @@ impl Analyzer<'_> {
             }
             if let Some((_, expr)) = found {
                 let mut expr = expr.clone();
-                expr.raise_levels(0, up);
+                expr.raise_levels(0, up.cast_signed());
                 expr.location = location;
                 return Ok(Some(expr));
             }
@@ -182,7 +182,7 @@ impl Analyzer<'_> {
                 return Err(ambiguous_column(name).at(location));
             }
             let mut expr = expr.clone();
-            expr.raise_levels(0, up);
+            expr.raise_levels(0, up.cast_signed());
             expr.location = location;
             return Ok(Some(expr));
         }
@@ -232,7 +232,7 @@ impl Analyzer<'_> {
                 {
                     let (_, expr) = &item.columns[0];
                     let mut expr = expr.clone();
-                    expr.raise_levels(0, up);
+                    expr.raise_levels(0, up.cast_signed());
                     expr.location = location;
                     return expr;
                 }
@@ -251,7 +251,7 @@ impl Analyzer<'_> {
                     .iter()
                     .map(|(_, expr)| {
                         let mut expr = expr.clone();
-                        expr.raise_levels(0, up);
+                        expr.raise_levels(0, up.cast_signed());
                         expr
                     })
                     .collect();

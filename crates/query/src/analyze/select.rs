@@ -187,7 +187,7 @@ impl Analyzer<'_> {
         let location = column.location;
         let mut add = |analyzer: &mut Self, columns: Vec<(Arc<str>, Expr)>, up: usize| {
             for (name, mut expr) in columns {
-                expr.raise_levels(0, up);
+                expr.raise_levels(0, up.cast_signed());
                 expr.location = location;
                 targets.push(Target {
                     origin: analyzer.origin(&expr),

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use pg_raw_parse::Node;
 use pg_raw_parse::nodes::{CommonTableExpr, WithClause};
-use pg_raw_parse::raw::{CTEMaterialize, SetOperation};
+use pg_raw_parse::raw::CTEMaterialize;
 
 use super::Analyzer;
+use super::recursion::ordered;
 use crate::error::{QueryError, Result};
 use crate::tree::{Column, CommonTable, Query};
 
@@ -23,7 +24,9 @@ impl Analyzer<'_> {
                 .at(common.location));
             }
             names.push(name);
-            self.common_table(common, name, with.recursive)?;
+        }
+        for (common, recursive) in ordered(with)? {
+            self.common_table(common, common.ctename().unwrap_or_default(), recursive)?;
         }
         Ok(())
     }
@@ -46,20 +49,12 @@ impl Analyzer<'_> {
             );
         }
         let place = self.level().with.len();
-        let recursive = recursive && mentions(common.ctequery(), name);
         let aliases: Vec<&str> = common
             .aliascolnames()
             .iter()
             .filter_map(Node::as_str)
             .collect();
         if recursive {
-            if select.op != SetOperation::SETOP_UNION {
-                return Err(QueryError::new(
-                    "42P19",
-                    format!("recursive query \"{name}\" does not have the form non-recursive-term UNION [ALL] recursive-term"),
-                )
-                .at(common.location));
-            }
             // Its columns are known when its first side is.
             let placeholder = CommonTable {
                 name: Arc::from(name),
@@ -166,15 +161,4 @@ impl Analyzer<'_> {
         let at = self.levels.len() - 1 - up;
         &mut self.levels[at].with[place]
     }
-}
-
-/// Whether a query names `name` as a table anywhere.
-fn mentions(node: Node<'_>, name: &str) -> bool {
-    let mut found = false;
-    pg_raw_parse::walk::walk(node, |node| {
-        if let Node::RangeVar(range) = node {
-            found |= range.schemaname().is_none() && range.relname() == Some(name);
-        }
-    });
-    found
 }

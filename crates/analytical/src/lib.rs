@@ -1,0 +1,24 @@
+//! Typed queries on DataFusion: a query tree becomes a plan whose types are all said, and the
+//! plan gives rows of datums. DataFusion's SQL planner and its coercion are never asked.
+//!
+//! | module | what lives there |
+//! |---|---|
+//! | `form`, `serial` | how values stand in Arrow columns |
+//! | `sort_key` | bytes that order and equal as PostgreSQL's values do |
+//! | `evaluate` | what evaluates expressions, over rows of a batch |
+//! | `udf` | whole expressions as one function of DataFusion |
+//! | `operators` | operators of our own: groups, windows, functions that give rows, recursion |
+//! | `lower` | from the query tree to the plan |
+//! | `run` | from the plan to rows |
+//!
+//! No sessions, no catalog, no engine: tables are the caller's.
+
+pub mod errors;
+pub mod evaluate;
+pub mod form;
+pub mod lower;
+pub mod operators;
+pub mod run;
+pub mod serial;
+pub mod sort_key;
+pub mod udf;

@@ -1,0 +1,158 @@
+//! The result's columns: expressions, and functions that give rows.
+
+use std::sync::Arc;
+
+use thermocline_query::error::Result;
+use thermocline_query::tree::{Distinctness, Expr, ExprKind, Query};
+
+use super::{Lowerer, Rel};
+use crate::evaluate::{as_column, column as bound_column, columns_of};
+use crate::operators::generate::{Generate, Source};
+use crate::sort_key::Direction;
+
+fn is_set(expr: &Expr) -> bool {
+    matches!(&expr.kind, ExprKind::Call(call) if call.function.returns_set())
+}
+
+fn has_set(expr: &Expr) -> bool {
+    expr.any(&mut is_set)
+}
+
+/// The calls that give rows and have none within, put in place of by columns.
+fn take_innermost(expr: &mut Expr, take: &mut dyn FnMut(Expr) -> usize) {
+    if !has_set(expr) {
+        return;
+    }
+    let mut within = false;
+    expr.children(&mut |child| within = within || has_set(child));
+    if within {
+        expr.children_mut(&mut |child| take_innermost(child, take));
+        return;
+    }
+    let id = take(expr.clone());
+    expr.kind = bound_column(id, expr.oid).kind;
+}
+
+impl Lowerer<'_> {
+    /// The rest of a query: its result's columns, which of equal rows, their order and how many.
+    pub(super) fn results(
+        &mut self,
+        query: &Query,
+        mut rel: Rel,
+        domain: &[usize],
+        is_top: bool,
+    ) -> Result<(Rel, Vec<usize>)> {
+        let mut exprs = Vec::with_capacity(query.targets.len());
+        for target in &query.targets {
+            let (bound, with) = self.bound(&target.expr, rel)?;
+            rel = with;
+            exprs.push(bound);
+        }
+        let sets = exprs.iter().any(has_set);
+        let ordered_by_sets = query
+            .order
+            .iter()
+            .any(|order| exprs.get(order.target).is_some_and(has_set));
+        let first = sets
+            && !query.order.is_empty()
+            && !ordered_by_sets
+            && query.distinct == Distinctness::All;
+        let mut ids: Vec<Option<usize>> = vec![None; exprs.len()];
+        rel = self.computed(rel, &exprs, &mut ids)?;
+        if first {
+            // Rows that functions make of a row stay together.
+            let keys = self.order_keys(query, &ids);
+            rel = self.ordered(rel, &keys)?;
+        }
+        rel = self.generated(rel, &mut exprs)?;
+        rel = self.computed(rel, &exprs, &mut ids)?;
+        let ids: Vec<usize> = ids.into_iter().flatten().collect();
+        let shown: Vec<usize> = query
+            .targets
+            .iter()
+            .zip(&ids)
+            .filter(|(target, _)| !target.hidden)
+            .map(|(_, id)| *id)
+            .collect();
+        rel = self.distinct(query, rel, domain, &ids, &shown)?;
+        let keys = match first {
+            true => Vec::new(),
+            false => self.order_keys(query, &ids.iter().copied().map(Some).collect::<Vec<_>>()),
+        };
+        rel = self.limit(query, rel, domain, keys, is_top)?;
+        if is_top {
+            // The result's columns stand for themselves, even if one is shown twice.
+            let mut outputs = Vec::with_capacity(shown.len());
+            let mut added = Vec::new();
+            for id in shown {
+                if outputs.contains(&id) {
+                    let copy = self.fresh(self.types[id]);
+                    added.push((copy, crate::udf::column(id)));
+                    outputs.push(copy);
+                } else {
+                    outputs.push(id);
+                }
+            }
+            return Ok((rel.with(added)?, outputs));
+        }
+        Ok((rel, shown))
+    }
+
+    /// Computes those targets that give no rows and are not there yet.
+    fn computed(&mut self, rel: Rel, exprs: &[Expr], ids: &mut [Option<usize>]) -> Result<Rel> {
+        let mut added = Vec::new();
+        for (expr, slot) in exprs.iter().zip(ids) {
+            if slot.is_some() || has_set(expr) {
+                continue;
+            }
+            *slot = Some(match as_column(expr) {
+                Some(id) if self.types[id] == expr.oid => id,
+                _ => {
+                    let id = self.fresh(expr.oid);
+                    added.push((id, self.scalar(expr)));
+                    id
+                }
+            });
+        }
+        rel.with(added)
+    }
+
+    /// Runs the functions that give rows, the innermost first; those of one depth side by side.
+    fn generated(&mut self, mut rel: Rel, exprs: &mut [Expr]) -> Result<Rel> {
+        while exprs.iter().any(has_set) {
+            let mut taken: Vec<(usize, Expr)> = Vec::new();
+            for expr in exprs.iter_mut() {
+                take_innermost(expr, &mut |call| {
+                    let id = self.fresh(call.oid);
+                    taken.push((id, call));
+                    id
+                });
+            }
+            let inputs = self.typed(&columns_of(taken.iter().map(|(_, call)| call)));
+            let sources = taken.into_iter().map(|(id, call)| {
+                let oid = call.oid;
+                Source::Call(call, vec![(id, oid)])
+            });
+            let generate = Generate {
+                sources: sources.collect(),
+                ordinality: None,
+                inputs,
+                context: self.context.clone(),
+            };
+            rel = rel.operated(Arc::new(generate))?;
+        }
+        Ok(rel)
+    }
+
+    fn order_keys(&self, query: &Query, ids: &[Option<usize>]) -> Vec<(Expr, Direction)> {
+        let key = |order: &thermocline_query::tree::Order| {
+            let id = ids.get(order.target).copied().flatten()?;
+            let direction = Direction {
+                descending: order.descending,
+                nulls_first: order.nulls_first,
+            };
+            Some((bound_column(id, self.types[id]), direction))
+        };
+        query.order.iter().filter_map(key).collect()
+    }
+}

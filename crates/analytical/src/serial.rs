@@ -1,0 +1,340 @@
+//! Values in bytes of our own, for columns that have no Arrow type: a tag, then the value. Exact:
+//! what is read is what was written. Never stored on a device.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use thermocline_query::call::{Call, Plain};
+use thermocline_query::datum::{Datum, Record};
+use thermocline_query::error::{QueryError, Result};
+use thermocline_query::types::array::Array;
+use thermocline_query::types::bit::BitString;
+use thermocline_query::types::inet::Inet;
+use thermocline_query::types::interval::Interval;
+use thermocline_query::types::jsonb::Jsonb;
+use thermocline_query::types::numeric::Numeric;
+use thermocline_query::types::time::TimeTz;
+use thermocline_query::types::{self, ids};
+
+/// Appends a value's bytes.
+///
+/// # Errors
+/// XX000 for a value that has no bytes.
+pub fn write(value: &Datum, out: &mut Vec<u8>) -> Result<()> {
+    match value {
+        Datum::Null => out.push(0),
+        Datum::Bool(value) => out.extend([1, u8::from(*value)]),
+        Datum::Char(value) => out.extend([2, *value]),
+        Datum::Int2(value) => tagged(3, &value.to_le_bytes(), out),
+        Datum::Int4(value) => tagged(4, &value.to_le_bytes(), out),
+        Datum::Int8(value) => tagged(5, &value.to_le_bytes(), out),
+        Datum::Oid(value) => tagged(6, &value.to_le_bytes(), out),
+        Datum::Float4(value) => tagged(7, &value.to_le_bytes(), out),
+        Datum::Float8(value) => tagged(8, &value.to_le_bytes(), out),
+        Datum::Numeric(value) => {
+            out.push(9);
+            write_numeric(value, out);
+        }
+        Datum::Text(value) => {
+            out.push(10);
+            write_bytes(value.as_bytes(), out);
+        }
+        Datum::Bytea(value) => {
+            out.push(11);
+            write_bytes(value, out);
+        }
+        Datum::Date(value) => tagged(12, &value.to_le_bytes(), out),
+        Datum::Time(value) => tagged(13, &value.to_le_bytes(), out),
+        Datum::TimeTz(value) => {
+            tagged(14, &value.micros.to_le_bytes(), out);
+            out.extend(value.zone.to_le_bytes());
+        }
+        Datum::Timestamp(value) => tagged(15, &value.to_le_bytes(), out),
+        Datum::TimestampTz(value) => tagged(16, &value.to_le_bytes(), out),
+        Datum::Interval(value) => {
+            tagged(17, &value.months.to_le_bytes(), out);
+            out.extend(value.days.to_le_bytes());
+            out.extend(value.micros.to_le_bytes());
+        }
+        Datum::Uuid(value) => tagged(18, value, out),
+        Datum::Jsonb(value) => {
+            out.push(19);
+            write_json(value, out);
+        }
+        Datum::JsonPath(_) => {
+            let plain = Plain::default();
+            let call = Call::new(&plain, &[], ids::JSONPATH);
+            let text = types::to_text(&call, ids::JSONPATH, value)?;
+            out.push(20);
+            write_bytes(text.as_bytes(), out);
+        }
+        Datum::Array(value) => {
+            tagged(21, &value.element.to_le_bytes(), out);
+            write_length(value.dimensions.len(), out);
+            for (length, lower) in &value.dimensions {
+                out.extend(length.to_le_bytes());
+                out.extend(lower.to_le_bytes());
+            }
+            write_all(&value.elements, out)?;
+        }
+        Datum::Record(value) => {
+            out.push(22);
+            write_length(value.types.len(), out);
+            for oid in value.types.iter() {
+                out.extend(oid.to_le_bytes());
+            }
+            match &value.names {
+                Some(names) => {
+                    out.push(1);
+                    write_length(names.len(), out);
+                    for name in names.iter() {
+                        write_bytes(name.as_bytes(), out);
+                    }
+                }
+                None => out.push(0),
+            }
+            write_all(&value.values, out)?;
+        }
+        Datum::Inet(value) => {
+            match value.address {
+                IpAddr::V4(address) => tagged(23, &address.octets(), out),
+                IpAddr::V6(address) => tagged(24, &address.octets(), out),
+            }
+            out.push(value.prefix);
+        }
+        Datum::MacAddr(value) => tagged(25, value, out),
+        Datum::Bit(value) => {
+            out.push(26);
+            write_length(value.length, out);
+            write_bytes(&value.bytes, out);
+        }
+    }
+    Ok(())
+}
+
+fn tagged(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(tag);
+    out.extend(bytes);
+}
+
+fn write_length(length: usize, out: &mut Vec<u8>) {
+    out.extend((length as u64).to_le_bytes());
+}
+
+fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    write_length(bytes.len(), out);
+    out.extend(bytes);
+}
+
+fn write_all(values: &[Datum], out: &mut Vec<u8>) -> Result<()> {
+    write_length(values.len(), out);
+    values.iter().try_for_each(|value| write(value, out))
+}
+
+fn write_numeric(value: &Numeric, out: &mut Vec<u8>) {
+    match value.to_parts() {
+        Some((unscaled, scale)) => {
+            // Most numbers are short.
+            if let Ok(short) = i64::try_from(unscaled) {
+                out.push(0);
+                out.extend(short.to_le_bytes());
+            } else {
+                out.push(1);
+                out.extend(unscaled.to_le_bytes());
+            }
+            out.extend(scale.to_le_bytes());
+        }
+        None => {
+            out.push(2);
+            write_bytes(value.to_string().as_bytes(), out);
+        }
+    }
+}
+
+fn write_json(value: &Jsonb, out: &mut Vec<u8>) {
+    match value {
+        Jsonb::Null => out.push(0),
+        Jsonb::Bool(value) => out.extend([1, u8::from(*value)]),
+        Jsonb::Number(value) => {
+            out.push(2);
+            write_numeric(value, out);
+        }
+        Jsonb::String(value) => {
+            out.push(3);
+            write_bytes(value.as_bytes(), out);
+        }
+        Jsonb::Array(values) => {
+            out.push(4);
+            write_length(values.len(), out);
+            values.iter().for_each(|value| write_json(value, out));
+        }
+        Jsonb::Object(pairs) => {
+            out.push(5);
+            write_length(pairs.len(), out);
+            for (key, value) in pairs.iter() {
+                write_bytes(key.as_bytes(), out);
+                write_json(value, out);
+            }
+        }
+    }
+}
+
+/// The value of these bytes.
+///
+/// # Errors
+/// XX000 for bytes that [`write()`] did not make.
+pub fn read(bytes: &[u8]) -> Result<Datum> {
+    Reader { bytes }.datum()
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+}
+
+#[cold]
+fn broken() -> QueryError {
+    QueryError::internal("bytes that are no value")
+}
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, length: usize) -> Result<&'a [u8]> {
+        let (taken, rest) = self.bytes.split_at_checked(length).ok_or_else(broken)?;
+        self.bytes = rest;
+        Ok(taken)
+    }
+
+    fn word<const N: usize>(&mut self) -> Result<[u8; N]> {
+        self.take(N)?.try_into().map_err(|_| broken())
+    }
+
+    fn byte(&mut self) -> Result<u8> {
+        Ok(self.word::<1>()?[0])
+    }
+
+    fn u32(&mut self) -> Result<u32> {
+        Ok(u32::from_le_bytes(self.word()?))
+    }
+
+    fn i32(&mut self) -> Result<i32> {
+        Ok(i32::from_le_bytes(self.word()?))
+    }
+
+    fn i64(&mut self) -> Result<i64> {
+        Ok(i64::from_le_bytes(self.word()?))
+    }
+
+    /// A number of things of at least one byte each.
+    fn length(&mut self) -> Result<usize> {
+        let length = u64::from_le_bytes(self.word()?);
+        usize::try_from(length).map_err(|_| broken())
+    }
+
+    fn bytes(&mut self) -> Result<&'a [u8]> {
+        let length = self.length()?;
+        self.take(length)
+    }
+
+    fn text(&mut self) -> Result<&'a str> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| broken())
+    }
+
+    fn many<T>(&mut self, mut one: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        let length = self.length()?;
+        if length > self.bytes.len() {
+            return Err(broken());
+        }
+        (0..length).map(|_| one(self)).collect()
+    }
+
+    fn datum(&mut self) -> Result<Datum> {
+        Ok(match self.byte()? {
+            0 => Datum::Null,
+            1 => Datum::Bool(self.byte()? != 0),
+            2 => Datum::Char(self.byte()?),
+            3 => Datum::Int2(i16::from_le_bytes(self.word()?)),
+            4 => Datum::Int4(self.i32()?),
+            5 => Datum::Int8(self.i64()?),
+            6 => Datum::Oid(self.u32()?),
+            7 => Datum::Float4(f32::from_le_bytes(self.word()?)),
+            8 => Datum::Float8(f64::from_le_bytes(self.word()?)),
+            9 => Datum::Numeric(self.numeric()?),
+            10 => Datum::text(self.text()?),
+            11 => Datum::bytes(self.bytes()?),
+            12 => Datum::Date(self.i32()?),
+            13 => Datum::Time(self.i64()?),
+            14 => Datum::TimeTz(TimeTz {
+                micros: self.i64()?,
+                zone: self.i32()?,
+            }),
+            15 => Datum::Timestamp(self.i64()?),
+            16 => Datum::TimestampTz(self.i64()?),
+            17 => Datum::Interval(Interval {
+                months: self.i32()?,
+                days: self.i32()?,
+                micros: self.i64()?,
+            }),
+            18 => Datum::Uuid(self.word()?),
+            19 => Datum::Jsonb(Arc::new(self.json()?)),
+            20 => {
+                let plain = Plain::default();
+                let call = Call::new(&plain, &[], ids::JSONPATH);
+                types::input(&call, ids::JSONPATH, self.text()?, -1)?
+            }
+            21 => Datum::Array(Arc::new(Array {
+                element: self.u32()?,
+                dimensions: self.many(|reader| Ok((reader.i32()?, reader.i32()?)))?,
+                elements: self.many(Self::datum)?,
+            })),
+            22 => Datum::Record(Arc::new(Record {
+                types: self.many(Self::u32)?.into(),
+                names: match self.byte()? {
+                    0 => None,
+                    _ => Some(self.many(|reader| Ok(Arc::from(reader.text()?)))?.into()),
+                },
+                values: self.many(Self::datum)?,
+            })),
+            23 => Datum::Inet(Inet {
+                address: IpAddr::from(self.word::<4>()?),
+                prefix: self.byte()?,
+            }),
+            24 => Datum::Inet(Inet {
+                address: IpAddr::from(self.word::<16>()?),
+                prefix: self.byte()?,
+            }),
+            25 => Datum::MacAddr(self.word()?),
+            26 => Datum::Bit(Arc::new(BitString {
+                length: self.length()?,
+                bytes: self.bytes()?.to_vec(),
+            })),
+            _ => return Err(broken()),
+        })
+    }
+
+    fn numeric(&mut self) -> Result<Numeric> {
+        Ok(match self.byte()? {
+            0 => {
+                let unscaled = self.i64()?;
+                Numeric::from_parts(i128::from(unscaled), u16::from_le_bytes(self.word()?))
+            }
+            1 => {
+                let unscaled = i128::from_le_bytes(self.word()?);
+                Numeric::from_parts(unscaled, u16::from_le_bytes(self.word()?))
+            }
+            _ => Numeric::parse(self.text()?)?,
+        })
+    }
+
+    fn json(&mut self) -> Result<Jsonb> {
+        Ok(match self.byte()? {
+            0 => Jsonb::Null,
+            1 => Jsonb::Bool(self.byte()? != 0),
+            2 => Jsonb::Number(self.numeric()?),
+            3 => Jsonb::String(self.text()?.into()),
+            4 => Jsonb::array(self.many(Self::json)?)?,
+            5 => {
+                Jsonb::object(self.many(|reader| Ok((Arc::from(reader.text()?), reader.json()?)))?)?
+            }
+            _ => return Err(broken()),
+        })
+    }
+}
