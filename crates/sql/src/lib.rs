@@ -24,6 +24,7 @@ pub mod error;
 pub mod exec;
 pub mod expr;
 pub mod messages;
+pub mod one_row;
 pub mod output;
 pub mod parse;
 pub mod password;
@@ -37,6 +38,7 @@ mod stack;
 mod statement_statistics;
 #[cfg(feature = "analytics")]
 mod system_views;
+pub(crate) mod typed;
 
 pub use error::{Result, SqlError};
 pub use output::{ColumnType, OtherType, OutputColumn, RowWriter};

@@ -493,6 +493,11 @@ impl RowWriter {
         }
     }
 
+    /// Whether values are kept as values, for the embedded library.
+    pub(crate) fn keeps_values(&self) -> bool {
+        matches!(self.sink, Sink::Values { .. })
+    }
+
     /// The rows written so far.
     #[must_use]
     pub fn rows(&self) -> u64 {

@@ -20,6 +20,7 @@ mod extended;
 mod insert_select;
 mod kept;
 mod lock;
+mod lookup;
 mod parameters;
 mod portal;
 mod prepared;

@@ -31,14 +31,14 @@ fn milliseconds(time: Duration) -> f64 {
 }
 
 /// The rows of a view.
-pub(crate) fn rows(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(crate) fn rows(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     match relation.name {
-        "thermocline_memory" => memory(session.db),
+        "thermocline_memory" => memory(&session.db),
         "thermocline_tables" => tables(session),
-        "thermocline_devices" => devices(session.db),
-        "thermocline_policy" => policy(session.db),
-        "thermocline_counters" => counters(session.db),
-        "thermocline_recovery" => recovery(session.db),
+        "thermocline_devices" => devices(&session.db),
+        "thermocline_policy" => policy(&session.db),
+        "thermocline_counters" => counters(&session.db),
+        "thermocline_recovery" => recovery(&session.db),
         "thermocline_sessions" => sessions(session),
         _ => Vec::new(),
     }
@@ -74,7 +74,7 @@ fn memory(db: &Database) -> Vec<Vec<Datum>> {
 }
 
 /// What each session holds: in all, then by kind.
-fn sessions(session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+fn sessions(session: &SystemSession) -> Vec<Vec<Datum>> {
     let row = |activity: &Activity| {
         let mut row = vec![
             Datum::Int(i64::from(activity.process_id)),
@@ -89,7 +89,7 @@ fn sessions(session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
     session.facts.activity.iter().map(row).collect()
 }
 
-fn tables(session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+fn tables(session: &SystemSession) -> Vec<Vec<Datum>> {
     session
         .table_reports()
         .iter()

@@ -53,26 +53,24 @@ use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
 pub(crate) use batch::catalog_batch;
-pub(crate) use column_name::{UNNAMED, column_name, folded, last_part};
 pub(crate) use errors::sql_error;
-pub(crate) use prepare::plain_operator;
 pub use row_stream::{RowStream, SettingChange};
-pub(crate) use rows::push_array_element;
 pub(crate) use types::field_of as catalog_field;
 
 use crate::error::{Result, SqlError};
 use crate::output::OutputColumn;
 use crate::parse::tokens::fold_parts;
-use crate::pg_catalog::SystemCatalog;
+use crate::pg_catalog::{self, CatalogRuns};
 use crate::privilege::Actor;
 use crate::session::Sessions;
+use crate::typed::TypedQuery;
 use context::StatementContext;
 use ending::End;
 use memory::AnalyticalMemory;
 use row_stream::Turn;
 use scan::SnapshotTable;
 use spilling::SpillFiles;
-use threads::Threads;
+pub(crate) use threads::Threads;
 
 /// Streams that a table is read by at most, whatever the number of cores.
 const STREAMS_MAX: usize = 32;
@@ -141,19 +139,14 @@ const MERGE_SHARE_DIVISOR: usize = 32;
 /// What planning a statement takes.
 const PLAN_BYTES: u64 = 512 << 10;
 
-/// Parameters that have more bytes together are not copied for another thread.
-const COPIED_BYTES_MAX: usize = 64 << 10;
-
 /// The analytical side of a database.
 pub struct Analytics {
     db: Arc<Database>,
     state: SessionState,
     memory: Arc<AnalyticalMemory>,
-    system: Arc<SystemCatalog>,
     streams: usize,
     threads: Threads,
-    /// Of queries over the catalogs: drivers and tools wait for them.
-    catalog_threads: Threads,
+    catalogs: CatalogRuns,
 }
 
 struct Planned {
@@ -179,6 +172,7 @@ impl Analytics {
             )
             .build_arc()
             .map_err(sql_error)?;
+        let catalogs = CatalogRuns::new(&db, Arc::clone(&runtime));
         let mut config = SessionConfig::new()
             .with_target_partitions(streams)
             .with_batch_size(batch::batch_rows(memory_limit))
@@ -197,13 +191,12 @@ impl Analytics {
             .with_default_features()
             .build();
         Ok(Self {
-            system: Arc::new(SystemCatalog::new(Arc::clone(&db))),
             db,
             state,
             memory,
             streams,
             threads: Threads::new("analytical", streams, true),
-            catalog_threads: Threads::new("catalogs", 1, false),
+            catalogs,
         })
     }
 
@@ -235,22 +228,11 @@ impl Analytics {
     }
 
     /// What a statement's plan and batches take: each stream reads for one and fills it, has one
-    /// in a channel and one with an operator; one waits for the session. None for what only reads
-    /// catalogs.
-    ///
-    /// # Errors
-    /// When it is no query.
-    pub fn turn_bytes(
-        &self,
-        statement: &Statement,
-        catalog: &Catalog,
-        facts: &SessionFacts,
-    ) -> Result<Option<u64>> {
-        if self.system.answers(query_of(statement)?, catalog, facts) {
-            return Ok(None);
-        }
+    /// in a channel and one with an operator; one waits for the session.
+    #[must_use]
+    pub fn turn_bytes(&self) -> u64 {
         let batch = batch::batch_bytes(self.db.memory_limit()) as u64;
-        Ok(Some(PLAN_BYTES + (4 * self.streams as u64 + 3) * batch))
+        PLAN_BYTES + (4 * self.streams as u64 + 3) * batch
     }
 
     /// The types of a query's parameters and its columns. `declared` are the
@@ -266,9 +248,6 @@ impl Analytics {
         facts: &SessionFacts,
     ) -> Result<(Vec<DataType>, Vec<OutputColumn>)> {
         let query = query_of(statement)?;
-        if self.system.answers(query, catalog, facts) {
-            return self.system.describe(query, catalog, declared, facts);
-        }
         let _room = self.room_for_code().await?;
         let planned = self.planned(query, catalog, None, declared, facts).await?;
         let columns = output_columns(&planned.plan);
@@ -287,14 +266,10 @@ impl Analytics {
         declared: &[Option<DataType>],
         parameters: &[Value],
         facts: &SessionFacts,
-        turn: Option<(Snapshot, Charge)>,
+        turn: (Snapshot, Charge),
     ) -> Result<RowStream> {
         let query = query_of(statement)?;
-        let Some((snapshot, charge)) = turn else {
-            return self
-                .of_catalogs(query, catalog, declared, parameters, facts)
-                .await;
-        };
+        let (snapshot, charge) = turn;
         let room = self.room_for_code().await?;
         let turn = Turn::new(Arc::clone(&self.db), charge, room);
         let planned = self.planned(query, catalog, Some(snapshot), declared, facts);
@@ -309,30 +284,35 @@ impl Analytics {
         Ok(RowStream::of_batches(columns, feed, turn))
     }
 
-    /// A query over the system catalogs.
-    async fn of_catalogs(
+    /// Runs a query that was analysed already and reads no stored table.
+    ///
+    /// # Errors
+    /// As PostgreSQL.
+    pub(crate) async fn execute_typed(
         &self,
-        query: &Query,
+        typed: &Arc<TypedQuery>,
         catalog: &Arc<Catalog>,
-        declared: &[Option<DataType>],
         parameters: &[Value],
         facts: &SessionFacts,
     ) -> Result<RowStream> {
-        let bytes = |value: &Value| match value {
-            Value::Text(text) => text.len(),
-            Value::Bytea(bytes) => bytes.len(),
-            _ => 0,
-        };
-        if parameters.iter().map(bytes).sum::<usize>() > COPIED_BYTES_MAX {
-            let system = &self.system;
-            return system.execute(query, catalog, declared, parameters, facts);
-        }
-        let (system, query, catalog) =
-            (Arc::clone(&self.system), query.clone(), Arc::clone(catalog));
-        let (declared, parameters) = (declared.to_vec(), parameters.to_vec());
-        let facts = facts.clone();
-        let work = async move { system.execute(&query, &catalog, &declared, &parameters, &facts) };
-        self.catalog_threads.spawn(work)?.outcome().await?
+        let _room = self.room_for_code().await?;
+        self.catalogs
+            .execute(typed, catalog, parameters, facts)
+            .await
+    }
+
+    /// The plan of such a query, one line a row.
+    ///
+    /// # Errors
+    /// As [`Self::execute_typed`].
+    pub(crate) async fn explain_typed(
+        &self,
+        typed: &Arc<TypedQuery>,
+        catalog: &Arc<Catalog>,
+        facts: &SessionFacts,
+    ) -> Result<Vec<String>> {
+        let _room = self.room_for_code().await?;
+        self.catalogs.explain(typed, catalog, facts).await
     }
 
     /// The plan of a query, one line a row.
@@ -347,9 +327,6 @@ impl Analytics {
         facts: &SessionFacts,
     ) -> Result<Vec<String>> {
         let query = query_of(statement)?;
-        if self.system.answers(query, catalog, facts) {
-            return Ok(vec!["System catalog query".to_owned()]);
-        }
         let _room = self.room_for_code().await?;
         let snapshot = self.db.snapshot();
         let planned = self.planned(query, catalog, Some(snapshot), declared, facts);
@@ -360,7 +337,7 @@ impl Analytics {
 
     fn table(
         &self,
-        catalog: &Catalog,
+        catalog: &Arc<Catalog>,
         snapshot: Option<&Snapshot>,
         facts: &SessionFacts,
         schema: Option<&str>,
@@ -385,7 +362,7 @@ impl Analytics {
                 self.db.row_estimate(table),
             )));
         }
-        if let Some(provider) = self.system.provider(schema, name, catalog, facts)? {
+        if let Some(provider) = pg_catalog::provider(&self.db, schema, name, catalog, facts)? {
             return Ok(provider);
         }
         Err(match schema {

@@ -137,7 +137,7 @@ impl RowStream {
             turn.wake().await?;
         }
         match &mut self.source {
-            Source::Catalog(source) => source.write(&self.columns, rows, rows_max),
+            Source::Catalog(source) => source.write(rows, rows_max),
             Source::Batches { feed, current } => loop {
                 if let Some((batch, from)) = current {
                     let to = batch.num_rows().min(from.saturating_add(rows_max));

@@ -15,7 +15,7 @@ use crate::stack;
 const STACK_BYTES: usize = 8 << 20;
 
 /// See the head of this file.
-pub(super) struct Threads {
+pub(crate) struct Threads {
     name: &'static str,
     count: usize,
     gives_way: bool,
@@ -24,12 +24,12 @@ pub(super) struct Threads {
 }
 
 /// Work that ends when this is dropped.
-pub(super) struct Task<T>(JoinSet<T>);
+pub(crate) struct Task<T>(JoinSet<T>);
 
 impl Threads {
     /// As many threads as this, when the first is needed. `gives_way`: they run on what others
     /// leave.
-    pub(super) fn new(name: &'static str, count: usize, gives_way: bool) -> Self {
+    pub(crate) fn new(name: &'static str, count: usize, gives_way: bool) -> Self {
         Self {
             name,
             count,
@@ -42,7 +42,7 @@ impl Threads {
     ///
     /// # Errors
     /// 53000 where the system has no threads left.
-    pub(super) fn spawn<T: Send + 'static>(
+    pub(crate) fn spawn<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<Task<T>> {
@@ -81,7 +81,7 @@ impl Threads {
 
 impl<T: Send + 'static> Task<T> {
     /// Waits for its end. What panicked there panics here.
-    pub(super) async fn outcome(&mut self) -> Result<T> {
+    pub(crate) async fn outcome(&mut self) -> Result<T> {
         match self.0.join_next().await {
             Some(Ok(done)) => Ok(done),
             Some(Err(error)) => match error.try_into_panic() {

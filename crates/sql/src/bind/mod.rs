@@ -139,7 +139,10 @@ pub fn bind(statement: &Statement, context: &BindContext<'_>) -> Result<Bound> {
             return Ok(Bound {
                 parameters: Vec::new(),
                 columns: None,
-                plan: Plan::Analytical { reason },
+                plan: Plan::Analytical {
+                    reason,
+                    typed: None,
+                },
                 catalog_version: context.catalog.version,
                 command,
             });
@@ -164,6 +167,7 @@ pub fn bind_analytical(statement: &Statement, catalog: &Catalog) -> Option<Bound
         columns: None,
         plan: Plan::Analytical {
             reason: "thermocline.path is analytical".to_owned(),
+            typed: None,
         },
         catalog_version: catalog.version,
         command: Command::Select,

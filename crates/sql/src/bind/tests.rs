@@ -404,7 +404,7 @@ fn what_the_short_path_cannot_do_is_declined_with_a_reason() {
         ("SELECT nosuch(1)", "function nosuch"),
     ] {
         match bound(sql, &[]).expect("declined, not refused").plan {
-            Plan::Analytical { reason: given } => assert_eq!(given, reason, "{sql}"),
+            Plan::Analytical { reason: given, .. } => assert_eq!(given, reason, "{sql}"),
             Plan::Short(plan) => panic!("{sql} is short: {plan:?}"),
         }
     }

@@ -27,6 +27,7 @@ use thermocline_storage::value_error::ValueError;
 
 use crate::error::{Result, SqlError};
 use crate::expr::{EvalContext, SessionInfo};
+use crate::one_row;
 use crate::output::RowWriter;
 use crate::plan::ShortPlan;
 
@@ -59,6 +60,7 @@ pub async fn execute(
     let mark = rows.mark();
     let result = match plan {
         ShortPlan::Select(select) => select::select(select, context, parameters, rows).await,
+        ShortPlan::OneRow(one_row) => one_row::execute(one_row, context, parameters, rows),
         ShortPlan::Values(values) => select::values(values, context, parameters, rows),
         ShortPlan::Insert(insert) => insert::insert(insert, context, parameters, rows).await,
         ShortPlan::Update(update) => update::update(update, context, parameters, rows).await,

@@ -52,6 +52,14 @@ pub trait SessionInfo: Send + Sync {
     /// 2200H when the sequence is at its end, 55000 and others as the engine's.
     fn next_value(&self, sequence: u32) -> Result<i64>;
 
+    /// Whether the statement is to go on; asked by what takes long.
+    ///
+    /// # Errors
+    /// 57014 and others.
+    fn check_interrupted(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Asks for room for a large value, before an expression makes it.
     ///
     /// # Errors

@@ -65,6 +65,8 @@ pub enum OtherType {
     AclItemArray,
     /// `anyarray`
     AnyArray,
+    /// Any other, by its number: what `thermocline_query` computes.
+    Typed(u32),
 }
 
 impl OtherType {
@@ -99,6 +101,7 @@ impl OtherType {
             Self::RegtypeArray => 2211,
             Self::AclItemArray => 1034,
             Self::AnyArray => 2277,
+            Self::Typed(oid) => oid,
         }
     }
 
@@ -150,6 +153,7 @@ impl OtherType {
                 out.extend_from_slice(text.as_bytes());
             }
             Self::Void => {}
+            Self::Typed(oid) => crate::typed::write_binary(oid, text, out)?,
             Self::Name | Self::InternalChar | Self::Json | Self::Unknown | Self::PgNodeTree => {
                 out.extend_from_slice(text.as_bytes())
             }

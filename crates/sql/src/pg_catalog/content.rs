@@ -63,7 +63,7 @@ impl Filler {
 }
 
 /// The rows of a relation.
-pub(super) fn rows(relation: &Relation, session: &SystemSession<'_>) -> Result<Vec<Vec<Datum>>> {
+pub(super) fn rows(relation: &Relation, session: &SystemSession) -> Result<Vec<Vec<Datum>>> {
     if relation.schema == "information_schema" {
         return Ok(information_schema::rows(relation, session));
     }

@@ -1,212 +1,178 @@
 //! PostgreSQL's system catalogs: `pg_catalog`, `information_schema` and our own
 //! views, made from the engine's catalog when a query asks.
 //!
-//! A query that reads only catalog relations, or no relation at all, is
-//! answered by the executor in [`query`] with PostgreSQL's types. One that
-//! joins catalogs with users' tables goes to DataFusion, which sees the catalog
-//! relations as tables in memory. Nothing here writes.
+//! A query that reads nothing else is analysed by `thermocline_query`, once for all its runs, and
+//! run by `thermocline_analytical` over the relations in memory. One that joins catalogs with
+//! users' tables sees the relations as tables of DataFusion. Nothing here writes.
 
 mod content;
+mod convert;
 mod datum;
+mod environment;
+mod functions;
 mod oids;
 mod pg_type;
 mod provider;
-mod query;
 mod relations;
 mod rows;
+mod run;
 mod session;
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
-use sqlparser::ast::{ObjectName, Query, TableFactor, Visit, Visitor};
+use pg_raw_parse::Node;
 use thermocline_engine::{Catalog, Database};
-use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
+use thermocline_query::analyze::{self, Stored, analyze};
+use thermocline_query::datum::Datum as Typed;
+use thermocline_query::error::QueryError;
+use thermocline_query::functions::Body;
+use thermocline_query::tree::{Column, Expr, ExprKind, Query};
 
 pub(crate) use datum::Datum;
-pub(crate) use query::FUNCTION_NAMES;
+pub(crate) use environment::SystemEnvironment;
 pub(crate) use relations::Relation;
 pub(crate) use rows::CatalogRows;
+pub(crate) use run::CatalogRuns;
 pub(crate) use session::SystemSession;
 
-use crate::analytics::{RowStream, SessionFacts, folded};
+use crate::analytics::SessionFacts;
 use crate::error::Result;
-use crate::output::OutputColumn;
-use pg_type::PgType;
-use query::{Binder, QueryPlan, Run, find_relation};
+use crate::typed::{TypedQuery, positioned};
 
-/// The system catalogs of a database.
-pub(crate) struct SystemCatalog {
-    db: Arc<Database>,
+/// Whether there is a relation of this name; without a schema in any that is searched by itself.
+pub(crate) fn is_relation(schema: Option<&str>, name: &str) -> bool {
+    match schema {
+        Some(schema) => relations::relation(schema, name).is_some(),
+        None => ["pg_catalog", "information_schema"]
+            .iter()
+            .any(|schema| relations::relation(schema, name).is_some()),
+    }
 }
 
-impl SystemCatalog {
-    pub(crate) fn new(db: Arc<Database>) -> Self {
-        Self { db }
+/// Analyses a query that reads nothing but catalog relations; `None` leaves what is not done
+/// here to others.
+pub(crate) fn bind(
+    statement: Node<'_>,
+    text: &str,
+    declared: &[u32],
+    catalog: &Arc<Catalog>,
+    db: &Arc<Database>,
+    facts: SessionFacts,
+) -> Option<Result<TypedQuery>> {
+    let environment = SystemEnvironment::new(catalog, db, facts);
+    match analyze(statement, &Relations(&environment), &environment, declared) {
+        Ok(analyzed) if !is_answered(&analyzed.query) => None,
+        Ok(analyzed) => Some(Ok(TypedQuery::of(analyzed))),
+        Err(error) if matches!(error.sqlstate, "0A000" | "42883") => None,
+        Err(error) => Some(Err(positioned(error, text))),
     }
+}
 
-    /// Whether the executor here answers `query`: it reads no user's table and
-    /// makes no long series, and all its shapes are known.
-    pub(crate) fn answers(&self, query: &Query, catalog: &Catalog, facts: &SessionFacts) -> bool {
-        let mut reads = Reads {
-            catalog,
-            facts,
-            ctes: Vec::new(),
-            tables: 0,
-            relations: 0,
-            series: false,
-        };
-        let _ = query.visit(&mut reads);
-        if reads.tables > 0 || (reads.series && reads.relations == 0) {
-            return false;
+/// Whether all functions that a query calls are answered here.
+fn is_answered(query: &Query) -> bool {
+    let mut answered = true;
+    query.exprs(&mut |expr| answered = answered && !expr.any(&mut asks_others));
+    answered
+}
+
+/// Whether an expression is a call of a function that is not answered here, or a query with one.
+fn asks_others(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Call(call) => {
+            matches!(call.function.body, Body::Server | Body::ServerSet)
+                && !functions::is_answered(call.function.name)
         }
-        // What the executor does not do may still be DataFusion's to do.
-        let session = SystemSession::new(catalog, &self.db, facts);
-        match Binder::new(&session, Vec::new()).query(query) {
-            Ok(_) => true,
-            Err(error) => error.sqlstate != "0A000",
-        }
+        ExprKind::Subquery(subquery) => !is_answered(&subquery.query),
+        _ => false,
     }
+}
 
-    fn bind(
-        query: &Query,
-        session: &SystemSession<'_>,
-        declared: &[Option<DataType>],
-    ) -> Result<(QueryPlan, Vec<DataType>)> {
-        let given = declared
-            .iter()
-            .map(|data_type| data_type.as_ref().map(PgType::of_column))
-            .collect();
-        let mut binder = Binder::new(session, given);
-        let plan = binder.query(query)?;
-        let parameters = binder
-            .parameters()
-            .iter()
-            .enumerate()
-            .map(|(at, known)| match declared.get(at) {
-                Some(Some(declared)) => *declared,
-                _ => known.map_or(DataType::Text, rows::parameter_type),
-            })
-            .collect();
-        Ok((plan, parameters))
-    }
+/// The relations as the analyzer asks for them.
+struct Relations<'a>(&'a SystemEnvironment);
 
-    pub(crate) fn describe(
-        &self,
-        query: &Query,
-        catalog: &Arc<Catalog>,
-        declared: &[Option<DataType>],
-        facts: &SessionFacts,
-    ) -> Result<(Vec<DataType>, Vec<OutputColumn>)> {
-        let session = SystemSession::new(catalog, &self.db, facts);
-        let (plan, parameters) = Self::bind(query, &session, declared)?;
-        Ok((parameters, rows::output_columns(&plan)))
-    }
-
-    pub(crate) fn execute(
-        &self,
-        query: &Query,
-        catalog: &Arc<Catalog>,
-        declared: &[Option<DataType>],
-        parameters: &[Value],
-        facts: &SessionFacts,
-    ) -> Result<RowStream> {
-        let session = SystemSession::new(catalog, &self.db, facts);
-        let (plan, types) = Self::bind(query, &session, declared)?;
-        let run = Run::new(&session, rows::parameter_values(&types, parameters)?);
-        let found = run.query(&plan, None)?;
-        let columns = rows::output_columns(&plan);
-        let rows = CatalogRows::new(&plan, found, &run);
-        Ok(RowStream::of_catalog(columns, rows))
-    }
-
-    /// A catalog relation as a table in memory.
-    pub(crate) fn provider(
+impl analyze::Catalog for Relations<'_> {
+    fn relation(
         &self,
         schema: Option<&str>,
         name: &str,
-        catalog: &Catalog,
-        facts: &SessionFacts,
-    ) -> Result<Option<Arc<dyn TableProvider>>> {
-        let Some(relation) = find_relation(schema, name, &facts.search_path) else {
+    ) -> thermocline_query::error::Result<Option<Stored>> {
+        let search_path = &self.0.session().facts.search_path;
+        let Some(relation) = find_relation(schema, name, search_path) else {
             return Ok(None);
         };
-        let session = SystemSession::new(catalog, &self.db, facts);
-        provider::provider(&relation, &session).map(Some)
+        let columns = relation.columns.iter().enumerate();
+        let columns = columns.map(|(at, column)| Column {
+            name: Arc::from(column.name),
+            oid: column.data_type.oid,
+            modifier: column.data_type.typmod,
+            origin: i16::try_from(at + 1)
+                .ok()
+                .map(|number| (relation.oid, number)),
+        });
+        Ok(Some(Stored {
+            oid: relation.oid,
+            schema: Arc::from(relation.schema),
+            columns: columns.collect(),
+            primary_key: Vec::new(),
+            row_type: 0,
+        }))
     }
-}
 
-/// What a query reads.
-struct Reads<'a> {
-    catalog: &'a Catalog,
-    facts: &'a SessionFacts,
-    ctes: Vec<String>,
-    /// Users' tables, and names that are nothing here.
-    tables: usize,
-    /// Catalog relations.
-    relations: usize,
-    /// `generate_series` in FROM.
-    series: bool,
-}
-
-impl Reads<'_> {
-    fn relation(&mut self, name: &ObjectName) {
-        let parts: Vec<String> = name
-            .0
-            .iter()
-            .filter_map(|part| part.as_ident().map(folded))
-            .collect();
-        let (schema, table) = match parts.as_slice() {
-            [table] if self.ctes.contains(table) => return,
-            [table] => (None, table),
-            [schema, table] | [_, schema, table] => (Some(schema.as_str()), table),
-            _ => return,
-        };
-        let users = match schema {
-            Some(schema) => self.catalog.table_by_name(schema, table).is_some(),
-            None => {
-                relations::relation("pg_catalog", table).is_none()
-                    && self
-                        .facts
-                        .search_path
-                        .iter()
-                        .any(|schema| self.catalog.table_by_name(schema, table).is_some())
-            }
-        };
-        if !users && find_relation(schema, table, &self.facts.search_path).is_some() {
-            self.relations += 1;
-        } else {
-            self.tables += 1;
+    fn user_type(&self, schema: Option<&str>, name: &str) -> Option<u32> {
+        use session::Names;
+        let session = self.0.session();
+        match schema {
+            Some(schema) => session.type_by_name(&format!("{schema}.{name}")),
+            None => session.type_by_name(name),
         }
     }
 }
 
-impl Visitor for Reads<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        if let Some(with) = &query.with {
-            self.ctes
-                .extend(with.cte_tables.iter().map(|cte| folded(&cte.alias.name)));
-        }
-        ControlFlow::Continue(())
+/// A catalog relation by name; `pg_catalog` is searched first.
+fn find_relation(
+    schema: Option<&str>,
+    name: &str,
+    search_path: &[String],
+) -> Option<&'static Arc<Relation>> {
+    match schema {
+        Some(schema) => relations::relation(schema, name),
+        None => relations::relation("pg_catalog", name).or_else(|| {
+            search_path
+                .iter()
+                .find_map(|schema| relations::relation(schema, name))
+        }),
     }
+}
 
-    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
-        match factor {
-            TableFactor::Table {
-                name, args: None, ..
-            } => self.relation(name),
-            TableFactor::Table { name, .. } | TableFactor::Function { name, .. } => {
-                let name = crate::analytics::last_part(name);
-                self.series |= name.as_deref() == Some("generate_series");
-            }
-            _ => {}
-        }
-        ControlFlow::Continue(())
-    }
+/// The rows of a relation.
+fn content(
+    relation: &Relation,
+    environment: &SystemEnvironment,
+) -> Result<Vec<Vec<Typed>>, QueryError> {
+    let content = environment.session().content(relation)?;
+    let row = |row: &Vec<Datum>| {
+        let cells = row.iter().zip(&relation.columns);
+        cells
+            .map(|(value, column)| convert::typed(value, column.data_type.oid, environment))
+            .collect()
+    };
+    content.iter().map(row).collect()
+}
+
+/// A catalog relation as a table in memory.
+pub(crate) fn provider(
+    db: &Arc<Database>,
+    schema: Option<&str>,
+    name: &str,
+    catalog: &Arc<Catalog>,
+    facts: &SessionFacts,
+) -> Result<Option<Arc<dyn TableProvider>>> {
+    let Some(relation) = find_relation(schema, name, &facts.search_path) else {
+        return Ok(None);
+    };
+    let environment = SystemEnvironment::new(catalog, db, facts.clone());
+    provider::provider(relation, &environment).map(Some)
 }
 
 #[cfg(test)]

@@ -5,12 +5,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use sqlparser::ast;
 use thermocline_storage::types::DataType;
-
-use crate::analytics::{folded, last_part};
-use crate::error::{Result, SqlError};
-use crate::output::{ColumnType, OtherType};
 
 /// A type and its modifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,14 +25,7 @@ macro_rules! types {
 }
 
 types! {
-    BOOL = 16, CHAR = 18, NAME = 19, INT8 = 20, INT2 = 21,
-    INT4 = 23, TEXT = 25, OID = 26, JSON = 114,
-    FLOAT8 = 701, UNKNOWN = 705,
-    INET = 869, INT4_ARRAY = 1007, TEXT_ARRAY = 1009,
-    NAME_ARRAY = 1003, ACLITEM_ARRAY = 1034, DATE = 1082,
-    TIMESTAMPTZ = 1184, INTERVAL = 1186, NUMERIC = 1700, REGCLASS = 2205,
-    REGTYPE = 2206, RECORD = 2249, VOID = 2278, JSONB = 3802,
-    REGNAMESPACE = 4089,
+    BOOL = 16, INT8 = 20, INT2 = 21, OID = 26,
 }
 
 /// A row of `pg_type`.
@@ -143,19 +131,6 @@ impl PgType {
         }
     }
 
-    /// The array of this type.
-    pub(crate) fn array(self) -> Self {
-        match type_row(self.oid) {
-            Some(row) if row.array != 0 => Self::of(row.array),
-            _ => Self::TEXT_ARRAY,
-        }
-    }
-
-    /// Types whose values are whole numbers.
-    pub(crate) fn is_integer(self) -> bool {
-        matches!(self.oid, 20 | 21 | 23) || self.is_oid()
-    }
-
     /// `oid` and what is shown by name but stored as one.
     pub(crate) fn is_oid(self) -> bool {
         matches!(
@@ -167,73 +142,6 @@ impl PgType {
     /// Types shown by the name of the object.
     pub(crate) fn is_reg(self) -> bool {
         self.is_oid() && !matches!(self.oid, 26 | 28)
-    }
-
-    /// Types that arithmetic knows.
-    pub(crate) fn is_number(self) -> bool {
-        matches!(self.oid, 20 | 21 | 23 | 26 | 700 | 701 | 1700)
-    }
-
-    /// Types whose values are kept as text.
-    pub(crate) fn is_text(self) -> bool {
-        matches!(
-            self.oid,
-            18 | 19
-                | 25
-                | 114
-                | 194
-                | 705
-                | 1033
-                | 1042
-                | 1043
-                | 3802
-                | 1083
-                | 1186
-                | 269
-                | 3361
-                | 3402
-        )
-    }
-
-    /// How a result announces the type.
-    pub(crate) fn column_type(self) -> ColumnType {
-        if let Some(data_type) = DataType::from_oid(self.oid, self.typmod) {
-            return ColumnType::Scalar(data_type);
-        }
-        ColumnType::Other(match self.oid {
-            26 => OtherType::Oid,
-            19 => OtherType::Name,
-            18 => OtherType::InternalChar,
-            2205 => OtherType::Regclass,
-            2206 => OtherType::Regtype,
-            24 => OtherType::Regproc,
-            4089 => OtherType::Regnamespace,
-            4096 => OtherType::Regrole,
-            28 => OtherType::Xid,
-            1186 => OtherType::Interval,
-            1083 => OtherType::Time,
-            114 => OtherType::Json,
-            3802 => OtherType::Jsonb,
-            2249 => OtherType::Record,
-            2278 => OtherType::Void,
-            22 => OtherType::Int2Vector,
-            30 => OtherType::OidVector,
-            194 => OtherType::PgNodeTree,
-            1033 => OtherType::AclItem,
-            1028 => OtherType::OidArray,
-            1003 => OtherType::NameArray,
-            1002 => OtherType::InternalCharArray,
-            2211 => OtherType::RegtypeArray,
-            1034 => OtherType::AclItemArray,
-            2277 => OtherType::AnyArray,
-            _ => match self
-                .element()
-                .and_then(|element| DataType::from_oid(element.oid, -1))
-            {
-                Some(element) => OtherType::ArrayOf(element),
-                None => OtherType::Unknown,
-            },
-        })
     }
 }
 
@@ -309,51 +217,6 @@ pub(crate) fn type_by_name(text: &str) -> Option<u32> {
     BY_NAME.get(synonym).copied()
 }
 
-/// The type that a cast names.
-pub(crate) fn cast_type(name: &ast::DataType) -> Result<PgType> {
-    if let ast::DataType::Array(element) = name {
-        return match element {
-            ast::ArrayElemTypeDef::AngleBracket(element)
-            | ast::ArrayElemTypeDef::SquareBracket(element, _)
-            | ast::ArrayElemTypeDef::Parenthesis(element) => Ok(cast_type(element)?.array()),
-            ast::ArrayElemTypeDef::None => Err(SqlError::unsupported("an array of no type")),
-        };
-    }
-    if let ast::DataType::Custom(name, modifiers) = name
-        && modifiers.is_empty()
-        && let Some(ident) = name.0.last().and_then(|part| part.as_ident())
-    {
-        let quoted = ident.quote_style.is_some();
-        let text = folded(ident);
-        let oid = match text.as_str() {
-            "char" if quoted => Some(18),
-            _ => type_by_name(&text),
-        };
-        if let Some(oid) = oid {
-            return Ok(PgType::of(oid));
-        }
-    }
-    match name {
-        ast::DataType::Regclass => return Ok(PgType::REGCLASS),
-        ast::DataType::Interval { .. } => return Ok(PgType::INTERVAL),
-        ast::DataType::JSON => return Ok(PgType::JSON),
-        ast::DataType::JSONB => return Ok(PgType::JSONB),
-        ast::DataType::Time(..) => return Ok(PgType::of(1083)),
-        ast::DataType::Char(None) if name.to_string().starts_with('"') => return Ok(PgType::CHAR),
-        _ => {}
-    }
-    if let Ok(data_type) = crate::bind::data_type(name) {
-        return Ok(PgType::of_column(&data_type));
-    }
-    let text = match name {
-        ast::DataType::Custom(name, _) => last_part(name).unwrap_or_default(),
-        other => other.to_string().to_lowercase(),
-    };
-    type_by_name(&text)
-        .map(PgType::of)
-        .ok_or_else(|| SqlError::new("42704", format!("type \"{text}\" does not exist")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -362,7 +225,7 @@ mod tests {
     fn the_built_in_types_are_there() {
         let int4 = type_row(23).unwrap();
         assert_eq!((int4.name, int4.length, int4.array), ("int4", 4, 1007));
-        assert_eq!(PgType::of(1007).element(), Some(PgType::INT4));
+        assert_eq!(PgType::of(1007).element(), Some(PgType::of(23)));
         assert_eq!(
             PgType {
                 oid: 22,
@@ -371,8 +234,7 @@ mod tests {
             .element(),
             Some(PgType::INT2)
         );
-        assert_eq!(PgType::TEXT.array(), PgType::TEXT_ARRAY);
-        assert_eq!(PgType::TEXT.element(), None);
+        assert_eq!(PgType::of(25).element(), None);
     }
 
     #[test]

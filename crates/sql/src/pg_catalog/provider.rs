@@ -5,15 +5,18 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::{MemTable, TableProvider};
+use thermocline_query::call::Call;
+use thermocline_query::datum::Datum;
+use thermocline_query::types;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
+use super::environment::SystemEnvironment;
 use super::pg_type::PgType;
-use super::query::{Names, datum_text, scalar_value};
 use super::relations::Relation;
-use super::session::SystemSession;
 use crate::analytics::{catalog_batch, catalog_field, sql_error};
 use crate::error::Result;
+use crate::typed::value;
 
 fn plain_type(data_type: PgType) -> DataType {
     match DataType::from_oid(data_type.oid, data_type.typmod) {
@@ -26,7 +29,7 @@ fn plain_type(data_type: PgType) -> DataType {
 /// `relation` with its content.
 pub(super) fn provider(
     relation: &Relation,
-    session: &SystemSession<'_>,
+    environment: &SystemEnvironment,
 ) -> Result<Arc<dyn TableProvider>> {
     let types: Vec<DataType> = relation
         .columns
@@ -40,24 +43,26 @@ pub(super) fn provider(
         .map(|(column, data_type)| catalog_field(column.name, data_type))
         .collect();
     let schema: SchemaRef = Arc::new(Schema::new(fields));
-    let names: &dyn Names = session;
-    let rows: Vec<Vec<Value>> = session
-        .content(relation)?
-        .iter()
-        .map(|row| {
-            row.iter()
-                .zip(&relation.columns)
-                .zip(&types)
-                .map(|((datum, column), data_type)| {
-                    if datum.is_null() {
-                        return Value::Null;
-                    }
-                    scalar_value(datum, data_type)
-                        .unwrap_or_else(|| Value::Text(datum_text(datum, column.data_type, names)))
-                })
-                .collect()
+    let plain = |datum: &Datum, oid: u32, data_type: &DataType| -> Result<Value> {
+        Ok(match (datum, data_type) {
+            (Datum::Null, _) => Value::Null,
+            (Datum::Oid(oid), DataType::BigInt) => Value::BigInt(i64::from(*oid)),
+            (_, DataType::Text) => {
+                let call = Call::new(environment, &[], oid);
+                Value::Text(types::to_text(&call, oid, datum)?)
+            }
+            _ => value::of_datum(datum),
         })
-        .collect();
+    };
+    let rows = super::content(relation, environment)?;
+    let rows = rows.iter().map(|row| {
+        let columns = relation.columns.iter().zip(&types);
+        let cells = row.iter().zip(columns);
+        cells
+            .map(|(datum, (column, data_type))| plain(datum, column.data_type.oid, data_type))
+            .collect::<Result<Vec<Value>>>()
+    });
+    let rows = rows.collect::<Result<Vec<_>>>()?;
     let batch = catalog_batch(&types, Arc::clone(&schema), &rows).map_err(sql_error)?;
     let table = MemTable::try_new(schema, vec![vec![batch]]).map_err(sql_error)?;
     Ok(Arc::new(table))

@@ -103,7 +103,7 @@ mod tests {
         assert!(RELATIONS.len() > lines);
         let class = relation("pg_catalog", "pg_class").unwrap();
         assert_eq!(class.oid, 1259);
-        assert_eq!(class.columns[1].data_type, PgType::NAME);
+        assert_eq!(class.columns[1].data_type, PgType::of(19));
         assert!(relation("information_schema", "tables").is_some());
         assert!(relation("pg_catalog", "thermocline_memory").is_some());
     }

@@ -2,54 +2,66 @@
 //! counters, the session's facts; and the content of the relations it reads,
 //! made once a query.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use thermocline_engine::authority::{Authority, Grant, Object, PUBLIC, Privileges};
 use thermocline_engine::catalog::{IndexDef, Table};
 use thermocline_engine::{Catalog, Database, TableReport};
 
 use super::content;
 use super::datum::Datum;
+use super::functions::quote_ident;
 use super::oids;
 use super::pg_type::type_by_name;
-use super::query::Names;
 use super::relations::{self, Relation};
 use crate::analytics::SessionFacts;
 use crate::error::Result;
 use crate::privilege::denied;
 
+/// Knows the names behind numbers, and the numbers behind names.
+pub(crate) trait Names {
+    /// The relation's name, qualified unless it is visible.
+    fn relation_name(&self, oid: u32) -> Option<String>;
+    /// The relation that a text names.
+    fn relation_by_name(&self, text: &str) -> Option<u32>;
+    fn schema_name(&self, oid: u32) -> Option<String>;
+    fn schema_by_name(&self, name: &str) -> Option<u32>;
+    fn role_name(&self, oid: u32) -> Option<String>;
+    fn role_by_name(&self, name: &str) -> Option<u32>;
+    /// The type's name, for types that are not built in.
+    fn type_name(&self, oid: u32) -> Option<String>;
+    /// The type that a text names.
+    fn type_by_name(&self, text: &str) -> Option<u32>;
+}
+
 /// The rows of a relation.
 pub(crate) type Content = Arc<Vec<Vec<Datum>>>;
 
 /// Surroundings of a catalog query.
-pub(crate) struct SystemSession<'a> {
-    pub catalog: &'a Catalog,
-    pub db: &'a Arc<Database>,
-    pub facts: &'a SessionFacts,
-    contents: RefCell<HashMap<u32, Content>>,
-    reports: RefCell<Option<Arc<Vec<TableReport>>>>,
+pub(crate) struct SystemSession {
+    pub catalog: Arc<Catalog>,
+    pub db: Arc<Database>,
+    pub facts: SessionFacts,
+    contents: Mutex<HashMap<u32, Content>>,
+    reports: Mutex<Option<Arc<Vec<TableReport>>>>,
 }
 
-impl<'a> SystemSession<'a> {
-    pub(crate) fn new(
-        catalog: &'a Catalog,
-        db: &'a Arc<Database>,
-        facts: &'a SessionFacts,
-    ) -> Self {
+impl SystemSession {
+    pub(crate) fn new(catalog: &Arc<Catalog>, db: &Arc<Database>, facts: SessionFacts) -> Self {
         Self {
-            catalog,
-            db,
+            catalog: Arc::clone(catalog),
+            db: Arc::clone(db),
             facts,
-            contents: RefCell::default(),
-            reports: RefCell::default(),
+            contents: Mutex::default(),
+            reports: Mutex::default(),
         }
     }
 
     /// The rows of a relation, with `tableoid` behind those of a table.
     pub(crate) fn content(&self, relation: &Relation) -> Result<Content> {
-        if let Some(rows) = self.contents.borrow().get(&relation.oid) {
+        if let Some(rows) = self.contents.lock().get(&relation.oid) {
             return Ok(Arc::clone(rows));
         }
         if matches!(relation.name, "pg_authid" | "pg_shadow") && !self.facts.actor.is_superuser() {
@@ -62,15 +74,13 @@ impl<'a> SystemSession<'a> {
             }
         }
         let rows = Arc::new(rows);
-        self.contents
-            .borrow_mut()
-            .insert(relation.oid, Arc::clone(&rows));
+        self.contents.lock().insert(relation.oid, Arc::clone(&rows));
         Ok(rows)
     }
 
     /// Tuples and bytes of the tables.
     pub(crate) fn table_reports(&self) -> Arc<Vec<TableReport>> {
-        let mut reports = self.reports.borrow_mut();
+        let mut reports = self.reports.lock();
         Arc::clone(reports.get_or_insert_with(|| Arc::new(self.db.table_reports())))
     }
 
@@ -130,7 +140,7 @@ impl<'a> SystemSession<'a> {
     }
 
     /// The index with this number, and its table.
-    pub(crate) fn index(&self, oid: u32) -> Option<(&'a Arc<Table>, &'a IndexDef)> {
+    pub(crate) fn index(&self, oid: u32) -> Option<(&Arc<Table>, &IndexDef)> {
         self.catalog.tables.values().find_map(|table| {
             let index = table.indexes.iter().find(|index| index.oid == oid)?;
             Some((table, index))
@@ -138,7 +148,7 @@ impl<'a> SystemSession<'a> {
     }
 
     /// The schema and name of a relation.
-    pub(crate) fn relation(&self, oid: u32) -> Option<(&'a str, &'a str)> {
+    pub(crate) fn relation(&self, oid: u32) -> Option<(&str, &str)> {
         if let Some(table) = self.catalog.table(oid) {
             return Some((&table.schema, &table.name));
         }
@@ -218,14 +228,14 @@ fn parts(text: &str) -> Vec<String> {
     parts
 }
 
-impl Names for SystemSession<'_> {
+impl Names for SystemSession {
     fn relation_name(&self, oid: u32) -> Option<String> {
         let (schema, name) = self.relation(oid)?;
-        let name = super::query::quote_ident(name);
+        let name = quote_ident(name);
         Some(if self.is_visible(oid) == Some(true) {
             name
         } else {
-            format!("{}.{name}", super::query::quote_ident(schema))
+            format!("{}.{name}", quote_ident(schema))
         })
     }
 
@@ -249,7 +259,7 @@ impl Names for SystemSession<'_> {
                 .schemas
                 .iter()
                 .find(|schema| schema.oid == oid)
-                .map(|schema| super::query::quote_ident(&schema.name)),
+                .map(|schema| quote_ident(&schema.name)),
         }
     }
 
@@ -284,20 +294,12 @@ impl Names for SystemSession<'_> {
             Some(oids::row_type_oid(table))
         })
     }
-
-    fn function_name(&self, _oid: u32) -> Option<String> {
-        None
-    }
-
-    fn function_by_name(&self, _text: &str) -> Option<u32> {
-        None
-    }
 }
 
 fn acl_items(authority: &Authority, grants: &[Grant]) -> Datum {
     let role = |oid: u32| match oid {
         PUBLIC => String::new(),
-        oid => super::query::quote_ident(&authority.role_name(oid)),
+        oid => quote_ident(&authority.role_name(oid)),
     };
     Datum::array(grants.iter().map(|grant| {
         let mut item = role(grant.grantee);

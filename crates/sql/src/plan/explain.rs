@@ -16,7 +16,7 @@ impl Plan {
     pub fn explain(&self) -> Vec<String> {
         match self {
             Self::Short(plan) => plan.explain(),
-            Self::Analytical { reason } => vec![format!("Path: analytical ({reason})")],
+            Self::Analytical { reason, .. } => vec![format!("Path: analytical ({reason})")],
         }
     }
 }
@@ -60,6 +60,7 @@ impl ShortPlan {
                     None => lines.push(indented(depth, "Result")),
                 }
             }
+            Self::OneRow(plan) => lines.push(crate::one_row::shown(plan).to_owned()),
             Self::Values(values) => {
                 lines.push(format!("Values Scan  ({} rows)", values.rows.len()));
             }
@@ -118,7 +119,7 @@ impl ShortPlan {
                 Some(source) => reach(source),
                 None => "no table".to_owned(),
             },
-            Self::Values(_) => "no table".to_owned(),
+            Self::OneRow(_) | Self::Values(_) => "no table".to_owned(),
             Self::Insert(_) => "rows are stored in place".to_owned(),
             Self::Update(update) => reach(&update.source),
             Self::Delete(delete) => reach(&delete.source),

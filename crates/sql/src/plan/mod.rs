@@ -17,6 +17,7 @@ use thermocline_storage::types::DataType;
 
 use crate::expr::Expr;
 use crate::output::ColumnType;
+use crate::typed::TypedQuery;
 
 /// How a statement is run.
 #[derive(Clone, Debug)]
@@ -27,7 +28,20 @@ pub enum Plan {
     Analytical {
         /// Why it was declined.
         reason: String,
+        /// The query, where it was analysed already.
+        typed: Option<Arc<TypedQuery>>,
     },
+}
+
+impl Plan {
+    /// The query, where it was analysed already.
+    pub(crate) fn typed(&self) -> Option<&Arc<TypedQuery>> {
+        match self {
+            Self::Short(ShortPlan::OneRow(typed)) => Some(typed),
+            Self::Analytical { typed, .. } => typed.as_ref(),
+            Self::Short(_) => None,
+        }
+    }
 }
 
 /// A statement of the short path.
@@ -35,6 +49,8 @@ pub enum Plan {
 pub enum ShortPlan {
     /// SELECT from one table or from none.
     Select(Arc<SelectPlan>),
+    /// A query that reads no table.
+    OneRow(Arc<TypedQuery>),
     /// VALUES.
     Values(Arc<ValuesPlan>),
     /// INSERT.
@@ -52,7 +68,7 @@ impl ShortPlan {
     pub fn is_read_only(&self) -> bool {
         match self {
             Self::Select(select) => select.lock.is_none() && !select.calls_sequences(),
-            Self::Values(_) => true,
+            Self::Values(_) | Self::OneRow(_) => true,
             Self::Insert(_) | Self::Update(_) | Self::Delete(_) => false,
         }
     }

@@ -12,6 +12,7 @@ use super::engine::Engine;
 use super::prepared::Planned;
 use crate::error::Result;
 use crate::output::{OutputColumn, RowWriter};
+use crate::typed::TypedQuery;
 
 /// An analytical query, with all it is run with.
 #[cfg_attr(
@@ -22,6 +23,8 @@ pub(super) struct AnalyticalQuery<'a> {
     pub(super) engine: &'a Engine,
     pub(super) context: &'a SessionContext,
     pub(super) statement: &'a ast::Statement,
+    /// The query, where it was analysed already.
+    pub(super) typed: Option<&'a Arc<TypedQuery>>,
     pub(super) catalog: &'a Arc<Catalog>,
     pub(super) declared: &'a [u32],
 }
@@ -37,6 +40,7 @@ mod present {
         Value,
     };
     use crate::analytics::{RowStream, SessionFacts};
+    use crate::error::SqlError;
 
     /// The rows of an analytical query.
     pub(in crate::session) struct AnalyticalRows(RowStream);
@@ -117,10 +121,11 @@ mod present {
         /// What it is about to need.
         pub(in crate::session) fn prepare(&self) -> Result<Needs> {
             let facts = self.facts()?;
-            let turn_bytes =
-                self.engine
-                    .analytics
-                    .turn_bytes(self.statement, self.catalog, &facts)?;
+            // What reads catalogs has a thread of its own.
+            let turn_bytes = match self.typed {
+                Some(_) => None,
+                None => Some(self.engine.analytics.turn_bytes()),
+            };
             let crowded = self.engine.analytics.is_crowded();
             Ok(Needs {
                 facts,
@@ -137,18 +142,27 @@ mod present {
             snapshot: Snapshot,
             turn: Option<Charge>,
         ) -> Result<AnalyticalRows> {
-            let stream = self
-                .engine
-                .analytics
-                .execute(
-                    self.statement,
-                    self.catalog,
-                    &self.declared(),
-                    parameters,
-                    &needs.facts,
-                    turn.map(|turn| (snapshot, turn)),
-                )
-                .await?;
+            let analytics = &self.engine.analytics;
+            let stream = match (self.typed, turn) {
+                (Some(typed), _) => {
+                    analytics
+                        .execute_typed(typed, self.catalog, parameters, &needs.facts)
+                        .await?
+                }
+                (None, Some(turn)) => {
+                    analytics
+                        .execute(
+                            self.statement,
+                            self.catalog,
+                            &self.declared(),
+                            parameters,
+                            &needs.facts,
+                            (snapshot, turn),
+                        )
+                        .await?
+                }
+                (None, None) => return Err(SqlError::internal("a statement without a turn")),
+            };
             for change in stream.setting_changes() {
                 let value = std::slice::from_ref(&change.value);
                 self.context.set(&change.name, Some(value), change.local)?;
@@ -158,6 +172,12 @@ mod present {
 
         /// The plan, one line a row.
         pub(in crate::session) async fn explain(&self) -> Result<Vec<String>> {
+            if let Some(typed) = self.typed {
+                let analytics = &self.engine.analytics;
+                return analytics
+                    .explain_typed(typed, self.catalog, &self.facts()?)
+                    .await;
+            }
             self.engine
                 .analytics
                 .explain(
@@ -272,7 +292,7 @@ mod absent {
     impl AnalyticalQuery<'_> {
         pub(in crate::session) async fn describe(&self, planned: &mut Planned) -> Result<()> {
             Err(match &planned.bound.plan {
-                Plan::Analytical { reason } => refusal(reason),
+                Plan::Analytical { reason, .. } => refusal(reason),
                 Plan::Short(_) => SqlError::internal("a short plan is described when bound"),
             })
         }

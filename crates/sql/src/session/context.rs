@@ -462,6 +462,10 @@ impl SessionInfo for SessionContext {
         Ok(())
     }
 
+    fn check_interrupted(&self) -> Result<()> {
+        Ok(self.cancel.check()?)
+    }
+
     fn call(&self, name: &str, arguments: &[Value]) -> Result<Value> {
         let text = |at: usize| match arguments.get(at) {
             Some(Value::Text(text)) => Some(text.as_str()),

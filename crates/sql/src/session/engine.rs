@@ -170,6 +170,7 @@ impl Engine {
     /// # Errors
     /// When the analytical side cannot be set up.
     pub fn new(db: Arc<Database>) -> Result<Arc<Self>> {
+        crate::one_row::prepare();
         let shelf = Arc::<Shelf>::default();
         let idle: Weak<dyn Reclaim> = Arc::<Shelf>::downgrade(&shelf);
         db.clients().on_shortage(idle);
@@ -205,8 +206,9 @@ impl Engine {
         #[cfg(feature = "analytics")]
         {
             names.extend(self.analytics.function_names().cloned());
-            let catalogs = crate::pg_catalog::FUNCTION_NAMES;
-            names.extend(catalogs.iter().map(|name| (*name).to_owned()));
+            names.extend(
+                thermocline_query::functions::all().map(|function| function.name.to_owned()),
+            );
         }
         names
     }

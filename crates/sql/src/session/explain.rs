@@ -44,6 +44,7 @@ impl Session {
                 engine: &self.engine,
                 context: &self.context,
                 statement: query,
+                typed: planned.bound.plan.typed(),
                 catalog: &planned.catalog,
                 declared: &prepared.declared,
             };

@@ -10,6 +10,7 @@ use thermocline_storage::value::Value;
 
 use super::Session;
 use super::analytical::AnalyticalQuery;
+use super::lookup::Lookup;
 use super::prepared::bind_query;
 use super::transaction::Block;
 use crate::error::Result;
@@ -40,15 +41,31 @@ impl Session {
         let (search_path, role) = self
             .context
             .settings(|settings| (settings.search_path(), settings.role()));
-        let mut planned = bind_query(query, "", declared, &db, &catalog, &search_path, &role)?;
-        let analytical = AnalyticalQuery {
-            engine: &self.engine,
+        let lookup = Lookup {
+            db: &db,
+            catalog: Arc::clone(&catalog),
             context: &self.context,
-            statement: query,
-            catalog: &catalog,
-            declared,
         };
-        analytical.describe(&mut planned).await?;
+        // The query's own text is not at hand: it stands within the statement's.
+        let text = query.to_string();
+        let typed = lookup.typed((&text, 0), query, declared, &search_path, true);
+        let planned = match typed {
+            Some(bound) => lookup.planned(bound?, declared, search_path, role, true),
+            None => {
+                let mut planned =
+                    bind_query(query, "", declared, &db, &catalog, &search_path, &role)?;
+                let analytical = AnalyticalQuery {
+                    engine: &self.engine,
+                    context: &self.context,
+                    statement: query,
+                    typed: None,
+                    catalog: &catalog,
+                    declared,
+                };
+                analytical.describe(&mut planned).await?;
+                planned
+            }
+        };
         let types: Vec<DataType> = planned
             .columns
             .iter()

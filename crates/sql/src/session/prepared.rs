@@ -13,7 +13,6 @@ use thermocline_engine::{Account, Catalog, Charge, ChargeKind, Database, Table};
 use thermocline_storage::types::DataType;
 
 use super::charges::footprint;
-use super::context::SessionContext;
 use super::shelf::{Place, Shelf};
 use crate::bind::{self, BindContext, Bound, SMALL_TABLE_ROWS};
 use crate::error::{Result, SqlError};
@@ -72,13 +71,13 @@ pub(super) struct Planned {
     pub(super) columns: Option<Arc<[OutputColumn]>>,
     /// The catalog it was bound against, which may be a transaction's own.
     pub(super) catalog: Arc<Catalog>,
-    search_path: Arc<[String]>,
+    pub(super) search_path: Arc<[String]>,
     /// Who it was bound for, whose rights were looked at then.
-    role: Arc<str>,
+    pub(super) role: Arc<str>,
     /// What `thermocline.path` was.
-    analytical_only: bool,
+    pub(super) analytical_only: bool,
     /// Tables whose size the plan was chosen by, and whether they were small.
-    sizes: Vec<(u32, bool)>,
+    pub(super) sizes: Vec<(u32, bool)>,
 }
 
 impl Planned {
@@ -312,10 +311,16 @@ pub(super) fn bind_query(
 /// What a client is told of its parameters: what it declared itself, else
 /// what was inferred.
 pub(super) fn parameter_oids(inferred: &[DataType], declared: &[u32]) -> Vec<u32> {
+    let inferred: Vec<u32> = inferred.iter().map(DataType::oid).collect();
+    declared_oids(&inferred, declared)
+}
+
+/// As [`parameter_oids`], of types' numbers.
+pub(super) fn declared_oids(inferred: &[u32], declared: &[u32]) -> Vec<u32> {
     (0..inferred.len().max(declared.len()))
         .map(|at| match (declared.get(at), inferred.get(at)) {
             (Some(oid), _) if *oid != 0 && *oid != UNKNOWN_OID => *oid,
-            (_, Some(data_type)) => data_type.oid(),
+            (_, Some(oid)) => *oid,
             (_, None) => DataType::Text.oid(),
         })
         .collect()
@@ -547,50 +552,6 @@ fn prepare_all(text: &Arc<str>) -> Result<Arc<[Arc<Prepared>]>> {
             Arc::new(prepared.of_depth(depth))
         })
         .collect())
-}
-
-/// The plan of `prepared` for the session's catalog, bound if need be. `None`
-/// for a statement that is not for the binder.
-pub(super) struct Lookup<'a> {
-    pub(super) db: &'a Arc<Database>,
-    pub(super) catalog: Arc<Catalog>,
-    pub(super) context: &'a SessionContext,
-}
-
-impl Lookup<'_> {
-    /// The plan that still holds, or a new one to be described and kept.
-    pub(super) fn plan(&self, prepared: &Prepared, query: &ast::Statement) -> Result<Found> {
-        let (search_path, role, analytical_only) = self.context.settings(|settings| {
-            (
-                settings.search_path(),
-                settings.role(),
-                settings.analytical_only(),
-            )
-        });
-        if let Some(planned) =
-            prepared.current_plan(self.db, &self.catalog, &search_path, &role, analytical_only)
-        {
-            return Ok(Found::Kept(planned));
-        }
-        let planned = prepared.bind(
-            query,
-            self.db,
-            &self.catalog,
-            &search_path,
-            &role,
-            analytical_only,
-        )?;
-        match planned.bound.plan {
-            Plan::Short(_) => prepared.keep(planned).map(Found::Kept),
-            Plan::Analytical { .. } => Ok(Found::Undescribed(Box::new(planned))),
-        }
-    }
-}
-
-/// See [`Lookup::plan`].
-pub(super) enum Found {
-    Kept(Arc<Planned>),
-    Undescribed(Box<Planned>),
 }
 
 #[cfg(test)]

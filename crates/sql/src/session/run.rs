@@ -9,7 +9,8 @@ use thermocline_storage::value::Value;
 
 use super::analytical::{AnalyticalQuery, AnalyticalRows};
 use super::context::now_us;
-use super::prepared::{Found, Lookup, Planned, Prepared};
+use super::lookup::{Found, Lookup};
+use super::prepared::{Planned, Prepared};
 use super::sending::send_rows;
 use super::transaction::Block;
 use super::unread::Rest;
@@ -133,6 +134,7 @@ impl Session {
                     engine: &self.engine,
                     context: &self.context,
                     statement: query,
+                    typed: None,
                     catalog: &lookup.catalog,
                     declared: &prepared.declared,
                 };
@@ -338,6 +340,7 @@ impl Session {
             engine: &engine,
             context: &context,
             statement: query,
+            typed: planned.bound.plan.typed(),
             catalog: &planned.catalog,
             declared,
         };

@@ -31,7 +31,7 @@ fn wait_event(activity: &Activity) -> Option<(&'static str, &'static str)> {
     }
 }
 
-pub(super) fn activity(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn activity(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &[
@@ -117,7 +117,7 @@ enum Locked {
 
 /// Tables that transactions use or want, and transactions: each locks its own number, and who
 /// waits for a row of another's waits for that.
-pub(super) fn locks(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn locks(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &[
@@ -198,7 +198,7 @@ pub(super) fn locks(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec
 }
 
 /// The sessions that keep this one from going on.
-pub(crate) fn blockers(session: &SystemSession<'_>, process_id: i64) -> Vec<i64> {
+pub(crate) fn blockers(session: &SystemSession, process_id: i64) -> Vec<i64> {
     let waits = session.db.lock_waits();
     let is_his = |of: u64| u64::try_from(process_id).is_ok_and(|session| session == of);
     let mut holders: Vec<u64> = waits

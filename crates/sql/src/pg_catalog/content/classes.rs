@@ -5,15 +5,15 @@ use thermocline_engine::catalog::IndexKind;
 
 use super::Filler;
 use crate::pg_catalog::datum::Datum;
+use crate::pg_catalog::functions::index_definition;
 use crate::pg_catalog::oids::{self, row_type_oid};
-use crate::pg_catalog::query::index_definition;
 use crate::pg_catalog::relations::{RELATIONS, Relation};
 use crate::pg_catalog::session::SystemSession;
 
 /// Bytes of a page, in which `relpages` counts.
 const PAGE_BYTES: u64 = 8192;
 
-pub(super) fn namespaces(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn namespaces(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(relation, &["oid", "nspname", "nspowner", "nspacl"]);
     let row = |oid: u32, name: &str| {
         let object = Object::Schema(oid);
@@ -38,7 +38,7 @@ pub(super) fn namespaces(relation: &Relation, session: &SystemSession<'_>) -> Ve
     rows
 }
 
-pub(super) fn classes(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &[
@@ -170,7 +170,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession<'_>) -> Vec<V
     rows
 }
 
-pub(super) fn sequences(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn sequences(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &[
@@ -203,7 +203,7 @@ pub(super) fn sequences(relation: &Relation, session: &SystemSession<'_>) -> Vec
         .collect()
 }
 
-pub(super) fn sequence_view(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn sequence_view(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &[
@@ -245,7 +245,7 @@ pub(super) fn sequence_view(relation: &Relation, session: &SystemSession<'_>) ->
         .collect()
 }
 
-pub(super) fn tables(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn tables(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &["schemaname", "tablename", "tableowner", "hasindexes"],
@@ -281,7 +281,7 @@ pub(super) fn tables(relation: &Relation, session: &SystemSession<'_>) -> Vec<Ve
     ours.chain(system).collect()
 }
 
-pub(super) fn indexes(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn indexes(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &["schemaname", "tablename", "indexname", "indexdef"],

@@ -24,7 +24,7 @@ fn dimensions(data_type: PgType) -> i64 {
     i64::from(data_type.element().is_some() && !matches!(data_type.oid, 22 | 30))
 }
 
-pub(super) fn attributes(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &[
@@ -143,7 +143,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession<'_>) -> Ve
     rows
 }
 
-pub(super) fn defaults(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn defaults(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(relation, &["oid", "adrelid", "adnum", "adbin"]);
     let mut rows = Vec::new();
     for table in session.catalog.tables.values() {

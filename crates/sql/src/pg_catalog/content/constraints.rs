@@ -25,7 +25,7 @@ fn collations(table: &Table, index: &IndexDef) -> Datum {
     }))
 }
 
-pub(super) fn indexes(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn indexes(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &[
@@ -70,7 +70,7 @@ pub(super) fn indexes(relation: &Relation, session: &SystemSession<'_>) -> Vec<V
     rows
 }
 
-pub(super) fn constraints(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn constraints(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &[

@@ -10,7 +10,7 @@ use crate::pg_catalog::pg_type::{PgType, format_type, type_row};
 use crate::pg_catalog::relations::{RELATIONS, Relation};
 use crate::pg_catalog::session::SystemSession;
 
-pub(super) fn rows(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn rows(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     match relation.name {
         "information_schema_catalog_name" => {
             vec![Filler::new(relation, &["catalog_name"]).row([database(session)])]
@@ -33,7 +33,7 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<
     }
 }
 
-fn database(session: &SystemSession<'_>) -> Datum {
+fn database(session: &SystemSession) -> Datum {
     Datum::text(&session.facts.database)
 }
 
@@ -41,7 +41,7 @@ fn yes_or_no(yes: bool) -> Datum {
     Datum::text(if yes { "YES" } else { "NO" })
 }
 
-fn schemata(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+fn schemata(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(relation, &["catalog_name", "schema_name", "schema_owner"]);
     let names = session
         .catalog
@@ -63,7 +63,7 @@ fn schemata(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>>
         .collect()
 }
 
-fn tables(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+fn tables(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &[
@@ -113,7 +113,7 @@ struct Column<'a> {
     updatable: bool,
 }
 
-fn columns(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+fn columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &[
@@ -247,7 +247,7 @@ fn columns(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> 
     rows
 }
 
-fn table_constraints(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+fn table_constraints(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &[
@@ -292,7 +292,7 @@ fn table_constraints(relation: &Relation, session: &SystemSession<'_>) -> Vec<Ve
     rows
 }
 
-fn key_columns(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+fn key_columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &[
@@ -328,7 +328,7 @@ fn key_columns(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datu
     rows
 }
 
-fn constraint_columns(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+fn constraint_columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &[
@@ -360,7 +360,7 @@ fn constraint_columns(relation: &Relation, session: &SystemSession<'_>) -> Vec<V
     rows
 }
 
-fn check_constraints(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+fn check_constraints(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &[
@@ -384,7 +384,7 @@ fn check_constraints(relation: &Relation, session: &SystemSession<'_>) -> Vec<Ve
     rows
 }
 
-fn sequences(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+fn sequences(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &[

@@ -19,7 +19,7 @@ const HIDDEN: [&str; 2] = ["pg_authid", "pg_shadow"];
 
 /// Grants of which the reader may know, with the owner of what they are on.
 struct Shown<'a> {
-    session: &'a SystemSession<'a>,
+    session: &'a SystemSession,
     /// The reader's roles; `None`: all, for a superuser.
     roles: Option<BTreeSet<u32>>,
     /// `role_table_grants` and the like leave PUBLIC out.
@@ -27,7 +27,7 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    fn new(session: &'a SystemSession<'a>, with_public: bool) -> Self {
+    fn new(session: &'a SystemSession, with_public: bool) -> Self {
         let actor = &session.facts.actor;
         let roles = || actor.authority().roles_of(actor.role(), true);
         Self {
@@ -83,7 +83,7 @@ impl<'a> Shown<'a> {
 /// `table_privileges`, and `role_table_grants` without PUBLIC.
 pub(super) fn of_tables(
     relation: &Relation,
-    session: &SystemSession<'_>,
+    session: &SystemSession,
     with_public: bool,
 ) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
@@ -141,7 +141,7 @@ pub(super) fn of_tables(
 /// granted on its columns. Columns of the catalogs are left out.
 pub(super) fn of_columns(
     relation: &Relation,
-    session: &SystemSession<'_>,
+    session: &SystemSession,
     with_public: bool,
 ) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
@@ -205,7 +205,7 @@ fn merged(whole: &[Grant], own: &[Grant]) -> Vec<Grant> {
 /// `usage_privileges`, and `role_usage_grants` without PUBLIC: of sequences.
 pub(super) fn of_usage(
     relation: &Relation,
-    session: &SystemSession<'_>,
+    session: &SystemSession,
     with_public: bool,
 ) -> Vec<Vec<Datum>> {
     let filler = Filler::new(

@@ -21,7 +21,7 @@ pub(super) fn access_methods(relation: &Relation) -> Vec<Vec<Datum>> {
     .collect()
 }
 
-pub(super) fn databases(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn databases(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &[
@@ -51,7 +51,7 @@ pub(super) fn databases(relation: &Relation, session: &SystemSession<'_>) -> Vec
     ])]
 }
 
-pub(super) fn roles(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn roles(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &[
@@ -92,7 +92,7 @@ pub(super) fn roles(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec
 }
 
 /// Who is a member of what.
-pub(super) fn memberships(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn memberships(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(relation, &["roleid", "member", "grantor", "admin_option"]);
     let memberships = session.catalog.authority.memberships.iter();
     memberships
@@ -107,7 +107,7 @@ pub(super) fn memberships(relation: &Relation, session: &SystemSession<'_>) -> V
         .collect()
 }
 
-pub(super) fn users(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn users(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &["usename", "usesysid", "usecreatedb", "usesuper"],
@@ -194,7 +194,7 @@ pub(super) fn tablespaces(relation: &Relation) -> Vec<Vec<Datum>> {
     .collect()
 }
 
-pub(super) fn settings(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn settings(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &[

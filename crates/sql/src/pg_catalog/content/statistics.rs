@@ -15,7 +15,7 @@ pub(super) fn time(us: i64) -> Datum {
 
 /// Statements by role; times are in milliseconds. Who may not see another's gets neither text nor
 /// number.
-pub(super) fn statements(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn statements(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &[
@@ -70,7 +70,7 @@ pub(super) fn statements(relation: &Relation, session: &SystemSession<'_>) -> Ve
 }
 
 /// How often statements had to leave, and since when all is counted.
-pub(super) fn statements_info(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn statements_info(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(relation, &["dealloc", "stats_reset"]);
     let sessions = session.facts.sessions.iter();
     sessions
@@ -81,7 +81,7 @@ pub(super) fn statements_info(relation: &Relation, session: &SystemSession<'_>) 
         .collect()
 }
 
-pub(super) fn database(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn database(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &[
@@ -112,7 +112,7 @@ pub(super) fn archiver(relation: &Relation) -> Vec<Vec<Datum>> {
     vec![Filler::new(relation, &[]).row([])]
 }
 
-pub(super) fn conflicts(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn conflicts(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(relation, &["datid", "datname"]);
     vec![filler.row([
         Datum::oid(oids::DATABASE),
@@ -120,7 +120,7 @@ pub(super) fn conflicts(relation: &Relation, session: &SystemSession<'_>) -> Vec
     ])]
 }
 
-pub(super) fn tables(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn tables(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(relation, &["relid", "schemaname", "relname", "n_live_tup"]);
     session
         .table_reports()
@@ -136,7 +136,7 @@ pub(super) fn tables(relation: &Relation, session: &SystemSession<'_>) -> Vec<Ve
         .collect()
 }
 
-pub(super) fn indexes(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn indexes(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &[
@@ -162,7 +162,7 @@ pub(super) fn indexes(relation: &Relation, session: &SystemSession<'_>) -> Vec<V
     rows
 }
 
-pub(super) fn table_io(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn table_io(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(relation, &["relid", "schemaname", "relname"]);
     session
         .catalog

@@ -7,7 +7,7 @@ use crate::pg_catalog::pg_type::TYPES;
 use crate::pg_catalog::relations::Relation;
 use crate::pg_catalog::session::SystemSession;
 
-pub(super) fn types(relation: &Relation, session: &SystemSession<'_>) -> Vec<Vec<Datum>> {
+pub(super) fn types(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
         &[

@@ -1,4 +1,4 @@
-//! `quote_ident`, `quote_literal`, and the words that have to be quoted.
+//! `quote_ident`, and the words that have to be quoted.
 
 /// A name as SQL writes it.
 pub(crate) fn quote_ident(name: &str) -> String {
@@ -93,12 +93,3 @@ const RESERVED: &[&str] = &[
     "window",
     "with",
 ];
-
-pub(super) fn quote_literal(text: &str) -> String {
-    let quoted = text.replace('\'', "''");
-    if quoted.contains('\\') {
-        format!("E'{}'", quoted.replace('\\', "\\\\"))
-    } else {
-        format!("'{quoted}'")
-    }
-}

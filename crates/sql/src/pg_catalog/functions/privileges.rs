@@ -4,11 +4,10 @@
 use thermocline_engine::Table;
 use thermocline_engine::authority::{Object, PUBLIC, Privileges};
 
-use super::Function;
 use crate::error::{Result, SqlError};
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::oids;
-use crate::pg_catalog::query::run::Run;
+use crate::pg_catalog::session::{Names, SystemSession};
 use crate::privilege::no_role;
 
 /// PostgreSQL's number of the language `sql`.
@@ -35,30 +34,29 @@ impl Held {
 
 /// `function(object, privilege)` or `function(role, object, privilege)`; a column's name is
 /// between object and privilege.
-pub(super) fn has(function: Function, run: &Run<'_>, values: &[Datum]) -> Result<Datum> {
-    let session = run.session();
-    let arguments = if function == Function::HasColumnPrivilege {
+pub(super) fn has(function: &str, session: &SystemSession, values: &[Datum]) -> Result<Datum> {
+    let arguments = if function == "has_column_privilege" {
         3
     } else {
         2
     };
     let (role, values) = match values.split_first() {
-        Some((role, rest)) if rest.len() == arguments => (role_of(run, role)?, rest),
+        Some((role, rest)) if rest.len() == arguments => (role_of(session, role)?, rest),
         _ => (session.facts.actor.role(), values),
     };
     let (Some(object), Some(wanted)) = (
-        values.first().filter(|object| **object != Datum::Null),
+        values.first().filter(|object| !object.is_null()),
         values.last().and_then(Datum::as_text),
     ) else {
         return Ok(Datum::Null);
     };
-    if function == Function::HasRole {
-        return has_role(run, role, role_of(run, object)?, wanted);
+    if function == "pg_has_role" {
+        return has_role(session, role, role_of(session, object)?, wanted);
     }
-    if function == Function::HasParameterPrivilege {
-        return has_parameter(run, role, object, wanted);
+    if function == "has_parameter_privilege" {
+        return has_parameter(session, role, object, wanted);
     }
-    let held = held(function, run, role, object, values)?;
+    let held = held(function, session, role, object, values)?;
     for name in wanted.split(',') {
         let name = name.trim().to_lowercase();
         let (plain, granting) = match name.strip_suffix(" with grant option") {
@@ -75,13 +73,12 @@ pub(super) fn has(function: Function, run: &Run<'_>, values: &[Datum]) -> Result
 }
 
 fn held(
-    function: Function,
-    run: &Run<'_>,
+    function: &str,
+    session: &SystemSession,
     role: u32,
     object: &Datum,
     values: &[Datum],
 ) -> Result<Held> {
-    let session = run.session();
     let authority = &session.catalog.authority;
     let is_superuser = authority.is_superuser(role);
     let of = |object: &Object| Held {
@@ -90,7 +87,7 @@ fn held(
     };
     let (name, oid) = (object.as_text(), object.as_oid().unwrap_or(0));
     Ok(match function {
-        Function::HasDatabasePrivilege => {
+        "has_database_privilege" => {
             let is_here = match name {
                 Some(name) => name == session.facts.database,
                 None => oid == oids::DATABASE,
@@ -100,10 +97,9 @@ fn held(
             }
             of(&Object::Database)
         }
-        Function::HasSchemaPrivilege => {
+        "has_schema_privilege" => {
             let oid = match name {
-                Some(name) => run
-                    .names()
+                Some(name) => session
                     .schema_by_name(name)
                     .ok_or_else(|| no("3F000", "schema", name))?,
                 None => oid,
@@ -116,7 +112,7 @@ fn held(
                 Held::by_default(is_superuser, all, Privileges::USAGE)
             }
         }
-        Function::HasFunctionPrivilege => {
+        "has_function_privilege" => {
             let Some(name) = name else {
                 // Functions have no numbers here but those of procedures' names.
                 return Ok(Held::by_default(
@@ -140,21 +136,21 @@ fn held(
                 ));
             }
         }
-        Function::HasTypePrivilege => {
+        "has_type_privilege" => {
             if let Some(name) = name
-                && run.names().type_by_name(name).is_none()
+                && session.type_by_name(name).is_none()
             {
                 return Err(no("42704", "type", name));
             }
             Held::by_default(is_superuser, Privileges::USAGE, Privileges::USAGE)
         }
-        Function::HasTablespacePrivilege => {
+        "has_tablespace_privilege" => {
             if let Some(name) = name.filter(|name| !matches!(*name, "pg_default" | "pg_global")) {
                 return Err(no("42704", "tablespace", name));
             }
             Held::by_default(is_superuser, Privileges::CREATE, Privileges::NONE)
         }
-        Function::HasLanguagePrivilege => {
+        "has_language_privilege" => {
             let trusted = match name {
                 Some("sql") => true,
                 Some("c" | "internal") => false,
@@ -170,8 +166,7 @@ fn held(
         }
         _ => {
             let oid = match name {
-                Some(name) => run
-                    .names()
+                Some(name) => session
                     .relation_by_name(name)
                     .ok_or_else(|| SqlError::undefined_table(name))?,
                 None => oid,
@@ -185,11 +180,11 @@ fn held(
             };
             let whole = of(&Object::Table(oid));
             match function {
-                Function::HasAnyColumnPrivilege => Held {
+                "has_any_column_privilege" => Held {
                     has: authority.some_column_privileges(role, oid),
                     ..whole
                 },
-                Function::HasColumnPrivilege => {
+                "has_column_privilege" => {
                     let column = column_of(table, values.get(1))?;
                     let rights = authority.rights(&Object::Table(oid));
                     let own = rights.and_then(|rights| rights.columns.get(&column));
@@ -220,8 +215,8 @@ fn column_of(table: &Table, column: Option<&Datum>) -> Result<usize> {
 }
 
 /// MEMBER: by SET ROLE; USAGE: without it.
-fn has_role(run: &Run<'_>, role: u32, group: u32, wanted: &str) -> Result<Datum> {
-    let authority = &run.session().catalog.authority;
+fn has_role(session: &SystemSession, role: u32, group: u32, wanted: &str) -> Result<Datum> {
+    let authority = &session.catalog.authority;
     for name in wanted.split(',') {
         let name = name.trim().to_lowercase();
         let has = match &*name {
@@ -241,7 +236,7 @@ fn has_role(run: &Run<'_>, role: u32, group: u32, wanted: &str) -> Result<Datum>
 }
 
 /// Settings of superusers are granted to nobody.
-fn has_parameter(run: &Run<'_>, role: u32, name: &Datum, wanted: &str) -> Result<Datum> {
+fn has_parameter(session: &SystemSession, role: u32, name: &Datum, wanted: &str) -> Result<Datum> {
     let name = name.as_text().unwrap_or_default();
     if crate::settings::find(name).is_none() {
         return Err(SqlError::new(
@@ -256,7 +251,7 @@ fn has_parameter(run: &Run<'_>, role: u32, name: &Datum, wanted: &str) -> Result
             return Err(unrecognized(&wanted));
         }
     }
-    let authority = &run.session().catalog.authority;
+    let authority = &session.catalog.authority;
     Ok(Datum::Bool(authority.is_superuser(role)))
 }
 
@@ -272,11 +267,11 @@ fn no(sqlstate: &'static str, kind: &str, name: &str) -> SqlError {
 }
 
 /// A role by name or number; `public` is everybody.
-fn role_of(run: &Run<'_>, role: &Datum) -> Result<u32> {
+fn role_of(session: &SystemSession, role: &Datum) -> Result<u32> {
     match (role.as_text(), role.as_oid()) {
         (Some("public"), _) => Ok(PUBLIC),
         (Some(name), _) => {
-            let found = run.session().catalog.authority.role_by_name(name);
+            let found = session.catalog.authority.role_by_name(name);
             found.map(|role| role.oid).ok_or_else(|| no_role(name))
         }
         (None, oid) => Ok(oid.unwrap_or(0)),

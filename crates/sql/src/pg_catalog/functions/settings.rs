@@ -1,11 +1,12 @@
 //! `current_setting`, `set_config`, `current_schemas`.
 
+use crate::analytics::SettingChange;
 use crate::error::{Result, SqlError};
 use crate::pg_catalog::datum::Datum;
-use crate::pg_catalog::query::run::{Run, SettingRequest};
+use crate::pg_catalog::environment::SystemEnvironment;
 use crate::pg_catalog::session::SystemSession;
 
-pub(super) fn current_schemas(session: &SystemSession<'_>, values: &[Datum]) -> Datum {
+pub(super) fn current_schemas(session: &SystemSession, values: &[Datum]) -> Datum {
     let implicit = values.first().is_some_and(Datum::is_true);
     let path = session.facts.search_path.iter();
     let catalog = implicit
@@ -25,7 +26,7 @@ pub(super) fn current_schemas(session: &SystemSession<'_>, values: &[Datum]) -> 
     )
 }
 
-pub(super) fn current_setting(run: &Run<'_>, values: &[Datum]) -> Result<Datum> {
+pub(super) fn current_setting(run: &SystemEnvironment, values: &[Datum]) -> Result<Datum> {
     let Some(name) = values.first().and_then(Datum::as_text) else {
         return Ok(Datum::Null);
     };
@@ -49,7 +50,7 @@ pub(super) fn current_setting(run: &Run<'_>, values: &[Datum]) -> Result<Datum> 
 }
 
 /// Notes the change; the session applies it when the query has run.
-pub(super) fn set_config(run: &Run<'_>, values: &[Datum]) -> Result<Datum> {
+pub(super) fn set_config(run: &SystemEnvironment, values: &[Datum]) -> Result<Datum> {
     let Some(name) = values.first().and_then(Datum::as_text) else {
         return Err(SqlError::new("22004", "SET requires parameter name"));
     };
@@ -58,7 +59,7 @@ pub(super) fn set_config(run: &Run<'_>, values: &[Datum]) -> Result<Datum> {
         .and_then(Datum::as_text)
         .unwrap_or("")
         .to_owned();
-    run.request_setting(SettingRequest {
+    run.change_setting(SettingChange {
         name: name.to_owned(),
         value: value.clone(),
         local: values.get(2).is_some_and(Datum::is_true),

@@ -7,8 +7,7 @@ use super::quote_ident;
 use crate::error::{Result, SqlError};
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::oids::{check_oid, index_constraint_oid};
-use crate::pg_catalog::query::text::Names;
-use crate::pg_catalog::session::SystemSession;
+use crate::pg_catalog::session::{Names, SystemSession};
 
 fn columns(table: &Table, index: &IndexDef) -> String {
     let names: Vec<String> = index
@@ -21,7 +20,7 @@ fn columns(table: &Table, index: &IndexDef) -> String {
 
 /// `PRIMARY KEY (a, b)`, `UNIQUE (a)`, `CHECK ((a > 0))`; `pretty` leaves out
 /// the inner parentheses.
-pub(super) fn constraint(session: &SystemSession<'_>, oid: u32, pretty: bool) -> Option<String> {
+pub(super) fn constraint(session: &SystemSession, oid: u32, pretty: bool) -> Option<String> {
     for table in session.catalog.tables.values() {
         for index in &table.indexes {
             if index.constraint && index_constraint_oid(index) == oid {
@@ -68,7 +67,7 @@ fn parenthesised(expression: &str) -> String {
 }
 
 /// The statement that makes an index, or with `column` (from 1) that column.
-pub(crate) fn index(session: &SystemSession<'_>, oid: u32, column: i64) -> Option<String> {
+pub(crate) fn index(session: &SystemSession, oid: u32, column: i64) -> Option<String> {
     let (table, index) = session.index(oid)?;
     if column > 0 {
         let at = usize::try_from(column - 1).ok()?;
@@ -91,7 +90,7 @@ pub(crate) fn index(session: &SystemSession<'_>, oid: u32, column: i64) -> Optio
 
 /// The sequence that a column owns, qualified.
 pub(super) fn serial_sequence(
-    session: &SystemSession<'_>,
+    session: &SystemSession,
     table_name: &str,
     column_name: &str,
 ) -> Result<Datum> {
@@ -128,7 +127,7 @@ pub(super) fn serial_sequence(
 
 /// The privileges an object has when nothing was granted.
 pub(super) fn acl_default(
-    session: &SystemSession<'_>,
+    session: &SystemSession,
     kind: Option<&str>,
     owner: Option<u32>,
 ) -> Datum {

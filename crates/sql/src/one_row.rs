@@ -1,0 +1,172 @@
+//! Queries that read no table, by `thermocline_query`: PostgreSQL's grammar, its analysis,
+//! its types and its functions, computed row by row. What they can't do yet (aggregates,
+//! subqueries, orders, functions that only this crate has) is left to the binder.
+
+mod environment;
+mod run;
+
+use pg_raw_parse::Node;
+use thermocline_query::analyze::{Analyzed, Catalog, Stored, analyze};
+use thermocline_query::functions::Body;
+use thermocline_query::tree::{Distinctness, Expr, ExprKind, From, RelationKind};
+use thermocline_query::types::{self, ids};
+
+use crate::error::SqlError;
+use crate::expr::SessionInfo;
+use crate::typed::{TypedQuery, positioned};
+
+pub(crate) use environment::StatementEnvironment;
+pub(crate) use run::execute;
+
+/// The functions that the session answers, of those whose rows say that the server does.
+const SESSION_FUNCTIONS: [&str; 13] = [
+    "current_database",
+    "current_schema",
+    "current_setting",
+    "current_user",
+    "pg_advisory_unlock_all",
+    "pg_backend_pid",
+    "pg_cancel_backend",
+    "pg_is_in_recovery",
+    "pg_reload_conf",
+    "pg_terminate_backend",
+    "session_user",
+    "set_config",
+    "version",
+];
+
+/// A catalog without relations: whoever names one is the binder's.
+struct NoRelations;
+
+impl Catalog for NoRelations {
+    fn relation(
+        &self,
+        _: Option<&str>,
+        _: &str,
+    ) -> thermocline_query::error::Result<Option<Stored>> {
+        Ok(None)
+    }
+}
+
+/// Analyses a query that reads no table, if it is done here; `None` leaves it to others.
+pub(crate) fn bind(
+    statement: Node<'_>,
+    text: &str,
+    declared: &[u32],
+    session: &dyn SessionInfo,
+    now_us: i64,
+) -> Option<Result<TypedQuery, SqlError>> {
+    if !is_plain(statement) {
+        return None;
+    }
+    let environment = StatementEnvironment::new(session, now_us);
+    let analyzed = match analyze(statement, &NoRelations, &environment, declared) {
+        Ok(analyzed) => analyzed,
+        // What is not known here may be known to others.
+        Err(error) if matches!(error.sqlstate, "0A000" | "42883" | "42704") => return None,
+        Err(error) => return Some(Err(positioned(error, text))),
+    };
+    is_done_here(&analyzed).then(|| Ok(TypedQuery::of(analyzed)))
+}
+
+/// The line of EXPLAIN.
+pub(crate) fn shown(typed: &TypedQuery) -> &'static str {
+    match typed.query.from.is_empty() {
+        true => "Result",
+        false => "Function Scan",
+    }
+}
+
+/// Makes the tables of names, so that no statement waits for them.
+pub(crate) fn prepare() {
+    let _ = types::by_oid(ids::INT4);
+    let _ = types::oid_named("int4");
+    let _ = types::element_of(ids::INT4_ARRAY);
+    let _ = thermocline_query::functions::named("abs");
+    let _ = thermocline_query::functions::by_oid(0);
+    let _ = thermocline_query::operators::named("+");
+    let _ = thermocline_query::casts::between(ids::INT4, ids::INT8);
+}
+
+/// Whether a statement is a plain query; what it reads is told by its analysis.
+fn is_plain(statement: Node<'_>) -> bool {
+    let Node::SelectStmt(select) = statement else {
+        return false;
+    };
+    select.larg().is_none()
+        && select.with_clause().is_none()
+        && select.into_clause().is_none()
+        && select.locking_clause().is_empty()
+        && select.values_lists().is_empty()
+}
+
+fn is_done_here(analyzed: &Analyzed) -> bool {
+    let query = &analyzed.query;
+    let plain = query.group.is_none()
+        && query.having.is_none()
+        && query.windows.is_empty()
+        && query.order.is_empty()
+        && query.distinct == Distinctness::All
+        && !query.with_ties;
+    let source = match (query.from.as_slice(), query.relations.as_slice()) {
+        ([], []) => true,
+        ([From::Relation(0)], [one]) => matches!(one.kind, RelationKind::Functions { .. }),
+        _ => false,
+    };
+    let mut known = true;
+    query.exprs(&mut |expr| known = known && is_known(expr));
+    // A set within an expression is no row form's.
+    let sets = query.targets.iter().all(|target| {
+        let mut within = false;
+        target
+            .expr
+            .children(&mut |child| within = within || gives_rows(child));
+        !within
+    });
+    let shown = query.targets.iter().all(|target| {
+        let oid = types::element_of(target.expr.oid).map_or(target.expr.oid, |row| row.oid);
+        types::by_oid(oid).is_some()
+    });
+    plain && source && known && sets && shown
+}
+
+fn gives_rows(expr: &Expr) -> bool {
+    expr.any(&mut |expr| match &expr.kind {
+        ExprKind::Call(call) => call.function.returns_set(),
+        _ => false,
+    })
+}
+
+/// Whether the type's values are shown by names that a catalog gives.
+fn is_of_catalog(oid: u32) -> bool {
+    matches!(
+        oid,
+        ids::REGCLASS
+            | ids::REGTYPE
+            | ids::REGPROC
+            | ids::REGPROCEDURE
+            | ids::REGOPER
+            | ids::REGOPERATOR
+            | ids::REGNAMESPACE
+            | ids::REGROLE
+            | ids::REGCOLLATION
+            | ids::ACLITEM
+    )
+}
+
+/// Whether all functions and types of an expression are answered here.
+fn is_known(expr: &Expr) -> bool {
+    !expr.any(&mut |expr| match &expr.kind {
+        ExprKind::Call(call) if call.function.name == "pg_typeof" => false,
+        _ if is_of_catalog(expr.oid) => true,
+        ExprKind::Call(call) => match call.function.body {
+            Body::Server => !SESSION_FUNCTIONS.contains(&call.function.name),
+            Body::ServerSet => true,
+            // Its rows may be without end: they are for an operator that stops.
+            Body::Set(_) => call.function.name == "generate_series",
+            _ => false,
+        },
+        ExprKind::Subquery(_) | ExprKind::Aggregate(_) | ExprKind::Window(_) => true,
+        _ => false,
+    })
+}

@@ -1,0 +1,68 @@
+//! The session as functions of `thermocline_query` see it.
+
+use thermocline_query::call::{Environment, Settings};
+use thermocline_query::datum::Datum;
+use thermocline_query::error::{QueryError, Result};
+
+use crate::expr::SessionInfo;
+use crate::typed::value;
+
+/// See the head of this file.
+pub(crate) struct StatementEnvironment<'a> {
+    session: &'a dyn SessionInfo,
+    settings: Settings,
+    now_us: i64,
+}
+
+impl<'a> StatementEnvironment<'a> {
+    /// Of a statement whose transaction began at `now_us` (microseconds since 2000-01-01 UTC).
+    pub(crate) fn new(session: &'a dyn SessionInfo, now_us: i64) -> Self {
+        Self {
+            session,
+            settings: Settings::default(),
+            now_us,
+        }
+    }
+}
+
+impl Environment for StatementEnvironment<'_> {
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn transaction_time(&self) -> i64 {
+        self.now_us
+    }
+
+    fn statement_time(&self) -> i64 {
+        let time = self.session.call("statement_timestamp", &[]);
+        match time {
+            Ok(thermocline_storage::value::Value::TimestampTz(time)) => time,
+            _ => self.now_us,
+        }
+    }
+
+    fn room(&self, bytes: usize) -> Result<()> {
+        self.session
+            .room_for_value(bytes as u64)
+            .map_err(QueryError::from)
+    }
+
+    fn check_interrupted(&self) -> Result<()> {
+        self.session.check_interrupted().map_err(QueryError::from)
+    }
+
+    fn call(&self, name: &str, arguments: &[Datum]) -> Result<Datum> {
+        if !super::SESSION_FUNCTIONS.contains(&name) {
+            return Err(QueryError::unsupported(format!(
+                "function {name} is not available here"
+            )));
+        }
+        let arguments: Vec<_> = arguments.iter().map(value::of_datum).collect();
+        let answer = self
+            .session
+            .call(name, &arguments)
+            .map_err(QueryError::from)?;
+        Ok(value::to_datum(&answer))
+    }
+}

@@ -1,0 +1,156 @@
+//! What statements have of `thermocline_query`: a query analysed once for all its runs, its
+//! columns and parameters as clients see them, and its values on their way in and out. Who runs
+//! it is elsewhere: `one_row`, `pg_catalog`.
+
+pub(crate) mod reads;
+pub(crate) mod value;
+mod write;
+
+use std::sync::Arc;
+
+use pg_raw_parse::Node;
+use thermocline_query::analyze::Analyzed;
+use thermocline_query::call::{Call, Environment};
+use thermocline_query::datum::Datum;
+use thermocline_query::error::QueryError;
+use thermocline_query::parse::Parsed;
+use thermocline_query::tree::Query;
+use thermocline_query::types::{self, ids};
+use thermocline_storage::types::DataType;
+use thermocline_storage::value::Value;
+
+use crate::bind::{Bound, Command};
+use crate::error::{Result, SqlError};
+use crate::output::{ColumnType, OtherType, OutputColumn};
+use crate::plan::Plan;
+
+pub(crate) use write::{write_binary, write_value};
+
+/// A query, analysed.
+#[derive(Debug)]
+pub struct TypedQuery {
+    /// Its tree.
+    pub(crate) query: Query,
+    /// The numbers of the parameters' types.
+    pub(crate) parameters: Vec<u32>,
+}
+
+impl TypedQuery {
+    pub(crate) fn of(analyzed: Analyzed) -> Self {
+        Self {
+            query: analyzed.query,
+            parameters: analyzed.parameters,
+        }
+    }
+
+    /// Bound, as `plan` runs it.
+    pub(crate) fn bound(self, catalog_version: u64, plan: impl FnOnce(Arc<Self>) -> Plan) -> Bound {
+        Bound {
+            parameters: self.parameter_types(),
+            columns: Some(self.output_columns()),
+            plan: plan(Arc::new(self)),
+            catalog_version,
+            command: Command::Select,
+        }
+    }
+
+    /// The result's columns.
+    pub(crate) fn output_columns(&self) -> Vec<OutputColumn> {
+        let columns = self.query.columns();
+        let column = |column: &thermocline_query::tree::Column| {
+            let (table_oid, column_number) = column.origin.unwrap_or_default();
+            OutputColumn {
+                name: column.name.to_string(),
+                type_oid: column.oid,
+                type_size: types::by_oid(column.oid).map_or(-1, |row| row.length),
+                type_modifier: column.modifier,
+                table_oid,
+                column_number,
+                data_type: column_type(column.oid, column.modifier),
+            }
+        };
+        columns.iter().map(column).collect()
+    }
+
+    /// What the parameters' values are before they are data: texts of types that tables don't hold.
+    fn parameter_types(&self) -> Vec<DataType> {
+        let held = |oid: &u32| DataType::from_oid(*oid, -1).unwrap_or(DataType::Text);
+        self.parameters.iter().map(held).collect()
+    }
+
+    /// The parameters as data of their types.
+    ///
+    /// # Errors
+    /// 22P02 and others for texts that are none of their type.
+    pub(crate) fn arguments(
+        &self,
+        given: &[Value],
+        environment: &dyn Environment,
+    ) -> Result<Vec<Datum>> {
+        if given.len() < self.parameters.len() {
+            let missing = format!("there is no parameter ${}", given.len() + 1);
+            return Err(SqlError::new("42P02", missing));
+        }
+        let argument = |(given, oid): (&Value, &u32)| {
+            let held = DataType::from_oid(*oid, -1).is_some();
+            match given {
+                Value::Text(text) if !held || *oid == ids::BPCHAR => {
+                    let call = Call::new(environment, &[], *oid);
+                    Ok(types::input(&call, *oid, text, -1)?)
+                }
+                given => Ok(value::to_datum(given)),
+            }
+        };
+        given.iter().zip(&self.parameters).map(argument).collect()
+    }
+}
+
+/// The query within the statement at `place` of a text.
+pub(crate) fn query_at(parsed: &Parsed, place: usize) -> Option<Node<'_>> {
+    Some(match parsed.statements().stmts().nth(place)? {
+        Node::PrepareStmt(prepare) => prepare.query(),
+        Node::ExplainStmt(explain) => explain.query(),
+        Node::DeclareCursorStmt(declare) => declare.query(),
+        other => other,
+    })
+}
+
+/// The type of a result column; values of types that tables don't hold are texts of their types.
+fn column_type(oid: u32, modifier: i32) -> ColumnType {
+    match oid {
+        ids::NUMERIC | ids::BPCHAR => ColumnType::Other(OtherType::Typed(oid)),
+        _ => match DataType::from_oid(oid, modifier) {
+            Some(data_type) => ColumnType::Scalar(data_type),
+            None => ColumnType::Other(OtherType::Typed(oid)),
+        },
+    }
+}
+
+/// An error with its place in the text, in characters from 1.
+pub(crate) fn positioned(error: QueryError, text: &str) -> SqlError {
+    let position = error.location.and_then(|at| {
+        let before = text.get(..usize::try_from(at).ok()?)?;
+        u32::try_from(before.chars().count() + 1).ok()
+    });
+    SqlError::from(error).with_position(position)
+}
+
+impl From<QueryError> for SqlError {
+    #[cold]
+    fn from(error: QueryError) -> Self {
+        let mut own = Self::new(error.sqlstate, error.message.clone());
+        own.detail.clone_from(&error.detail);
+        own.hint.clone_from(&error.hint);
+        own
+    }
+}
+
+impl From<SqlError> for QueryError {
+    #[cold]
+    fn from(error: SqlError) -> Self {
+        let mut own = Self::new(error.sqlstate, error.message.clone());
+        own.detail.clone_from(&error.detail);
+        own.hint.clone_from(&error.hint);
+        own
+    }
+}

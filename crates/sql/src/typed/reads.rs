@@ -1,0 +1,137 @@
+//! What a query reads, told from its names alone: by it the way of a statement is chosen before
+//! it is analysed.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{Query, Select, SetExpr, TableFactor, Visit, Visitor};
+use thermocline_engine::Catalog;
+
+use crate::parse::tokens::{fold, fold_parts};
+
+/// What a query reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reads {
+    /// No relation; with the flag it makes a series, which may be long.
+    Nothing { series: bool },
+    /// Relations of the system, and nothing else.
+    Catalogs,
+    /// Users' tables, or names that are nothing here.
+    Tables,
+}
+
+/// What `query` reads; `is_system` tells the relations of the system by schema and name.
+pub(crate) fn reads(
+    query: &Query,
+    catalog: &Catalog,
+    search_path: &[String],
+    is_system: &dyn Fn(Option<&str>, &str) -> bool,
+) -> Reads {
+    let mut found = Found {
+        catalog,
+        search_path,
+        is_system,
+        ctes: Vec::new(),
+        tables: false,
+        relations: false,
+        series: false,
+    };
+    // Of most statements the first name says it.
+    if query.with.is_none()
+        && let SetExpr::Select(select) = &*query.body
+        && found.first(select)
+    {
+        return Reads::Tables;
+    }
+    let _ = query.visit(&mut found);
+    match (found.tables, found.relations) {
+        (true, _) => Reads::Tables,
+        (false, true) => Reads::Catalogs,
+        (false, false) => Reads::Nothing {
+            series: found.series,
+        },
+    }
+}
+
+struct Found<'a> {
+    catalog: &'a Catalog,
+    search_path: &'a [String],
+    is_system: &'a dyn Fn(Option<&str>, &str) -> bool,
+    ctes: Vec<String>,
+    tables: bool,
+    relations: bool,
+    series: bool,
+}
+
+impl Found<'_> {
+    /// Whether the first relation of FROM is a user's.
+    fn first(&self, select: &Select) -> bool {
+        match select.from.first().map(|first| &first.relation) {
+            Some(TableFactor::Table {
+                name, args: None, ..
+            }) => self.is_users(&fold_parts(name)),
+            _ => false,
+        }
+    }
+
+    fn is_users(&self, parts: &[String]) -> bool {
+        match parts {
+            [table] => {
+                !(self.is_system)(Some("pg_catalog"), table)
+                    && self
+                        .search_path
+                        .iter()
+                        .any(|schema| self.catalog.table_by_name(schema, table).is_some())
+            }
+            [schema, table] | [_, schema, table] => {
+                self.catalog.table_by_name(schema, table).is_some()
+            }
+            _ => true,
+        }
+    }
+
+    fn relation(&mut self, parts: &[String]) {
+        if matches!(parts, [name] if self.ctes.contains(name)) {
+            return;
+        }
+        let is_system = !self.is_users(parts)
+            && match parts {
+                [table] => (self.is_system)(None, table),
+                [schema, table] | [_, schema, table] => (self.is_system)(Some(schema), table),
+                _ => false,
+            };
+        if is_system {
+            self.relations = true;
+        } else {
+            self.tables = true;
+        }
+    }
+}
+
+impl Visitor for Found<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        if let Some(with) = &query.with {
+            let names = with.cte_tables.iter().map(|cte| &cte.alias.name);
+            self.ctes.extend(names.map(fold));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        match factor {
+            TableFactor::Table {
+                name, args: None, ..
+            } => self.relation(&fold_parts(name)),
+            TableFactor::Table { name, .. } | TableFactor::Function { name, .. } => {
+                let parts = fold_parts(name);
+                self.series |= parts.last().is_some_and(|name| name == "generate_series");
+            }
+            _ => {}
+        }
+        match self.tables {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}

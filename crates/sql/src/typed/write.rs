@@ -1,0 +1,59 @@
+//! Values on their way to a client.
+
+use thermocline_query::call::{Call, Environment, Plain};
+use thermocline_query::datum::Datum;
+use thermocline_query::types::{self, ids};
+use thermocline_storage::numeric::Numeric;
+use thermocline_storage::types::DataType;
+use thermocline_storage::value::ValueRef;
+
+use super::value;
+use crate::error::Result;
+use crate::output::RowWriter;
+
+/// Writes a value of this type and modifier as the next of its row.
+pub(crate) fn write_value(
+    rows: &mut RowWriter,
+    environment: &dyn Environment,
+    (oid, modifier): (u32, i32),
+    value: &Datum,
+) -> Result<()> {
+    if value.is_null() {
+        rows.null();
+        return Ok(());
+    }
+    let held = match oid {
+        ids::NUMERIC | ids::BPCHAR => None,
+        _ => DataType::from_oid(oid, modifier),
+    };
+    if let (Some(data_type), Some(value)) = (held, value::borrowed(value)) {
+        rows.value(value, &data_type);
+        return Ok(());
+    }
+    let call = Call::new(environment, &[], oid);
+    if rows.is_binary() {
+        let mut bytes = Vec::new();
+        types::send(&call, oid, value, &mut bytes)?;
+        rows.raw(&bytes);
+        return Ok(());
+    }
+    let text = types::to_text(&call, oid, value)?;
+    // The embedded library gets numbers as numbers, as far as it has them.
+    if oid == ids::NUMERIC
+        && rows.keeps_values()
+        && let Ok(number) = Numeric::parse(&text)
+    {
+        rows.value(ValueRef::Numeric(number), &DataType::NUMERIC);
+        return Ok(());
+    }
+    rows.text(&text);
+    Ok(())
+}
+
+/// The binary form of a value that was kept as a text.
+pub(crate) fn write_binary(oid: u32, text: &str, out: &mut Vec<u8>) -> Result<()> {
+    let plain = Plain::default();
+    let call = Call::new(&plain, &[], oid);
+    let value = types::input(&call, oid, text, -1)?;
+    Ok(types::send(&call, oid, &value, out)?)
+}
