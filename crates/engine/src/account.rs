@@ -1,7 +1,7 @@
 //! What clients cause: one pool, a share of `memory_limit`, and an account for each
 //! session under it (design point 9a). What a session is about to hold is charged
-//! first: messages, syntax trees, plans, portals, results, parameters, savepoints,
-//! overlays, noted reads, values. Who gets nothing waits or is told 53200; nobody
+//! first: messages, syntax trees, plans, portals, results, parameters, noted reads,
+//! values. What its transactions change has a share of its own ([`crate::changes`]). Who gets nothing waits or is told 53200; nobody
 //! else notices.
 //!
 //! Guarantees: the accounts together never hold more than the share; one account
@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::changes::ChangesShare;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::transaction::RunOptions;
@@ -73,10 +74,8 @@ kinds! {
     Result = "result",
     /// Values of parameters.
     Parameters = "parameters",
-    /// Savepoints.
-    Savepoints = "savepoints",
-    /// Changes of an open transaction.
-    Overlay = "overlay",
+    /// What transactions hold until they end, savepoints and all ([`crate::changes`]).
+    Changes = "changes",
     /// What an open transaction has noted as read.
     Reads = "reads",
     /// What expressions and aggregates build.
@@ -105,6 +104,8 @@ pub struct ClientPool {
     waiting: AtomicUsize,
     freed: Event,
     reclaim: Mutex<Vec<Weak<dyn Reclaim>>>,
+    /// A share of its own, and as large.
+    pub(crate) changes: ChangesShare,
 }
 
 /// The pool at one moment.
@@ -122,6 +123,9 @@ pub struct ClientPoolReport {
     pub waits: u64,
     /// Charges that were refused.
     pub refused: u64,
+    /// What transactions hold for their changes, in bytes, beside that: they have a share of
+    /// their own, which is as large, and a quarter more for small ones.
+    pub changes: u64,
 }
 
 impl fmt::Debug for ClientPool {
@@ -143,6 +147,7 @@ impl ClientPool {
             waiting: AtomicUsize::new(0),
             freed: Event::default(),
             reclaim: Mutex::default(),
+            changes: ChangesShare::default(),
         })
     }
 
@@ -157,6 +162,12 @@ impl ClientPool {
         self.granted.load(Relaxed)
     }
 
+    /// What clients cause in all, with what their transactions hold.
+    #[inline]
+    pub(crate) fn caused(&self) -> u64 {
+        self.granted() + self.changes.held()
+    }
+
     /// The pool now.
     pub fn report(&self) -> ClientPoolReport {
         ClientPoolReport {
@@ -166,6 +177,7 @@ impl ClientPool {
             waiting: self.waiting.load(Relaxed) as u64,
             waits: self.waits.load(Relaxed),
             refused: self.refused.load(Relaxed),
+            changes: self.changes.held(),
         }
     }
 
@@ -263,7 +275,7 @@ impl Drop for Held {
 }
 
 impl Account {
-    /// What it holds, in bytes.
+    /// What it holds of the pool, in bytes.
     pub fn total(&self) -> u64 {
         self.0.total.load(Relaxed)
     }
@@ -315,6 +327,9 @@ impl Account {
         if self.take(kind, bytes) {
             return true;
         }
+        if kind == ChargeKind::Changes {
+            return false;
+        }
         let pool = &self.0.pool;
         // Of one's own where that is what is lacking.
         let given = match (self.total() + bytes).checked_sub(pool.account_max()) {
@@ -327,6 +342,9 @@ impl Account {
     #[inline]
     fn take(&self, kind: ChargeKind, bytes: u64) -> bool {
         let held = &*self.0;
+        if kind == ChargeKind::Changes {
+            return self.take_for_changes(bytes);
+        }
         let from_slack = held
             .slack
             .fetch_update(Relaxed, Relaxed, |slack| slack.checked_sub(bytes));
@@ -336,6 +354,17 @@ impl Account {
         held.by_kind[kind as usize].fetch_add(bytes, Relaxed);
         held.total.fetch_add(bytes, Relaxed);
         true
+    }
+
+    /// Of their share, which is not the account's.
+    fn take_for_changes(&self, bytes: u64) -> bool {
+        let (pool, own) = (&self.0.pool, &self.0.by_kind[ChargeKind::Changes as usize]);
+        let most = pool.share.load(Relaxed);
+        let taken = pool.changes.try_take(bytes, own.load(Relaxed), most);
+        if taken {
+            own.fetch_add(bytes, Relaxed);
+        }
+        taken
     }
 
     /// Takes what is charged now, and a chunk for what comes next if there is one.
@@ -368,6 +397,9 @@ impl Account {
             by_kind,
         } = &*self.0;
         by_kind[kind as usize].fetch_sub(bytes, Relaxed);
+        if kind == ChargeKind::Changes {
+            return pool.changes.give(bytes);
+        }
         let kept = chunk(total.fetch_sub(bytes, Relaxed) - bytes);
         let before = slack.fetch_add(bytes, Relaxed) + bytes;
         if before <= 2 * kept && pool.waiting.load(Relaxed) == 0 {

@@ -10,11 +10,12 @@ use thermocline_storage::log::Lsn;
 
 use crate::access::{RunKind, Scope};
 use crate::catalog::Table;
+use crate::changes::Grant;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::fetched::Fetched;
 use crate::locking::Visit;
-use crate::run::{Outcome, Who};
+use crate::run::{Given, Outcome, Who};
 use crate::transaction::RunOptions;
 
 /// More would only hold more evicted tuples at a time.
@@ -99,7 +100,14 @@ impl Database {
                 };
                 let scope = Scope::One(group[0].0);
                 let who = Who::Visitor(&visit);
-                match self.attempt(options, &scope, who, &fetched, run, &mut body)? {
+                let grant = &mut Grant::default();
+                match self.attempt(
+                    options,
+                    &scope,
+                    who,
+                    Given::new(&fetched, run, grant),
+                    &mut body,
+                )? {
                     Outcome::Done((), lsn) | Outcome::Seen((), lsn) => seen = seen.max(lsn),
                     Outcome::Evicted(planned, pin) => {
                         reads.extend(planned);
@@ -110,7 +118,7 @@ impl Database {
                         closed = Some((gate, mode));
                         left.extend(&group[done..]);
                     }
-                    Outcome::Held(_) | Outcome::Stale => {
+                    Outcome::Held(_) | Outcome::Stale | Outcome::Lacks(_) => {
                         return Err(Error::Internal(
                             "who only reads meets no lock of a row".into(),
                         ));

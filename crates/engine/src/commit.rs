@@ -22,6 +22,9 @@ use crate::transaction::{Isolation, Overlaid, RunOptions, Transaction, TxnState}
 use crate::versions::{InsertedRange, Timestamp};
 use crate::wait::give_way;
 
+/// What a commit may hold and bring into memory without asking, in bytes.
+const COMMIT_FREE_BYTES: u64 = 256 << 10;
+
 impl Database {
     /// Commits. An error means that nothing of the transaction happened.
     pub async fn commit(&self, mut txn: Transaction, options: &RunOptions) -> Result<()> {
@@ -30,12 +33,21 @@ impl Database {
         };
         self.discard_unchanged(&mut state);
         let mut fetched = Fetched::new();
+        let mut room = None;
         let committed = loop {
             // It may have noted reads of partitions that it did not come to.
             if !self.arrivals.are_complete()
                 && let Err(error) = self.there(options, &self.commit_scope(&state)).await
             {
                 break Err(error);
+            }
+            // Images and record are charged and not made yet, and rows may come into memory.
+            let bytes = state.bytes as u64;
+            if room.is_none() && bytes > COMMIT_FREE_BYTES {
+                match self.room_to_change(options, bytes).await {
+                    Ok(made) => room = Some(made),
+                    Err(error) => break Err(error),
+                }
             }
             match self.try_commit(&mut state, &fetched, options.synchronous_commit) {
                 Ok(Committing::Done(lsn)) => break Ok(lsn),
@@ -52,10 +64,16 @@ impl Database {
         };
         match committed {
             Ok(lsn) => {
+                drop(room);
+                let charge = state.charge.take();
                 self.release(&mut state);
-                self.wait_durable(options, lsn).await
+                self.wait_durable(options, lsn).await?;
+                self.see_out(charge.map_or(0, |charge| charge.bytes()))
+                    .await;
+                Ok(())
             }
             Err(error) => {
+                drop(room);
                 self.roll_back(state).await;
                 Err(error)
             }
@@ -173,9 +191,8 @@ impl Database {
         };
         let lsn = {
             let changes = access.changes();
-            let pieces: [&[u8]; 3] = [&commit_head(number, changes), changes, &catalog];
-            let draft = txn.draft.as_ref();
-            self.append_commit(&pieces, || {
+            let (head, draft) = (commit_head(number, changes), txn.draft.as_ref());
+            self.append_changes(&head, changes, &catalog, || {
                 only_deletes(changes) && draft.is_none_or(Self::takes_away)
             })?
         };
@@ -271,6 +288,8 @@ impl Database {
         }
         state.locks.give_back(0, |_, _| false);
         state.overlay.clear();
+        state.journal.clear();
+        state.charge = None;
         self.transactions.end(state.id);
     }
 
@@ -287,14 +306,13 @@ impl Database {
         let Some(table) = self.storages.read().get(&storage).cloned() else {
             return Ok(());
         };
+        let mut fetched = Fetched::new();
         loop {
-            let rows: Vec<RowId> = {
+            let mut rows: Vec<RowId> = {
                 let state = self.partitions[partition as usize].lock();
-                state
-                    .uncommitted_of(owner)
-                    .into_iter()
-                    .filter(|(first, _)| first.0 == storage)
-                    .flat_map(|(first, last)| first.1..=last)
+                let ranges = state.uncommitted_of(owner).into_iter();
+                let own = ranges.filter(|(first, _)| first.0 == storage);
+                own.flat_map(|(first, last)| first.1..=last)
                     .filter(|row| *row >= from)
                     .take(ROWS_AT_ONCE)
                     .map(|row| RowId::new(partition, row))
@@ -303,30 +321,26 @@ impl Database {
             if rows.is_empty() {
                 return Ok(());
             }
-            let mut fetched = Fetched::new();
-            loop {
+            let is_part = rows.len() == ROWS_AT_ONCE;
+            while !rows.is_empty() {
                 // A block of its own: the lock must not be held while reading.
-                let (reads, pin) = {
-                    let scope = Scope::One(partition);
-                    let guards = self.lock(&scope)?;
+                let (reads, _pin) = {
+                    let guards = self.lock(&Scope::One(partition))?;
                     let scratch = Box::<Scratch>::default();
                     let mut access =
                         Access::new(self, guards, None, &fetched, scratch, RunKind::default());
                     access.go_by(&table);
-                    access.remove_rows(&table, &rows)?;
-                    if !access.evicted() {
-                        access.finish_overlay(0, false);
-                        break;
-                    }
+                    // Those that are there go for good, whatever becomes of the others.
+                    let removed = access.remove_rows(&table, &mut rows);
+                    access.finish_overlay(0, false);
+                    removed?;
                     let missing = access.missing().iter().map(|m| (m.row, m.address));
-                    let plan = crate::fetch::plan(&self.blocks, missing)?;
-                    access.undo();
-                    plan
+                    crate::fetch::plan(&self.blocks, missing)?
                 };
+                fetched = Fetched::new();
                 self.fetcher.fetch(&reads, &mut fetched, u64::MAX).await?;
-                drop(pin);
             }
-            if rows.len() == ROWS_AT_ONCE {
+            if is_part {
                 give_way().await;
             }
         }

@@ -29,6 +29,11 @@ pub(crate) struct FetchedShare {
 }
 
 impl FetchedShare {
+    #[inline]
+    pub fn held(&self) -> u64 {
+        self.bytes.load(Relaxed)
+    }
+
     /// Takes `bytes` if all together have `most` then, or nobody else has any.
     fn try_take(&self, bytes: u64, most: u64) -> bool {
         let taken = self.bytes.fetch_update(Relaxed, Relaxed, |held| {

@@ -7,7 +7,7 @@
 //! | `partition` | rows and indexes behind one lock |
 //! | `run`, `batch`, `access` | running a statement: locks, pre-pass, restart; what it sees and changes |
 //! | `procedure` | transactions written in Rust, called by name; command logging |
-//! | `account` | what clients cause: a pool, an account a session, charged before it is taken |
+//! | `account`, `changes`, `parts` | what clients cause: a pool, an account a session, charged before it is taken; what changes hold until they are committed |
 //! | `transaction`, `savepoint`, `commit`, `reads`, `validation`, `versions`, `snapshot` | interactive transactions, what they read and whether it is still so, before-images, scans at one moment |
 //! | `table_lock`, `locking`, `waits` | locks of tables; waiting for others, and who waits for whom |
 //! | `evict`, `cooling`, `fetch`, `fetched`, `compaction`, `memory`, `floor`, `policy` | anti-caching: eviction, temperature, retrieval, holes, the limit, the choices |
@@ -31,6 +31,7 @@ pub mod backup;
 mod batch;
 mod capture;
 pub mod catalog;
+mod changes;
 pub mod check;
 mod checkpoint;
 mod commit;
@@ -53,6 +54,7 @@ mod locking;
 mod manifest;
 mod memory;
 mod partition;
+mod parts;
 mod policy;
 mod procedure;
 mod pulse;

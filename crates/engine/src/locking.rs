@@ -267,7 +267,7 @@ impl Database {
     }
 
     pub(crate) fn charge_lock(&self, state: &mut TxnState) -> Result<()> {
-        state.charge(size_of::<Taken>() * 2, self.memory.transaction_limit())
+        state.keep(self, size_of::<Taken>() * 2)
     }
 
     /// Lets a statement without a transaction in to a table.

@@ -2,7 +2,7 @@
 //! point 7).
 //!
 //! The resident size is read from the kernel every few milliseconds; between
-//! two readings the growth of the arena and of what clients cause is added, which
+//! two readings the growth of the arena, of what clients cause and of what they fetch is added, which
 //! is where memory comes from fastest. Above the soft line the evictor works; above the hard line writers
 //! wait (they do not fail); merges of fetched tuples stop before that. What is
 //! not in arenas (indexes, directories, buffers) is in the reading, so nothing
@@ -69,6 +69,7 @@ pub(crate) struct Memory {
     pub floor: Floor,
     /// The evicted tuples that statements have fetched.
     pub fetched: Arc<FetchedShare>,
+    fetched_at_reading: AtomicU64,
     /// The device takes no blocks.
     device_refuses: AtomicBool,
     /// It is being learned which tuples are warm.
@@ -107,6 +108,7 @@ impl Memory {
             drained: AtomicBool::new(false),
             floor: Floor::default(),
             fetched: Arc::default(),
+            fetched_at_reading: AtomicU64::new(0),
             device_refuses: AtomicBool::new(false),
             learning: AtomicBool::new(false),
             freed: Event::default(),
@@ -146,7 +148,8 @@ impl Memory {
     /// Takes a reading; call it every few milliseconds.
     pub fn read_resident(&self) -> u64 {
         let arena = self.arena.used_bytes() as u64;
-        let clients = self.clients.granted();
+        let clients = self.clients.caused();
+        let fetched = self.fetched.held();
         let read = match self.reads_kernel {
             true => thermocline_device::resident(),
             false => None,
@@ -154,6 +157,7 @@ impl Memory {
         let (resident, files) = read.map_or((arena, 0), |read| (read.all, read.files));
         self.arena_at_reading.store(arena, Ordering::Relaxed);
         self.clients_at_reading.store(clients, Ordering::Relaxed);
+        self.fetched_at_reading.store(fetched, Ordering::Relaxed);
         let files_before = self.files.swap(files, Ordering::Relaxed);
         let before = self.resident.swap(resident, Ordering::Relaxed);
         if self.reads_kernel {
@@ -244,13 +248,16 @@ impl Memory {
     fn projected(&self) -> u64 {
         let grown = (self.arena.used_bytes() as u64)
             .saturating_sub(self.arena_at_reading.load(Ordering::Relaxed));
-        let clients = (self.clients.granted())
-            .saturating_sub(self.clients_at_reading.load(Ordering::Relaxed));
+        let clients =
+            (self.clients.caused()).saturating_sub(self.clients_at_reading.load(Ordering::Relaxed));
+        let fetched =
+            (self.fetched.held()).saturating_sub(self.fetched_at_reading.load(Ordering::Relaxed));
         let reserved = self.reserved.load(Ordering::Relaxed).max(0) as u64;
         let expected = self.expected.load(Ordering::Relaxed).max(0) as u64;
         let files = self.files.load(Ordering::Relaxed);
         let code = (self.code_room.load(Ordering::Relaxed)).saturating_sub(files);
-        self.resident.load(Ordering::Relaxed) + grown + clients + reserved + expected + code
+        let beside = clients + fetched + reserved + expected + code;
+        self.resident.load(Ordering::Relaxed) + grown + beside
     }
 
     pub fn pressure(&self) -> Pressure {
@@ -295,6 +302,11 @@ impl Memory {
         self.projected() > self.hard()
             && !self.drained.load(Ordering::Relaxed)
             && !self.device_refuses.load(Ordering::Relaxed)
+    }
+
+    /// Whether `bytes` may be taken at once, be there something that could leave or not.
+    pub fn has_room_for(&self, bytes: u64) -> bool {
+        self.projected() + bytes <= self.hard()
     }
 
     /// Whether changes have to be refused: memory is full, and the device takes
@@ -355,7 +367,7 @@ impl Memory {
         Err(self.floor.refusal(&what, limit, lasting))
     }
 
-    /// What the changes of one transaction may take.
+    /// What the changes of one transaction may take, and those of all.
     pub fn transaction_limit(&self) -> usize {
         (self.limit() / 4) as usize
     }

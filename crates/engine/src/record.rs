@@ -6,6 +6,7 @@
 //! storage, the partition and the row, so that replaying one needs no read.
 
 use crate::error::{Error, Result};
+use crate::parts::Parts;
 use crate::row_id::RowId;
 
 /// What a record is.
@@ -84,28 +85,34 @@ const DELETE: u8 = 2;
 /// Builds the changes of a record; reused from statement to statement.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeWriter {
-    pub bytes: Vec<u8>,
+    /// A change lies in one part.
+    pub parts: Parts,
 }
+
+/// Bytes of a change beside tuple and keys, at most.
+pub(crate) const CHANGE_HEAD_BYTES: usize = 1 + 4 + 2 + 4 + 4 + 4;
 
 impl ChangeWriter {
     pub fn put(&mut self, storage: u32, row: RowId, tuple: &[u8], removed: &[u8]) {
-        self.bytes.push(PUT);
-        self.head(storage, row);
-        put_bytes(&mut self.bytes, tuple);
-        put_bytes(&mut self.bytes, removed);
+        let bytes = CHANGE_HEAD_BYTES + tuple.len() + removed.len();
+        let out = self.parts.room_for(bytes);
+        put_head(out, PUT, storage, row);
+        put_bytes(out, tuple);
+        put_bytes(out, removed);
     }
 
     pub fn delete(&mut self, storage: u32, row: RowId, removed: &[u8]) {
-        self.bytes.push(DELETE);
-        self.head(storage, row);
-        put_bytes(&mut self.bytes, removed);
+        let out = self.parts.room_for(CHANGE_HEAD_BYTES + removed.len());
+        put_head(out, DELETE, storage, row);
+        put_bytes(out, removed);
     }
+}
 
-    fn head(&mut self, storage: u32, row: RowId) {
-        self.bytes.extend_from_slice(&storage.to_le_bytes());
-        self.bytes.extend_from_slice(&row.partition().to_le_bytes());
-        self.bytes.extend_from_slice(&row.row().to_le_bytes());
-    }
+fn put_head(out: &mut Vec<u8>, operation: u8, storage: u32, row: RowId) {
+    out.push(operation);
+    out.extend_from_slice(&storage.to_le_bytes());
+    out.extend_from_slice(&row.partition().to_le_bytes());
+    out.extend_from_slice(&row.row().to_le_bytes());
 }
 
 /// Appends an index key that a row leaves, for `put` and `delete`.
@@ -148,7 +155,7 @@ pub(crate) fn parse_record(payload: &[u8]) -> Result<(RecordKind, u64, &[u8])> {
 
 /// The head of a commit record, in one piece with that of its body: changes follow, then
 /// perhaps a new catalog.
-pub(crate) fn commit_head(txn: u64, changes: &[u8]) -> [u8; 13] {
+pub(crate) fn commit_head(txn: u64, changes: &Parts) -> [u8; 13] {
     let mut head = [0; 13];
     head[..9].copy_from_slice(&record_head(RecordKind::Commit, txn));
     head[9..].copy_from_slice(&(changes.len() as u32).to_le_bytes());
@@ -179,8 +186,15 @@ pub(crate) fn changes(body: &[u8]) -> impl Iterator<Item = Result<RowChange<'_>>
 }
 
 /// Whether changes only take rows away.
-pub(crate) fn only_deletes(body: &[u8]) -> bool {
-    changes(body).all(|change| matches!(change, Ok(RowChange::Delete { .. })))
+pub(crate) fn only_deletes(body: &Parts) -> bool {
+    let mut all = body.iter().flat_map(changes);
+    all.all(|change| matches!(change, Ok(RowChange::Delete { .. })))
+}
+
+/// The pieces of a record of many changes.
+pub(crate) fn pieces<'a>(head: &'a [u8], changes: &'a Parts, tail: &'a [u8]) -> Vec<&'a [u8]> {
+    let head = std::iter::once(head);
+    head.chain(changes.iter()).chain([tail]).collect()
 }
 
 /// The changes of a record one by one, still encoded, each with its partition.
@@ -271,7 +285,7 @@ mod tests {
         push_removed(&mut removed, 99, b"old key");
         writer.put(3, RowId::new(2, 77), b"tuple", &removed);
         writer.delete(4, RowId::new(1, 5), &[]);
-        let read: Vec<_> = changes(&writer.bytes)
+        let read: Vec<_> = changes(writer.parts.whole().expect("few"))
             .collect::<Result<_>>()
             .expect("valid");
         assert_eq!(read.len(), 2);
@@ -291,20 +305,22 @@ mod tests {
             other => panic!("{other:?}"),
         }
         assert!(matches!(read[1], RowChange::Delete { storage: 4, .. }));
-        let encoded: Vec<_> = encoded_changes(&writer.bytes)
+        let written = writer.parts.whole().expect("few");
+        let encoded: Vec<_> = encoded_changes(writer.parts.whole().expect("few"))
             .collect::<Result<_>>()
             .expect("valid");
         assert_eq!(encoded.iter().map(|e| e.0).collect::<Vec<_>>(), [2, 1]);
-        assert_eq!([encoded[0].1, encoded[1].1].concat(), writer.bytes);
+        assert_eq!([encoded[0].1, encoded[1].1].concat(), written);
     }
 
     #[test]
     fn a_cut_record_is_corruption_not_a_panic() {
         let mut writer = ChangeWriter::default();
         writer.put(3, RowId::new(2, 77), b"tuple", &[]);
-        for length in 1..writer.bytes.len() {
-            assert!(changes(&writer.bytes[..length]).any(|c| c.is_err()));
-            assert!(encoded_changes(&writer.bytes[..length]).any(|c| c.is_err()));
+        let written = writer.parts.whole().expect("few");
+        for length in 1..written.len() {
+            assert!(changes(&written[..length]).any(|c| c.is_err()));
+            assert!(encoded_changes(&written[..length]).any(|c| c.is_err()));
         }
     }
 }

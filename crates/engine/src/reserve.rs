@@ -15,6 +15,8 @@ use thermocline_storage::log::{LogFailed, Lsn};
 use crate::database::Database;
 use crate::draft::Draft;
 use crate::error::Result;
+use crate::parts::Parts;
+use crate::record::pieces;
 use crate::run::log_failed;
 
 /// The file's name.
@@ -103,6 +105,20 @@ impl Database {
                 self.counters.logged(lsn);
                 Ok(lsn)
             }
+        }
+    }
+
+    /// As [`Database::append_commit`], of a record of changes.
+    pub(crate) fn append_changes(
+        &self,
+        head: &[u8],
+        changes: &Parts,
+        catalog: &[u8],
+        takes_away: impl FnOnce() -> bool,
+    ) -> Result<Lsn> {
+        match changes.whole() {
+            Some(changes) => self.append_commit(&[head, changes, catalog], takes_away),
+            None => self.append_commit(&pieces(head, changes, catalog), takes_away),
         }
     }
 

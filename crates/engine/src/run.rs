@@ -14,6 +14,8 @@ use thermocline_storage::block_store::BlockPin;
 use thermocline_storage::log::{LogFailed, Lsn};
 
 use crate::access::{Access, Guards, Obstacle, RunKind, Scope, Scratch};
+use crate::account::Expected;
+use crate::changes::{Grant, Need};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::fetch::{PlannedRead, plan};
@@ -43,6 +45,25 @@ pub(crate) enum Outcome<R> {
     Closed(Arc<Gate>, LockMode),
     /// The snapshot is too old for a write.
     Stale,
+    /// There has to be room for this first.
+    Lacks(Need),
+}
+
+/// What a run has from those before it.
+pub(crate) struct Given<'a> {
+    fetched: &'a Fetched,
+    run: RunKind,
+    grant: &'a mut Grant,
+}
+
+impl<'a> Given<'a> {
+    pub fn new(fetched: &'a Fetched, run: RunKind, grant: &'a mut Grant) -> Self {
+        Given {
+            fetched,
+            run,
+            grant,
+        }
+    }
 }
 
 /// Who runs a statement.
@@ -66,13 +87,22 @@ impl Database {
         let mut fetched = Fetched::new();
         let mut run = RunKind::default();
         let mut visit = Visit::default();
+        let (mut grant, mut room) = (Grant::default(), None);
         loop {
-            self.admit(options).await?;
+            self.admit_with(options, &room).await?;
             self.there(options, &scope).await?;
             let who = Who::Visitor(&visit);
-            match self.attempt(options, &scope, who, &fetched, run, &mut body)? {
+            match self.attempt(
+                options,
+                &scope,
+                who,
+                Given::new(&fetched, run, &mut grant),
+                &mut body,
+            )? {
                 Outcome::Done(result, lsn) => {
+                    drop(room);
                     self.wait_durable(options, lsn).await?;
+                    self.see_out(grant.charged()).await;
                     return Ok(result);
                 }
                 Outcome::Seen(result, lsn) => {
@@ -87,8 +117,17 @@ impl Database {
                     self.fetch(options, &reads, &mut fetched).await?;
                     drop(pin);
                 }
-                Outcome::Held(holder) => self.visit_holder(&mut visit, options, holder).await?,
+                Outcome::Held(holder) => {
+                    // What it has been given others may have meanwhile.
+                    (grant, room) = (Grant::default(), None);
+                    self.visit_holder(&mut visit, options, holder).await?;
+                }
+                Outcome::Lacks(need) => {
+                    drop(room.take());
+                    room = Some(self.wait_to_change(options, &mut grant, None, need).await?);
+                }
                 Outcome::Closed(gate, mode) => {
+                    (grant, room) = (Grant::default(), None);
                     visit.leave();
                     self.visit(&mut visit, options, &gate, mode).await?;
                 }
@@ -115,13 +154,20 @@ impl Database {
         loop {
             let scope = Scope::One(partition);
             let who = Who::Visitor(&nobody);
-            match self.attempt(&options, &scope, who, &fetched, run, &mut body)? {
+            let grant = &mut Grant::default();
+            match self.attempt(
+                &options,
+                &scope,
+                who,
+                Given::new(&fetched, run, grant),
+                &mut body,
+            )? {
                 Outcome::Done(result, _) | Outcome::Seen(result, _) => return Ok(result),
                 Outcome::Evicted(reads, pin) => {
                     self.fetch(&options, &reads, &mut fetched).await?;
                     drop(pin);
                 }
-                Outcome::Held(_) | Outcome::Closed(..) | Outcome::Stale => {
+                Outcome::Held(_) | Outcome::Closed(..) | Outcome::Stale | Outcome::Lacks(_) => {
                     return Err(Error::Internal("an unchecked run waits for nobody".into()));
                 }
             }
@@ -142,16 +188,28 @@ impl Database {
         if state.isolation != Isolation::ReadCommitted && state.snapshot.is_none() {
             state.snapshot = Some(self.transactions.open_snapshot());
         }
+        if state.account.is_none() {
+            state.account.clone_from(&options.account);
+        }
         let mut fetched = Fetched::new();
         let mut run = RunKind::default();
+        let (mut grant, mut room) = (Grant::default(), None);
         loop {
-            self.admit(options).await?;
+            self.admit_with(options, &room).await?;
             self.there(options, &scope).await?;
             self.tidy_reads(state);
             let who = Who::Transaction(state);
-            match self.attempt(options, &scope, who, &fetched, run, &mut body)? {
+            match self.attempt(
+                options,
+                &scope,
+                who,
+                Given::new(&fetched, run, &mut grant),
+                &mut body,
+            )? {
                 Outcome::Done(result, lsn) | Outcome::Seen(result, lsn) => {
+                    drop(room);
                     self.wait_durable(options, lsn).await?;
+                    self.see_out(grant.charged()).await;
                     return Ok(result);
                 }
                 Outcome::Evicted(reads, pin) => {
@@ -159,12 +217,19 @@ impl Database {
                     drop(pin);
                 }
                 Outcome::Held(holder) => {
+                    (grant, room) = (Grant::default(), None);
                     self.wait_for_holder(state.id, options, holder).await?;
                 }
                 Outcome::Closed(gate, mode) => {
+                    (grant, room) = (Grant::default(), None);
                     self.lock_for(state, options, &gate, mode).await?;
                 }
                 Outcome::Stale => self.refresh(options, state).await?,
+                Outcome::Lacks(need) => {
+                    drop(room.take());
+                    let waits = self.wait_to_change(options, &mut grant, Some(state), need);
+                    room = Some(waits.await?);
+                }
             }
             run.attempt += 1;
         }
@@ -176,10 +241,14 @@ impl Database {
         options: &RunOptions,
         scope: &Scope,
         who: Who<'_>,
-        fetched: &Fetched,
-        run: RunKind,
+        given: Given<'_>,
         body: &mut impl FnMut(&mut Access<'_>) -> Result<R>,
     ) -> Result<Outcome<R>> {
+        let Given {
+            fetched,
+            run,
+            grant,
+        } = given;
         let (txn, visit) = match who {
             Who::Visitor(visit) => (None, Some(visit)),
             Who::Transaction(txn) => (Some(txn), None),
@@ -189,6 +258,7 @@ impl Database {
         let scratch = SCRATCH.take().unwrap_or_default();
         let mut access = Access::new(self, self.lock(scope)?, txn, fetched, scratch, run);
         access.visit = visit;
+        access.bounded_by(grant, options.account.as_ref());
         let counts = options.reads.as_deref().filter(|_| run.attempt == 0);
         let uses = counts.map_or(0, |_| access.guards.uses());
         let seen = access
@@ -222,6 +292,7 @@ impl Database {
                 Obstacle::Held(holder) => Outcome::Held(holder),
                 Obstacle::Closed(gate, mode) => Outcome::Closed(gate, mode),
                 Obstacle::Stale => Outcome::Stale,
+                Obstacle::Memory(need) => Outcome::Lacks(need),
             });
         }
         if access.evicted() {
@@ -329,6 +400,11 @@ impl Database {
     /// Waits until there is room in memory and in the log's buffer. Before the
     /// locks are taken, so that nobody waits for a device while holding one.
     pub(crate) async fn admit(&self, options: &RunOptions) -> Result<()> {
+        self.admit_with(options, &None).await
+    }
+
+    /// As [`Database::admit`]; who has had room made has it.
+    async fn admit_with(&self, options: &RunOptions, room: &Option<Expected<'_>>) -> Result<()> {
         self.check_open()?;
         self.pulse.beat();
         options.cancel.check()?;
@@ -340,7 +416,7 @@ impl Database {
                 self.interruptible(options, room).await??;
             }
         }
-        if self.memory.is_full() {
+        if room.is_none() && self.memory.is_full() {
             let _note = options.cancel.note_wait(WaitsFor::Memory);
             self.interruptible(options, self.wait_for_memory())
                 .await??;

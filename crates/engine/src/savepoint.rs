@@ -38,18 +38,6 @@ pub struct Savepoint {
 }
 
 impl TxnState {
-    /// Counts bytes of the transaction's share of memory.
-    pub fn charge(&mut self, bytes: usize, limit: usize) -> Result<()> {
-        self.bytes += bytes;
-        if self.bytes > limit {
-            return Err(Error::OutOfMemory(format!(
-                "what one transaction changes, locks and notes, and its savepoints, may take \
-                 {limit} bytes, a quarter of memory_limit"
-            )));
-        }
-        Ok(())
-    }
-
     /// Has what was inserted up to now be changed in the overlay: it may be wanted as it is.
     pub fn raise_level(&mut self) -> Result<()> {
         self.level = self.level.checked_add(1).ok_or_else(|| {
@@ -60,18 +48,12 @@ impl TxnState {
 
     /// Notes what the overlay has of a row that is about to change, if a savepoint may want
     /// it back. Whether it was noted.
-    pub fn note_overlaid(
-        &mut self,
-        key: (u32, RowId),
-        before: Option<&Overlaid>,
-        limit: usize,
-    ) -> Result<bool> {
-        if self.level == 0 || before.is_some_and(|before| before.level == self.level) {
-            return Ok(false);
+    pub fn note_overlaid(&mut self, key: (u32, RowId), before: Option<&Overlaid>) -> bool {
+        let is_wanted = self.level > 0 && before.is_none_or(|before| before.level != self.level);
+        if is_wanted {
+            self.journal.push((key, before.cloned()));
         }
-        self.charge(size_of::<((u32, RowId), Option<Overlaid>)>(), limit)?;
-        self.journal.push((key, before.cloned()));
-        Ok(true)
+        is_wanted
     }
 
     /// Puts the overlay of a row back as it was.
@@ -100,9 +82,9 @@ impl Transaction {
     /// # Errors
     /// 53200 when the transaction's share of memory is used up.
     pub fn savepoint(&mut self, bytes: usize) -> Result<Savepoint> {
-        let limit = self.db.memory.transaction_limit();
+        let db = self.db.clone();
         let state = self.state_mut()?;
-        state.charge(SAVEPOINT_BYTES + bytes, limit)?;
+        state.keep(&db, SAVEPOINT_BYTES + bytes)?;
         let savepoint = Savepoint {
             level: state.level,
             journal: state.journal.len(),
@@ -132,6 +114,7 @@ impl Transaction {
             state.restore_overlaid(key, before);
         }
         state.bytes = state.bytes.min(savepoint.bytes);
+        state.settle();
         // What was inserted since is changed in place again: it goes.
         state.level = savepoint.level + 1;
         let kept = savepoint.draft.as_ref().map_or(0, |mark| mark.made);
@@ -164,14 +147,20 @@ impl Transaction {
             guard.uncommitted_after(id, table.def.storage, level)
         };
         let options = RunOptions::default();
-        for rows in rows.chunks(ROWS_AT_ONCE) {
+        let mut left = &rows[..];
+        while !left.is_empty() {
+            let rows = &left[..left.len().min(ROWS_AT_ONCE)];
             // Rows that nobody else has seen need no snapshot, and that of the
             // transaction may have been ended.
             let snapshot = self.state_mut()?.snapshot.take();
             let body = |access: &mut Access<'_>| {
                 access.go_by(table);
-                let mut rows = rows.iter().map(|row| RowId::new(partition, *row));
-                rows.try_for_each(|row| access.delete(table, row))
+                let mut done = 0;
+                while let Some(row) = rows.get(done).filter(|_| !access.is_large()) {
+                    access.delete(table, RowId::new(partition, *row))?;
+                    done += 1;
+                }
+                Ok(done)
             };
             let removed = db.in_transaction(self, &options, Scope::One(partition), body);
             let removed = removed.await;
@@ -179,8 +168,8 @@ impl Transaction {
             if let Some(taken) = std::mem::replace(&mut state.snapshot, snapshot) {
                 db.transactions.close_snapshot(taken);
             }
-            removed?;
-            if rows.len() == ROWS_AT_ONCE {
+            left = &left[removed?..];
+            if !left.is_empty() {
                 give_way().await;
             }
         }

@@ -16,6 +16,7 @@ use std::time::Duration;
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
+use crate::account::{Account, Charge};
 use crate::catalog::Catalog;
 use crate::database::Database;
 use crate::draft::Draft;
@@ -56,6 +57,8 @@ pub struct RunOptions {
     pub cancel: Cancel,
     /// Where the rows that it uses are counted; None: nowhere.
     pub reads: Option<Arc<ReadCounts>>,
+    /// Whom its changes are charged to; None: an account of their own.
+    pub account: Option<Account>,
     /// Whose statement it is, as `Database::lock_waits` names him; 0: nobody's.
     pub session: u64,
 }
@@ -307,8 +310,12 @@ pub(crate) struct TxnState {
     pub draft: Option<Draft>,
     /// The log holds provisional records of this transaction.
     pub logged: bool,
-    /// Bytes of overlay, reads and savepoints.
+    /// Bytes of overlay, locks and savepoints ([`crate::changes`]), ...
     pub bytes: usize,
+    /// ... what is charged for them, ...
+    pub charge: Option<Charge>,
+    /// ... and to whom.
+    pub account: Option<Account>,
 }
 
 impl TxnState {
@@ -353,6 +360,8 @@ impl Transaction {
                 draft: None,
                 logged: false,
                 bytes: 0,
+                charge: None,
+                account: None,
             })),
             db,
         }

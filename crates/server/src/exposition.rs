@@ -103,6 +103,7 @@ fn memory(out: &mut Exposition, engine: &Engine) {
         ("read_buffers", report.read_buffers),
         ("analytical", report.analytical),
         ("clients", report.clients.granted),
+        ("changes", report.clients.changes),
     ] {
         out.sample(by_use, &format!("use=\"{part}\""), bytes);
     }

@@ -220,6 +220,8 @@ impl Round {
         };
         if large {
             habits.ids = habits.ids.min(30);
+            // Some have room for statements that change all rows, others refuse them.
+            habits.memory_bytes += chance.pick(&[0, 8 << 20, 30 << 20]);
         }
         if grows {
             habits.ids = 4000;

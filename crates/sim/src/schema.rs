@@ -308,14 +308,25 @@ pub fn key(table: &Table, id: i64) -> Vec<u8> {
     key
 }
 
+/// A random row that is large.
+pub fn large_row(chance: &mut Chance, shape: &Shape, ids: usize) -> Row {
+    let bytes = chance.pick(&LARGE_BYTES) - chance.below(300);
+    row_of(chance, shape, ids, bytes)
+}
+
 /// A random row. Each value tells itself apart in every few bytes, so that no sector of
 /// one passes for a sector of another.
 pub fn random_row(chance: &mut Chance, shape: &Shape, ids: usize) -> Row {
-    let stamp = format!("{:016x}.", chance.next());
     let bytes = match shape.large && chance.percent(12) {
         true => chance.pick(&LARGE_BYTES) - chance.below(300),
         false => shape.value_bytes / 2 + chance.below(shape.value_bytes),
     };
+    row_of(chance, shape, ids, bytes)
+}
+
+/// A random row whose text has so many bytes.
+fn row_of(chance: &mut Chance, shape: &Shape, ids: usize, bytes: usize) -> Row {
+    let stamp = format!("{:016x}.", chance.next());
     let mut v = stamp.repeat(bytes / stamp.len() + 1);
     v.truncate(bytes);
     Row {

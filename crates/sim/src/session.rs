@@ -15,7 +15,7 @@ use crate::definition;
 use crate::model::{Effect, State};
 use crate::numbers::{self, Owed};
 use crate::procedure;
-use crate::schema::{SLOTS, name, random_row};
+use crate::schema::{SLOTS, large_row, name, random_row};
 use crate::statement::{Done, Mark, Op, View, run};
 use crate::world::World;
 
@@ -147,6 +147,25 @@ fn random_ops(
         .collect()
 }
 
+/// A statement that changes many rows, which are large: more, perhaps, than it may hold.
+fn large_ops(world: &World, slot: usize, table: &Table, view: Option<&View>) -> Vec<Op> {
+    let nothing = BTreeMap::new();
+    let shape = world.shape(slot, view.map_or(&nothing, |view| &view.drafts));
+    let deletes = world.percent(20);
+    let mut ids: Vec<i64> = (0..world.ids() as i64).collect();
+    ids.retain(|_| world.percent(70));
+    let op = |id| {
+        let small = random_ops(world, slot, table, 1, view);
+        let row = || world.with_chance(|chance| large_row(chance, &shape, world.ids()));
+        match world.below(10) {
+            0 => small,
+            _ if deletes => vec![Op::Delete(id)],
+            _ => vec![Op::Put(id, Rc::new(row()))],
+        }
+    };
+    ids.into_iter().flat_map(op).collect()
+}
+
 /// The partitions that these need.
 fn scope(world: &World, table: &Table, ops: &[Op]) -> Scope {
     use thermocline_storage::value::ValueRef;
@@ -185,6 +204,7 @@ async fn one_shot(world: &Rc<World>, db: &Arc<Database>, pending: &Pending) {
     };
     let ops = match world.is_growing() {
         true => world.grow(slot),
+        false if world.habits.large && world.percent(12) => large_ops(world, slot, &table, None),
         false => random_ops(world, slot, &table, count, None),
     };
     let options = options(world, pending);
@@ -385,7 +405,10 @@ async fn statements(
             }
         };
         let count = 1 + world.below(4);
-        let ops = random_ops(world, slot, &table, count, Some(&view));
+        let ops = match world.habits.large && world.percent(12) {
+            true => large_ops(world, slot, &table, Some(&view)),
+            false => random_ops(world, slot, &table, count, Some(&view)),
+        };
         let options = match defines {
             true => definition::options(world, pending),
             false => options(world, pending),

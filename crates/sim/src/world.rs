@@ -232,6 +232,13 @@ impl World {
             self.turn();
         }
         self.device.set_stalls(false);
+        let held = self.db.clients().report().changes;
+        // A rollback that met an error is tried again later.
+        if held > 0 && !self.must_stop() && !self.habits.faulty && self.habits.lies == 0 {
+            self.fail(format!(
+                "nobody is left, and {held} bytes of changes are charged"
+            ));
+        }
     }
 
     /// The end: nobody is left. The failure, if there was one.
@@ -591,6 +598,13 @@ impl World {
             .as_mut()
             .poll(&mut Context::from_waker(&waker));
         self.polled.take();
+        let clients = self.db.clients().report();
+        if clients.changes > clients.share + clients.share / 4 {
+            self.fail(format!(
+                "changes hold {} of {}",
+                clients.changes, clients.share
+            ));
+        }
         self.note_commit(&session.pending);
         session.pending.note_conflict(&self.model.borrow().now);
         if polled.is_pending() {

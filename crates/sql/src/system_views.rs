@@ -16,7 +16,7 @@ pg_catalog\tthermocline_tables\t14902\tv\tschemaname 19,relname 19,relid 26,tupl
 pg_catalog\tthermocline_devices\t14903\tv\tdevice 25,kind 25,emulated 16,read_latency_us 701,read_iops 701,write_mb_s 701,sync_us 701,reads 20,read_bytes 20,writes 20,written_bytes 20,syncs 20,errors 20,reads_in_flight 20,read_latency_us_p50 701,read_latency_us_p99 701,sync_latency_us_p50 701,sync_latency_us_p99 701,free_bytes 20,block_bytes 20,log_end 20,log_durable 20,outstanding 20,oldest_outstanding_ms 701,longest_ms 701
 pg_catalog\tthermocline_policy\t14904\tv\tname 25,value 25
 pg_catalog\tthermocline_counters\t14905\tv\tname 25,value 20
-pg_catalog\tthermocline_sessions\t14907\tv\tpid 23,usename 19,application_name 25,state 25,bytes 20,session 20,message 20,statement 20,plan 20,portal 20,result 20,parameters 20,savepoints 20,overlay 20,reads 20,value 20
+pg_catalog\tthermocline_sessions\t14907\tv\tpid 23,usename 19,application_name 25,state 25,bytes 20,session 20,message 20,statement 20,plan 20,portal 20,result 20,parameters 20,changes 20,reads 20,value 20
 pg_catalog\tthermocline_recovery\t14906\tv\tpart 25,unit 25,done 20,total 20,under_way 16,milliseconds 20
 pg_catalog\tpg_stat_statements\t14921\tv\tuserid 26,dbid 26,toplevel 16,queryid 20,query 25,plans 20,total_plan_time 701,min_plan_time 701,max_plan_time 701,mean_plan_time 701,stddev_plan_time 701,calls 20,total_exec_time 701,min_exec_time 701,max_exec_time 701,mean_exec_time 701,stddev_exec_time 701,rows 20,shared_blks_hit 20,shared_blks_read 20,shared_blks_dirtied 20,shared_blks_written 20,local_blks_hit 20,local_blks_read 20,local_blks_dirtied 20,local_blks_written 20,temp_blks_read 20,temp_blks_written 20,blk_read_time 701,blk_write_time 701,temp_blk_read_time 701,temp_blk_write_time 701,wal_records 20,wal_fpi 20,wal_bytes 1700,jit_functions 20,jit_generation_time 701,jit_inlining_count 20,jit_inlining_time 701,jit_optimization_count 20,jit_optimization_time 701,jit_emission_count 20,jit_emission_time 701
 pg_catalog\tpg_stat_statements_info\t14922\tv\tdealloc 20,stats_reset 1184
@@ -67,6 +67,7 @@ fn memory(db: &Database) -> Vec<Vec<Datum>> {
         ("clients", report.clients.granted),
         ("clients_max", report.clients.granted_max),
         ("clients_share", report.clients.share),
+        ("changes", report.clients.changes),
     ]
     .into_iter()
     .map(|(name, bytes)| vec![Datum::text(name), int(bytes)])

@@ -72,12 +72,12 @@ impl Access<'_> {
             Some(recorded) => recorded.next == recorded.rows.len(),
             None => true,
         };
-        all_inserted && digest(&self.scratch.changes.bytes) == recorded_digest
+        all_inserted && digest(&self.scratch.changes.parts) == recorded_digest
     }
 
     /// Appends the command's record.
     pub(super) fn append_command(&self, head: &[u8]) -> Result<Lsn> {
-        let tail = tail(&self.scratch.changes.bytes, self.scratch.undo.inserted());
+        let tail = tail(&self.scratch.changes.parts, self.scratch.undo.inserted());
         self.db
             .append_log(&[&record_head(RecordKind::Command, 0), head, &tail])
     }

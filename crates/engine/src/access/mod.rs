@@ -10,6 +10,7 @@ mod commands;
 mod overwrite;
 mod point;
 mod read;
+mod taking;
 mod undo;
 mod write;
 
@@ -20,9 +21,12 @@ use thermocline_storage::arena::TuplePtr;
 use thermocline_storage::row_directory::{ColdAddress, Word};
 use thermocline_storage::temperature;
 
+use crate::account::Account;
 use crate::catalog::{Catalog, Table};
+use crate::changes::{Grant, Need, Taken};
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::fetch::read_range;
 use crate::fetched::Fetched;
 use crate::locking::Visit;
 use crate::partition::{PartitionGuard, PartitionState, TablePartition};
@@ -163,6 +167,8 @@ pub(crate) enum Obstacle {
     Closed(Arc<Gate>, LockMode),
     /// A row to be written changed after the transaction's snapshot, or a table was emptied.
     Stale,
+    /// There is no room for what it changes.
+    Memory(Need),
 }
 
 /// Vectors that are used again from run to run.
@@ -209,6 +215,13 @@ pub struct Access<'a> {
     applied: Option<Arc<Catalog>>,
     /// At recovery: the numbers that inserted rows take.
     recorded: Option<RecordedRows>,
+    /// What it has taken beside the tables and of memory for rows ([`crate::changes`]).
+    taken: Taken,
+    /// Whom it asks for more.
+    grant: Option<&'a mut Grant>,
+    account: Option<&'a Account>,
+    /// Bytes of the evicted tuples that it has met.
+    missing_bytes: u64,
 }
 
 /// How a statement comes to a row.
@@ -266,6 +279,10 @@ impl<'a> Access<'a> {
             defined_by: None,
             applied: None,
             recorded: None,
+            taken: Taken::UNBOUNDED,
+            grant: None,
+            account: None,
+            missing_bytes: 0,
         }
     }
 
@@ -561,6 +578,7 @@ impl<'a> Access<'a> {
         let address = cold.address();
         let Some(bytes) = self.fetched.get(&address_key(address)) else {
             self.check_missing()?;
+            self.missing_bytes += read_range(address, self.db.policy.block_bytes.into()).1 as u64;
             self.scratch.missing.push(Missing { row, address });
             return Ok(Image::Evicted);
         };

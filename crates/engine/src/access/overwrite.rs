@@ -17,7 +17,7 @@ use thermocline_storage::temperature;
 
 use super::point::warm;
 use super::undo::UndoStep;
-use super::write::check_size;
+use super::write::{check_size, logged_bytes};
 use super::{Access, DEAD, Image};
 use crate::catalog::Table;
 use crate::counters::Counters;
@@ -151,6 +151,7 @@ impl Access<'_> {
         check_size(tuple)?;
         let id = RowId::new(self.guards.at(position).id, row);
         self.lock_row(position, table, id)?;
+        self.take(logged_bytes(tuple.len()), tuple.len())?;
         let first_run = self.first_run;
         let state = self.guards.at_mut(position);
         let rows = state.table_mut(table);
@@ -196,13 +197,14 @@ impl Access<'_> {
         self.begin_write(table)?;
         let id = RowId::new(partition, row);
         self.lock_row(position, table, id)?;
+        self.take(logged_bytes(key.len()) + key.len(), 0)?;
         let rows = self.guards.at_mut(position).table_mut(table);
         rows.unindex_key(table, ONLY, key, row);
         rows.directory.set(row, DEAD);
         rows.live -= 1;
         rows.cold -= 1;
         let undo = &mut self.scratch.undo;
-        let key_kept = undo.keep(key);
+        let key_kept = undo.keep_key(key);
         undo.push(UndoStep::DeleteUnread {
             position,
             table: table.def.oid,

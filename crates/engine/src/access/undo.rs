@@ -4,7 +4,6 @@
 //! list is carried out backwards; committed, the images become before-images
 //! for open snapshots, if there are any, and are forgotten otherwise.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use thermocline_storage::log::Lsn;
@@ -14,7 +13,8 @@ use super::commands::free_row;
 use super::{Access, Scratch};
 use crate::catalog::{Catalog, Table};
 use crate::error::{Error, Result};
-use crate::record::{RecordKind, commit_head, only_deletes, record_head};
+use crate::parts::{Parts, Place};
+use crate::record::{RecordKind, commit_head, only_deletes, pieces, record_head};
 use crate::row_id::RowId;
 use crate::transaction::{Overlaid, TxnId};
 use crate::versions::{Timestamp, Version};
@@ -32,7 +32,7 @@ pub(crate) enum UndoStep {
         table: u32,
         storage: u32,
         row: u32,
-        before: Range<usize>,
+        before: Before,
         /// The cold copy that the old image had.
         cold: u64,
         /// The word, if the row was cold and not merged.
@@ -50,7 +50,7 @@ pub(crate) enum UndoStep {
         table: u32,
         storage: u32,
         row: u32,
-        before: Range<usize>,
+        before: Before,
         word: Word,
     },
     /// As a delete, and what the row was is not known, but its only key.
@@ -60,21 +60,36 @@ pub(crate) enum UndoStep {
         storage: u32,
         row: u32,
         word: ColdWord,
-        key: Range<usize>,
+        key: Place,
     },
     Overlay {
         key: (u32, RowId),
         previous: Option<Overlaid>,
         /// It is noted for a savepoint, too.
         noted: bool,
+        /// What the transaction counts for it.
+        bytes: usize,
     },
 }
+
+/// The image before a change.
+pub(crate) enum Before {
+    /// Copied, with others.
+    Copied(Place),
+    /// By itself: it is large, or lies beside the table anyway.
+    Whole(Arc<[u8]>),
+}
+
+/// What a step takes beside its image, in a list that doubles as it grows.
+pub(super) const STEP_BYTES: usize = 2 * (size_of::<UndoStep>() + size_of::<u64>());
+/// Images of so many bytes are kept by themselves, so that a version need not copy them.
+const WHOLE_BYTES_MIN: usize = 4 << 10;
 
 /// The undo list of a run.
 #[derive(Default)]
 pub(crate) struct Undo {
     steps: Vec<UndoStep>,
-    images: Vec<u8>,
+    images: Parts,
     /// The blocks whose copies of tuples die with the commit, once a copy.
     dead_copies: Vec<u32>,
     /// Whether each `Replace` changed an index key, in order.
@@ -87,14 +102,39 @@ impl Undo {
     }
 
     /// Keeps a copy of an image.
-    pub fn keep(&mut self, image: &[u8]) -> Range<usize> {
-        let start = self.images.len();
-        self.images.extend_from_slice(image);
-        start..self.images.len()
+    pub fn keep(&mut self, image: &[u8]) -> Before {
+        match image.len() < WHOLE_BYTES_MIN {
+            true => Before::Copied(self.images.keep(image)),
+            false => Before::Whole(image.into()),
+        }
     }
 
-    pub fn kept(&self, range: &Range<usize>) -> &[u8] {
-        &self.images[range.clone()]
+    /// Keeps an image that lies beside the table.
+    pub fn keep_beside(&mut self, image: &Arc<[u8]>) -> Before {
+        match image.len() < WHOLE_BYTES_MIN {
+            true => Before::Copied(self.images.keep(image)),
+            false => Before::Whole(image.clone()),
+        }
+    }
+
+    /// Keeps a key.
+    pub fn keep_key(&mut self, key: &[u8]) -> Place {
+        self.images.keep(key)
+    }
+
+    pub fn kept<'a>(&'a self, before: &'a Before) -> &'a [u8] {
+        match before {
+            Before::Copied(place) => self.images.kept(*place),
+            Before::Whole(image) => image,
+        }
+    }
+
+    /// An image for whoever wants to see it after the commit.
+    fn version(&self, before: Before) -> Arc<[u8]> {
+        match before {
+            Before::Copied(place) => self.images.kept(place).into(),
+            Before::Whole(image) => image,
+        }
     }
 
     pub fn dead_copy(&mut self, block: u32) {
@@ -145,15 +185,16 @@ impl Scratch {
     fn recycle(&mut self) {
         // A part of a bulk statement is up to 256 KiB, in a vector that doubles.
         const KEPT_BYTES_MAX: usize = 512 * 1024;
-        if self.undo.images.capacity() > KEPT_BYTES_MAX
-            || self.changes.bytes.capacity() > KEPT_BYTES_MAX
+        if self.undo.images.is_above(KEPT_BYTES_MAX)
+            || self.changes.parts.is_above(KEPT_BYTES_MAX)
+            || self.undo.steps.capacity() > 4096
             || self.missing.capacity() > 4096
         {
             *self = Scratch::default();
             return;
         }
         self.undo.clear();
-        self.changes.bytes.clear();
+        self.changes.parts.clear();
         self.missing.clear();
     }
 }
@@ -184,12 +225,12 @@ impl Access<'_> {
 
     /// Whether the run has changed anything in place that must be logged.
     pub(crate) fn has_changes(&self) -> bool {
-        !self.scratch.changes.bytes.is_empty()
+        !self.scratch.changes.parts.is_empty()
     }
 
     /// Whether its changes only take rows away.
     pub(crate) fn only_deletes(&self) -> bool {
-        only_deletes(&self.scratch.changes.bytes)
+        only_deletes(&self.scratch.changes.parts)
     }
 
     /// Gives the scratch vectors back for the next run.
@@ -211,7 +252,7 @@ impl Access<'_> {
         }
         undo.clear();
         self.scratch.undo = undo;
-        self.scratch.changes.bytes.clear();
+        self.scratch.changes.parts.clear();
     }
 
     fn undo_step(&mut self, tables: &Tables, undo: &Undo, step: UndoStep) {
@@ -326,15 +367,17 @@ impl Access<'_> {
                     rows.directory.set(row, word.word());
                     rows.live += 1;
                     rows.cold += 1;
-                    let _ = rows.index_key(table, 0, undo.kept(&key), row);
+                    let _ = rows.index_key(table, 0, undo.images.kept(key), row);
                 }
             }
             UndoStep::Overlay {
                 key,
                 previous,
                 noted,
+                bytes,
             } => {
                 if let Some(txn) = self.txn.as_deref_mut() {
+                    txn.bytes -= bytes;
                     if noted {
                         txn.journal.pop();
                     }
@@ -358,14 +401,14 @@ impl Access<'_> {
     /// Makes a one-shot transaction's changes final: logs them, keeps
     /// before-images for open snapshots. Returns the end of its log record.
     pub(crate) fn commit_one_shot(&mut self, synchronous: bool) -> Result<Lsn> {
-        let changes = &self.scratch.changes.bytes;
+        let changes = &self.scratch.changes.parts;
         let lsn = match &self.command {
             Some(command) if self.db.checkpoint.allows_commands() => {
                 self.append_command(command)?
             }
             _ => self
                 .db
-                .append_commit(&[&commit_head(0, changes), changes], || {
+                .append_changes(&commit_head(0, changes), changes, &[], || {
                     only_deletes(changes)
                 })?,
         };
@@ -385,11 +428,13 @@ impl Access<'_> {
         let Some(txn) = self.txn.as_deref_mut() else {
             return Ok(());
         };
-        if !self.scratch.changes.bytes.is_empty() {
-            self.db.append_log(&[
-                &record_head(RecordKind::Provisional, txn.id.0),
-                &self.scratch.changes.bytes,
-            ])?;
+        let changes = &self.scratch.changes.parts;
+        if !changes.is_empty() {
+            let head = record_head(RecordKind::Provisional, txn.id.0);
+            match changes.whole() {
+                Some(changes) => self.db.append_log(&[&head, changes])?,
+                None => self.db.append_log(&pieces(&head, changes, &[]))?,
+            };
             txn.logged = true;
         }
         // Nobody else sees uncommitted rows, so there are no before-images to
@@ -400,8 +445,12 @@ impl Access<'_> {
 
     fn finish_steps(&mut self, timestamp: Timestamp, snapshots_open: bool) {
         let mut undo = std::mem::take(&mut self.scratch.undo);
-        let mut moved = undo.moved.drain(..);
-        for step in undo.steps.drain(..) {
+        let (mut steps, mut moved) = (
+            std::mem::take(&mut undo.steps),
+            std::mem::take(&mut undo.moved),
+        );
+        let mut moves = moved.drain(..);
+        for step in steps.drain(..) {
             match step {
                 UndoStep::Insert {
                     position,
@@ -426,12 +475,12 @@ impl Access<'_> {
                     before,
                     ..
                 } => {
-                    let moved = moved.next().unwrap_or(true);
+                    let moved = moves.next().unwrap_or(true);
                     if snapshots_open {
                         self.guards.at_mut(position).versions.push(Version {
                             committed: timestamp,
                             row: (storage, row),
-                            before: Some(undo.images[before].into()),
+                            before: Some(undo.version(before)),
                             detached: moved,
                             frees_row: false,
                         });
@@ -463,7 +512,7 @@ impl Access<'_> {
                         state.versions.push(Version {
                             committed: timestamp,
                             row: (storage, row),
-                            before: Some(undo.images[before].into()),
+                            before: Some(undo.version(before)),
                             detached: true,
                             frees_row: true,
                         });
@@ -484,7 +533,8 @@ impl Access<'_> {
                 UndoStep::Overwrite { .. } | UndoStep::Overlay { .. } => {}
             }
         }
-        drop(moved);
+        drop(moves);
+        (undo.steps, undo.moved) = (steps, moved);
         for block in undo.dead_copies.drain(..) {
             self.db.blocks.sub_live(block, 1);
         }
@@ -503,8 +553,8 @@ impl Access<'_> {
 
 impl Access<'_> {
     /// The changes of this run, encoded for the log.
-    pub(crate) fn changes(&self) -> &[u8] {
-        &self.scratch.changes.bytes
+    pub(crate) fn changes(&self) -> &Parts {
+        &self.scratch.changes.parts
     }
 
     /// Applies a transaction's updates and deletes in place, in this order.
@@ -530,11 +580,19 @@ impl Access<'_> {
         Ok(())
     }
 
-    /// Removes rows, whoever inserted them, as an aborted transaction's.
-    pub(crate) fn remove_rows(&mut self, table: &Table, rows: &[RowId]) -> Result<()> {
-        for row in rows {
-            self.remove_row(table, *row)?;
+    /// Removes rows, whoever inserted them, as an aborted transaction's: as many as one run
+    /// should hold. Those that are left to be removed are evicted, or follow.
+    pub(crate) fn remove_rows(&mut self, table: &Table, rows: &mut Vec<RowId>) -> Result<()> {
+        let (mut seen, mut left) = (0, Vec::new());
+        while let Some(row) = rows.get(seen).filter(|_| !self.is_large()) {
+            let (row, missing) = (*row, self.missing().len());
+            self.remove_row(table, row)?;
+            if self.missing().len() > missing {
+                left.push(row);
+            }
+            seen += 1;
         }
+        rows.splice(..seen, left);
         Ok(())
     }
 

@@ -7,12 +7,14 @@ use thermocline_storage::row_directory::Word;
 use thermocline_storage::temperature;
 
 use super::commands::free_row;
-use super::undo::UndoStep;
+use super::undo::{Before, STEP_BYTES, UndoStep};
 use super::{Access, DEAD, Image, Obstacle, Use};
 use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::evict::cold_copy;
-use crate::record::push_removed;
+use crate::partition::TablePartition;
+use crate::parts::Place;
+use crate::record::{CHANGE_HEAD_BYTES, push_removed};
 use crate::row_id::RowId;
 use crate::table_lock::LockMode;
 use crate::transaction::{Isolation, Overlaid, TxnId};
@@ -39,6 +41,7 @@ impl Access<'_> {
             None => self.db.spread() as usize % self.guards.len(),
         };
         self.check_unique(position, table, tuple, None)?;
+        self.take(logged_bytes(tuple.len()), tuple.len())?;
         // The rows of a draft's storage go with it; there are savepoints to go back to, too.
         let owner = self.txn.as_deref().and_then(|txn| {
             let is_marked = txn.level > 0 || !txn.sees_draft_of(table.def.storage);
@@ -278,6 +281,7 @@ impl Access<'_> {
         {
             return Err(self.blocked(Obstacle::Stale));
         }
+        self.keep(LOCK_BYTES)?;
         let state = self.guards.at_mut(position);
         state.locks.insert(stored, id);
         if let Some(rows) = state.tables.get_mut(&stored.0) {
@@ -289,7 +293,6 @@ impl Access<'_> {
         let partition = row.partition();
         if let Some(txn) = self.txn.as_deref_mut() {
             txn.locked.push((partition, stored));
-            txn.charge(LOCK_BYTES, self.db.memory.transaction_limit())?;
         }
         Ok(false)
     }
@@ -428,11 +431,23 @@ impl Access<'_> {
         tuple: &[u8],
         keys_differ: bool,
     ) -> Result<()> {
+        let mut rows = self.guards.at_mut(position).table_mut(table);
+        let copied = copied_bytes(rows, old);
+        // One of another length has to be elsewhere before the old one goes.
+        let brought = match copied == tuple.len() {
+            true => 0,
+            false => tuple.len(),
+        };
+        if self
+            .taken
+            .count(logged_bytes(tuple.len()) + copied, brought)
+        {
+            self.ask()?;
+            rows = self.guards.at_mut(position).table_mut(table);
+        }
         let mut keys = std::mem::take(&mut self.scratch.keys);
         let mut removed = std::mem::take(&mut self.scratch.removed);
         removed.clear();
-        let state = self.guards.at_mut(position);
-        let rows = state.table_mut(table);
         let word = rows.directory.get(row.row());
         let result = (|| {
             let (step, copy) = match old {
@@ -451,7 +466,7 @@ impl Access<'_> {
                     (step, cold_copy(cold))
                 }
                 Image::Beside(bytes) => {
-                    let before = self.scratch.undo.keep(bytes);
+                    let before = self.scratch.undo.keep_beside(bytes);
                     let address = word.as_cold().map(|cold| cold.address());
                     let step = UndoStep::Replace {
                         position,
@@ -469,9 +484,8 @@ impl Access<'_> {
             let UndoStep::Replace { before, .. } = &step else {
                 return Ok(());
             };
-            let before = before.clone();
             let moved = keys_differ && {
-                let old_bytes = self.scratch.undo.kept(&before);
+                let old_bytes = self.scratch.undo.kept(before);
                 note_removed(table, old_bytes, tuple, &mut keys, &mut removed);
                 rows.reindex_tuple(table, old_bytes, tuple, row.row(), &mut keys)?
             };
@@ -481,7 +495,7 @@ impl Access<'_> {
             };
             let Some(pointer) = pointer else {
                 if moved {
-                    let old_bytes = self.scratch.undo.kept(&before);
+                    let old_bytes = self.scratch.undo.kept(before);
                     rows.reindex_tuple(table, tuple, old_bytes, row.row(), &mut keys)?;
                 }
                 return Err(Error::OutOfMemory("the arena is exhausted".into()));
@@ -522,11 +536,15 @@ impl Access<'_> {
         row: RowId,
         old: &Image,
     ) -> Result<()> {
+        let mut rows = self.guards.at_mut(position).table_mut(table);
+        let copied = copied_bytes(rows, old);
+        if self.taken.count(logged_bytes(0) + copied, 0) {
+            self.ask()?;
+            rows = self.guards.at_mut(position).table_mut(table);
+        }
         let mut key = std::mem::take(&mut self.scratch.key);
         let mut removed = std::mem::take(&mut self.scratch.removed);
         removed.clear();
-        let state = self.guards.at_mut(position);
-        let rows = state.table_mut(table);
         let word = rows.directory.get(row.row());
         let (before, copy) = match old {
             Image::Hot(pointer) => (
@@ -534,10 +552,10 @@ impl Access<'_> {
                 cold_copy(rows.heap.cold(*pointer)),
             ),
             Image::Beside(bytes) => (
-                self.scratch.undo.keep(bytes),
+                self.scratch.undo.keep_beside(bytes),
                 word.as_cold().map(|cold| cold.address()),
             ),
-            Image::Gone | Image::Evicted => (0..0, None),
+            Image::Gone | Image::Evicted => (Before::Copied(Place::default()), None),
         };
         {
             let bytes = self.scratch.undo.kept(&before);
@@ -581,16 +599,18 @@ impl Access<'_> {
         old_bytes: usize,
         moved: bool,
     ) -> Result<()> {
-        // The old image is kept by the commit until it is sure, the new one goes to the log.
-        let images = old_bytes + 2 * new.map_or(0, <[u8]>::len);
-        let limit = self.db.memory.transaction_limit();
+        // The old image is kept by the commit until it is sure, the new one goes to the log,
+        // which has it twice.
+        let images = old_bytes + 3 * new.map_or(0, <[u8]>::len);
+        let bytes = CHANGE_BYTES + images;
+        self.take(STEP_BYTES, 0)?;
+        self.keep(bytes)?;
         let Some(txn) = self.txn.as_deref_mut() else {
             return Err(Error::Internal("an overlay needs a transaction".into()));
         };
-        txn.charge(CHANGE_BYTES + images, limit)?;
         let key = (table.def.storage, row);
         let previous = txn.overlay.get(&key).cloned();
-        let noted = txn.note_overlaid(key, previous.as_ref(), limit)?;
+        let noted = txn.note_overlaid(key, previous.as_ref());
         let moved = moved || previous.as_ref().is_some_and(|p| p.moved);
         txn.overlay.insert(
             key,
@@ -605,19 +625,36 @@ impl Access<'_> {
             key,
             previous,
             noted,
+            bytes,
         });
         Ok(())
     }
 }
 
-/// What a changed row takes beside its images: its place in the overlay, and in the commit
-/// its place in the order and its undo step. Tables and lists double as they grow.
+/// What a changed row takes beside its images: its place in the overlay, in the journal, and in
+/// the commit its place in the order, its undo step and what the log has beside it. Tables and lists double as they grow.
 const CHANGE_BYTES: usize = 2 * (size_of::<(u32, RowId)>() + size_of::<Overlaid>())
     + 16
     + 2 * size_of::<(u64, u64)>()
-    + 2 * size_of::<UndoStep>();
+    + 2 * size_of::<((u32, RowId), Option<Overlaid>)>()
+    + logged_bytes(0);
 /// What a locked row takes: the transaction's list and the partition's table double.
 const LOCK_BYTES: usize = 96;
+
+/// What an undo has to copy of an image.
+#[inline]
+fn copied_bytes(rows: &TablePartition, old: &Image) -> usize {
+    match old {
+        Image::Hot(pointer) => rows.heap.payload(*pointer).len(),
+        _ => 0,
+    }
+}
+
+/// What a change takes beside the tables, without the image before it: its step, and twice what
+/// the log has of it.
+pub(super) const fn logged_bytes(tuple: usize) -> usize {
+    STEP_BYTES + 2 * (CHANGE_HEAD_BYTES + tuple)
+}
 
 pub(super) fn check_size(tuple: &[u8]) -> Result<()> {
     if tuple.len() <= TUPLE_BYTES_MAX {

@@ -13,9 +13,10 @@ use std::sync::Arc;
 use thermocline_storage::binary_format::{parse_binary, write_binary};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::error::{Error, Result};
+use crate::parts::Parts;
 use crate::record::Reader;
 
 /// A command as it was read from the log.
@@ -71,7 +72,7 @@ pub(crate) fn head(
 }
 
 /// What is known after the run: the digest of its changes, the inserted rows.
-pub(crate) fn tail(changes: &[u8], inserted: impl Iterator<Item = (u32, u32)>) -> Vec<u8> {
+pub(crate) fn tail(changes: &Parts, inserted: impl Iterator<Item = (u32, u32)>) -> Vec<u8> {
     let mut out = Vec::with_capacity(32);
     out.extend_from_slice(&digest(changes).to_le_bytes());
     let mut last = 0u32;
@@ -86,8 +87,13 @@ pub(crate) fn tail(changes: &[u8], inserted: impl Iterator<Item = (u32, u32)>) -
 }
 
 /// Tells the changes of a run (as a record of values has them) from others.
-pub(crate) fn digest(changes: &[u8]) -> u64 {
-    xxh3_64(changes)
+pub(crate) fn digest(changes: &Parts) -> u64 {
+    if let Some(changes) = changes.whole() {
+        return xxh3_64(changes);
+    }
+    let mut digest = Xxh3::new();
+    changes.iter().for_each(|part| digest.update(part));
+    digest.digest()
 }
 
 impl Command {
@@ -158,6 +164,21 @@ fn number(reader: &mut Reader<'_>) -> Result<u32> {
 mod tests {
     use super::*;
 
+    fn parts(all: &[&[u8]]) -> Parts {
+        let mut parts = Parts::default();
+        for bytes in all {
+            parts.keep(bytes);
+        }
+        parts
+    }
+
+    #[test]
+    fn a_digest_is_that_of_all_changes_together() {
+        let all: Vec<Vec<u8>> = (1..5).map(|n| vec![n; 100_000 * usize::from(n)]).collect();
+        let slices: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
+        assert_eq!(digest(&parts(&slices)), xxh3_64(&all.concat()));
+    }
+
     fn sample() -> (Command, Vec<u8>) {
         let command = Command {
             partition: 513,
@@ -170,13 +191,16 @@ mod tests {
                 Value::Boolean(true),
                 Value::Bytea(vec![0, 255]),
             ],
-            digest: digest(b"changes"),
+            digest: digest(&parts(&[b"changes"])),
             inserted: vec![(3, 5), (3, 6), (9, 0), (3, u32::MAX - 1), (3, 1)],
         };
         let mut bytes = head(513, -7, "pay", &command.arguments)
             .expect("small")
             .to_vec();
-        bytes.extend(tail(b"changes", command.inserted.iter().copied()));
+        bytes.extend(tail(
+            &parts(&[b"changes"]),
+            command.inserted.iter().copied(),
+        ));
         (command, bytes)
     }
 
@@ -188,8 +212,8 @@ mod tests {
 
     #[test]
     fn consecutive_rows_take_two_bytes_each() {
-        let few = tail(b"", [(1, 1000)].into_iter()).len();
-        let more = tail(b"", (1000..1010).map(|row| (1, row))).len();
+        let few = tail(&Parts::default(), [(1, 1000)].into_iter()).len();
+        let more = tail(&Parts::default(), (1000..1010).map(|row| (1, row))).len();
         assert_eq!(more - few, 18);
     }
 

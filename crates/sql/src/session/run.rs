@@ -103,6 +103,7 @@ impl Session {
             deadline: timeout.map(|timeout| self.engine.db.now() + timeout),
             cancel: self.context.cancel.clone(),
             reads: Some(Arc::clone(&self.context.reads)),
+            account: Some(self.account.clone()),
             session: u64::try_from(self.context.process_id).unwrap_or(0),
         }
     }

@@ -87,7 +87,8 @@ impl Gather {
     fn push(&mut self, payload: &[&[u8]], bytes: usize, payload_crc: u32) {
         let needed = self.used + RECORD_HEADER_BYTES + bytes;
         if needed > self.buffer.len() {
-            let grown = round_to_sectors(needed.max(self.buffer.len() * 2) as u64) as usize;
+            // A large record does not come with others as large.
+            let grown = round_to_sectors((needed + needed / 4) as u64) as usize;
             let mut buffer = AlignedBuffer::new_zeroed(grown);
             buffer[..self.used].copy_from_slice(&self.buffer[..self.used]);
             self.buffer = buffer;
