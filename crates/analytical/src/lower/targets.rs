@@ -75,10 +75,18 @@ impl Lowerer<'_> {
             .map(|(_, id)| *id)
             .collect();
         rel = self.distinct(query, rel, domain, &ids, &shown)?;
-        let keys = match first {
+        let mut keys = match first {
             true => Vec::new(),
             false => self.order_keys(query, &ids.iter().copied().map(Some).collect::<Vec<_>>()),
         };
+        if query.distinct == Distinctness::Distinct && !keys.is_empty() && !query.with_ties {
+            // As PostgreSQL, which sorts by all columns to tell equal rows.
+            let rest = shown.iter().map(|id| {
+                let column = crate::evaluate::column(*id, self.types[*id]);
+                (column, Direction::default())
+            });
+            keys.extend(rest);
+        }
         rel = self.limit(query, rel, domain, keys, is_top)?;
         if is_top {
             // The result's columns stand for themselves, even if one is shown twice.

@@ -24,6 +24,7 @@ mod operator;
 mod order;
 mod recursion;
 mod resolve;
+mod row_columns;
 mod scope;
 mod select;
 mod set_operation;

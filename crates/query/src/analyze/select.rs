@@ -13,7 +13,7 @@ use crate::error::{QueryError, Result};
 use crate::tree::{
     Column, Distinctness, Expr, ExprKind, From, Query, Relation, RelationKind, RowLock, Target,
 };
-use crate::types::{format_type, ids};
+use crate::types::format_type;
 
 /// The most columns of a result, as PostgreSQL's.
 const TARGETS_MAX: usize = 1664;
@@ -270,42 +270,6 @@ impl Analyzer<'_> {
             });
         }
         Ok(())
-    }
-
-    /// The columns of a row, if they are known.
-    pub(super) fn row_columns(&self, expr: &Expr) -> Option<Vec<Column>> {
-        match &expr.kind {
-            ExprKind::WholeRow { level, relation } => {
-                let at = self.levels.len().checked_sub(1 + level)?;
-                Some(self.levels[at].relations.get(*relation)?.columns.clone())
-            }
-            ExprKind::Row(parts) => Some(
-                parts
-                    .iter()
-                    .enumerate()
-                    .map(|(at, part)| Column {
-                        name: Arc::from(format!("f{}", at + 1)),
-                        oid: part.oid,
-                        modifier: part.modifier,
-                        origin: None,
-                    })
-                    .collect(),
-            ),
-            ExprKind::Call(call) if !call.function.columns.is_empty() => Some(
-                call.function
-                    .columns
-                    .iter()
-                    .map(|(name, oid)| Column {
-                        name: Arc::from(*name),
-                        oid: *oid,
-                        modifier: -1,
-                        origin: None,
-                    })
-                    .collect(),
-            ),
-            _ if expr.oid == ids::RECORD => None,
-            _ => self.catalog.composite(expr.oid),
-        }
     }
 
     fn values(&mut self, select: &SelectStmt) -> Result<Query> {

@@ -109,7 +109,7 @@ fn what_each_session_holds_is_shown_by_kind() {
     client.tag("begin");
     client.tag("declare c cursor for select * from t, generate_series(1, 100) g");
     let all = "select session > 0, plan > 0, result > 0, bytes = session + message + statement + \
-               plan + portal + result + parameters + savepoints + overlay + reads + value, \
+               plan + portal + result + parameters + changes + reads + value, \
                usename, state from thermocline_sessions where application_name";
     let mine = client.rows(&format!("{all} = 'holds much'"));
     assert_eq!(mine, ["t|t|t|t|postgres|active"]);

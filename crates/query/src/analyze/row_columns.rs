@@ -1,0 +1,84 @@
+//! The columns of a row, as far as they are known: PostgreSQL follows a `record` to where it was
+//! made, and so does this.
+
+use std::sync::Arc;
+
+use super::Analyzer;
+use crate::tree::{Column, Expr, ExprKind, Query, Relation, RelationKind};
+use crate::types::ids;
+
+impl Analyzer<'_> {
+    /// The columns of a row, if they are known.
+    pub(super) fn row_columns(&self, expr: &Expr) -> Option<Vec<Column>> {
+        let of = |level: usize, relation: usize| -> Option<&Relation> {
+            let at = self.levels.len().checked_sub(1 + level)?;
+            self.levels[at].relations.get(relation)
+        };
+        match &expr.kind {
+            ExprKind::WholeRow { level, relation } => Some(of(*level, *relation)?.columns.clone()),
+            ExprKind::Column {
+                level,
+                relation,
+                column,
+            } if expr.oid == ids::RECORD => match &of(*level, *relation)?.kind {
+                RelationKind::Subquery(query, _) => self.columns_within(query, *column),
+                RelationKind::Common { level: up, place } => {
+                    let at = self.levels.len().checked_sub(1 + level + up)?;
+                    let common = self.levels[at].with.get(*place)?;
+                    self.columns_within(&common.query, *column)
+                }
+                _ => None,
+            },
+            _ => self.columns_made(expr),
+        }
+    }
+
+    /// The columns of a row that a query gives as one of its own.
+    fn columns_within(&self, query: &Query, column: usize) -> Option<Vec<Column>> {
+        let mut shown = query.targets.iter().filter(|target| !target.hidden);
+        let expr = &shown.nth(column)?.expr;
+        match &expr.kind {
+            ExprKind::WholeRow { level: 0, relation } => {
+                Some(query.relations.get(*relation)?.columns.clone())
+            }
+            ExprKind::Column {
+                level: 0,
+                relation,
+                column,
+            } if expr.oid == ids::RECORD => match &query.relations.get(*relation)?.kind {
+                RelationKind::Subquery(query, _) => self.columns_within(query, *column),
+                _ => None,
+            },
+            _ => self.columns_made(expr),
+        }
+    }
+
+    /// The columns of a row that an expression makes.
+    fn columns_made(&self, expr: &Expr) -> Option<Vec<Column>> {
+        let column = |name: Arc<str>, oid, modifier| Column {
+            name,
+            oid,
+            modifier,
+            origin: None,
+        };
+        match &expr.kind {
+            ExprKind::Row(parts) => {
+                let parts = parts.iter().enumerate();
+                let part = |(at, part): (usize, &Expr)| {
+                    column(Arc::from(format!("f{}", at + 1)), part.oid, part.modifier)
+                };
+                Some(parts.map(part).collect())
+            }
+            ExprKind::Call(call) if !call.function.columns.is_empty() => {
+                let columns = call.function.columns.iter();
+                Some(
+                    columns
+                        .map(|(name, oid)| column(Arc::from(*name), *oid, -1))
+                        .collect(),
+                )
+            }
+            _ if expr.oid == ids::RECORD => None,
+            _ => self.catalog.composite(expr.oid),
+        }
+    }
+}
