@@ -111,6 +111,7 @@ pub(crate) fn query_at(parsed: &Parsed, place: usize) -> Option<Node<'_>> {
         Node::PrepareStmt(prepare) => prepare.query(),
         Node::ExplainStmt(explain) => explain.query(),
         Node::DeclareCursorStmt(declare) => declare.query(),
+        Node::CopyStmt(copy) => copy.query(),
         other => other,
     })
 }

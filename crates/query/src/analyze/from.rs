@@ -7,6 +7,7 @@ use pg_raw_parse::nodes::{Alias, JoinExpr, RangeFunction, RangeSubselect, RangeV
 use pg_raw_parse::raw::JoinType;
 
 use super::coerce::{common_type, is_composite};
+use super::row_columns::columns_given;
 use super::scope::{Clause, Item};
 use super::{Analyzer, column_name};
 use crate::error::{QueryError, Result};
@@ -307,12 +308,7 @@ impl Analyzer<'_> {
             } else if let ExprKind::Call(call) = &expr.kind
                 && !call.function.columns.is_empty()
             {
-                columns.extend(call.function.columns.iter().map(|(name, oid)| Column {
-                    name: Arc::from(*name),
-                    oid: *oid,
-                    modifier: -1,
-                    origin: None,
-                }));
+                columns.extend(columns_given(call));
             } else if is_composite(expr.oid) && expr.oid != ids::RECORD {
                 columns = self.catalog.composite(expr.oid).unwrap_or_default();
             } else if expr.oid == ids::RECORD {

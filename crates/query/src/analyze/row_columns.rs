@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use super::Analyzer;
-use crate::tree::{Column, Expr, ExprKind, Query, Relation, RelationKind};
+use super::resolve::generic_types;
+use crate::tree::{Column, Expr, ExprKind, FunctionCall, Query, Relation, RelationKind};
 use crate::types::ids;
 
 impl Analyzer<'_> {
@@ -55,30 +56,34 @@ impl Analyzer<'_> {
 
     /// The columns of a row that an expression makes.
     fn columns_made(&self, expr: &Expr) -> Option<Vec<Column>> {
-        let column = |name: Arc<str>, oid, modifier| Column {
-            name,
-            oid,
-            modifier,
-            origin: None,
-        };
         match &expr.kind {
             ExprKind::Row(parts) => {
                 let parts = parts.iter().enumerate();
-                let part = |(at, part): (usize, &Expr)| {
-                    column(Arc::from(format!("f{}", at + 1)), part.oid, part.modifier)
+                let part = |(at, part): (usize, &Expr)| Column {
+                    name: Arc::from(format!("f{}", at + 1)),
+                    oid: part.oid,
+                    modifier: part.modifier,
+                    origin: None,
                 };
                 Some(parts.map(part).collect())
             }
-            ExprKind::Call(call) if !call.function.columns.is_empty() => {
-                let columns = call.function.columns.iter();
-                Some(
-                    columns
-                        .map(|(name, oid)| column(Arc::from(*name), *oid, -1))
-                        .collect(),
-                )
-            }
+            ExprKind::Call(call) if !call.function.columns.is_empty() => Some(columns_given(call)),
             _ if expr.oid == ids::RECORD => None,
             _ => self.catalog.composite(expr.oid),
         }
     }
+}
+
+/// The columns that a call gives; polymorphic ones are what its arguments say.
+pub(super) fn columns_given(call: &FunctionCall) -> Vec<Column> {
+    let generic = generic_types(call.function.arguments, &call.types);
+    let column = |(name, oid): &(&'static str, u32)| Column {
+        name: Arc::from(*name),
+        oid: generic
+            .and_then(|generic| generic.result(*oid).ok())
+            .unwrap_or(*oid),
+        modifier: -1,
+        origin: None,
+    };
+    call.function.columns.iter().map(column).collect()
 }

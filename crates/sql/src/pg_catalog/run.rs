@@ -53,11 +53,13 @@ impl Tables for InMemory {
 }
 
 /// Has the query end when nobody waits for it any more.
-struct Waiting(Arc<AtomicBool>);
+struct Waiting(Option<Arc<AtomicBool>>);
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
+        if let Some(ended) = &self.0 {
+            ended.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -87,7 +89,7 @@ impl CatalogRuns {
         let environment = SystemEnvironment::new(catalog, &self.db, facts.clone());
         let environment = Arc::new(environment);
         let arguments = typed.arguments(parameters, &*environment)?;
-        let waiting = Waiting(environment.ended());
+        let mut waiting = Waiting(Some(environment.ended()));
         let (state, db) = (self.state.clone(), Arc::clone(&self.db));
         let (query, ours) = (Arc::clone(typed), Arc::clone(&environment));
         let pool = &state.runtime_env().memory_pool;
@@ -107,7 +109,7 @@ impl CatalogRuns {
             Ok::<_, QueryError>((rows, held))
         };
         let (rows, held) = self.threads.spawn(work)?.outcome().await??;
-        drop(waiting);
+        waiting.0 = None;
         let columns = typed.query.columns();
         let types = columns.iter().map(|column| (column.oid, column.modifier));
         let rows = CatalogRows::new(rows, types.collect(), environment, held);

@@ -399,6 +399,7 @@ impl Session {
         let charge = self.charge_prepared(&text).await?;
         let query = Statement::Query(declare.query.clone());
         let prepared = Prepared::new(text, Some(query), run.prepared.declared.clone());
+        let prepared = prepared.at_place(run.prepared.place);
         let prepared = Arc::new(prepared.of_depth(run.prepared.depth).charged(charge));
         let planned = self.plan(&prepared, &declare.query).await?;
         let mut portal = Portal {

@@ -48,6 +48,34 @@ fn several_statements_are_one_transaction() {
 }
 
 #[test]
+fn each_statement_of_a_text_is_its_own() {
+    let server = Server::new();
+    let mut client = server.connect();
+    // Each is analysed by its place in the text, wherever its query stands.
+    let text = "select 1;; explain select 2; ; begin; declare c cursor for select 3; fetch all c; \
+                prepare p as select 4; execute p; copy (select 5) to stdout; commit; \
+                select count(*) from pg_class where relname = 'pg_class'; explain analyze select 6; \
+                copy (select relname from pg_class where relname = 'pg_type') to stdout";
+    let answers = client.query(text);
+    assert!(
+        !answers.iter().any(|answer| answer.starts_with("E ")),
+        "{answers:?}"
+    );
+    let rows = answers
+        .iter()
+        .filter_map(|answer| answer.strip_prefix("D "));
+    let rows: Vec<&str> = rows.filter(|row| row.parse::<i32>().is_ok()).collect();
+    assert_eq!(rows, ["1", "3", "4", "1"], "{answers:?}");
+    let copied = answers.iter().filter(|answer| answer.starts_with('d'));
+    let copied: Vec<&String> = copied.collect();
+    assert_eq!(copied.len(), 2, "{answers:?}");
+    assert!(
+        copied[0].contains('5') && copied[1].contains("pg_type"),
+        "{answers:?}"
+    );
+}
+
+#[test]
 fn begin_inside_a_text_makes_its_transaction_a_real_one() {
     let server = Server::new();
     let mut client = server.connect();
