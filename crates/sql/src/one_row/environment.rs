@@ -1,9 +1,11 @@
 //! The session as functions of `thermocline_query` see it.
 
+use parking_lot::Mutex;
 use thermocline_query::call::{Environment, Settings};
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result};
 
+use crate::error::SqlError;
 use crate::expr::SessionInfo;
 use crate::typed::value;
 
@@ -12,6 +14,8 @@ pub(crate) struct StatementEnvironment<'a> {
     session: &'a dyn SessionInfo,
     settings: Settings,
     now_us: i64,
+    /// What a function waits for, which is told as an error (`session/signal.rs`).
+    awaited: Mutex<Option<SqlError>>,
 }
 
 impl<'a> StatementEnvironment<'a> {
@@ -21,7 +25,13 @@ impl<'a> StatementEnvironment<'a> {
             session,
             settings: Settings::default(),
             now_us,
+            awaited: Mutex::default(),
         }
+    }
+
+    /// The error of a statement that ended so.
+    pub(super) fn told(&self, error: SqlError) -> SqlError {
+        self.awaited.lock().take().unwrap_or(error)
     }
 }
 
@@ -59,10 +69,12 @@ impl Environment for StatementEnvironment<'_> {
             )));
         }
         let arguments: Vec<_> = arguments.iter().map(value::of_datum).collect();
-        let answer = self
-            .session
-            .call(name, &arguments)
-            .map_err(QueryError::from)?;
+        let answer = self.session.call(name, &arguments).map_err(|error| {
+            if error.awaited_session.is_some() {
+                *self.awaited.lock() = Some(error.clone());
+            }
+            QueryError::from(error)
+        })?;
         Ok(value::to_datum(&answer))
     }
 }

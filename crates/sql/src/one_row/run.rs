@@ -44,9 +44,19 @@ pub(crate) fn execute(
     rows: &mut RowWriter,
 ) -> Result<u64> {
     let environment = StatementEnvironment::new(context.session, context.now_us);
-    let parameters = plan.arguments(parameters, &environment)?;
+    let done = run(plan, &environment, parameters, rows);
+    done.map_err(|error| environment.told(error))
+}
+
+fn run(
+    plan: &TypedQuery,
+    environment: &StatementEnvironment<'_>,
+    parameters: &[Value],
+    rows: &mut RowWriter,
+) -> Result<u64> {
+    let parameters = plan.arguments(parameters, environment)?;
     let evaluator = Evaluator {
-        environment: &environment,
+        environment,
         parameters: &parameters,
     };
     let query = &plan.query;
@@ -55,7 +65,7 @@ pub(crate) fn execute(
     let before = rows.rows();
     let mut writer = Writer {
         evaluator,
-        environment: &environment,
+        environment,
         rows,
     };
     let mut one = |row: &dyn Row| -> Result<ControlFlow<()>> {

@@ -108,7 +108,8 @@ impl CatalogRuns {
             }
             Ok::<_, QueryError>((rows, held))
         };
-        let (rows, held) = self.threads.spawn(work)?.outcome().await??;
+        let done = self.threads.spawn(work)?.outcome().await?;
+        let (rows, held) = done.map_err(|error| environment.told(error))?;
         waiting.0 = None;
         let columns = typed.query.columns();
         let types = columns.iter().map(|column| (column.oid, column.modifier));
