@@ -8,6 +8,7 @@ mod write;
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use pg_raw_parse::Node;
 use thermocline_query::analyze::Analyzed;
 use thermocline_query::call::{Call, Environment};
@@ -143,6 +144,28 @@ impl From<QueryError> for SqlError {
         own.detail.clone_from(&error.detail);
         own.hint.clone_from(&error.hint);
         own
+    }
+}
+
+/// What a function of a statement waits for. It is told as an error, which the words of
+/// `thermocline_query` do not carry (`session/signal.rs`).
+#[derive(Default)]
+pub(crate) struct Awaited(Mutex<Option<SqlError>>);
+
+impl Awaited {
+    /// A function's error in the words of `thermocline_query`.
+    #[cold]
+    pub(crate) fn note(&self, error: SqlError) -> QueryError {
+        if error.awaited_session.is_some() {
+            *self.0.lock() = Some(error.clone());
+        }
+        error.into()
+    }
+
+    /// The error of a statement that ended with this one.
+    #[cold]
+    pub(crate) fn told(&self, error: impl Into<SqlError>) -> SqlError {
+        self.0.lock().take().unwrap_or_else(|| error.into())
     }
 }
 

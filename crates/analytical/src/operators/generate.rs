@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt64Array};
 use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -20,7 +20,7 @@ use thermocline_query::functions::Body;
 use thermocline_query::tree::{Expr, ExprKind};
 use thermocline_query::types::ids;
 
-use super::{Operator, batch_of};
+use super::{Operator, batch_of, only_input};
 use crate::errors::external;
 use crate::evaluate::{BatchRows, Context, RowValues};
 use crate::form::{BATCH_BYTES_MAX, ColumnBuilder, Form};
@@ -300,9 +300,7 @@ impl Operator for Generate {
         schema: SchemaRef,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let input = inputs
-            .first()
-            .ok_or_else(|| DataFusionError::Internal("no input".to_owned()))?;
+        let input = only_input(inputs)?;
         let state = State {
             of: self.clone(),
             input: input.execute(0, Arc::clone(&context))?,

@@ -21,7 +21,7 @@ use thermocline_query::tree::Expr;
 use thermocline_query::types::ids;
 
 use super::states::{Aggregation, Running, datum_bytes};
-use super::{Operator, batch_of};
+use super::{Operator, batch_of, only_input};
 use crate::errors::external;
 use crate::evaluate::{BatchRows, Context, RowValues, as_column, columns_of};
 use crate::form::{BATCH_BYTES_MAX, ColumnBuilder, Form};
@@ -296,9 +296,7 @@ impl Operator for Group {
         schema: SchemaRef,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let input = inputs
-            .first()
-            .ok_or_else(|| DataFusionError::Internal("no input".to_owned()))?;
+        let input = only_input(inputs)?;
         let mut input = input.execute(0, Arc::clone(&context))?;
         let rows_max = context.session_config().batch_size();
         let groups = Groups {

@@ -387,3 +387,9 @@ pub fn batch_of(
         &options,
     )?)
 }
+
+/// The input of an operator that has one.
+fn only_input(inputs: &[Arc<dyn ExecutionPlan>]) -> Result<&Arc<dyn ExecutionPlan>> {
+    let input = inputs.first();
+    input.ok_or_else(|| DataFusionError::Internal("no input".to_owned()))
+}

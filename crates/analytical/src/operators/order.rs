@@ -7,14 +7,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::array::Int64Array;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use thermocline_query::types::ids;
 
-use super::{Operator, batch_of};
+use super::{Operator, batch_of, only_input};
 
 /// Rows in the order of a key.
 pub struct Ordered {
@@ -60,9 +60,7 @@ impl Operator for Ordered {
         _: SchemaRef,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let input = inputs
-            .first()
-            .ok_or_else(|| DataFusionError::Internal("no input".to_owned()))?;
+        let input = only_input(inputs)?;
         input.execute(0, context)
     }
 }
@@ -107,9 +105,7 @@ impl Operator for Numbered {
         schema: SchemaRef,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let input = inputs
-            .first()
-            .ok_or_else(|| DataFusionError::Internal("no input".to_owned()))?;
+        let input = only_input(inputs)?;
         let of = Arc::clone(&schema);
         let mut next = 0_i64;
         let batches = input.execute(0, context)?.map(move |batch| {

@@ -21,7 +21,7 @@ use thermocline_query::tree::{Exclusion, Expr};
 
 use super::frames::{Edge, Frame, Peers};
 use super::states::{Aggregation, Running};
-use super::{Operator, batch_of};
+use super::{Operator, batch_of, only_input};
 use crate::errors::external;
 use crate::evaluate::{BatchRow, BatchRows, Context, RowValues, name_of};
 use crate::form::{ColumnBuilder, Form};
@@ -401,9 +401,7 @@ impl Operator for Window {
         schema: SchemaRef,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let input = inputs
-            .first()
-            .ok_or_else(|| DataFusionError::Internal("no input".to_owned()))?;
+        let input = only_input(inputs)?;
         let state = State {
             of: self.clone(),
             input: input.execute(0, Arc::clone(&context))?,

@@ -1,21 +1,18 @@
 //! The session as functions of `thermocline_query` see it.
 
-use parking_lot::Mutex;
 use thermocline_query::call::{Environment, Settings};
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result};
 
-use crate::error::SqlError;
 use crate::expr::SessionInfo;
-use crate::typed::value;
+use crate::typed::{Awaited, value};
 
 /// See the head of this file.
 pub(crate) struct StatementEnvironment<'a> {
     session: &'a dyn SessionInfo,
     settings: Settings,
     now_us: i64,
-    /// What a function waits for, which is told as an error (`session/signal.rs`).
-    awaited: Mutex<Option<SqlError>>,
+    pub(super) awaited: Awaited,
 }
 
 impl<'a> StatementEnvironment<'a> {
@@ -25,13 +22,8 @@ impl<'a> StatementEnvironment<'a> {
             session,
             settings: Settings::default(),
             now_us,
-            awaited: Mutex::default(),
+            awaited: Awaited::default(),
         }
-    }
-
-    /// The error of a statement that ended so.
-    pub(super) fn told(&self, error: SqlError) -> SqlError {
-        self.awaited.lock().take().unwrap_or(error)
     }
 }
 
@@ -69,12 +61,10 @@ impl Environment for StatementEnvironment<'_> {
             )));
         }
         let arguments: Vec<_> = arguments.iter().map(value::of_datum).collect();
-        let answer = self.session.call(name, &arguments).map_err(|error| {
-            if error.awaited_session.is_some() {
-                *self.awaited.lock() = Some(error.clone());
-            }
-            QueryError::from(error)
-        })?;
+        let answer = self
+            .session
+            .call(name, &arguments)
+            .map_err(|error| self.awaited.note(error))?;
         Ok(value::to_datum(&answer))
     }
 }

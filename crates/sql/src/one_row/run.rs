@@ -45,7 +45,7 @@ pub(crate) fn execute(
 ) -> Result<u64> {
     let environment = StatementEnvironment::new(context.session, context.now_us);
     let done = run(plan, &environment, parameters, rows);
-    done.map_err(|error| environment.told(error))
+    done.map_err(|error| environment.awaited.told(error))
 }
 
 fn run(

@@ -15,6 +15,7 @@ use super::session::SystemSession;
 use super::{convert, functions};
 use crate::analytics::{SessionFacts, SettingChange};
 use crate::error::SqlError;
+use crate::typed::Awaited;
 
 /// The share of memory that large values may take: one part of so many.
 const MADE_SHARE_DIVISOR: u64 = 8;
@@ -27,8 +28,7 @@ pub(crate) struct SystemEnvironment {
     /// Bytes of the large values that were made.
     made: AtomicU64,
     ended: Arc<AtomicBool>,
-    /// What a function waits for, which is told as an error (`session/signal.rs`).
-    awaited: Mutex<Option<SqlError>>,
+    pub(super) awaited: Awaited,
 }
 
 impl SystemEnvironment {
@@ -39,18 +39,12 @@ impl SystemEnvironment {
             changes: Mutex::default(),
             made: AtomicU64::new(0),
             ended: Arc::default(),
-            awaited: Mutex::default(),
+            awaited: Awaited::default(),
         }
     }
 
     pub(crate) fn session(&self) -> &SystemSession {
         &self.session
-    }
-
-    /// The error of a query that ended so.
-    pub(super) fn told(&self, error: QueryError) -> SqlError {
-        let awaited = self.awaited.lock().take();
-        awaited.unwrap_or_else(|| error.into())
     }
 
     /// Set by whom nobody waits for any more.
@@ -116,12 +110,8 @@ impl Environment for SystemEnvironment {
 
     fn call(&self, name: &str, arguments: &[Typed]) -> Result<Typed> {
         let arguments: Vec<_> = arguments.iter().map(convert::plain).collect();
-        let answer = functions::call(name, &arguments, self).map_err(|error| {
-            if error.awaited_session.is_some() {
-                *self.awaited.lock() = Some(error.clone());
-            }
-            QueryError::from(error)
-        })?;
+        let answer =
+            functions::call(name, &arguments, self).map_err(|error| self.awaited.note(error))?;
         let result = match named(name).first() {
             Some(function) => function.result,
             // How numbers of objects are read and written.

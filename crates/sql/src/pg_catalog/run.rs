@@ -109,7 +109,7 @@ impl CatalogRuns {
             Ok::<_, QueryError>((rows, held))
         };
         let done = self.threads.spawn(work)?.outcome().await?;
-        let (rows, held) = done.map_err(|error| environment.told(error))?;
+        let (rows, held) = done.map_err(|error| environment.awaited.told(error))?;
         waiting.0 = None;
         let columns = typed.query.columns();
         let types = columns.iter().map(|column| (column.oid, column.modifier));

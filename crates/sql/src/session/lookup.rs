@@ -28,8 +28,7 @@ const SMALL_TEXT_BYTES: u64 = 16 << 10;
 /// What a tree takes at most for a byte of its text.
 const TREE_BYTES_A_BYTE: u64 = 100;
 
-/// The plan of `prepared` for the session's catalog, bound if need be. `None`
-/// for a statement that is not for the binder.
+/// What a statement is planned against: its session's catalog and settings.
 pub(super) struct Lookup<'a> {
     pub(super) db: &'a Arc<Database>,
     pub(super) catalog: Arc<Catalog>,
