@@ -6,13 +6,17 @@
 //! | `form`, `serial` | how values stand in Arrow columns |
 //! | `sort_key` | bytes that order and equal as PostgreSQL's values do |
 //! | `evaluate` | what evaluates expressions, over rows of a batch |
+//! | `equal_key` | bytes that equal as PostgreSQL's values do, made fast |
 //! | `udf` | whole expressions as one function of DataFusion |
+//! | `aggregates` | aggregates of our own within DataFusion's grouping |
 //! | `operators` | operators of our own: groups, windows, functions that give rows, recursion |
 //! | `lower` | from the query tree to the plan |
 //! | `run` | from the plan to rows |
 //!
 //! No sessions, no catalog, no engine: tables are the caller's.
 
+pub mod aggregates;
+pub mod equal_key;
 pub mod errors;
 pub mod evaluate;
 pub mod form;

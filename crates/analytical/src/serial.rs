@@ -16,6 +16,9 @@ use thermocline_query::types::numeric::Numeric;
 use thermocline_query::types::time::TimeTz;
 use thermocline_query::types::{self, ids};
 
+/// The tag of a text, which is read where it lies.
+const TEXT: u8 = 10;
+
 /// Appends a value's bytes.
 ///
 /// # Errors
@@ -32,11 +35,11 @@ pub fn write(value: &Datum, out: &mut Vec<u8>) -> Result<()> {
         Datum::Float4(value) => tagged(7, &value.to_le_bytes(), out),
         Datum::Float8(value) => tagged(8, &value.to_le_bytes(), out),
         Datum::Numeric(value) => {
-            out.push(9);
+            out.push(NUMERIC);
             write_numeric(value, out);
         }
         Datum::Text(value) => {
-            out.push(10);
+            out.push(TEXT);
             write_bytes(value.as_bytes(), out);
         }
         Datum::Bytea(value) => {
@@ -126,7 +129,11 @@ fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend(bytes);
 }
 
-fn write_all(values: &[Datum], out: &mut Vec<u8>) -> Result<()> {
+/// Appends the bytes of several values.
+///
+/// # Errors
+/// As [`write()`]'s.
+pub fn write_all(values: &[Datum], out: &mut Vec<u8>) -> Result<()> {
     write_length(values.len(), out);
     values.iter().try_for_each(|value| write(value, out))
 }
@@ -136,19 +143,88 @@ fn write_numeric(value: &Numeric, out: &mut Vec<u8>) {
         Some((unscaled, scale)) => {
             // Most numbers are short.
             if let Ok(short) = i64::try_from(unscaled) {
-                out.push(0);
-                out.extend(short.to_le_bytes());
+                out.extend(&short_numeric(short, scale)[1..]);
             } else {
-                out.push(1);
+                out.push(LONG);
                 out.extend(unscaled.to_le_bytes());
+                out.extend(scale.to_le_bytes());
             }
-            out.extend(scale.to_le_bytes());
         }
         None => {
-            out.push(2);
+            out.push(TEXTUAL);
             write_bytes(value.to_string().as_bytes(), out);
         }
     }
+}
+
+/// The tag of a numeric, and what its digits stand as: 64 bits, 128 bits, or a text.
+const NUMERIC: u8 = 9;
+const SHORT: u8 = 0;
+const LONG: u8 = 1;
+const TEXTUAL: u8 = 2;
+
+/// How many bytes a short numeric has: as many as stand within an Arrow view itself.
+pub const SHORT_NUMERIC_BYTES: usize = 12;
+
+/// What an Arrow view of a short numeric has in its lowest 48 bits: the length, then the tags.
+const SHORT_NUMERIC_HEAD: u64 =
+    SHORT_NUMERIC_BYTES as u64 | (NUMERIC as u64) << 32 | (SHORT as u64) << 40;
+const HEAD_BITS: u32 = 48;
+
+/// The bytes of the numeric `unscaled` / 10^`scale`, as [`write()`] makes them.
+#[must_use]
+#[inline]
+pub const fn short_numeric(unscaled: i64, scale: u16) -> [u8; SHORT_NUMERIC_BYTES] {
+    let [a, b, c, d, e, f, g, h] = unscaled.to_le_bytes();
+    let [low, high] = scale.to_le_bytes();
+    [NUMERIC, SHORT, a, b, c, d, e, f, g, h, low, high]
+}
+
+/// The same as a view of an Arrow column, whose bytes are within.
+#[must_use]
+#[inline]
+pub const fn short_numeric_view(unscaled: i64, scale: u16) -> u128 {
+    SHORT_NUMERIC_HEAD as u128
+        | ((unscaled as u64) as u128) << HEAD_BITS
+        | (scale as u128) << (HEAD_BITS + u64::BITS)
+}
+
+/// The unscaled number and the scale of a short numeric, from its view in an Arrow column.
+#[must_use]
+#[inline]
+pub const fn read_short_numeric_view(view: u128) -> Option<(i64, u16)> {
+    if view as u64 & ((1 << HEAD_BITS) - 1) != SHORT_NUMERIC_HEAD {
+        return None;
+    }
+    Some((
+        (view >> HEAD_BITS) as i64,
+        (view >> (HEAD_BITS + u64::BITS)) as u16,
+    ))
+}
+
+/// The unscaled number and the scale of a numeric, from its bytes, where it has no more than 38
+/// digits or so.
+#[must_use]
+#[inline]
+pub fn read_numeric_parts(bytes: &[u8]) -> Option<(i128, u16)> {
+    let ([NUMERIC, form], digits) = bytes.split_first_chunk::<2>()? else {
+        return None;
+    };
+    let (digits, scale) = digits.split_last_chunk::<2>()?;
+    let unscaled = match *form {
+        SHORT => i128::from(i64::from_le_bytes(digits.try_into().ok()?)),
+        LONG => i128::from_le_bytes(digits.try_into().ok()?),
+        _ => return None,
+    };
+    Some((unscaled, u16::from_le_bytes(*scale)))
+}
+
+/// Appends the bytes of the numeric `unscaled` / 10^`scale`, as [`write()`] makes them. The scale
+/// is one that a numeric may have, and `unscaled` is not the least number.
+#[inline]
+pub fn write_numeric_parts(unscaled: i128, scale: u16, out: &mut Vec<u8>) {
+    out.push(NUMERIC);
+    write_numeric(&Numeric::from_parts(unscaled, scale), out);
 }
 
 fn write_json(value: &Jsonb, out: &mut Vec<u8>) {
@@ -185,6 +261,56 @@ fn write_json(value: &Jsonb, out: &mut Vec<u8>) {
 /// XX000 for bytes that [`write()`] did not make.
 pub fn read(bytes: &[u8]) -> Result<Datum> {
     Reader { bytes }.datum()
+}
+
+/// The values that [`write_all`] wrote.
+///
+/// # Errors
+/// As [`read`]'s.
+pub fn read_all(bytes: &[u8]) -> Result<Vec<Datum>> {
+    Reader { bytes }.many(Reader::datum)
+}
+
+/// A `numeric` whose digits fit a word of 64 bits, which is how most are written: its digits and
+/// its scale.
+#[must_use]
+#[inline]
+pub fn read_short_numeric(bytes: &[u8]) -> Option<(i64, u16)> {
+    let bytes: &[u8; SHORT_NUMERIC_BYTES] = bytes.try_into().ok()?;
+    let [NUMERIC, SHORT, unscaled @ .., low, high] = *bytes else {
+        return None;
+    };
+    Some((
+        i64::from_le_bytes(unscaled),
+        u16::from_le_bytes([low, high]),
+    ))
+}
+
+/// A `numeric`.
+///
+/// # Errors
+/// XX000 for bytes of anything else.
+#[inline]
+pub fn read_numeric(bytes: &[u8]) -> Result<Numeric> {
+    if let Some((unscaled, scale)) = read_short_numeric(bytes) {
+        return Ok(Numeric::from_parts(i128::from(unscaled), scale));
+    }
+    match read(bytes)? {
+        Datum::Numeric(value) => Ok(value),
+        _ => Err(broken()),
+    }
+}
+
+/// A text, where it lies.
+///
+/// # Errors
+/// XX000 for bytes of anything else.
+pub fn text(bytes: &[u8]) -> Result<&str> {
+    let mut reader = Reader { bytes };
+    match reader.byte()? {
+        TEXT => reader.text(),
+        _ => Err(broken()),
+    }
 }
 
 struct Reader<'a> {
@@ -257,8 +383,8 @@ impl<'a> Reader<'a> {
             6 => Datum::Oid(self.u32()?),
             7 => Datum::Float4(f32::from_le_bytes(self.word()?)),
             8 => Datum::Float8(f64::from_le_bytes(self.word()?)),
-            9 => Datum::Numeric(self.numeric()?),
-            10 => Datum::text(self.text()?),
+            NUMERIC => Datum::Numeric(self.numeric()?),
+            TEXT => Datum::text(self.text()?),
             11 => Datum::bytes(self.bytes()?),
             12 => Datum::Date(self.i32()?),
             13 => Datum::Time(self.i64()?),
@@ -312,11 +438,11 @@ impl<'a> Reader<'a> {
 
     fn numeric(&mut self) -> Result<Numeric> {
         Ok(match self.byte()? {
-            0 => {
+            SHORT => {
                 let unscaled = self.i64()?;
                 Numeric::from_parts(i128::from(unscaled), u16::from_le_bytes(self.word()?))
             }
-            1 => {
+            LONG => {
                 let unscaled = i128::from_le_bytes(self.word()?);
                 Numeric::from_parts(unscaled, u16::from_le_bytes(self.word()?))
             }

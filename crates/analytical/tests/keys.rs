@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use thermocline_analytical::{serial, sort_key};
 use thermocline_query::call::{Call, Plain};
 use thermocline_query::datum::Datum;
+use thermocline_query::types::numeric::Numeric;
 use thermocline_query::types::{self, ids};
 
 fn key(oid: u32, value: &Datum) -> Vec<u8> {
@@ -104,5 +105,38 @@ proptest! {
     ) {
         check(ids::BPCHAR, &texts);
         check(ids::VARBIT, &bits);
+    }
+}
+
+#[test]
+fn short_numerics_are_the_same_in_all_their_forms() {
+    let unscaled = [0, 1, -1, 1234, i64::MAX, i64::MIN];
+    for (unscaled, scale) in unscaled
+        .into_iter()
+        .flat_map(|n| [(n, 0), (n, 2), (n, 16_383)])
+    {
+        let value = Datum::Numeric(Numeric::from_parts(unscaled.into(), scale));
+        let mut bytes = Vec::new();
+        serial::write(&value, &mut bytes).expect("bytes");
+        assert_eq!(bytes, serial::short_numeric(unscaled, scale));
+        assert_eq!(
+            serial::read_numeric_parts(&bytes),
+            Some((unscaled.into(), scale))
+        );
+        let mut view = [0; 16];
+        view[0] = 12;
+        view[4..].copy_from_slice(&bytes);
+        let view = u128::from_le_bytes(view);
+        assert_eq!(view, serial::short_numeric_view(unscaled, scale));
+        assert_eq!(
+            serial::read_short_numeric_view(view),
+            Some((unscaled, scale))
+        );
+    }
+    for text in ["99999999999999999999.5", "1e40", "NaN", "Infinity"] {
+        let value = Numeric::parse(text).expect("a number");
+        let mut bytes = Vec::new();
+        serial::write(&Datum::Numeric(value.clone()), &mut bytes).expect("bytes");
+        assert_eq!(serial::read_numeric_parts(&bytes), value.to_parts());
     }
 }

@@ -4,7 +4,7 @@
 //! `ORACLE=host:port` names a PostgreSQL 15 with a database `lower_regress` that the regression
 //! tests' set-up (`test_setup.sql`, `create_index.sql`) was run in; each file runs in a copy of
 //! it. `FILES=a.sql,b.sql` names files with statements. Without them the test says that it
-//! skips. `PLANS=1` shows plans; `SEED` names another database to copy.
+//! skips. `PLANS=1` shows plans; `SEED` names another database to copy, `RUN` the copy.
 
 #[allow(dead_code, reason = "each test uses a part")]
 mod support;
@@ -84,7 +84,8 @@ async fn statements_give_what_postgresql_gives() {
     for file in files.split(',') {
         let text = std::fs::read_to_string(file).expect("a file of statements");
         let seed = std::env::var("SEED").unwrap_or_else(|_| "lower_regress".to_owned());
-        let oracle = connect_to_copy(&place, "lower_run", &seed).await;
+        let run = std::env::var("RUN").unwrap_or_else(|_| "lower_run".to_owned());
+        let oracle = connect_to_copy(&place, &run, &seed).await;
         let mut count = Count::default();
         for (sql, rows) in split(&text) {
             match rows {

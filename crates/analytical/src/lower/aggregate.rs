@@ -4,19 +4,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::common::JoinType;
-use datafusion::functions_aggregate::expr_fn::{count, max, min, sum};
-use datafusion::logical_expr::{Aggregate, Expr as DfExpr, ExprFunctionExt, LogicalPlan, lit};
+use datafusion::logical_expr::{Expr as DfExpr, lit};
 use thermocline_query::error::Result;
 use thermocline_query::functions::{AggregateKind, Body};
 use thermocline_query::tree::{AggregateCall, Expr, ExprKind, Grouping, Query, RelationKind};
 use thermocline_query::types::ids;
 
-use super::plan::{On, df};
+use super::native_group::Grouped;
+use super::plan::On;
 use super::{Lowerer, Rel};
 use crate::evaluate::column as bound_column;
-use crate::form::Form;
 use crate::operators::group::Group;
-use crate::operators::states::{Aggregation, Internal, maker_of};
+use crate::operators::states::{Aggregation, Internal, What};
 use crate::sort_key::Direction;
 use crate::udf::{column, named};
 
@@ -86,7 +85,7 @@ impl Lowerer<'_> {
         for expr in after_groups(query) {
             found.in_expr(expr, 0);
         }
-        let mut aggregates: Vec<(Aggregation, AggregateCall)> = Vec::new();
+        let mut aggregates: Vec<Aggregation> = Vec::new();
         for (expr, depth) in found.aggregates {
             let mut definition = self.define_at(expr, depth)?;
             if let ExprKind::Aggregate(call) = &mut definition.kind {
@@ -99,10 +98,10 @@ impl Lowerer<'_> {
                 continue;
             }
             let call = self.bound_call(expr, depth)?;
-            let (aggregation, with) = self.aggregation(call.clone(), expr.oid, rel)?;
+            let (aggregation, with) = self.aggregation(call, expr.oid, rel)?;
             rel = with;
             replaced.push((definition, aggregation.id));
-            aggregates.push((aggregation, call));
+            aggregates.push(aggregation);
         }
         let mut groupings: Vec<(usize, Vec<usize>)> = Vec::new();
         for keys in found.groupings {
@@ -120,52 +119,25 @@ impl Lowerer<'_> {
             [] => vec![(0..keys.len()).collect()],
             sets => sets.to_vec(),
         };
-        if groupings.is_empty() && firsts.is_empty() {
-            let calls: Vec<&AggregateCall> = aggregates.iter().map(|(_, call)| call).collect();
-            let of: Vec<&Aggregation> = aggregates.iter().map(|(of, _)| of).collect();
-            if let Some(native) = self.native_group(&rel, &keys, &sets, &of, &calls, base)? {
-                return Ok(native);
-            }
-        }
-        let mut aggregates: Vec<Aggregation> = aggregates.into_iter().map(|(of, _)| of).collect();
         aggregates.extend(firsts);
-        self.own_group(rel, keys, sets, groupings, aggregates, base)
-    }
-
-    fn own_group(
-        &mut self,
-        mut rel: Rel,
-        keys: Vec<(usize, Expr)>,
-        sets: Vec<Vec<usize>>,
-        groupings: Vec<(usize, Vec<usize>)>,
-        aggregates: Vec<Aggregation>,
-        base: &Rel,
-    ) -> Result<Rel> {
         let mut present = None;
         if !base.is_one_row() && sets.iter().any(Vec::is_empty) {
-            // Every row of the domain has its group, even of no rows.
-            let (marked, mark) = self.marked(rel)?;
-            let mut columns: Vec<usize> = marked.columns.clone();
-            columns.retain(|id| !base.columns.contains(id));
-            let mut pairs = Vec::new();
-            let mut exprs: Vec<DfExpr> = columns.iter().map(|id| column(*id)).collect();
-            for id in &base.columns {
-                let new = self.fresh(self.types[*id]);
-                exprs.push(named(column(*id), new));
-                pairs.push((column(*id), column(new)));
-                columns.push(new);
-            }
-            let right = Rel {
-                plan: super::plan::project(&marked, exprs)?,
-                columns,
-            };
-            let on = On {
-                keys: pairs,
-                filter: None,
-                nulls_equal: true,
-            };
-            rel = base.clone().joined(right, JoinType::Left, on)?;
+            let (with, mark) = self.with_domain(rel, base)?;
+            rel = with;
             present = Some(mark);
+        }
+        if matches!(sets.as_slice(), [set] if set.len() == keys.len()) {
+            let of = Grouped {
+                domain: &base.columns,
+                keys: &keys,
+                aggregates: &aggregates,
+                present,
+            };
+            if let Some(native) = self.natively(&rel, &of)? {
+                // All keys are in the one set.
+                let zeros = groupings.iter().map(|(id, _)| (*id, lit(0_i32)));
+                return native.with(zeros.collect());
+            }
         }
         let mut group = Group {
             domain: self.typed(&base.columns),
@@ -179,6 +151,32 @@ impl Lowerer<'_> {
         };
         group.inputs = self.typed(&group.used());
         rel.operated(Arc::new(group))
+    }
+
+    /// The rows with one more for each of `base`, which stands for no row: every row of the domain
+    /// has its group, even of no rows. The answer is the column that is NULL there.
+    fn with_domain(&mut self, rel: Rel, base: &Rel) -> Result<(Rel, usize)> {
+        let (marked, mark) = self.marked(rel)?;
+        let mut columns: Vec<usize> = marked.columns.clone();
+        columns.retain(|id| !base.columns.contains(id));
+        let mut pairs = Vec::new();
+        let mut exprs: Vec<DfExpr> = columns.iter().map(|id| column(*id)).collect();
+        for id in &base.columns {
+            let new = self.fresh(self.types[*id]);
+            exprs.push(named(column(*id), new));
+            pairs.push((column(*id), column(new)));
+            columns.push(new);
+        }
+        let right = Rel {
+            plan: super::plan::project(&marked, exprs)?,
+            columns,
+        };
+        let on = On {
+            keys: pairs,
+            filter: None,
+            nulls_equal: true,
+        };
+        Ok((base.clone().joined(right, JoinType::Left, on)?, mark))
     }
 
     /// The call, bound to the rows that are grouped. One that stands in a query further in is of
@@ -245,7 +243,7 @@ impl Lowerer<'_> {
         };
         let aggregation = Aggregation {
             id: self.fresh(oid),
-            maker: maker_of(call.function)?,
+            what: What::Function(call.function),
             strict: call.function.strict,
             direct: call.direct,
             arguments,
@@ -292,94 +290,6 @@ impl Lowerer<'_> {
             }
         }
         firsts
-    }
-
-    /// Groups by DataFusion, where keys and aggregates mean the same there.
-    fn native_group(
-        &mut self,
-        rel: &Rel,
-        keys: &[(usize, Expr)],
-        sets: &[Vec<usize>],
-        aggregations: &[&Aggregation],
-        calls: &[&AggregateCall],
-        base: &Rel,
-    ) -> Result<Option<Rel>> {
-        let [set] = sets else {
-            return Ok(None);
-        };
-        let all_keys = set.len() == keys.len();
-        let exact = keys
-            .iter()
-            .all(|(_, expr)| Form::of(expr.oid).is_exact() && expr.oid != ids::JSON);
-        if !all_keys || !exact || (keys.is_empty() && !base.is_one_row()) {
-            return Ok(None);
-        }
-        let mut results = Vec::with_capacity(calls.len());
-        for (aggregation, call) in aggregations.iter().zip(calls) {
-            match self.native_aggregate(aggregation, call) {
-                Some(expr) => results.push(named(expr, aggregation.id)),
-                None => return Ok(None),
-            }
-        }
-        let added = keys.iter().map(|(id, expr)| (*id, self.scalar(expr)));
-        let added: Vec<(usize, DfExpr)> = added.collect();
-        let mut groups = base.columns.clone();
-        groups.extend(keys.iter().map(|(id, _)| *id));
-        let input = rel.clone().with(added)?;
-        let exprs = groups.iter().map(|id| column(*id)).collect();
-        if groups.is_empty() && results.is_empty() {
-            return Ok(None);
-        }
-        let aggregate = Aggregate::try_new(Arc::new(input.plan), exprs, results);
-        let mut columns = groups;
-        columns.extend(aggregations.iter().map(|of| of.id));
-        Ok(Some(Rel {
-            plan: LogicalPlan::Aggregate(df(aggregate)?),
-            columns,
-        }))
-    }
-
-    fn native_aggregate(&self, of: &Aggregation, call: &AggregateCall) -> Option<DfExpr> {
-        if of.distinct || !of.order.is_empty() || !of.direct.is_empty() {
-            return None;
-        }
-        let expr = match (call.function.name, of.arguments.as_slice()) {
-            ("count", []) => count(lit(1_i64)),
-            ("count", [argument]) => count(self.native(argument)?),
-            ("sum", [argument]) if matches!(argument.oid, ids::INT2 | ids::INT4) => {
-                let argument = self.native(argument)?;
-                let wide = datafusion::arrow::datatypes::DataType::Int64;
-                sum(DfExpr::Cast(datafusion::logical_expr::Cast::new(
-                    Box::new(argument),
-                    wide,
-                )))
-            }
-            ("min" | "max", [argument])
-                if argument.oid == of.result
-                    && Form::of(argument.oid).is_exact()
-                    && matches!(
-                        Form::of(argument.oid),
-                        Form::Int2
-                            | Form::Int4
-                            | Form::Int8
-                            | Form::Date
-                            | Form::Timestamp
-                            | Form::TimestampTz
-                            | Form::Text
-                    ) =>
-            {
-                let argument = self.native(argument)?;
-                match call.function.name {
-                    "min" => min(argument),
-                    _ => max(argument),
-                }
-            }
-            _ => return None,
-        };
-        match &of.filter {
-            Some(filter) => expr.filter(self.native(filter)?).build().ok(),
-            None => Some(expr),
-        }
     }
 }
 

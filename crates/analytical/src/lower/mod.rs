@@ -12,6 +12,7 @@ mod expr;
 mod from;
 mod join;
 mod member;
+mod native_group;
 mod order;
 mod plan;
 mod query;

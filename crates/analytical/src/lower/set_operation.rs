@@ -7,10 +7,10 @@ use thermocline_query::error::Result;
 use thermocline_query::tree::{Expr, ExprKind, Query, RelationKind, SetKind, SetOperation};
 use thermocline_query::types::ids;
 
+use super::native_group::Grouped;
 use super::subquery::substitute;
 use super::{Lowerer, Rel, contradiction};
 use crate::evaluate::column as bound_column;
-use crate::form::Form;
 use crate::operators::generate::{Generate, Source};
 use crate::operators::group::Group;
 use crate::operators::states::{Aggregation, Internal};
@@ -182,8 +182,25 @@ impl Lowerer<'_> {
             .iter()
             .map(|id| (*id, bound_column(*id, self.types[*id])));
         let keys: Vec<(usize, Expr)> = keys.collect();
+        let mut domain = domain.to_vec();
+        let mut rel = rel;
+        if keys.is_empty() && domain.is_empty() {
+            // Without keys there is a group even of no rows; none is wanted.
+            let (marked, mark) = self.marked(rel)?;
+            rel = marked;
+            domain.push(mark);
+        }
+        let of = Grouped {
+            domain: &domain,
+            keys: &keys,
+            aggregates: &aggregates,
+            present: None,
+        };
+        if let Some(native) = self.natively(&rel, &of)? {
+            return Ok(native);
+        }
         let mut group = Group {
-            domain: self.typed(domain),
+            domain: self.typed(&domain),
             sets: vec![(0..keys.len()).collect()],
             keys,
             groupings: Vec::new(),
@@ -193,27 +210,11 @@ impl Lowerer<'_> {
             context: self.context.clone(),
         };
         group.inputs = self.typed(&group.used());
-        // Without keys there is a group even of no rows; none is wanted.
-        if group.keys.is_empty() && domain.is_empty() {
-            let (rel, mark) = self.marked(rel)?;
-            group.domain.push((mark, ids::BOOL));
-            group.inputs.push((mark, ids::BOOL));
-            return rel.operated(Arc::new(group));
-        }
         rel.operated(Arc::new(group))
     }
 
     /// The different rows by these columns, which stay what they are called.
     pub(super) fn different(&mut self, rel: Rel, domain: &[usize], keys: &[usize]) -> Result<Rel> {
-        let exact = keys
-            .iter()
-            .all(|id| Form::of(self.types[*id]).is_exact() && self.types[*id] != ids::JSON);
-        if exact && !keys.is_empty() {
-            let mut columns = [domain, keys].concat();
-            columns.sort_unstable();
-            columns.dedup();
-            return rel.only(&columns)?.distinct_bytes();
-        }
         self.grouped(rel, domain, keys, Vec::new())
     }
 }

@@ -12,6 +12,7 @@ use thermocline_query::types::array::Array;
 use thermocline_query::types::{self, ids};
 
 use super::expr::all_of;
+use super::native_group::Grouped;
 use super::plan::{On, project};
 use super::query::has_query;
 use super::{Lowerer, Rel, contradiction};
@@ -226,6 +227,15 @@ impl Lowerer<'_> {
         domain: &[usize],
         aggregates: Vec<Aggregation>,
     ) -> Result<Rel> {
+        let of = Grouped {
+            domain,
+            keys: &[],
+            aggregates: &aggregates,
+            present: None,
+        };
+        if let Some(native) = self.natively(&rel, &of)? {
+            return Ok(native);
+        }
         let mut group = Group {
             domain: self.typed(domain),
             keys: Vec::new(),

@@ -1,8 +1,8 @@
 //! Groups: rows that agree in their keys by PostgreSQL's equality become one, with the first
-//! row's values and the aggregates' results. Also DISTINCT, set operations and what subqueries
-//! are counted by. In memory, on the statement's account.
+//! row's values and the aggregates' results. For what DataFusion does not group: several sets of
+//! keys, and aggregates that need their rows in one place. Where memory is short, groups and their
+//! rows wait on disk (`group_files`) and are grouped afterwards, part by part.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,26 +10,18 @@ use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{TryFutureExt, TryStreamExt, stream};
-use thermocline_query::datum::Datum;
-use thermocline_query::error::Result as QueryResult;
 use thermocline_query::tree::Expr;
 use thermocline_query::types::ids;
 
-use super::states::{Aggregation, Running, datum_bytes};
-use super::{Operator, batch_of, only_input};
-use crate::errors::external;
-use crate::evaluate::{BatchRows, Context, RowValues, as_column, columns_of};
-use crate::form::{BATCH_BYTES_MAX, ColumnBuilder, Form};
-use crate::serial;
-use crate::sort_key::{self, Direction};
-
-/// Bytes of a group beside what it holds.
-const GROUP_BYTES: usize = 160;
+use super::group_files::{Files, Part};
+use super::group_table::Table;
+use super::states::Aggregation;
+use super::{Operator, only_input};
+use crate::evaluate::{Context, columns_of};
 
 /// What is grouped, and by what.
 #[derive(Clone)]
@@ -80,191 +72,44 @@ impl fmt::Debug for Group {
     }
 }
 
-struct OneGroup {
-    set: usize,
-    values: Vec<Datum>,
-    running: Vec<Running>,
-    bytes: usize,
+/// Groups that come out, one table after the other.
+struct Emitting {
+    table: Table,
+    at: usize,
+    /// Parts that wait on disk, and how often their rows were parted.
+    waiting: Vec<(usize, Part)>,
+    schema: SchemaRef,
+    task: Arc<TaskContext>,
 }
 
-/// A row as a group shows it: keys that are not in its set are NULL.
-struct Shown<'a> {
-    row: &'a dyn RowValues,
-    keys: &'a [(usize, Expr)],
-    set: &'a [usize],
-}
-
-impl RowValues for Shown<'_> {
-    fn column(&self, id: usize) -> QueryResult<Datum> {
-        let mut keys = self.keys.iter();
-        match keys.position(|(_, expr)| as_column(expr) == Some(id)) {
-            Some(key) if !self.set.contains(&key) => Ok(Datum::Null),
-            _ => self.row.column(id),
-        }
-    }
-}
-
-struct Groups {
-    of: Group,
-    places: Vec<HashMap<Box<[u8]>, usize>>,
-    groups: Vec<OneGroup>,
-    reservation: MemoryReservation,
-}
-
-impl Groups {
-    fn group(
-        &mut self,
-        set: usize,
-        key: &[u8],
-        values: impl FnOnce() -> Vec<Datum>,
-    ) -> QueryResult<(usize, usize)> {
-        if let Some(place) = self.places[set].get(key) {
-            return Ok((*place, 0));
-        }
-        let values = values();
-        let running = self.of.aggregates.iter();
-        let running = running.map(|of| Running::new(of, &self.of.context));
-        let running = running.collect::<QueryResult<Vec<_>>>()?;
-        let bytes = GROUP_BYTES
-            + key.len()
-            + values.iter().map(datum_bytes).sum::<usize>()
-            + running.len() * 128;
-        self.groups.push(OneGroup {
-            set,
-            values,
-            running,
-            bytes: 0,
-        });
-        let place = self.groups.len() - 1;
-        self.places[set].insert(key.into(), place);
-        Ok((place, bytes))
-    }
-
-    fn take(&mut self, batch: &RecordBatch) -> Result<()> {
-        let rows = BatchRows::new(batch, &self.of.inputs).map_err(external)?;
-        let mut grown = 0;
-        let mut key = Vec::new();
-        for at in 0..batch.num_rows() {
-            if at % 1024 == 0 {
-                self.of
-                    .context
-                    .environment
-                    .check_interrupted()
-                    .map_err(external)?;
+impl Emitting {
+    async fn next(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            let rows_max = self.task.session_config().batch_size();
+            if let Some((batch, at)) = self.table.batch(&self.schema, self.at, rows_max)? {
+                self.at = at;
+                return Ok(Some(batch));
             }
-            grown += self.row(&rows.row(at), &mut key).map_err(external)?;
-        }
-        self.reservation.try_grow(grown)
-    }
-
-    fn row(&mut self, row: &dyn RowValues, key: &mut Vec<u8>) -> QueryResult<usize> {
-        let evaluator = Arc::clone(&self.of.context.evaluator);
-        let mut values = Vec::with_capacity(self.of.domain.len() + self.of.keys.len());
-        for (id, _) in &self.of.domain {
-            values.push(row.column(*id)?);
-        }
-        for (_, expr) in &self.of.keys {
-            values.push(evaluator.evaluate(expr, row)?);
-        }
-        let domain = self.of.domain.len();
-        let counts = match self.of.present {
-            Some(present) => !row.column(present)?.is_null(),
-            None => true,
-        };
-        let mut grown = 0;
-        for set in 0..self.of.sets.len() {
-            if !counts && !self.of.sets[set].is_empty() {
-                continue;
-            }
-            key.clear();
-            for value in &values[..domain] {
-                serial::write(value, key)?;
-            }
-            for place in &self.of.sets[set] {
-                let (_, expr) = &self.of.keys[*place];
-                sort_key::directed(expr.oid, &values[domain + place], Direction::default(), key)?;
-            }
-            let (place, bytes) = self.group(set, key, || values.clone())?;
-            grown += bytes;
-            if counts {
-                let shown = Shown {
-                    row,
-                    keys: &self.of.keys,
-                    set: &self.of.sets[set],
-                };
-                let group = &mut self.groups[place];
-                let mut held = 0;
-                for (of, running) in self.of.aggregates.iter().zip(&mut group.running) {
-                    running.update(of, &self.of.context, row, &shown)?;
-                    held += running.bytes();
-                }
-                grown += held.saturating_sub(group.bytes);
-                group.bytes = group.bytes.max(held);
-            }
-        }
-        Ok(grown)
-    }
-
-    /// Groups that are there without any row.
-    fn finish(&mut self) -> Result<()> {
-        if !self.of.domain.is_empty() {
-            return Ok(());
-        }
-        for set in 0..self.of.sets.len() {
-            if self.of.sets[set].is_empty() {
-                let nulls = vec![Datum::Null; self.of.keys.len()];
-                self.group(set, &[], || nulls).map_err(external)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn batch(
-        &mut self,
-        schema: &SchemaRef,
-        from: usize,
-        rows_max: usize,
-    ) -> Result<(RecordBatch, usize)> {
-        let of = &self.of;
-        let oids = of.domain.iter().map(|(_, oid)| *oid);
-        let oids = oids.chain(of.keys.iter().map(|(_, expr)| expr.oid));
-        let oids = oids.chain(of.groupings.iter().map(|_| ids::INT4));
-        let oids = oids.chain(of.aggregates.iter().map(|of| of.result));
-        let mut builders: Vec<ColumnBuilder> = oids
-            .map(|oid| ColumnBuilder::new(Form::of(oid), 0))
-            .collect();
-        let (mut at, mut bytes) = (from, 0);
-        while at < self.groups.len() && at - from < rows_max && bytes < BATCH_BYTES_MAX {
-            let group = &mut self.groups[at];
-            let set = &of.sets[group.set];
-            let mut builders = builders.iter_mut();
-            let mut push = |value: &Datum| match builders.next() {
-                Some(builder) => builder.push(value).map_err(external),
-                None => Ok(0),
+            let level = self.table.level() + 1;
+            let parts = self.table.finish()?;
+            self.waiting
+                .extend(parts.into_iter().map(|part| (level, part)));
+            let Some((level, part)) = self.waiting.pop() else {
+                return Ok(None);
             };
-            for (place, value) in group.values.iter().enumerate() {
-                let out = match place.checked_sub(of.domain.len()) {
-                    Some(key) if !set.contains(&key) => &Datum::Null,
-                    _ => value,
-                };
-                bytes += push(out)?;
+            self.at = 0;
+            self.table.begin(level);
+            if let Some(mut groups) = part.groups(self.table.files())? {
+                while let Some(batch) = groups.try_next().await? {
+                    self.table.restore(&batch)?;
+                }
             }
-            for (_, asked) in &of.groupings {
-                let bits = asked
-                    .iter()
-                    .fold(0, |bits, key| bits << 1 | i32::from(!set.contains(key)));
-                push(&Datum::Int4(bits))?;
+            if let Some(mut rows) = part.rows(self.table.files())? {
+                while let Some(batch) = rows.try_next().await? {
+                    self.table.take(&batch, true)?;
+                }
             }
-            for (aggregate, running) in of.aggregates.iter().zip(&mut group.running) {
-                let value = running.value(aggregate, &of.context).map_err(external)?;
-                bytes += push(&value)?;
-            }
-            group.values = Vec::new();
-            group.running = Vec::new();
-            at += 1;
         }
-        let arrays = builders.iter_mut().map(ColumnBuilder::finish).collect();
-        Ok((batch_of(schema, arrays, at - from)?, at))
     }
 }
 
@@ -297,36 +142,25 @@ impl Operator for Group {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let input = only_input(inputs)?;
+        let files = Files::new(&context, &input.schema(), &self.inputs)?;
         let mut input = input.execute(0, Arc::clone(&context))?;
-        let rows_max = context.session_config().batch_size();
-        let groups = Groups {
-            places: vec![HashMap::new(); self.sets.len()],
-            of: self.clone(),
-            groups: Vec::new(),
-            reservation: MemoryConsumer::new("groups").register(context.memory_pool()),
-        };
+        let mut table = Table::new(self.clone(), files, &context)?;
         let of = Arc::clone(&schema);
         let batches = async move {
-            let mut groups = groups;
             while let Some(batch) = input.try_next().await? {
-                groups.take(&batch)?;
+                table.take(&batch, false)?;
             }
             drop(input);
-            groups.finish()?;
-            groups.places = Vec::new();
-            Ok::<_, DataFusionError>(stream::try_unfold(
-                (groups, 0),
-                move |(mut groups, from)| {
-                    let of = Arc::clone(&of);
-                    async move {
-                        if from >= groups.groups.len() {
-                            return Ok(None);
-                        }
-                        let (batch, at) = groups.batch(&of, from, rows_max)?;
-                        Ok(Some((batch, (groups, at))))
-                    }
-                },
-            ))
+            let emitting = Emitting {
+                table,
+                at: 0,
+                waiting: Vec::new(),
+                schema: of,
+                task: context,
+            };
+            Ok::<_, DataFusionError>(stream::try_unfold(emitting, |mut emitting| async move {
+                Ok(emitting.next().await?.map(|batch| (batch, emitting)))
+            }))
         };
         Ok(Box::pin(RecordBatchStreamAdapter::new(
             schema,

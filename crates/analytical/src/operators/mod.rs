@@ -4,6 +4,8 @@
 pub mod frames;
 pub mod generate;
 pub mod group;
+mod group_files;
+mod group_table;
 pub mod order;
 pub mod recursion;
 pub mod rows;

@@ -6,23 +6,48 @@ use std::sync::Arc;
 use thermocline_query::call::Call;
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result};
-use thermocline_query::functions::{AggregateState, Body, SortKey as FunctionOrder};
+use thermocline_query::functions::{AggregateState, Body, Function, SortKey as FunctionOrder};
 use thermocline_query::tree::Expr;
 use thermocline_query::types::{self, array::Array};
 
 use crate::evaluate::{Context, RowValues};
 use crate::sort_key::{self, Direction};
 
-/// How a state is made.
-pub type Maker = Arc<dyn Fn(&Call<'_>) -> Result<Box<dyn AggregateState>> + Send + Sync>;
+/// What is computed.
+#[derive(Clone, Copy)]
+pub enum What {
+    /// One of PostgreSQL's aggregates.
+    Function(&'static Function),
+    /// A state of this file.
+    Internal(Internal),
+}
+
+impl What {
+    /// A state that nothing came to.
+    ///
+    /// # Errors
+    /// XX000 for a function that is no aggregate.
+    pub fn state(self, call: &Call<'_>) -> Result<Box<dyn AggregateState>> {
+        match self {
+            Self::Internal(kind) => Ok(kind.state()),
+            Self::Function(function) => match &function.body {
+                Body::Aggregate(aggregate) => Ok((aggregate.new)(call)),
+                _ => Err(QueryError::internal(format!(
+                    "{} is not an aggregate",
+                    function.name
+                ))),
+            },
+        }
+    }
+}
 
 /// An aggregate over bound expressions.
 #[derive(Clone)]
 pub struct Aggregation {
     /// The column that it gives.
     pub id: usize,
-    /// How a state is made.
-    pub maker: Maker,
+    /// What it computes.
+    pub what: What,
     /// Leaves out rows with a NULL argument.
     pub strict: bool,
     /// Arguments that are the same for the group.
@@ -50,7 +75,7 @@ impl Aggregation {
         let types: Arc<[u32]> = argument.iter().map(|argument| argument.oid).collect();
         Self {
             id,
-            maker: Arc::new(move |_: &Call<'_>| Ok(kind.state())),
+            what: What::Internal(kind),
             strict: false,
             direct: Vec::new(),
             arguments: argument,
@@ -63,6 +88,11 @@ impl Aggregation {
         }
     }
 
+    /// Whether rows wait until all are there.
+    fn waits(&self) -> bool {
+        !self.order.is_empty() || self.distinct
+    }
+
     /// All expressions in it.
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
         self.direct
@@ -70,23 +100,6 @@ impl Aggregation {
             .chain(&self.arguments)
             .chain(self.order.iter().map(|(expr, _)| expr))
             .chain(&self.filter)
-    }
-}
-
-/// The maker of a function's states.
-///
-/// # Errors
-/// XX000 if it is no aggregate.
-pub fn maker_of(function: &'static thermocline_query::functions::Function) -> Result<Maker> {
-    match &function.body {
-        Body::Aggregate(aggregate) => {
-            let new = aggregate.new;
-            Ok(Arc::new(move |call: &Call<'_>| Ok(new(call))))
-        }
-        _ => Err(QueryError::internal(format!(
-            "{} is not an aggregate",
-            function.name
-        ))),
     }
 }
 
@@ -107,14 +120,60 @@ impl Running {
     pub fn new(of: &Aggregation, context: &Context) -> Result<Self> {
         let call = Call::new(context.environment.as_ref(), &of.types, of.result);
         Ok(Self {
-            state: (of.maker)(&call)?,
+            state: of.what.state(&call)?,
             waiting: Vec::new(),
             waiting_bytes: 0,
             direct: None,
         })
     }
 
+    /// All that came so far, for [`Self::restore`]; `None` where the state is not saved.
+    #[must_use]
+    pub fn save(&self, of: &Aggregation) -> Option<Vec<Datum>> {
+        let state = if of.waits() {
+            Datum::Null
+        } else {
+            list(self.state.save()?)
+        };
+        let direct = self.direct.clone().map_or(Datum::Null, list);
+        let mut saved = vec![state, direct];
+        for (key, arguments) in &self.waiting {
+            saved.push(Datum::bytes(key.as_slice()));
+            saved.push(list(arguments.clone()));
+        }
+        Some(saved)
+    }
+
+    /// Of what [`Self::save`] gave.
+    ///
+    /// # Errors
+    /// XX000 for anything else.
+    pub fn restore(of: &Aggregation, context: &Context, saved: &[Datum]) -> Result<Self> {
+        let mut running = Self::new(of, context)?;
+        let [state, direct, waiting @ ..] = saved else {
+            return Err(QueryError::internal("a saved aggregate without its state"));
+        };
+        if let Datum::Array(state) = state {
+            let call = Call::new(context.environment.as_ref(), &of.types, of.result);
+            running.state.merge(&call, &state.elements)?;
+        }
+        if let Datum::Array(direct) = direct {
+            running.direct = Some(direct.elements.clone());
+        }
+        for pair in waiting.chunks_exact(2) {
+            let (key, arguments) = (pair[0].as_bytes(), &pair[1].as_array().elements);
+            running.wait(key.to_vec(), arguments.clone());
+        }
+        Ok(running)
+    }
+
+    fn wait(&mut self, key: Vec<u8>, arguments: Vec<Datum>) {
+        self.waiting_bytes += key.len() + 64 + arguments.iter().map(datum_bytes).sum::<usize>();
+        self.waiting.push((key, arguments));
+    }
+
     /// Takes a row; `group` is the same row as its group shows it, for direct arguments.
+    /// `arguments` is used again and again.
     ///
     /// # Errors
     /// As the expressions' and the aggregate's.
@@ -124,6 +183,7 @@ impl Running {
         context: &Context,
         row: &dyn RowValues,
         group: &dyn RowValues,
+        arguments: &mut Vec<Datum>,
     ) -> Result<()> {
         let evaluate = |expr: &Expr| context.evaluator.evaluate(expr, row);
         if let Some(filter) = &of.filter
@@ -136,25 +196,27 @@ impl Running {
             let direct = direct.map(|expr| context.evaluator.evaluate(expr, group));
             self.direct = Some(direct.collect::<Result<_>>()?);
         }
-        let arguments: Vec<Datum> = of.arguments.iter().map(evaluate).collect::<Result<_>>()?;
+        arguments.clear();
+        for argument in &of.arguments {
+            arguments.push(evaluate(argument)?);
+        }
         if of.strict && arguments.iter().any(Datum::is_null) {
             return Ok(());
         }
-        let call = Call::new(context.environment.as_ref(), &of.types, of.result);
-        if of.order.is_empty() && !of.distinct {
-            return self.state.update(&call, &arguments);
+        if !of.waits() {
+            let call = Call::new(context.environment.as_ref(), &of.types, of.result);
+            return self.state.update(&call, arguments);
         }
         let mut key = Vec::new();
         for (expr, direction) in &of.order {
             sort_key::directed(expr.oid, &evaluate(expr)?, *direction, &mut key)?;
         }
         if of.distinct {
-            for (expr, value) in of.arguments.iter().zip(&arguments) {
+            for (expr, value) in of.arguments.iter().zip(&*arguments) {
                 sort_key::directed(expr.oid, value, Direction::default(), &mut key)?;
             }
         }
-        self.waiting_bytes += key.len() + 64 + arguments.iter().map(datum_bytes).sum::<usize>();
-        self.waiting.push((key, arguments));
+        self.wait(key, std::mem::take(arguments));
         Ok(())
     }
 
@@ -193,6 +255,15 @@ impl Running {
     pub fn bytes(&self) -> usize {
         self.state.bytes() + self.waiting_bytes
     }
+}
+
+/// Values as one.
+pub(super) fn list(elements: Vec<Datum>) -> Datum {
+    Datum::Array(Arc::new(Array {
+        element: 0,
+        dimensions: Vec::new(),
+        elements,
+    }))
 }
 
 /// The bytes of a value beyond its own words.
@@ -287,6 +358,30 @@ impl AggregateState for InternalState {
 
     fn bytes(&self) -> usize {
         self.held + datum_bytes(&self.value)
+    }
+
+    fn save(&self) -> Option<Vec<Datum>> {
+        let first = [Datum::Int8(self.rows), self.value.clone()];
+        Some(first.into_iter().chain(self.values.clone()).collect())
+    }
+
+    fn keeps_order(&self) -> bool {
+        matches!(self.kind, Internal::Array(_))
+    }
+
+    fn merge(&mut self, call: &Call<'_>, saved: &[Datum]) -> Result<()> {
+        let rows = saved[0].as_int8();
+        if rows == 0 {
+            return Ok(());
+        }
+        if self.keeps_order() {
+            return saved[2..]
+                .iter()
+                .try_for_each(|value| self.update(call, std::slice::from_ref(value)));
+        }
+        self.update(call, &saved[1..2])?;
+        self.rows = self.rows.saturating_add(rows - 1);
+        Ok(())
     }
 }
 

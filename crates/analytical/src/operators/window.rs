@@ -209,6 +209,7 @@ impl Partition<'_> {
         let mut running = Running::new(of, context)?;
         let mut taken = (0, 0);
         let mut value: Option<Datum> = None;
+        let mut arguments = Vec::new();
         for row in 0..self.rows.len() {
             context.environment.check_interrupted()?;
             let frame = self.frames.as_ref().map_or((0, 0), |frames| frames[row]);
@@ -224,7 +225,8 @@ impl Partition<'_> {
             }
             for other in taken.1..frame.1 {
                 if !self.is_excluded(row, other) {
-                    running.update(of, context, &self.rows[other], &self.rows[other])?;
+                    let other = &self.rows[other];
+                    running.update(of, context, other, other, &mut arguments)?;
                 }
             }
             taken = (frame.0, frame.1.max(taken.1));

@@ -43,7 +43,7 @@ use std::sync::LazyLock;
 
 use crate::call::Call;
 use crate::datum::Datum;
-use crate::error::Result;
+use crate::error::{QueryError, Result};
 
 /// When a function's answer may change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -175,6 +175,27 @@ pub trait AggregateState: Send {
     /// The bytes that the state holds beyond its own size.
     fn bytes(&self) -> usize {
         0
+    }
+
+    /// What the state has taken so far, for [`Self::merge`]; `None` where states do not become
+    /// one, which no rows change.
+    fn save(&self) -> Option<Vec<Datum>> {
+        None
+    }
+
+    /// Whether the value depends on the order in which rows come. Then a saved state is merged
+    /// only into one that nothing came to.
+    fn keeps_order(&self) -> bool {
+        false
+    }
+
+    /// Takes what another state of the same aggregate has taken: what its [`Self::save`] gave.
+    ///
+    /// # Errors
+    /// As the aggregate's in PostgreSQL.
+    fn merge(&mut self, call: &Call<'_>, saved: &[Datum]) -> Result<()> {
+        let _ = (call, saved);
+        Err(QueryError::internal("states that do not become one"))
     }
 }
 

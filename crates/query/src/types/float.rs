@@ -1,11 +1,13 @@
 //! `real` and `double precision`.
 
+mod moments;
 mod parse;
 mod random;
 mod shortest;
 
 use std::cmp::Ordering;
 
+pub use self::moments::FloatMoments;
 pub use self::parse::{parse_f32, parse_f64};
 pub use self::random::Random;
 use self::shortest::Float;

@@ -61,6 +61,20 @@ impl AggregateState for Elements {
     fn bytes(&self) -> usize {
         self.held + self.values.capacity() * size_of::<Datum>()
     }
+
+    fn save(&self) -> Option<Vec<Datum>> {
+        Some(self.values.clone())
+    }
+
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
+    fn merge(&mut self, _: &Call<'_>, saved: &[Datum]) -> Result<()> {
+        self.held += saved.iter().map(size::beyond).sum::<usize>();
+        self.values.extend_from_slice(saved);
+        Ok(())
+    }
 }
 
 /// Arrays of the same shape, which become one of a dimension more.
@@ -125,6 +139,32 @@ impl AggregateState for Arrays {
     fn bytes(&self) -> usize {
         self.held + self.values.capacity() * size_of::<Datum>()
     }
+
+    fn save(&self) -> Option<Vec<Datum>> {
+        let Some((element, dimensions)) = &self.first else {
+            return Some(Vec::new());
+        };
+        let all = Datum::Array(Arc::new(Array {
+            element: *element,
+            dimensions: dimensions.clone(),
+            elements: self.values.clone(),
+        }));
+        Some(vec![Datum::Int4(self.count), all])
+    }
+
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
+    fn merge(&mut self, _: &Call<'_>, saved: &[Datum]) -> Result<()> {
+        if let [count, Datum::Array(all)] = saved {
+            self.first = Some((all.element, all.dimensions.clone()));
+            self.count = count.as_int4();
+            self.held = all.elements.iter().map(size::beyond).sum();
+            self.values.clone_from(&all.elements);
+        }
+        Ok(())
+    }
 }
 
 /// `array_agg` of values.
@@ -180,6 +220,26 @@ impl AggregateState for Texts {
     fn bytes(&self) -> usize {
         self.0.as_ref().map_or(0, String::capacity)
     }
+
+    fn save(&self) -> Option<Vec<Datum>> {
+        Some(
+            self.0
+                .iter()
+                .map(|text| Datum::text(text.as_str()))
+                .collect(),
+        )
+    }
+
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
+    fn merge(&mut self, _: &Call<'_>, saved: &[Datum]) -> Result<()> {
+        if let [Datum::Text(text)] = saved {
+            self.0 = Some(text.as_ref().to_owned());
+        }
+        Ok(())
+    }
 }
 
 /// As [`Texts`], of bytes.
@@ -216,6 +276,22 @@ impl AggregateState for Bytes {
 
     fn bytes(&self) -> usize {
         self.0.as_ref().map_or(0, Vec::capacity)
+    }
+
+    fn save(&self) -> Option<Vec<Datum>> {
+        let bytes = self.0.iter();
+        Some(bytes.map(|bytes| Datum::bytes(bytes.as_slice())).collect())
+    }
+
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
+    fn merge(&mut self, _: &Call<'_>, saved: &[Datum]) -> Result<()> {
+        if let [Datum::Bytea(bytes)] = saved {
+            self.0 = Some(bytes.to_vec());
+        }
+        Ok(())
     }
 }
 

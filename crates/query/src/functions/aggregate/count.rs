@@ -18,6 +18,15 @@ impl AggregateState for Count {
     fn value(&self, _: &Call<'_>) -> Result<Datum> {
         Ok(Datum::Int8(self.0))
     }
+
+    fn save(&self) -> Option<Vec<Datum>> {
+        Some(vec![Datum::Int8(self.0)])
+    }
+
+    fn merge(&mut self, _: &Call<'_>, saved: &[Datum]) -> Result<()> {
+        self.0 += saved[0].as_int8();
+        Ok(())
+    }
 }
 
 /// The rows that came.

@@ -57,6 +57,17 @@ impl AggregateState for Extreme {
     fn bytes(&self) -> usize {
         size::beyond(&self.value)
     }
+
+    fn save(&self) -> Option<Vec<Datum>> {
+        Some(vec![self.value.clone()])
+    }
+
+    fn merge(&mut self, call: &Call<'_>, saved: &[Datum]) -> Result<()> {
+        if saved[0].is_null() {
+            return Ok(());
+        }
+        self.update(call, saved)
+    }
 }
 
 /// `max`

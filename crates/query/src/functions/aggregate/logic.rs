@@ -80,6 +80,17 @@ impl AggregateState for Bits {
     fn bytes(&self) -> usize {
         super::size::beyond(&self.value)
     }
+
+    fn save(&self) -> Option<Vec<Datum>> {
+        Some(vec![self.value.clone()])
+    }
+
+    fn merge(&mut self, call: &Call<'_>, saved: &[Datum]) -> Result<()> {
+        if saved[0].is_null() {
+            return Ok(());
+        }
+        self.update(call, saved)
+    }
 }
 
 fn state(operation: Operation) -> Box<dyn AggregateState> {

@@ -61,6 +61,41 @@ impl Pairs {
     }
 }
 
+impl Pairs {
+    /// Adds what others have taken, as PostgreSQL's parallel workers do it.
+    fn merge(&mut self, other: &Self) -> Result<()> {
+        if other.count == 0.0 {
+            return Ok(());
+        }
+        if self.count == 0.0 {
+            *self = *other;
+            return Ok(());
+        }
+        let finite = |sum: f64, a: f64, b: f64| {
+            if sum.is_infinite() && !a.is_infinite() && !b.is_infinite() {
+                return Err(super::float_overflow());
+            }
+            Ok(sum)
+        };
+        let count = self.count + other.count;
+        let dx = self.x / self.count - other.x / other.count;
+        let dy = self.y / self.count - other.y / other.count;
+        let both = self.count * other.count;
+        let xx = self.xx + other.xx + both * dx * dx / count;
+        let yy = self.yy + other.yy + both * dy * dy / count;
+        let xy = self.xy + other.xy + both * dx * dy / count;
+        *self = Self {
+            count,
+            x: finite(self.x + other.x, self.x, other.x)?,
+            xx: finite(xx, self.xx, other.xx)?,
+            y: finite(self.y + other.y, self.y, other.y)?,
+            yy: finite(yy, self.yy, other.yy)?,
+            xy: finite(xy, self.xy, other.xy)?,
+        };
+        Ok(())
+    }
+}
+
 /// The state and what it is asked for.
 struct State {
     pairs: Pairs,
@@ -78,6 +113,24 @@ impl AggregateState for State {
             return Ok(Datum::Null);
         }
         Ok((self.finish)(&self.pairs).map_or(Datum::Null, Datum::Float8))
+    }
+
+    fn save(&self) -> Option<Vec<Datum>> {
+        let p = &self.pairs;
+        let parts = [p.count, p.x, p.xx, p.y, p.yy, p.xy];
+        Some(parts.map(Datum::Float8).to_vec())
+    }
+
+    fn merge(&mut self, _: &Call<'_>, saved: &[Datum]) -> Result<()> {
+        let part = |place: usize| saved[place].as_float8();
+        self.pairs.merge(&Pairs {
+            count: part(0),
+            x: part(1),
+            xx: part(2),
+            y: part(3),
+            yy: part(4),
+            xy: part(5),
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use super::super::{Aggregate, AggregateState};
 use super::span;
 use crate::call::Call;
 use crate::datum::Datum;
-use crate::error::Result;
+use crate::error::{QueryError, Result};
 use crate::types::interval::Interval;
 use crate::types::numeric::{Moments, Numeric};
 
@@ -47,6 +47,19 @@ impl AggregateState for Integers {
             return Ok(Datum::Null);
         }
         (self.finish)(self.sum, self.count)
+    }
+
+    fn save(&self) -> Option<Vec<Datum>> {
+        let sum = Datum::bytes(self.sum.to_le_bytes());
+        Some(vec![sum, Datum::Int8(self.count)])
+    }
+
+    fn merge(&mut self, _: &Call<'_>, saved: &[Datum]) -> Result<()> {
+        let sum = saved[0].as_bytes().try_into();
+        let sum = sum.map_err(|_| QueryError::internal("a sum of another length"))?;
+        self.sum += i128::from_le_bytes(sum);
+        self.count += saved[1].as_int8();
+        Ok(())
     }
 }
 
@@ -93,6 +106,17 @@ impl AggregateState for Float4 {
     fn value(&self, _: &Call<'_>) -> Result<Datum> {
         Ok(self.0.map_or(Datum::Null, Datum::Float4))
     }
+
+    fn save(&self) -> Option<Vec<Datum>> {
+        Some(vec![self.0.map_or(Datum::Null, Datum::Float4)])
+    }
+
+    fn merge(&mut self, call: &Call<'_>, saved: &[Datum]) -> Result<()> {
+        if saved[0].is_null() {
+            return Ok(());
+        }
+        self.update(call, saved)
+    }
 }
 
 /// A sum of `float8`.
@@ -117,6 +141,17 @@ impl AggregateState for Float8 {
 
     fn value(&self, _: &Call<'_>) -> Result<Datum> {
         Ok(self.0.map_or(Datum::Null, Datum::Float8))
+    }
+
+    fn save(&self) -> Option<Vec<Datum>> {
+        Some(vec![self.0.map_or(Datum::Null, Datum::Float8)])
+    }
+
+    fn merge(&mut self, call: &Call<'_>, saved: &[Datum]) -> Result<()> {
+        if saved[0].is_null() {
+            return Ok(());
+        }
+        self.update(call, saved)
     }
 }
 
@@ -148,6 +183,15 @@ impl AggregateState for Numerics {
 
     fn bytes(&self) -> usize {
         self.moments.bytes()
+    }
+
+    fn save(&self) -> Option<Vec<Datum>> {
+        Some(vec![Datum::bytes(self.moments.to_bytes())])
+    }
+
+    fn merge(&mut self, _: &Call<'_>, saved: &[Datum]) -> Result<()> {
+        self.moments.merge(&Moments::of_bytes(saved[0].as_bytes())?);
+        Ok(())
     }
 }
 
@@ -191,6 +235,16 @@ impl AggregateState for Intervals {
         } else {
             self.sum
         }))
+    }
+
+    fn save(&self) -> Option<Vec<Datum>> {
+        Some(vec![Datum::Interval(self.sum), Datum::Int8(self.count)])
+    }
+
+    fn merge(&mut self, _: &Call<'_>, saved: &[Datum]) -> Result<()> {
+        self.sum = span::add(self.sum, saved[0].as_interval())?;
+        self.count += saved[1].as_int8();
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@ use super::sum::integer;
 use crate::call::Call;
 use crate::datum::Datum;
 use crate::error::Result;
+use crate::types::float::FloatMoments;
 use crate::types::numeric::{Dispersion, Moments};
 
 /// What floats are asked for.
@@ -14,20 +15,16 @@ enum Wanted {
     Dispersion(Dispersion),
 }
 
-/// Count, sum and sum of squared differences, by the algorithm of Youngs and Cramer.
+/// Floats, and what is asked of them.
 struct Floats {
-    count: f64,
-    sum: f64,
-    squares: f64,
+    moments: FloatMoments,
     wanted: Wanted,
 }
 
 impl Floats {
     fn state(wanted: Wanted) -> Box<dyn AggregateState> {
         Box::new(Self {
-            count: 0.0,
-            sum: 0.0,
-            squares: 0.0,
+            moments: FloatMoments::default(),
             wanted,
         })
     }
@@ -35,51 +32,28 @@ impl Floats {
 
 impl AggregateState for Floats {
     fn update(&mut self, _: &Call<'_>, arguments: &[Datum]) -> Result<()> {
-        let value = match &arguments[0] {
+        self.moments.add(match &arguments[0] {
             Datum::Float4(value) => f64::from(*value),
             other => other.as_float8(),
-        };
-        let (before, sum_before) = (self.count, self.sum);
-        self.count += 1.0;
-        self.sum += value;
-        if before > 0.0 {
-            let difference = value * self.count - self.sum;
-            self.squares += difference * difference / (self.count * before);
-            if self.sum.is_infinite() || self.squares.is_infinite() {
-                if !sum_before.is_infinite() && !value.is_infinite() {
-                    return Err(super::float_overflow());
-                }
-                self.squares = f64::NAN;
-            }
-        } else if !value.is_finite() {
-            self.squares = f64::NAN;
-        }
-        Ok(())
+        })
     }
 
     fn value(&self, _: &Call<'_>) -> Result<Datum> {
-        if self.count == 0.0 {
-            return Ok(Datum::Null);
-        }
-        Ok(match self.wanted {
-            Wanted::Average => Datum::Float8(self.sum / self.count),
-            Wanted::Dispersion(dispersion) => {
-                let divisor = if dispersion.sample {
-                    self.count - 1.0
-                } else {
-                    self.count
-                };
-                if divisor == 0.0 {
-                    return Ok(Datum::Null);
-                }
-                let variance = self.squares / divisor;
-                Datum::Float8(if dispersion.deviation {
-                    variance.sqrt()
-                } else {
-                    variance
-                })
-            }
-        })
+        let found = match self.wanted {
+            Wanted::Average => self.moments.average(),
+            Wanted::Dispersion(dispersion) => self.moments.dispersion(dispersion),
+        };
+        Ok(found.map_or(Datum::Null, Datum::Float8))
+    }
+
+    fn save(&self) -> Option<Vec<Datum>> {
+        Some(self.moments.parts().map(Datum::Float8).to_vec())
+    }
+
+    fn merge(&mut self, _: &Call<'_>, saved: &[Datum]) -> Result<()> {
+        let part = |place: usize| saved[place].as_float8();
+        let other = FloatMoments::of_parts([part(0), part(1), part(2)]);
+        self.moments.merge(&other)
     }
 }
 
@@ -105,6 +79,15 @@ impl AggregateState for Exact {
 
     fn bytes(&self) -> usize {
         self.moments.bytes()
+    }
+
+    fn save(&self) -> Option<Vec<Datum>> {
+        Some(vec![Datum::bytes(self.moments.to_bytes())])
+    }
+
+    fn merge(&mut self, _: &Call<'_>, saved: &[Datum]) -> Result<()> {
+        self.moments.merge(&Moments::of_bytes(saved[0].as_bytes())?);
+        Ok(())
     }
 }
 

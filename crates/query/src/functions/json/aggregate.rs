@@ -72,6 +72,19 @@ impl AggregateState for Array {
     fn bytes(&self) -> usize {
         self.0.out.capacity()
     }
+
+    fn save(&self) -> Option<Vec<Datum>> {
+        Some(vec![Datum::text(self.0.out.as_str())])
+    }
+
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
+    fn merge(&mut self, _: &Call<'_>, saved: &[Datum]) -> Result<()> {
+        self.0.out.push_str(saved[0].as_text());
+        Ok(())
+    }
 }
 
 #[derive(Default)]
@@ -99,6 +112,19 @@ impl AggregateState for Object {
 
     fn bytes(&self) -> usize {
         self.0.out.capacity()
+    }
+
+    fn save(&self) -> Option<Vec<Datum>> {
+        Some(vec![Datum::text(self.0.out.as_str())])
+    }
+
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
+    fn merge(&mut self, _: &Call<'_>, saved: &[Datum]) -> Result<()> {
+        self.0.out.push_str(saved[0].as_text());
+        Ok(())
     }
 }
 

@@ -53,6 +53,22 @@ impl AggregateState for Array {
     fn bytes(&self) -> usize {
         self.bytes + self.items.capacity() * std::mem::size_of::<Jsonb>()
     }
+
+    fn save(&self) -> Option<Vec<Datum>> {
+        Some(self.items.iter().cloned().map(Datum::from).collect())
+    }
+
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
+    fn merge(&mut self, _: &Call<'_>, saved: &[Datum]) -> Result<()> {
+        for item in saved.iter().map(Datum::as_jsonb) {
+            self.bytes = self.bytes.saturating_add(item.bytes());
+            self.items.push(item.clone());
+        }
+        Ok(())
+    }
 }
 
 #[derive(Default)]
@@ -84,6 +100,26 @@ impl AggregateState for Object {
 
     fn bytes(&self) -> usize {
         self.bytes + self.pairs.capacity() * std::mem::size_of::<(Arc<str>, Jsonb)>()
+    }
+
+    fn save(&self) -> Option<Vec<Datum>> {
+        let pairs = self.pairs.iter();
+        let pairs =
+            pairs.flat_map(|(key, value)| [Datum::text(key.as_ref()), Datum::from(value.clone())]);
+        Some(pairs.collect())
+    }
+
+    fn keeps_order(&self) -> bool {
+        true
+    }
+
+    fn merge(&mut self, _: &Call<'_>, saved: &[Datum]) -> Result<()> {
+        for pair in saved.chunks_exact(2) {
+            let (key, value) = (pair[0].as_text(), pair[1].as_jsonb());
+            self.bytes = self.bytes.saturating_add(key.len() + value.bytes());
+            self.pairs.push((key.into(), value.clone()));
+        }
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::small::align;
 use super::{Numeric, Var};
-use crate::error::Result;
+use crate::error::{QueryError, Result};
 
 /// A growing sum.
 #[derive(Clone, Debug, Default)]
@@ -101,7 +101,133 @@ pub struct Moments {
     squares: Option<Sum>,
 }
 
+/// Bytes of saved moments, from the front.
+struct Saved<'a>(&'a [u8]);
+
+impl Saved<'_> {
+    fn word<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let Some((word, rest)) = self.0.split_first_chunk() else {
+            return Err(QueryError::internal("bytes that are no moments"));
+        };
+        self.0 = rest;
+        Ok(*word)
+    }
+
+    fn count(&mut self) -> Result<i64> {
+        Ok(i64::from_le_bytes(self.word()?))
+    }
+
+    fn sum(&mut self) -> Result<Sum> {
+        let small = i128::from_le_bytes(self.word()?);
+        let scale = u16::from_le_bytes(self.word()?);
+        let sign = u8::from_le_bytes(self.word()?);
+        let mut large = None;
+        if sign > 0 {
+            let scale = i32::from_le_bytes(self.word()?);
+            let length = u32::from_le_bytes(self.word()?);
+            let limbs = (0..length).map(|_| Ok(u32::from_le_bytes(self.word()?)));
+            let limbs = limbs.collect::<Result<_>>()?;
+            large = Some(Var::new(sign == 2, limbs, scale));
+        }
+        Ok(Sum {
+            small,
+            scale,
+            large,
+        })
+    }
+}
+
+impl Sum {
+    fn merge(&mut self, other: &Self) {
+        self.add_small(other.small, other.scale);
+        if let Some(large) = &other.large {
+            self.add_large(large);
+        }
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend(self.small.to_le_bytes());
+        out.extend(self.scale.to_le_bytes());
+        let Some(large) = &self.large else {
+            out.push(0);
+            return;
+        };
+        out.push(if large.negative { 2 } else { 1 });
+        out.extend(large.scale.to_le_bytes());
+        out.extend((large.limbs.len() as u32).to_le_bytes());
+        large
+            .limbs
+            .iter()
+            .for_each(|limb| out.extend(limb.to_le_bytes()));
+    }
+}
+
 impl Moments {
+    /// Of numbers of which only the sum is known.
+    #[must_use]
+    pub fn of_sum(unscaled: i128, scale: u16, count: i64) -> Self {
+        Self {
+            count,
+            sum: Sum {
+                small: unscaled,
+                scale,
+                large: None,
+            },
+            ..Self::default()
+        }
+    }
+
+    /// Adds what others have taken; both have squares or none.
+    pub fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.nans += other.nans;
+        self.infinities += other.infinities;
+        self.negative_infinities += other.negative_infinities;
+        self.sum.merge(&other.sum);
+        if let (Some(squares), Some(more)) = (&mut self.squares, &other.squares) {
+            squares.merge(more);
+        }
+    }
+
+    /// All of it, for [`Self::of_bytes`].
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(72);
+        for count in [
+            self.count,
+            self.nans,
+            self.infinities,
+            self.negative_infinities,
+        ] {
+            out.extend(count.to_le_bytes());
+        }
+        self.sum.write(&mut out);
+        out.push(u8::from(self.squares.is_some()));
+        if let Some(squares) = &self.squares {
+            squares.write(&mut out);
+        }
+        out
+    }
+
+    /// What [`Self::to_bytes`] wrote.
+    ///
+    /// # Errors
+    /// XX000 for other bytes.
+    pub fn of_bytes(bytes: &[u8]) -> Result<Self> {
+        let mut saved = Saved(bytes);
+        Ok(Self {
+            count: saved.count()?,
+            nans: saved.count()?,
+            infinities: saved.count()?,
+            negative_infinities: saved.count()?,
+            sum: saved.sum()?,
+            squares: match saved.word()? {
+                [0] => None,
+                _ => Some(saved.sum()?),
+            },
+        })
+    }
+
     /// Nothing yet. Dispersions need the squares.
     #[must_use]
     pub fn new(squares: bool) -> Self {
@@ -268,5 +394,29 @@ mod tests {
         };
         assert_eq!(shown(false, false), "1.2500000000000000");
         assert_eq!(shown(true, true), "1.2909944487358056");
+    }
+
+    #[test]
+    fn parts_become_the_whole() {
+        let texts = ["1.5", "-1e40", "0.003", "NaN", "1e-300", "Infinity", "12"];
+        for used in 0..texts.len() {
+            let (mut whole, mut parts) = (Moments::new(true), Moments::new(true));
+            for text in &texts[..used] {
+                whole.add(&number(text));
+                let mut part = Moments::new(true);
+                part.add(&number(text));
+                let part = Moments::of_bytes(&part.to_bytes()).expect("moments");
+                parts.merge(&part);
+            }
+            let shown = |moments: &Moments| {
+                let dispersion = moments.dispersion(Dispersion {
+                    sample: true,
+                    deviation: true,
+                });
+                let found = [moments.total(), moments.average(), dispersion];
+                found.map(|found| format!("{:?}", found.expect("a number").map(|n| n.to_string())))
+            };
+            assert_eq!(shown(&whole), shown(&parts));
+        }
     }
 }
