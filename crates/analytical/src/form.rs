@@ -342,6 +342,27 @@ impl ColumnReader {
         })
     }
 
+    /// The text of a row, where it lies; `None` for NULL and in columns of other forms.
+    #[must_use]
+    pub fn text(&self, row: usize) -> Option<&str> {
+        match self.form {
+            Form::Text if !self.array.is_null(row) => Some(self.array.as_string_view().value(row)),
+            _ => None,
+        }
+    }
+
+    /// The bytes of `serial` of a row, where they lie; `None` for NULL and in columns of other
+    /// forms.
+    #[must_use]
+    pub fn opaque(&self, row: usize) -> Option<&[u8]> {
+        match self.form {
+            Form::Opaque if !self.array.is_null(row) => {
+                Some(self.array.as_binary_view().value(row))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether a row's value is NULL.
     #[must_use]
     pub fn is_null(&self, row: usize) -> bool {

@@ -10,12 +10,14 @@
 //! | `udf` | whole expressions as one function of DataFusion |
 //! | `aggregates` | aggregates of our own within DataFusion's grouping |
 //! | `operators` | operators of our own: groups, windows, functions that give rows, recursion |
+//! | `ending` | joins end with their statement |
 //! | `lower` | from the query tree to the plan |
 //! | `run` | from the plan to rows |
 //!
 //! No sessions, no catalog, no engine: tables are the caller's.
 
 pub mod aggregates;
+pub mod ending;
 pub mod equal_key;
 pub mod errors;
 pub mod evaluate;

@@ -7,6 +7,7 @@ use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::OptimizerRule;
 use datafusion::optimizer::eliminate_cross_join::EliminateCrossJoin;
 use datafusion::optimizer::eliminate_filter::EliminateFilter;
@@ -17,13 +18,17 @@ use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::optimize_unions::OptimizeUnions;
 use datafusion::optimizer::push_down_filter::PushDownFilter;
 use datafusion::optimizer::push_down_limit::PushDownLimit;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion::prelude::SessionConfig;
 use futures::{Stream, StreamExt, TryStreamExt};
+use thermocline_query::call::Environment;
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result};
 
+use crate::ending;
 use crate::errors::query_error;
 use crate::form::{ColumnReader, Form};
 use crate::lower::Lowered;
@@ -36,7 +41,7 @@ struct WithOperators;
 impl QueryPlanner for WithOperators {
     async fn create_physical_plan(
         &self,
-        plan: &datafusion::logical_expr::LogicalPlan,
+        plan: &LogicalPlan,
         session: &dyn datafusion::catalog::Session,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(Planner)])
@@ -61,10 +66,16 @@ fn rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     ]
 }
 
-/// A session for lowered plans, made once for all statements: the memory, the files and the
-/// number of streams are the caller's.
+/// A session for lowered plans, made once for all statements: the memory, the files, the
+/// number of streams and what is done to execution plans last are the caller's.
 #[must_use]
-pub fn session(config: SessionConfig, runtime: Arc<RuntimeEnv>) -> SessionState {
+pub fn session(
+    config: SessionConfig,
+    runtime: Arc<RuntimeEnv>,
+    last: Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>>,
+) -> SessionState {
+    let mut physical = PhysicalOptimizer::new().rules;
+    physical.extend(last);
     let mut config = config.with_information_schema(false);
     let options = config.options_mut();
     options.execution.skip_physical_aggregate_schema_check = true;
@@ -75,20 +86,34 @@ pub fn session(config: SessionConfig, runtime: Arc<RuntimeEnv>) -> SessionState 
         .with_runtime_env(runtime)
         .with_analyzer_rules(Vec::new())
         .with_optimizer_rules(rules())
-        .with_physical_optimizer_rules(
-            datafusion::physical_optimizer::optimizer::PhysicalOptimizer::new().rules,
-        )
+        .with_physical_optimizer_rules(physical)
         .with_query_planner(Arc::new(WithOperators))
         .build()
 }
 
-/// The execution plan of a lowered query.
+/// The execution plan of a lowered query. `look` is called now and then.
 ///
 /// # Errors
-/// 0A000 for what DataFusion does not plan.
-pub async fn physical(state: &SessionState, lowered: &Lowered) -> Result<Arc<dyn ExecutionPlan>> {
-    let plan = state.create_physical_plan(&lowered.plan).await;
-    plan.map_err(|error| query_error(&error))
+/// Not implemented for what DataFusion does not plan.
+pub async fn physical(
+    state: &SessionState,
+    lowered: &Lowered,
+    look: &(dyn Fn() + Send + Sync),
+) -> DfResult<Arc<dyn ExecutionPlan>> {
+    planned(state, lowered.plan.clone(), &lowered.environment, look).await
+}
+
+/// The execution plan of a statement's plan, or of a part of it.
+pub(crate) async fn planned(
+    state: &SessionState,
+    plan: LogicalPlan,
+    environment: &Arc<dyn Environment>,
+    look: &(dyn Fn() + Send + Sync),
+) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let plan = state.optimizer().optimize(plan, state, |_, _| look())?;
+    let plan = ending::asked(plan, environment)?;
+    let planner = Arc::clone(state.query_planner());
+    planner.create_physical_plan(&plan, state).await
 }
 
 /// A result, row by row.

@@ -26,6 +26,9 @@ use crate::sort_key::{self, Direction};
 /// Rows between two looks at whether the statement is to go on.
 const ROWS_BETWEEN_CHECKS: usize = 1024;
 
+/// A batch of values may grow by so many bytes until it asks for room again.
+const BYTES_BETWEEN_ASKS: usize = 4 << 20;
+
 /// What a function gives.
 #[derive(Clone, Debug)]
 enum Output {
@@ -125,11 +128,15 @@ impl RowFunction {
         ScalarUDF::new_from_impl(function).call(arguments)
     }
 
-    fn push(&self, values: &[Datum], builder: &mut ColumnBuilder, key: &mut Vec<u8>) -> Result<()> {
+    /// Appends a row's output, and returns its bytes.
+    fn push(
+        &self,
+        values: &[Datum],
+        builder: &mut ColumnBuilder,
+        key: &mut Vec<u8>,
+    ) -> Result<usize> {
         match (&self.output, values) {
-            (Output::Value(_), [value]) => {
-                builder.push(value)?;
-            }
+            (Output::Value(_), [value]) => return builder.push(value),
             (Output::Row(names), [Datum::Record(record)]) => {
                 builder.push(&Datum::Record(Arc::new(Record {
                     names: Some(Arc::clone(names)),
@@ -146,6 +153,7 @@ impl RowFunction {
                 key.clear();
                 sort_key::key(*oid, value, key)?;
                 builder.push_bytes(key);
+                return Ok(key.len());
             }
             (Output::SortKey(directions), values) => {
                 key.clear();
@@ -153,10 +161,11 @@ impl RowFunction {
                     sort_key::directed(*oid, value, *direction, key)?;
                 }
                 builder.push_bytes(key);
+                return Ok(key.len());
             }
             _ => {}
         }
-        Ok(())
+        Ok(0)
     }
 
     fn evaluate(&self, rows: &BatchRows, count: usize) -> Result<ColumnBuilder> {
@@ -168,6 +177,7 @@ impl RowFunction {
         let mut builder = ColumnBuilder::new(form, count);
         let mut values = Vec::with_capacity(self.exprs.len());
         let mut key = Vec::new();
+        let (mut bytes, mut asked) = (0, BYTES_BETWEEN_ASKS);
         for row in 0..count {
             if row % ROWS_BETWEEN_CHECKS == 0 {
                 self.context.environment.check_interrupted()?;
@@ -177,7 +187,11 @@ impl RowFunction {
             for expr in &self.exprs {
                 values.push(self.context.evaluator.evaluate(expr, &row)?);
             }
-            self.push(&values, &mut builder, &mut key)?;
+            bytes += self.push(&values, &mut builder, &mut key)?;
+            if bytes > asked {
+                asked = bytes + BYTES_BETWEEN_ASKS;
+                self.context.environment.room(asked)?;
+            }
         }
         Ok(builder)
     }

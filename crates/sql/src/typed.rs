@@ -10,12 +10,13 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use pg_raw_parse::Node;
+use thermocline_engine::Table;
 use thermocline_query::analyze::Analyzed;
 use thermocline_query::call::{Call, Environment};
 use thermocline_query::datum::Datum;
 use thermocline_query::error::QueryError;
 use thermocline_query::parse::Parsed;
-use thermocline_query::tree::Query;
+use thermocline_query::tree::{ExprKind, Query};
 use thermocline_query::types::{self, ids};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
@@ -34,14 +35,31 @@ pub struct TypedQuery {
     pub(crate) query: Query,
     /// The numbers of the parameters' types.
     pub(crate) parameters: Vec<u32>,
+    /// The users' tables that it names.
+    pub(crate) tables: Vec<Arc<Table>>,
+    /// It makes a series, which may be long.
+    has_series: bool,
 }
 
 impl TypedQuery {
     pub(crate) fn of(analyzed: Analyzed) -> Self {
         Self {
+            has_series: has_series(&analyzed.query),
             query: analyzed.query,
             parameters: analyzed.parameters,
+            tables: Vec::new(),
         }
+    }
+
+    /// The same, which names these tables.
+    pub(crate) fn over(mut self, tables: Vec<Arc<Table>>) -> Self {
+        self.tables = tables;
+        self
+    }
+
+    /// Whether it is for operators that put rows aside, and waits for its turn.
+    pub(crate) fn needs_turn(&self) -> bool {
+        self.has_series || !self.tables.is_empty()
     }
 
     /// Bound, as `plan` runs it.
@@ -104,6 +122,19 @@ impl TypedQuery {
         };
         given.iter().zip(&self.parameters).map(argument).collect()
     }
+}
+
+fn has_series(query: &Query) -> bool {
+    let mut found = false;
+    query.exprs(&mut |expr| {
+        found = found
+            || expr.any(&mut |expr| match &expr.kind {
+                ExprKind::Call(call) => call.function.name == "generate_series",
+                ExprKind::Subquery(subquery) => has_series(&subquery.query),
+                _ => false,
+            });
+    });
+    found
 }
 
 /// The query within the statement at `place` of a text.

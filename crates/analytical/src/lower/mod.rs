@@ -29,6 +29,7 @@ use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
 use datafusion::logical_expr::LogicalPlan;
+use thermocline_query::call::Environment;
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result};
 use thermocline_query::tree::{Column, Query};
@@ -50,12 +51,14 @@ pub trait Tables {
 }
 
 /// A query as a plan.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Lowered {
     /// The plan.
     pub plan: LogicalPlan,
     /// The types of its columns, in the order of the result.
     pub types: Vec<u32>,
+    /// The server, which tells whether the statement is to go on.
+    pub environment: Arc<dyn Environment>,
 }
 
 /// The plan of a query.
@@ -78,6 +81,7 @@ pub fn lower(query: &Query, tables: &dyn Tables, context: &Context) -> Result<Lo
     Ok(Lowered {
         plan: plan::project(&relation, exprs)?,
         types,
+        environment: Arc::clone(&context.environment),
     })
 }
 

@@ -211,6 +211,7 @@ impl Lowerer<'_> {
             rel.plan,
             self.typed(&rel.columns),
             Arc::clone(&self.generation),
+            Arc::clone(&self.context.environment),
         ));
         Ok(Rel {
             plan: df(operators::plan(shared, Vec::new()))?,

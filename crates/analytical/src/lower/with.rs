@@ -112,7 +112,9 @@ impl Lowerer<'_> {
         let ids: Vec<usize> = exprs.iter().map(|(id, _)| *id).collect();
         let rel = rel.with(exprs)?.only(&ids)?;
         let typed = self.typed(&ids);
-        let shared = Arc::new(Shared::new(rel.plan, typed, Arc::clone(&common.generation)));
+        let generation = Arc::clone(&common.generation);
+        let environment = Arc::clone(&self.context.environment);
+        let shared = Arc::new(Shared::new(rel.plan, typed, generation, environment));
         self.common_at(scope, place)?.shared = Some((shared, ids));
         self.common(level, place, base)
     }

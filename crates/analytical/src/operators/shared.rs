@@ -10,7 +10,9 @@ use std::task::{Context as PollContext, Poll, Wake, Waker};
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::internal_err;
 use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
@@ -19,8 +21,10 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::{StreamExt, ready, stream};
 use parking_lot::Mutex;
+use thermocline_query::call::Environment;
 
 use super::Operator;
+use crate::run;
 
 /// Counts how often a part of a plan has begun anew: the rounds of a recursion.
 pub type Generation = Arc<AtomicU64>;
@@ -115,18 +119,25 @@ pub struct Shared {
     plan: Mutex<Option<LogicalPlan>>,
     physical: Mutex<Option<Arc<dyn ExecutionPlan>>>,
     generation: Generation,
+    environment: Arc<dyn Environment>,
     computed: Mutex<Option<(u64, Arc<Computation>)>>,
 }
 
 impl Shared {
     /// The rows of `plan`, which has these columns.
     #[must_use]
-    pub fn new(plan: LogicalPlan, columns: Vec<(usize, u32)>, generation: Generation) -> Self {
+    pub fn new(
+        plan: LogicalPlan,
+        columns: Vec<(usize, u32)>,
+        generation: Generation,
+        environment: Arc<dyn Environment>,
+    ) -> Self {
         Self {
             columns,
             plan: Mutex::new(Some(plan)),
             physical: Mutex::new(None),
             generation,
+            environment,
             computed: Mutex::new(None),
         }
     }
@@ -194,7 +205,10 @@ impl Operator for Shared {
     async fn prepare(&self, session: &dyn datafusion::catalog::Session) -> Result<()> {
         let plan = self.plan.lock().take();
         if let Some(plan) = plan {
-            let physical = session.create_physical_plan(&plan).await?;
+            let Some(state) = session.as_any().downcast_ref::<SessionState>() else {
+                return internal_err!("a session of another kind");
+            };
+            let physical = run::planned(state, plan, &self.environment, &|| ()).await?;
             *self.physical.lock() = Some(physical);
         }
         Ok(())

@@ -8,6 +8,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::SessionConfig;
+use thermocline_analytical::errors::query_error;
 use thermocline_analytical::evaluate::Context;
 use thermocline_analytical::form::{ColumnBuilder, Form};
 use thermocline_analytical::lower::{Tables, lower};
@@ -115,8 +116,10 @@ impl Memory {
             options.skip_partial_aggregation_probe_rows_threshold = 10;
             options.skip_partial_aggregation_probe_ratio_threshold = 0.01;
         }
-        let state = run::session(config, Arc::clone(&self.runtime));
-        let physical = run::physical(&state, &lowered).await?;
+        let state = run::session(config, Arc::clone(&self.runtime), Vec::new());
+        let physical = run::physical(&state, &lowered, &|| ())
+            .await
+            .map_err(|error| query_error(&error))?;
         let mut rows = run::run(physical, lowered.types.clone(), state.task_ctx())?;
         let mut all = Vec::new();
         while let Some(batch) = rows.next().await? {

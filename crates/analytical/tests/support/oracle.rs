@@ -10,6 +10,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::prelude::SessionConfig;
 use futures::SinkExt;
 use parking_lot::Mutex;
+use thermocline_analytical::errors::query_error;
 use thermocline_analytical::evaluate::Context;
 use thermocline_analytical::lower::{Tables, lower};
 use thermocline_analytical::run;
@@ -261,9 +262,11 @@ impl Oracle {
         let config = SessionConfig::new()
             .with_target_partitions(2)
             .with_batch_size(1000);
-        let state = run::session(config, Arc::default());
+        let state = run::session(config, Arc::default(), Vec::new());
         let begun = Instant::now();
-        let physical = run::physical(&state, &lowered).await?;
+        let physical = run::physical(&state, &lowered, &|| ())
+            .await
+            .map_err(|error| query_error(&error))?;
         planned += begun.elapsed();
         if std::env::var("PLANS").is_ok() {
             let shown = datafusion::physical_plan::displayable(physical.as_ref());

@@ -5,8 +5,11 @@
 
 #[path = "expressions.rs"]
 mod expressions;
+#[path = "queries.rs"]
+mod queries;
 
 use expressions::{COLUMNS, Random, Type, type_name};
+use queries::Queries;
 
 /// Whether a statement may be answered again by the other path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,6 +159,15 @@ impl Round {
             86..=89 => write(self.delete()),
             90..=93 => write(self.upsert()),
             _ => write(self.transaction()),
+        }
+    }
+
+    /// The next query over both tables.
+    pub fn query(&mut self) -> Statement {
+        Statement {
+            sql: Queries::new(&mut self.random, ["r", "s"]).query(),
+            kind: Kind::Read,
+            order: Order::Any,
         }
     }
 
@@ -351,6 +363,10 @@ impl Round {
             4 => format!(
                 "select {of_r}, row_number() over (partition by f order by {of_r}) from r order by {of_r}"
             ),
+            // Of equal numbers any may be the one that stays.
+            _ if on == "n" => {
+                "select round(n, 2) from r union select round(n, 2) from s order by 1".to_owned()
+            }
             _ => format!("select {on} from r union select {on} from s order by 1"),
         }
     }

@@ -6,18 +6,21 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    ArrayRef, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder,
-    FixedSizeBinaryBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder,
-    Int64Builder, RecordBatch, RecordBatchOptions, StringViewBuilder, TimestampMicrosecondBuilder,
+    ArrayRef, BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, Float32Builder,
+    Float64Builder, Int16Builder, Int32Builder, Int64Builder, RecordBatch, RecordBatchOptions,
+    StringViewBuilder,
 };
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::error::{DataFusionError, Result};
-use thermocline_engine::catalog::Table;
+use thermocline_analytical::errors::external;
+use thermocline_analytical::form::Form;
+use thermocline_analytical::serial;
+use thermocline_engine::catalog::{Table, TableDef};
+use thermocline_query::datum::Datum;
 use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_storage::value::ValueRef;
 
-use super::types::{EPOCH_DAYS, EPOCH_US, UNCONSTRAINED_SCALE, UTC, arrow_type};
-use crate::error::SqlError;
+use crate::typed::value;
 
 /// Rows of a batch.
 pub(crate) const BATCH_ROWS: usize = 8192;
@@ -46,6 +49,19 @@ pub(crate) fn batch_rows(memory_limit: u64) -> usize {
     ((memory_limit >> 16) as usize).clamp(1024, BATCH_ROWS)
 }
 
+/// The Arrow schema of a table, in the forms of `thermocline_analytical`.
+pub(super) fn table_schema(table: &TableDef) -> SchemaRef {
+    let fields: Vec<Field> = table
+        .columns
+        .iter()
+        .map(|column| {
+            let form = Form::of(column.data_type.oid());
+            Field::new(&column.name, form.arrow(), true)
+        })
+        .collect();
+    Schema::new(fields).into()
+}
+
 enum Builder {
     Boolean(BooleanBuilder),
     SmallInt(Int16Builder),
@@ -53,11 +69,11 @@ enum Builder {
     BigInt(Int64Builder),
     Real(Float32Builder),
     Double(Float64Builder),
-    Numeric(Decimal128Builder, u8),
+    Numeric(BinaryViewBuilder, Vec<u8>),
     Text(StringViewBuilder),
-    Bytea(BinaryBuilder),
-    Date(Date32Builder),
-    Timestamp(TimestampMicrosecondBuilder),
+    /// `char(n)`, as long as it is.
+    Padded(BinaryViewBuilder, Vec<u8>, usize),
+    Bytea(BinaryViewBuilder),
     Uuid(FixedSizeBinaryBuilder),
 }
 
@@ -65,35 +81,26 @@ impl Builder {
     /// For so many rows; texts are collected in blocks of `text_block` bytes. (Left to itself
     /// the builder takes two megabytes at a time, however little a batch is.)
     fn new(data_type: &DataType, rows: usize, text_block: u32) -> Self {
+        let bytes = || BinaryViewBuilder::with_capacity(rows).with_fixed_block_size(text_block);
         match data_type {
             DataType::Boolean => Self::Boolean(BooleanBuilder::with_capacity(rows)),
             DataType::SmallInt => Self::SmallInt(Int16Builder::with_capacity(rows)),
-            DataType::Integer => Self::Integer(Int32Builder::with_capacity(rows)),
-            DataType::BigInt => Self::BigInt(Int64Builder::with_capacity(rows)),
+            DataType::Integer | DataType::Date => Self::Integer(Int32Builder::with_capacity(rows)),
+            DataType::BigInt | DataType::Timestamp | DataType::TimestampTz => {
+                Self::BigInt(Int64Builder::with_capacity(rows))
+            }
             DataType::Real => Self::Real(Float32Builder::with_capacity(rows)),
             DataType::Double => Self::Double(Float64Builder::with_capacity(rows)),
-            DataType::Numeric { precision, scale } => {
-                let builder =
-                    Decimal128Builder::with_capacity(rows).with_data_type(arrow_type(data_type));
-                let scale = if *precision == 0 {
-                    UNCONSTRAINED_SCALE as u8
-                } else {
-                    *scale
-                };
-                Self::Numeric(builder, scale)
-            }
-            DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
+            DataType::Numeric { .. } => Self::Numeric(bytes(), Vec::new()),
+            DataType::Text | DataType::Varchar(_) => {
                 let builder = StringViewBuilder::with_capacity(rows);
                 Self::Text(builder.with_fixed_block_size(text_block))
             }
-            DataType::Bytea => Self::Bytea(BinaryBuilder::with_capacity(rows, 0)),
-            DataType::Date => Self::Date(Date32Builder::with_capacity(rows)),
-            DataType::Timestamp => {
-                Self::Timestamp(TimestampMicrosecondBuilder::with_capacity(rows))
+            DataType::Char(length) => {
+                let length = usize::try_from(*length).unwrap_or(0);
+                Self::Padded(bytes(), Vec::new(), length)
             }
-            DataType::TimestampTz => {
-                Self::Timestamp(TimestampMicrosecondBuilder::with_capacity(rows).with_timezone(UTC))
-            }
+            DataType::Bytea => Self::Bytea(bytes()),
             DataType::Uuid => Self::Uuid(FixedSizeBinaryBuilder::with_capacity(rows, 16)),
         }
     }
@@ -105,38 +112,39 @@ impl Builder {
         match (self, value) {
             (Self::Boolean(builder), ValueRef::Boolean(value)) => builder.append_value(value),
             (Self::SmallInt(builder), ValueRef::SmallInt(value)) => builder.append_value(value),
-            (Self::Integer(builder), ValueRef::Integer(value)) => builder.append_value(value),
-            (Self::BigInt(builder), ValueRef::BigInt(value)) => builder.append_value(value),
+            (Self::Integer(builder), ValueRef::Integer(value) | ValueRef::Date(value)) => {
+                builder.append_value(value);
+            }
+            (
+                Self::BigInt(builder),
+                ValueRef::BigInt(value) | ValueRef::Timestamp(value) | ValueRef::TimestampTz(value),
+            ) => builder.append_value(value),
             (Self::Real(builder), ValueRef::Real(value)) => builder.append_value(value),
             (Self::Double(builder), ValueRef::Double(value)) => builder.append_value(value),
-            (Self::Numeric(builder, scale), ValueRef::Numeric(value)) => {
-                let value = if value.scale() == *scale {
-                    value.mantissa()
-                } else {
-                    value
-                        .round(i32::from(*scale))
-                        .ok()
-                        .and_then(|value| value.rescale(*scale))
-                        .ok_or_else(too_large)?
-                        .mantissa()
-                };
-                builder.append_value(value);
+            (Self::Numeric(builder, buffer), ValueRef::Numeric(value)) => {
+                let (unscaled, scale) = (value.mantissa(), u16::from(value.scale()));
+                buffer.clear();
+                match i64::try_from(unscaled) {
+                    Ok(short) => builder.append_value(serial::short_numeric(short, scale)),
+                    Err(_) => {
+                        serial::write_numeric_parts(unscaled, scale, buffer);
+                        builder.append_value(buffer.as_slice());
+                    }
+                }
+                return Ok(buffer.len());
             }
             (Self::Text(builder), ValueRef::Text(value)) => {
                 builder.append_value(value);
                 return Ok(value.len());
             }
+            (Self::Padded(builder, buffer, length), ValueRef::Text(value)) => {
+                let padded = value::padded(value, *length);
+                return append_datum(builder, buffer, &Datum::text(padded));
+            }
             (Self::Bytea(builder), ValueRef::Bytea(value)) => {
                 builder.append_value(value);
                 return Ok(value.len());
             }
-            (Self::Date(builder), ValueRef::Date(value)) => {
-                builder.append_value(date_to_arrow(value));
-            }
-            (
-                Self::Timestamp(builder),
-                ValueRef::Timestamp(value) | ValueRef::TimestampTz(value),
-            ) => builder.append_value(timestamp_to_arrow(value)),
             (Self::Uuid(builder), ValueRef::Uuid(value)) => builder.append_value(value)?,
             (builder, ValueRef::Null) => builder.append_null(),
             (_, value) => {
@@ -156,11 +164,10 @@ impl Builder {
             Self::BigInt(builder) => builder.append_null(),
             Self::Real(builder) => builder.append_null(),
             Self::Double(builder) => builder.append_null(),
-            Self::Numeric(builder, _) => builder.append_null(),
             Self::Text(builder) => builder.append_null(),
-            Self::Bytea(builder) => builder.append_null(),
-            Self::Date(builder) => builder.append_null(),
-            Self::Timestamp(builder) => builder.append_null(),
+            Self::Numeric(builder, _) | Self::Padded(builder, ..) | Self::Bytea(builder) => {
+                builder.append_null();
+            }
             Self::Uuid(builder) => builder.append_null(),
         }
     }
@@ -173,39 +180,24 @@ impl Builder {
             Self::BigInt(builder) => Arc::new(builder.finish()),
             Self::Real(builder) => Arc::new(builder.finish()),
             Self::Double(builder) => Arc::new(builder.finish()),
-            Self::Numeric(builder, _) => Arc::new(builder.finish()),
             Self::Text(builder) => Arc::new(builder.finish()),
-            Self::Bytea(builder) => Arc::new(builder.finish()),
-            Self::Date(builder) => Arc::new(builder.finish()),
-            Self::Timestamp(builder) => Arc::new(builder.finish()),
+            Self::Numeric(builder, _) | Self::Padded(builder, ..) | Self::Bytea(builder) => {
+                Arc::new(builder.finish())
+            }
             Self::Uuid(builder) => Arc::new(builder.finish()),
         }
     }
 }
 
-#[cold]
-fn too_large() -> DataFusionError {
-    let error = SqlError::new("22003", "numeric field overflow").with_detail(format!(
-        "In analytical statements a numeric without precision has {UNCONSTRAINED_SCALE} decimal \
-         places and 22 before the point."
-    ));
-    DataFusionError::External(Box::new(error))
-}
-
-/// Days since 2000 to days since 1970; the infinities stay.
-pub(crate) fn date_to_arrow(days: i32) -> i32 {
-    match days {
-        i32::MIN | i32::MAX => days,
-        _ => days.saturating_add(EPOCH_DAYS),
-    }
-}
-
-/// Microseconds since 2000 to microseconds since 1970; the infinities stay.
-pub(crate) fn timestamp_to_arrow(us: i64) -> i64 {
-    match us {
-        i64::MIN | i64::MAX => us,
-        _ => us.saturating_add(EPOCH_US),
-    }
+fn append_datum(
+    builder: &mut BinaryViewBuilder,
+    buffer: &mut Vec<u8>,
+    value: &Datum,
+) -> Result<usize> {
+    buffer.clear();
+    serial::write(value, buffer).map_err(external)?;
+    builder.append_value(buffer.as_slice());
+    Ok(buffer.len())
 }
 
 /// Collects tuples of one table into batches of the projected columns.
@@ -267,17 +259,6 @@ impl BatchBuilder {
         self.rows += 1;
     }
 
-    /// Adds a row of values, in the order of the projected columns.
-    fn push_values<'a>(&mut self, values: impl Iterator<Item = ValueRef<'a>>) {
-        for ((_, builder), value) in self.columns.iter_mut().zip(values) {
-            if let Err(error) = builder.append(value) {
-                self.error.get_or_insert(error);
-                return;
-            }
-        }
-        self.rows += 1;
-    }
-
     /// Whether the batch is large enough to be handed on.
     pub(crate) fn is_full(&self) -> bool {
         self.rows >= BATCH_ROWS || self.bytes >= self.bytes_max || self.error.is_some()
@@ -307,31 +288,4 @@ impl BatchBuilder {
             &options,
         )?)
     }
-}
-
-/// A batch of rows of values that are not in a table.
-pub(crate) fn catalog_batch(
-    types: &[DataType],
-    schema: SchemaRef,
-    rows: &[Vec<Value>],
-) -> Result<RecordBatch> {
-    let mut batch = BatchBuilder {
-        schema,
-        columns: types
-            .iter()
-            .enumerate()
-            .map(|(index, data_type)| {
-                let builder = Builder::new(data_type, rows.len(), TEXT_BLOCK_MIN);
-                (index, builder)
-            })
-            .collect(),
-        rows: 0,
-        bytes: 0,
-        bytes_max: usize::MAX,
-        error: None,
-    };
-    for row in rows {
-        batch.push_values(row.iter().map(Value::as_ref));
-    }
-    batch.finish()
 }

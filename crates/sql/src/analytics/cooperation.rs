@@ -7,19 +7,37 @@
 
 use std::sync::Arc;
 
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 
 /// Has each operator that may make many rows of few give way after a number of batches.
-pub(super) fn cooperative(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    let wrapped = plan.transform_up(|node| {
-        let multiplies = node.name().contains("Join") || node.name() == "UnnestExec";
-        Ok(match multiplies {
-            true => Transformed::yes(Arc::new(CooperativeExec::new(node)) as _),
-            false => Transformed::no(node),
-        })
-    })?;
-    Ok(wrapped.data)
+#[derive(Debug)]
+pub(super) struct GiveWay;
+
+impl PhysicalOptimizerRule for GiveWay {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let wrapped = plan.transform_up(|node| {
+            Ok(match node.name().contains("Join") {
+                true => Transformed::yes(Arc::new(CooperativeExec::new(node)) as _),
+                false => Transformed::no(node),
+            })
+        })?;
+        Ok(wrapped.data)
+    }
+
+    fn name(&self) -> &'static str {
+        "give_way"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
 }

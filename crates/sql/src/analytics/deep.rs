@@ -11,10 +11,12 @@ use std::task::{Context, Poll};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::{
     ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties,
     ReplaceChildrenOptions,
@@ -28,21 +30,38 @@ use crate::stack;
 const TASK_DEPTH_MAX: u32 = 100;
 
 /// Makes room where the plan of the running statement runs, if it is deep.
-pub(super) fn roomy(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
-    let depth = stack::depth();
-    if depth == 0 {
-        return Ok(plan);
-    }
-    let wrapped = plan.transform_up(|node| {
-        let tasks = ["SortExec", "RepartitionExec", "SortPreservingMergeExec"];
-        if tasks.contains(&node.name()) {
-            refuse_deep(&node)?;
+#[derive(Debug)]
+pub(super) struct MakeRoom;
+
+impl PhysicalOptimizerRule for MakeRoom {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let depth = stack::depth();
+        if depth == 0 {
+            return Ok(plan);
         }
-        Ok(Transformed::yes(
-            Arc::new(RoomyExec { input: node, depth }) as _
-        ))
-    })?;
-    Ok(wrapped.data)
+        let wrapped = plan.transform_up(|node| {
+            let tasks = ["SortExec", "RepartitionExec", "SortPreservingMergeExec"];
+            if tasks.contains(&node.name()) {
+                refuse_deep(&node)?;
+            }
+            Ok(Transformed::yes(
+                Arc::new(RoomyExec { input: node, depth }) as _
+            ))
+        })?;
+        Ok(wrapped.data)
+    }
+
+    fn name(&self) -> &'static str {
+        "make_room"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
 }
 
 fn refuse_deep(node: &Arc<dyn ExecutionPlan>) -> Result<()> {

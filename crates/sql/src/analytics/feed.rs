@@ -10,7 +10,7 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use futures::StreamExt;
 use tokio::sync::mpsc;
 
-use super::ending::End;
+use super::run::End;
 use super::threads::{Task, Threads};
 use crate::error::Result as SqlResult;
 

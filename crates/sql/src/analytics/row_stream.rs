@@ -4,23 +4,34 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
+use datafusion::error::DataFusionError;
+use thermocline_analytical::form::{ColumnReader, Form};
+use thermocline_analytical::serial::read_short_numeric;
 use thermocline_engine::{Charge, Database, Room};
-use thermocline_storage::value::Value;
+use thermocline_query::datum::Datum;
+use thermocline_query::error::Result as QueryResult;
+use thermocline_query::types::ids;
+use thermocline_storage::numeric::Numeric;
+use thermocline_storage::types::DataType;
+use thermocline_storage::value::{Value, ValueRef};
 
 use super::errors::sql_error;
 use super::feed::Feed;
-use super::rows::write_rows;
-use crate::error::Result;
-use crate::output::{OutputColumn, RowWriter};
-use crate::pg_catalog::CatalogRows;
+use super::whole::WholeResult;
+use crate::error::{Result, SqlError};
+use crate::output::{OutputColumn, PIECE_BYTES, RowWriter};
+use crate::pg_catalog::SystemEnvironment;
+
+use crate::typed::{TypedQuery, write_value};
 
 enum Source {
     Batches {
         feed: Feed,
+        output: Output,
         /// The current batch and the first row that was not taken from it.
         current: Option<(RecordBatch, usize)>,
     },
-    Catalog(CatalogRows),
+    Whole(WholeResult),
 }
 
 /// A result that is read row by row.
@@ -60,6 +71,93 @@ impl Turn {
     }
 }
 
+/// What is known of a result's values on their way out.
+pub(super) struct Output {
+    /// Type and modifier of each column.
+    types: Vec<(u32, i32)>,
+    /// Knows names behind numbers.
+    environment: Arc<SystemEnvironment>,
+}
+
+impl Output {
+    pub(super) fn new(typed: &TypedQuery, environment: &Arc<SystemEnvironment>) -> Self {
+        let columns = typed.query.columns();
+        let types = columns.iter().map(|column| (column.oid, column.modifier));
+        Self {
+            types: types.collect(),
+            environment: Arc::clone(environment),
+        }
+    }
+
+    /// Writes one row.
+    pub(super) fn write(
+        &self,
+        rows: &mut RowWriter,
+        values: impl Iterator<Item = QueryResult<Datum>>,
+    ) -> Result<()> {
+        rows.begin_row(self.types.len());
+        for (value, of) in values.zip(&self.types) {
+            write_value(rows, &*self.environment, *of, &value?)?;
+        }
+        rows.end_row();
+        Ok(())
+    }
+
+    /// Writes rows of a batch until they are a piece to send, and returns how many.
+    fn write_batch(
+        &self,
+        batch: &RecordBatch,
+        range: std::ops::Range<usize>,
+        rows: &mut RowWriter,
+    ) -> Result<usize> {
+        let readers = self.types.iter().zip(batch.columns());
+        let readers =
+            readers.map(|((oid, _), array)| ColumnReader::new(Form::of(*oid), Arc::clone(array)));
+        let readers = readers.collect::<QueryResult<Vec<_>>>()?;
+        for row in range.clone() {
+            rows.begin_row(readers.len());
+            for (reader, of) in readers.iter().zip(&self.types) {
+                self.write_from(reader, row, *of, rows)?;
+            }
+            rows.end_row();
+            // A batch may be much more as text than it is in memory.
+            if rows.bytes_buffered() >= PIECE_BYTES {
+                return Ok(row + 1 - range.start);
+            }
+        }
+        Ok(range.len())
+    }
+
+    /// Writes a value of a batch, texts and short numbers from where they lie.
+    fn write_from(
+        &self,
+        reader: &ColumnReader,
+        row: usize,
+        of: (u32, i32),
+        rows: &mut RowWriter,
+    ) -> Result<()> {
+        if let Some(text) = reader.text(row)
+            && let Some(data_type) = DataType::from_oid(of.0, of.1)
+        {
+            rows.value(ValueRef::Text(text), &data_type);
+            return Ok(());
+        }
+        if of.0 == ids::NUMERIC
+            && let Some((unscaled, scale)) = reader.opaque(row).and_then(read_short_numeric)
+            && let Ok(scale) = u8::try_from(scale)
+            && let Ok(number) = Numeric::new(unscaled.into(), scale)
+        {
+            rows.value(ValueRef::Numeric(number), &DataType::NUMERIC);
+            return Ok(());
+        }
+        write_value(rows, &*self.environment, of, &reader.get(row)?)
+    }
+
+    fn told(&self, error: &DataFusionError) -> SqlError {
+        self.environment.awaited.told(sql_error(error))
+    }
+}
+
 /// A setting that a query changed by `set_config`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingChange {
@@ -72,21 +170,27 @@ pub struct SettingChange {
 }
 
 impl RowStream {
-    pub(super) fn of_batches(columns: Vec<OutputColumn>, feed: Feed, turn: Turn) -> Self {
+    pub(super) fn of_batches(
+        columns: Vec<OutputColumn>,
+        output: Output,
+        feed: Feed,
+        turn: Turn,
+    ) -> Self {
         Self {
             columns: columns.into(),
             source: Source::Batches {
                 feed,
+                output,
                 current: None,
             },
             turn: Some(turn),
         }
     }
 
-    pub(crate) fn of_catalog(columns: Vec<OutputColumn>, rows: CatalogRows) -> Self {
+    pub(super) fn of_whole(columns: Vec<OutputColumn>, rows: WholeResult) -> Self {
         Self {
             columns: columns.into(),
-            source: Source::Catalog(rows),
+            source: Source::Whole(rows),
             turn: None,
         }
     }
@@ -123,7 +227,7 @@ impl RowStream {
     pub fn setting_changes(&self) -> &[SettingChange] {
         match &self.source {
             Source::Batches { .. } => &[],
-            Source::Catalog(rows) => rows.setting_changes(),
+            Source::Whole(rows) => rows.setting_changes(),
         }
     }
 
@@ -137,13 +241,16 @@ impl RowStream {
             turn.wake().await?;
         }
         match &mut self.source {
-            Source::Catalog(source) => source.write(rows, rows_max),
-            Source::Batches { feed, current } => loop {
+            Source::Whole(source) => source.write(rows, rows_max),
+            Source::Batches {
+                feed,
+                output,
+                current,
+            } => loop {
                 if let Some((batch, from)) = current {
                     let to = batch.num_rows().min(from.saturating_add(rows_max));
                     if to > *from {
-                        let written = write_rows(batch, &self.columns, *from, to, rows);
-                        let written = written.map_err(sql_error)?;
+                        let written = output.write_batch(batch, *from..to, rows)?;
                         rows.check()?;
                         *from += written;
                         return Ok(written);
@@ -153,7 +260,10 @@ impl RowStream {
                     }
                 }
                 match feed.next().await? {
-                    Some(batch) => *current = Some((batch.map_err(sql_error)?, 0)),
+                    Some(batch) => {
+                        let batch = batch.map_err(|error| output.told(&error))?;
+                        *current = Some((batch, 0));
+                    }
                     None => {
                         *current = None;
                         return Ok(0);

@@ -32,8 +32,7 @@ use futures::stream;
 use thermocline_engine::catalog::Table;
 use thermocline_engine::{Snapshot, SnapshotScan};
 
-use super::batch::{BatchBuilder, batch_bytes};
-use super::types::table_schema;
+use super::batch::{BatchBuilder, batch_bytes, table_schema};
 use crate::error::SqlError;
 use crate::privilege::denied;
 

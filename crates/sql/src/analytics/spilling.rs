@@ -151,7 +151,7 @@ mod tests {
         let mut writer = file.open_writer().unwrap();
         let error = writer.write_all(&[1; 300_000]).unwrap_err();
         let error = datafusion::arrow::error::ArrowError::from(error);
-        let error = super::super::sql_error(DataFusionError::from(error));
+        let error = super::super::sql_error(&DataFusionError::from(error));
         assert_eq!(error.sqlstate, "53400");
     }
 }

@@ -367,7 +367,10 @@ impl Binder<'_> {
             Some(result) => self.expression(result)?,
             None => Typed::unknown(Expr::Constant(Value::Null)),
         });
+        // The type of ELSE has the first word.
+        results.rotate_right(1);
         let (mut results, common) = self.common(results, "CASE")?;
+        results.rotate_left(1);
         let otherwise = results.pop().unwrap_or(Expr::Constant(Value::Null));
         Ok(Typed::known(
             Expr::Case {

@@ -2,10 +2,8 @@
 //! are settled as PostgreSQL settles them, its access path is chosen. What
 //! comes out holds no names any more and is executed many times.
 //!
-//! A pure SELECT that the short path does not run becomes
-//! [`Plan::Analytical`] with the reason; of anything else that is declined the
-//! reason becomes an error. A [`Bound`] is good for the catalog version it was
-//! made for.
+//! What the short path does not run is refused with the reason: a pure SELECT is the analytical
+//! side's then. A [`Bound`] is good for the catalog version it was made for.
 
 mod aggregate;
 mod data_type;
@@ -31,8 +29,6 @@ pub use function::{session_function, session_function_names};
 pub use insert::insert_target;
 pub use scalar::{bind_check, bind_condition, bind_default, bind_scalar};
 
-#[cfg_attr(not(feature = "analytics"), expect(unused_imports))]
-pub(crate) use projection::{SELECT_LIST_MAX, too_many_columns};
 pub(crate) use refusal::{Bindable, Refusal};
 
 use sqlparser::ast::Statement;
@@ -115,62 +111,33 @@ pub struct Bound {
     pub command: Command,
 }
 
-/// Binds a SELECT, VALUES, INSERT, UPDATE or DELETE. For an analytical plan
-/// the parameters and columns are left to the analytical side.
+/// Binds a SELECT, VALUES, INSERT, UPDATE or DELETE for the short path.
 ///
 /// # Errors
-/// As PostgreSQL when names or types do not fit; 0A000 for what this database
-/// does not do.
+/// As PostgreSQL when names or types do not fit; 0A000 for what the short path does not run.
 pub fn bind(statement: &Statement, context: &BindContext<'_>) -> Result<Bound> {
+    bindable(statement, context).map_err(|refusal| match refusal {
+        Refusal::Error(error) | Refusal::Declined { error, .. } => *error,
+    })
+}
+
+/// The same; what is declined may be another path's.
+pub(crate) fn bindable(statement: &Statement, context: &BindContext<'_>) -> Bindable<Bound> {
     let mut binder = typed::Binder::new(context);
     let (command, bound) = match statement {
         Statement::Query(query) => (Command::Select, binder.query(query)),
         Statement::Insert(insert) => (Command::Insert, binder.insert(insert)),
         Statement::Update(update) => (Command::Update, binder.update(update)),
         Statement::Delete(delete) => (Command::Delete, binder.delete(delete)),
-        _ => return Err(SqlError::unsupported("this statement cannot be bound")),
+        _ => return Err(SqlError::unsupported("this statement cannot be bound").into()),
     };
-    let (plan, columns) = match bound {
-        Ok((plan, columns)) => (Plan::Short(plan), columns),
-        Err(Refusal::Error(error)) => return Err(*error),
-        Err(Refusal::Declined { reason, .. })
-            if command == Command::Select && is_pure(statement) =>
-        {
-            return Ok(Bound {
-                parameters: Vec::new(),
-                columns: None,
-                plan: Plan::Analytical {
-                    reason,
-                    typed: None,
-                },
-                catalog_version: context.catalog.version,
-                command,
-            });
-        }
-        Err(Refusal::Declined { error, .. }) => return Err(*error),
-    };
+    let (plan, columns) = bound?;
     Ok(Bound {
         parameters: binder.settled_parameters(),
         columns,
-        plan,
+        plan: Plan::Short(plan),
         catalog_version: context.catalog.version,
         command,
-    })
-}
-
-/// Leaves a query that only reads to the analytical side, whatever the short
-/// path could do with it; `None` for any other statement.
-#[must_use]
-pub fn bind_analytical(statement: &Statement, catalog: &Catalog) -> Option<Bound> {
-    is_pure(statement).then(|| Bound {
-        parameters: Vec::new(),
-        columns: None,
-        plan: Plan::Analytical {
-            reason: "thermocline.path is analytical".to_owned(),
-            typed: None,
-        },
-        catalog_version: catalog.version,
-        command: Command::Select,
     })
 }
 

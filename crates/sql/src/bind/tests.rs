@@ -8,13 +8,13 @@ use thermocline_storage::text_format::write_text;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
-use super::{BindContext, Bound, bind};
+use super::{BindContext, Bindable, Bound, Refusal, bindable};
 use crate::error::{Result, SqlError};
 use crate::expr::{EvalContext, NoRow, NoSession};
 use crate::output::ColumnType;
 use crate::plan::{Plan, ShortPlan};
 
-fn bound(sql: &str, parameters: &[Option<DataType>]) -> Result<Bound> {
+fn bound_or_refused(sql: &str, parameters: &[Option<DataType>]) -> Bindable<Bound> {
     let statement = Parser::parse_sql(&PostgreSqlDialect {}, sql)
         .map_err(SqlError::from)?
         .remove(0);
@@ -25,7 +25,13 @@ fn bound(sql: &str, parameters: &[Option<DataType>]) -> Result<Bound> {
         sql,
         ..BindContext::new(&catalog, &search_path)
     };
-    bind(&statement, &context)
+    bindable(&statement, &context)
+}
+
+fn bound(sql: &str, parameters: &[Option<DataType>]) -> Result<Bound> {
+    bound_or_refused(sql, parameters).map_err(|refusal| match refusal {
+        Refusal::Error(error) | Refusal::Declined { error, .. } => *error,
+    })
 }
 
 /// Name, type and value of `SELECT expression`.
@@ -403,9 +409,9 @@ fn what_the_short_path_cannot_do_is_declined_with_a_reason() {
         ("SELECT count(*)", "an aggregate without FROM"),
         ("SELECT nosuch(1)", "function nosuch"),
     ] {
-        match bound(sql, &[]).expect("declined, not refused").plan {
-            Plan::Analytical { reason: given, .. } => assert_eq!(given, reason, "{sql}"),
-            Plan::Short(plan) => panic!("{sql} is short: {plan:?}"),
+        match bound_or_refused(sql, &[]) {
+            Err(Refusal::Declined { reason: given, .. }) => assert_eq!(given, reason, "{sql}"),
+            other => panic!("{sql} is not declined: {other:?}"),
         }
     }
     // A lock clause must never reach a path that ignores it.

@@ -252,9 +252,10 @@ impl<'a> Binder<'a> {
                 Some(so_far) if so_far == data_type => so_far,
                 Some(so_far) => {
                     let (a, b) = (base_type(so_far), base_type(data_type));
-                    if a == b || is_implicit(b, a) && !is_preferred(b) {
+                    let (up, down) = (is_implicit(a, b), is_implicit(b, a));
+                    if a == b || down {
                         a
-                    } else if is_implicit(a, b) {
+                    } else if up && !is_preferred(a) {
                         b
                     } else {
                         let message = format!(

@@ -6,6 +6,7 @@ use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
 use super::parsed;
+use super::statement::Query;
 use super::tokens::Tokens;
 use crate::copy::{ColumnChoice, CopyFormat, CopyOptions};
 use crate::error::{Result, SqlError};
@@ -36,7 +37,7 @@ pub enum CopySource {
         columns: Vec<String>,
     },
     /// The rows of a query.
-    Query(Box<ast::Statement>),
+    Query(Query),
 }
 
 /// Columns named by options.
@@ -156,7 +157,8 @@ fn source(tokens: &mut Tokens<'_>, read: &mut Read) -> Result<CopySource> {
     if tokens.token(&Token::LParen) {
         let inner = tokens.until_closing()?;
         let (query, _) = parsed(tokens.sql(), inner.to_vec(), |parser| parser.parse_query())?;
-        return Ok(CopySource::Query(Box::new(ast::Statement::Query(query))));
+        let query = Query::Tree(Box::new(ast::Statement::Query(query)));
+        return Ok(CopySource::Query(query));
     }
     if tokens.keyword("binary") {
         read.format = Some(CopyFormat::Binary);

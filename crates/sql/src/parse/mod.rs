@@ -1,6 +1,7 @@
 //! From text to statements. The text of a simple Query is cut at its
 //! semicolons; what PostgreSQL's clients send and sqlparser does not know, or
-//! reads differently, is parsed by hand; the rest is sqlparser's. Positions of
+//! reads differently, is parsed by hand; the rest is sqlparser's, and queries that it refuses are
+//! PostgreSQL's own grammar's. Positions of
 //! errors count in the whole text. Nesting is limited ([`depth`]), and what nests is walked with
 //! the stack for it, so that no client can exhaust a thread's.
 
@@ -18,6 +19,7 @@ mod dialect;
 mod footprint;
 pub(crate) mod grant;
 mod lock;
+mod own_grammar;
 pub(crate) mod role;
 pub(crate) mod secret;
 pub(crate) mod sequence;
@@ -31,7 +33,7 @@ mod tests;
 
 use dialect::PgDialect;
 pub(crate) use footprint::footprint;
-pub use statement::Statement;
+pub use statement::{Query, Statement};
 use tokens::{Tokens, tokenize};
 
 /// The longest statement text, in bytes.
@@ -85,6 +87,16 @@ fn parse_one(sql: &str, tokens: Vec<TokenWithSpan>) -> Result<(Statement, u32)> 
     let mut cursor = Tokens::new(sql, &tokens);
     match utility::parse(&mut cursor)? {
         Some(statement) => Ok((statement, depth::shape(sql, &tokens)?.depth)),
+        None if own_grammar::is_query(&tokens) => {
+            let depth = depth::shape(sql, &tokens)?.depth;
+            let extent = own_grammar::extent(&tokens);
+            let query = match parse_ast(sql, tokens) {
+                Ok((statement, _)) => Query::Tree(Box::new(statement)),
+                Err(error) if error.sqlstate == "42601" => own_grammar::query(sql, extent)?,
+                Err(error) => return Err(error),
+            };
+            Ok((Statement::Query(query), depth))
+        }
         None => {
             let (statement, depth) = parse_ast(sql, tokens)?;
             Ok((classify(statement), depth))
@@ -137,7 +149,7 @@ fn classify(statement: ast::Statement) -> Statement {
         | ast::Statement::Insert(_)
         | ast::Statement::Update(_)
         | ast::Statement::Delete(_)
-        | ast::Statement::Merge(_) => Statement::Query(Box::new(statement)),
+        | ast::Statement::Merge(_) => Statement::Query(Query::Tree(Box::new(statement))),
         _ => Statement::Ddl(statement::Ddl::Parsed(Box::new(statement))),
     }
 }

@@ -1,6 +1,8 @@
 //! What a parsed statement is. Queries and data changes stay sqlparser's
 //! tree, for the binder; everything else has its own small type.
 
+use std::fmt;
+
 use sqlparser::ast;
 use thermocline_engine::LockMode;
 
@@ -9,11 +11,53 @@ use super::grant::{GrantCommand, Owned, OwnedBy};
 use super::role::RoleCommand;
 use super::sequence::SequenceOptions;
 
+/// A query or a change of data.
+#[derive(Debug, Clone)]
+pub enum Query {
+    /// For the binder.
+    Tree(Box<ast::Statement>),
+    /// A query that only PostgreSQL's own grammar takes: its text.
+    Text(Box<str>),
+}
+
+impl Query {
+    /// The tree, if the binder can have it.
+    #[must_use]
+    pub fn tree(&self) -> Option<&ast::Statement> {
+        match self {
+            Self::Tree(tree) => Some(tree),
+            Self::Text(_) => None,
+        }
+    }
+
+    /// Whether it is no change of data, though it may lock rows.
+    #[must_use]
+    pub fn is_query(&self) -> bool {
+        let of_tree = |tree: &ast::Statement| matches!(tree, ast::Statement::Query(_));
+        self.tree().is_none_or(of_tree)
+    }
+
+    /// Whether it only reads.
+    #[must_use]
+    pub fn is_pure(&self) -> bool {
+        self.tree().is_none_or(crate::bind::is_pure)
+    }
+}
+
+impl fmt::Display for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tree(tree) => tree.fmt(f),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
 /// One statement.
 #[derive(Debug, Clone)]
 pub enum Statement {
-    /// SELECT, VALUES, INSERT, UPDATE, DELETE: for the binder.
-    Query(Box<ast::Statement>),
+    /// SELECT, VALUES, INSERT, UPDATE, DELETE.
+    Query(Query),
     /// EXPLAIN of a statement.
     Explain(Explain),
     /// BEGIN or START TRANSACTION.
@@ -199,7 +243,7 @@ pub struct Declare {
     /// Rows come in binary.
     pub binary: bool,
     /// The query.
-    pub query: Box<ast::Statement>,
+    pub query: Query,
 }
 
 /// FETCH or MOVE.

@@ -383,7 +383,7 @@ fn declare(tokens: &mut Tokens<'_>) -> Result<Statement> {
     let Statement::Query(query) = inner_query(tokens)? else {
         return Err(SqlError::syntax("DECLARE CURSOR takes a query"));
     };
-    if !matches!(*query, sqlparser::ast::Statement::Query(_)) {
+    if !query.is_query() {
         return Err(SqlError::syntax("DECLARE CURSOR takes SELECT or VALUES"));
     }
     Ok(Statement::Declare(Declare {

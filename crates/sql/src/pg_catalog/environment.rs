@@ -1,8 +1,9 @@
-//! The surroundings of a query over the catalogs as `thermocline_query` asks for them.
+//! The surroundings of an analysed query as `thermocline_query` asks for them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use parking_lot::Mutex;
 use thermocline_engine::{Catalog, Database};
 use thermocline_query::call::{Environment, Settings};
@@ -13,31 +14,37 @@ use thermocline_query::types::ids;
 
 use super::session::SystemSession;
 use super::{convert, functions};
-use crate::analytics::{SessionFacts, SettingChange};
-use crate::error::SqlError;
+use crate::analytics::{SessionFacts, SettingChange, sql_error};
 use crate::typed::Awaited;
 
-/// The share of memory that large values may take: one part of so many.
-const MADE_SHARE_DIVISOR: u64 = 8;
+/// What is smaller is made without asking.
+const SMALL_BYTES: usize = 1 << 20;
 
 /// See the head of this file.
 pub(crate) struct SystemEnvironment {
     session: SystemSession,
     settings: Settings,
     changes: Mutex<Vec<SettingChange>>,
-    /// Bytes of the large values that were made.
-    made: AtomicU64,
+    /// The memory of the largest value, or batch of values, that was made.
+    made: Option<Mutex<MemoryReservation>>,
     ended: Arc<AtomicBool>,
-    pub(super) awaited: Awaited,
+    pub(crate) awaited: Awaited,
 }
 
 impl SystemEnvironment {
-    pub(crate) fn new(catalog: &Arc<Catalog>, db: &Arc<Database>, facts: SessionFacts) -> Self {
+    /// Large values are made of the memory of `pool`; without one of any.
+    pub(crate) fn new(
+        catalog: &Arc<Catalog>,
+        db: &Arc<Database>,
+        facts: SessionFacts,
+        pool: Option<&Arc<dyn MemoryPool>>,
+    ) -> Self {
+        let made = pool.map(|pool| MemoryConsumer::new("values").register(pool));
         Self {
             session: SystemSession::new(catalog, db, facts),
             settings: Settings::default(),
             changes: Mutex::default(),
-            made: AtomicU64::new(0),
+            made: made.map(Mutex::new),
             ended: Arc::default(),
             awaited: Awaited::default(),
         }
@@ -48,7 +55,7 @@ impl SystemEnvironment {
     }
 
     /// Set by whom nobody waits for any more.
-    pub(super) fn ended(&self) -> Arc<AtomicBool> {
+    pub(crate) fn ended(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.ended)
     }
 
@@ -66,7 +73,7 @@ impl SystemEnvironment {
     }
 
     /// The settings that the query has changed.
-    pub(super) fn take_changes(&self) -> Vec<SettingChange> {
+    pub(crate) fn take_changes(&self) -> Vec<SettingChange> {
         std::mem::take(&mut self.changes.lock())
     }
 }
@@ -85,17 +92,13 @@ impl Environment for SystemEnvironment {
     }
 
     fn room(&self, bytes: usize) -> Result<()> {
-        let bytes = bytes as u64;
-        let made = self.made.fetch_add(bytes, Ordering::Relaxed);
-        let made = made.saturating_add(bytes);
-        if made > self.session.db.memory_limit() / MADE_SHARE_DIVISOR {
-            return Err(QueryError::from(
-                SqlError::new("53200", "out of memory for a system catalog query")
-                    .with_detail(format!("Its values take {made} bytes."))
-                    .with_hint("Raise memory_limit, or have the query make shorter values."),
-            ));
-        }
-        Ok(())
+        let Some(made) = self.made.as_ref().filter(|_| bytes > SMALL_BYTES) else {
+            return Ok(());
+        };
+        let made = made.lock();
+        let more = bytes.saturating_sub(made.size());
+        made.try_grow(more)
+            .map_err(|error| QueryError::from(sql_error(&error)))
     }
 
     fn check_interrupted(&self) -> Result<()> {

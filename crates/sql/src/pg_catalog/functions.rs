@@ -104,7 +104,7 @@ const ANSWERED: [&str; 82] = [
 ];
 
 /// Whether a function of this name is answered here.
-pub(super) fn is_answered(name: &str) -> bool {
+pub(crate) fn is_answered(name: &str) -> bool {
     ANSWERED.binary_search(&name).is_ok()
 }
 
@@ -320,7 +320,7 @@ mod tests {
         let device = std::sync::Arc::new(thermocline_device::SimulatedDevice::new());
         let config = thermocline_engine::Config::new(device).memory_limit(1 << 30);
         let db = thermocline_engine::Database::open(config).unwrap();
-        let run = SystemEnvironment::new(&db.catalog(), &db, SessionFacts::default());
+        let run = SystemEnvironment::new(&db.catalog(), &db, SessionFacts::default(), None);
         for name in ANSWERED {
             let answer = call(name, &[], &run);
             let refused = answer.is_err_and(|error| error.sqlstate == "0A000");

@@ -130,19 +130,6 @@ impl PgType {
             }
         }
     }
-
-    /// `oid` and what is shown by name but stored as one.
-    pub(crate) fn is_oid(self) -> bool {
-        matches!(
-            self.oid,
-            26 | 28 | 24 | 2202 | 2203 | 2204 | 2205 | 2206 | 3734 | 3769 | 4089 | 4096 | 4191
-        )
-    }
-
-    /// Types shown by the name of the object.
-    pub(crate) fn is_reg(self) -> bool {
-        self.is_oid() && !matches!(self.oid, 26 | 28)
-    }
 }
 
 /// What `format_type(oid, typmod)` says.

@@ -78,6 +78,14 @@ impl SystemSession {
         Ok(rows)
     }
 
+    /// The number of a type that is not built in.
+    pub(crate) fn user_type(&self, schema: Option<&str>, name: &str) -> Option<u32> {
+        match schema {
+            Some(schema) => self.type_by_name(&format!("{schema}.{name}")),
+            None => self.type_by_name(name),
+        }
+    }
+
     /// Tuples and bytes of the tables.
     pub(crate) fn table_reports(&self) -> Arc<Vec<TableReport>> {
         let mut reports = self.reports.lock();

@@ -24,21 +24,20 @@ use crate::typed::TypedQuery;
 pub enum Plan {
     /// On tuples in place, by [`crate::exec::execute`].
     Short(ShortPlan),
-    /// A pure SELECT that the short path declines.
+    /// A pure SELECT that the short path declines, by the analytical side.
     Analytical {
         /// Why it was declined.
         reason: String,
-        /// The query, where it was analysed already.
-        typed: Option<Arc<TypedQuery>>,
+        /// The query.
+        typed: Arc<TypedQuery>,
     },
 }
 
 impl Plan {
-    /// The query, where it was analysed already.
+    /// The query, where it was analysed by PostgreSQL's rules.
     pub(crate) fn typed(&self) -> Option<&Arc<TypedQuery>> {
         match self {
-            Self::Short(ShortPlan::OneRow(typed)) => Some(typed),
-            Self::Analytical { typed, .. } => typed.as_ref(),
+            Self::Short(ShortPlan::OneRow(typed)) | Self::Analytical { typed, .. } => Some(typed),
             Self::Short(_) => None,
         }
     }

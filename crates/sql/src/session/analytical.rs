@@ -3,13 +3,11 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast;
-use thermocline_engine::{Catalog, Snapshot};
+use thermocline_engine::{Catalog, Charge, Snapshot};
 use thermocline_storage::value::Value;
 
 use super::context::SessionContext;
 use super::engine::Engine;
-use super::prepared::Planned;
 use crate::error::Result;
 use crate::output::{OutputColumn, RowWriter};
 use crate::typed::TypedQuery;
@@ -22,25 +20,17 @@ use crate::typed::TypedQuery;
 pub(super) struct AnalyticalQuery<'a> {
     pub(super) engine: &'a Engine,
     pub(super) context: &'a SessionContext,
-    pub(super) statement: &'a ast::Statement,
-    /// The query, where it was analysed already.
-    pub(super) typed: Option<&'a Arc<TypedQuery>>,
+    pub(super) typed: &'a Arc<TypedQuery>,
     pub(super) catalog: &'a Arc<Catalog>,
-    pub(super) declared: &'a [u32],
 }
 
 #[cfg(feature = "analytics")]
 mod present {
-    use thermocline_engine::Charge;
-    use thermocline_storage::types::DataType;
-
-    use super::super::prepared::parameter_oids;
     use super::{
-        AnalyticalQuery, Arc, OutputColumn, Planned, Result, RowWriter, SessionContext, Snapshot,
+        AnalyticalQuery, Arc, Charge, OutputColumn, Result, RowWriter, SessionContext, Snapshot,
         Value,
     };
     use crate::analytics::{RowStream, SessionFacts};
-    use crate::error::SqlError;
 
     /// The rows of an analytical query.
     pub(in crate::session) struct AnalyticalRows(RowStream);
@@ -100,69 +90,27 @@ mod present {
     }
 
     impl AnalyticalQuery<'_> {
-        /// Settles the parameters and columns of a plan.
-        pub(in crate::session) async fn describe(&self, planned: &mut Planned) -> Result<()> {
-            let (parameters, columns) = self
-                .engine
-                .analytics
-                .describe(
-                    self.statement,
-                    self.catalog,
-                    &self.declared(),
-                    &self.facts()?,
-                )
-                .await?;
-            planned.parameter_oids = parameter_oids(&parameters, self.declared);
-            planned.parameters = parameters;
-            planned.columns = Some(Arc::from(columns));
-            Ok(())
-        }
-
         /// What it is about to need.
         pub(in crate::session) fn prepare(&self) -> Result<Needs> {
-            let facts = self.facts()?;
-            // What reads catalogs has a thread of its own.
-            let turn_bytes = match self.typed {
-                Some(_) => None,
-                None => Some(self.engine.analytics.turn_bytes()),
-            };
-            let crowded = self.engine.analytics.is_crowded();
+            let analytics = &self.engine.analytics;
             Ok(Needs {
-                facts,
-                turn_bytes,
-                crowded,
+                facts: self.facts()?,
+                turn_bytes: self.typed.needs_turn().then(|| analytics.turn_bytes()),
+                crowded: analytics.is_crowded(),
             })
         }
 
-        /// Begins to run, with the turn that it needed.
+        /// Begins to run, with the snapshot and the turn that it needed.
         pub(in crate::session) async fn rows(
             &self,
             needs: &Needs,
             parameters: &[Value],
-            snapshot: Snapshot,
-            turn: Option<Charge>,
+            turn: Option<(Snapshot, Charge)>,
         ) -> Result<AnalyticalRows> {
             let analytics = &self.engine.analytics;
-            let stream = match (self.typed, turn) {
-                (Some(typed), _) => {
-                    analytics
-                        .execute_typed(typed, self.catalog, parameters, &needs.facts)
-                        .await?
-                }
-                (None, Some(turn)) => {
-                    analytics
-                        .execute(
-                            self.statement,
-                            self.catalog,
-                            &self.declared(),
-                            parameters,
-                            &needs.facts,
-                            (snapshot, turn),
-                        )
-                        .await?
-                }
-                (None, None) => return Err(SqlError::internal("a statement without a turn")),
-            };
+            let (typed, catalog) = (self.typed, self.catalog);
+            let stream = analytics.execute(typed, catalog, parameters, &needs.facts, turn);
+            let stream = stream.await?;
             for change in stream.setting_changes() {
                 let value = std::slice::from_ref(&change.value);
                 self.context.set(&change.name, Some(value), change.local)?;
@@ -172,28 +120,9 @@ mod present {
 
         /// The plan, one line a row.
         pub(in crate::session) async fn explain(&self) -> Result<Vec<String>> {
-            if let Some(typed) = self.typed {
-                let analytics = &self.engine.analytics;
-                return analytics
-                    .explain_typed(typed, self.catalog, &self.facts()?)
-                    .await;
-            }
-            self.engine
-                .analytics
-                .explain(
-                    self.statement,
-                    self.catalog,
-                    &self.declared(),
-                    &self.facts()?,
-                )
-                .await
-        }
-
-        fn declared(&self) -> Vec<Option<DataType>> {
-            self.declared
-                .iter()
-                .map(|oid| DataType::from_oid(*oid, -1))
-                .collect()
+            let analytics = &self.engine.analytics;
+            let (typed, catalog) = (self.typed, self.catalog);
+            analytics.explain(typed, catalog, &self.facts()?).await
         }
 
         fn facts(&self) -> Result<SessionFacts> {
@@ -231,11 +160,8 @@ mod present {
 
 #[cfg(not(feature = "analytics"))]
 mod absent {
-    use thermocline_engine::Charge;
-
-    use super::{AnalyticalQuery, Arc, OutputColumn, Planned, Result, RowWriter, Snapshot, Value};
+    use super::{AnalyticalQuery, Arc, Charge, OutputColumn, Result, RowWriter, Snapshot, Value};
     use crate::error::SqlError;
-    use crate::plan::Plan;
 
     /// What a query needs before it runs; none runs in this build.
     pub(in crate::session) struct Needs {
@@ -283,36 +209,26 @@ mod absent {
         }
     }
 
-    fn refusal(reason: &str) -> SqlError {
-        SqlError::unsupported("this build has no analytical queries")
-            .with_detail(format!("The short path does not run {reason}."))
-            .with_hint("Build with the feature \"analytics\".")
+    fn refusal() -> SqlError {
+        SqlError::internal("this build has no analytical queries")
     }
 
     impl AnalyticalQuery<'_> {
-        pub(in crate::session) async fn describe(&self, planned: &mut Planned) -> Result<()> {
-            Err(match &planned.bound.plan {
-                Plan::Analytical { reason, .. } => refusal(reason),
-                Plan::Short(_) => SqlError::internal("a short plan is described when bound"),
-            })
-        }
-
         pub(in crate::session) fn prepare(&self) -> Result<Needs> {
-            Err(refusal("it"))
+            Err(refusal())
         }
 
         pub(in crate::session) async fn rows(
             &self,
             _: &Needs,
             _: &[Value],
-            _: Snapshot,
-            _: Option<Charge>,
+            _: Option<(Snapshot, Charge)>,
         ) -> Result<AnalyticalRows> {
-            Err(refusal("it"))
+            Err(refusal())
         }
 
         pub(in crate::session) async fn explain(&self) -> Result<Vec<String>> {
-            Err(refusal("it"))
+            Err(refusal())
         }
     }
 }

@@ -23,9 +23,9 @@ use crate::exec::{self, ExecContext};
 use crate::expr::{EvalContext, Expr};
 use crate::messages;
 use crate::output::RowWriter;
-use crate::parse::Statement;
 use crate::parse::copy::{Copy, CopySource};
 use crate::parse::statement::{IsolationLevel, Modes};
+use crate::parse::{Query, Statement};
 use crate::plan::InsertTarget;
 use crate::privilege::Actor;
 
@@ -382,7 +382,7 @@ impl Session {
         &mut self,
         copy: &Copy,
         prepared: &Arc<Prepared>,
-        query: &sqlparser::ast::Statement,
+        query: &Query,
         client: &mut Client,
     ) -> Result<u64> {
         let planned = self.plan(prepared, query).await?;
@@ -396,7 +396,7 @@ impl Session {
         let options = resolved(copy, &names)?;
         let charge = self.account.nothing(ChargeKind::Result);
         let mut rows = begin_copy_out(&options, &names, client).charged(charge);
-        let answer = self.answer(&[], query, &planned, &[], &mut rows).await?;
+        let answer = self.answer(query, &planned, &[], &mut rows).await?;
         if let Answer::Stream(stream) = answer {
             let unread = self.unread(Rest::stream(stream, &self.account));
             let sent = self.send_unread(&unread, &mut rows, usize::MAX, client);

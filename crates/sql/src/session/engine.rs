@@ -205,7 +205,6 @@ impl Engine {
             .collect();
         #[cfg(feature = "analytics")]
         {
-            names.extend(self.analytics.function_names().cloned());
             names.extend(
                 thermocline_query::functions::all().map(|function| function.name.to_owned()),
             );

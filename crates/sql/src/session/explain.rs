@@ -40,14 +40,12 @@ impl Session {
         let planned = self.plan(&prepared, query).await?;
         let planning = planning.elapsed();
         let mut lines = planned.bound.plan.explain();
-        if matches!(planned.bound.plan, Plan::Analytical { .. }) {
+        if let Plan::Analytical { typed, .. } = &planned.bound.plan {
             let analytical = AnalyticalQuery {
                 engine: &self.engine,
                 context: &self.context,
-                statement: query,
-                typed: planned.bound.plan.typed(),
+                typed,
                 catalog: &planned.catalog,
-                declared: &prepared.declared,
             };
             let mut plan = analytical.explain().await?;
             plan.append(&mut lines);
@@ -63,10 +61,9 @@ impl Session {
                     self.run_short(plan, declared, run.parameters, &mut rows)
                         .await?
                 }
-                Plan::Analytical { .. } => {
-                    let mut stream = self
-                        .start_analytical(&prepared.declared, query, &planned, run.parameters)
-                        .await?;
+                Plan::Analytical { typed, .. } => {
+                    let stream = self.start_analytical(typed, &planned.catalog, run.parameters);
+                    let mut stream = stream.await?;
                     let options = self.options();
                     let mut count = 0;
                     loop {

@@ -20,7 +20,7 @@ use super::{Client, Session};
 use crate::error::{Result, SqlError};
 use crate::messages;
 use crate::output::{Formats, RowWriter};
-use crate::parse::{self, Statement};
+use crate::parse::{self, Query, Statement};
 use crate::stack;
 
 impl Session {
@@ -347,11 +347,7 @@ impl Session {
     }
 
     /// Runs the portal's query as far as rows can be taken from it.
-    pub(super) async fn start_portal(
-        &mut self,
-        portal: &mut Portal,
-        query: &sqlparser::ast::Statement,
-    ) -> Result<()> {
+    pub(super) async fn start_portal(&mut self, portal: &mut Portal, query: &Query) -> Result<()> {
         let depth = portal.prepared.depth;
         if stack::is_deep(depth) {
             return stack::roomy(depth, Box::pin(self.start_portal_now(portal, query))).await;
@@ -359,18 +355,13 @@ impl Session {
         self.start_portal_now(portal, query).await
     }
 
-    async fn start_portal_now(
-        &mut self,
-        portal: &mut Portal,
-        query: &sqlparser::ast::Statement,
-    ) -> Result<()> {
+    async fn start_portal_now(&mut self, portal: &mut Portal, query: &Query) -> Result<()> {
         let planned = self.plan(&portal.prepared, query).await?;
         self.check_read_only(&planned)?;
         let charge = self.account.nothing(ChargeKind::Portal);
         let mut rows = RowWriter::kept().charged(charge);
-        let declared = &portal.prepared.declared;
         let answer = self
-            .answer(declared, query, &planned, &portal.parameters, &mut rows)
+            .answer(query, &planned, &portal.parameters, &mut rows)
             .await?;
         let db = Arc::clone(&self.engine.db);
         let rest = match answer {

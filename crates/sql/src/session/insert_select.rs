@@ -9,13 +9,11 @@ use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
 use super::Session;
-use super::analytical::AnalyticalQuery;
-use super::lookup::Lookup;
-use super::prepared::bind_query;
+use super::lookup::Place;
 use super::transaction::Block;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::exec::{self, ExecContext};
-use crate::output::{ColumnType, RowWriter};
+use crate::output::RowWriter;
 use crate::plan::InsertTarget;
 
 /// Rows stored at a time.
@@ -38,49 +36,28 @@ impl Session {
         }
         let db = Arc::clone(&self.engine.db);
         let catalog = self.transaction.catalog(&db);
-        let (search_path, role) = self
-            .context
-            .settings(|settings| (settings.search_path(), settings.role()));
-        let lookup = Lookup {
-            db: &db,
-            catalog: Arc::clone(&catalog),
-            context: &self.context,
-        };
         // The query's own text is not at hand: it stands within the statement's.
         let text = query.to_string();
-        let typed = lookup.typed((&text, 0), query, declared, &search_path, true);
-        let planned = match typed {
-            Some(bound) => lookup.planned(bound?, declared, search_path, role, true),
-            None => {
-                let mut planned =
-                    bind_query(query, "", declared, &db, &catalog, &search_path, &role)?;
-                let analytical = AnalyticalQuery {
-                    engine: &self.engine,
-                    context: &self.context,
-                    statement: query,
-                    typed: None,
-                    catalog: &catalog,
-                    declared,
-                };
-                analytical.describe(&mut planned).await?;
-                planned
-            }
+        let place = Place {
+            text: &text,
+            number: 0,
+            declared,
         };
-        let types: Vec<DataType> = planned
+        let reason = "the source of an INSERT".to_owned();
+        let bound = self.lookup().analytical(place, reason)?;
+        let Some(typed) = bound.plan.typed().cloned() else {
+            return Err(SqlError::internal("an analytical query without its tree"));
+        };
+        let types: Vec<DataType> = bound
             .columns
             .iter()
-            .flat_map(|columns| columns.iter())
-            .map(|column| match column.data_type {
-                ColumnType::Scalar(data_type) => data_type,
-                ColumnType::Other(_) => DataType::Text,
-            })
+            .flatten()
+            .map(|column| held_type(column.type_oid, column.type_modifier))
             .collect();
         let used = parameters
-            .get(..planned.parameters.len())
+            .get(..bound.parameters.len())
             .unwrap_or(parameters);
-        let mut stream = self
-            .start_analytical(declared, query, &planned, used)
-            .await?;
+        let mut stream = self.start_analytical(&typed, &catalog, used).await?;
         let options = self.options();
         let mut stored = 0;
         loop {
@@ -110,4 +87,9 @@ impl Session {
         }
         Ok(stored)
     }
+}
+
+/// The type of a column's values as they are stored: texts of types that tables don't hold.
+fn held_type(oid: u32, modifier: i32) -> DataType {
+    DataType::from_oid(oid, modifier).unwrap_or(DataType::Text)
 }

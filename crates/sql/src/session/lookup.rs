@@ -1,22 +1,23 @@
 //! The way from a statement to its plan: the one it was last given, or a new one by whom it is
-//! for. A query that reads no users' table is analysed by PostgreSQL's rules; the binder has the
-//! others.
+//! for. A query that reads no users' table is analysed by PostgreSQL's rules, and so is one that
+//! the short path declines; the binder has what the short path runs over tables.
 
 use std::sync::Arc;
 
 use pg_raw_parse::Node;
 use sqlparser::ast;
 use thermocline_engine::{Catalog, Database};
-use thermocline_query::parse::parse;
+use thermocline_query::parse::{Parsed, parse};
 
 use super::context::SessionContext;
-use super::prepared::{Planned, Prepared, declared_oids};
+use super::prepared::{Binding, Planned, Prepared, bind_query, declared_oids};
 #[cfg(feature = "analytics")]
-use crate::analytics::SessionFacts;
-use crate::bind::{self, Bound};
-use crate::error::Result;
+use crate::analytics::{self, SessionFacts};
+use crate::bind::{self, Bound, Refusal};
+use crate::error::{Result, SqlError};
 use crate::expr::SessionInfo;
 use crate::one_row;
+use crate::parse::Query;
 #[cfg(feature = "analytics")]
 use crate::pg_catalog;
 use crate::plan::{Plan, ShortPlan};
@@ -35,9 +36,18 @@ pub(super) struct Lookup<'a> {
     pub(super) context: &'a SessionContext,
 }
 
+/// A query within a text: which of its statements it is.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) text: &'a str,
+    pub(super) number: usize,
+    /// The numbers of the types that the client declared for the parameters.
+    pub(super) declared: &'a [u32],
+}
+
 impl Lookup<'_> {
-    /// The plan that still holds, or a new one to be described and kept.
-    pub(super) fn plan(&self, prepared: &Prepared, query: &ast::Statement) -> Result<Found> {
+    /// The plan that still holds, or a new one to be kept.
+    pub(super) fn plan(&self, prepared: &Prepared, query: &Query) -> Result<Arc<Planned>> {
         let (search_path, role, analytical_only) = self.context.settings(|settings| {
             (
                 settings.search_path(),
@@ -48,117 +58,178 @@ impl Lookup<'_> {
         if let Some(planned) =
             prepared.current_plan(self.db, &self.catalog, &search_path, &role, analytical_only)
         {
-            return Ok(Found::Kept(planned));
+            return Ok(planned);
         }
-        if let Some(bound) = self.typed(
-            (&prepared.text, prepared.place),
-            query,
-            &prepared.declared,
-            &search_path,
-            analytical_only,
-        ) {
-            let planned = self.planned(
-                bound?,
-                &prepared.declared,
-                search_path,
-                role,
-                analytical_only,
-            );
-            return prepared.keep(planned).map(Found::Kept);
+        let place = Place {
+            text: &prepared.text,
+            number: prepared.place,
+            declared: &prepared.declared,
+        };
+        let settings = (search_path, role, analytical_only);
+        let planned = match self.planned(place, query, settings.clone()) {
+            // A text may have a secret that is not kept, or statements of ours beside.
+            Err(error) if error.sqlstate == "42601" => {
+                let text = query.to_string();
+                let own = Place {
+                    text: &text,
+                    number: 0,
+                    ..place
+                };
+                self.planned(own, query, settings).map_err(|_| error)?
+            }
+            planned => planned?,
+        };
+        prepared.keep(planned)
+    }
+
+    /// A new plan.
+    pub(super) fn planned(
+        &self,
+        place: Place<'_>,
+        query: &Query,
+        (search_path, role, analytical_only): (Arc<[String]>, Arc<str>, bool),
+    ) -> Result<Planned> {
+        let whole = |bound| {
+            let settings = (Arc::clone(&search_path), Arc::clone(&role), analytical_only);
+            self.whole(bound, place.declared, settings)
+        };
+        let tree = match query {
+            Query::Tree(tree) => tree,
+            Query::Text(_) => {
+                let reason = "only PostgreSQL's grammar reads it";
+                return self.analytical(place, reason.to_owned()).map(whole);
+            }
+        };
+        let reads = match tree.as_ref() {
+            ast::Statement::Query(inner) if bind::is_pure(tree) => {
+                Some(reads(inner, &self.catalog, &search_path, &is_system))
+            }
+            _ => None,
+        };
+        let mut refused = None;
+        match reads {
+            Some(Reads::Tables) if analytical_only => {
+                let reason = "thermocline.path is analytical";
+                return self.analytical(place, reason.to_owned()).map(whole);
+            }
+            Some(reads @ (Reads::Nothing | Reads::Catalogs)) => {
+                match self.without_tables(place, reads, analytical_only) {
+                    Ok(bound) => return Ok(whole(bound)),
+                    // What is not known there may be known to the binder.
+                    Err(error) if matches!(error.sqlstate, "0A000" | "42883" | "53200") => {
+                        refused = Some(error);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            Some(Reads::Tables) | None => {}
         }
-        let planned = prepared.bind(
-            query,
-            self.db,
-            &self.catalog,
-            &search_path,
-            &role,
-            analytical_only,
-        )?;
-        match planned.bound.plan {
-            Plan::Short(_) => prepared.keep(planned).map(Found::Kept),
-            Plan::Analytical { .. } => Ok(Found::Undescribed(Box::new(planned))),
+        let binding = Binding {
+            db: self.db,
+            catalog: &self.catalog,
+            search_path: &search_path,
+            role: &role,
+        };
+        let refusal = match bind_query(tree, place.text, place.declared, &binding) {
+            Ok(planned) => {
+                return Ok(Planned {
+                    analytical_only,
+                    ..planned
+                });
+            }
+            Err(refusal) => refusal,
+        };
+        match (refused, refusal) {
+            (Some(refused), Refusal::Declined { .. }) => Err(refused),
+            // Both say so: the analysis in PostgreSQL's words.
+            (Some(refused), Refusal::Error(error)) => Err(match error.sqlstate {
+                "42883" => refused,
+                _ => *error,
+            }),
+            (None, Refusal::Error(error) | Refusal::Declined { error, .. }) if reads.is_none() => {
+                Err(*error)
+            }
+            // What the short path takes for an error need not be one.
+            (None, Refusal::Error(error)) => {
+                let reason = "the short path does not know it";
+                match self.analytical(place, reason.to_owned()) {
+                    Ok(bound) => Ok(whole(bound)),
+                    Err(told) if told.sqlstate == "0A000" => Err(*error),
+                    Err(told) => Err(told),
+                }
+            }
+            (None, Refusal::Declined { reason, .. }) => self.analytical(place, reason).map(whole),
         }
     }
 
-    /// The query at a place of a text, analysed by PostgreSQL's rules, if it reads no users' table.
-    pub(super) fn typed(
+    /// A query that reads no users' table.
+    fn without_tables(
         &self,
-        (text, place): (&str, usize),
-        statement: &ast::Statement,
-        declared: &[u32],
-        search_path: &[String],
+        place: Place<'_>,
+        reads: Reads,
         analytical_only: bool,
-    ) -> Option<Result<Bound>> {
-        let ast::Statement::Query(query) = statement else {
-            return None;
-        };
-        let reads = reads(query, &self.catalog, search_path, &is_system);
-        if reads == Reads::Tables || !bind::is_pure(statement) {
-            return None;
-        }
-        let bytes = text.len() as u64;
-        // Without room for the tree of a long text it is the binder's, whose trees are smaller.
-        if bytes > SMALL_TEXT_BYTES
-            && self
-                .context
-                .room_for_value(bytes * TREE_BYTES_A_BYTE)
-                .is_err()
-        {
-            return None;
-        }
-        let parsed = parse(text).ok()?;
-        let query = typed::query_at(&parsed, place)?;
+    ) -> Result<Bound> {
+        let parsed = self.parsed(place)?;
+        let query = query_at(&parsed, place)?;
         let version = self.catalog.version;
         let (context, now_us) = (self.context, self.context.transaction_us());
-        if let (Reads::Nothing { .. }, false) = (reads, analytical_only)
-            && let Some(typed) = one_row::bind(query, text, declared, context, now_us)
+        if let (Reads::Nothing, false) = (reads, analytical_only)
+            && let Some(typed) = one_row::bind(query, place.text, place.declared, context, now_us)
         {
             let plan = |typed| Plan::Short(ShortPlan::OneRow(typed));
-            return Some(typed.map(|typed| typed.bound(version, plan)));
+            return typed.map(|typed| typed.bound(version, plan));
         }
-        self.of_catalogs(query, text, declared, reads)
+        let reason = match reads {
+            Reads::Nothing => "it reads no table",
+            _ => "it reads system catalogs",
+        };
+        self.analysed(query, place, reason.to_owned())
+    }
+
+    /// A query for the analytical side.
+    pub(super) fn analytical(&self, place: Place<'_>, reason: String) -> Result<Bound> {
+        let parsed = self.parsed(place)?;
+        let query = query_at(&parsed, place)?;
+        self.analysed(query, place, reason)
     }
 
     #[cfg(feature = "analytics")]
-    fn of_catalogs(
+    fn analysed(
         &self,
         statement: Node<'_>,
-        text: &str,
-        declared: &[u32],
-        reads: Reads,
-    ) -> Option<Result<Bound>> {
-        // Whoever makes long series wants operators that put rows aside.
-        if reads == (Reads::Nothing { series: true }) {
-            return None;
-        }
-        let facts = match facts(self.context) {
-            Ok(facts) => facts,
-            Err(error) => return Some(Err(error)),
-        };
-        let typed = pg_catalog::bind(statement, text, declared, &self.catalog, self.db, facts)?;
-        let plan = |typed| Plan::Analytical {
-            reason: match reads {
-                Reads::Nothing { .. } => "it reads no table".to_owned(),
-                _ => "it reads system catalogs".to_owned(),
-            },
-            typed: Some(typed),
-        };
-        Some(typed.map(|typed| typed.bound(self.catalog.version, plan)))
+        Place { text, declared, .. }: Place<'_>,
+        reason: String,
+    ) -> Result<Bound> {
+        let facts = facts(self.context)?;
+        let typed = analytics::bind(statement, text, declared, &self.catalog, self.db, facts)?;
+        let plan = |typed| Plan::Analytical { reason, typed };
+        Ok(typed.bound(self.catalog.version, plan))
     }
 
     #[cfg(not(feature = "analytics"))]
-    fn of_catalogs(&self, _: Node<'_>, _: &str, _: &[u32], _: Reads) -> Option<Result<Bound>> {
-        None
+    fn analysed(&self, _: Node<'_>, _: Place<'_>, reason: String) -> Result<Bound> {
+        Err(
+            SqlError::unsupported("this build has no analytical queries")
+                .with_detail(format!("The short path does not run {reason}."))
+                .with_hint("Build with the feature \"analytics\"."),
+        )
+    }
+
+    /// The tree of a text, by PostgreSQL's grammar.
+    fn parsed(&self, Place { text, .. }: Place<'_>) -> Result<Parsed> {
+        let bytes = text.len() as u64;
+        if bytes > SMALL_TEXT_BYTES {
+            self.context.room_for_value(bytes * TREE_BYTES_A_BYTE)?;
+        }
+        parse(text).map_err(|error| typed::positioned(error, text))
     }
 
     /// What is kept of a query that was bound whole.
-    pub(super) fn planned(
+    pub(super) fn whole(
         &self,
         bound: Bound,
         declared: &[u32],
-        search_path: Arc<[String]>,
-        role: Arc<str>,
-        analytical_only: bool,
+        (search_path, role, analytical_only): (Arc<[String]>, Arc<str>, bool),
     ) -> Planned {
         let oids = bound
             .plan
@@ -178,6 +249,11 @@ impl Lookup<'_> {
     }
 }
 
+fn query_at<'p>(parsed: &'p Parsed, place: Place<'_>) -> Result<Node<'p>> {
+    typed::query_at(parsed, place.number)
+        .ok_or_else(|| SqlError::internal("a text without its statement"))
+}
+
 /// Whether there is a relation of the system of this name.
 fn is_system(schema: Option<&str>, name: &str) -> bool {
     #[cfg(feature = "analytics")]
@@ -187,12 +263,6 @@ fn is_system(schema: Option<&str>, name: &str) -> bool {
         let _ = (schema, name);
         false
     }
-}
-
-/// See [`Lookup::plan`].
-pub(super) enum Found {
-    Kept(Arc<Planned>),
-    Undescribed(Box<Planned>),
 }
 
 /// What analysis may know of the session.

@@ -14,12 +14,11 @@ use thermocline_storage::types::DataType;
 
 use super::charges::footprint;
 use super::shelf::{Place, Shelf};
-use crate::bind::{self, BindContext, Bound, SMALL_TABLE_ROWS};
+use crate::bind::{self, BindContext, Bindable, Bound, SMALL_TABLE_ROWS};
 use crate::error::{Result, SqlError};
 use crate::output::OutputColumn;
 use crate::parse::secret::HIDDEN_TEXT;
-use crate::parse::{self, Statement};
-use crate::plan::Plan;
+use crate::parse::{self, Query, Statement};
 use crate::privilege::Actor;
 use crate::statement_statistics::query_id;
 
@@ -166,7 +165,7 @@ impl Prepared {
     }
 
     /// The query, if it is one for the binder.
-    pub(super) fn query(&self) -> Option<&ast::Statement> {
+    pub(super) fn query(&self) -> Option<&Query> {
         match &self.statement {
             Some(Statement::Query(query)) => Some(query),
             _ => None,
@@ -187,42 +186,6 @@ impl Prepared {
             .as_ref()
             .filter(|planned| planned.is_current(db, catalog, search_path, role, analytical_only))
             .cloned()
-    }
-
-    /// Binds `query`; with `analytical_only` never to the short path if it
-    /// only reads. The parameters and columns of an analytical plan are still
-    /// to be described.
-    pub(super) fn bind(
-        &self,
-        query: &ast::Statement,
-        db: &Database,
-        catalog: &Arc<Catalog>,
-        search_path: &Arc<[String]>,
-        role: &Arc<str>,
-        analytical_only: bool,
-    ) -> Result<Planned> {
-        if let Some(bound) = analytical_only
-            .then(|| bind::bind_analytical(query, catalog))
-            .flatten()
-        {
-            return Ok(Planned {
-                parameter_oids: parameter_oids(&[], &self.declared),
-                parameters: Vec::new(),
-                columns: None,
-                catalog: Arc::clone(catalog),
-                search_path: Arc::clone(search_path),
-                role: Arc::clone(role),
-                analytical_only,
-                sizes: Vec::new(),
-                bound,
-            });
-        }
-        let declared = &self.declared;
-        let planned = bind_query(query, &self.text, declared, db, catalog, search_path, role)?;
-        Ok(Planned {
-            analytical_only,
-            ..planned
-        })
     }
 
     /// Keeps a plan. A statement that was described must go on to give rows
@@ -258,16 +221,27 @@ impl Prepared {
     }
 }
 
-/// Binds a query against a catalog.
+/// What a query is bound for.
+pub(super) struct Binding<'a> {
+    pub(super) db: &'a Database,
+    pub(super) catalog: &'a Arc<Catalog>,
+    pub(super) search_path: &'a Arc<[String]>,
+    pub(super) role: &'a Arc<str>,
+}
+
+/// Binds a query for the short path.
 pub(super) fn bind_query(
     query: &ast::Statement,
     text: &str,
     declared: &[u32],
-    db: &Database,
-    catalog: &Arc<Catalog>,
-    search_path: &Arc<[String]>,
-    role: &Arc<str>,
-) -> Result<Planned> {
+    binding: &Binding<'_>,
+) -> Bindable<Planned> {
+    let Binding {
+        db,
+        catalog,
+        search_path,
+        role,
+    } = *binding;
     let actor = Actor::named(role, catalog)?;
     let parameters: Vec<Option<DataType>> = declared
         .iter()
@@ -287,12 +261,7 @@ pub(super) fn bind_query(
         row_estimate: Some(&row_estimate),
         actor: Some(&actor),
     };
-    let bound = bind::bind(query, &context)?;
-    // A plan that was declined for a large table has nothing to outgrow.
-    let sizes = match bound.plan {
-        Plan::Short(_) => sizes.into_inner(),
-        Plan::Analytical { .. } => Vec::new(),
-    };
+    let bound = bind::bindable(query, &context)?;
     let columns = bound.columns.clone().map(Arc::from);
     let parameters = bound.parameters.clone();
     Ok(Planned {
@@ -303,7 +272,7 @@ pub(super) fn bind_query(
         search_path: Arc::clone(search_path),
         role: Arc::clone(role),
         analytical_only: false,
-        sizes,
+        sizes: sizes.into_inner(),
         bound,
     })
 }

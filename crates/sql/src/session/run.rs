@@ -3,27 +3,27 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast;
-use thermocline_engine::{ChargeKind, Error, RunOptions, Table};
+use thermocline_engine::{Catalog, ChargeKind, Error, RunOptions};
 use thermocline_storage::value::Value;
 
 use super::analytical::{AnalyticalQuery, AnalyticalRows};
 use super::context::now_us;
-use super::lookup::{Found, Lookup};
+use super::lookup::{Lookup, Place};
 use super::prepared::{Planned, Prepared};
 use super::sending::send_rows;
 use super::transaction::Block;
 use super::unread::Rest;
 use super::{Client, Session};
-use crate::bind::{Command, is_pure};
+use crate::bind::Command;
 use crate::error::{Result, SqlError};
 use crate::exec::{self, ExecContext};
 use crate::messages;
 use crate::output::{Formats, OutputColumn, RowWriter};
-use crate::parse::Statement;
 use crate::parse::secret::HIDDEN_TEXT;
+use crate::parse::{Query, Statement};
 use crate::plan::{Plan, ShortPlan};
 use crate::stack;
+use crate::typed::TypedQuery;
 
 /// The text that views and logs show of a statement.
 pub(super) fn shown_text(prepared: &Prepared) -> Arc<str> {
@@ -110,11 +110,7 @@ impl Session {
 
     /// The plan of a query for the catalog as it is now, with its parameters
     /// and columns settled.
-    pub(super) async fn plan(
-        &self,
-        prepared: &Prepared,
-        query: &ast::Statement,
-    ) -> Result<Arc<Planned>> {
+    pub(super) async fn plan(&self, prepared: &Prepared, query: &Query) -> Result<Arc<Planned>> {
         let depth = prepared.depth;
         if stack::is_deep(depth) {
             return stack::roomy(depth, Box::pin(self.plan_now(prepared, query))).await;
@@ -122,26 +118,16 @@ impl Session {
         self.plan_now(prepared, query).await
     }
 
-    async fn plan_now(&self, prepared: &Prepared, query: &ast::Statement) -> Result<Arc<Planned>> {
-        let lookup = Lookup {
+    async fn plan_now(&self, prepared: &Prepared, query: &Query) -> Result<Arc<Planned>> {
+        self.lookup().plan(prepared, query)
+    }
+
+    /// What statements are planned against now.
+    pub(super) fn lookup(&self) -> Lookup<'_> {
+        Lookup {
             db: &self.engine.db,
             catalog: self.transaction.catalog(&self.engine.db),
             context: &self.context,
-        };
-        match lookup.plan(prepared, query)? {
-            Found::Kept(planned) => Ok(planned),
-            Found::Undescribed(mut planned) => {
-                let analytical = AnalyticalQuery {
-                    engine: &self.engine,
-                    context: &self.context,
-                    statement: query,
-                    typed: None,
-                    catalog: &lookup.catalog,
-                    declared: &prepared.declared,
-                };
-                analytical.describe(&mut planned).await?;
-                prepared.keep(*planned)
-            }
         }
     }
 
@@ -192,7 +178,7 @@ impl Session {
 
     async fn run_query(
         &mut self,
-        query: &ast::Statement,
+        query: &Query,
         planned: &Arc<Planned>,
         run: &Run<'_>,
         client: &mut Client,
@@ -205,10 +191,7 @@ impl Session {
         let buffer = std::mem::take(&mut self.row_buffer);
         let charge = self.account.nothing(ChargeKind::Result);
         let mut rows = RowWriter::wire(buffer, run.formats.clone()).charged(charge);
-        let declared = &run.prepared.declared;
-        let answer = self
-            .answer(declared, query, planned, parameters, &mut rows)
-            .await;
+        let answer = self.answer(query, planned, parameters, &mut rows).await;
         self.tell_notices(client);
         let outcome = match answer {
             Ok(Answer::Whole(count)) => Ok(count),
@@ -229,15 +212,14 @@ impl Session {
     /// Runs a query by its plan. Its rows may be sent: no number in them comes again.
     pub(super) async fn answer(
         &mut self,
-        declared: &[u32],
-        query: &ast::Statement,
+        query: &Query,
         planned: &Planned,
         parameters: &[Value],
         rows: &mut RowWriter,
     ) -> Result<Answer> {
         let start = rows.mark();
         let answer = loop {
-            let answer = self.answer_by_plan(declared, query, planned, parameters, rows);
+            let answer = self.answer_by_plan(query, planned, parameters, rows);
             match answer.await {
                 Err(error) => match error.awaited_session {
                     Some(process_id) => self.await_session_end(process_id).await?,
@@ -257,25 +239,38 @@ impl Session {
     /// than a statement may hold is answered by the analytical side, which reads in parts.
     async fn answer_by_plan(
         &mut self,
-        declared: &[u32],
-        query: &ast::Statement,
+        query: &Query,
         planned: &Planned,
         parameters: &[Value],
         rows: &mut RowWriter,
     ) -> Result<Answer> {
-        let Plan::Short(plan) = &planned.bound.plan else {
-            let stream = self.start_analytical(declared, query, planned, parameters);
-            return stream.await.map(Answer::Stream);
+        let plan = match &planned.bound.plan {
+            Plan::Short(plan) => plan,
+            Plan::Analytical { typed, .. } => {
+                let stream = self.start_analytical(typed, &planned.catalog, parameters);
+                return stream.await.map(Answer::Stream);
+            }
         };
         let declared = &planned.parameter_oids;
         let start = rows.mark();
         let refused = match self.run_short(plan, declared, parameters, rows).await {
             Ok(count) => return Ok(Answer::Whole(count)),
-            Err(error) if error.sqlstate == OUT_OF_MEMORY && is_pure(query) => error,
+            Err(error) if error.sqlstate == OUT_OF_MEMORY && query.is_pure() => error,
             Err(error) => return Err(error),
         };
         rows.rewind(start);
-        let stream = self.start_analytical(declared, query, planned, parameters);
+        let text = query.to_string();
+        let place = Place {
+            text: &text,
+            number: 0,
+            declared,
+        };
+        let reason = "it reads more evicted rows than a statement may hold";
+        let bound = self.lookup().analytical(place, reason.to_owned());
+        let Ok(Some(typed)) = bound.map(|bound| bound.plan.typed().cloned()) else {
+            return Err(refused);
+        };
+        let stream = self.start_analytical(&typed, &planned.catalog, parameters);
         match stream.await {
             Ok(stream) if are_described(stream.columns(), planned) => Ok(Answer::Stream(stream)),
             _ => Err(refused),
@@ -330,9 +325,8 @@ impl Session {
     /// is one.
     pub(super) async fn start_analytical(
         &mut self,
-        declared: &[u32],
-        query: &ast::Statement,
-        planned: &Planned,
+        typed: &Arc<TypedQuery>,
+        catalog: &Arc<Catalog>,
         parameters: &[Value],
     ) -> Result<AnalyticalRows> {
         let engine = Arc::clone(&self.engine);
@@ -340,54 +334,40 @@ impl Session {
         let analytical = AnalyticalQuery {
             engine: &engine,
             context: &context,
-            statement: query,
-            typed: planned.bound.plan.typed(),
-            catalog: &planned.catalog,
-            declared,
+            typed,
+            catalog,
         };
         let needs = analytical.prepare()?;
+        let Some(turn_bytes) = needs.turn_bytes else {
+            return analytical.rows(&needs, parameters, None).await;
+        };
         let options = self.options();
-        let tables = self.tables_read(query, planned);
+        // They are locked to be read; a serializable transaction notes them, to validate them when
+        // it commits.
+        let tables = &typed.tables;
         let db = &engine.db;
         // Before the turn: whoever has one does not wait for others.
         let entry = match self.transaction.of_block(db) {
             Some(transaction) => {
-                transaction.enter(&options, &tables).await?;
+                transaction.enter(&options, tables).await?;
                 None
             }
-            None => Some(db.enter(&options, &tables).await?),
+            None => Some(db.enter(&options, tables).await?),
         };
         // Before the snapshot: one that waits for its turn gets old.
-        let turn = match needs.turn_bytes {
-            Some(bytes) => Some(self.turn(bytes, needs.crowded).await?),
-            None => None,
-        };
+        let turn = self.turn(turn_bytes, needs.crowded).await?;
         let snapshot = match (entry, self.transaction.of_block(db)) {
             (None, Some(transaction)) => {
                 let snapshot = transaction.snapshot()?;
-                for table in &tables {
+                for table in tables {
                     transaction.note_table_read(table)?;
                 }
                 snapshot
             }
             (entry, _) => db.snapshot_of(entry.unwrap_or_default()),
         };
-        analytical.rows(&needs, parameters, snapshot, turn).await
-    }
-
-    /// The tables that a query names: they are locked to be read, and a serializable
-    /// transaction notes that, to validate them when it commits.
-    fn tables_read(&self, query: &ast::Statement, planned: &Planned) -> Vec<Arc<Table>> {
-        let search_path = self.context.settings(|settings| settings.search_path());
-        let names = relations(query);
-        let tables = names.iter().filter_map(|name| match name.as_slice() {
-            [table] => search_path
-                .iter()
-                .find_map(|schema| planned.catalog.table_by_name(schema, table)),
-            [.., schema, table] => planned.catalog.table_by_name(schema, table),
-            [] => None,
-        });
-        tables.cloned().collect()
+        let turn = Some((snapshot, turn));
+        analytical.rows(&needs, parameters, turn).await
     }
 
     /// 25006 for a statement that writes in a read-only transaction.
@@ -421,16 +401,6 @@ impl Session {
         };
         counter.fetch_add(1, Relaxed);
     }
-}
-
-/// The folded names of the relations in a query.
-fn relations(query: &ast::Statement) -> Vec<Vec<String>> {
-    let mut names = Vec::new();
-    let _ = ast::visit_relations(query, |name| {
-        names.push(crate::parse::tokens::fold_parts(name));
-        std::ops::ControlFlow::<()>::Continue(())
-    });
-    names
 }
 
 /// Whether a statement is part of a transaction, or about one.

@@ -11,8 +11,8 @@ use crate::parse::tokens::{fold, fold_parts};
 /// What a query reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reads {
-    /// No relation; with the flag it makes a series, which may be long.
-    Nothing { series: bool },
+    /// No relation.
+    Nothing,
     /// Relations of the system, and nothing else.
     Catalogs,
     /// Users' tables, or names that are nothing here.
@@ -33,7 +33,6 @@ pub(crate) fn reads(
         ctes: Vec::new(),
         tables: false,
         relations: false,
-        series: false,
     };
     // Of most statements the first name says it.
     if query.with.is_none()
@@ -46,9 +45,7 @@ pub(crate) fn reads(
     match (found.tables, found.relations) {
         (true, _) => Reads::Tables,
         (false, true) => Reads::Catalogs,
-        (false, false) => Reads::Nothing {
-            series: found.series,
-        },
+        (false, false) => Reads::Nothing,
     }
 }
 
@@ -59,7 +56,6 @@ struct Found<'a> {
     ctes: Vec<String>,
     tables: bool,
     relations: bool,
-    series: bool,
 }
 
 impl Found<'_> {
@@ -119,15 +115,11 @@ impl Visitor for Found<'_> {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
-        match factor {
-            TableFactor::Table {
-                name, args: None, ..
-            } => self.relation(&fold_parts(name)),
-            TableFactor::Table { name, .. } | TableFactor::Function { name, .. } => {
-                let parts = fold_parts(name);
-                self.series |= parts.last().is_some_and(|name| name == "generate_series");
-            }
-            _ => {}
+        if let TableFactor::Table {
+            name, args: None, ..
+        } = factor
+        {
+            self.relation(&fold_parts(name));
         }
         match self.tables {
             true => ControlFlow::Break(()),

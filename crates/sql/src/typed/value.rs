@@ -26,6 +26,11 @@ pub(crate) fn to_datum(value: &Value) -> Datum {
     }
 }
 
+/// A value of `char(n)` with its blanks: tables keep it without.
+pub(crate) fn padded(text: &str, length: usize) -> String {
+    format!("{text:<length$}")
+}
+
 /// A datum as a table's value, borrowed; `None` where tables have no such type.
 pub(crate) fn borrowed(value: &Datum) -> Option<ValueRef<'_>> {
     Some(match value {

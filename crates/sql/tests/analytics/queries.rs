@@ -92,7 +92,7 @@ const ROWS: &[(&str, &[&str])] = &[
         "select t.a / 2, t.a % 2, n / 2, 100.00 * n from t, o where o.id = 1 and t.a in ('1', '2') order by 1, t.a",
         &[
             "0|1|0.75000000000000000000|150.0000",
-            "1|0|1.1250000000000000|225.0000",
+            "1|0|1.12500000000000000000|225.0000",
         ],
     ),
     (
@@ -199,7 +199,7 @@ fn parameters_take_the_type_of_what_they_meet() {
             )
             .expect("it parses");
         let described = client.describe("q").expect("it is described");
-        assert_eq!(described[0], "t 1700 1043");
+        assert_eq!(described[0], "t 1700 25");
         client
             .bind("", "q", &[Some("2"), Some("two")])
             .expect("it is bound");

@@ -1,0 +1,221 @@
+//! Runs analysed queries. One that reads users' tables, or makes rows without end, has a turn
+//! and hands out its rows as they come; the threads for that give way to short statements. One
+//! over the system's relations alone is run at once, on a thread that drivers and tools wait
+//! for; its result is made whole, on the account of analytical statements.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use datafusion::catalog::TableProvider;
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::session_state::SessionState;
+use datafusion::physical_plan::{ExecutionPlan, displayable};
+use thermocline_analytical::evaluate::Context;
+use thermocline_analytical::lower::{Tables, lower};
+use thermocline_analytical::run;
+use thermocline_engine::{Catalog, Charge, Database, Snapshot};
+use thermocline_query::call::Environment;
+use thermocline_query::datum::Datum;
+use thermocline_query::error::{QueryError, Result as QueryResult};
+use thermocline_query::tree::Column;
+use thermocline_storage::value::Value;
+
+use super::row_stream::{Output, Turn};
+use super::scan::SnapshotTable;
+use super::whole::WholeResult;
+use super::{Analytics, RowStream, SessionFacts, feed, sql_error};
+use crate::error::{Result, SqlError};
+use crate::pg_catalog::{self, SystemEnvironment};
+use crate::typed::TypedQuery;
+
+/// Has the query end when nobody waits for it any more.
+pub(super) struct End(Arc<AtomicBool>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A query with all it is run with.
+#[derive(Clone)]
+pub(super) struct Statement {
+    typed: Arc<TypedQuery>,
+    environment: Arc<SystemEnvironment>,
+    arguments: Arc<[Datum]>,
+    snapshot: Option<Snapshot>,
+    streams: usize,
+}
+
+impl Tables for Statement {
+    fn table(&self, oid: u32, _: &[Column]) -> QueryResult<Arc<dyn TableProvider>> {
+        let session = self.environment.session();
+        let (db, catalog) = (&session.db, &session.catalog);
+        let table = catalog.table(oid);
+        let table = table.ok_or_else(|| QueryError::internal("a table that is not there"))?;
+        Ok(Arc::new(SnapshotTable::new(
+            Arc::clone(table),
+            session.facts.actor.hidden_columns(table),
+            self.snapshot.clone(),
+            db.partitions(),
+            self.streams,
+            db.row_estimate(table),
+        )))
+    }
+
+    fn rows(&self, oid: u32) -> Option<QueryResult<Vec<Vec<Datum>>>> {
+        pg_catalog::rows(oid, &self.environment)
+    }
+}
+
+impl Statement {
+    async fn physical(
+        self,
+        state: SessionState,
+        db: Arc<Database>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let surroundings: Arc<dyn Environment> = Arc::clone(&self.environment) as _;
+        let context = Context::new(surroundings, Arc::clone(&self.arguments));
+        let told = |error: QueryError| self.environment.awaited.told(error);
+        let lowered = lower(&self.typed.query, &self, &context).map_err(told)?;
+        let look = || db.look_at_code();
+        look();
+        let plan = run::physical(&state, &lowered, &look).await;
+        let plan = plan.map_err(|error| self.told(sql_error(&error)))?;
+        look();
+        Ok(plan)
+    }
+
+    fn told(&self, error: SqlError) -> SqlError {
+        self.environment.awaited.told(error)
+    }
+}
+
+impl Analytics {
+    fn statement(
+        &self,
+        typed: &Arc<TypedQuery>,
+        catalog: &Arc<Catalog>,
+        facts: &SessionFacts,
+        snapshot: Option<Snapshot>,
+    ) -> Statement {
+        let pool = &self.state.runtime_env().memory_pool;
+        let environment = SystemEnvironment::new(catalog, &self.db, facts.clone(), Some(pool));
+        Statement {
+            typed: Arc::clone(typed),
+            environment: Arc::new(environment),
+            arguments: Arc::new([]),
+            snapshot,
+            streams: self.streams,
+        }
+    }
+
+    /// Runs a query with these parameters. `turn` is the snapshot it sees and the charge that
+    /// [`Self::turn_bytes`] asked for, where it needs them.
+    ///
+    /// # Errors
+    /// As PostgreSQL; errors of the execution may come from the stream.
+    pub(crate) async fn execute(
+        &self,
+        typed: &Arc<TypedQuery>,
+        catalog: &Arc<Catalog>,
+        parameters: &[Value],
+        facts: &SessionFacts,
+        turn: Option<(Snapshot, Charge)>,
+    ) -> Result<RowStream> {
+        let room = self.db.run_code().await?;
+        let (snapshot, turn) = match turn {
+            Some((snapshot, charge)) => {
+                let turn = Turn::new(Arc::clone(&self.db), charge, room);
+                (Some(snapshot), Some(turn))
+            }
+            None => (None, None),
+        };
+        let mut statement = self.statement(typed, catalog, facts, snapshot);
+        let arguments = typed.arguments(parameters, &*statement.environment)?;
+        statement.arguments = arguments.into();
+        let end = End(statement.environment.ended());
+        match turn {
+            Some(turn) => self.stream(statement, turn, end).await,
+            None => self.whole(statement, end).await,
+        }
+    }
+
+    async fn stream(&self, statement: Statement, turn: Turn, end: End) -> Result<RowStream> {
+        let output = Output::new(&statement.typed, &statement.environment);
+        let columns = statement.typed.output_columns();
+        let work = statement.physical(self.state.clone(), Arc::clone(&self.db));
+        let physical = self.threads.spawn(work)?.outcome().await??;
+        let context = Arc::new(TaskContext::from(&self.state));
+        let feed = feed::begin(&self.threads, physical, context, end)?;
+        Ok(RowStream::of_batches(columns, output, feed, turn))
+    }
+
+    async fn whole(&self, statement: Statement, end: End) -> Result<RowStream> {
+        let (typed, environment) = (
+            Arc::clone(&statement.typed),
+            Arc::clone(&statement.environment),
+        );
+        let state = self.at_once.clone();
+        let pool = &state.runtime_env().memory_pool;
+        let mut held = MemoryConsumer::new("catalog rows").register(pool);
+        let db = Arc::clone(&self.db);
+        let work = async move {
+            let context = Arc::new(TaskContext::from(&state));
+            let plan = statement.clone().physical(state, db).await?;
+            let types = statement.typed.query.columns();
+            let types = types.iter().map(|column| column.oid).collect();
+            let told = |error: QueryError| statement.told(error.into());
+            let mut batches = run::run(plan, types, context).map_err(told)?;
+            let mut rows = Vec::new();
+            while let Some(batch) = batches.next().await.map_err(told)? {
+                hold(&mut held, &batch)?;
+                rows.extend(batch);
+            }
+            Ok::<_, SqlError>((rows, held))
+        };
+        let (rows, held) = self.catalogs.spawn(work)?.outcome().await??;
+        let output = Output::new(&typed, &environment);
+        let rows = WholeResult::new(rows, output, environment.take_changes(), (held, end));
+        Ok(RowStream::of_whole(typed.output_columns(), rows))
+    }
+
+    /// The plan of a query, one line a row.
+    ///
+    /// # Errors
+    /// As [`Self::execute`].
+    pub(crate) async fn explain(
+        &self,
+        typed: &Arc<TypedQuery>,
+        catalog: &Arc<Catalog>,
+        facts: &SessionFacts,
+    ) -> Result<Vec<String>> {
+        let _room = self.db.run_code().await?;
+        let snapshot = typed.needs_turn().then(|| self.db.snapshot());
+        let mut statement = self.statement(typed, catalog, facts, snapshot);
+        statement.arguments = vec![Datum::Null; typed.parameters.len()].into();
+        let state = match typed.needs_turn() {
+            true => &self.state,
+            false => &self.at_once,
+        };
+        let work = statement.physical(state.clone(), Arc::clone(&self.db));
+        let plan = self.threads.spawn(work)?.outcome().await??;
+        let text = displayable(plan.as_ref()).indent(false).to_string();
+        Ok(text.lines().map(str::to_owned).collect())
+    }
+}
+
+/// Charges rows of a result.
+fn hold(held: &mut MemoryReservation, rows: &[Vec<Datum>]) -> Result<()> {
+    let of_row = |row: &Vec<Datum>| {
+        let values = row.iter().map(|value| match value {
+            Datum::Text(text) => text.len(),
+            Datum::Bytea(bytes) => bytes.len(),
+            _ => 0,
+        });
+        size_of::<Vec<Datum>>() + row.len() * size_of::<Datum>() + values.sum::<usize>()
+    };
+    let bytes = rows.iter().map(of_row).sum();
+    held.try_grow(bytes).map_err(|error| sql_error(&error))
+}
