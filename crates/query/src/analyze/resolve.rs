@@ -418,7 +418,11 @@ impl Generic {
             ids::ANYELEMENT | ids::ANYNONARRAY | ids::ANYENUM if self.element != 0 => self.element,
             ids::ANYARRAY if self.array != 0 => self.array,
             ids::ANYCOMPATIBLE | ids::ANYCOMPATIBLENONARRAY => self.compatible,
-            ids::ANYCOMPATIBLEARRAY => types::array_of(self.compatible),
+            ids::ANYARRAY if self.element != 0 => return Err(without_array(self.element)),
+            ids::ANYCOMPATIBLEARRAY => match types::array_of(self.compatible) {
+                0 => return Err(without_array(self.compatible)),
+                array => array,
+            },
             _ if is_polymorphic(declared) && argument == ids::UNKNOWN => return Err(undetermined()),
             _ if is_polymorphic(declared) => argument,
             _ => declared,
@@ -434,11 +438,22 @@ impl Generic {
             ids::ANYCOMPATIBLEARRAY => types::array_of(self.compatible),
             other => other,
         };
-        if actual == 0 {
-            return Err(undetermined());
+        match (actual, declared) {
+            (0, ids::ANYARRAY) if self.element != 0 => Err(without_array(self.element)),
+            (0, ids::ANYCOMPATIBLEARRAY) => Err(without_array(self.compatible)),
+            (0, _) => Err(undetermined()),
+            (actual, _) => Ok(actual),
         }
-        Ok(actual)
     }
+}
+
+#[cold]
+fn without_array(element: u32) -> QueryError {
+    let shown = types::format_type(element, -1);
+    QueryError::new(
+        "42704",
+        format!("could not find array type for data type {shown}"),
+    )
 }
 
 #[cold]

@@ -37,9 +37,9 @@ pub(super) fn query(sql: &str, extent: Option<(Location, Location)>) -> Result<Q
     let (start, text) = slice.ok_or_else(|| SqlError::syntax("a statement without its text"))?;
     let parsed = parse(text).map_err(|error| {
         let before = u32::try_from(sql[..start].chars().count()).unwrap_or(0);
-        let error = positioned(error, text);
-        let position = error.position.map(|position| position + before);
-        error.with_position(position)
+        let mut error = positioned(error, text);
+        error.position = error.position.map(|position| position + before);
+        error
     })?;
     let mut statements = parsed.statements().stmts();
     match (statements.next(), statements.next()) {
