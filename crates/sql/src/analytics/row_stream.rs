@@ -21,7 +21,6 @@ use super::whole::WholeResult;
 use crate::error::{Result, SqlError};
 use crate::output::{OutputColumn, PIECE_BYTES, RowWriter};
 use crate::pg_catalog::SystemEnvironment;
-
 use crate::typed::{TypedQuery, write_value};
 
 enum Source {

@@ -195,12 +195,12 @@ impl Analytics {
         let snapshot = typed.needs_turn().then(|| self.db.snapshot());
         let mut statement = self.statement(typed, catalog, facts, snapshot);
         statement.arguments = vec![Datum::Null; typed.parameters.len()].into();
-        let state = match typed.needs_turn() {
-            true => &self.state,
-            false => &self.at_once,
+        let (state, threads) = match typed.needs_turn() {
+            true => (&self.state, &self.threads),
+            false => (&self.at_once, &self.catalogs),
         };
         let work = statement.physical(state.clone(), Arc::clone(&self.db));
-        let plan = self.threads.spawn(work)?.outcome().await??;
+        let plan = threads.spawn(work)?.outcome().await??;
         let text = displayable(plan.as_ref()).indent(false).to_string();
         Ok(text.lines().map(str::to_owned).collect())
     }

@@ -88,14 +88,15 @@ fn parse_one(sql: &str, tokens: Vec<TokenWithSpan>) -> Result<(Statement, u32)> 
     match utility::parse(&mut cursor)? {
         Some(statement) => Ok((statement, depth::shape(sql, &tokens)?.depth)),
         None if own_grammar::is_query(&tokens) => {
-            let depth = depth::shape(sql, &tokens)?.depth;
             let extent = own_grammar::extent(&tokens);
-            let query = match parse_ast(sql, tokens) {
-                Ok((statement, _)) => Query::Tree(Box::new(statement)),
-                Err(error) if error.sqlstate == "42601" => own_grammar::query(sql, extent)?,
-                Err(error) => return Err(error),
-            };
-            Ok((Statement::Query(query), depth))
+            match parse_ast(sql, tokens) {
+                Ok((statement, depth)) => Ok((classify(statement), depth)),
+                Err(error) if error.sqlstate == "42601" => {
+                    let (query, depth) = own_grammar::query(sql, extent)?;
+                    Ok((Statement::Query(query), depth))
+                }
+                Err(error) => Err(error),
+            }
         }
         None => {
             let (statement, depth) = parse_ast(sql, tokens)?;

@@ -5,7 +5,9 @@ use pg_raw_parse::Node;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 use thermocline_query::parse::parse;
 
+use super::depth;
 use super::statement::Query;
+use super::tokens::tokenize;
 use crate::error::{Result, SqlError};
 use crate::typed::positioned;
 
@@ -25,16 +27,17 @@ pub(super) fn extent(tokens: &[TokenWithSpan]) -> Option<(Location, Location)> {
     Some((tokens.first()?.span.start, tokens.last()?.span.end))
 }
 
-/// The query between these places of a text.
+/// The query between these places of a text, and how deep it is.
 ///
 /// # Errors
 /// 42601 and 54001 of PostgreSQL's grammar.
-pub(super) fn query(sql: &str, extent: Option<(Location, Location)>) -> Result<Query> {
+pub(super) fn query(sql: &str, extent: Option<(Location, Location)>) -> Result<(Query, u32)> {
     let slice = extent.and_then(|(start, end)| {
         let (start, end) = (offset(sql, start)?, offset(sql, end)?);
         Some((start, sql.get(start..end)?))
     });
     let (start, text) = slice.ok_or_else(|| SqlError::syntax("a statement without its text"))?;
+    let depth = depth::shape(text, &tokenize(text)?)?.depth;
     let parsed = parse(text).map_err(|error| {
         let before = u32::try_from(sql[..start].chars().count()).unwrap_or(0);
         let mut error = positioned(error, text);
@@ -43,7 +46,7 @@ pub(super) fn query(sql: &str, extent: Option<(Location, Location)>) -> Result<Q
     })?;
     let mut statements = parsed.statements().stmts();
     match (statements.next(), statements.next()) {
-        (Some(Node::SelectStmt(_)), None) => Ok(Query::Text(text.into())),
+        (Some(Node::SelectStmt(_)), None) => Ok((Query::Text(text.into()), depth)),
         _ => Err(SqlError::unsupported("this statement is not supported")),
     }
 }
