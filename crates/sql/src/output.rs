@@ -25,7 +25,7 @@ mod pieces;
 pub(crate) use kept_row::write_kept_row;
 pub(crate) use pieces::{PIECE_BYTES, Pieces};
 
-pub use other::{OtherType, array_elements};
+pub use other::OtherType;
 
 /// The type of a result column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,7 +48,7 @@ impl ColumnType {
 
     /// PostgreSQL's length of the type in bytes; -1 when it varies.
     #[must_use]
-    pub const fn typlen(&self) -> i16 {
+    pub fn typlen(&self) -> i16 {
         match self {
             Self::Scalar(data_type) => data_type.typlen(),
             Self::Other(other) => other.typlen(),

@@ -151,10 +151,10 @@ pub(crate) fn query_at(parsed: &Parsed, place: usize) -> Option<Node<'_>> {
 /// The type of a result column; values of types that tables don't hold are texts of their types.
 fn column_type(oid: u32, modifier: i32) -> ColumnType {
     match oid {
-        ids::NUMERIC | ids::BPCHAR => ColumnType::Other(OtherType::Typed(oid)),
+        ids::NUMERIC | ids::BPCHAR => ColumnType::Other(OtherType(oid)),
         _ => match DataType::from_oid(oid, modifier) {
             Some(data_type) => ColumnType::Scalar(data_type),
-            None => ColumnType::Other(OtherType::Typed(oid)),
+            None => ColumnType::Other(OtherType(oid)),
         },
     }
 }
