@@ -157,12 +157,6 @@ impl BatchRows {
         })
     }
 
-    /// Of arrays that are there already.
-    #[must_use]
-    pub const fn of(readers: Vec<(usize, ColumnReader)>) -> Self {
-        Self { readers }
-    }
-
     /// One of its rows.
     #[must_use]
     pub const fn row(&self, row: usize) -> BatchRow<'_> {
@@ -189,6 +183,58 @@ impl RowValues for BatchRow<'_> {
             None => Err(missing(id)),
         }
     }
+}
+
+/// Rows of columns whose numbers are their places.
+#[derive(Debug)]
+pub struct PlacedRows {
+    readers: Vec<ColumnReader>,
+}
+
+impl PlacedRows {
+    /// Of these columns.
+    #[must_use]
+    pub const fn of(readers: Vec<ColumnReader>) -> Self {
+        Self { readers }
+    }
+
+    /// One of them.
+    #[must_use]
+    pub const fn row(&self, row: usize) -> PlacedRow<'_> {
+        PlacedRow { rows: self, row }
+    }
+}
+
+/// A row of columns whose numbers are their places.
+pub struct PlacedRow<'a> {
+    rows: &'a PlacedRows,
+    row: usize,
+}
+
+impl RowValues for PlacedRow<'_> {
+    fn column(&self, place: usize) -> Result<Datum> {
+        match self.rows.readers.get(place) {
+            Some(reader) => reader.get(self.row),
+            None => Err(missing(place)),
+        }
+    }
+}
+
+/// Bound expressions whose columns have their places among `columns`, which are in their order,
+/// as numbers.
+#[must_use]
+pub fn placed(exprs: &[Expr], columns: &[usize]) -> Vec<Expr> {
+    fn walk(expr: &mut Expr, columns: &[usize]) {
+        if let ExprKind::Column { column, .. } = &mut expr.kind
+            && let Ok(place) = columns.binary_search(column)
+        {
+            *column = place;
+        }
+        expr.children_mut(&mut |child| walk(child, columns));
+    }
+    let mut exprs = exprs.to_vec();
+    exprs.iter_mut().for_each(|expr| walk(expr, columns));
+    exprs
 }
 
 /// A row without columns.

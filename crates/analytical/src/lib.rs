@@ -7,6 +7,7 @@
 //! | `sort_key` | bytes that order and equal as PostgreSQL's values do |
 //! | `evaluate` | what evaluates expressions, over rows of a batch |
 //! | `equal_key` | bytes that equal as PostgreSQL's values do, made fast |
+//! | `columnar` | expressions over whole columns |
 //! | `udf` | whole expressions as one function of DataFusion |
 //! | `aggregates` | aggregates of our own within DataFusion's grouping |
 //! | `operators` | operators of our own: groups, windows, functions that give rows, recursion |
@@ -17,6 +18,7 @@
 //! No sessions, no catalog, no engine: tables are the caller's.
 
 pub mod aggregates;
+pub mod columnar;
 pub mod ending;
 pub mod equal_key;
 pub mod errors;

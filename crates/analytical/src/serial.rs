@@ -38,10 +38,7 @@ pub fn write(value: &Datum, out: &mut Vec<u8>) -> Result<()> {
             out.push(NUMERIC);
             write_numeric(value, out);
         }
-        Datum::Text(value) => {
-            out.push(TEXT);
-            write_bytes(value.as_bytes(), out);
-        }
+        Datum::Text(value) => write_text_bytes(value.as_bytes(), out),
         Datum::Bytea(value) => {
             out.push(11);
             write_bytes(value, out);
@@ -225,6 +222,23 @@ pub fn read_numeric_parts(bytes: &[u8]) -> Option<(i128, u16)> {
 pub fn write_numeric_parts(unscaled: i128, scale: u16, out: &mut Vec<u8>) {
     out.push(NUMERIC);
     write_numeric(&Numeric::from_parts(unscaled, scale), out);
+}
+
+/// Appends the bytes of a text, which is given as bytes, as [`write()`] makes them.
+pub fn write_text_bytes(text: &[u8], out: &mut Vec<u8>) {
+    out.push(TEXT);
+    write_bytes(text, out);
+}
+
+/// A text of the bytes that [`write()`] makes, itself as bytes.
+#[must_use]
+#[inline]
+pub fn read_text_bytes(bytes: &[u8]) -> Option<&[u8]> {
+    let (head, text) = bytes.split_first_chunk::<9>()?;
+    let [TEXT, length @ ..] = head else {
+        return None;
+    };
+    (u64::from_le_bytes(*length) == text.len() as u64).then_some(text)
 }
 
 fn write_json(value: &Jsonb, out: &mut Vec<u8>) {

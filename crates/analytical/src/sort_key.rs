@@ -163,11 +163,13 @@ fn without_order(oid: u32) -> QueryError {
     )
 }
 
-fn signed32(value: i32, out: &mut Vec<u8>) {
+/// The key of a signed number.
+pub(crate) fn signed32(value: i32, out: &mut Vec<u8>) {
     out.extend((value as u32 ^ 1 << 31).to_be_bytes());
 }
 
-fn signed64(value: i64, out: &mut Vec<u8>) {
+/// As [`signed32`].
+pub(crate) fn signed64(value: i64, out: &mut Vec<u8>) {
     out.extend((value as u64 ^ 1 << 63).to_be_bytes());
 }
 
@@ -176,7 +178,7 @@ fn length(length: usize) -> [u8; 8] {
 }
 
 /// -0 is 0, and what is not a number is the greatest.
-fn float(value: f64, out: &mut Vec<u8>) {
+pub(crate) fn float(value: f64, out: &mut Vec<u8>) {
     let bits = match value {
         value if value.is_nan() => u64::MAX,
         value => {
@@ -191,7 +193,7 @@ fn float(value: f64, out: &mut Vec<u8>) {
 }
 
 /// Bytes with an end: a zero within is followed by 255.
-fn escaped(bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn escaped(bytes: &[u8], out: &mut Vec<u8>) {
     for part in bytes.split_inclusive(|byte| *byte == 0) {
         out.extend(part);
         if part.last() == Some(&0) {
@@ -207,12 +209,7 @@ fn numeric(value: &Numeric, out: &mut Vec<u8>) {
         Numeric::Infinity => return out.push(4),
         Numeric::NaN => return out.push(5),
         finite => match finite.to_parts() {
-            Some((0, _)) => return out.push(2),
-            Some((unscaled, scale)) => {
-                let digits = unscaled.unsigned_abs().to_string();
-                let exponent = digits.len() as i64 - i64::from(scale);
-                return digits_key(unscaled < 0, digits.as_bytes(), exponent, out);
-            }
+            Some((unscaled, scale)) => return decimal(unscaled, scale, out),
             None => finite.to_string(),
         },
     };
@@ -228,6 +225,34 @@ fn numeric(value: &Numeric, out: &mut Vec<u8>) {
     }
     let exponent = whole.len() as i64 - leading as i64;
     digits_key(negative, &digits.as_bytes()[leading..], exponent, out);
+}
+
+/// The key of the number `unscaled` / 10^`scale`.
+pub(crate) fn decimal(unscaled: i128, scale: u16, out: &mut Vec<u8>) {
+    const LENGTH: usize = 40;
+    if unscaled == 0 {
+        return out.push(2);
+    }
+    let mut buffer = [b'0'; LENGTH];
+    let (mut rest, mut at) = (unscaled.unsigned_abs(), LENGTH);
+    while rest > 0 && at > 0 {
+        at -= 1;
+        // A division of 64 bits is several times as fast.
+        let digit = match u64::try_from(rest) {
+            Ok(short) => {
+                rest = u128::from(short / 10);
+                (short % 10) as u8
+            }
+            Err(_) => {
+                let digit = (rest % 10) as u8;
+                rest /= 10;
+                digit
+            }
+        };
+        buffer[at] = b'0' + digit;
+    }
+    let exponent = (LENGTH - at) as i64 - i64::from(scale);
+    digits_key(unscaled < 0, &buffer[at..], exponent, out);
 }
 
 /// The key of 0.d1d2d3… times ten to the exponent.

@@ -1,11 +1,13 @@
-//! Whole expressions as one function of DataFusion: evaluated row by row over the columns that
-//! they use. Its name is a number, since DataFusion spells names out again and again.
+//! Whole expressions as one function of DataFusion, over the columns that they use: computed by
+//! columns where that is possible ([`crate::columnar`]), else row by row. Its name is a number,
+//! since DataFusion spells names out again and again.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result as DfResult;
@@ -18,8 +20,9 @@ use thermocline_query::error::Result;
 use thermocline_query::functions;
 use thermocline_query::tree::{Expr, ExprKind};
 
+use crate::columnar::{Program, Wanted};
 use crate::errors::external;
-use crate::evaluate::{BatchRows, Context, columns_of, name_of};
+use crate::evaluate::{Context, PlacedRows, columns_of, name_of, placed};
 use crate::form::{ColumnBuilder, ColumnReader, Form};
 use crate::sort_key::{self, Direction};
 
@@ -45,7 +48,9 @@ enum Output {
 /// Expressions over a plan's columns, as a function.
 pub struct RowFunction {
     name: String,
+    /// Their columns' numbers are places among `inputs`.
     exprs: Vec<Expr>,
+    program: Option<Program>,
     inputs: Vec<(usize, u32)>,
     output: Output,
     context: Context,
@@ -67,6 +72,14 @@ pub fn is_volatile(expr: &Expr) -> bool {
 }
 
 impl RowFunction {
+    /// Whether the value of a bound expression is computed by columns, not row by row. Its
+    /// columns' numbers may be any.
+    #[must_use]
+    pub fn is_columnar(expr: &Expr, context: &Context) -> bool {
+        Program::of(std::slice::from_ref(expr), context)
+            .is_some_and(|program| program.is_worth_it())
+    }
+
     /// The value of a bound expression.
     pub fn value(expr: &Expr, oids: &dyn Fn(usize) -> u32, context: &Context) -> DfExpr {
         let output = Output::Value(Form::of(expr.oid));
@@ -116,9 +129,17 @@ impl RowFunction {
             0 => Signature::nullary(volatility),
             count => Signature::any(count, volatility),
         };
+        let exprs = placed(&exprs, &columns);
+        // A key of a column is worth making by columns, its value is not.
+        let program = match &output {
+            Output::Row(_) => None,
+            Output::Value(_) => Program::of(&exprs, context).filter(Program::is_worth_it),
+            Output::Key(_) | Output::SortKey(_) => Program::of(&exprs, context),
+        };
         let function = Self {
             name: format!("f{}", NUMBER.fetch_add(1, Ordering::Relaxed)),
             exprs,
+            program,
             inputs,
             output,
             context: context.clone(),
@@ -168,7 +189,26 @@ impl RowFunction {
         Ok(0)
     }
 
-    fn evaluate(&self, rows: &BatchRows, count: usize) -> Result<ColumnBuilder> {
+    /// By columns, if that is possible.
+    fn by_columns(
+        &self,
+        arrays: &[ArrayRef],
+        rows: &PlacedRows,
+        count: usize,
+    ) -> Result<Option<ArrayRef>> {
+        let Some(program) = &self.program else {
+            return Ok(None);
+        };
+        let wanted = match (&self.output, self.exprs.as_slice()) {
+            (Output::Value(_), [expr]) => Wanted::Value(expr.oid),
+            (Output::Key(oid), _) => Wanted::Key(*oid),
+            (Output::SortKey(directions), _) => Wanted::SortKey(directions),
+            _ => return Ok(None),
+        };
+        program.compute(&wanted, &self.inputs, arrays, rows, count, &self.context)
+    }
+
+    fn evaluate(&self, rows: &PlacedRows, count: usize) -> Result<ColumnBuilder> {
         let form = match &self.output {
             Output::Value(form) => *form,
             Output::Row(_) => Form::Opaque,
@@ -252,13 +292,22 @@ impl ScalarUDFImpl for RowFunction {
                 .all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
         let count = if constant { all.min(1) } else { all };
         let mut readers = Vec::with_capacity(self.inputs.len());
-        for ((id, oid), argument) in self.inputs.iter().zip(&arguments.args) {
+        let mut arrays = Vec::with_capacity(self.inputs.len());
+        for ((_, oid), argument) in self.inputs.iter().zip(&arguments.args) {
             let array = argument.to_array(count)?;
-            let reader = ColumnReader::new(Form::of(*oid), array).map_err(external)?;
-            readers.push((*id, reader));
+            let reader = ColumnReader::new(Form::of(*oid), Arc::clone(&array)).map_err(external)?;
+            readers.push(reader);
+            arrays.push(array);
         }
-        let rows = BatchRows::of(readers);
-        let array = self.evaluate(&rows, count).map_err(external)?.finish();
+        let rows = PlacedRows::of(readers);
+        let by_columns = match count {
+            0 | 1 => None,
+            _ => self.by_columns(&arrays, &rows, count).map_err(external)?,
+        };
+        let array = match by_columns {
+            Some(array) => array,
+            None => self.evaluate(&rows, count).map_err(external)?.finish(),
+        };
         if constant && count == 1 {
             let value = ScalarValue::try_from_array(&array, 0)?;
             return Ok(ColumnarValue::Scalar(value));
