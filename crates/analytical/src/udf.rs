@@ -134,7 +134,9 @@ impl RowFunction {
         let program = match &output {
             Output::Row(_) => None,
             Output::Value(_) => Program::of(&exprs, context).filter(Program::is_worth_it),
-            Output::Key(_) | Output::SortKey(_) => Program::of(&exprs, context),
+            Output::Key(_) | Output::SortKey(_) => {
+                Program::of(&exprs, context).filter(Program::is_possible)
+            }
         };
         let function = Self {
             name: format!("f{}", NUMBER.fetch_add(1, Ordering::Relaxed)),

@@ -8,6 +8,7 @@ use thermocline_query::types::numeric::Numeric;
 
 use super::kernels::decimal;
 use super::vector::{Data, Made, Texts, Vector};
+use crate::form::BATCH_BYTES_MAX;
 
 /// A modifier is above this.
 const MODIFIER_BASE: i32 = 4;
@@ -83,9 +84,12 @@ fn padded<'a>(texts: &Texts<'a>, count: usize, length: usize) -> Option<Texts<'a
     if length > SMALL_VALUE_BYTES / 4 {
         return None;
     }
-    let mut made = Made::with_capacity(count, count * length);
+    let mut made = Made::with_capacity(count, (count * length).min(BATCH_BYTES_MAX));
     let blanks = vec![b' '; length];
     for row in 0..count {
+        if !made.is_moderate() {
+            return None;
+        }
         let text = texts.get(row);
         let characters = text.iter().filter(|byte| **byte & 0xc0 != 0x80).count();
         made.push(&[text, &blanks[characters.min(length)..]]);

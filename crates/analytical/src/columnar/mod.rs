@@ -90,6 +90,14 @@ impl Program {
         self.nodes.iter().any(Node::is_worth_it)
     }
 
+    /// Whether any of its expressions is read or computed by columns.
+    #[must_use]
+    pub fn is_possible(&self) -> bool {
+        self.nodes
+            .iter()
+            .any(|node| !matches!(node, Node::Rows(..)))
+    }
+
     /// What is wanted, over a batch; `None` where it is given up.
     ///
     /// # Errors

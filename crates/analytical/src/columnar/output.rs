@@ -92,15 +92,13 @@ fn numerics(
     nulls: Option<datafusion::arrow::buffer::NullBuffer>,
 ) -> Option<ArrayRef> {
     let digits: &[i128] = &decimals.digits;
-    let short = |(row, unscaled): (usize, &i128)| {
-        if !valid(row) {
-            return Some(0);
-        }
-        let unscaled = i64::try_from(*unscaled).ok()?;
-        Some(serial::short_numeric_view(
+    let short = |(row, unscaled): (usize, &i128)| match i64::try_from(*unscaled) {
+        Ok(unscaled) => Some(serial::short_numeric_view(
             unscaled,
             decimals.scales.get(row),
-        ))
+        )),
+        Err(_) if !valid(row) => Some(0),
+        Err(_) => None,
     };
     let views: Option<Vec<u128>> = digits.iter().enumerate().map(short).collect();
     if let Some(views) = views {

@@ -121,7 +121,7 @@ impl<'a> Run<'a> {
     fn value(&self, node: &'a Node, frame: &Frame<'_, 'a>) -> Given<Vector<'a>> {
         match node {
             Node::Column(place) => self.column(*place, frame),
-            Node::Constant(value) => Ok(value.clone()),
+            Node::Constant(value) => Ok(value.borrowed()),
             Node::Operand => made(frame.operand.cloned()),
             Node::Call(kernel, arguments, _) => {
                 let arguments = self.values(arguments, frame)?;
@@ -280,15 +280,13 @@ impl<'a> Run<'a> {
                 .collect();
             let narrowed = frame.narrowed(&places);
             let value = self.value(part, &narrowed.frame())?;
-            let mut at = 0;
             let mut more = vec![false; count];
             let mut null = vec![false; count];
-            for place in &places {
+            for (at, place) in places.iter().enumerate() {
                 match value.truth(at) {
                     Some(truth) => more[*place as usize] = truth == decisive,
                     None => null[*place as usize] = true,
                 }
-                at += 1;
             }
             decided = &decided | &BooleanBuffer::from(more);
             unknown = &unknown | &BooleanBuffer::from(null);

@@ -7,7 +7,7 @@ use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use thermocline_query::datum::Datum;
 use thermocline_query::types::ids;
 
-use crate::form::Form;
+use crate::form::{BATCH_BYTES_MAX, Form};
 
 /// How a type's values stand here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,6 +122,11 @@ impl Made {
         self.ends.push(self.bytes.len());
     }
 
+    /// Whether it is no more than a batch may hold.
+    pub const fn is_moderate(&self) -> bool {
+        self.bytes.len() <= BATCH_BYTES_MAX
+    }
+
     fn get(&self, at: usize) -> &[u8] {
         let start = match at {
             0 => 0,
@@ -219,6 +224,22 @@ impl<'a> Vector<'a> {
             data,
             nulls: nulls.filter(|nulls| nulls.null_count() > 0),
             single: false,
+        }
+    }
+
+    /// The same, whose texts are parts of this one's.
+    pub fn borrowed<'b>(&'b self) -> Vector<'b>
+    where
+        'a: 'b,
+    {
+        let Data::Text(Texts::Made(made)) = &self.data else {
+            return self.clone();
+        };
+        let texts = (0..made.ends.len()).map(|at| made.get(at));
+        Vector {
+            data: Data::Text(Texts::Borrowed(Arc::new(texts.collect()))),
+            nulls: self.nulls.clone(),
+            single: self.single,
         }
     }
 

@@ -116,10 +116,7 @@ fn numerics<'a, const SIGN: u8>(arguments: &Arguments<'_, 'a>) -> Option<Data<'a
             return Some(Data::Bool(truths));
         }
     }
-    let truth = |(a, b)| match decimal::order(a, b) {
-        Some(order) => Some(holds::<SIGN>(order)),
-        None => None,
-    };
+    let truth = |(a, b)| decimal::order(a, b).map(holds::<SIGN>);
     let truths = decimal::map2(arguments, truth)?;
     Some(Data::Bool(BooleanBuffer::from(truths)))
 }

@@ -132,7 +132,7 @@ fn joined<'a>(arguments: &Arguments<'_, 'a>) -> Option<Data<'a>> {
         let a = left.get(if one { 0 } else { row });
         let b = right.get(if other { 0 } else { row });
         // For what is large the evaluator asks for room.
-        if a.len() + b.len() > SMALL_VALUE_BYTES {
+        if a.len() + b.len() > SMALL_VALUE_BYTES || !made.is_moderate() {
             return None;
         }
         made.push(&[a, b]);
@@ -151,7 +151,7 @@ fn cased<'a, const FUNCTION: u32>(arguments: &Arguments<'_, 'a>) -> Option<Data<
     let mut buffer = Vec::new();
     for row in 0..arguments.count {
         let text = texts.get(if single { 0 } else { row });
-        if text.len() > SMALL_VALUE_BYTES {
+        if text.len() > SMALL_VALUE_BYTES || !made.is_moderate() {
             return None;
         }
         if text.is_ascii() {
