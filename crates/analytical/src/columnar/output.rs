@@ -7,6 +7,7 @@ use datafusion::arrow::array::{
     ArrayRef, BinaryViewArray, BooleanArray, Float32Array, Float64Array, Int16Array, Int32Array,
     Int64Array, UInt8Array, UInt32Array,
 };
+use thermocline_query::datum::Datum;
 use thermocline_query::types::ids;
 
 use super::vector::{Data, Decimals, Vector};
@@ -76,7 +77,8 @@ pub fn array(oid: u32, vector: Vector<'_>, count: usize) -> Option<ArrayRef> {
         }
         (Data::Datum(values), form) => {
             let mut builder = ColumnBuilder::new(form, count);
-            for value in values.iter().take(count) {
+            for (row, value) in values.iter().enumerate().take(count) {
+                let value = if valid(row) { value } else { &Datum::Null };
                 builder.push(value).ok()?;
             }
             builder.finish()
