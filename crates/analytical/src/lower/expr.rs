@@ -13,14 +13,42 @@ use super::Lowerer;
 use crate::evaluate::{NoRow, columns_of};
 use crate::form::Form;
 use crate::sort_key::has_order;
-use crate::udf::{RowFunction, column};
+use crate::udf::{RowFunction, column, is_volatile};
 
-/// The conditions that are all to be true.
+/// The conditions that are all to be true. What all branches of an OR have in common is one of
+/// them, so that `(a = b AND …) OR (a = b AND …)` has its join key.
 pub(super) fn conjuncts(expr: Expr) -> Vec<Expr> {
     match expr.kind {
         ExprKind::And(parts) => parts.into_iter().flat_map(conjuncts).collect(),
+        ExprKind::Or(parts) => {
+            let mut branches: Vec<Vec<Expr>> = parts.into_iter().map(conjuncts).collect();
+            let mut common = taken_from_all(&mut branches);
+            // A branch that is nothing but what all have decides.
+            if !branches.iter().any(Vec::is_empty) {
+                let branches = branches.into_iter().filter_map(all_of).collect();
+                common.push(Expr::new(ExprKind::Or(branches), ids::BOOL, -1));
+            }
+            common
+        }
         _ => vec![expr],
     }
+}
+
+/// Takes from all branches the conditions that each of them has.
+fn taken_from_all(branches: &mut [Vec<Expr>]) -> Vec<Expr> {
+    let Some((first, others)) = branches.split_first_mut() else {
+        return Vec::new();
+    };
+    let is_in = |branch: &Vec<Expr>, expr: &Expr| branch.iter().any(|other| other.same(expr));
+    let common: Vec<Expr> = first
+        .extract_if(.., |expr| {
+            !is_volatile(expr) && others.iter().all(|branch| is_in(branch, expr))
+        })
+        .collect();
+    for branch in others {
+        branch.retain(|expr| !common.iter().any(|taken| taken.same(expr)));
+    }
+    common
 }
 
 /// All of these.
