@@ -19,7 +19,8 @@ use thermocline_query::types::ids;
 
 use crate::errors::external;
 use crate::form::{ColumnReader, Form};
-use crate::{serial, sort_key};
+use crate::sort_key;
+use thermocline_query::serial;
 
 /// Before the key of a number that is not short.
 const LONG: u8 = 1;

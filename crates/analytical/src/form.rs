@@ -15,7 +15,7 @@ use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result};
 use thermocline_query::types::ids;
 
-use crate::serial;
+use thermocline_query::serial;
 
 /// The form of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

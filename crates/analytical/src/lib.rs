@@ -3,7 +3,7 @@
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | `form`, `serial` | how values stand in Arrow columns |
+//! | `form`, `numeric_view` | how values stand in Arrow columns |
 //! | `sort_key` | bytes that order and equal as PostgreSQL's values do |
 //! | `evaluate` | what evaluates expressions, over rows of a batch |
 //! | `equal_key` | bytes that equal as PostgreSQL's values do, made fast |
@@ -25,8 +25,8 @@ pub mod errors;
 pub mod evaluate;
 pub mod form;
 pub mod lower;
+pub mod numeric_view;
 pub mod operators;
 pub mod run;
-pub mod serial;
 pub mod sort_key;
 pub mod udf;

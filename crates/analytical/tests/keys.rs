@@ -5,9 +5,10 @@
 mod samples;
 
 use proptest::prelude::*;
-use thermocline_analytical::{serial, sort_key};
+use thermocline_analytical::{numeric_view, sort_key};
 use thermocline_query::call::{Call, Plain};
 use thermocline_query::datum::Datum;
+use thermocline_query::serial;
 use thermocline_query::types::numeric::Numeric;
 use thermocline_query::types::{self, ids};
 
@@ -127,9 +128,9 @@ fn short_numerics_are_the_same_in_all_their_forms() {
         view[0] = 12;
         view[4..].copy_from_slice(&bytes);
         let view = u128::from_le_bytes(view);
-        assert_eq!(view, serial::short_numeric_view(unscaled, scale));
+        assert_eq!(view, numeric_view::short_numeric_view(unscaled, scale));
         assert_eq!(
-            serial::read_short_numeric_view(view),
+            numeric_view::read_short_numeric_view(view),
             Some((unscaled, scale))
         );
     }

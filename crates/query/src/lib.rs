@@ -8,6 +8,7 @@
 //! | `types` | rows of `pg_type`: text and binary forms, order, one file a type |
 //! | `functions` | rows of `pg_proc` and their bodies, one file a family |
 //! | `operators`, `casts` | rows of `pg_operator` and `pg_cast` |
+//! | `serial` | values as bytes |
 //! | `call` | what a function knows beside its arguments |
 //!
 //! No tables, no sessions, no execution of plans: those are `engine`, `sql` and DataFusion.
@@ -21,6 +22,7 @@ pub mod evaluate;
 pub mod functions;
 pub mod operators;
 pub mod parse;
+pub mod serial;
 pub mod tree;
 pub mod types;
 pub mod walk;

@@ -19,7 +19,7 @@ pub(crate) use environment::StatementEnvironment;
 pub(crate) use run::execute;
 
 /// The functions that the session answers, of those whose rows say that the server does.
-const SESSION_FUNCTIONS: [&str; 13] = [
+pub(crate) const SESSION_FUNCTIONS: [&str; 13] = [
     "current_database",
     "current_schema",
     "current_setting",
@@ -82,6 +82,7 @@ pub(crate) fn prepare() {
     let _ = types::by_oid(ids::INT4);
     let _ = types::oid_named("int4");
     let _ = types::element_of(ids::INT4_ARRAY);
+    crate::typed::stored::register();
     let _ = thermocline_query::functions::named("abs");
     let _ = thermocline_query::functions::by_oid(0);
     let _ = thermocline_query::operators::named("+");

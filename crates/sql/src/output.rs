@@ -297,6 +297,8 @@ impl RowWriter {
             ValueRef::Text(text) => text.len(),
             // As text, two digits each.
             ValueRef::Bytea(bytes) => bytes.len() * 2,
+            // As text, about as much again.
+            ValueRef::Other(_, bytes) => bytes.len() * 2,
             _ => 0,
         };
         if !self.has_room(bytes) {
@@ -319,7 +321,7 @@ impl RowWriter {
             Sink::Values { row, bytes, .. } => {
                 *bytes += match value {
                     ValueRef::Text(text) => text.len(),
-                    ValueRef::Bytea(value) => value.len(),
+                    ValueRef::Bytea(value) | ValueRef::Other(_, value) => value.len(),
                     _ => 0,
                 };
                 row.push(value.to_owned());

@@ -3,6 +3,7 @@
 //! it is elsewhere: `one_row`, `pg_catalog`.
 
 pub(crate) mod reads;
+pub(crate) mod stored;
 pub(crate) mod value;
 mod write;
 
@@ -153,8 +154,8 @@ fn column_type(oid: u32, modifier: i32) -> ColumnType {
     match oid {
         ids::NUMERIC | ids::BPCHAR => ColumnType::Other(OtherType(oid)),
         _ => match DataType::from_oid(oid, modifier) {
-            Some(data_type) => ColumnType::Scalar(data_type),
-            None => ColumnType::Other(OtherType(oid)),
+            Some(data_type) if data_type.other().is_none() => ColumnType::Scalar(data_type),
+            _ => ColumnType::Other(OtherType(oid)),
         },
     }
 }

@@ -159,7 +159,7 @@ fn is_number(value: &Value) -> bool {
 }
 
 /// The SQL name of a value's type.
-pub(crate) const fn type_name(value: &Value) -> &'static str {
+pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "unknown",
         Value::Boolean(_) => DataType::Boolean.base_name(),
@@ -175,6 +175,11 @@ pub(crate) const fn type_name(value: &Value) -> &'static str {
         Value::Timestamp(_) => DataType::Timestamp.base_name(),
         Value::TimestampTz(_) => DataType::TimestampTz.base_name(),
         Value::Uuid(_) => DataType::Uuid.base_name(),
+        Value::Other(oid, _) => DataType::Other {
+            oid: *oid,
+            modifier: -1,
+        }
+        .base_name(),
     }
 }
 

@@ -5,6 +5,7 @@ use crate::datetime::{
     date_from_days, is_infinite_date, is_infinite_timestamp, timestamp_from_microseconds,
 };
 use crate::numeric::Numeric;
+use crate::other_type;
 use crate::text_format::{checked_text, fit_numeric, fit_text, pad_blanks, trim_blanks};
 use crate::types::DataType;
 use crate::value::{Value, ValueRef};
@@ -69,6 +70,9 @@ pub fn parse_binary(data_type: &DataType, bytes: &[u8]) -> Result<Value, ValueEr
         DataType::Timestamp => Value::Timestamp(timestamp(data_type, bytes)?),
         DataType::TimestampTz => Value::TimestampTz(timestamp(data_type, bytes)?),
         DataType::Uuid => Value::Uuid(array(data_type, bytes)?),
+        DataType::Other { oid, modifier } => {
+            Value::Other(oid, other_type::forms().parse_binary(oid, modifier, bytes)?)
+        }
     })
 }
 
@@ -102,6 +106,7 @@ pub fn write_binary(value: ValueRef<'_>, data_type: &DataType, out: &mut Vec<u8>
             }
         }
         ValueRef::Bytea(value) => out.extend_from_slice(value),
+        ValueRef::Other(oid, bytes) => other_type::forms().write_binary(oid, bytes, out),
         ValueRef::Uuid(value) => out.extend_from_slice(&value),
     }
 }

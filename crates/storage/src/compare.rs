@@ -69,7 +69,7 @@ pub fn common_type(a: &DataType, b: &DataType) -> Option<DataType> {
         DataType::Date => Some((2, 0)),
         DataType::Timestamp => Some((2, 1)),
         DataType::TimestampTz => Some((2, 2)),
-        DataType::Boolean | DataType::Bytea | DataType::Uuid => None,
+        DataType::Boolean | DataType::Bytea | DataType::Uuid | DataType::Other { .. } => None,
     };
     let ((a_kind, a_rank), (b_kind, b_rank)) = (rank(a)?, rank(b)?);
     let wider = if a_rank > b_rank { a } else { b };

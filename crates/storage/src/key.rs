@@ -9,6 +9,7 @@
 //! nullable costs exactly its width. Keys are not decoded.
 
 use crate::numeric::Numeric;
+use crate::other_type::KeyPart;
 use crate::text_format::trim_blanks;
 use crate::tuple::{Integer, Layouts, TupleRef};
 use crate::types::DataType;
@@ -321,6 +322,19 @@ fn encode_value(data_type: &DataType, value: ValueRef<'_>, out: &mut Vec<u8>) {
             out.extend_from_slice(&TERMINATOR);
         }
         (ValueRef::Uuid(value), DataType::Uuid) => out.extend_from_slice(&value),
+        (ValueRef::Other(oid, bytes), DataType::Other { oid: wanted, .. }) if oid == *wanted => {
+            let Some(other) = data_type.other() else {
+                mismatch(data_type, value)
+            };
+            match other.key {
+                KeyPart::None => mismatch(data_type, value),
+                KeyPart::Whole if other.width.is_none() => {
+                    push_escaped(bytes, out);
+                    out.extend_from_slice(&TERMINATOR);
+                }
+                KeyPart::First(_) | KeyPart::Whole => out.extend_from_slice(other.key_of(bytes)),
+            }
+        }
         _ => mismatch(data_type, value),
     }
 }

@@ -23,6 +23,7 @@ pub mod key_hash;
 pub mod log;
 pub mod lru_chain;
 pub mod numeric;
+pub mod other_type;
 pub mod row_directory;
 #[cfg(test)]
 mod sample_values;

@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 
 use crate::numeric::{Numeric, POWERS_OF_TEN};
+use crate::other_type::{KeyPart, OtherType};
 use crate::types::DataType;
 use crate::value::Value;
 
@@ -28,6 +29,15 @@ pub(crate) fn any_type() -> impl Strategy<Value = DataType> {
         Just(DataType::Timestamp),
         Just(DataType::TimestampTz),
         Just(DataType::Uuid),
+        prop_oneof![
+            Just(18u32),
+            Just(19),
+            Just(26),
+            Just(869),
+            Just(1083),
+            Just(1186)
+        ]
+        .prop_map(|oid| DataType::Other { oid, modifier: -1 }),
     ]
 }
 
@@ -90,6 +100,23 @@ pub(crate) fn value_of(data_type: DataType) -> BoxedStrategy<Value> {
         DataType::Timestamp => any::<i64>().prop_map(Value::Timestamp).boxed(),
         DataType::TimestampTz => any::<i64>().prop_map(Value::TimestampTz).boxed(),
         DataType::Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
+        DataType::Other { oid, .. } => {
+            let bytes = match OtherType::of(oid) {
+                Some(OtherType {
+                    width: Some(width), ..
+                }) => *width..=*width,
+                // Equal keys and equal values are the same here: the part behind the key varies
+                // in the tests of `key` alone.
+                Some(OtherType {
+                    key: KeyPart::First(bytes),
+                    ..
+                }) => *bytes..=*bytes,
+                _ => 0..=9,
+            };
+            proptest::collection::vec(prop_oneof![Just(0u8), Just(1), any::<u8>()], bytes)
+                .prop_map(move |bytes| Value::Other(oid, bytes))
+                .boxed()
+        }
     }
 }
 

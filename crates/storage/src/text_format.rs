@@ -10,6 +10,7 @@ use float::{write_double, write_real};
 
 use crate::datetime;
 use crate::numeric::Numeric;
+use crate::other_type;
 use crate::types::DataType;
 use crate::value::{Value, ValueRef};
 use crate::value_error::ValueError;
@@ -54,6 +55,9 @@ pub fn parse_text(data_type: &DataType, text: &str) -> Result<Value, ValueError>
         DataType::Timestamp => Value::Timestamp(datetime::parse_timestamp(text)?),
         DataType::TimestampTz => Value::TimestampTz(datetime::parse_timestamptz(text)?),
         DataType::Uuid => Value::Uuid(parse_uuid(text)?),
+        DataType::Other { oid, modifier } => {
+            Value::Other(oid, other_type::forms().parse_text(oid, modifier, text)?)
+        }
     })
 }
 
@@ -89,6 +93,7 @@ pub fn write_text(value: ValueRef<'_>, data_type: &DataType, out: &mut Vec<u8>) 
                 write_hex(std::slice::from_ref(byte), out);
             }
         }
+        ValueRef::Other(oid, bytes) => other_type::forms().write_text(oid, bytes, out),
     }
 }
 
@@ -346,7 +351,7 @@ fn parse_uuid(text: &str) -> Result<[u8; 16], ValueError> {
     }
 }
 
-fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn write_hex(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for byte in bytes {
         out.push(DIGITS[usize::from(byte >> 4)]);

@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::other_type::{KeyPart, OtherType};
 use crate::value_error::ValueError;
 
 /// The most decimal digits that a `numeric` holds.
@@ -56,6 +57,13 @@ pub enum DataType {
     TimestampTz,
     /// `uuid`
     Uuid,
+    /// A type of [`OtherType`]: bytes to the storage.
+    Other {
+        /// Its number in `pg_type`.
+        oid: u32,
+        /// Its modifier; -1 for none.
+        modifier: i32,
+    },
 }
 
 impl DataType {
@@ -108,6 +116,7 @@ impl DataType {
             Self::TimestampTz => 1184,
             Self::Numeric { .. } => 1700,
             Self::Uuid => 2950,
+            Self::Other { oid, .. } => *oid,
         }
     }
 
@@ -135,7 +144,11 @@ impl DataType {
                 Self::numeric(packed >> 16, packed & 0x7ff).ok()?
             }
             2950 => Self::Uuid,
-            _ => return None,
+            _ => {
+                OtherType::of(oid)?;
+                let modifier = typmod.max(-1);
+                Self::Other { oid, modifier }
+            }
         })
     }
 
@@ -149,13 +162,14 @@ impl DataType {
             Self::Numeric { precision, scale } if *precision > 0 => {
                 (((*precision as i32) << 16) | *scale as i32) + TYPMOD_OFFSET
             }
+            Self::Other { modifier, .. } => *modifier,
             _ => -1,
         }
     }
 
     /// PostgreSQL's length of the type in bytes; -1 when it varies.
     #[must_use]
-    pub const fn typlen(&self) -> i16 {
+    pub fn typlen(&self) -> i16 {
         match self {
             Self::Boolean => 1,
             Self::SmallInt => 2,
@@ -165,6 +179,7 @@ impl DataType {
             Self::Numeric { .. } | Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Bytea => {
                 -1
             }
+            Self::Other { oid, .. } => OtherType::of(*oid).map_or(-1, |other| other.length),
         }
     }
 
@@ -172,7 +187,7 @@ impl DataType {
     /// or `None` when they vary. A numeric with a precision has a fixed scale
     /// and so a fixed width, which lets an update overwrite it in place.
     #[must_use]
-    pub const fn fixed_width(&self) -> Option<usize> {
+    pub fn fixed_width(&self) -> Option<usize> {
         match self {
             Self::Numeric { precision: 0, .. } => None,
             Self::Numeric { precision, .. } => Some(match precision {
@@ -180,6 +195,7 @@ impl DataType {
                 10..=18 => 8,
                 _ => 16,
             }),
+            Self::Other { oid, .. } => OtherType::of(*oid)?.width,
             _ => match self.typlen() {
                 -1 => None,
                 length => Some(length as usize),
@@ -189,13 +205,13 @@ impl DataType {
 
     /// Whether every value of the type takes the same number of bytes.
     #[must_use]
-    pub const fn is_fixed_width(&self) -> bool {
+    pub fn is_fixed_width(&self) -> bool {
         self.fixed_width().is_some()
     }
 
     /// The type's full SQL name without its modifier, as error messages use it.
     #[must_use]
-    pub const fn base_name(&self) -> &'static str {
+    pub fn base_name(&self) -> &'static str {
         match self {
             Self::Boolean => "boolean",
             Self::SmallInt => "smallint",
@@ -212,12 +228,13 @@ impl DataType {
             Self::Timestamp => "timestamp without time zone",
             Self::TimestampTz => "timestamp with time zone",
             Self::Uuid => "uuid",
+            Self::Other { oid, .. } => OtherType::of(*oid).map_or("???", |other| other.full_name),
         }
     }
 
     /// The type's name in `pg_type`.
     #[must_use]
-    pub const fn typname(&self) -> &'static str {
+    pub fn typname(&self) -> &'static str {
         match self {
             Self::Boolean => "bool",
             Self::SmallInt => "int2",
@@ -234,7 +251,23 @@ impl DataType {
             Self::Timestamp => "timestamp",
             Self::TimestampTz => "timestamptz",
             Self::Uuid => "uuid",
+            Self::Other { oid, .. } => OtherType::of(*oid).map_or("???", |other| other.typname),
         }
+    }
+
+    /// The other floor's type whose values are bytes here.
+    #[must_use]
+    pub fn other(&self) -> Option<&'static OtherType> {
+        match self {
+            Self::Other { oid, .. } => OtherType::of(*oid),
+            _ => None,
+        }
+    }
+
+    /// Whether an index may be over values of the type.
+    #[must_use]
+    pub fn has_key(&self) -> bool {
+        self.other().is_none_or(|other| other.key != KeyPart::None)
     }
 
     /// `smallint`, `integer` or `bigint`.
@@ -275,7 +308,7 @@ impl fmt::Display for DataType {
 mod tests {
     use super::*;
 
-    const ALL: [DataType; 19] = [
+    const ALL: [DataType; 21] = [
         DataType::Boolean,
         DataType::SmallInt,
         DataType::Integer,
@@ -298,6 +331,14 @@ mod tests {
         DataType::Timestamp,
         DataType::TimestampTz,
         DataType::Uuid,
+        DataType::Other {
+            oid: 3802,
+            modifier: -1,
+        },
+        DataType::Other {
+            oid: 1083,
+            modifier: 3,
+        },
     ];
 
     #[test]
@@ -308,7 +349,7 @@ mod tests {
                 Some(data_type)
             );
         }
-        assert_eq!(DataType::from_oid(114, -1), None);
+        assert_eq!(DataType::from_oid(2249, -1), None);
         assert_eq!(DataType::from_oid(1700, (50 << 16) + 4), None);
     }
 

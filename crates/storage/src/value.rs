@@ -13,6 +13,7 @@ use std::hash::{Hash, Hasher};
 use serde::{Deserialize, Serialize};
 
 use crate::numeric::Numeric;
+use crate::other_type::OtherType;
 use crate::types::DataType;
 
 /// A date or timestamp later than all others, PostgreSQL's `infinity`.
@@ -56,6 +57,8 @@ pub enum Value {
     TimestampTz(i64),
     /// `uuid`
     Uuid([u8; 16]),
+    /// A type of [`OtherType`], by its number: its bytes
+    Other(u32, Vec<u8>),
 }
 
 /// A value whose text or bytes are somebody else's.
@@ -90,6 +93,8 @@ pub enum ValueRef<'a> {
     TimestampTz(i64),
     /// `uuid`
     Uuid([u8; 16]),
+    /// A type of [`OtherType`], by its number: its bytes
+    Other(u32, &'a [u8]),
 }
 
 impl Value {
@@ -112,6 +117,7 @@ impl Value {
             Self::Timestamp(value) => ValueRef::Timestamp(*value),
             Self::TimestampTz(value) => ValueRef::TimestampTz(*value),
             Self::Uuid(value) => ValueRef::Uuid(*value),
+            Self::Other(oid, value) => ValueRef::Other(*oid, value),
         }
     }
 
@@ -133,6 +139,10 @@ impl Value {
             Self::Timestamp(_) => DataType::Timestamp,
             Self::TimestampTz(_) => DataType::TimestampTz,
             Self::Uuid(_) => DataType::Uuid,
+            Self::Other(oid, _) => DataType::Other {
+                oid: *oid,
+                modifier: -1,
+            },
         })
     }
 
@@ -163,6 +173,7 @@ impl ValueRef<'_> {
             Self::Timestamp(value) => Value::Timestamp(value),
             Self::TimestampTz(value) => Value::TimestampTz(value),
             Self::Uuid(value) => Value::Uuid(value),
+            Self::Other(oid, value) => Value::Other(oid, value.to_vec()),
         }
     }
 
@@ -189,7 +200,8 @@ impl ValueRef<'_> {
             Self::Timestamp(_) => 10,
             Self::TimestampTz(_) => 11,
             Self::Uuid(_) => 12,
-            Self::Null => 13,
+            Self::Other(..) => 13,
+            Self::Null => 14,
         }
     }
 }
@@ -218,6 +230,9 @@ impl Ord for ValueRef<'_> {
             (Self::Text(a), Self::Text(b)) => a.cmp(b),
             (Self::Bytea(a), Self::Bytea(b)) => a.cmp(b),
             (Self::Uuid(a), Self::Uuid(b)) => a.cmp(&b),
+            (Self::Other(a_type, a), Self::Other(b_type, b)) => {
+                (a_type, key_of(a_type, a)).cmp(&(b_type, key_of(b_type, b)))
+            }
             _ => self.rank().cmp(&other.rank()),
         }
     }
@@ -254,8 +269,14 @@ impl Hash for ValueRef<'_> {
             Self::Text(value) => value.hash(state),
             Self::Bytea(value) => value.hash(state),
             Self::Uuid(value) => value.hash(state),
+            Self::Other(oid, value) => key_of(oid, value).hash(state),
         }
     }
+}
+
+/// The bytes that order and equal as the values do.
+fn key_of(oid: u32, value: &[u8]) -> &[u8] {
+    OtherType::of(oid).map_or(value, |other| other.key_of(value))
 }
 
 /// One bit pattern for all NaNs and for both zeros.

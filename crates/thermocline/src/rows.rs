@@ -135,13 +135,18 @@ pub(crate) fn description(
         for _ in 0..count {
             if tag == b't' {
                 let oid = body.try_get_u32().map_err(|_| unreadable())?;
-                parameters.push(DataType::from_oid(oid, -1));
+                parameters.push(plain(oid, -1));
             } else {
                 columns.push(column(&mut body)?);
             }
         }
     }
     Ok((parameters, columns))
+}
+
+/// A type that has a [`Value`] of its own; values of others are texts.
+fn plain(oid: u32, modifier: i32) -> Option<DataType> {
+    DataType::from_oid(oid, modifier).filter(|data_type| data_type.other().is_none())
 }
 
 fn column(body: &mut &[u8]) -> Result<Column, SqlError> {
@@ -153,7 +158,7 @@ fn column(body: &mut &[u8]) -> Result<Column, SqlError> {
     let modifier = (&fields[12..16]).get_i32();
     Ok(Column {
         name,
-        data_type: DataType::from_oid(oid, modifier),
+        data_type: plain(oid, modifier),
     })
 }
 

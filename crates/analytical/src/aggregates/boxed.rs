@@ -12,7 +12,7 @@ use super::kind::Kind;
 use crate::evaluate::Context;
 use crate::form::{ColumnReader, Form};
 use crate::operators::states::What;
-use crate::serial;
+use thermocline_query::serial;
 
 /// What a state on the heap takes, about.
 const STATE_BYTES: usize = 64;

@@ -11,7 +11,7 @@ use thermocline_query::types::numeric::{Dispersion, Moments};
 
 use super::floats::Width;
 use super::kind::{Kind, Saved, bytes_of, primitive};
-use crate::serial;
+use thermocline_query::serial;
 
 /// The average of floats, or a dispersion.
 pub(super) struct OfFloats<T> {

@@ -11,7 +11,7 @@ use thermocline_query::types::numeric::Numeric;
 
 use super::floats::Width;
 use super::kind::{Kind, Saved, bytes_of, primitive};
-use crate::serial;
+use thermocline_query::serial;
 
 /// Which value stays.
 #[derive(Clone, Copy)]

@@ -6,7 +6,7 @@ use thermocline_query::error::Result;
 use thermocline_query::types::numeric::{Moments, Numeric};
 
 use super::kind::{Kind, Saved, bytes_of};
-use crate::serial;
+use thermocline_query::serial;
 
 /// A sum or an average.
 pub(super) struct Numerics {

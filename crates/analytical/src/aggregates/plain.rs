@@ -7,7 +7,7 @@ use thermocline_query::error::{QueryError, Result};
 use super::kind::{Kind, Saved};
 use crate::form::{ColumnReader, Form};
 use crate::operators::states::datum_bytes;
-use crate::serial;
+use thermocline_query::serial;
 
 /// The rows that came.
 pub(super) struct Count;

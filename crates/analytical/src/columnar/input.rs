@@ -13,7 +13,8 @@ use thermocline_query::datum::Datum;
 
 use super::vector::{Data, Decimals, Kind, Made, Scales, Texts, Vector};
 use crate::form::{ColumnReader, Form};
-use crate::serial;
+use crate::numeric_view::read_short_numeric_view;
+use thermocline_query::serial;
 
 /// The rows of a column, all of it or those at these places.
 pub fn column<'a>(oid: u32, array: &'a ArrayRef, rows: Option<&[u32]>) -> Option<Vector<'a>> {
@@ -111,7 +112,7 @@ fn numerics<'a>(array: &ArrayRef, rows: Option<&[u32]>) -> Option<Data<'a>> {
     let mut scales: Vec<u16> = Vec::new();
     let mut common = None;
     for row in places(array, rows) {
-        let (unscaled, scale) = match serial::read_short_numeric_view(views[row]) {
+        let (unscaled, scale) = match read_short_numeric_view(views[row]) {
             Some((unscaled, scale)) => (i128::from(unscaled), scale),
             None if column.is_null(row) => {
                 digits.push(0);

@@ -12,8 +12,9 @@ use thermocline_query::types::ids;
 
 use super::vector::{Data, Decimals, Vector};
 use crate::form::{ColumnBuilder, Form};
-use crate::serial;
+use crate::numeric_view::short_numeric_view;
 use crate::sort_key::{self, Direction};
+use thermocline_query::serial;
 
 /// A column of a type.
 pub fn array(oid: u32, vector: Vector<'_>, count: usize) -> Option<ArrayRef> {
@@ -95,10 +96,7 @@ fn numerics(
 ) -> Option<ArrayRef> {
     let digits: &[i128] = &decimals.digits;
     let short = |(row, unscaled): (usize, &i128)| match i64::try_from(*unscaled) {
-        Ok(unscaled) => Some(serial::short_numeric_view(
-            unscaled,
-            decimals.scales.get(row),
-        )),
+        Ok(unscaled) => Some(short_numeric_view(unscaled, decimals.scales.get(row))),
         Err(_) if !valid(row) => Some(0),
         Err(_) => None,
     };

@@ -16,7 +16,7 @@ use thermocline_query::datum::Datum;
 
 use crate::errors::external;
 use crate::evaluate::name_of;
-use crate::serial;
+use thermocline_query::serial;
 
 /// How many parts there are.
 pub(super) const PARTS: usize = 16;

@@ -20,8 +20,8 @@ use super::states::{Running, datum_bytes, list};
 use crate::errors::external;
 use crate::evaluate::{BatchRows, RowValues, as_column};
 use crate::form::{BATCH_BYTES_MAX, ColumnBuilder, Form};
-use crate::serial;
 use crate::sort_key::{self, Direction};
+use thermocline_query::serial;
 
 /// Bytes of a group beside what it holds.
 const GROUP_BYTES: usize = 160;

@@ -26,8 +26,8 @@ use super::shared::Generation;
 use super::{Operator, batch_of};
 use crate::errors::external;
 use crate::form::{ColumnReader, Form};
-use crate::serial;
 use crate::sort_key::{self, Direction};
+use thermocline_query::serial;
 
 /// The rows of the round before.
 pub type Round = Arc<Mutex<Vec<RecordBatch>>>;

@@ -7,6 +7,7 @@
 //! | `scope` | which names mean what where |
 //! | `from`, `with`, `recursion`, `select`, `group`, `order`, `set_operation`, `window` | the clauses of a query |
 //! | `expression`, `constant`, `operator`, `call`, `aggregate`, `subquery`, `subscript` | expressions |
+//! | `scalar` | expressions outside of queries |
 //! | `resolve` | which function or operator a name and types mean |
 //! | `coerce` | casts, written and implied; common types |
 //! | `type_name` | names of types |
@@ -25,6 +26,7 @@ mod order;
 mod recursion;
 mod resolve;
 mod row_columns;
+mod scalar;
 mod scope;
 mod select;
 mod set_operation;
@@ -42,6 +44,7 @@ use crate::call::Environment;
 use crate::error::{QueryError, Result};
 use crate::tree::{Column, Query};
 use crate::types::ids;
+pub use scalar::{Wanted, analyze_scalar};
 use scope::Level;
 
 /// What the analyzer asks of the catalog: names become tables here, and rights are looked at.

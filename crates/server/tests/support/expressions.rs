@@ -11,26 +11,66 @@ pub enum Type {
     Text,
     Boolean,
     Date,
+    Interval,
+    Time,
+    Jsonb,
+    Array,
 }
 
-const TYPES: [Type; 6] = [
+const TYPES: [Type; 10] = [
     Type::Integer,
     Type::Bigint,
     Type::Numeric,
     Type::Text,
     Type::Boolean,
     Type::Date,
+    Type::Interval,
+    Type::Time,
+    Type::Jsonb,
+    Type::Array,
 ];
 
 /// The columns beside the key, in every table.
-pub const COLUMNS: [(&str, Type); 6] = [
+pub const COLUMNS: [(&str, Type); 10] = [
     ("a", Type::Integer),
     ("b", Type::Bigint),
     ("n", Type::Numeric),
     ("t", Type::Text),
     ("f", Type::Boolean),
     ("d", Type::Date),
+    ("i", Type::Interval),
+    ("m", Type::Time),
+    ("j", Type::Jsonb),
+    ("v", Type::Array),
 ];
+
+/// No two are equal and look different, whatever is added to them.
+const INTERVALS: [&str; 7] = [
+    "0",
+    "3 days",
+    "-1 days",
+    "00:10:00",
+    "2 days 00:05:30.5",
+    "-00:00:01",
+    "100 days",
+];
+const TIMES: [&str; 5] = [
+    "00:00:00",
+    "12:34:56.789",
+    "23:59:59.999999",
+    "06:00",
+    "12:00",
+];
+const OBJECTS: [&str; 7] = [
+    "{}",
+    r#"{"a": 1}"#,
+    r#"{"a": 7, "b": [1, "x", null, {"c": true}]}"#,
+    r#"{"b": [], "t": "it is"}"#,
+    r#"{"a": null, "long key": {"x": {"y": -0.25}}}"#,
+    r#"{"a": 1, "b": [2]}"#,
+    r#"{"A": "日本", "z": false}"#,
+];
+const ARRAYS: [&str; 6] = ["{}", "{1}", "{1,2,3}", "{2,NULL}", "{-5,40}", "{1,1}"];
 
 const WORDS: [&str; 14] = [
     "",
@@ -173,7 +213,7 @@ impl Random {
         let at = TYPES.iter().position(|of| *of == data_type).unwrap_or(0);
         let column = COLUMNS[at].0;
         if depth == 0 || self.chance(20) {
-            return if self.chance(80) || data_type == Type::Date {
+            return if self.chance(80) || data_type.needs_name() {
                 column.to_owned()
             } else {
                 self.literal_in(data_type)
@@ -196,7 +236,42 @@ impl Random {
         let inner = self.expression(Some(data_type), depth - 1);
         let small = self.within(1..=7);
         let forms: Vec<String> = match data_type {
+            Type::Interval => vec![
+                format!("{inner} + interval '{small} days'"),
+                "-i".to_owned(),
+                "i * 2".to_owned(),
+                format!("make_interval(days => {small})"),
+                "m - time '01:00'".to_owned(),
+            ],
+            Type::Time => vec![
+                "m + interval '1 hour'".to_owned(),
+                format!("m - interval '{small} minutes'"),
+                "greatest(m, '10:00')".to_owned(),
+                "date_trunc('minute', i)::time".to_owned(),
+            ],
+            Type::Jsonb => vec![
+                format!("{inner} || jsonb '{{\"z\": {small}}}'"),
+                "jsonb_build_object('a', a, 't', t, 'v', v)".to_owned(),
+                format!("jsonb_build_object('x', {inner})"),
+                "j - 'a'".to_owned(),
+                format!("jsonb_set(j, '{{a}}', '{small}')"),
+                "jsonb_strip_nulls(j)".to_owned(),
+                "j #- '{b,0}'".to_owned(),
+            ],
+            Type::Array => vec![
+                format!("{inner} || {small}"),
+                "array_append(v, a)".to_owned(),
+                "v[1:2]".to_owned(),
+                "array_remove(v, 1)".to_owned(),
+                format!("array[a, {small}]"),
+            ],
             Type::Integer => vec![
+                "(j ->> 'a')::int".to_owned(),
+                "jsonb_array_length(coalesce(j -> 'b', '[]'))".to_owned(),
+                "array_length(v, 1)".to_owned(),
+                "v[1]".to_owned(),
+                "cardinality(v)".to_owned(),
+                "extract(hour from m)::int".to_owned(),
                 format!("{inner} + {small}"),
                 format!("{inner} - a"),
                 format!("{inner} / {small}"),
@@ -234,6 +309,15 @@ impl Random {
                 "extract(day from d)".to_owned(),
             ],
             Type::Text => vec![
+                "j ->> 'a'".to_owned(),
+                "j -> 'b' ->> 1".to_owned(),
+                "j::text".to_owned(),
+                "i::text".to_owned(),
+                "m::text".to_owned(),
+                "v::text".to_owned(),
+                "to_char(m, 'HH24:MI')".to_owned(),
+                "jsonb_typeof(j -> 'b')".to_owned(),
+                "array_to_string(v, ',', '*')".to_owned(),
                 format!("{inner} || 'x'"),
                 format!("upper({inner})"),
                 format!("lower({inner})"),
@@ -253,6 +337,16 @@ impl Random {
                 "t::varchar(2)".to_owned(),
             ],
             Type::Boolean => vec![
+                "j @> '{\"a\": 1}'".to_owned(),
+                "j ? 'b'".to_owned(),
+                "v @> array[1]".to_owned(),
+                "a = any(v)".to_owned(),
+                "2 <> all(v)".to_owned(),
+                "i > '1 day'".to_owned(),
+                "m < '12:00'".to_owned(),
+                "(a, t) < (3, 'b')".to_owned(),
+                "t similar to '(a|b)%'".to_owned(),
+                "t ~ '^a.*b'".to_owned(),
                 format!("({})", self.condition(1)),
                 "a > 5".to_owned(),
                 "not f".to_owned(),
@@ -312,7 +406,26 @@ impl Random {
             Type::Text => format!("'{}'", self.pick(&WORDS)),
             Type::Boolean => self.pick(&["true", "false"]).to_owned(),
             Type::Date => format!("'{}'", self.pick(&DATES)),
+            Type::Interval => format!("'{}'", self.pick(&INTERVALS)),
+            Type::Time => format!("'{}'", self.pick(&TIMES)),
+            Type::Jsonb => format!("'{}'", self.pick(&OBJECTS)),
+            Type::Array => format!("'{}'", self.pick(&ARRAYS)),
         }
+    }
+}
+
+impl Type {
+    /// Whether a literal alone is a text, not of the type.
+    const fn needs_name(self) -> bool {
+        matches!(
+            self,
+            Self::Date | Self::Interval | Self::Time | Self::Jsonb | Self::Array
+        )
+    }
+
+    /// Whether there are a least and a greatest value of several.
+    pub const fn has_extremes(self) -> bool {
+        !matches!(self, Self::Boolean | Self::Jsonb)
     }
 }
 
@@ -324,5 +437,9 @@ pub const fn type_name(data_type: Type) -> &'static str {
         Type::Text => "text",
         Type::Boolean => "boolean",
         Type::Date => "date",
+        Type::Interval => "interval",
+        Type::Time => "time",
+        Type::Jsonb => "jsonb",
+        Type::Array => "integer[]",
     }
 }

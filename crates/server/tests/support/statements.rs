@@ -502,9 +502,10 @@ impl Round {
         }
         // DEFAULT is NULL where there is none.
         if !may_fail {
-            let at = values.len() - 2;
-            if values[at] == "default" {
-                values[at] = "true".to_owned();
+            for (value, (_, data_type)) in values.iter_mut().rev().zip(COLUMNS.iter().rev()) {
+                if *data_type == Type::Boolean && value == "default" {
+                    *value = "true".to_owned();
+                }
             }
         }
         format!("({})", values.join(", "))

@@ -13,14 +13,14 @@ use datafusion::arrow::array::{
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::error::{DataFusionError, Result};
 use thermocline_analytical::errors::external;
-use thermocline_analytical::form::Form;
-use thermocline_analytical::serial;
+use thermocline_analytical::form::{ColumnBuilder, Form};
 use thermocline_engine::catalog::{Table, TableDef};
 use thermocline_query::datum::Datum;
+use thermocline_query::serial;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::ValueRef;
 
-use crate::typed::value;
+use crate::typed::{stored, value};
 
 /// Rows of a batch.
 pub(crate) const BATCH_ROWS: usize = 8192;
@@ -75,6 +75,8 @@ enum Builder {
     Padded(BinaryViewBuilder, Vec<u8>, usize),
     Bytea(BinaryViewBuilder),
     Uuid(FixedSizeBinaryBuilder),
+    /// What the storage knows as bytes; the flag says that they stand so in the column, too.
+    Other(bool, ColumnBuilder),
 }
 
 impl Builder {
@@ -102,6 +104,11 @@ impl Builder {
             }
             DataType::Bytea => Self::Bytea(bytes()),
             DataType::Uuid => Self::Uuid(FixedSizeBinaryBuilder::with_capacity(rows, 16)),
+            DataType::Other { oid, .. } => {
+                let form = Form::of(*oid);
+                let same = form == Form::Opaque && stored::is_serial(*oid);
+                Self::Other(same, ColumnBuilder::new(form, rows))
+            }
         }
     }
 
@@ -146,6 +153,14 @@ impl Builder {
                 return Ok(value.len());
             }
             (Self::Uuid(builder), ValueRef::Uuid(value)) => builder.append_value(value)?,
+            (Self::Other(true, ColumnBuilder::Opaque(builder, _)), ValueRef::Other(_, bytes)) => {
+                builder.append_value(bytes);
+                return Ok(bytes.len());
+            }
+            (Self::Other(_, builder), ValueRef::Other(oid, bytes)) => {
+                let value = stored::decode(oid, bytes).map_err(external)?;
+                return builder.push(&value).map_err(external);
+            }
             (builder, ValueRef::Null) => builder.append_null(),
             (_, value) => {
                 return Err(DataFusionError::Internal(format!(
@@ -169,6 +184,10 @@ impl Builder {
                 builder.append_null();
             }
             Self::Uuid(builder) => builder.append_null(),
+            // NULL is of every form.
+            Self::Other(_, builder) => {
+                let _ = builder.push(&Datum::Null);
+            }
         }
     }
 
@@ -185,6 +204,7 @@ impl Builder {
                 Arc::new(builder.finish())
             }
             Self::Uuid(builder) => Arc::new(builder.finish()),
+            Self::Other(_, builder) => builder.finish(),
         }
     }
 }

@@ -238,7 +238,10 @@ fn result_type(function: AggregateFunction, argument: DataType) -> Option<DataTy
         (Sum, floating @ (DataType::Real | DataType::Double)) => floating,
         (Average, DataType::Real | DataType::Double) => DataType::Double,
         (Average, number) if number.is_number() => DataType::NUMERIC,
-        (Minimum | Maximum, DataType::Boolean | DataType::Uuid | DataType::Bytea) => return None,
+        (
+            Minimum | Maximum,
+            DataType::Boolean | DataType::Uuid | DataType::Bytea | DataType::Other { .. },
+        ) => return None,
         (Minimum | Maximum, DataType::Varchar(_)) => DataType::Text,
         (Minimum | Maximum, other) => other,
         (BoolAnd | BoolOr, DataType::Boolean) => DataType::Boolean,

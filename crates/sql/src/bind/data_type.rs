@@ -1,6 +1,11 @@
 //! Type names of SQL to types. Synonyms are PostgreSQL's.
 
 use sqlparser::ast::{self, CharacterLength, ExactNumberInfo, TimezoneInfo};
+use thermocline_query::analyze::{Catalog, Stored, analyze};
+use thermocline_query::call::Plain;
+use thermocline_query::error::{QueryError, Result as QueryResult};
+use thermocline_query::parse::parse;
+use thermocline_query::types::format_type;
 use thermocline_storage::types::{DataType, TEXT_LENGTH_MAX};
 
 use crate::error::{Result, SqlError};
@@ -49,17 +54,14 @@ pub fn data_type(name: &ast::DataType) -> Result<DataType> {
         }
         Sql::Timestamp(Some(6), zone) => data_type(&Sql::Timestamp(None, *zone))?,
         Sql::Uuid => DataType::Uuid,
-        Sql::Custom(name, modifiers) => custom(&name.to_string(), modifiers)?,
-        other => {
-            return Err(SqlError::unsupported(format!(
-                "type {} is not supported",
-                other.to_string().to_lowercase()
-            )));
+        Sql::Custom(custom_name, modifiers) => {
+            custom(&custom_name.to_string(), modifiers, &name.to_string())?
         }
+        other => analysed(&other.to_string())?,
     })
 }
 
-fn custom(name: &str, modifiers: &[String]) -> Result<DataType> {
+fn custom(name: &str, modifiers: &[String], text: &str) -> Result<DataType> {
     let folded = name.to_lowercase();
     let bare = folded
         .strip_prefix("pg_catalog.")
@@ -93,45 +95,37 @@ fn custom(name: &str, modifiers: &[String]) -> Result<DataType> {
             (None, _) => DataType::NUMERIC,
             (Some(precision), scale) => exact(precision, scale.unwrap_or(0) as i64)?,
         },
-        _ if KNOWN_ELSEWHERE.contains(&bare) => {
-            return Err(SqlError::unsupported(format!(
-                "type {bare} is not supported"
-            )));
-        }
-        _ => {
-            return Err(SqlError::new(
-                "42704",
-                format!("type \"{name}\" does not exist"),
-            ));
-        }
+        _ => return analysed(text),
     })
 }
 
-/// Types that PostgreSQL has and columns here have not.
-const KNOWN_ELSEWHERE: [&str; 22] = [
-    "oid",
-    "name",
-    "regclass",
-    "regtype",
-    "regproc",
-    "regrole",
-    "regnamespace",
-    "json",
-    "jsonb",
-    "interval",
-    "time",
-    "timetz",
-    "inet",
-    "cidr",
-    "macaddr",
-    "money",
-    "xml",
-    "point",
-    "char",
-    "record",
-    "xid",
-    "tsvector",
-];
+/// A type that the analyzer knows by this text.
+fn analysed(text: &str) -> Result<DataType> {
+    struct NoTables;
+    impl Catalog for NoTables {
+        fn relation(&self, _: Option<&str>, _: &str) -> QueryResult<Option<Stored>> {
+            Ok(None)
+        }
+    }
+    let parsed = parse(&format!("SELECT NULL::{text}")).map_err(without_place)?;
+    let Some(statement) = parsed.statements().stmts().next() else {
+        return Err(SqlError::internal("a type without a statement"));
+    };
+    let analyzed = analyze(statement, &NoTables, &Plain::default(), &[]).map_err(without_place)?;
+    let columns = analyzed.query.columns();
+    let column = columns
+        .first()
+        .ok_or_else(|| SqlError::internal("a type without a column"))?;
+    DataType::from_oid(column.oid, column.modifier).ok_or_else(|| {
+        let name = format_type(column.oid, -1);
+        SqlError::unsupported(format!("columns of type {name} are not supported"))
+    })
+}
+
+/// An error whose place is in another text than the statement's.
+fn without_place(error: QueryError) -> SqlError {
+    SqlError::from(error)
+}
 
 fn numeric(info: &ExactNumberInfo) -> Result<DataType> {
     match *info {

@@ -109,6 +109,11 @@ impl Binder<'_> {
                 }
             }
         }
+        // Which function is meant is not told by these rules.
+        let any = matches!(&*name, "coalesce" | "greatest" | "least" | "nullif");
+        if !any && arguments.iter().any(Typed::is_other) {
+            return Err(Refusal::declined(format!("the function {name}")));
+        }
         if let Some(typed) = self.special(&name, &mut arguments)? {
             return Ok(typed);
         }
@@ -133,6 +138,7 @@ impl Binder<'_> {
                     "LEAST"
                 };
                 let (operands, common) = self.common(taken(arguments), construct)?;
+                super::with_order(common)?;
                 let extreme = Expr::Extreme {
                     operands,
                     greatest: name == "greatest",

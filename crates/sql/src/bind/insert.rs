@@ -198,8 +198,7 @@ impl Binder<'_> {
                 }
                 refuse_generated(table, *column, overriding)?;
                 let def = &table.columns[*column];
-                let typed = self.expression(expr)?;
-                bound.push(self.assigned(typed, &def.name, def.data_type)?);
+                bound.push(self.value_for(expr, &def.name, def.data_type)?);
             }
             rows.push(bound);
         }
@@ -314,10 +313,7 @@ impl Binder<'_> {
                 let filter = update
                     .selection
                     .as_ref()
-                    .map(|selection| {
-                        let typed = self.expression(selection)?;
-                        self.condition(typed, "WHERE")
-                    })
+                    .map(|selection| self.condition_of(selection, "WHERE"))
                     .transpose()?;
                 Some(ConflictUpdate {
                     replaces: filter.is_none() && replaces(table, &assignments),
@@ -374,8 +370,7 @@ impl Binder<'_> {
                         .with_detail(generated_always(&def.name))
                         .into());
                 }
-                let typed = self.expression(value)?;
-                bound.push((column, self.assigned(typed, &def.name, def.data_type)?));
+                bound.push((column, self.value_for(value, &def.name, def.data_type)?));
             }
         }
         Ok(bound)

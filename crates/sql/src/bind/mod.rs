@@ -6,6 +6,7 @@
 //! side's then. A [`Bound`] is good for the catalog version it was made for.
 
 mod aggregate;
+mod analysed;
 mod data_type;
 mod dialect;
 mod expression;
@@ -36,7 +37,7 @@ use thermocline_engine::{Catalog, Table};
 use thermocline_storage::types::DataType;
 
 use crate::error::{Result, SqlError};
-use crate::output::OutputColumn;
+use crate::output::{ColumnType, OutputColumn};
 use crate::plan::{Plan, ShortPlan};
 use crate::privilege::Actor;
 
@@ -173,10 +174,34 @@ pub(crate) fn is_pure(statement: &Statement) -> bool {
     matches!(statement, Statement::Query(_)) && statement.visit(&mut Writes).is_continue()
 }
 
+/// Declines what compares values of a type whose order the storage does not know.
+fn with_order(data_type: DataType) -> Bindable<()> {
+    match data_type.has_key() {
+        true => Ok(()),
+        false => Err(Refusal::declined(format!(
+            "an order of values of type {data_type}"
+        ))),
+    }
+}
+
+impl ColumnType {
+    fn with_order(self) -> Bindable<()> {
+        match self {
+            Self::Scalar(data_type) => with_order(data_type),
+            // A text is at hand, whose order is another.
+            Self::Other(_) => Err(Refusal::declined("an order of this type")),
+        }
+    }
+}
+
 /// Whether equal values of the type are the same: 1.0 and 1.00 are not.
 pub(crate) fn has_one_form(data_type: DataType) -> bool {
     !matches!(
         data_type,
-        DataType::Numeric { .. } | DataType::Real | DataType::Double | DataType::Char(_)
+        DataType::Numeric { .. }
+            | DataType::Real
+            | DataType::Double
+            | DataType::Char(_)
+            | DataType::Other { .. }
     )
 }

@@ -81,10 +81,7 @@ impl Binder<'_> {
 
     fn modified_rows(&mut self, selection: Option<&ast::Expr>) -> Bindable<Option<Expr>> {
         selection
-            .map(|selection| {
-                let typed = self.expression(selection)?;
-                self.condition(typed, "WHERE")
-            })
+            .map(|selection| self.condition_of(selection, "WHERE"))
             .transpose()
     }
 

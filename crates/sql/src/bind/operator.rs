@@ -21,6 +21,19 @@ impl Binder<'_> {
         left: Typed,
         right: Typed,
     ) -> Bindable<Typed> {
+        let compares = matches!(
+            operator,
+            BinaryOperator::Eq
+                | BinaryOperator::NotEq
+                | BinaryOperator::Lt
+                | BinaryOperator::LtEq
+                | BinaryOperator::Gt
+                | BinaryOperator::GtEq
+        );
+        // Which operator is meant is not told by these rules.
+        if !compares && (left.is_other() || right.is_other()) {
+            return Err(Refusal::declined(format!("operator {operator}")));
+        }
         let comparison = match operator {
             BinaryOperator::Eq => Comparison::Equal,
             BinaryOperator::NotEq => Comparison::NotEqual,
@@ -94,6 +107,7 @@ impl Binder<'_> {
         } else {
             return Err(no_binary(symbol, &left, &right));
         };
+        super::with_order(target)?;
         Ok((
             convert(left.expr, from_left, target, CastContext::Explicit)?,
             convert(right.expr, from_right, target, CastContext::Explicit)?,
@@ -108,7 +122,12 @@ impl Binder<'_> {
                 self.settle(right, DataType::Text)?,
             )),
             (Type::Unknown, Type::Known(data_type)) => Ok((self.settle(left, data_type)?, right)),
-            (Type::Known(data_type), Type::Unknown) => Ok((left, self.settle(right, data_type)?)),
+            (Type::Known(data_type), Type::Unknown | Type::Interval(_)) => {
+                Ok((left, self.settle(right, data_type)?))
+            }
+            (Type::Interval(_), Type::Known(data_type)) => {
+                Ok((self.settle(left, data_type)?, right))
+            }
             _ => Ok((left, right)),
         }
     }

@@ -37,11 +37,12 @@ impl Binder<'_> {
         for item in items {
             match item {
                 SelectItem::UnnamedExpr(expr) => {
-                    let typed = self.expression(expr)?;
-                    self.output(typed, column_name(expr), &mut output, &mut columns)?;
+                    let (typed, name) = self.shown(expr)?;
+                    let name = name.unwrap_or_else(|| column_name(expr));
+                    self.output(typed, name, &mut output, &mut columns)?;
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
-                    let typed = self.expression(expr)?;
+                    let (typed, _) = self.shown(expr)?;
                     self.output(typed, folded(alias), &mut output, &mut columns)?;
                 }
                 SelectItem::Wildcard(options) => {

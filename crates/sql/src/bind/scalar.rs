@@ -52,7 +52,7 @@ pub fn bind_scalar(
     context: &BindContext<'_>,
 ) -> Result<(Expr, DataType)> {
     let mut binder = over(table, context);
-    let typed = binder.expression(expr)?;
+    let (typed, _) = binder.shown(expr)?;
     Ok(binder.settled(typed)?)
 }
 
@@ -68,8 +68,7 @@ pub fn bind_condition(
     context: &BindContext<'_>,
 ) -> Result<Expr> {
     let mut binder = over(Some(table), context);
-    let typed = binder.expression(expr)?;
-    Ok(binder.condition(typed, clause)?)
+    Ok(binder.condition_of(expr, clause)?)
 }
 
 /// Binds a DEFAULT for a column of this name and type.
@@ -84,8 +83,7 @@ pub fn bind_default(
 ) -> Result<Expr> {
     bind_kept(text, |expr| {
         let mut binder = over(None, context);
-        let typed = binder.expression(expr)?;
-        Ok(binder.assigned(typed, column, data_type)?)
+        Ok(binder.value_for(expr, column, data_type)?)
     })
 }
 

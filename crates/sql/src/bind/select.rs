@@ -89,8 +89,7 @@ impl Binder<'_> {
                     let message = "aggregate functions are not allowed in WHERE";
                     return Err(SqlError::new("42803", message).into());
                 }
-                let typed = self.expression(selection)?;
-                self.condition(typed, "WHERE")
+                self.condition_of(selection, "WHERE")
             })
             .transpose()?;
 
@@ -231,7 +230,9 @@ impl Binder<'_> {
             }
             let expr = self.group_expression(group, &select.projection)?;
             let typed = self.expression(expr)?;
-            aggregation.groups.push(self.settled(typed)?);
+            let (expr, data_type) = self.settled(typed)?;
+            super::with_order(data_type)?;
+            aggregation.groups.push((expr, data_type));
         }
         self.aggregation = Some(aggregation);
         Ok(())
@@ -308,17 +309,23 @@ impl Binder<'_> {
             };
             let expr = if let Some(position) = position_literal(&key.expr) {
                 match position.checked_sub(1).and_then(|at| output.get(at)) {
-                    Some(output) => output.expr.clone(),
+                    Some(output) => {
+                        output.column_type.with_order()?;
+                        output.expr.clone()
+                    }
                     None => {
                         let message = format!("ORDER BY position {position} is not in select list");
                         return Err(SqlError::new("42P10", message).into());
                     }
                 }
             } else if let Some(at) = by_name {
+                output[at].column_type.with_order()?;
                 output[at].expr.clone()
             } else {
                 let typed = self.expression(&key.expr)?;
-                self.settled(typed)?.0
+                let (expr, data_type) = self.settled(typed)?;
+                super::with_order(data_type)?;
+                expr
             };
             let descending = key.options.asc == Some(false);
             keys.push(SortKey {

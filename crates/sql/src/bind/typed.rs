@@ -3,6 +3,7 @@
 //! they are.
 
 use sqlparser::tokenizer::Span;
+use thermocline_query::types::ids;
 use thermocline_storage::cast::CastContext;
 use thermocline_storage::text_format;
 use thermocline_storage::types::DataType;
@@ -14,6 +15,7 @@ use super::{BindContext, Bindable, Refusal};
 use crate::error::SqlError;
 use crate::expr::{CastPath, EvalContext, Expr, Interval, NoRow, base_type};
 use crate::output::OtherType;
+use crate::typed::value;
 
 /// What is known of an expression's type.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -58,6 +60,11 @@ impl Typed {
 
     pub(crate) fn boolean(expr: Expr) -> Self {
         Self::known(expr, DataType::Boolean)
+    }
+
+    /// Whether its type is one whose values are the storage's bytes.
+    pub(super) fn is_other(&self) -> bool {
+        matches!(self.ty, Type::Known(DataType::Other { .. }))
     }
 
     /// The settled type, if there is one.
@@ -107,6 +114,20 @@ impl<'a> Binder<'a> {
             .collect()
     }
 
+    /// The numbers of the parameters' types; 0 for what is not settled.
+    pub(super) fn parameter_oids(&self) -> Vec<u32> {
+        let oid = |parameter: &Option<DataType>| parameter.map_or(0, |data_type| data_type.oid());
+        self.parameters.iter().map(oid).collect()
+    }
+
+    /// Settles the type of a parameter (counted from 0), if nothing has.
+    pub(super) fn settle_parameter(&mut self, number: usize, data_type: DataType) {
+        if self.parameters.len() <= number {
+            self.parameters.resize(number + 1, None);
+        }
+        self.parameters[number].get_or_insert(data_type);
+    }
+
     /// `$number`, counted from 1.
     pub(crate) fn parameter(&mut self, number: usize) -> Bindable<Typed> {
         if number == 0 || number > usize::from(u16::MAX) {
@@ -126,6 +147,13 @@ impl<'a> Binder<'a> {
     /// Gives an unknown expression the type `target` (of a length or
     /// precision nothing is taken); known ones stay as they are.
     pub(crate) fn settle(&mut self, typed: Typed, target: DataType) -> Bindable<Typed> {
+        if let (Type::Interval(interval), DataType::Other { oid, .. }) = (typed.ty, target)
+            && oid == ids::INTERVAL
+        {
+            let mut settled = Typed::known(Expr::Constant(value::of_interval(&interval)), target);
+            settled.span = typed.span;
+            return Ok(settled);
+        }
         if typed.ty != Type::Unknown {
             return Ok(typed);
         }

@@ -141,7 +141,11 @@ impl Definition<'_> {
         def.partition_key = match &options.partition_key {
             Some(columns) => columns
                 .iter()
-                .map(|column| position(&def, column))
+                .map(|column| {
+                    let place = position(&def, column)?;
+                    with_key(&def.columns[place])?;
+                    Ok(place)
+                })
                 .collect::<Result<_>>()?,
             None => primary_key(&def).to_vec(),
         };
@@ -276,6 +280,7 @@ fn key_columns(def: &TableDef, names: &[String], what: &str) -> Result<Vec<usize
                     format!("column \"{name}\" named in key does not exist"),
                 )
             })?;
+        with_key(&def.columns[column])?;
         if columns.contains(&column) {
             return Err(SqlError::new(
                 "42701",
@@ -458,6 +463,20 @@ pub(super) fn plain_columns(columns: &[IndexColumn]) -> Result<Vec<String>> {
             ))),
         })
         .collect()
+}
+
+/// 0A000 for a column that no index can be over.
+pub(super) fn with_key(column: &ColumnDef) -> Result<()> {
+    if column.data_type.has_key() {
+        return Ok(());
+    }
+    let message = format!(
+        "an index or key over column \"{}\" of type {} is not supported",
+        column.name, column.data_type
+    );
+    Err(SqlError::unsupported(message).with_hint(
+        "Keep what you look for in a column of its own, for instance of type text, and index that.",
+    ))
 }
 
 #[cold]

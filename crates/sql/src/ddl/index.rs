@@ -4,7 +4,7 @@ use sqlparser::ast::{self, AlterIndexOperation, IndexType, ObjectName};
 use thermocline_engine::ddl::Change;
 use thermocline_engine::{IndexDef, IndexKind};
 
-use super::create_table::{INDEX_COLUMNS_MAX, plain_columns, position};
+use super::create_table::{INDEX_COLUMNS_MAX, plain_columns, position, with_key};
 use super::{Definition, exists, names};
 use crate::error::{Result, SqlError};
 use crate::parse::tokens::fold_parts;
@@ -46,6 +46,9 @@ impl Definition<'_> {
             .iter()
             .map(|name| position(&table.def, name))
             .collect::<Result<Vec<_>>>()?;
+        for column in &columns {
+            with_key(&table.columns[*column])?;
+        }
         let catalog = self.catalog();
         let taken = |name: &str| catalog.relation_exists(&table.schema, name);
         let name = match &create.name {

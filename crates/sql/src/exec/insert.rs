@@ -204,7 +204,15 @@ pub async fn insert_rows(
         encoder.add(&mut row, |position| {
             let value = given.get(position).map_or(ValueRef::Null, Value::as_ref);
             let path = &paths[position];
-            if path.from == path.to {
+            if matches!(value, ValueRef::Text(_)) && !path.from.is_text() {
+                // What the sender has no other form for: a number of more digits than it holds.
+                let read = CastPath {
+                    from: DataType::Text,
+                    context: CastContext::Explicit,
+                    ..*path
+                };
+                read.apply(Datum::Ref(value))
+            } else if path.from == path.to {
                 Ok(Datum::Ref(value))
             } else {
                 path.apply(Datum::Ref(value))

@@ -7,6 +7,7 @@ use thermocline_storage::value::ValueRef;
 
 use super::Datum;
 use crate::error::Result;
+use crate::typed::value;
 
 /// From which type to which, and by which rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +31,16 @@ impl CastPath {
             && let Some(converted) = self.without_allocation(*borrowed)
         {
             return Ok(Datum::Ref(converted));
+        }
+        if let (DataType::Other { .. }, DataType::Other { oid, modifier }) = (self.from, self.to)
+            && self.from.oid() == oid
+        {
+            return Ok(Datum::Owned(value::fitted(
+                value.as_ref(),
+                oid,
+                modifier,
+                self.context,
+            )?));
         }
         let converted = cast::coerce(value.into_value(), &self.from, &self.to, self.context)?;
         Ok(Datum::Owned(converted))

@@ -171,6 +171,7 @@ impl Expr {
                     i32::try_from(context.now_us.div_euclid(86_400_000_000)).unwrap_or(i32::MAX),
                 ),
             }),
+            Self::Analysed(analysed) => analysed.evaluate(row, context)?,
             Self::RandomUuid => Datum::Ref(ValueRef::Uuid(Uuid::new_v4().into_bytes())),
             Self::NextValue(sequence) => {
                 Datum::Ref(ValueRef::BigInt(context.session.next_value(*sequence)?))

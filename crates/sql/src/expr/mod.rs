@@ -5,13 +5,17 @@
 //! Evaluating borrows from the row and from the expression; only a value that
 //! did not exist before (a concatenation, say) is allocated.
 
+mod analysed;
 mod cast;
 mod context;
 mod evaluate;
 
+pub use analysed::Analysed;
 pub use cast::CastPath;
 pub use context::{EvalContext, NoRow, NoSession, RowAccess, SessionInfo};
 pub use evaluate::Datum;
+
+use std::sync::Arc;
 
 use thermocline_storage::arithmetic::Operator;
 use thermocline_storage::functions::Function;
@@ -181,6 +185,8 @@ pub enum Expr {
     Function(Box<FunctionCall>),
     /// The transaction's time.
     Now(TransactionTime),
+    /// What only `thermocline_query` has a form for.
+    Analysed(Arc<Analysed>),
     /// `gen_random_uuid()`
     RandomUuid,
     /// `nextval` of a sequence known when the statement was bound.
@@ -257,6 +263,12 @@ impl Expr {
                 otherwise.walk(visit);
             }
             Self::Function(call) => call.arguments.iter().for_each(|each| each.walk(visit)),
+            Self::Analysed(analysed) => {
+                analysed
+                    .arguments
+                    .iter()
+                    .for_each(|(each, _)| each.walk(visit));
+            }
             Self::Deep(depth, expr) => crate::stack::with_room(*depth, || expr.walk(visit)),
         }
     }
@@ -276,6 +288,7 @@ impl Expr {
         self.walk(&mut |each| {
             volatile |= match each {
                 Self::RandomUuid | Self::NextValue(_) => true,
+                Self::Analysed(analysed) => analysed.volatile,
                 Self::Session(name, _) => context::is_volatile(name),
                 _ => false,
             };
@@ -293,6 +306,8 @@ impl Expr {
                 Self::Parameter(_)
                     | Self::Column(_)
                     | Self::Now(_)
+                    // It may ask for the time.
+                    | Self::Analysed(_)
                     | Self::RandomUuid
                     | Self::NextValue(_)
                     | Self::Session(..)
@@ -318,6 +333,7 @@ pub const fn base_type(data_type: DataType) -> DataType {
         DataType::Numeric { .. } => DataType::NUMERIC,
         DataType::Varchar(_) => DataType::Varchar(0),
         DataType::Char(_) => DataType::Char(0),
+        DataType::Other { oid, .. } => DataType::Other { oid, modifier: -1 },
         other => other,
     }
 }

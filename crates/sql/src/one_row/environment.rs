@@ -1,16 +1,18 @@
 //! The session as functions of `thermocline_query` see it.
 
+use std::sync::LazyLock;
+
 use thermocline_query::call::{Environment, Settings};
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result};
 
+use crate::error::SqlError;
 use crate::expr::SessionInfo;
 use crate::typed::{Awaited, value};
 
 /// See the head of this file.
 pub(crate) struct StatementEnvironment<'a> {
     session: &'a dyn SessionInfo,
-    settings: Settings,
     now_us: i64,
     pub(super) awaited: Awaited,
 }
@@ -20,16 +22,24 @@ impl<'a> StatementEnvironment<'a> {
     pub(crate) fn new(session: &'a dyn SessionInfo, now_us: i64) -> Self {
         Self {
             session,
-            settings: Settings::default(),
             now_us,
             awaited: Awaited::default(),
         }
     }
 }
 
+impl StatementEnvironment<'_> {
+    /// The error of a statement that ended with this one.
+    #[cold]
+    pub(crate) fn told(&self, error: impl Into<SqlError>) -> SqlError {
+        self.awaited.told(error)
+    }
+}
+
 impl Environment for StatementEnvironment<'_> {
     fn settings(&self) -> &Settings {
-        &self.settings
+        static DEFAULT: LazyLock<Settings> = LazyLock::new(Settings::default);
+        &DEFAULT
     }
 
     fn transaction_time(&self) -> i64 {

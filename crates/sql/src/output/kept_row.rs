@@ -40,6 +40,11 @@ pub(super) fn write(value: ValueRef<'_>, out: &mut Vec<u8>) {
         ValueRef::Timestamp(value) => fixed(out, 11, &value.to_le_bytes()),
         ValueRef::TimestampTz(value) => fixed(out, 12, &value.to_le_bytes()),
         ValueRef::Uuid(value) => fixed(out, 13, &value),
+        ValueRef::Other(oid, value) => {
+            fixed(out, 14, &oid.to_le_bytes());
+            out.extend_from_slice(&(value.len() as u32).to_le_bytes());
+            out.extend_from_slice(value);
+        }
     }
 }
 
@@ -80,6 +85,7 @@ fn read<'a>(from: &mut &'a [u8]) -> Result<ValueRef<'a>> {
         11 => ValueRef::Timestamp(i64::from_le_bytes(fixed(from)?)),
         12 => ValueRef::TimestampTz(i64::from_le_bytes(fixed(from)?)),
         13 => ValueRef::Uuid(fixed(from)?),
+        14 => ValueRef::Other(u32::from_le_bytes(fixed(from)?), sized(from)?),
         _ => return Err(damaged()),
     })
 }

@@ -138,7 +138,9 @@ pub(crate) fn format_type(oid: u32, typmod: Option<i32>) -> String {
         return "-".to_owned();
     }
     let modifier = typmod.unwrap_or(-1);
-    if let Some(data_type) = DataType::from_oid(oid, modifier) {
+    if let Some(data_type) = DataType::from_oid(oid, modifier)
+        && data_type.other().is_none()
+    {
         return match (data_type, typmod) {
             (DataType::Char(0), Some(_)) => "bpchar".to_owned(),
             (DataType::Char(0), None) => "character".to_owned(),

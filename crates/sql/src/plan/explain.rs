@@ -330,6 +330,7 @@ fn text(expr: &Expr, table: &Table) -> String {
         }
         Expr::Now(_) => "now()".to_owned(),
         Expr::Session(name, _) => format!("{name}()"),
+        Expr::Analysed(analysed) => analysed.text.clone(),
         _ => "(…)".to_owned(),
     }
 }
@@ -348,6 +349,10 @@ fn constant(value: &Value) -> String {
         Value::Timestamp(_) => DataType::Timestamp,
         Value::TimestampTz(_) => DataType::TimestampTz,
         Value::Uuid(_) => DataType::Uuid,
+        Value::Other(oid, _) => DataType::Other {
+            oid: *oid,
+            modifier: -1,
+        },
     };
     let mut bytes = Vec::new();
     thermocline_storage::text_format::write_text(value.as_ref(), &data_type, &mut bytes);

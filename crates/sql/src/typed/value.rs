@@ -1,29 +1,129 @@
 //! Values of tables as data of any type, and back.
 
+use thermocline_query::call::{Call, Plain};
 use thermocline_query::datum::Datum;
+use thermocline_query::error::QueryError;
+use thermocline_query::types::interval::Interval as QueryInterval;
 use thermocline_query::types::numeric::Numeric;
+use thermocline_query::types::{self, ids};
+use thermocline_storage::cast::CastContext;
+use thermocline_storage::numeric::Numeric as StoredNumeric;
+use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
 
-/// A table's value as a datum of the same type.
+use super::stored;
+use crate::error::SqlError;
+use crate::expr::Interval;
+
+/// A table's value as a datum of the same type; NULL for bytes that are no value.
 pub(crate) fn to_datum(value: &Value) -> Datum {
-    match value {
-        Value::Null => Datum::Null,
-        Value::Boolean(value) => Datum::Bool(*value),
-        Value::SmallInt(value) => Datum::Int2(*value),
-        Value::Integer(value) => Datum::Int4(*value),
-        Value::BigInt(value) => Datum::Int8(*value),
-        Value::Real(value) => Datum::Float4(*value),
-        Value::Double(value) => Datum::Float8(*value),
-        Value::Numeric(value) => {
-            Numeric::parse(&value.to_string()).map_or(Datum::Null, Datum::Numeric)
+    let data_type = value.data_type().unwrap_or(DataType::Text);
+    to_query(value.as_ref(), &data_type).unwrap_or_default()
+}
+
+/// A value of a column of this type as a datum.
+///
+/// # Errors
+/// XX000 for bytes that are no value.
+pub(crate) fn to_query(value: ValueRef<'_>, data_type: &DataType) -> Result<Datum, QueryError> {
+    Ok(match value {
+        ValueRef::Null => Datum::Null,
+        ValueRef::Boolean(value) => Datum::Bool(value),
+        ValueRef::SmallInt(value) => Datum::Int2(value),
+        ValueRef::Integer(value) => Datum::Int4(value),
+        ValueRef::BigInt(value) => Datum::Int8(value),
+        ValueRef::Real(value) => Datum::Float4(value),
+        ValueRef::Double(value) => Datum::Float8(value),
+        ValueRef::Numeric(value) => {
+            Datum::Numeric(Numeric::from_parts(value.mantissa(), value.scale().into()))
         }
-        Value::Text(value) => Datum::text(value.as_str()),
-        Value::Bytea(value) => Datum::bytes(value.as_slice()),
-        Value::Date(value) => Datum::Date(*value),
-        Value::Timestamp(value) => Datum::Timestamp(*value),
-        Value::TimestampTz(value) => Datum::TimestampTz(*value),
-        Value::Uuid(value) => Datum::Uuid(*value),
+        ValueRef::Text(value) => match data_type {
+            DataType::Char(length) => Datum::text(padded(value, *length as usize)),
+            _ => Datum::text(value),
+        },
+        ValueRef::Bytea(value) => Datum::bytes(value),
+        ValueRef::Date(value) => Datum::Date(value),
+        ValueRef::Timestamp(value) => Datum::Timestamp(value),
+        ValueRef::TimestampTz(value) => Datum::TimestampTz(value),
+        ValueRef::Uuid(value) => Datum::Uuid(value),
+        ValueRef::Other(oid, bytes) => stored::decode(oid, bytes)?,
+    })
+}
+
+/// A datum as a value of a column of this type, which it is of.
+///
+/// # Errors
+/// 22003 for a numeric of too many digits, XX000 for a value of another type.
+pub(crate) fn to_stored(value: &Datum, data_type: &DataType) -> Result<Value, SqlError> {
+    Ok(match (value, data_type) {
+        (Datum::Null, _) => Value::Null,
+        (value, DataType::Other { oid, .. }) => {
+            let mut bytes = Vec::new();
+            stored::encode(*oid, value, &mut bytes)?;
+            Value::Other(*oid, bytes)
+        }
+        (Datum::Numeric(value), _) => {
+            let number = match value.to_parts() {
+                Some((unscaled, scale)) => {
+                    let scale = u8::try_from(scale).ok();
+                    scale.and_then(|scale| StoredNumeric::new(unscaled, scale).ok())
+                }
+                None => None,
+            };
+            match number {
+                Some(number) => Value::Numeric(number),
+                None => Value::Numeric(StoredNumeric::parse(&value.to_string())?),
+            }
+        }
+        (Datum::Text(text), DataType::Char(_)) => {
+            Value::Text(text.trim_end_matches(' ').to_owned())
+        }
+        (value, _) => match borrowed(value) {
+            Some(value) => value.to_owned(),
+            None => {
+                return Err(SqlError::internal(
+                    "a value of another type than its column's",
+                ));
+            }
+        },
+    })
+}
+
+/// A constant span of time as a column of `interval` has it.
+pub(crate) fn of_interval(interval: &Interval) -> Value {
+    let datum = Datum::Interval(QueryInterval {
+        months: interval.months,
+        days: interval.days,
+        micros: interval.time_us,
+    });
+    let data_type = DataType::Other {
+        oid: ids::INTERVAL,
+        modifier: -1,
+    };
+    to_stored(&datum, &data_type).unwrap_or_default()
+}
+
+/// A stored value of a type that is the storage's bytes, fitted to a modifier.
+///
+/// # Errors
+/// As PostgreSQL's casts to the type with the modifier.
+pub(crate) fn fitted(
+    value: ValueRef<'_>,
+    oid: u32,
+    modifier: i32,
+    context: CastContext,
+) -> Result<Value, SqlError> {
+    let ValueRef::Other(_, bytes) = value else {
+        return Ok(value.to_owned());
+    };
+    if modifier < 0 {
+        return Ok(value.to_owned());
     }
+    let plain = Plain::default();
+    let call = Call::new(&plain, &[], oid);
+    let explicit = context == CastContext::Explicit;
+    let fitted = types::fit(&call, oid, &stored::decode(oid, bytes)?, modifier, explicit)?;
+    to_stored(&fitted, &DataType::Other { oid, modifier })
 }
 
 /// A value of `char(n)` with its blanks: tables keep it without.

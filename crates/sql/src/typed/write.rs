@@ -5,7 +5,7 @@ use thermocline_query::datum::Datum;
 use thermocline_query::types::{self, ids};
 use thermocline_storage::numeric::Numeric;
 use thermocline_storage::types::DataType;
-use thermocline_storage::value::ValueRef;
+use thermocline_storage::value::{Value, ValueRef};
 
 use super::value;
 use crate::error::Result;
@@ -28,6 +28,14 @@ pub(crate) fn write_value(
     };
     if let (Some(data_type), Some(value)) = (held, value::borrowed(value)) {
         rows.value(value, &data_type);
+        return Ok(());
+    }
+    // Who keeps values gets them as tables hold them.
+    if rows.keeps_values()
+        && let Some(data_type @ DataType::Other { .. }) = held
+        && let Value::Other(_, bytes) = value::to_stored(value, &data_type)?
+    {
+        rows.value(ValueRef::Other(oid, &bytes), &data_type);
         return Ok(());
     }
     let call = Call::new(environment, &[], oid);

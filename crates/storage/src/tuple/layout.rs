@@ -91,6 +91,9 @@ fn variable_length(data_type: &DataType, value: ValueRef<'_>) -> Option<usize> {
         (ValueRef::Text(text), DataType::Char(_)) => Some(trim_blanks(text).len()),
         (ValueRef::Text(text), DataType::Text | DataType::Varchar(_)) => Some(text.len()),
         (ValueRef::Bytea(bytes), DataType::Bytea) => Some(bytes.len()),
+        (ValueRef::Other(oid, bytes), DataType::Other { oid: wanted, .. }) if oid == *wanted => {
+            Some(bytes.len())
+        }
         (ValueRef::Numeric(number), DataType::Numeric { .. }) => Some(1 + magnitude_length(number)),
         _ => None,
     }
@@ -102,7 +105,7 @@ fn write_variable(value: ValueRef<'_>, into: &mut [u8]) {
     match value {
         // A char's blanks are cut by the length.
         ValueRef::Text(text) => into.copy_from_slice(&text.as_bytes()[..into.len()]),
-        ValueRef::Bytea(bytes) => into.copy_from_slice(bytes),
+        ValueRef::Bytea(bytes) | ValueRef::Other(_, bytes) => into.copy_from_slice(bytes),
         ValueRef::Numeric(number) => {
             let sign = if number.mantissa() < 0 { NEGATIVE } else { 0 };
             let magnitude = number.mantissa().unsigned_abs().to_le_bytes();
@@ -146,6 +149,11 @@ fn write_fixed(data_type: &DataType, value: ValueRef<'_>, place: &mut [u8]) -> O
         (ValueRef::Real(value), DataType::Real) => place.copy_from_slice(&value.to_le_bytes()),
         (ValueRef::Double(value), DataType::Double) => place.copy_from_slice(&value.to_le_bytes()),
         (ValueRef::Uuid(value), DataType::Uuid) => place.copy_from_slice(&value),
+        (ValueRef::Other(oid, bytes), DataType::Other { oid: wanted, .. })
+            if oid == *wanted && bytes.len() == place.len() =>
+        {
+            place.copy_from_slice(bytes);
+        }
         (ValueRef::Numeric(value), DataType::Numeric { scale, .. }) => {
             let mantissa = value.rescale(*scale)?.mantissa();
             match place.len() {
@@ -161,7 +169,7 @@ fn write_fixed(data_type: &DataType, value: ValueRef<'_>, place: &mut [u8]) -> O
 
 /// Reads a fixed-width value; `None` for a numeric of too many digits.
 #[inline]
-fn read_fixed<'a>(data_type: &DataType, bytes: &[u8], offset: usize) -> Option<ValueRef<'a>> {
+fn read_fixed<'a>(data_type: &DataType, bytes: &'a [u8], offset: usize) -> Option<ValueRef<'a>> {
     Some(match data_type {
         DataType::Boolean => ValueRef::Boolean(chunk::<1>(bytes, offset)[0] != 0),
         DataType::SmallInt => ValueRef::SmallInt(i16::from_le_bytes(chunk(bytes, offset))),
@@ -181,6 +189,10 @@ fn read_fixed<'a>(data_type: &DataType, bytes: &[u8], offset: usize) -> Option<V
             };
             ValueRef::Numeric(Numeric::checked(mantissa, *scale)?)
         }
+        DataType::Other { oid, .. } => {
+            let width = data_type.fixed_width()?;
+            ValueRef::Other(*oid, bytes.get(offset..offset + width)?)
+        }
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Bytea => return None,
     })
 }
@@ -190,6 +202,7 @@ fn read_fixed<'a>(data_type: &DataType, bytes: &[u8], offset: usize) -> Option<V
 fn read_variable<'a>(data_type: &DataType, bytes: &'a [u8]) -> Option<ValueRef<'a>> {
     match data_type {
         DataType::Bytea => Some(ValueRef::Bytea(bytes)),
+        DataType::Other { oid, .. } => Some(ValueRef::Other(*oid, bytes)),
         DataType::Numeric { .. } => read_numeric(bytes).map(ValueRef::Numeric),
         _ => std::str::from_utf8(bytes).ok().map(ValueRef::Text),
     }

@@ -1,20 +1,21 @@
-//! Values in bytes of our own, for columns that have no Arrow type: a tag, then the value. Exact:
-//! what is read is what was written. Never stored on a device.
+//! Values in bytes of our own: a tag, then the value; for columns that have no Arrow type, and for
+//! tables. Exact: what is read is what was written. These bytes are on devices: tags and forms
+//! stay as they are.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use thermocline_query::call::{Call, Plain};
-use thermocline_query::datum::{Datum, Record};
-use thermocline_query::error::{QueryError, Result};
-use thermocline_query::types::array::Array;
-use thermocline_query::types::bit::BitString;
-use thermocline_query::types::inet::Inet;
-use thermocline_query::types::interval::Interval;
-use thermocline_query::types::jsonb::Jsonb;
-use thermocline_query::types::numeric::Numeric;
-use thermocline_query::types::time::TimeTz;
-use thermocline_query::types::{self, ids};
+use crate::call::{Call, Plain};
+use crate::datum::{Datum, Record};
+use crate::error::{QueryError, Result};
+use crate::types::array::Array;
+use crate::types::bit::BitString;
+use crate::types::inet::Inet;
+use crate::types::interval::Interval;
+use crate::types::jsonb::Jsonb;
+use crate::types::numeric::Numeric;
+use crate::types::time::TimeTz;
+use crate::types::{self, ids};
 
 /// The tag of a text, which is read where it lies.
 const TEXT: u8 = 10;
@@ -117,8 +118,14 @@ fn tagged(tag: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend(bytes);
 }
 
+/// Seven bits a byte, the lowest first; the highest bit says that more follow.
 fn write_length(length: usize, out: &mut Vec<u8>) {
-    out.extend((length as u64).to_le_bytes());
+    let mut rest = length;
+    while rest > 0x7f {
+        out.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    out.push(rest as u8);
 }
 
 fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
@@ -160,13 +167,8 @@ const SHORT: u8 = 0;
 const LONG: u8 = 1;
 const TEXTUAL: u8 = 2;
 
-/// How many bytes a short numeric has: as many as stand within an Arrow view itself.
+/// How many bytes a short numeric has.
 pub const SHORT_NUMERIC_BYTES: usize = 12;
-
-/// What an Arrow view of a short numeric has in its lowest 48 bits: the length, then the tags.
-const SHORT_NUMERIC_HEAD: u64 =
-    SHORT_NUMERIC_BYTES as u64 | (NUMERIC as u64) << 32 | (SHORT as u64) << 40;
-const HEAD_BITS: u32 = 48;
 
 /// The bytes of the numeric `unscaled` / 10^`scale`, as [`write()`] makes them.
 #[must_use]
@@ -175,28 +177,6 @@ pub const fn short_numeric(unscaled: i64, scale: u16) -> [u8; SHORT_NUMERIC_BYTE
     let [a, b, c, d, e, f, g, h] = unscaled.to_le_bytes();
     let [low, high] = scale.to_le_bytes();
     [NUMERIC, SHORT, a, b, c, d, e, f, g, h, low, high]
-}
-
-/// The same as a view of an Arrow column, whose bytes are within.
-#[must_use]
-#[inline]
-pub const fn short_numeric_view(unscaled: i64, scale: u16) -> u128 {
-    SHORT_NUMERIC_HEAD as u128
-        | ((unscaled as u64) as u128) << HEAD_BITS
-        | (scale as u128) << (HEAD_BITS + u64::BITS)
-}
-
-/// The unscaled number and the scale of a short numeric, from its view in an Arrow column.
-#[must_use]
-#[inline]
-pub const fn read_short_numeric_view(view: u128) -> Option<(i64, u16)> {
-    if view as u64 & ((1 << HEAD_BITS) - 1) != SHORT_NUMERIC_HEAD {
-        return None;
-    }
-    Some((
-        (view >> HEAD_BITS) as i64,
-        (view >> (HEAD_BITS + u64::BITS)) as u16,
-    ))
 }
 
 /// The unscaled number and the scale of a numeric, from its bytes, where it has no more than 38
@@ -234,11 +214,12 @@ pub fn write_text_bytes(text: &[u8], out: &mut Vec<u8>) {
 #[must_use]
 #[inline]
 pub fn read_text_bytes(bytes: &[u8]) -> Option<&[u8]> {
-    let (head, text) = bytes.split_first_chunk::<9>()?;
-    let [TEXT, length @ ..] = head else {
+    let (&TEXT, bytes) = bytes.split_first()? else {
         return None;
     };
-    (u64::from_le_bytes(*length) == text.len() as u64).then_some(text)
+    let mut reader = Reader { bytes };
+    let text = reader.bytes().ok()?;
+    reader.bytes.is_empty().then_some(text)
 }
 
 fn write_json(value: &Jsonb, out: &mut Vec<u8>) {
@@ -365,8 +346,15 @@ impl<'a> Reader<'a> {
 
     /// A number of things of at least one byte each.
     fn length(&mut self) -> Result<usize> {
-        let length = u64::from_le_bytes(self.word()?);
-        usize::try_from(length).map_err(|_| broken())
+        let mut length = 0;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = self.byte()?;
+            length |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
+            if byte & 0x80 == 0 {
+                return usize::try_from(length).map_err(|_| broken());
+            }
+        }
+        Err(broken())
     }
 
     fn bytes(&mut self) -> Result<&'a [u8]> {

@@ -1,0 +1,390 @@
+//! How tables hold values of the types that the storage knows only as bytes
+//! (`storage::other_type`). These bytes are on devices: no form ever changes.
+//!
+//! | types | bytes |
+//! |---|---|
+//! | `oid` | the number, the highest byte first |
+//! | `"char"` | the byte |
+//! | `name`, `json` | the text |
+//! | `time` | microseconds, the highest byte first, the sign turned |
+//! | `timetz` | the time in UTC as `time`, then the zone in seconds likewise |
+//! | `interval` | how long it is, months as 30 days, in microseconds; then months, days, microseconds |
+//! | `macaddr`, `macaddr8` | its bytes |
+//! | `inet`, `cidr` | family, the network's address, the bits of the prefix, the address |
+//! | all others | `query::serial` |
+//!
+//! Where a type has an order, its bytes (of an `interval` the first 16) have the same.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use thermocline_query::call::{Call, Plain};
+use thermocline_query::datum::Datum;
+use thermocline_query::error::{QueryError, Result};
+use thermocline_query::serial;
+use thermocline_query::types::inet::Inet;
+use thermocline_query::types::interval::Interval;
+use thermocline_query::types::time::TimeTz;
+use thermocline_query::types::{self, ids};
+use thermocline_storage::other_type::OtherForms;
+use thermocline_storage::value_error::ValueError;
+
+const MICROS_A_SECOND: i64 = 1_000_000;
+const MICROS_A_DAY: i128 = 86_400_000_000;
+const DAYS_A_MONTH: i128 = 30;
+
+/// Whether the bytes of a type's values are those of `query::serial`.
+pub(crate) const fn is_serial(oid: u32) -> bool {
+    !matches!(
+        oid,
+        ids::CHAR
+            | ids::NAME
+            | ids::JSON
+            | ids::TIME
+            | ids::TIMETZ
+            | ids::INTERVAL
+            | ids::MACADDR
+            | ids::MACADDR8
+            | ids::INET
+            | ids::CIDR
+            | ids::OID
+    )
+}
+
+/// Appends the bytes of a value that is not NULL.
+///
+/// # Errors
+/// XX000 for a value of another type.
+pub(crate) fn encode(oid: u32, value: &Datum, out: &mut Vec<u8>) -> Result<()> {
+    match value {
+        Datum::Oid(number) => out.extend(number.to_be_bytes()),
+        Datum::Char(byte) => out.push(*byte),
+        Datum::Text(text) => out.extend_from_slice(text.as_bytes()),
+        Datum::Time(micros) => out.extend(ordered64(*micros)),
+        Datum::TimeTz(time) => {
+            let utc = time.micros + i64::from(time.zone) * MICROS_A_SECOND;
+            out.extend(ordered64(utc));
+            out.extend(ordered32(time.zone));
+        }
+        Datum::Interval(interval) => {
+            let days = i128::from(interval.months) * DAYS_A_MONTH + i128::from(interval.days);
+            let micros = days * MICROS_A_DAY + i128::from(interval.micros);
+            out.extend((micros as u128 ^ 1 << 127).to_be_bytes());
+            out.extend(interval.months.to_be_bytes());
+            out.extend(interval.days.to_be_bytes());
+            out.extend(interval.micros.to_be_bytes());
+        }
+        Datum::MacAddr(address) => match oid {
+            ids::MACADDR => out.extend_from_slice(&address[..6]),
+            _ => out.extend_from_slice(address),
+        },
+        Datum::Inet(inet) => {
+            let (family, address) = match inet.address {
+                IpAddr::V4(address) => (4, address.octets().to_vec()),
+                IpAddr::V6(address) => (6, address.octets().to_vec()),
+            };
+            out.push(family);
+            out.extend(network(&address, inet.prefix));
+            out.push(inet.prefix);
+            out.extend(address);
+        }
+        Datum::Null => return Err(broken(oid)),
+        value => serial::write(value, out)?,
+    }
+    Ok(())
+}
+
+/// The value of these bytes.
+///
+/// # Errors
+/// XX000 for bytes that are no value of the type.
+pub(crate) fn decode(oid: u32, bytes: &[u8]) -> Result<Datum> {
+    let read = match oid {
+        ids::CHAR => bytes.first().map(|byte| Datum::Char(*byte)),
+        ids::NAME | ids::JSON => std::str::from_utf8(bytes).ok().map(Datum::text),
+        ids::TIME => bytes
+            .first_chunk()
+            .map(|word| Datum::Time(from_ordered64(*word))),
+        ids::TIMETZ => timetz(bytes),
+        ids::INTERVAL => interval(bytes),
+        ids::MACADDR | ids::MACADDR8 => {
+            let mut address = [0; 8];
+            if let Some(place) = address.get_mut(..bytes.len()) {
+                place.copy_from_slice(bytes);
+            }
+            matches!(bytes.len(), 6 | 8).then_some(Datum::MacAddr(address))
+        }
+        ids::INET | ids::CIDR => inet(bytes),
+        ids::OID => bytes
+            .first_chunk()
+            .map(|word| Datum::Oid(u32::from_be_bytes(*word))),
+        _ => return serial::read(bytes),
+    };
+    read.ok_or_else(|| broken(oid))
+}
+
+fn timetz(bytes: &[u8]) -> Option<Datum> {
+    let (utc, zone) = bytes.split_first_chunk()?;
+    let zone = from_ordered32(*zone.first_chunk()?);
+    let micros = from_ordered64(*utc) - i64::from(zone) * MICROS_A_SECOND;
+    Some(Datum::TimeTz(TimeTz { micros, zone }))
+}
+
+fn interval(bytes: &[u8]) -> Option<Datum> {
+    let (months, rest) = bytes.get(16..)?.split_first_chunk()?;
+    let (days, rest) = rest.split_first_chunk()?;
+    Some(Datum::Interval(Interval {
+        months: i32::from_be_bytes(*months),
+        days: i32::from_be_bytes(*days),
+        micros: i64::from_be_bytes(*rest.first_chunk()?),
+    }))
+}
+
+fn inet(bytes: &[u8]) -> Option<Datum> {
+    let (family, rest) = bytes.split_first()?;
+    let length = if *family == 4 { 4 } else { 16 };
+    let (prefix, address) = rest.get(length..)?.split_first()?;
+    let address = match address.first_chunk::<16>() {
+        Some(octets) => IpAddr::V6(Ipv6Addr::from(*octets)),
+        None => IpAddr::V4(Ipv4Addr::from(*address.first_chunk::<4>()?)),
+    };
+    Some(Datum::Inet(Inet {
+        address,
+        prefix: *prefix,
+    }))
+}
+
+/// An address with nothing behind its prefix.
+fn network(address: &[u8], prefix: u8) -> Vec<u8> {
+    let kept = |(at, byte): (usize, &u8)| {
+        let bits = usize::from(prefix).saturating_sub(at * 8).min(8);
+        byte & !(0xff_u16 >> bits) as u8
+    };
+    address.iter().enumerate().map(kept).collect()
+}
+
+const fn ordered64(value: i64) -> [u8; 8] {
+    (value ^ i64::MIN).to_be_bytes()
+}
+
+const fn from_ordered64(bytes: [u8; 8]) -> i64 {
+    i64::from_be_bytes(bytes) ^ i64::MIN
+}
+
+const fn ordered32(value: i32) -> [u8; 4] {
+    (value ^ i32::MIN).to_be_bytes()
+}
+
+const fn from_ordered32(bytes: [u8; 4]) -> i32 {
+    i32::from_be_bytes(bytes) ^ i32::MIN
+}
+
+#[cold]
+fn broken(oid: u32) -> QueryError {
+    QueryError::internal(format!("bytes that are no value of type {oid}"))
+}
+
+/// Reads and shows stored values for the storage.
+struct Forms;
+
+/// What is registered with the storage, for all databases of the process.
+pub(crate) fn register() {
+    thermocline_storage::other_type::set_forms(&Forms);
+}
+
+impl OtherForms for Forms {
+    fn parse_text(
+        &self,
+        oid: u32,
+        modifier: i32,
+        text: &str,
+    ) -> std::result::Result<Vec<u8>, ValueError> {
+        let plain = Plain::default();
+        let call = Call::new(&plain, &[], oid);
+        let read = types::input(&call, oid, text, modifier);
+        bytes_of(oid, read)
+    }
+
+    fn parse_binary(
+        &self,
+        oid: u32,
+        modifier: i32,
+        form: &[u8],
+    ) -> std::result::Result<Vec<u8>, ValueError> {
+        let plain = Plain::default();
+        let call = Call::new(&plain, &[], oid);
+        let read = types::receive(&call, oid, form, modifier);
+        bytes_of(oid, read)
+    }
+
+    fn write_text(&self, oid: u32, bytes: &[u8], out: &mut Vec<u8>) {
+        let plain = Plain::default();
+        let call = Call::new(&plain, &[], oid);
+        match decode(oid, bytes).and_then(|value| types::to_text(&call, oid, &value)) {
+            Ok(text) => out.extend_from_slice(text.as_bytes()),
+            // Bytes of a tuple have checksums: this is a defect, which must not look like a value.
+            Err(error) => out.extend_from_slice(error.message.as_bytes()),
+        }
+    }
+
+    fn write_binary(&self, oid: u32, bytes: &[u8], out: &mut Vec<u8>) {
+        let plain = Plain::default();
+        let call = Call::new(&plain, &[], oid);
+        let start = out.len();
+        let sent = decode(oid, bytes).and_then(|value| types::send(&call, oid, &value, out));
+        if sent.is_err() {
+            out.truncate(start);
+        }
+    }
+}
+
+fn bytes_of(oid: u32, value: Result<Datum>) -> std::result::Result<Vec<u8>, ValueError> {
+    let told = |error: QueryError| ValueError::new(error.sqlstate, error.message.clone());
+    let mut bytes = Vec::new();
+    encode(oid, &value.map_err(told)?, &mut bytes).map_err(told)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cmp::Ordering;
+
+    use thermocline_storage::other_type::{KeyPart, OtherType};
+
+    use super::*;
+
+    /// Samples of each type, in their order where they have one.
+    const SAMPLES: &[(u32, &[&str])] = &[
+        (ids::CHAR, &["a", "b"]),
+        (ids::NAME, &["", "a", "ab", "b"]),
+        (ids::OID, &["0", "1", "4294967295"]),
+        (ids::JSON, &["{\"a\":  1}", "null"]),
+        (
+            ids::JSONB,
+            &["{\"a\": [1.50, \"x\", null, true], \"bb\": {}}", "1"],
+        ),
+        (ids::TIME, &["00:00:00", "12:34:56.789012", "24:00:00"]),
+        (
+            ids::TIMETZ,
+            &["00:00:00+02", "12:00:00+01", "11:00:00+00", "12:00:00-01"],
+        ),
+        (
+            ids::INTERVAL,
+            &[
+                "-1 mons",
+                "-00:00:01",
+                "00:00:00",
+                "29 days",
+                "1 mon",
+                "31 days",
+                "1 year 00:00:01",
+            ],
+        ),
+        (
+            ids::INET,
+            &[
+                "10.0.0.0/8",
+                "10.0.0.1/8",
+                "10.0.0.0/16",
+                "10.0.0.1",
+                "10.1.0.0/16",
+                "::1",
+                "::2/64",
+            ],
+        ),
+        (ids::CIDR, &["10.0.0.0/8", "10.1.0.0/16", "fe80::/10"]),
+        (ids::MACADDR, &["08:00:2b:01:02:03", "08:00:2b:01:02:04"]),
+        (ids::MACADDR8, &["08:00:2b:01:02:03:04:05"]),
+        (ids::BIT, &["10110"]),
+        (ids::VARBIT, &["", "1"]),
+        (
+            ids::INT4_ARRAY,
+            &["{1,NULL,3}", "[2:3]={1,2}", "{{1,2},{3,4}}", "{}"],
+        ),
+        (ids::TEXT_ARRAY, &["{a,\"b c\",NULL,\"NULL\"}"]),
+        (ids::NUMERIC_ARRAY, &["{1.50,NaN,-0.003}"]),
+        (ids::TIMESTAMPTZ_ARRAY, &["{\"2020-01-01 00:00:00+00\"}"]),
+        (ids::JSONPATH, &["$.\"a\"[*]?(@ > 1)"]),
+    ];
+
+    #[test]
+    fn a_value_is_read_as_it_was_written_and_its_key_has_its_order() {
+        for (oid, samples) in SAMPLES {
+            let other = OtherType::of(*oid).unwrap();
+            let mut last: Option<(Datum, Vec<u8>)> = None;
+            for text in *samples {
+                let bytes = Forms.parse_text(*oid, -1, text).unwrap();
+                let mut shown = Vec::new();
+                Forms.write_text(*oid, &bytes, &mut shown);
+                if *oid != ids::JSONPATH {
+                    assert_eq!(String::from_utf8(shown).unwrap(), *text);
+                }
+                let (mut form, mut again) = (Vec::new(), Vec::new());
+                Forms.write_binary(*oid, &bytes, &mut form);
+                again.extend(Forms.parse_binary(*oid, -1, &form).unwrap());
+                assert_eq!(again, bytes, "{text}");
+                if let Some(width) = other.width {
+                    assert_eq!(bytes.len(), width);
+                }
+                let value = decode(*oid, &bytes).unwrap();
+                if let (KeyPart::Whole | KeyPart::First(_), Some((before, key))) =
+                    (other.key, &last)
+                {
+                    let expected = types::compare(*oid, before, &value).unwrap_or(Ordering::Equal);
+                    let found = other.key_of(key).cmp(other.key_of(&bytes));
+                    assert_eq!(found, expected, "{text}");
+                }
+                last = Some((value, bytes));
+            }
+        }
+    }
+
+    #[test]
+    fn equal_intervals_of_other_words_have_equal_keys() {
+        let other = OtherType::of(ids::INTERVAL).unwrap();
+        let bytes = |text| Forms.parse_text(ids::INTERVAL, -1, text).unwrap();
+        let (month, days) = (bytes("1 mon"), bytes("30 days"));
+        assert_ne!(month, days);
+        assert_eq!(other.key_of(&month), other.key_of(&days));
+    }
+
+    #[test]
+    fn the_bytes_on_devices_stay_as_they_are() {
+        let hex = |oid, text| -> String {
+            let bytes = Forms.parse_text(oid, -1, text).unwrap();
+            bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+        };
+        assert_eq!(hex(ids::TIME, "00:00:01"), "80000000000f4240");
+        assert_eq!(hex(ids::OID, "258"), "00000102");
+        assert_eq!(
+            hex(ids::INTERVAL, "1 mon 2 days 00:00:03"),
+            "800000000000000000000283bb19c6c0000000010000000200000000002dc6c0"
+        );
+        assert_eq!(hex(ids::INET, "10.1.2.3/8"), "040a000000080a010203");
+        assert_eq!(
+            hex(ids::JSONB, "{\"a\": [1, \"x\", null, true]}"),
+            "13050101610404020001000000000000000000030178000101"
+        );
+        assert_eq!(
+            hex(ids::INT4_ARRAY, "{1,NULL}"),
+            "151700000001020000000100000002040100000000"
+        );
+        assert_eq!(
+            hex(ids::NUMERIC_ARRAY, "{123456789012345678901}"),
+            "15a4060000010100000001000000010901356c362f819f4eb106000000000000000000"
+        );
+    }
+
+    #[test]
+    fn the_storage_s_names_and_lengths_are_pg_type_s() {
+        for row in types::all() {
+            if let Some(other) = OtherType::of(row.oid) {
+                assert_eq!((other.typname, other.length), (row.name, row.length));
+                assert_eq!(other.full_name, row.full_name);
+            }
+            if let Some(other) = OtherType::of(row.array) {
+                assert_eq!(other.typname, format!("_{}", row.name));
+                assert_eq!(other.full_name, format!("{}[]", row.full_name));
+            }
+        }
+    }
+}
