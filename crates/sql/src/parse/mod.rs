@@ -27,6 +27,7 @@ pub mod statement;
 mod system;
 pub(crate) mod tokens;
 mod utility;
+pub(crate) mod view;
 
 #[cfg(test)]
 mod tests;

@@ -10,6 +10,7 @@ use super::copy::Copy;
 use super::grant::{GrantCommand, Owned, OwnedBy};
 use super::role::RoleCommand;
 use super::sequence::SequenceOptions;
+use super::view::ViewCommand;
 
 /// A query or a change of data.
 #[derive(Debug, Clone)]
@@ -317,6 +318,8 @@ pub enum Ddl {
     },
     /// REASSIGN OWNED and DROP OWNED
     OwnedBy(OwnedBy),
+    /// CREATE and ALTER VIEW.
+    View(ViewCommand),
     /// Everything that sqlparser parses whole.
     Parsed(Box<ast::Statement>),
 }

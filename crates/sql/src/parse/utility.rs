@@ -8,7 +8,9 @@ use super::statement::{
     Accepted, AlterSequence, Ddl, Declare, Explain, Fetch, IsolationLevel, Modes, Set, Statement,
 };
 use super::tokens::Tokens;
-use super::{call, copy, create_table, grant, lock, parse_one, parsed, role, sequence, system};
+use super::{
+    call, copy, create_table, grant, lock, parse_one, parsed, role, sequence, system, view,
+};
 use crate::error::{Result, SqlError};
 
 /// Parses a command of this module; `None` when the first words are another's.
@@ -589,6 +591,9 @@ fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
             options,
         })));
     }
+    if let Some(created) = view::create(tokens)? {
+        return Ok(Some(created));
+    }
     if let Some(created) = role::created(tokens)? {
         return Ok(Some(created));
     }
@@ -600,9 +605,6 @@ fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
             &["database"][..],
             "there is one database a directory; CREATE DATABASE is not supported",
         ),
-        (&["view"], "views are not supported yet"),
-        (&["or", "replace", "view"], "views are not supported yet"),
-        (&["materialized", "view"], "views are not supported yet"),
         (&["function"], "functions are not supported yet"),
         (
             &["or", "replace", "function"],
@@ -641,6 +643,14 @@ fn alter(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
     if let Some(ddl) = grant::owner(tokens)? {
         tokens.end()?;
         return Ok(Some(Statement::Ddl(ddl)));
+    }
+    if tokens.keyword("view") {
+        return view::alter(tokens).map(Some);
+    }
+    if tokens.are_keywords(&["materialized", "view"]) {
+        return Err(SqlError::unsupported(
+            "materialized views are not supported yet",
+        ));
     }
     if !tokens.keyword("sequence") {
         return Ok(None);

@@ -14,3 +14,4 @@ mod settings;
 mod simple;
 mod statements;
 mod transactions;
+mod views;
