@@ -21,6 +21,8 @@ mod verify;
 mod view;
 mod view_query;
 
+pub(crate) use names::truncated as truncated_name;
+
 use std::sync::Arc;
 
 use sqlparser::ast::{self, ObjectName};
@@ -81,6 +83,7 @@ pub(crate) async fn run(statement: &Ddl, definition: &mut Definition<'_>) -> Res
         Ddl::Grant(command) => definition.grant(command).await,
         Ddl::OwnedBy(command) => definition.owned_by(command).await,
         Ddl::Owner { owned, role } => definition.change_owner(owned, role).await,
+        Ddl::TableOf(table) => definition.create_table_of(table).await,
         Ddl::View(command) => definition.view_command(command).await,
         Ddl::Parsed(statement) => definition.parsed(statement).await,
     }

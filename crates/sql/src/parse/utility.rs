@@ -9,7 +9,8 @@ use super::statement::{
 };
 use super::tokens::Tokens;
 use super::{
-    call, copy, create_table, grant, lock, parse_one, parsed, role, sequence, system, view,
+    call, copy, create_table, grant, lock, parse_one, parsed, role, sequence, system, table_as,
+    view,
 };
 use crate::error::{Result, SqlError};
 
@@ -598,6 +599,9 @@ fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
         return Ok(Some(created));
     }
     if tokens.is_keyword("table") || tokens.are_keywords(&["unlogged", "table"]) {
+        if let Some(created) = table_as::create(sql, all)? {
+            return Ok(Some(created));
+        }
         return create_table::create_table(sql, all).map(Some);
     }
     let refused = [

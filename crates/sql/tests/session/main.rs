@@ -13,5 +13,6 @@ mod privileges;
 mod settings;
 mod simple;
 mod statements;
+mod table_as;
 mod transactions;
 mod views;
