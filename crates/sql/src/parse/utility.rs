@@ -327,7 +327,12 @@ fn inner_query(tokens: &Tokens<'_>) -> Result<Statement> {
     if !query {
         return Err(tokens.error());
     }
-    parse_one(tokens.sql(), tokens.rest().to_vec()).map(|(statement, _)| statement)
+    match parse_one(tokens.sql(), tokens.rest().to_vec())?.0 {
+        Statement::TableAs(_) => Err(SqlError::unsupported(
+            "SELECT INTO within another command is not supported",
+        )),
+        statement => Ok(statement),
+    }
 }
 
 fn prepare(tokens: &mut Tokens<'_>) -> Result<Statement> {

@@ -139,6 +139,19 @@ fn a_table_of_a_query_is_one_transaction() {
         let told = client.error(statement);
         assert_eq!(told.split(" [").next(), Some(error), "{statement}");
     }
+    for inside in [
+        "prepare p as select 1 as a into x",
+        "explain select 1 as a into x",
+        "declare c cursor for select 1 as a into x",
+        "copy (select 1 as a into x) to stdout",
+        "select * from (select 1 as a into x) s",
+        "with s as (select 1 as a into x) select * from s",
+        "create view w as select 1 as a into x",
+        "insert into t select 1 as id into x",
+    ] {
+        let told = client.error(inside);
+        assert!(["0A000", "42601"].contains(&&told[..5]), "{inside}: {told}");
+    }
     assert_eq!(
         client.error("create table x as select nothing from t"),
         "42703 column \"nothing\" does not exist [position 26]"
