@@ -150,12 +150,22 @@ impl Definition<'_> {
             };
             super::rights::check(&change, &actor, &catalog)?;
         }
-        self.drop_dependents(oids, cascade).await?;
-        self.drop_views(&views).await?;
+        loop {
+            match self.drop_views_over(oids, &views, cascade).await {
+                // Somebody has made another view while this waited for its lock.
+                Err(error) if error.sqlstate == "2BP01" && error.detail.is_none() => {}
+                dropped => break dropped?,
+            }
+        }
         for oid in oids.iter().filter(|oid| !views.contains(oid)) {
             self.apply(Change::DropTable(*oid)).await?;
         }
         Ok(())
+    }
+
+    async fn drop_views_over(&mut self, oids: &[u32], views: &[u32], cascade: bool) -> Result<()> {
+        self.drop_dependents(oids, cascade).await?;
+        self.drop_views(views).await
     }
 
     /// Drops a sequence; a default that uses it goes with it if told to.
