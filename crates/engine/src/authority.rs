@@ -235,7 +235,7 @@ pub struct Membership {
 /// What privileges are for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Object {
-    /// A table, by object id.
+    /// A table or a view, by object id.
     Table(u32),
     /// A sequence, by object id.
     Sequence(u32),
@@ -584,7 +584,7 @@ impl Authority {
 
 fn exists(object: &Object, catalog: &Catalog) -> bool {
     match object {
-        Object::Table(oid) => catalog.tables.contains_key(oid),
+        Object::Table(oid) => catalog.tables.contains_key(oid) || catalog.views.contains_key(oid),
         Object::Sequence(oid) => catalog.sequences.contains_key(oid),
         Object::Schema(oid) => catalog.schemas.iter().any(|schema| schema.oid == *oid),
         Object::Procedure(_) | Object::Database => true,

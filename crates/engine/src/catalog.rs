@@ -1,4 +1,4 @@
-//! The catalog: what tables, indexes and sequences there are.
+//! The catalog: what tables, indexes, sequences and views there are.
 //!
 //! A `Catalog` is immutable; a DDL transaction makes a new one and the commit
 //! swaps it in. The definitions (`TableDef`, …) are what is logged and
@@ -21,6 +21,7 @@ use thermocline_storage::value::{Value, ValueRef};
 use crate::authority::Authority;
 use crate::storages::{LostLayout, layouts};
 use crate::table_lock::Gate;
+use crate::view::{ViewDef, deepest};
 
 /// The first object id given to users' objects, as in PostgreSQL.
 pub const FIRST_USER_OID: u32 = 16384;
@@ -468,9 +469,12 @@ pub struct Catalog {
     pub tables: BTreeMap<u32, Arc<Table>>,
     /// Sequences by object id.
     pub sequences: BTreeMap<u32, Arc<SequenceDef>>,
+    /// Views by object id.
+    pub views: BTreeMap<u32, Arc<ViewDef>>,
     /// Roles and who may do what.
     pub authority: Arc<Authority>,
     names: HashMap<(String, String), Named>,
+    deepest_view: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -478,6 +482,7 @@ enum Named {
     Table(u32),
     Index(u32, u32),
     Sequence(u32),
+    View(u32),
 }
 
 /// What is logged and checkpointed of a catalog.
@@ -491,6 +496,9 @@ pub struct CatalogImage {
     pub tables: Vec<TableDef>,
     /// Sequences.
     pub sequences: Vec<SequenceDef>,
+    /// Views.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub views: Vec<ViewDef>,
     /// Roles and who may do what; catalogs made before there were roles do not say.
     #[serde(default)]
     pub authority: Authority,
@@ -504,10 +512,11 @@ pub struct CatalogImage {
 }
 
 impl Catalog {
-    /// About what the definitions of tables take in memory, in bytes.
+    /// About what the definitions of tables and views take in memory, in bytes.
     pub fn memory_bytes(&self) -> u64 {
-        let tables = self.tables.values();
-        tables.map(|table| table.memory_bytes() as u64).sum()
+        let tables = self.tables.values().map(|table| table.memory_bytes());
+        let views = self.views.values().map(|view| view.memory_bytes());
+        tables.chain(views).map(|bytes| bytes as u64).sum()
     }
 
     /// The catalog of a new database: schema `public` and nothing in it.
@@ -520,8 +529,10 @@ impl Catalog {
             }],
             tables: BTreeMap::new(),
             sequences: BTreeMap::new(),
+            views: BTreeMap::new(),
             authority: Arc::default(),
             names: HashMap::new(),
+            deepest_view: 0,
         }
     }
 
@@ -533,8 +544,10 @@ impl Catalog {
             schemas: image.schemas.clone(),
             tables: BTreeMap::new(),
             sequences: BTreeMap::new(),
+            views: BTreeMap::new(),
             authority: Arc::new(image.authority.clone()),
             names: HashMap::new(),
+            deepest_view: 0,
         };
         for def in &image.tables {
             let known = known.table(def.oid).filter(|known| known.def == *def);
@@ -544,6 +557,9 @@ impl Catalog {
         }
         for def in &image.sequences {
             catalog.sequences.insert(def.oid, Arc::new(def.clone()));
+        }
+        for def in &image.views {
+            catalog.views.insert(def.oid, Arc::new(def.clone()));
         }
         catalog.index_names();
         catalog
@@ -555,6 +571,7 @@ impl Catalog {
             schemas: self.schemas.clone(),
             tables: self.tables.values().map(|t| t.def.clone()).collect(),
             sequences: self.sequences.values().map(|s| (**s).clone()).collect(),
+            views: self.views.values().map(|v| (**v).clone()).collect(),
             authority: (*self.authority).clone(),
             next_oid,
             next_storage,
@@ -583,6 +600,11 @@ impl Catalog {
                 Named::Sequence(sequence.oid),
             );
         }
+        for view in self.views.values() {
+            let name = (view.schema.clone(), view.name.clone());
+            self.names.insert(name, Named::View(view.oid));
+        }
+        self.deepest_view = deepest(&self.views);
     }
 
     fn named(&self, schema: &str, name: &str) -> Option<Named> {
@@ -609,6 +631,7 @@ impl Catalog {
         let mut indexes = self.tables.values().flat_map(|table| &table.def.indexes);
         self.tables.contains_key(&oid)
             || self.sequences.contains_key(&oid)
+            || self.views.contains_key(&oid)
             || self.schemas.iter().any(|schema| schema.oid == oid)
             || self.authority.roles.contains_key(&oid)
             || indexes.any(|index| index.oid == oid)
@@ -620,6 +643,24 @@ impl Catalog {
             Named::Sequence(oid) => self.sequences.get(&oid),
             _ => None,
         }
+    }
+
+    /// The view of this name.
+    pub fn view_by_name(&self, schema: &str, name: &str) -> Option<&Arc<ViewDef>> {
+        match self.named(schema, name)? {
+            Named::View(oid) => self.views.get(&oid),
+            _ => None,
+        }
+    }
+
+    /// How deep the tree of a view's query is at most, with all that it reads.
+    pub fn deepest_view(&self) -> u32 {
+        self.deepest_view
+    }
+
+    /// The views whose queries name the relation of this number.
+    pub fn views_over(&self, oid: u32) -> impl Iterator<Item = &Arc<ViewDef>> {
+        self.views.values().filter(move |view| view.reads(oid))
     }
 
     /// The index of this name: its table and its position there.
@@ -634,7 +675,7 @@ impl Catalog {
         }
     }
 
-    /// Whether a table, index or sequence has this name.
+    /// Whether a table, index, sequence or view has this name.
     pub fn relation_exists(&self, schema: &str, name: &str) -> bool {
         self.named(schema, name).is_some()
     }

@@ -1,9 +1,12 @@
 //! The changes that a DDL statement may make. SQL's DDL is translated to these
 //! above; `Database::ddl` carries them out inside a transaction.
 
+use std::sync::Arc;
+
 use crate::authority::Authority;
 use crate::catalog::{Catalog, IndexDef, SequenceDef, TableDef};
 use crate::error::{Error, Result};
+use crate::view::ViewDef;
 
 /// One change of the catalog.
 #[derive(Debug, Clone)]
@@ -14,7 +17,7 @@ pub enum Change {
     DropSchema(String),
     /// Makes a table; object ids come from `Database::allocate_oid`.
     CreateTable(TableDef),
-    /// Drops a table and the sequences that its columns own.
+    /// Drops a table that no view reads, and the sequences that its columns own.
     DropTable(u32),
     /// Empties tables at once by giving them new storage.
     Truncate {
@@ -46,6 +49,12 @@ pub enum Change {
     AlterSequence(SequenceDef),
     /// Drops a sequence.
     DropSequence(u32),
+    /// Makes a view.
+    CreateView(ViewDef),
+    /// Replaces a view's definition: its query, more columns at the end, names.
+    ReplaceView(ViewDef),
+    /// Drops a view that no other reads.
+    DropView(u32),
     /// Replaces the roles and rights. Those of objects that are dropped go by themselves.
     Authorize(Box<Authority>),
 }
@@ -59,7 +68,8 @@ pub(crate) fn drop_schema(catalog: &mut Catalog, name: &str) -> Result<()> {
         ));
     }
     let used = catalog.tables.values().any(|t| t.def.schema == name)
-        || catalog.sequences.values().any(|s| s.schema == name);
+        || catalog.sequences.values().any(|s| s.schema == name)
+        || catalog.views.values().any(|v| v.schema == name);
     if used {
         return Err(Error::catalog(
             "2BP01",
@@ -68,4 +78,51 @@ pub(crate) fn drop_schema(catalog: &mut Catalog, name: &str) -> Result<()> {
     }
     catalog.schemas.retain(|s| s.name != name);
     Ok(())
+}
+
+/// 2BP01 where a view reads the relation that is to be dropped.
+pub(crate) fn is_read_by_none(catalog: &Catalog, oid: u32) -> Result<()> {
+    match catalog.views_over(oid).next() {
+        None => Ok(()),
+        Some(view) => Err(Error::catalog(
+            "2BP01",
+            format!("view {} depends on it", view.name),
+        )),
+    }
+}
+
+/// Puts a view into a catalog, new or in the place of the one of its number.
+pub(crate) fn put_view(catalog: &mut Catalog, def: ViewDef) -> Result<()> {
+    let old = catalog.views.remove(&def.oid);
+    let stays = old.is_some_and(|old| old.schema == def.schema && old.name == def.name);
+    if !stays {
+        free_name(catalog, &def.schema, &def.name)?;
+        has_schema(catalog, &def.schema)?;
+    }
+    catalog.views.insert(def.oid, Arc::new(def));
+    Ok(())
+}
+
+/// 3F000 unless there is such a schema.
+pub(crate) fn has_schema(catalog: &Catalog, schema: &str) -> Result<()> {
+    match catalog.schema(schema) {
+        Some(_) => Ok(()),
+        None => Err(Error::catalog(
+            "3F000",
+            format!("schema \"{schema}\" does not exist"),
+        )),
+    }
+}
+
+/// 42P07 if a relation has the name.
+pub(crate) fn free_name(catalog: &Catalog, schema: &str, name: &str) -> Result<()> {
+    match catalog.relation_exists(schema, name) {
+        true => Err(name_taken(name)),
+        false => Ok(()),
+    }
+}
+
+/// 42P07
+pub(crate) fn name_taken(name: &str) -> Error {
+    Error::catalog("42P07", format!("relation \"{name}\" already exists"))
 }

@@ -1,7 +1,7 @@
 //! DDL inside transactions.
 //!
 //! A transaction works on a draft of the catalog that only it sees ([`crate::draft`]). What it
-//! changes it locks first: tables, and names, schemas, sequences, roles and rights. The
+//! changes it locks first: tables, and names, schemas, sequences, views, roles and rights. The
 //! commit swaps the draft in under the locks of all partitions; a rollback
 //! drops what was made. TRUNCATE gives a table new storage, so that its rows
 //! come back by a rollback and the old ones cost nothing to drop.
@@ -13,7 +13,9 @@ use crate::access::{Guards, Scope};
 use crate::authority::Authority;
 use crate::catalog::{Catalog, CatalogImage, IndexDef, SchemaDef, SequenceDef, Table, TableDef};
 use crate::database::Database;
-use crate::ddl::{Change, drop_schema};
+use crate::ddl::{
+    Change, drop_schema, free_name, has_schema, is_read_by_none, name_taken, put_view,
+};
 use crate::draft::Draft;
 use crate::error::{Error, Result};
 use crate::locking::LockedObject;
@@ -22,6 +24,7 @@ use crate::sequence::Sequence;
 use crate::table_lock::LockMode;
 use crate::transaction::{RunOptions, Transaction, TxnState};
 use crate::versions::Timestamp;
+use crate::view::ViewDef;
 use crate::wait::give_way;
 
 impl Database {
@@ -106,6 +109,14 @@ impl Database {
                 catalog.sequences.remove(&oid);
                 Ok(())
             }),
+            Change::CreateView(def) | Change::ReplaceView(def) => {
+                self.edit(txn, |catalog| put_view(catalog, def))
+            }
+            Change::DropView(oid) => self.edit(txn, |catalog| {
+                is_read_by_none(catalog, oid)?;
+                catalog.views.remove(&oid);
+                Ok(())
+            }),
             Change::Authorize(authority) => self.edit_as(txn, true, |catalog| {
                 catalog.authority = Arc::from(authority);
                 Ok(())
@@ -122,7 +133,7 @@ impl Database {
         change: &Change,
         catalog: &Catalog,
     ) -> Result<()> {
-        use LockedObject::{Authority, Name, Schema, Sequence};
+        use LockedObject::{Authority, Name, Schema, Sequence, View};
         let exclusive = LockMode::AccessExclusive;
         let name = |schema: &String, name: &String| Name(schema.clone(), name.clone());
         let mut tables = Vec::new();
@@ -173,7 +184,21 @@ impl Database {
                 }
             }
             Change::DropSequence(oid) => objects.push((Sequence(*oid), exclusive)),
+            Change::CreateView(def) | Change::ReplaceView(def) => {
+                if !catalog.relation_exists(&def.schema, &def.name) {
+                    objects.push((name(&def.schema, &def.name), exclusive));
+                }
+                objects.push((Schema(def.schema.clone()), LockMode::Share));
+                objects.push((View(def.oid), exclusive));
+                let views = def.reads.iter().map(|read| read.oid);
+                let views = views.filter(|oid| catalog.views.contains_key(oid));
+                objects.extend(views.map(|oid| (View(oid), LockMode::Share)));
+            }
+            Change::DropView(oid) => objects.push((View(*oid), exclusive)),
             Change::Authorize(_) => objects.push((Authority, LockMode::Exclusive)),
+        }
+        if let Change::CreateView(def) | Change::ReplaceView(def) = change {
+            self.lock_what_is_read(txn, options, def).await?;
         }
         for (oid, mode) in tables {
             self.hold(txn, options, oid, mode).await?;
@@ -202,6 +227,17 @@ impl Database {
             Change::AlterSequence(SequenceDef { oid, .. }) => {
                 catalog.sequences.get(oid) == now.sequences.get(oid)
             }
+            Change::CreateView(def) | Change::ReplaceView(def) => {
+                let old = catalog.views.get(&def.oid) == now.views.get(&def.oid);
+                old && def.reads.iter().all(|read| {
+                    let table = |catalog: &Catalog| {
+                        let table = catalog.table(read.oid);
+                        table.map(|table| (table.name.clone(), table.columns.clone()))
+                    };
+                    let view = |catalog: &Catalog| catalog.views.get(&read.oid).cloned();
+                    table(catalog) == table(&now) && view(catalog) == view(&now)
+                })
+            }
             Change::Authorize(_) => Arc::ptr_eq(&catalog.authority, &now.authority),
             _ => true,
         };
@@ -209,6 +245,23 @@ impl Database {
             true => Ok(()),
             false => Err(Error::StalePlan),
         }
+    }
+
+    /// Keeps the tables that a view reads from being dropped while it is made.
+    async fn lock_what_is_read(
+        &self,
+        txn: &mut Transaction,
+        options: &RunOptions,
+        def: &ViewDef,
+    ) -> Result<()> {
+        for read in &def.reads {
+            let shared = self.catalog().table(read.oid).cloned();
+            if let Some(shared) = shared {
+                let (state, mode) = (txn.state_mut()?, LockMode::AccessShare);
+                self.lock_for(state, options, &shared.gate, mode).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes this transaction one that changes the catalog. What a change is made of has to be
@@ -354,6 +407,7 @@ impl Database {
 
     fn drop_table(&self, txn: &mut Transaction, oid: u32) -> Result<()> {
         let table = self.drafted(txn, oid)?;
+        is_read_by_none(&txn.catalog(), oid)?;
         self.draft(txn)?.dropped.push(table.def.storage);
         self.edit(txn, |catalog| {
             catalog.tables.remove(&oid);
@@ -596,25 +650,4 @@ impl Database {
         serde_json::to_vec(&image)
             .map_err(|error| Error::Internal(format!("encoding the catalog: {error}")))
     }
-}
-
-fn has_schema(catalog: &Catalog, schema: &str) -> Result<()> {
-    match catalog.schema(schema) {
-        Some(_) => Ok(()),
-        None => Err(Error::catalog(
-            "3F000",
-            format!("schema \"{schema}\" does not exist"),
-        )),
-    }
-}
-
-fn free_name(catalog: &Catalog, schema: &str, name: &str) -> Result<()> {
-    match catalog.relation_exists(schema, name) {
-        true => Err(name_taken(name)),
-        false => Ok(()),
-    }
-}
-
-fn name_taken(name: &str) -> Error {
-    Error::catalog("42P07", format!("relation \"{name}\" already exists"))
 }

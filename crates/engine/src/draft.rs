@@ -86,6 +86,14 @@ impl View {
         }
         let gone = |oid: &u32| base.sequences.contains_key(oid) && !own.sequences.contains_key(oid);
         merged.sequences.retain(|oid, _| !gone(oid));
+        for (oid, view) in &own.views {
+            let known = base.views.get(oid);
+            if known.is_none_or(|known| !Arc::ptr_eq(known, view)) {
+                merged.views.insert(*oid, view.clone());
+            }
+        }
+        let gone = |oid: &u32| base.views.contains_key(oid) && !own.views.contains_key(oid);
+        merged.views.retain(|oid, _| !gone(oid));
         let made = own
             .schemas
             .iter()

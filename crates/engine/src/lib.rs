@@ -15,7 +15,7 @@
 //! | `spill`, `reserve` | temporary data on the device; space that is kept for making room |
 //! | `check` | a directory verified while no database is open on it |
 //! | `backup` | generations of a backup, the log's archive, restoring to a point in time |
-//! | `catalog`, `ddl`, `definition`, `draft`, `index_build`, `sequence`, `storages` | definitions and their changes; what reads a storage's rows |
+//! | `catalog`, `view`, `ddl`, `definition`, `draft`, `index_build`, `sequence`, `storages` | definitions and their changes; what reads a storage's rows |
 //! | `authority` | roles, owners, privileges |
 //! | `background`, `pulse`, `steps`, `counters`, `report`, `wait` | threads, when they rest, what a simulator drives instead, figures, waiting |
 //! | `verify` | everything that must agree, checked |
@@ -77,6 +77,7 @@ mod transaction;
 mod validation;
 mod verify;
 mod versions;
+mod view;
 mod wait;
 mod waits;
 mod warming;
@@ -109,5 +110,6 @@ pub use table_lock::LockMode;
 pub use thermocline_device::block_on;
 pub use transaction::{Isolation, ReadCounts, RunOptions, Transaction};
 pub use verify::Verified;
+pub use view::{ViewColumn, ViewDef, ViewRead};
 pub use wait::{Cancel, Event, SessionEnd, WaitNote, WaitsFor, give_way};
 pub use warming::WarmUpReport;

@@ -52,6 +52,8 @@ pub(crate) enum LockedObject {
     Schema(String),
     /// A sequence.
     Sequence(u32),
+    /// A view; whoever makes one that reads it shares it.
+    View(u32),
     /// A table to which indexes are added: whose rows others may read meanwhile.
     Indexes(u32),
     /// Roles and rights.

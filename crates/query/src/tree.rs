@@ -354,6 +354,8 @@ pub struct Relation {
     pub columns: Vec<Column>,
     /// `TABLESAMPLE`, and only a share of its rows.
     pub sample: Option<Sample>,
+    /// The role by whose rights it is read, where that is not the session's: a view's owner.
+    pub reader: Option<u32>,
 }
 
 /// `TABLESAMPLE`

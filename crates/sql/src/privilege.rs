@@ -12,7 +12,7 @@ use thermocline_engine::authority::{
     Authority, FIRST_ROLE_NAME, FIRST_ROLE_OID, Object, Privileges, READ_ALL_STATS_OID,
     SIGNAL_BACKEND_OID,
 };
-use thermocline_engine::{Catalog, SequenceDef, Table};
+use thermocline_engine::{Catalog, SequenceDef, Table, ViewDef};
 
 use crate::error::{Result, SqlError};
 
@@ -53,6 +53,14 @@ impl Actor {
             superuser: role.superuser,
             authority: Arc::clone(&catalog.authority),
         })
+    }
+
+    /// The role of this number in `catalog`.
+    ///
+    /// # Errors
+    /// 42704 when it is there no more.
+    pub fn numbered(oid: u32, catalog: &Catalog) -> Result<Self> {
+        Self::named(&Arc::from(catalog.authority.role_name(oid)), catalog)
     }
 
     /// The role's object id.
@@ -154,6 +162,16 @@ impl Actor {
         match self.may(&Object::Table(table.oid), needs) {
             true => Ok(()),
             false => Err(denied("table", &table.name)),
+        }
+    }
+
+    /// # Errors
+    /// 42501 unless the role has all of `needs` on the view, and its schema's USAGE.
+    pub fn need_view(&self, catalog: &Catalog, view: &ViewDef, needs: Privileges) -> Result<()> {
+        self.need_schema(catalog, &view.schema, Privileges::USAGE)?;
+        match self.may(&Object::Table(view.oid), needs) {
+            true => Ok(()),
+            false => Err(denied("view", &view.name)),
         }
     }
 

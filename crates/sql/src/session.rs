@@ -32,6 +32,7 @@ mod simple;
 mod statement_count;
 mod statement_log;
 mod system;
+mod table_as;
 mod transaction;
 mod unread;
 mod utility;

@@ -18,7 +18,7 @@ const LEVEL_BYTES: usize = if cfg!(debug_assertions) {
 /// What a walker takes whatever the depth.
 const BASE_BYTES: usize = 512 << 10;
 /// Up to this depth a thread's own stack serves, however much of it is in use.
-const SHALLOW: u32 = 8;
+pub(crate) const SHALLOW: u32 = 8;
 
 thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };

@@ -26,6 +26,7 @@ use crate::bind::{Bound, Command};
 use crate::error::{Result, SqlError};
 use crate::output::{ColumnType, OtherType, OutputColumn};
 use crate::plan::Plan;
+use crate::stack;
 
 pub(crate) use write::{write_binary, write_value};
 
@@ -40,6 +41,16 @@ pub struct TypedQuery {
     pub(crate) tables: Vec<Arc<Table>>,
     /// It makes a series, which may be long.
     has_series: bool,
+    /// How deep its tree is, if views stand in it; else the statement's text says it.
+    pub(crate) depth: u32,
+}
+
+impl Drop for TypedQuery {
+    fn drop(&mut self) {
+        if stack::is_deep(self.depth) {
+            stack::with_room(self.depth, || drop(std::mem::take(&mut self.query)));
+        }
+    }
 }
 
 impl TypedQuery {
@@ -49,7 +60,14 @@ impl TypedQuery {
             query: analyzed.query,
             parameters: analyzed.parameters,
             tables: Vec::new(),
+            depth: 0,
         }
+    }
+
+    /// The same, whose tree is so deep.
+    pub(crate) fn of_depth(mut self, depth: u32) -> Self {
+        self.depth = depth;
+        self
     }
 
     /// The same, which names these tables.

@@ -179,7 +179,7 @@ impl Lowerer<'_> {
             let ids = used.iter().map(|(_, id)| *id).collect();
             return Ok((Rel { plan, columns: ids }, columns));
         }
-        let provider = self.tables.table(oid, &relation.columns)?;
+        let provider = self.tables.table(oid, relation)?;
         let schema = provider.schema();
         let name = format!("t{}", self.types.len());
         let source = provider_as_source(provider);

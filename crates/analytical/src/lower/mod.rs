@@ -32,7 +32,7 @@ use datafusion::logical_expr::LogicalPlan;
 use thermocline_query::call::Environment;
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result};
-use thermocline_query::tree::{Column, Query};
+use thermocline_query::tree::{Query, Relation};
 
 use crate::evaluate::Context;
 use crate::operators::shared::Generation;
@@ -40,11 +40,11 @@ use scope::Scope;
 
 /// Where the rows of tables come from.
 pub trait Tables {
-    /// A stored table: its columns, in the forms of [`crate::form::Form`], under different names.
+    /// A stored table, for a relation of a query: its columns, in the forms of [`crate::form::Form`], under different names.
     ///
     /// # Errors
     /// As the caller's.
-    fn table(&self, oid: u32, columns: &[Column]) -> Result<Arc<dyn TableProvider>>;
+    fn table(&self, oid: u32, relation: &Relation) -> Result<Arc<dyn TableProvider>>;
 
     /// The rows of a relation that are made in memory; `None` for a stored table.
     fn rows(&self, oid: u32) -> Option<Result<Vec<Vec<Datum>>>>;

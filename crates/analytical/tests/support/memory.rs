@@ -18,7 +18,7 @@ use thermocline_query::call::Plain;
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result};
 use thermocline_query::parse::parse;
-use thermocline_query::tree::Column;
+use thermocline_query::tree::{Column, Relation};
 
 /// One table, `t`.
 pub struct Memory {
@@ -75,6 +75,8 @@ impl Memory {
                 columns: columns.collect(),
                 primary_key: Vec::new(),
                 row_type: 0,
+                view: None,
+                reader: None,
             },
             provider: Arc::new(provider.expect("a table")),
             runtime: Arc::default(),
@@ -140,7 +142,7 @@ impl Catalog for Memory {
 }
 
 impl Tables for Memory {
-    fn table(&self, oid: u32, _: &[Column]) -> Result<Arc<dyn TableProvider>> {
+    fn table(&self, oid: u32, _: &Relation) -> Result<Arc<dyn TableProvider>> {
         match oid {
             1 => Ok(Arc::clone(&self.provider) as _),
             _ => Err(QueryError::internal("no such table")),

@@ -19,7 +19,7 @@ use thermocline_query::call::{Call, Plain};
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result};
 use thermocline_query::parse::parse;
-use thermocline_query::tree::Column;
+use thermocline_query::tree::{Column, Relation};
 use thermocline_query::types;
 use thermocline_query::types::array::Array;
 use tokio::runtime::Handle;
@@ -194,6 +194,8 @@ impl Oracle {
                 .and_then(|oid| u32::try_from(oid).ok())
                 .unwrap_or(0),
             columns,
+            view: None,
+            reader: None,
         };
         let shown = stored.columns.iter().map(|column| {
             let name = column.name.replace('"', "\"\"");
@@ -345,7 +347,7 @@ impl Catalog for Oracle {
 }
 
 impl Tables for Oracle {
-    fn table(&self, oid: u32, _: &[Column]) -> Result<Arc<dyn TableProvider>> {
+    fn table(&self, oid: u32, _: &Relation) -> Result<Arc<dyn TableProvider>> {
         Err(QueryError::internal(format!("no table {oid}")))
     }
 

@@ -9,7 +9,7 @@ use pg_raw_parse::raw::JoinType;
 use super::coerce::{common_type, is_composite};
 use super::row_columns::columns_given;
 use super::scope::{Clause, Item};
-use super::{Analyzer, column_name};
+use super::{Analyzer, Mention, column_name};
 use crate::error::{QueryError, Result};
 use crate::tree::{Column, Expr, ExprKind, From, JoinKind, Relation, RelationKind};
 use crate::types::ids;
@@ -114,6 +114,7 @@ impl Analyzer<'_> {
                 alias: Arc::from(shown),
                 columns: renamed(columns, alias, shown)?,
                 sample: None,
+                reader: None,
             };
             let (place, item) = self.add_relation(relation, None);
             return Ok((From::Relation(place), vec![item]));
@@ -133,11 +134,22 @@ impl Analyzer<'_> {
             );
         };
         let hidden = alias.is_some();
+        self.catalog.mentioned(&Mention {
+            schema,
+            name,
+            at: range.location,
+            aliased: hidden,
+        });
+        let kind = match &stored.view {
+            Some(text) => RelationKind::Subquery(Box::new(self.view(&stored, text)?), false),
+            None => RelationKind::Table(stored.oid),
+        };
         let relation = Relation {
-            kind: RelationKind::Table(stored.oid),
+            kind,
             alias: Arc::from(shown),
             columns: renamed(stored.columns, alias, shown)?,
             sample: None,
+            reader: stored.reader,
         };
         let (place, item) = self.add_relation(relation, (!hidden).then_some(stored.schema));
         self.level().keys.insert(place, stored.primary_key);
@@ -190,6 +202,7 @@ impl Analyzer<'_> {
             alias: Arc::from(shown),
             columns,
             sample: None,
+            reader: None,
         };
         let (place, item) = self.add_relation(relation, None);
         Ok((From::Relation(place), vec![item]))
@@ -242,6 +255,7 @@ impl Analyzer<'_> {
             alias: Arc::from(shown.as_str()),
             columns: renamed(columns, alias, &shown)?,
             sample: None,
+            reader: None,
         };
         let (place, item) = self.add_relation(relation, None);
         Ok((From::Relation(place), vec![item]))

@@ -5,7 +5,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `scope` | which names mean what where |
-//! | `from`, `with`, `recursion`, `select`, `group`, `order`, `set_operation`, `window` | the clauses of a query |
+//! | `from`, `view`, `with`, `recursion`, `select`, `group`, `order`, `set_operation`, `window` | the clauses of a query |
 //! | `expression`, `constant`, `operator`, `call`, `aggregate`, `subquery`, `subscript` | expressions |
 //! | `scalar` | expressions outside of queries |
 //! | `resolve` | which function or operator a name and types mean |
@@ -33,6 +33,7 @@ mod set_operation;
 mod subquery;
 mod subscript;
 mod type_name;
+mod view;
 mod window;
 mod with;
 
@@ -54,6 +55,19 @@ pub trait Catalog {
     /// # Errors
     /// 3F000 for a schema that is not there, 42501 without the right to read it.
     fn relation(&self, schema: Option<&str>, name: &str) -> Result<Option<Stored>>;
+
+    /// Told of every place at which the query names a relation of the catalog.
+    fn mentioned(&self, mention: &Mention<'_>) {
+        let _ = mention;
+    }
+
+    /// The catalog as the query of a view sees it: what the names in it mean.
+    ///
+    /// # Errors
+    /// 54001 where views are nested too deeply.
+    fn within(&self, view: u32) -> Result<Box<dyn Catalog + '_>> {
+        Err(QueryError::internal(format!("{view} is no view")))
+    }
 
     /// The number of a type of the user's (a table's row type), `None` if there is none.
     fn user_type(&self, schema: Option<&str>, name: &str) -> Option<u32> {
@@ -81,6 +95,23 @@ pub struct Stored {
     pub primary_key: Vec<usize>,
     /// The number of its row type.
     pub row_type: u32,
+    /// The text of its query, if it is a view. Its columns are called as they are here.
+    pub view: Option<Arc<str>>,
+    /// The role by whose rights it is read, where that is not the session's.
+    pub reader: Option<u32>,
+}
+
+/// A relation is named.
+#[derive(Clone, Copy, Debug)]
+pub struct Mention<'a> {
+    /// The schema, if it is written.
+    pub schema: Option<&'a str>,
+    /// The name.
+    pub name: &'a str,
+    /// At which byte.
+    pub at: i32,
+    /// Whether an alias follows.
+    pub aliased: bool,
 }
 
 /// A statement, analysed.

@@ -326,6 +326,7 @@ impl Analyzer<'_> {
             alias: Arc::from("*VALUES*"),
             columns,
             sample: None,
+            reader: None,
         };
         let (place, item) = self.add_relation(relation, None);
         let mut query = Query {

@@ -170,6 +170,7 @@ impl Analyzer<'_> {
             alias: Arc::from(format!("*SELECT* {}", place + 1)),
             columns: columns.clone(),
             sample: None,
+            reader: None,
         };
         self.level().relations.push(relation);
         Ok((SetOperation::Leaf(place), columns))

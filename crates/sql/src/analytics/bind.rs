@@ -1,20 +1,19 @@
 //! Analysis of queries against the catalog: users' tables and the system's relations.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use pg_raw_parse::Node;
-use thermocline_engine::authority::Privileges;
-use thermocline_engine::catalog::Table;
-use thermocline_engine::{Catalog, Database};
-use thermocline_query::analyze::{self, Stored, analyze};
-use thermocline_query::error::Result as QueryResult;
+use thermocline_engine::{Catalog, Database, ViewRead};
+use thermocline_query::analyze::{Analyzed, analyze};
 use thermocline_query::functions::Body;
-use thermocline_query::tree::{Column, Expr, ExprKind, Query};
+use thermocline_query::parse::parse;
+use thermocline_query::tree::{Expr, ExprKind, Query};
 
 use super::SessionFacts;
+use super::relations::{Found, Relations};
 use crate::error::{Result, SqlError};
 use crate::pg_catalog::{self, SystemEnvironment};
+use crate::stack;
 use crate::typed::{TypedQuery, positioned};
 
 /// A query, analysed.
@@ -30,18 +29,111 @@ pub(crate) fn bind(
     facts: SessionFacts,
 ) -> Result<TypedQuery> {
     let environment = SystemEnvironment::new(catalog, db, facts, None);
-    let relations = Relations {
-        environment: &environment,
-        tables: RefCell::default(),
+    let found = Found::default();
+    let relations = Relations::of_statement(&environment, &found);
+    let depth = depth_with_views(catalog);
+    let analyzed = stack::with_room(depth, || {
+        let analyzed = analyze(statement, &relations, &environment, declared);
+        let analyzed = analyzed.map_err(|error| positioned(error, text))?;
+        answered(&analyzed.query).map(|()| analyzed)
+    })?;
+    let typed = TypedQuery::of(analyzed);
+    let typed = match found.views.get() {
+        true => typed.of_depth(depth),
+        false => typed,
     };
-    let analyzed = analyze(statement, &relations, &environment, declared)
-        .map_err(|error| positioned(error, text))?;
-    if let Some(name) = unanswered(&analyzed.query) {
-        return Err(SqlError::unsupported(format!(
-            "function {name} is not supported here"
-        )));
+    Ok(typed.over(found.tables.take()))
+}
+
+/// How deep a statement's tree gets when views stand in it.
+fn depth_with_views(catalog: &Catalog) -> u32 {
+    match (stack::depth(), catalog.deepest_view()) {
+        // What any thread has room for serves a shallow statement over shallow views, too.
+        (0, views) if !stack::is_deep(views) => 0,
+        (depth, views) => depth.max(stack::SHALLOW) + views,
     }
-    Ok(TypedQuery::of(analyzed).over(relations.tables.into_inner()))
+}
+
+/// The query of a view that is being made.
+pub(crate) struct NewView {
+    /// Its query.
+    pub(crate) query: Query,
+    /// What it reads.
+    pub(crate) reads: Vec<ViewRead>,
+}
+
+/// Analyses the query of a view that is to be made. `text` is the query's, and errors are
+/// placed in it.
+///
+/// # Errors
+/// As PostgreSQL's analysis; 0A000 for what a view cannot keep.
+pub(crate) fn bind_view(
+    text: &str,
+    catalog: &Arc<Catalog>,
+    db: &Arc<Database>,
+    facts: &SessionFacts,
+) -> Result<NewView> {
+    stack::with_room(depth_with_views(catalog), || {
+        let now = analyzed_view(text, catalog, db, facts.clone())?;
+        // A literal that says another thing each day is read when the view is made, and by us
+        // whenever it is used.
+        let later = SessionFacts {
+            now_us: facts.now_us + 40_000_000_000_000,
+            ..facts.clone()
+        };
+        let later = analyzed_view(text, catalog, db, later)?;
+        match format!("{:?}", now.query) == format!("{:?}", later.query) {
+            true => Ok(now),
+            false => Err(SqlError::unsupported(
+                "a view cannot have a constant that is of the moment, such as 'now' or 'today'",
+            )
+            .with_hint("Use CURRENT_TIMESTAMP or CURRENT_DATE, or write the moment itself.")),
+        }
+    })
+}
+
+fn analyzed_view(
+    text: &str,
+    catalog: &Arc<Catalog>,
+    db: &Arc<Database>,
+    facts: SessionFacts,
+) -> Result<NewView> {
+    let parsed = parse(text).map_err(|error| positioned(error, text))?;
+    let mut statements = parsed.statements().stmts();
+    let (Some(statement), None) = (statements.next(), statements.next()) else {
+        return Err(SqlError::internal("a view is of one query"));
+    };
+    let Node::SelectStmt(select) = statement else {
+        let word = text.split_whitespace().next().unwrap_or_default();
+        let message = format!("syntax error at or near \"{word}\"");
+        return Err(SqlError::syntax(message).with_position(Some(1)));
+    };
+    if select.into_clause().is_some() {
+        return Err(SqlError::unsupported("views must not contain SELECT INTO"));
+    }
+    let environment = SystemEnvironment::new(catalog, db, facts, None);
+    let found = Found::default();
+    let relations = Relations::of_new_view(&environment, &found);
+    let analyzed = analyze(statement, &relations, &environment, &[]);
+    let Analyzed { query, parameters } = analyzed.map_err(|error| positioned(error, text))?;
+    if !parameters.is_empty() {
+        return Err(SqlError::new("42P02", "there is no parameter $1"));
+    }
+    answered(&query)?;
+    Ok(NewView {
+        query,
+        reads: found.reads.take(),
+    })
+}
+
+/// 0A000 where a query calls a function that nobody answers.
+fn answered(query: &Query) -> Result<()> {
+    match unanswered(query) {
+        None => Ok(()),
+        Some(name) => Err(SqlError::unsupported(format!(
+            "function {name} is not supported here"
+        ))),
+    }
 }
 
 /// A function that a query calls and that nobody answers.
@@ -64,62 +156,4 @@ fn unanswered(query: &Query) -> Option<&'static str> {
     let mut found = None;
     query.exprs(&mut |expr| of_expr(expr, &mut found));
     found
-}
-
-/// The relations as the analyzer asks for them.
-struct Relations<'a> {
-    environment: &'a SystemEnvironment,
-    /// The users' tables among those that it asked for.
-    tables: RefCell<Vec<Arc<Table>>>,
-}
-
-impl Relations<'_> {
-    /// A user's table by name; `pg_catalog` is searched before.
-    fn table(&self, schema: Option<&str>, name: &str) -> Option<&Arc<Table>> {
-        let session = self.environment.session();
-        let catalog = &session.catalog;
-        match schema {
-            Some(schema) => catalog.table_by_name(schema, name),
-            None if pg_catalog::is_relation(Some("pg_catalog"), name) => None,
-            None => {
-                let mut path = session.facts.search_path.iter();
-                path.find_map(|schema| catalog.table_by_name(schema, name))
-            }
-        }
-    }
-}
-
-impl analyze::Catalog for Relations<'_> {
-    fn relation(&self, schema: Option<&str>, name: &str) -> QueryResult<Option<Stored>> {
-        let session = self.environment.session();
-        let Some(table) = self.table(schema, name) else {
-            let search_path = &session.facts.search_path;
-            return Ok(pg_catalog::stored(schema, name, search_path));
-        };
-        let actor = &session.facts.actor;
-        actor.need_some_column(&session.catalog, table, Privileges::SELECT)?;
-        let mut tables = self.tables.borrow_mut();
-        if !tables.iter().any(|other| other.oid == table.oid) {
-            tables.push(Arc::clone(table));
-        }
-        let columns = table.columns.iter().enumerate();
-        let columns = columns.map(|(at, column)| Column {
-            name: Arc::from(column.name.as_str()),
-            oid: column.data_type.oid(),
-            modifier: column.data_type.typmod(),
-            origin: i16::try_from(at + 1).ok().map(|number| (table.oid, number)),
-        });
-        let primary = table.indexes.iter().find(|index| index.primary);
-        Ok(Some(Stored {
-            oid: table.oid,
-            schema: Arc::from(table.schema.as_str()),
-            columns: columns.collect(),
-            primary_key: primary.map_or_else(Vec::new, |index| index.columns.clone()),
-            row_type: 0,
-        }))
-    }
-
-    fn user_type(&self, schema: Option<&str>, name: &str) -> Option<u32> {
-        self.environment.session().user_type(schema, name)
-    }
 }

@@ -4,7 +4,7 @@
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `bind` | analysis against the catalog |
+//! | `bind`, `relations` | analysis against the catalog; what names mean there |
 //! | `run` | from an analysed query to its rows |
 //! | `scan`, `batch` | tables as DataFusion reads them |
 //! | `feed`, `row_stream`, `whole` | results on their way out |
@@ -22,6 +22,7 @@ mod deep;
 mod errors;
 mod feed;
 mod memory;
+mod relations;
 mod row_stream;
 mod run;
 mod scan;
@@ -40,7 +41,7 @@ use datafusion::prelude::SessionConfig;
 use thermocline_analytical::run::session;
 use thermocline_engine::{Database, WaitsFor};
 
-pub(crate) use bind::bind;
+pub(crate) use bind::{bind, bind_view};
 pub(crate) use errors::sql_error;
 pub use row_stream::{RowStream, SettingChange};
 

@@ -18,7 +18,7 @@ use thermocline_engine::{Catalog, Charge, Database, Snapshot};
 use thermocline_query::call::Environment;
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result as QueryResult};
-use thermocline_query::tree::Column;
+use thermocline_query::tree::Relation;
 use thermocline_storage::value::Value;
 
 use super::row_stream::{Output, Turn};
@@ -27,6 +27,8 @@ use super::whole::WholeResult;
 use super::{Analytics, RowStream, SessionFacts, feed, sql_error};
 use crate::error::{Result, SqlError};
 use crate::pg_catalog::{self, SystemEnvironment};
+use crate::privilege::Actor;
+use crate::stack;
 use crate::typed::TypedQuery;
 
 /// Has the query end when nobody waits for it any more.
@@ -49,14 +51,18 @@ pub(super) struct Statement {
 }
 
 impl Tables for Statement {
-    fn table(&self, oid: u32, _: &[Column]) -> QueryResult<Arc<dyn TableProvider>> {
+    fn table(&self, oid: u32, relation: &Relation) -> QueryResult<Arc<dyn TableProvider>> {
         let session = self.environment.session();
         let (db, catalog) = (&session.db, &session.catalog);
         let table = catalog.table(oid);
         let table = table.ok_or_else(|| QueryError::internal("a table that is not there"))?;
+        let hidden = match relation.reader {
+            Some(reader) => Actor::numbered(reader, catalog)?.hidden_columns(table),
+            None => session.facts.actor.hidden_columns(table),
+        };
         Ok(Arc::new(SnapshotTable::new(
             Arc::clone(table),
-            session.facts.actor.hidden_columns(table),
+            hidden,
             self.snapshot.clone(),
             db.partitions(),
             self.streams,
@@ -145,8 +151,10 @@ impl Analytics {
     async fn stream(&self, statement: Statement, turn: Turn, end: End) -> Result<RowStream> {
         let output = Output::new(&statement.typed, &statement.environment);
         let columns = statement.typed.output_columns();
+        let depth = statement.typed.depth;
         let work = statement.physical(self.state.clone(), Arc::clone(&self.db));
-        let physical = self.threads.spawn(work)?.outcome().await??;
+        let task = stack::with_room(depth, || self.threads.spawn(work));
+        let physical = task?.outcome().await??;
         let context = Arc::new(TaskContext::from(&self.state));
         let feed = feed::begin(&self.threads, physical, context, end)?;
         Ok(RowStream::of_batches(columns, output, feed, turn))
@@ -175,7 +183,8 @@ impl Analytics {
             }
             Ok::<_, SqlError>((rows, held))
         };
-        let (rows, held) = self.catalogs.spawn(work)?.outcome().await??;
+        let task = stack::with_room(typed.depth, || self.catalogs.spawn(work));
+        let (rows, held) = task?.outcome().await??;
         let output = Output::new(&typed, &environment);
         let rows = WholeResult::new(rows, output, environment.take_changes(), (held, end));
         Ok(RowStream::of_whole(typed.output_columns(), rows))
@@ -200,7 +209,8 @@ impl Analytics {
             false => (&self.at_once, &self.catalogs),
         };
         let work = statement.physical(state.clone(), Arc::clone(&self.db));
-        let plan = threads.spawn(work)?.outcome().await??;
+        let task = stack::with_room(typed.depth, || threads.spawn(work));
+        let plan = task?.outcome().await??;
         let text = displayable(plan.as_ref()).indent(false).to_string();
         Ok(text.lines().map(str::to_owned).collect())
     }

@@ -23,6 +23,7 @@ mod select;
 #[cfg(test)]
 mod tests;
 mod typed;
+mod view;
 
 pub use data_type::data_type;
 pub use dialect::rewrite;

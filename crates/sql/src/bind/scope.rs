@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 use thermocline_engine::authority::Privileges;
-use thermocline_engine::{Catalog, Table};
+use thermocline_engine::{Catalog, Table, ViewDef};
 
+use super::view::of_view;
 use super::{BindContext, Bindable, Refusal};
 use crate::error::SqlError;
 
@@ -51,11 +52,15 @@ pub(crate) fn find_table<'a>(
         [schema, relation] | [_, schema, relation] => (Some(schema.as_str()), relation),
         _ => return Err(SqlError::syntax(format!("improper qualified name: {name}")).into()),
     };
-    if let Some(table) = lookup(context.catalog, context.search_path, schema, relation) {
-        if let Some(actor) = context.actor {
-            actor.need_some_column(context.catalog, table, needs)?;
+    match lookup(context.catalog, context.search_path, schema, relation) {
+        Some(Named::Table(table)) => {
+            if let Some(actor) = context.actor {
+                actor.need_some_column(context.catalog, table, needs)?;
+            }
+            return Ok(table);
         }
-        return Ok(table);
+        Some(Named::View(view)) => return Err(of_view(context.catalog, view, needs)),
+        None => {}
     }
     let span = match name.0.first() {
         Some(ObjectNamePart::Identifier(ident)) => ident.span,
@@ -75,17 +80,28 @@ pub(crate) fn find_table<'a>(
     Err(refusal.at(context.sql, span))
 }
 
+/// What a name in FROM, or that of a target, means.
+enum Named<'a> {
+    Table(&'a Arc<Table>),
+    View(&'a ViewDef),
+}
+
 fn lookup<'a>(
     catalog: &'a Catalog,
     search_path: &[String],
     schema: Option<&str>,
     relation: &str,
-) -> Option<&'a Arc<Table>> {
+) -> Option<Named<'a>> {
+    let within = |schema: &str| match catalog.table_by_name(schema, relation) {
+        Some(table) => Some(Named::Table(table)),
+        None => {
+            let view = catalog.view_by_name(schema, relation)?;
+            Some(Named::View(view))
+        }
+    };
     match schema {
-        Some(schema) => catalog.table_by_name(schema, relation),
-        None => search_path
-            .iter()
-            .find_map(|schema| catalog.table_by_name(schema, relation)),
+        Some(schema) => within(schema),
+        None => search_path.iter().find_map(|schema| within(schema)),
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation, RenameTableNameKind};
 use thermocline_engine::ddl::Change;
-use thermocline_engine::{IndexKind, Table, TableDef};
+use thermocline_engine::{IndexKind, Table, TableDef, ViewDef};
 use thermocline_storage::value::Value;
 
 use super::create_table::{
@@ -17,6 +17,7 @@ use crate::expr::{EvalContext, NoRow};
 use crate::parse::grant::Owned;
 use crate::parse::sequence::SequenceOptions;
 use crate::parse::tokens::{fold, fold_parts};
+use crate::parse::view::AlterView;
 
 impl Definition<'_> {
     pub(super) async fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<&'static str> {
@@ -28,6 +29,15 @@ impl Definition<'_> {
                 "42P01",
                 format!("relation \"{name}\" does not exist, skipping"),
             );
+            return Ok(TAG);
+        }
+        if let Some(view) = self.find_view(&parts) {
+            for operation in &alter.operations {
+                let (catalog, oid) = (self.catalog(), view.oid);
+                let view = catalog.views.get(&oid);
+                let view = view.ok_or_else(|| SqlError::internal("the altered view is gone"))?;
+                self.alter_as_table(view, operation).await?;
+            }
             return Ok(TAG);
         }
         let oid = self.find_table(&alter.name)?.oid;
@@ -77,11 +87,7 @@ impl Definition<'_> {
                     .await
             }
             Operation::OwnerTo { new_owner } => {
-                let role = match new_owner {
-                    ast::Owner::Ident(name) => fold(name),
-                    ast::Owner::CurrentRole | ast::Owner::CurrentUser => "current_user".to_owned(),
-                    ast::Owner::SessionUser => "session_user".to_owned(),
-                };
+                let role = role_named(new_owner);
                 let name = vec![table.schema.clone(), table.name.clone()];
                 self.change_owner(&Owned::Table(name), &role).await?;
                 Ok(())
@@ -94,6 +100,36 @@ impl Definition<'_> {
                 "ALTER TABLE {other} is not supported"
             ))),
         }
+    }
+
+    /// ALTER TABLE of a view: what ALTER VIEW does.
+    async fn alter_as_table(
+        &mut self,
+        view: &ViewDef,
+        operation: &AlterTableOperation,
+    ) -> Result<()> {
+        use AlterTableOperation as Operation;
+        let change = match operation {
+            Operation::RenameTable {
+                table_name: RenameTableNameKind::To(name) | RenameTableNameKind::As(name),
+            } => AlterView::Rename(fold_parts(name).pop().unwrap_or_default()),
+            Operation::RenameColumn {
+                old_column_name,
+                new_column_name,
+            } => AlterView::RenameColumn(fold(old_column_name), fold(new_column_name)),
+            Operation::OwnerTo { new_owner } => {
+                let name = vec![view.schema.clone(), view.name.clone()];
+                self.change_owner(&Owned::View(name), &role_named(new_owner))
+                    .await?;
+                return Ok(());
+            }
+            _ => {
+                let message = format!("\"{}\" is not a table", view.name);
+                return Err(SqlError::new("42809", message)
+                    .with_detail("This operation is not supported for views."));
+            }
+        };
+        self.change_view(view, &change).await
     }
 
     async fn add_column(
@@ -470,6 +506,15 @@ impl Definition<'_> {
         }
         def.options.extend(read.texts);
         self.apply(Change::AlterTable(def)).await
+    }
+}
+
+/// The role that OWNER TO names.
+fn role_named(owner: &ast::Owner) -> String {
+    match owner {
+        ast::Owner::Ident(name) => fold(name),
+        ast::Owner::CurrentRole | ast::Owner::CurrentUser => "current_user".to_owned(),
+        ast::Owner::SessionUser => "session_user".to_owned(),
     }
 }
 

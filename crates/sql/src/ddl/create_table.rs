@@ -16,7 +16,7 @@ use super::{Definition, exists, names};
 use crate::bind;
 use crate::error::{Result, SqlError};
 use crate::parse::sequence::SequenceOptions;
-use crate::parse::statement::CreateTable;
+use crate::parse::statement::{CreateTable, TableOf};
 use crate::parse::tokens::{fold, fold_parts};
 
 /// PostgreSQL's limit.
@@ -85,6 +85,46 @@ impl Definition<'_> {
             .table(oid)
             .ok_or_else(|| SqlError::internal("the table that was made is not there"))?;
         self.check_expressions(table)?;
+        Ok(TAG)
+    }
+
+    /// A table of columns whose types are known.
+    pub(super) async fn create_table_of(&mut self, table: &TableOf) -> Result<&'static str> {
+        const TAG: &str = "CREATE TABLE AS";
+        let (schema, name) = self.new_name(&table.name)?;
+        if self.catalog().relation_exists(&schema, &name) {
+            if table.if_not_exists {
+                let message = format!("relation \"{name}\" already exists, skipping");
+                self.notice("42P07", message);
+                return Ok(TAG);
+            }
+            return Err(exists(&name));
+        }
+        if table.columns.len() > COLUMNS_MAX {
+            return Err(SqlError::new(
+                "54011",
+                format!("tables can have at most {COLUMNS_MAX} columns"),
+            ));
+        }
+        let columns = table.columns.iter().map(|(name, data_type)| ColumnPart {
+            def: ColumnDef {
+                name: name.clone(),
+                data_type: *data_type,
+                not_null: false,
+                default: None,
+                identity: None,
+                sequence: None,
+                missing: Value::Null,
+                added_in: 0,
+            },
+            sequence: None,
+        });
+        let parts = Parts {
+            columns: columns.collect(),
+            ..Parts::default()
+        };
+        let (def, _) = self.table_def(&schema, &name, parts, TableOptions::default())?;
+        self.apply(Change::CreateTable(def)).await?;
         Ok(TAG)
     }
 
@@ -358,7 +398,7 @@ fn refuse_unsupported(statement: &ast::CreateTable) -> Result<()> {
         ),
         (
             statement.query.is_some(),
-            "CREATE TABLE AS is not supported yet",
+            "CREATE TABLE AS with a method or options is not supported yet",
         ),
         (
             statement.like.is_some(),

@@ -1,4 +1,4 @@
-//! DROP TABLE, INDEX, SEQUENCE and SCHEMA, and TRUNCATE.
+//! DROP TABLE, VIEW, INDEX, SEQUENCE and SCHEMA, and TRUNCATE.
 
 use sqlparser::ast::{self, ObjectName, ObjectType, TruncateIdentityOption};
 use thermocline_engine::ddl::Change;
@@ -15,17 +15,20 @@ impl Definition<'_> {
         names: &[ObjectName],
         cascade: bool,
     ) -> Result<&'static str> {
+        // Tables and views go together: what is named stands in nobody's way.
+        let mut together = Vec::new();
         for name in names {
             let parts = fold_parts(name);
             match object_type {
                 ObjectType::Schema => self.drop_schema(&parts, if_exists, cascade).await?,
-                ObjectType::Table | ObjectType::Index | ObjectType::Sequence => {
-                    self.drop_relation(object_type, &parts, if_exists, cascade)
-                        .await?;
+                ObjectType::Table | ObjectType::View | ObjectType::Index | ObjectType::Sequence => {
+                    let later = self.drop_relation(object_type, &parts, if_exists, cascade);
+                    together.extend(later.await?.filter(|oid| !together.contains(oid)));
                 }
                 _ => self.drop_unknown(object_type, &parts, if_exists)?,
             }
         }
+        self.drop_together(&together, cascade).await?;
         Ok(match object_type {
             ObjectType::Table => "DROP TABLE",
             ObjectType::Index => "DROP INDEX",
@@ -55,27 +58,28 @@ impl Definition<'_> {
             return Ok(());
         }
         let sqlstate = match object_type {
-            ObjectType::View | ObjectType::MaterializedView => "42P01",
+            ObjectType::MaterializedView => "42P01",
             ObjectType::Database => "3D000",
             _ => "42704",
         };
         Err(SqlError::new(sqlstate, message))
     }
 
+    /// Drops an index or a sequence; the number of a table or a view, which go later.
     async fn drop_relation(
         &mut self,
         object_type: ObjectType,
         parts: &[String],
         if_exists: bool,
         cascade: bool,
-    ) -> Result<()> {
+    ) -> Result<Option<u32>> {
         let kind = object_type.to_string().to_lowercase();
         let name = parts.join(".");
         let Some((schema, relation)) = self.find_relation(parts) else {
             let message = format!("{kind} \"{name}\" does not exist");
             if if_exists {
                 self.notice("00000", format!("{message}, skipping"));
-                return Ok(());
+                return Ok(None);
             }
             let sqlstate = match object_type {
                 ObjectType::Index => "42704",
@@ -97,7 +101,13 @@ impl Definition<'_> {
             if object_type != ObjectType::Table {
                 return Err(is("table"));
             }
-            return self.apply(Change::DropTable(table.oid)).await;
+            return Ok(Some(table.oid));
+        }
+        if let Some(view) = catalog.view_by_name(&schema, &relation) {
+            if object_type != ObjectType::View {
+                return Err(is("view"));
+            }
+            return Ok(Some(view.oid));
         }
         if let Some((table, at)) = catalog.index_by_name(&schema, &relation) {
             if object_type != ObjectType::Index {
@@ -113,20 +123,49 @@ impl Definition<'_> {
                     "You can drop constraint {relation} on table {table_name} instead."
                 )));
             }
-            return self
-                .apply(Change::DropIndex {
-                    table: table.oid,
-                    index: index.oid,
-                })
-                .await;
+            let (table, index) = (table.oid, index.oid);
+            self.apply(Change::DropIndex { table, index }).await?;
+            return Ok(None);
         }
         if let Some(sequence) = catalog.sequence_by_name(&schema, &relation) {
             if object_type != ObjectType::Sequence {
                 return Err(is("sequence"));
             }
-            return self.drop_sequence(sequence.oid, cascade).await;
+            self.drop_sequence(sequence.oid, cascade).await?;
+            return Ok(None);
         }
         Err(SqlError::undefined_table(&name))
+    }
+
+    /// Drops tables and views, and with CASCADE the views that read them.
+    pub(super) async fn drop_together(&mut self, oids: &[u32], cascade: bool) -> Result<()> {
+        let catalog = self.catalog();
+        let is_view = |oid: &&u32| catalog.views.contains_key(*oid);
+        let views: Vec<u32> = oids.iter().filter(is_view).copied().collect();
+        let actor = self.actor()?;
+        for oid in oids {
+            let change = match views.contains(oid) {
+                true => Change::DropView(*oid),
+                false => Change::DropTable(*oid),
+            };
+            super::rights::check(&change, &actor, &catalog)?;
+        }
+        loop {
+            match self.drop_views_over(oids, &views, cascade).await {
+                // Somebody has made another view while this waited for its lock.
+                Err(error) if error.sqlstate == "2BP01" && error.detail.is_none() => {}
+                dropped => break dropped?,
+            }
+        }
+        for oid in oids.iter().filter(|oid| !views.contains(oid)) {
+            self.apply(Change::DropTable(*oid)).await?;
+        }
+        Ok(())
+    }
+
+    async fn drop_views_over(&mut self, oids: &[u32], views: &[u32], cascade: bool) -> Result<()> {
+        self.drop_dependents(oids, cascade).await?;
+        self.drop_views(views).await
     }
 
     /// Drops a sequence; a default that uses it goes with it if told to.
@@ -199,13 +238,18 @@ impl Definition<'_> {
             .filter(|sequence| sequence.schema == name)
             .map(|sequence| sequence.oid)
             .collect();
-        let empty = tables.is_empty() && sequences.is_empty();
+        let views = catalog.views.values().filter(|view| view.schema == name);
+        let views: Vec<u32> = views.map(|view| view.oid).collect();
+        let empty = tables.is_empty() && sequences.is_empty() && views.is_empty();
         if !cascade && !empty {
             return Err(depended_on(format!(
                 "cannot drop schema {name} because other objects depend on it"
             ))
             .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
         }
+        let inside: Vec<u32> = tables.iter().chain(&views).copied().collect();
+        self.drop_dependents(&inside, cascade).await?;
+        self.drop_views(&views).await?;
         for table in tables {
             self.apply(Change::DropTable(table)).await?;
         }

@@ -143,6 +143,12 @@ impl Definition<'_> {
     }
 
     fn column_of(&self, target: &Target, name: &str) -> Result<usize> {
+        if target.kind == "view" {
+            return Err(
+                SqlError::unsupported("privileges on columns of views are not supported")
+                    .with_hint("Grant them on the whole view."),
+            );
+        }
         let Object::Table(oid) = target.object else {
             return Err(SqlError::new(
                 "0LP01",
@@ -210,6 +216,12 @@ impl Definition<'_> {
                         kind: "table",
                         name: t.name.clone(),
                     }));
+                    let views = catalog.views.values();
+                    found.extend(views.filter(|v| v.schema == *schema).map(|v| Target {
+                        object: Object::Table(v.oid),
+                        kind: "view",
+                        name: v.name.clone(),
+                    }));
                 }
             }
             Targets::AllSequences(schemas) => {
@@ -239,6 +251,13 @@ impl Definition<'_> {
                 name,
             });
         }
+        if let (Some(view), false) = (catalog.view_by_name(&schema, &name), sequence) {
+            return Ok(Target {
+                object: Object::Table(view.oid),
+                kind: "view",
+                name,
+            });
+        }
         match catalog.table_by_name(&schema, &name) {
             Some(table) if !sequence => Ok(Target {
                 object: Object::Table(table.oid),
@@ -246,6 +265,10 @@ impl Definition<'_> {
                 name,
             }),
             Some(_) => Err(SqlError::new(
+                "42809",
+                format!("\"{name}\" is not a sequence"),
+            )),
+            None if sequence => Err(SqlError::new(
                 "42809",
                 format!("\"{name}\" is not a sequence"),
             )),
@@ -281,6 +304,13 @@ impl Definition<'_> {
     pub(super) async fn change_owner(&mut self, owned: &Owned, role: &str) -> Result<&'static str> {
         let (target, tag) = match owned {
             Owned::Table(name) => (self.relation_target(name, false)?, "ALTER TABLE"),
+            Owned::View(name) => match self.relation_target(name, false)? {
+                target if target.kind == "view" => (target, "ALTER VIEW"),
+                Target { name, .. } => {
+                    let message = format!("\"{name}\" is not a view");
+                    return Err(SqlError::new("42809", message));
+                }
+            },
             Owned::Sequence(name) => (self.relation_target(name, true)?, "ALTER SEQUENCE"),
             Owned::Schema(name) => (self.schema_target(name)?, "ALTER SCHEMA"),
             Owned::Procedure(name) => (self.procedure_target(name)?, "ALTER PROCEDURE"),
@@ -329,7 +359,11 @@ impl Definition<'_> {
         }
         let catalog = self.catalog();
         let schema = match &target.object {
-            Object::Table(oid) => catalog.table(*oid).map(|table| table.schema.clone()),
+            Object::Table(oid) => {
+                let view = || catalog.views.get(oid).map(|view| view.schema.clone());
+                let table = catalog.table(*oid).map(|table| table.schema.clone());
+                table.or_else(view)
+            }
             Object::Sequence(oid) => catalog.sequences.get(oid).map(|s| s.schema.clone()),
             Object::Schema(_) | Object::Procedure(_) | Object::Database => {
                 return match authority

@@ -5,6 +5,7 @@
 
 mod alter_table;
 mod create_table;
+mod dependents;
 mod drop;
 mod grant;
 mod index;
@@ -17,13 +18,17 @@ mod role;
 mod schema;
 mod sequence;
 mod verify;
+mod view;
+mod view_query;
+
+pub(crate) use names::truncated as truncated_name;
 
 use std::sync::Arc;
 
 use sqlparser::ast::{self, ObjectName};
 use thermocline_engine::authority::FIRST_ROLE_OID;
 use thermocline_engine::ddl::Change;
-use thermocline_engine::{Catalog, Database, RunOptions, Table, Transaction};
+use thermocline_engine::{Catalog, Database, RunOptions, Table, Transaction, ViewDef};
 
 use crate::bind::BindContext;
 use crate::error::{Result, SqlError};
@@ -78,6 +83,8 @@ pub(crate) async fn run(statement: &Ddl, definition: &mut Definition<'_>) -> Res
         Ddl::Grant(command) => definition.grant(command).await,
         Ddl::OwnedBy(command) => definition.owned_by(command).await,
         Ddl::Owner { owned, role } => definition.change_owner(owned, role).await,
+        Ddl::TableOf(table) => definition.create_table_of(table).await,
+        Ddl::View(command) => definition.view_command(command).await,
         Ddl::Parsed(statement) => definition.parsed(statement).await,
     }
 }
@@ -105,7 +112,6 @@ impl Definition<'_> {
                 self.drop_objects(*object_type, *if_exists, names, *cascade)
                     .await
             }
-            Sql::CreateView(_) => Err(SqlError::unsupported("views are not supported yet")),
             other => {
                 let text = other.to_string();
                 let words: Vec<&str> = text.split_whitespace().take(2).collect();
@@ -192,6 +198,12 @@ impl Definition<'_> {
     /// The schema and name of a relation that is there, of any kind.
     fn find_relation(&self, parts: &[String]) -> Option<(String, String)> {
         find_relation(&self.catalog(), self.search_path, parts)
+    }
+
+    /// The view of this name, if it is one.
+    fn find_view(&self, parts: &[String]) -> Option<Arc<ViewDef>> {
+        let (schema, relation) = self.find_relation(parts)?;
+        self.catalog().view_by_name(&schema, &relation).cloned()
     }
 
     /// The table of this name.

@@ -8,7 +8,7 @@ use thermocline_engine::Catalog;
 pub(crate) const NAME_BYTES_MAX: usize = 63;
 
 /// A name cut to what a name may have.
-pub(super) fn truncated(name: &str) -> String {
+pub(crate) fn truncated(name: &str) -> String {
     cut(name, NAME_BYTES_MAX).to_owned()
 }
 

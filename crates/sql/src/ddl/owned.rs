@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use thermocline_engine::authority::{Authority, FIRST_ROLE_OID, Object};
-use thermocline_engine::ddl::Change;
 
 use super::Definition;
 use super::grant::own;
@@ -68,13 +67,12 @@ impl Definition<'_> {
     async fn drop_owned(&mut self, roles: &BTreeSet<u32>, cascade: bool) -> Result<&'static str> {
         let actor = self.actor()?;
         let objects = owned(actor.authority(), roles);
-        for object in &objects {
-            if let Object::Table(oid) = object
-                && self.catalog().table(*oid).is_some()
-            {
-                self.apply(Change::DropTable(*oid)).await?;
-            }
-        }
+        let relations = objects.iter().filter_map(|object| match object {
+            Object::Table(oid) => Some(*oid),
+            _ => None,
+        });
+        let relations: Vec<u32> = relations.collect();
+        self.drop_together(&relations, cascade).await?;
         for object in &objects {
             if let Object::Sequence(oid) = object
                 && self.catalog().sequences.contains_key(oid)

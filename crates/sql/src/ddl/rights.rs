@@ -31,6 +31,16 @@ pub(super) fn check(change: &Change, actor: &Actor, catalog: &Catalog) -> Result
             false => Err(not_owner("schema", name)),
         },
         Change::CreateTable(def) => actor.need_schema(catalog, &def.schema, create),
+        Change::CreateView(def) => actor.need_schema(catalog, &def.schema, create),
+        Change::ReplaceView(def) => {
+            owns_view(actor, catalog, def.oid, false)?;
+            let old = catalog.views.get(&def.oid);
+            match old.is_some_and(|old| old.schema != def.schema || old.name != def.name) {
+                true => actor.need_schema(catalog, &def.schema, create),
+                false => Ok(()),
+            }
+        }
+        Change::DropView(oid) => owns_view(actor, catalog, *oid, true),
         Change::CreateSequence(def) => actor.need_schema(catalog, &def.schema, create),
         Change::DropTable(oid) => owns_table(actor, catalog, *oid, true),
         Change::Truncate { tables, .. } => {
@@ -79,6 +89,18 @@ fn owns_table(actor: &Actor, catalog: &Catalog, oid: u32, to_drop: bool) -> Resu
     }
 }
 
+fn owns_view(actor: &Actor, catalog: &Catalog, oid: u32, to_drop: bool) -> Result<()> {
+    let Some(view) = catalog.views.get(&oid) else {
+        return Ok(());
+    };
+    let owns =
+        actor.owns(&Object::Table(oid)) || (to_drop && owns_schema(actor, catalog, &view.schema));
+    match owns {
+        true => Ok(()),
+        false => Err(not_owner("view", &view.name)),
+    }
+}
+
 fn owns_sequence(actor: &Actor, catalog: &Catalog, oid: u32) -> Result<()> {
     let Some(sequence) = catalog.sequences.get(&oid) else {
         return Ok(());
@@ -108,6 +130,7 @@ impl Made {
 pub(super) fn made_by(change: &Change) -> Option<Made> {
     match change {
         Change::CreateTable(def) => Some(Made::Object(Object::Table(def.oid))),
+        Change::CreateView(def) => Some(Made::Object(Object::Table(def.oid))),
         Change::CreateSequence(def) => Some(Made::Object(Object::Sequence(def.oid))),
         Change::CreateSchema(name) => Some(Made::Schema(name.clone())),
         _ => None,

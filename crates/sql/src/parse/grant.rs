@@ -48,6 +48,8 @@ pub enum Targets {
 pub enum Owned {
     /// A table.
     Table(Vec<String>),
+    /// A view.
+    View(Vec<String>),
     /// A sequence.
     Sequence(Vec<String>),
     /// A schema.

@@ -25,8 +25,10 @@ pub(crate) mod secret;
 pub(crate) mod sequence;
 pub mod statement;
 mod system;
+pub(crate) mod table_as;
 pub(crate) mod tokens;
 mod utility;
+pub(crate) mod view;
 
 #[cfg(test)]
 mod tests;
@@ -90,6 +92,10 @@ fn parse_one(sql: &str, tokens: Vec<TokenWithSpan>) -> Result<(Statement, u32)> 
         None if own_grammar::is_query(&tokens) => {
             let extent = own_grammar::extent(&tokens);
             match parse_ast(sql, tokens) {
+                Ok((statement, depth)) if table_as::selects_into(&statement) => {
+                    crate::stack::with_room(depth, || drop(statement));
+                    Ok((table_as::select_into(sql, extent)?, depth))
+                }
                 Ok((statement, depth)) => Ok((classify(statement), depth)),
                 Err(error) if error.sqlstate == "42601" => {
                     let (query, depth) = own_grammar::query(sql, extent)?;

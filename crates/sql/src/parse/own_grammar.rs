@@ -32,11 +32,8 @@ pub(super) fn extent(tokens: &[TokenWithSpan]) -> Option<(Location, Location)> {
 /// # Errors
 /// 42601 and 54001 of PostgreSQL's grammar.
 pub(super) fn query(sql: &str, extent: Option<(Location, Location)>) -> Result<(Query, u32)> {
-    let slice = extent.and_then(|(start, end)| {
-        let (start, end) = (offset(sql, start)?, offset(sql, end)?);
-        Some((start, sql.get(start..end)?))
-    });
-    let (start, text) = slice.ok_or_else(|| SqlError::syntax("a statement without its text"))?;
+    let (start, text) =
+        slice(sql, extent).ok_or_else(|| SqlError::syntax("a statement without its text"))?;
     let depth = depth::shape(text, &tokenize(text)?)?.depth;
     let parsed = parse(text).map_err(|error| {
         let before = u32::try_from(sql[..start].chars().count()).unwrap_or(0);
@@ -49,6 +46,13 @@ pub(super) fn query(sql: &str, extent: Option<(Location, Location)>) -> Result<(
         (Some(Node::SelectStmt(_)), None) => Ok((Query::Text(text.into()), depth)),
         _ => Err(SqlError::unsupported("this statement is not supported")),
     }
+}
+
+/// The text between two places, and the byte at which it begins.
+pub(super) fn slice(sql: &str, extent: Option<(Location, Location)>) -> Option<(usize, &str)> {
+    let (start, end) = extent?;
+    let (start, end) = (offset(sql, start)?, offset(sql, end)?);
+    Some((start, sql.get(start..end)?))
 }
 
 /// The byte of a place, whose line and column (in characters) count from 1.

@@ -5,11 +5,14 @@ use std::fmt;
 
 use sqlparser::ast;
 use thermocline_engine::LockMode;
+use thermocline_storage::types::DataType;
 
 use super::copy::Copy;
 use super::grant::{GrantCommand, Owned, OwnedBy};
 use super::role::RoleCommand;
 use super::sequence::SequenceOptions;
+use super::table_as::TableAs;
+use super::view::ViewCommand;
 
 /// A query or a change of data.
 #[derive(Debug, Clone)]
@@ -143,6 +146,8 @@ pub enum Statement {
         /// Kilobytes a second.
         max_rate: Option<u64>,
     },
+    /// CREATE TABLE AS and SELECT INTO.
+    TableAs(TableAs),
     /// A change of the catalog.
     Ddl(Ddl),
 }
@@ -317,8 +322,23 @@ pub enum Ddl {
     },
     /// REASSIGN OWNED and DROP OWNED
     OwnedBy(OwnedBy),
+    /// CREATE and ALTER VIEW.
+    View(ViewCommand),
+    /// A table whose columns' types are known.
+    TableOf(TableOf),
     /// Everything that sqlparser parses whole.
     Parsed(Box<ast::Statement>),
+}
+
+/// A table of plain columns, as a query's are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableOf {
+    /// Its name.
+    pub name: Vec<String>,
+    /// An existing one is left alone.
+    pub if_not_exists: bool,
+    /// Its columns.
+    pub columns: Vec<(String, DataType)>,
 }
 
 /// What ALTER SEQUENCE changes.

@@ -355,7 +355,10 @@ fn a_chain_too_long_for_the_stack_is_refused() {
 #[test]
 fn what_is_not_there_yet_is_said() {
     for (sql, words) in [
-        ("create view v as select 1", "views"),
+        (
+            "create materialized view v as select 1",
+            "materialized views",
+        ),
         (
             "create or replace function f() returns int as $$ select 1 $$ language sql",
             "functions",

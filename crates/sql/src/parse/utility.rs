@@ -8,7 +8,10 @@ use super::statement::{
     Accepted, AlterSequence, Ddl, Declare, Explain, Fetch, IsolationLevel, Modes, Set, Statement,
 };
 use super::tokens::Tokens;
-use super::{call, copy, create_table, grant, lock, parse_one, parsed, role, sequence, system};
+use super::{
+    call, copy, create_table, grant, lock, parse_one, parsed, role, sequence, system, table_as,
+    view,
+};
 use crate::error::{Result, SqlError};
 
 /// Parses a command of this module; `None` when the first words are another's.
@@ -324,7 +327,12 @@ fn inner_query(tokens: &Tokens<'_>) -> Result<Statement> {
     if !query {
         return Err(tokens.error());
     }
-    parse_one(tokens.sql(), tokens.rest().to_vec()).map(|(statement, _)| statement)
+    match parse_one(tokens.sql(), tokens.rest().to_vec())?.0 {
+        Statement::TableAs(_) => Err(SqlError::unsupported(
+            "SELECT INTO within another command is not supported",
+        )),
+        statement => Ok(statement),
+    }
 }
 
 fn prepare(tokens: &mut Tokens<'_>) -> Result<Statement> {
@@ -589,10 +597,16 @@ fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
             options,
         })));
     }
+    if let Some(created) = view::create(tokens)? {
+        return Ok(Some(created));
+    }
     if let Some(created) = role::created(tokens)? {
         return Ok(Some(created));
     }
     if tokens.is_keyword("table") || tokens.are_keywords(&["unlogged", "table"]) {
+        if let Some(created) = table_as::create(sql, all)? {
+            return Ok(Some(created));
+        }
         return create_table::create_table(sql, all).map(Some);
     }
     let refused = [
@@ -600,9 +614,6 @@ fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
             &["database"][..],
             "there is one database a directory; CREATE DATABASE is not supported",
         ),
-        (&["view"], "views are not supported yet"),
-        (&["or", "replace", "view"], "views are not supported yet"),
-        (&["materialized", "view"], "views are not supported yet"),
         (&["function"], "functions are not supported yet"),
         (
             &["or", "replace", "function"],
@@ -641,6 +652,14 @@ fn alter(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
     if let Some(ddl) = grant::owner(tokens)? {
         tokens.end()?;
         return Ok(Some(Statement::Ddl(ddl)));
+    }
+    if tokens.keyword("view") {
+        return view::alter(tokens).map(Some);
+    }
+    if tokens.are_keywords(&["materialized", "view"]) {
+        return Err(SqlError::unsupported(
+            "materialized views are not supported yet",
+        ));
     }
     if !tokens.keyword("sequence") {
         return Ok(None);

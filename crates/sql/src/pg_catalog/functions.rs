@@ -6,9 +6,11 @@ mod privileges;
 mod quoting;
 mod sessions;
 mod settings;
+mod view;
 
 pub(crate) use definitions::index as index_definition;
 pub(crate) use quoting::quote_ident;
+pub(crate) use view::view_definition;
 
 use thermocline_storage::value::Value;
 
@@ -179,9 +181,20 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
             (Some(table), Some(column)) => definitions::serial_sequence(session, table, column)?,
             _ => Datum::Null,
         },
+        "pg_get_viewdef" => {
+            let by_name = || session.relation_by_name(text(0)?);
+            let view = match values.first() {
+                Some(Datum::Text(_)) => {
+                    let oid = by_name()
+                        .ok_or_else(|| SqlError::undefined_table(text(0).unwrap_or_default()))?;
+                    session.catalog.views.get(&oid)
+                }
+                _ => oid(0).and_then(|oid| session.catalog.views.get(&oid)),
+            };
+            named(view.map(|view| view_definition(session, view)))
+        }
         // There is nothing of their kind.
-        "pg_get_viewdef"
-        | "pg_get_functiondef"
+        "pg_get_functiondef"
         | "pg_get_function_result"
         | "pg_get_function_arguments"
         | "pg_get_function_identity_arguments"

@@ -23,7 +23,7 @@ use thermocline_query::tree::Column;
 
 pub(crate) use datum::Datum;
 pub(crate) use environment::SystemEnvironment;
-pub(crate) use functions::is_answered;
+pub(crate) use functions::{is_answered, quote_ident};
 pub(crate) use relations::Relation;
 pub(crate) use session::SystemSession;
 
@@ -57,6 +57,8 @@ pub(crate) fn stored(schema: Option<&str>, name: &str, search_path: &[String]) -
         columns: columns.collect(),
         primary_key: Vec::new(),
         row_type: 0,
+        view: None,
+        reader: None,
     })
 }
 

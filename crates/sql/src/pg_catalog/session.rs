@@ -163,6 +163,9 @@ impl SystemSession {
         if let Some(sequence) = self.catalog.sequences.get(&oid) {
             return Some((&sequence.schema, &sequence.name));
         }
+        if let Some(view) = self.catalog.views.get(&oid) {
+            return Some((&view.schema, &view.name));
+        }
         if let Some((table, index)) = self.index(oid) {
             return Some((&table.schema, &index.name));
         }
@@ -175,6 +178,9 @@ impl SystemSession {
         }
         if let Some(sequence) = self.catalog.sequence_by_name(schema, name) {
             return Some(sequence.oid);
+        }
+        if let Some(view) = self.catalog.view_by_name(schema, name) {
+            return Some(view.oid);
         }
         if let Some((table, index)) = self.catalog.index_by_name(schema, name) {
             return table.indexes.get(index).map(|index| index.oid);

@@ -18,6 +18,7 @@ use super::unread::Rest;
 use super::{Client, Session};
 use crate::bind::{self, BindContext};
 use crate::copy::{CopyDecoder, CopyEncoder, CopyFormat, CopyOptions, Record};
+use crate::ddl::find_relation;
 use crate::error::{Result, SqlError};
 use crate::exec::{self, ExecContext};
 use crate::expr::{EvalContext, Expr};
@@ -79,16 +80,13 @@ impl Session {
     ) -> Result<(Arc<Table>, Vec<usize>)> {
         let catalog = self.transaction.catalog(&self.engine.db);
         let search_path = self.context.settings(|settings| settings.search_path());
-        let found = match name {
-            [relation] => search_path
-                .iter()
-                .find_map(|schema| catalog.table_by_name(schema, relation)),
-            [.., schema, relation] => catalog.table_by_name(schema, relation),
-            [] => None,
-        };
-        let table = found
-            .cloned()
-            .ok_or_else(|| SqlError::undefined_table(&name.join(".")))?;
+        let missing = || SqlError::undefined_table(&name.join("."));
+        let (schema, relation) = find_relation(&catalog, &search_path, name).ok_or_else(missing)?;
+        let table = catalog.table_by_name(&schema, &relation).cloned();
+        let table = table.ok_or_else(|| match catalog.view_by_name(&schema, &relation) {
+            Some(view) => of_view(&view.name, needs),
+            None => missing(),
+        })?;
         let role = self.context.settings(|settings| settings.role());
         let actor = Actor::named(&role, &catalog)?;
         actor.need_some_column(&catalog, &table, needs)?;
@@ -491,4 +489,15 @@ fn end_copy_out(options: &CopyOptions, rows: &RowWriter, client: &mut Client) ->
     }
     messages::copy_done(&mut client.out);
     rows.rows()
+}
+
+/// 42809: a view is no table to copy.
+#[cold]
+fn of_view(name: &str, needs: Privileges) -> SqlError {
+    match needs {
+        Privileges::INSERT => SqlError::new("42809", format!("cannot copy to view \"{name}\""))
+            .with_hint("To enable copying to a view, provide an INSTEAD OF INSERT trigger."),
+        _ => SqlError::new("42809", format!("cannot copy from view \"{name}\""))
+            .with_hint("Try the COPY (SELECT ...) TO variant."),
+    }
 }

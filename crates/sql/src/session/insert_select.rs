@@ -9,6 +9,7 @@ use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
 use super::Session;
+use super::analytical::AnalyticalRows;
 use super::lookup::Place;
 use super::transaction::Block;
 use crate::error::{Result, SqlError};
@@ -58,6 +59,25 @@ impl Session {
             .get(..bound.parameters.len())
             .unwrap_or(parameters);
         let mut stream = self.start_analytical(&typed, &catalog, used).await?;
+        let stored = self
+            .store_stream(&mut stream, target, &types, parameters, rows)
+            .await?;
+        if own {
+            self.end_implicit().await?;
+        }
+        Ok(stored)
+    }
+
+    /// Stores the rows of a query of these types; how many there were.
+    pub(super) async fn store_stream(
+        &mut self,
+        stream: &mut AnalyticalRows,
+        target: &InsertTarget,
+        types: &[DataType],
+        parameters: &[Value],
+        rows: &mut RowWriter,
+    ) -> Result<u64> {
+        let db = Arc::clone(&self.engine.db);
         let options = self.options();
         let mut stored = 0;
         loop {
@@ -79,11 +99,7 @@ impl Session {
                 now_us,
                 session: &**context,
             };
-            stored +=
-                exec::insert_rows(target, &types, &batch, &mut exec, parameters, rows).await?;
-        }
-        if own {
-            self.end_implicit().await?;
+            stored += exec::insert_rows(target, types, &batch, &mut exec, parameters, rows).await?;
         }
         Ok(stored)
     }

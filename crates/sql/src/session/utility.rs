@@ -147,6 +147,7 @@ impl Session {
                 "BACKUP"
             }
             Statement::Explain(explain) => return self.explain(explain, run, client).await,
+            Statement::TableAs(create) => return self.table_as(create, client).await,
             Statement::Ddl(ddl) => self.define(ddl, client).await?,
         };
         messages::command_complete(&mut client.out, tag);
@@ -488,7 +489,11 @@ impl Session {
     }
 
     /// Runs a DDL statement, in a transaction of its own if there is none.
-    async fn define(&mut self, statement: &Ddl, client: &mut Client) -> Result<&'static str> {
+    pub(super) async fn define(
+        &mut self,
+        statement: &Ddl,
+        client: &mut Client,
+    ) -> Result<&'static str> {
         let own = self.transaction.block() == Block::None;
         self.check_writable("DDL")?;
         if own {

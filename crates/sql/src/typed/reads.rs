@@ -69,6 +69,12 @@ impl Found<'_> {
         }
     }
 
+    /// Whether there is a table or a view of this name.
+    fn is_there(&self, schema: &str, name: &str) -> bool {
+        self.catalog.table_by_name(schema, name).is_some()
+            || self.catalog.view_by_name(schema, name).is_some()
+    }
+
     fn is_users(&self, parts: &[String]) -> bool {
         match parts {
             [table] => {
@@ -76,11 +82,9 @@ impl Found<'_> {
                     && self
                         .search_path
                         .iter()
-                        .any(|schema| self.catalog.table_by_name(schema, table).is_some())
+                        .any(|schema| self.is_there(schema, table))
             }
-            [schema, table] | [_, schema, table] => {
-                self.catalog.table_by_name(schema, table).is_some()
-            }
+            [schema, table] | [_, schema, table] => self.is_there(schema, table),
             _ => true,
         }
     }

@@ -152,8 +152,8 @@ fn what_is_wrong_with_a_table() {
         ),
         ("drop table u", "42P01 table \"u\" does not exist"),
         (
-            "create view v as select 1",
-            "0A000 views are not supported yet",
+            "create temp view v as select 1",
+            "0A000 temporary views are not supported yet",
         ),
         (
             "create table pg_catalog.u (a int)",

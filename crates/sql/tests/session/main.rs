@@ -13,5 +13,7 @@ mod privileges;
 mod settings;
 mod simple;
 mod statements;
+mod table_as;
 mod transactions;
 mod types;
+mod views;

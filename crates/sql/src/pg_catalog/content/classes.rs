@@ -5,7 +5,7 @@ use thermocline_engine::catalog::IndexKind;
 
 use super::Filler;
 use crate::pg_catalog::datum::Datum;
-use crate::pg_catalog::functions::index_definition;
+use crate::pg_catalog::functions::{index_definition, view_definition};
 use crate::pg_catalog::oids::{self, row_type_oid};
 use crate::pg_catalog::relations::{RELATIONS, Relation};
 use crate::pg_catalog::session::SystemSession;
@@ -60,6 +60,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
             "relfilenode",
             "reloptions",
             "relacl",
+            "relhasrules",
         ],
     );
     let schema = |name: &str| session.schema_oid(name).map_or(Datum::Int(0), Datum::oid);
@@ -94,6 +95,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
             Datum::oid(table.storage),
             options.unwrap_or_default(),
             session.acl(&Object::Table(table.oid)),
+            Datum::Bool(false),
         ]));
         for index in &table.indexes {
             let method = match index.kind {
@@ -119,6 +121,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
                 Datum::oid(index.oid),
                 Datum::Null,
                 Datum::Null,
+                Datum::Bool(false),
             ]));
         }
     }
@@ -142,6 +145,30 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
             Datum::oid(sequence.oid),
             Datum::Null,
             session.acl(&Object::Sequence(sequence.oid)),
+            Datum::Bool(false),
+        ]));
+    }
+    for view in session.catalog.views.values() {
+        rows.push(filler.row([
+            Datum::oid(view.oid),
+            Datum::text(&view.name),
+            schema(&view.schema),
+            Datum::Int(0),
+            session.owner(&Object::Table(view.oid)).0,
+            Datum::Int(0),
+            Datum::Int(0),
+            Datum::Float(-1.0),
+            Datum::Bool(false),
+            Datum::text("p"),
+            Datum::text("v"),
+            Datum::Int(view.columns.len() as i64),
+            Datum::Int(0),
+            Datum::Bool(true),
+            Datum::text("n"),
+            Datum::Int(0),
+            Datum::Null,
+            session.acl(&Object::Table(view.oid)),
+            Datum::Bool(true),
         ]));
     }
     for system in RELATIONS.iter() {
@@ -165,6 +192,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
             Datum::oid(if table { system.oid } else { 0 }),
             Datum::Null,
             Datum::Null,
+            Datum::Bool(false),
         ]));
     }
     rows
@@ -279,6 +307,25 @@ pub(super) fn tables(relation: &Relation, session: &SystemSession) -> Vec<Vec<Da
             )
         });
     ours.chain(system).collect()
+}
+
+/// `pg_views`: those of users.
+pub(super) fn views(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &["schemaname", "viewname", "viewowner", "definition"],
+    );
+    let views = session.catalog.views.values();
+    views
+        .map(|view| {
+            filler.row([
+                Datum::text(&view.schema),
+                Datum::text(&view.name),
+                session.owner(&Object::Table(view.oid)).1,
+                Datum::text(view_definition(session, view)),
+            ])
+        })
+        .collect()
 }
 
 pub(super) fn indexes(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {

@@ -109,6 +109,22 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
             }
         }
     }
+    for view in session.catalog.views.values() {
+        for (number, column) in (1..).zip(&view.columns) {
+            rows.push(row(&Attribute {
+                relation: view.oid,
+                name: &column.name,
+                number,
+                data_type: PgType {
+                    oid: column.type_oid,
+                    typmod: column.modifier,
+                },
+                not_null: false,
+                has_default: false,
+                identity: "",
+            }));
+        }
+    }
     for sequence in session.catalog.sequences.values() {
         let columns = [
             ("last_value", PgType::INT8),

@@ -6,6 +6,7 @@ use thermocline_storage::types::DataType;
 
 use super::{Filler, privileges};
 use crate::pg_catalog::datum::Datum;
+use crate::pg_catalog::functions::view_definition;
 use crate::pg_catalog::pg_type::{PgType, format_type, type_row};
 use crate::pg_catalog::relations::{RELATIONS, Relation};
 use crate::pg_catalog::session::SystemSession;
@@ -17,6 +18,7 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datu
         }
         "schemata" => schemata(relation, session),
         "tables" => tables(relation, session),
+        "views" => views(relation, session),
         "columns" => columns(relation, session),
         "table_constraints" => table_constraints(relation, session),
         "key_column_usage" => key_columns(relation, session),
@@ -90,6 +92,8 @@ fn tables(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
         .tables
         .values()
         .map(|table| row(&table.schema, &table.name, "BASE TABLE", true));
+    let views = session.catalog.views.values();
+    let views = views.map(|view| row(&view.schema, &view.name, "VIEW", false));
     let system = RELATIONS.iter().map(|system| {
         let kind = if system.kind == "r" {
             "BASE TABLE"
@@ -98,7 +102,47 @@ fn tables(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
         };
         row(system.schema, system.name, kind, false)
     });
-    ours.chain(system).collect()
+    ours.chain(views).chain(system).collect()
+}
+
+/// The text of a view is its owner's to read.
+fn views(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &[
+            "table_catalog",
+            "table_schema",
+            "table_name",
+            "view_definition",
+            "check_option",
+            "is_updatable",
+            "is_insertable_into",
+            "is_trigger_updatable",
+            "is_trigger_deletable",
+            "is_trigger_insertable_into",
+        ],
+    );
+    let views = session.catalog.views.values();
+    views
+        .map(|view| {
+            let owns = session.facts.actor.owns(&Object::Table(view.oid));
+            filler.row([
+                database(session),
+                Datum::text(&view.schema),
+                Datum::text(&view.name),
+                match owns {
+                    true => Datum::text(view_definition(session, view)),
+                    false => Datum::Null,
+                },
+                Datum::text("NONE"),
+                yes_or_no(false),
+                yes_or_no(false),
+                yes_or_no(false),
+                yes_or_no(false),
+                yes_or_no(false),
+            ])
+        })
+        .collect()
 }
 
 struct Column<'a> {
@@ -226,6 +270,24 @@ fn columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
                 data_type: PgType::of_column(&column.data_type),
                 identity: column.identity,
                 updatable: true,
+            }));
+        }
+    }
+    for view in session.catalog.views.values() {
+        for (number, column) in (1..).zip(&view.columns) {
+            rows.push(row(&Column {
+                schema: &view.schema,
+                table: &view.name,
+                name: &column.name,
+                number,
+                default: None,
+                nullable: true,
+                data_type: PgType {
+                    oid: column.type_oid,
+                    typmod: column.modifier,
+                },
+                identity: None,
+                updatable: false,
             }));
         }
     }

@@ -124,6 +124,12 @@ pub(super) fn of_tables(
         let all = object.all_privileges();
         add(&table.schema, &table.name, &grants, owner, all);
     }
+    for view in session.catalog.views.values() {
+        let object = Object::Table(view.oid);
+        let (grants, owner) = (authority.grants(&object), authority.owner(&object));
+        let all = object.all_privileges();
+        add(&view.schema, &view.name, &grants, owner, all);
+    }
     let readable = Grant {
         grantee: PUBLIC,
         grantor: FIRST_ROLE_OID,

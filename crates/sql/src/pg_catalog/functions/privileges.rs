@@ -174,6 +174,9 @@ fn held(
             if session.catalog.sequences.contains_key(&oid) {
                 return Ok(of(&Object::Sequence(oid)));
             }
+            if session.catalog.views.contains_key(&oid) {
+                return Ok(of(&Object::Table(oid)));
+            }
             let Some(table) = session.catalog.table(oid) else {
                 let all = Object::Table(oid).all_privileges();
                 return Ok(Held::by_default(is_superuser, all, Privileges::SELECT));

@@ -1,0 +1,107 @@
+//! Views: queries that have a name.
+//!
+//! A view keeps the text that it was made of, for good, and beside it what the names in the
+//! text meant then: objects by their numbers, with the columns that they had. A name that means
+//! something else by now, a renamed table or column, a column that was added and what the
+//! reader's search path says change nothing about a view.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// A view.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ViewDef {
+    /// Object id; stays for the view's life.
+    pub oid: u32,
+    /// Schema's name.
+    pub schema: String,
+    /// Name.
+    pub name: String,
+    /// Its columns.
+    pub columns: Vec<ViewColumn>,
+    /// The query's text.
+    pub query: String,
+    /// What the names in the text mean.
+    pub reads: Vec<ViewRead>,
+    /// Why no view of such a query takes changes in PostgreSQL; None where one would.
+    pub obstacle: Option<String>,
+    /// How deep the tree of its query is, without those of the views that it reads.
+    pub depth: u32,
+}
+
+/// A view's column.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ViewColumn {
+    /// Its name.
+    pub name: String,
+    /// The name that the query gives it.
+    pub written: String,
+    /// The number of its type.
+    pub type_oid: u32,
+    /// Its type's modifier.
+    pub modifier: i32,
+}
+
+/// A relation that a view's query names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ViewRead {
+    /// The schema, where one is written.
+    pub written_schema: Option<String>,
+    /// The name as it is written.
+    pub written: String,
+    /// The relation's object id.
+    pub oid: u32,
+    /// Its schema when the view was made.
+    pub schema: String,
+    /// The columns that it had then.
+    pub columns: Vec<String>,
+    /// The bytes at which it is written, and whether an alias follows.
+    pub places: Vec<(u32, bool)>,
+}
+
+impl ViewDef {
+    /// Whether its query names the relation of this number.
+    #[must_use]
+    pub fn reads(&self, oid: u32) -> bool {
+        self.reads.iter().any(|read| read.oid == oid)
+    }
+
+    /// About what it takes in memory, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let column = |column: &ViewColumn| {
+            size_of::<ViewColumn>() + column.name.len() + column.written.len()
+        };
+        let read = |read: &ViewRead| {
+            let names = read.columns.iter().map(|name| 24 + name.len());
+            size_of::<ViewRead>() + 16 * read.places.len() + names.sum::<usize>()
+        };
+        let columns = self.columns.iter().map(column).sum::<usize>();
+        let reads = self.reads.iter().map(read).sum::<usize>();
+        size_of::<Self>() + 128 + self.query.len() + columns + reads
+    }
+}
+
+/// How deep the deepest tree of a view's query is, with those of the views that it reads.
+pub(crate) fn deepest(views: &BTreeMap<u32, Arc<ViewDef>>) -> u32 {
+    let mut known = HashMap::new();
+    // Each view is known before those that read it, at the latest after as many rounds as
+    // there are views; a circle, of which there is none, is never known.
+    for _ in 0..views.len() {
+        let before = known.len();
+        for view in views.values() {
+            let read = view.reads.iter().map(|read| read.oid);
+            let below = read.filter(|oid| views.contains_key(oid));
+            let mut below = below.map(|oid| known.get(&oid).copied());
+            let below = below.try_fold(0u32, |most, depth| depth.map(|depth| most.max(depth)));
+            if let Some(below) = below {
+                known.insert(view.oid, view.depth.saturating_add(below));
+            }
+        }
+        if known.len() == before {
+            break;
+        }
+    }
+    known.values().copied().max().unwrap_or(0)
+}

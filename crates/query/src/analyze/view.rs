@@ -1,0 +1,46 @@
+//! Views: what stands in FROM for a name is the view's query. It sees nothing of the statement
+//! around it, and its names mean what they meant when the view was made.
+
+use pg_raw_parse::Node;
+
+use super::{Analyzer, Stored};
+use crate::error::{QueryError, Result};
+use crate::parse::parse;
+use crate::tree::Query;
+
+impl Analyzer<'_> {
+    /// The query of a view. Its text is not the statement's: errors have no place there.
+    pub(super) fn view(&self, view: &Stored, text: &str) -> Result<Query> {
+        self.query_of_view(view, text).map_err(|mut error| {
+            error.location = None;
+            error
+        })
+    }
+
+    fn query_of_view(&self, view: &Stored, text: &str) -> Result<Query> {
+        let catalog = self.catalog.within(view.oid)?;
+        let parsed = parse(text)?;
+        let Some(Node::SelectStmt(select)) = parsed.statements().stmts().next() else {
+            return Err(QueryError::internal("a view without a query"));
+        };
+        let mut analyzer = Analyzer {
+            catalog: &*catalog,
+            environment: self.environment,
+            parameters: Vec::new(),
+            levels: Vec::new(),
+        };
+        let query = analyzer.query(select, None)?;
+        let given = query.columns();
+        // Columns that it was given since whoever reads it here was made are not seen.
+        let same = given.len() >= view.columns.len()
+            && given.iter().zip(&view.columns).all(|(a, b)| a.oid == b.oid)
+            && analyzer.parameters.is_empty();
+        match same {
+            true => Ok(query),
+            false => Err(QueryError::unsupported(
+                "a view gives columns of other types than when it was made",
+            )
+            .with_hint("Create the view anew.")),
+        }
+    }
+}

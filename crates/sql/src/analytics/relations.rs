@@ -1,0 +1,279 @@
+//! The relations as analysis asks for them by name: users' tables and views and the system's
+//! relations, with the rights that it takes to read them.
+//!
+//! In a statement names are looked up along the search path, by the session's rights. Within a
+//! view they mean what they meant when it was made ([`ViewDef`]), under the names that their
+//! columns had then, by the rights of the view's owner.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use thermocline_engine::authority::{Object, Privileges};
+use thermocline_engine::catalog::{FIRST_USER_OID, Table};
+use thermocline_engine::{Catalog, ViewDef, ViewRead};
+use thermocline_query::analyze::{self, Mention, Stored};
+use thermocline_query::error::{QueryError, Result};
+use thermocline_query::tree::Column;
+
+use crate::parse::depth::too_deep;
+use crate::pg_catalog::{self, SystemEnvironment};
+use crate::privilege::Actor;
+
+/// Views that read each other are no deeper than this.
+const NESTED_MAX: u32 = 1000;
+
+/// What analysis has come across.
+#[derive(Default)]
+pub(super) struct Found {
+    /// The users' tables, those below views among them.
+    pub(super) tables: RefCell<Vec<Arc<Table>>>,
+    /// Whether there was a view.
+    pub(super) views: Cell<bool>,
+    /// What a new view reads.
+    pub(super) reads: RefCell<Vec<ViewRead>>,
+}
+
+/// Whose names they are.
+enum Names {
+    /// A statement's.
+    Statement,
+    /// Those of a view that is being made: whether its owner may read what it names is asked
+    /// when it is read.
+    Making,
+    /// A view's, read by its owner's rights.
+    View(Arc<ViewDef>, Actor),
+}
+
+/// See the head of this file.
+pub(super) struct Relations<'a> {
+    environment: &'a SystemEnvironment,
+    found: &'a Found,
+    names: Names,
+    nested: u32,
+}
+
+/// What a name means.
+enum Meaning<'c> {
+    Table(&'c Arc<Table>),
+    View(&'c Arc<ViewDef>),
+}
+
+impl<'a> Relations<'a> {
+    /// Of a statement.
+    pub(super) fn of_statement(environment: &'a SystemEnvironment, found: &'a Found) -> Self {
+        let (names, nested) = (Names::Statement, 0);
+        Self {
+            environment,
+            found,
+            names,
+            nested,
+        }
+    }
+
+    /// Of a view that is being made.
+    pub(super) fn of_new_view(environment: &'a SystemEnvironment, found: &'a Found) -> Self {
+        let names = Names::Making;
+        Self {
+            names,
+            ..Self::of_statement(environment, found)
+        }
+    }
+
+    fn catalog(&self) -> &Arc<Catalog> {
+        &self.environment.session().catalog
+    }
+
+    /// A user's relation by name; `pg_catalog` is searched before.
+    fn named(&self, schema: Option<&str>, name: &str) -> Option<Meaning<'_>> {
+        let within = |schema: &str| {
+            let catalog = self.catalog();
+            let view = || catalog.view_by_name(schema, name).map(Meaning::View);
+            let table = catalog.table_by_name(schema, name);
+            table.map(Meaning::Table).or_else(view)
+        };
+        match schema {
+            Some(schema) => within(schema),
+            None if pg_catalog::is_relation(Some("pg_catalog"), name) => None,
+            None => {
+                let path = &self.environment.session().facts.search_path;
+                path.iter().find_map(|schema| within(schema))
+            }
+        }
+    }
+
+    /// What a name that a view wrote meant when it was made.
+    fn read(&self, view: &ViewDef, schema: Option<&str>, name: &str) -> Result<Option<Stored>> {
+        let mut reads = view.reads.iter();
+        let read = reads
+            .find(|read| read.written_schema.as_deref() == schema && read.written == name)
+            .ok_or_else(|| QueryError::internal(format!("{name} is no name of the view")))?;
+        if read.oid < FIRST_USER_OID {
+            return Ok(pg_catalog::stored(Some(&read.schema), name, &[]));
+        }
+        let catalog = self.catalog();
+        let meaning = match (catalog.table(read.oid), catalog.views.get(&read.oid)) {
+            (Some(table), _) => Meaning::Table(table),
+            (None, Some(view)) => Meaning::View(view),
+            (None, None) => return Err(QueryError::internal("what a view reads is gone")),
+        };
+        let mut stored = self.stored(&meaning)?;
+        // Columns are only ever added behind those that there were.
+        if stored.columns.len() < read.columns.len() {
+            return Err(QueryError::internal("a column that a view reads is gone"));
+        }
+        stored.columns.truncate(read.columns.len());
+        for (column, name) in stored.columns.iter_mut().zip(&read.columns) {
+            column.name = Arc::from(name.as_str());
+        }
+        let known = |place: &usize| *place < read.columns.len();
+        if !stored.primary_key.iter().all(known) {
+            stored.primary_key.clear();
+        }
+        stored.schema = Arc::from(read.schema.as_str());
+        Ok(Some(stored))
+    }
+
+    /// A relation, if it may be read.
+    fn stored(&self, meaning: &Meaning<'_>) -> Result<Stored> {
+        let catalog = self.catalog();
+        let session = self.environment.session();
+        let (actor, reader) = match &self.names {
+            Names::Statement | Names::Making => (&session.facts.actor, None),
+            Names::View(_, owner) => (owner, Some(owner.role())),
+        };
+        let asks = !matches!(self.names, Names::Making);
+        let (schema, needs) = match meaning {
+            Meaning::Table(table) => (&table.schema, Privileges::USAGE),
+            Meaning::View(view) => (&view.schema, Privileges::USAGE),
+        };
+        actor.need_schema(catalog, schema, needs)?;
+        Ok(match meaning {
+            Meaning::Table(table) => {
+                if asks {
+                    actor.need_some_column(catalog, table, Privileges::SELECT)?;
+                }
+                let mut tables = self.found.tables.borrow_mut();
+                if !tables.iter().any(|other| other.oid == table.oid) {
+                    tables.push(Arc::clone(table));
+                }
+                Stored {
+                    reader,
+                    ..stored_table(table)
+                }
+            }
+            Meaning::View(view) => {
+                if asks {
+                    actor.need_view(catalog, view, Privileges::SELECT)?;
+                }
+                self.found.views.set(true);
+                stored_view(view)
+            }
+        })
+    }
+}
+
+impl analyze::Catalog for Relations<'_> {
+    fn relation(&self, schema: Option<&str>, name: &str) -> Result<Option<Stored>> {
+        if let Names::View(view, _) = &self.names {
+            return self.read(view, schema, name);
+        }
+        match self.named(schema, name) {
+            Some(meaning) => self.stored(&meaning).map(Some),
+            None => {
+                let search_path = &self.environment.session().facts.search_path;
+                Ok(pg_catalog::stored(schema, name, search_path))
+            }
+        }
+    }
+
+    fn mentioned(&self, mention: &Mention<'_>) {
+        let Names::Making = self.names else { return };
+        let place = u32::try_from(mention.at).unwrap_or(0);
+        let mut reads = self.found.reads.borrow_mut();
+        let same = |read: &&mut ViewRead| {
+            read.written_schema.as_deref() == mention.schema && read.written == mention.name
+        };
+        if let Some(known) = reads.iter_mut().find(same) {
+            if known.places.iter().all(|(at, _)| *at != place) {
+                known.places.push((place, mention.aliased));
+            }
+            return;
+        }
+        let Ok(Some(stored)) = self.relation(mention.schema, mention.name) else {
+            return;
+        };
+        let columns = stored.columns.iter();
+        reads.push(ViewRead {
+            written_schema: mention.schema.map(str::to_owned),
+            written: mention.name.to_owned(),
+            oid: stored.oid,
+            schema: stored.schema.to_string(),
+            columns: columns.map(|column| column.name.to_string()).collect(),
+            places: vec![(place, mention.aliased)],
+        });
+    }
+
+    fn within(&self, view: u32) -> Result<Box<dyn analyze::Catalog + '_>> {
+        if self.nested >= NESTED_MAX {
+            return Err(too_deep().into());
+        }
+        let catalog = self.catalog();
+        let def = catalog.views.get(&view);
+        let def = def.ok_or_else(|| QueryError::internal("a view that is not there"))?;
+        let owner = catalog.authority.owner(&Object::Table(view));
+        let owner = Actor::numbered(owner, catalog)?;
+        Ok(Box::new(Relations {
+            environment: self.environment,
+            found: self.found,
+            names: Names::View(Arc::clone(def), owner),
+            nested: self.nested + 1,
+        }))
+    }
+
+    fn user_type(&self, schema: Option<&str>, name: &str) -> Option<u32> {
+        match self.names {
+            Names::Statement => self.environment.session().user_type(schema, name),
+            // What such a name means is not kept.
+            Names::Making | Names::View(..) => None,
+        }
+    }
+}
+
+fn stored_table(table: &Table) -> Stored {
+    let columns = table.columns.iter().enumerate();
+    let columns = columns.map(|(at, column)| Column {
+        name: Arc::from(column.name.as_str()),
+        oid: column.data_type.oid(),
+        modifier: column.data_type.typmod(),
+        origin: i16::try_from(at + 1).ok().map(|number| (table.oid, number)),
+    });
+    let primary = table.indexes.iter().find(|index| index.primary);
+    Stored {
+        oid: table.oid,
+        schema: Arc::from(table.schema.as_str()),
+        columns: columns.collect(),
+        primary_key: primary.map_or_else(Vec::new, |index| index.columns.clone()),
+        row_type: 0,
+        view: None,
+        reader: None,
+    }
+}
+
+fn stored_view(view: &ViewDef) -> Stored {
+    let columns = view.columns.iter().enumerate();
+    let columns = columns.map(|(at, column)| Column {
+        name: Arc::from(column.name.as_str()),
+        oid: column.type_oid,
+        modifier: column.modifier,
+        origin: i16::try_from(at + 1).ok().map(|number| (view.oid, number)),
+    });
+    Stored {
+        oid: view.oid,
+        schema: Arc::from(view.schema.as_str()),
+        columns: columns.collect(),
+        primary_key: Vec::new(),
+        row_type: 0,
+        view: Some(Arc::from(view.query.as_str())),
+        reader: None,
+    }
+}

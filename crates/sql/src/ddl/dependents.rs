@@ -1,0 +1,124 @@
+//! What hangs on a relation that is to be dropped: views that read it, and those that read
+//! them. They stand in its way, or go with it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use thermocline_engine::ddl::Change;
+use thermocline_engine::{Catalog, ViewDef};
+
+use super::Definition;
+use crate::error::{Result, SqlError};
+#[cfg(feature = "analytics")]
+use crate::pg_catalog::quote_ident;
+
+/// A view that reads something that is to be dropped.
+struct Dependent {
+    view: Arc<ViewDef>,
+    /// What of that it reads.
+    on: u32,
+}
+
+/// The views that read the roots, in the order in which PostgreSQL names them: each before
+/// those that read it.
+fn dependents(catalog: &Catalog, roots: &[u32]) -> Vec<Dependent> {
+    fn visit(catalog: &Catalog, on: u32, seen: &mut BTreeSet<u32>, found: &mut Vec<Dependent>) {
+        let over: Vec<_> = catalog.views_over(on).cloned().collect();
+        for view in over.into_iter().rev() {
+            if seen.insert(view.oid) {
+                visit(catalog, view.oid, seen, found);
+                found.push(Dependent { view, on });
+            }
+        }
+    }
+    let mut seen: BTreeSet<u32> = roots.iter().copied().collect();
+    let mut found = Vec::new();
+    for root in roots {
+        visit(catalog, *root, &mut seen, &mut found);
+    }
+    found.reverse();
+    found
+}
+
+/// Without analytical queries there are no views to speak of.
+#[cfg(not(feature = "analytics"))]
+fn quote_ident(name: &str) -> String {
+    name.to_owned()
+}
+
+impl Definition<'_> {
+    /// Drops the views that read the roots, or refuses to.
+    pub(super) async fn drop_dependents(&mut self, roots: &[u32], cascade: bool) -> Result<()> {
+        let catalog = self.catalog();
+        let dependents = dependents(&catalog, roots);
+        if dependents.is_empty() {
+            return Ok(());
+        }
+        let described = |oid: u32| self.described(&catalog, oid);
+        if !cascade {
+            let message = match roots {
+                [root] => format!(
+                    "cannot drop {} because other objects depend on it",
+                    described(*root)
+                ),
+                _ => "cannot drop desired object(s) because other objects depend on them".into(),
+            };
+            let lines = dependents.iter().map(|dependent| {
+                let (view, on) = (described(dependent.view.oid), described(dependent.on));
+                format!("{view} depends on {on}")
+            });
+            return Err(SqlError::new("2BP01", message)
+                .with_detail(lines.collect::<Vec<_>>().join("\n"))
+                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        let lines: Vec<String> = dependents
+            .iter()
+            .map(|dependent| format!("drop cascades to {}", described(dependent.view.oid)))
+            .collect();
+        let notice = match lines.as_slice() {
+            [line] => SqlError::new("00000", line.as_str()),
+            lines => SqlError::new(
+                "00000",
+                format!("drop cascades to {} other objects", lines.len()),
+            )
+            .with_detail(lines.join("\n")),
+        };
+        self.notices.push(notice);
+        let order: Vec<u32> = dependents.iter().map(|one| one.view.oid).collect();
+        self.drop_views(&order).await
+    }
+
+    /// Drops views, those first that read others of them. Who owns one owns what hangs on it:
+    /// only rights on what was named are asked for.
+    pub(super) async fn drop_views(&mut self, views: &[u32]) -> Result<()> {
+        let mut left: Vec<u32> = views.to_vec();
+        while !left.is_empty() {
+            let catalog = self.catalog();
+            let free = |oid: &u32| catalog.views_over(*oid).next().is_none();
+            let Some(at) = left.iter().rposition(free) else {
+                return Err(SqlError::internal("views that read each other"));
+            };
+            let oid = left.remove(at);
+            if catalog.views.contains_key(&oid) {
+                let change = Change::DropView(oid);
+                self.db.ddl(self.txn, self.options, change).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A relation as PostgreSQL describes it: `view v`, with its schema where that is needed.
+    fn described(&self, catalog: &Catalog, oid: u32) -> String {
+        let (kind, schema, name) = match (catalog.table(oid), catalog.views.get(&oid)) {
+            (Some(table), _) => ("table", &table.schema, &table.name),
+            (None, Some(view)) => ("view", &view.schema, &view.name),
+            (None, None) => return format!("relation {oid}"),
+        };
+        let found = self.find_relation(std::slice::from_ref(name));
+        let visible = found.is_some_and(|(first, _)| first == *schema);
+        match visible {
+            true => format!("{kind} {}", quote_ident(name)),
+            false => format!("{kind} {}.{}", quote_ident(schema), quote_ident(name)),
+        }
+    }
+}

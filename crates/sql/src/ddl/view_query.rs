@@ -1,0 +1,223 @@
+//! The query of a view that is made: its columns, what it reads, and whether a view of it
+//! could take changes.
+
+use std::sync::Arc;
+
+use thermocline_engine::{Catalog, ViewColumn, ViewRead};
+
+use super::Definition;
+use crate::error::{Result, SqlError};
+use crate::parse::view::CreateView;
+
+/// See the head of this file.
+pub(super) struct ViewQuery {
+    pub(super) columns: Vec<ViewColumn>,
+    pub(super) reads: Vec<ViewRead>,
+    /// Why it takes no changes in PostgreSQL.
+    pub(super) obstacle: Option<String>,
+}
+
+#[cfg(not(feature = "analytics"))]
+pub(super) fn view_query(
+    _: &Definition<'_>,
+    _: &Arc<Catalog>,
+    _: &CreateView,
+) -> Result<ViewQuery> {
+    Err(SqlError::unsupported(
+        "this build has no analytical queries, and so no views",
+    ))
+}
+
+/// Analyses it as names mean in `catalog`.
+#[cfg(feature = "analytics")]
+pub(super) fn view_query(
+    definition: &Definition<'_>,
+    catalog: &Arc<Catalog>,
+    create: &CreateView,
+) -> Result<ViewQuery> {
+    let facts = crate::analytics::SessionFacts {
+        actor: definition.actor()?,
+        session_user: definition.session_user.to_owned(),
+        database: crate::session::DATABASE_NAME.to_owned(),
+        search_path: definition.search_path.to_vec(),
+        now_us: definition.now_us,
+        ..Default::default()
+    };
+    let analysed = crate::stack::with_room(create.depth, || {
+        crate::analytics::bind_view(&create.query, catalog, definition.db, &facts)
+    });
+    let view = analysed.map_err(|mut error| {
+        error.position = error.position.map(|position| position + create.before);
+        error
+    })?;
+    let query = &view.query;
+    if !query.locks.is_empty() {
+        return Err(SqlError::unsupported(
+            "row locks in a view are not supported",
+        ));
+    }
+    analysis::keeps(query)?;
+    let mut columns = Vec::new();
+    for column in query.columns() {
+        analysis::has_columns_type(&column)?;
+        columns.push(ViewColumn {
+            name: column.name.to_string(),
+            written: column.name.to_string(),
+            type_oid: column.oid,
+            modifier: column.modifier,
+        });
+    }
+    let obstacle = analysis::obstacle(query);
+    Ok(ViewQuery {
+        columns,
+        reads: view.reads,
+        obstacle: obstacle.map(str::to_owned),
+    })
+}
+
+#[cfg(feature = "analytics")]
+mod analysis {
+    use thermocline_engine::catalog::FIRST_USER_OID;
+    use thermocline_query::datum::Datum;
+    use thermocline_query::tree::{
+        Column, Distinctness, Expr, ExprKind, From, Query, RelationKind,
+    };
+    use thermocline_query::types::{self, format_type, ids};
+
+    use crate::error::{Result, SqlError};
+
+    /// The types of names of objects.
+    const NAMES: [u32; 10] = [
+        ids::REGPROC,
+        ids::REGPROCEDURE,
+        ids::REGOPER,
+        ids::REGOPERATOR,
+        ids::REGCLASS,
+        ids::REGTYPE,
+        ids::REGNAMESPACE,
+        ids::REGROLE,
+        ids::REGCOLLATION,
+        ids::RECORD,
+    ];
+
+    /// 0A000 for a constant that names a user's object: it would mean what the name means
+    /// later, and nothing would keep the object from being dropped.
+    pub(super) fn keeps(query: &Query) -> Result<()> {
+        fn of_query(query: &Query, found: &mut bool) {
+            query.exprs(&mut |expr| of_expr(expr, found));
+        }
+        fn of_expr(expr: &Expr, found: &mut bool) {
+            expr.any(&mut |expr| {
+                match &expr.kind {
+                    ExprKind::Constant(Datum::Null) => {}
+                    ExprKind::Constant(value) => {
+                        let users = matches!(value, Datum::Oid(oid) if *oid >= FIRST_USER_OID);
+                        let array = types::element_of(expr.oid);
+                        let of_names = array.is_some_and(|of| NAMES.contains(&of.oid));
+                        *found |= (NAMES.contains(&expr.oid) && users) || of_names;
+                    }
+                    ExprKind::Subquery(subquery) => of_query(&subquery.query, found),
+                    _ => {}
+                }
+                *found
+            });
+        }
+        let mut found = false;
+        of_query(query, &mut found);
+        match found {
+            false => Ok(()),
+            true => Err(SqlError::unsupported(
+                "constants that name objects, such as 't'::regclass, are not supported in a view",
+            )),
+        }
+    }
+
+    /// 42P16 for a type that no column of a view has.
+    pub(super) fn has_columns_type(column: &Column) -> Result<()> {
+        let pseudo = match types::by_oid(column.oid) {
+            Some(known) => known.category == b'P',
+            None => {
+                let element = types::element_of(column.oid);
+                element.is_none_or(|element| element.category == b'P')
+            }
+        };
+        match pseudo {
+            false => Ok(()),
+            true => Err(SqlError::new(
+                "42P16",
+                format!(
+                    "column \"{}\" has pseudo-type {}",
+                    column.name,
+                    format_type(column.oid, column.modifier)
+                ),
+            )),
+        }
+    }
+
+    /// Why a view of the query takes no changes, in PostgreSQL's words.
+    pub(super) fn obstacle(query: &Query) -> Option<&'static str> {
+        let any = |is: &dyn Fn(&ExprKind) -> bool| {
+            let mut targets = query.targets.iter();
+            targets.any(|target| target.expr.any(&mut |expr| is(&expr.kind)))
+        };
+        let is_grouped = |by: bool| {
+            let group = query.group.as_ref();
+            group.is_some_and(|group| (group.sets.len() != 1 || !group.exprs.is_empty()) == by)
+        };
+        if query.distinct != Distinctness::All {
+            return Some("Views containing DISTINCT are not automatically updatable.");
+        }
+        if query.set_operation.is_some() {
+            return Some(
+                "Views containing UNION, INTERSECT, or EXCEPT are not automatically updatable.",
+            );
+        }
+        if is_grouped(true) {
+            return Some("Views containing GROUP BY are not automatically updatable.");
+        }
+        if query.having.is_some() {
+            return Some("Views containing HAVING are not automatically updatable.");
+        }
+        if !query.with.is_empty() {
+            return Some("Views containing WITH are not automatically updatable.");
+        }
+        if query.limit.is_some() || query.offset.is_some() {
+            return Some("Views containing LIMIT or OFFSET are not automatically updatable.");
+        }
+        if query.group.is_some() || any(&|kind| matches!(kind, ExprKind::Aggregate(_))) {
+            return Some("Views that return aggregate functions are not automatically updatable.");
+        }
+        if any(&|kind| matches!(kind, ExprKind::Window(_))) {
+            return Some("Views that return window functions are not automatically updatable.");
+        }
+        if query.has_set_targets {
+            return Some(
+                "Views that return set-returning functions are not automatically updatable.",
+            );
+        }
+        let single = match query.from.as_slice() {
+            [From::Relation(place)] => query.relations.get(*place),
+            _ => None,
+        };
+        let is_stored = |kind: &RelationKind, columns: &[Column]| match kind {
+            RelationKind::Table(_) => true,
+            // A view's columns are its own, a subquery's are nobody's.
+            RelationKind::Subquery(inner, _) => {
+                columns.iter().all(|column| column.origin.is_some())
+                    && inner
+                        .columns()
+                        .iter()
+                        .zip(columns)
+                        .any(|(a, b)| a.origin != b.origin)
+            }
+            _ => false,
+        };
+        if !single.is_some_and(|relation| is_stored(&relation.kind, &relation.columns)) {
+            return Some(
+                "Views that do not select from a single table or view are not automatically \
+                 updatable.",
+            );
+        }
+        None
+    }
+}

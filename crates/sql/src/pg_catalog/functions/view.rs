@@ -1,0 +1,134 @@
+//! The text of a view's query. It is kept as it was written, and names in it mean what they
+//! meant then; where they would mean something else to who reads it now, what is meant is
+//! written in their place.
+
+use thermocline_engine::catalog::FIRST_USER_OID;
+use thermocline_engine::{ViewDef, ViewRead};
+
+use super::quote_ident;
+use crate::pg_catalog::session::SystemSession;
+
+/// The query of a view, with a semicolon.
+pub(crate) fn view_definition(session: &SystemSession, view: &ViewDef) -> String {
+    let mut text = view.query.clone();
+    let mut edits = Vec::new();
+    for read in view.reads.iter().filter(|read| read.oid >= FIRST_USER_OID) {
+        for (at, aliased) in &read.places {
+            if let Some(meant) = meant(session, read, *aliased) {
+                edits.push((*at as usize, meant));
+            }
+        }
+    }
+    // From the last one on, so that places before stay.
+    edits.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    for (at, meant) in edits {
+        if let Some(length) = text.get(at..).map(name_length) {
+            text.replace_range(at..at + length, &meant);
+        }
+    }
+    let renamed = view
+        .columns
+        .iter()
+        .any(|column| column.name != column.written);
+    match renamed {
+        false => format!(" {text};"),
+        true => {
+            let names = view.columns.iter().map(|column| quote_ident(&column.name));
+            let names = names.collect::<Vec<_>>().join(", ");
+            format!(" SELECT {names} FROM ({text}) v({names});")
+        }
+    }
+}
+
+/// What has to stand for a name now, if it is not the name.
+fn meant(session: &SystemSession, read: &ViewRead, aliased: bool) -> Option<String> {
+    let (schema, name) = session.relation(read.oid)?;
+    let columns: Vec<&str> = match session.catalog.table(read.oid) {
+        Some(table) => table
+            .columns
+            .iter()
+            .map(|column| column.name.as_str())
+            .collect(),
+        None => {
+            let view = session.catalog.views.get(&read.oid)?;
+            view.columns
+                .iter()
+                .map(|column| column.name.as_str())
+                .collect()
+        }
+    };
+    let same_columns = columns == read.columns;
+    let same_name = match &read.written_schema {
+        Some(written) => written == schema && read.written == name,
+        None => read.written == name && session.is_visible(read.oid) == Some(true),
+    };
+    if same_name && same_columns {
+        return None;
+    }
+    let now = match session.is_visible(read.oid) {
+        Some(true) => quote_ident(name),
+        _ => format!("{}.{}", quote_ident(schema), quote_ident(name)),
+    };
+    let mut meant = now;
+    if !same_columns {
+        let pairs = columns
+            .iter()
+            .zip(&read.columns)
+            .map(|(now, then)| match now == then {
+                true => quote_ident(now),
+                false => format!("{} AS {}", quote_ident(now), quote_ident(then)),
+            });
+        let pairs = pairs.collect::<Vec<_>>().join(", ");
+        meant = format!("(SELECT {pairs} FROM {meant})");
+    }
+    if !aliased && (!same_columns || read.written != name) {
+        meant = format!("{meant} {}", quote_ident(&read.written));
+    }
+    Some(meant)
+}
+
+/// The bytes of a name, with its schema, at the beginning of a text.
+fn name_length(text: &str) -> usize {
+    let mut length = part_length(text);
+    loop {
+        let rest = &text[length..];
+        let dot = rest.trim_start();
+        let Some(after) = dot.strip_prefix('.') else {
+            return length;
+        };
+        let next = after.trim_start();
+        length = text.len() - next.len() + part_length(next);
+    }
+}
+
+fn part_length(text: &str) -> usize {
+    match text.strip_prefix('"') {
+        None => {
+            let end = |c: char| !(c.is_alphanumeric() || c == '_' || c == '$');
+            text.find(end).unwrap_or(text.len())
+        }
+        Some(quoted) => {
+            let mut doubled = false;
+            let end = quoted.char_indices().find(|(at, c)| {
+                let closes = *c == '"' && !doubled && !quoted[at + 1..].starts_with('"');
+                doubled = *c == '"' && !doubled && !closes;
+                closes
+            });
+            end.map_or(text.len(), |(at, _)| at + 2)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_end_where_they_do() {
+        assert_eq!(name_length("t1, u"), 2);
+        assert_eq!(name_length("s . t)"), 5);
+        assert_eq!(name_length("\"a\"\"b\".\"c d\" x"), 12);
+        assert_eq!(name_length("\"a\"\"\" x"), 5);
+        assert_eq!(name_length("é"), 2);
+    }
+}

@@ -1,0 +1,152 @@
+//! CREATE TABLE AS and SELECT INTO: the table is made, and the query's rows are stored in it as
+//! those of an INSERT … SELECT are, in one transaction.
+
+use std::sync::Arc;
+
+use thermocline_storage::types::DataType;
+
+use super::lookup::Place;
+use super::run::counted;
+use super::transaction::Block;
+use super::{Client, Session};
+use crate::bind::{self, BindContext};
+use crate::ddl::{find_relation, truncated_name};
+use crate::error::{Result, SqlError};
+use crate::messages;
+use crate::output::{OutputColumn, RowWriter};
+use crate::parse::statement::{Ddl, TableOf};
+use crate::parse::table_as::TableAs;
+
+impl Session {
+    /// Runs it and answers.
+    pub(super) async fn table_as(&mut self, create: &TableAs, client: &mut Client) -> Result<()> {
+        const TAG: &str = "CREATE TABLE AS";
+        self.check_writable(TAG)?;
+        let own = self.transaction.block() == Block::None;
+        if own {
+            self.transaction.begin(Block::Implicit, &self.context);
+        }
+        let stored = self.make_table_as(create, client).await?;
+        if own {
+            self.end_implicit().await?;
+        }
+        match stored {
+            Some(stored) => {
+                self.rows_processed = stored;
+                counted(client, b"SELECT ", stored);
+            }
+            None => messages::command_complete(&mut client.out, TAG),
+        }
+        Ok(())
+    }
+
+    /// The rows stored; None where there were none to store.
+    async fn make_table_as(
+        &mut self,
+        create: &TableAs,
+        client: &mut Client,
+    ) -> Result<Option<u64>> {
+        let db = Arc::clone(&self.engine.db);
+        let search_path = self.context.settings(|settings| settings.search_path());
+        // The query sees nothing of the table.
+        let catalog = self.transaction.catalog(&db);
+        let name = match create.name.as_slice() {
+            [name] => {
+                let mut path = search_path.iter();
+                let schema = path.find(|schema| catalog.schema(schema).is_some());
+                schema.map(|schema| vec![schema.clone(), name.clone()])
+            }
+            qualified => Some(qualified.to_vec()),
+        };
+        let mut name = name.unwrap_or_else(|| create.name.clone());
+        if let Some(last) = name.last_mut() {
+            *last = truncated_name(last);
+        }
+        let mut definition = TableOf {
+            name: name.clone(),
+            if_not_exists: create.if_not_exists,
+            columns: Vec::new(),
+        };
+        if find_relation(&catalog, &search_path, &name).is_some() {
+            // It is refused, or left alone.
+            self.define(&Ddl::TableOf(definition), client).await?;
+            return Ok(None);
+        }
+        let place = Place {
+            text: &create.query,
+            number: 0,
+            declared: &[],
+        };
+        let reason = "the source of a table".to_owned();
+        let bound = self
+            .lookup()
+            .analytical(place, reason)
+            .map_err(|mut error| {
+                error.position = error.position.map(|position| position + create.before);
+                error
+            })?;
+        let Some(typed) = bound.plan.typed().cloned() else {
+            return Err(SqlError::internal("an analytical query without its tree"));
+        };
+        if !typed.parameters.is_empty() {
+            return Err(SqlError::new("42P02", "there is no parameter $1"));
+        }
+        let columns = bound.columns.unwrap_or_default();
+        definition.columns = table_columns(&columns, &create.columns)?;
+        let types: Vec<DataType> = definition.columns.iter().map(|(_, of)| *of).collect();
+        self.define(&Ddl::TableOf(definition), client).await?;
+        if !create.with_data {
+            return Ok(None);
+        }
+        let made = self.transaction.catalog(&db);
+        let table = find_relation(&made, &search_path, &name)
+            .and_then(|(schema, name)| made.table_by_name(&schema, &name))
+            .cloned()
+            .ok_or_else(|| SqlError::internal("the table that was made is not there"))?;
+        let actor = self.context.actor()?;
+        let places: Vec<usize> = (0..types.len()).collect();
+        let target = {
+            let context = BindContext {
+                actor: Some(&actor),
+                ..BindContext::new(&made, &search_path)
+            };
+            bind::insert_target(&table, &places, &context)?
+        };
+        let mut stream = self.start_analytical(&typed, &catalog, &[]).await?;
+        let mut rows = RowWriter::kept();
+        let stored = self.store_stream(&mut stream, &target, &types, &[], &mut rows);
+        stored.await.map(Some)
+    }
+}
+
+/// The columns of a table for a query's columns, the first under the names that are given.
+fn table_columns(columns: &[OutputColumn], given: &[String]) -> Result<Vec<(String, DataType)>> {
+    if given.len() > columns.len() {
+        return Err(SqlError::syntax("too many column names were specified"));
+    }
+    if columns.is_empty() {
+        return Err(SqlError::unsupported(
+            "a table of a query without columns is not supported",
+        ));
+    }
+    let mut named: Vec<(String, DataType)> = Vec::with_capacity(columns.len());
+    for (at, column) in columns.iter().enumerate() {
+        let name = truncated_name(given.get(at).unwrap_or(&column.name));
+        if named.iter().any(|(other, _)| *other == name) {
+            let message = format!("column \"{name}\" specified more than once");
+            return Err(SqlError::new("42701", message));
+        }
+        let of = DataType::from_oid(column.type_oid, column.type_modifier);
+        let of = of
+            .filter(|of| !matches!(of, DataType::Char(0)))
+            .ok_or_else(|| {
+                let of =
+                    thermocline_query::types::format_type(column.type_oid, column.type_modifier);
+                SqlError::unsupported(format!(
+                    "column \"{name}\" is of type {of}, which columns cannot have yet"
+                ))
+            })?;
+        named.push((name, of));
+    }
+    Ok(named)
+}
