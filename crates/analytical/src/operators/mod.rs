@@ -1,6 +1,7 @@
 //! Operators of our own, and what DataFusion wants of each: one logical node and one execution
 //! plan hold any of them.
 
+mod compact;
 pub mod frames;
 pub mod generate;
 pub mod group;

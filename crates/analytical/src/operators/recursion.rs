@@ -22,6 +22,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{TryStreamExt, stream};
 use parking_lot::Mutex;
 
+use super::compact::compacted;
 use super::shared::Generation;
 use super::{Operator, batch_of};
 use crate::errors::external;
@@ -129,6 +130,7 @@ impl State {
             if let Some(batch) = self.stream.try_next().await? {
                 let batch = self.keep(&batch)?;
                 if batch.num_rows() > 0 {
+                    let batch = compacted(&batch)?;
                     let bytes = batch.get_array_memory_size();
                     self.reservation.try_grow(bytes)?;
                     self.bytes[0] += bytes;

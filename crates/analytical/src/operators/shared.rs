@@ -24,6 +24,7 @@ use parking_lot::Mutex;
 use thermocline_query::call::Environment;
 
 use super::Operator;
+use super::compact::compacted;
 use crate::run;
 
 /// Counts how often a part of a plan has begun anew: the rounds of a recursion.
@@ -106,6 +107,7 @@ impl Buffer {
 
     fn keep(&mut self, batch: RecordBatch) -> Result<()> {
         if batch.num_rows() > 0 {
+            let batch = compacted(&batch)?;
             self.reservation.try_grow(batch.get_array_memory_size())?;
             self.batches.push(batch);
         }

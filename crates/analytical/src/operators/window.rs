@@ -19,12 +19,13 @@ use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result as QueryResult};
 use thermocline_query::tree::{Exclusion, Expr};
 
+use super::compact::{batch_bytes, joined};
 use super::frames::{Edge, Frame, Peers};
 use super::states::{Aggregation, Running};
 use super::{Operator, batch_of, only_input};
 use crate::errors::external;
 use crate::evaluate::{BatchRow, BatchRows, Context, RowValues, name_of};
-use crate::form::{ColumnBuilder, Form};
+use crate::form::{BATCH_BYTES_MAX, ColumnBuilder, Form};
 
 /// What is computed for each row.
 #[derive(Clone)]
@@ -270,7 +271,10 @@ struct State {
     /// The partition being read.
     pending: Vec<RecordBatch>,
     key: Vec<u8>,
-    ready: VecDeque<RecordBatch>,
+    /// What is computed, with its size, to be handed on in batches of moderate size.
+    ready: VecDeque<(RecordBatch, usize)>,
+    ready_rows: usize,
+    ready_bytes: usize,
     ended: bool,
     reservation: MemoryReservation,
     rows_max: usize,
@@ -287,11 +291,9 @@ fn keys_of(batch: &RecordBatch, id: usize) -> Result<&BinaryViewArray> {
 impl State {
     async fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            if let Some(batch) = self.ready.pop_front() {
-                return Ok(Some(batch));
-            }
-            if self.ended {
-                return Ok(None);
+            if self.ended || self.ready_rows >= self.rows_max || self.ready_bytes >= BATCH_BYTES_MAX
+            {
+                return self.handed_on();
             }
             match self.input.try_next().await? {
                 Some(batch) => self.take(&batch)?,
@@ -303,11 +305,29 @@ impl State {
         }
     }
 
+    /// What is ready, as one batch of moderate size: partitions may be as small as a row.
+    fn handed_on(&mut self) -> Result<Option<RecordBatch>> {
+        let (mut rows, mut bytes, mut count) = (0, 0, 0);
+        for (batch, size) in &self.ready {
+            let full = rows + batch.num_rows() > self.rows_max || bytes + size > BATCH_BYTES_MAX;
+            if count > 0 && full {
+                break;
+            }
+            rows += batch.num_rows();
+            bytes += size;
+            count += 1;
+        }
+        self.ready_rows -= rows;
+        self.ready_bytes -= bytes;
+        let taken: Vec<RecordBatch> = self.ready.drain(..count).map(|(batch, _)| batch).collect();
+        joined(&taken)
+    }
+
     fn take(&mut self, batch: &RecordBatch) -> Result<()> {
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        self.reservation.try_grow(batch.get_array_memory_size())?;
+        self.reservation.try_grow(batch_bytes(batch))?;
         let keys = keys_of(batch, self.of.partition)?;
         let mut from = 0;
         for row in 0..keys.len() {
@@ -362,7 +382,11 @@ impl State {
         let mut from = 0;
         while from < whole.num_rows() {
             let rows = self.rows_max.min(whole.num_rows() - from);
-            self.ready.push_back(whole.slice(from, rows));
+            let part = whole.slice(from, rows);
+            let bytes = batch_bytes(&part);
+            self.ready_rows += rows;
+            self.ready_bytes += bytes;
+            self.ready.push_back((part, bytes));
             from += rows;
         }
         self.reservation.free();
@@ -410,6 +434,8 @@ impl Operator for Window {
             pending: Vec::new(),
             key: Vec::new(),
             ready: VecDeque::new(),
+            ready_rows: 0,
+            ready_bytes: 0,
             ended: false,
             reservation: MemoryConsumer::new("window").register(context.memory_pool()),
             rows_max: context.session_config().batch_size(),

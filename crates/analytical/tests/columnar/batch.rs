@@ -186,6 +186,8 @@ impl Catalog for Table {
             columns: columns.collect(),
             primary_key: Vec::new(),
             row_type: 0,
+            view: None,
+            reader: None,
         }))
     }
 }

@@ -376,6 +376,10 @@ impl Analyzer<'_> {
 
 /// Fits to the modifier, unless the expression has it already.
 pub(super) fn fitted(expr: Expr, modifier: i32, explicit: bool, location: i32) -> Expr {
+    if modifier < 0 && explicit {
+        // What is written without a modifier has none.
+        return expr.with_modifier(-1);
+    }
     if modifier < 0 || expr.modifier == modifier {
         return expr;
     }

@@ -55,6 +55,8 @@ impl Catalog for InScope<'_> {
                 .collect(),
             primary_key: Vec::new(),
             row_type: 0,
+            view: None,
+            reader: None,
         }))
     }
 }

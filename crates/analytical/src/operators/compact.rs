@@ -1,0 +1,66 @@
+//! Batches that hold no more than their own values. A text column's batch may be a few rows that
+//! point into the buffers of whole other batches: kept, each would keep all of them, and be
+//! charged for them.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::error::{DataFusionError, Result};
+
+/// Texts of up to so many bytes stand in their views.
+const INLINE_BYTES: u32 = 12;
+/// What a column may hold beyond twice its values before it is written anew, in bytes.
+const WASTE_BYTES: usize = 4 << 10;
+
+fn long_bytes(views: &[u128]) -> usize {
+    let length = |view: &u128| match *view as u32 {
+        length if length > INLINE_BYTES => length as usize,
+        _ => 0,
+    };
+    views.iter().map(length).sum()
+}
+
+/// What a column's values take, in bytes, whatever its buffers hold beside them.
+fn value_bytes(array: &ArrayRef) -> usize {
+    let views = match array.data_type() {
+        DataType::Utf8View => array.as_string_view().views(),
+        DataType::BinaryView => array.as_binary_view().views(),
+        _ => return array.to_data().get_slice_memory_size().unwrap_or_default(),
+    };
+    size_of_val::<[u128]>(views) + long_bytes(views)
+}
+
+/// What a batch's values take, in bytes.
+pub fn batch_bytes(batch: &RecordBatch) -> usize {
+    batch.columns().iter().map(value_bytes).sum()
+}
+
+/// The same rows, in buffers that hold little else.
+pub fn compacted(batch: &RecordBatch) -> Result<RecordBatch> {
+    let compact = |array: &ArrayRef| -> ArrayRef {
+        if array.get_buffer_memory_size() <= 2 * value_bytes(array) + WASTE_BYTES {
+            return Arc::clone(array);
+        }
+        match array.data_type() {
+            DataType::Utf8View => Arc::new(array.as_string_view().gc()),
+            DataType::BinaryView => Arc::new(array.as_binary_view().gc()),
+            _ => Arc::clone(array),
+        }
+    };
+    let columns = batch.columns().iter().map(compact).collect();
+    let options =
+        datafusion::arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(batch.schema(), columns, &options)
+        .map_err(DataFusionError::from)
+}
+
+/// One batch of several, compacted.
+pub fn joined(batches: &[RecordBatch]) -> Result<Option<RecordBatch>> {
+    Ok(match batches {
+        [] => None,
+        [one] => Some(one.clone()),
+        [first, ..] => Some(compacted(&concat_batches(&first.schema(), batches)?)?),
+    })
+}
