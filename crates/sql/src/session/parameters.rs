@@ -176,7 +176,7 @@ mod tests {
             decode_one(1028, &DataType::Text, 1, &bytes)
                 .unwrap_err()
                 .sqlstate,
-            "22P03"
+            "08P01"
         );
     }
 }

@@ -112,8 +112,8 @@ fn a_table_of_a_query_is_one_transaction() {
             "42701 column \"a\" specified more than once",
         ),
         (
-            "create table x as select id, oid from t, pg_class",
-            "0A000 column \"oid\" is of type oid, which columns cannot have yet",
+            "create table x as select id, oid::regclass from t, pg_class",
+            "0A000 column \"oid\" is of type regclass, which columns cannot have yet",
         ),
         (
             "create table x as select 1 / (id - 2) from t",

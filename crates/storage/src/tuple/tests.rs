@@ -183,7 +183,7 @@ proptest! {
         let layouts = Layouts::new(&shapes);
         let mut bytes = encode(&layouts, &values);
         for (column, other) in others.into_iter().enumerate().take(values.len()) {
-            let same_type = std::mem::discriminant(&other) == std::mem::discriminant(&values[column]);
+            let same_type = other.data_type() == values[column].data_type();
             if same_type && shapes[column].data_type.is_fixed_width()
                 && !matches!(other, Value::Numeric(_))
             {
