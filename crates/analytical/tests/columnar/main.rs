@@ -3,7 +3,6 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 mod batch;
-mod measure;
 mod random;
 
 use std::sync::Arc;
