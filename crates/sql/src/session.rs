@@ -10,6 +10,7 @@
 
 mod analytical;
 mod arguments;
+mod by_query;
 mod call;
 mod charges;
 mod context;

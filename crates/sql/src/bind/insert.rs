@@ -325,11 +325,27 @@ impl Binder<'_> {
         Ok(ConflictPlan { arbiters, update })
     }
 
-    /// `SET column = value, …`.
+    /// `SET column = value, …`, the values by their own columns.
     pub(super) fn assignments(
         &mut self,
         table: &Arc<Table>,
         assignments: &[ast::Assignment],
+    ) -> Bindable<Vec<(usize, Expr)>> {
+        self.assignments_by(table, assignments, &mut |binder, value, column| {
+            let def = &table.columns[column];
+            match is_default(value) {
+                true => binder.default_of(table, column),
+                false => binder.value_for(value, &def.name, def.data_type),
+            }
+        })
+    }
+
+    /// `SET column = value, …`; `value_of` binds a value for a column.
+    pub(super) fn assignments_by(
+        &mut self,
+        table: &Arc<Table>,
+        assignments: &[ast::Assignment],
+        value_of: &mut dyn FnMut(&mut Self, &ast::Expr, usize) -> Bindable<Expr>,
     ) -> Bindable<Vec<(usize, Expr)>> {
         let mut bound: Vec<(usize, Expr)> = Vec::with_capacity(assignments.len());
         for assignment in assignments {
@@ -360,17 +376,13 @@ impl Binder<'_> {
                     let message = format!("multiple assignments to same column \"{}\"", def.name);
                     return Err(SqlError::syntax(message).into());
                 }
-                if is_default(value) {
-                    bound.push((column, self.default_of(table, column)?));
-                    continue;
-                }
-                if def.identity == Some(Identity::Always) {
+                if def.identity == Some(Identity::Always) && !is_default(value) {
                     let message = format!("column \"{}\" can only be updated to DEFAULT", def.name);
                     return Err(SqlError::new("428C9", message)
                         .with_detail(generated_always(&def.name))
                         .into());
                 }
-                bound.push((column, self.value_for(value, &def.name, def.data_type)?));
+                bound.push((column, value_of(self, value, column)?));
             }
         }
         Ok(bound)

@@ -7,6 +7,7 @@
 
 mod aggregate;
 mod analysed;
+mod by_query;
 mod data_type;
 mod dialect;
 mod expression;
@@ -32,6 +33,7 @@ pub use insert::insert_target;
 pub use scalar::{bind_check, bind_condition, bind_default, bind_scalar};
 
 pub(crate) use refusal::{Bindable, Refusal};
+pub(crate) use typed::assignable;
 
 use sqlparser::ast::Statement;
 use thermocline_engine::{Catalog, Table};

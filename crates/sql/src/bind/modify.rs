@@ -12,13 +12,10 @@ use crate::expr::Expr;
 use crate::output::OutputColumn;
 use crate::plan::{DeletePlan, OutputExpr, Path, ShortPlan, Source, UpdatePlan, choose};
 
-type Returning = (Option<Vec<OutputExpr>>, Option<Vec<OutputColumn>>);
+pub(super) type Returning = (Option<Vec<OutputExpr>>, Option<Vec<OutputColumn>>);
 
 impl Binder<'_> {
     pub(super) fn update(&mut self, update: &ast::Update) -> Bindable<BoundPlan> {
-        if update.from.is_some() {
-            return Err(Refusal::declined("UPDATE … FROM"));
-        }
         if update.or.is_some()
             || update.output.is_some()
             || !update.order_by.is_empty()
@@ -26,6 +23,14 @@ impl Binder<'_> {
         {
             return Err(Refusal::declined("this form of UPDATE"));
         }
+        if update.from.is_some() {
+            return self.update_by_query(update, Refusal::declined("UPDATE … FROM"));
+        }
+        self.update_in_place(update)
+            .or_else(|refusal| self.update_by_query(update, refusal))
+    }
+
+    fn update_in_place(&mut self, update: &ast::Update) -> Bindable<BoundPlan> {
         let table = self.modified(&update.table, Privileges::UPDATE)?;
         let assignments = self.assignments(&table, &update.assignments)?;
         let condition = self.modified_rows(update.selection.as_ref())?;
@@ -43,9 +48,6 @@ impl Binder<'_> {
     }
 
     pub(super) fn delete(&mut self, delete: &ast::Delete) -> Bindable<BoundPlan> {
-        if delete.using.is_some() {
-            return Err(Refusal::declined("DELETE … USING"));
-        }
         if !delete.tables.is_empty()
             || delete.output.is_some()
             || !delete.order_by.is_empty()
@@ -57,6 +59,18 @@ impl Binder<'_> {
         let [from] = from.as_slice() else {
             return Err(Refusal::declined("DELETE from several tables"));
         };
+        if delete.using.is_some() {
+            return self.delete_by_query(delete, from, Refusal::declined("DELETE … USING"));
+        }
+        self.delete_in_place(delete, from)
+            .or_else(|refusal| self.delete_by_query(delete, from, refusal))
+    }
+
+    fn delete_in_place(
+        &mut self,
+        delete: &ast::Delete,
+        from: &TableWithJoins,
+    ) -> Bindable<BoundPlan> {
         let table = self.modified(from, Privileges::DELETE)?;
         let condition = self.modified_rows(delete.selection.as_ref())?;
         let (returning, columns) = self.returning(delete.returning.as_deref())?;
@@ -69,7 +83,7 @@ impl Binder<'_> {
         Ok((ShortPlan::Delete(Arc::new(plan)), columns))
     }
 
-    fn modified(&mut self, target: &TableWithJoins, needs: Privileges) -> Bindable<Arc<Table>> {
+    pub(super) fn modified(&mut self, target: &TableWithJoins, needs: Privileges) -> Bindable<Arc<Table>> {
         if !target.joins.is_empty() {
             return Err(Refusal::declined("a join as the target"));
         }
@@ -85,7 +99,7 @@ impl Binder<'_> {
             .transpose()
     }
 
-    fn returning(&mut self, items: Option<&[SelectItem]>) -> Bindable<Returning> {
+    pub(super) fn returning(&mut self, items: Option<&[SelectItem]>) -> Bindable<Returning> {
         Ok(match items {
             None => (None, None),
             Some(items) => {
@@ -146,7 +160,7 @@ fn is_given(expr: &Expr) -> bool {
 
 /// Whether the assignments may move a row to another partition, or make it
 /// clash with a row of another partition.
-fn leaves_partition(table: &Table, assignments: &[(usize, Expr)]) -> bool {
+pub(super) fn leaves_partition(table: &Table, assignments: &[(usize, Expr)]) -> bool {
     let assigned = |column: &usize| assignments.iter().any(|(assigned, _)| assigned == column);
     let moves = table.partition_key.iter().any(assigned);
     let clashes = table.indexes.iter().any(|index| {

@@ -3,7 +3,7 @@
 //! they are.
 
 use sqlparser::tokenizer::Span;
-use thermocline_query::types::ids;
+use thermocline_query::types::{format_type, ids};
 use thermocline_storage::cast::CastContext;
 use thermocline_storage::text_format;
 use thermocline_storage::types::DataType;
@@ -14,7 +14,8 @@ use super::scope::Relation;
 use super::{BindContext, Bindable, Refusal};
 use crate::error::SqlError;
 use crate::expr::{CastPath, EvalContext, Expr, Interval, NoRow, base_type};
-use crate::output::OtherType;
+use crate::output::{OtherType, OutputColumn};
+use crate::plan::ByQuery;
 use crate::typed::value;
 
 /// What is known of an expression's type.
@@ -342,6 +343,24 @@ pub(crate) fn is_implicit(from: DataType, to: DataType) -> bool {
         (DataType::Date, DataType::Timestamp | DataType::TimestampTz)
             | (DataType::Timestamp, DataType::TimestampTz)
     )
+}
+
+/// 42804 for values of a query that do not suit the columns they are for.
+pub(crate) fn assignable(given: &[OutputColumn], plan: &ByQuery) -> Result<(), SqlError> {
+    let behind_key = given.iter().zip(&plan.types).skip(plan.key_columns);
+    for ((column, target), name) in behind_key.zip(&plan.names) {
+        let from = DataType::from_oid(column.type_oid, -1);
+        if from.is_none_or(|from| !is_assignable(from, *target)) {
+            let message = format!(
+                "column \"{name}\" is of type {} but expression is of type {}",
+                target.base_name(),
+                format_type(column.type_oid, -1)
+            );
+            return Err(SqlError::new("42804", message)
+                .with_hint("You will need to rewrite or cast the expression."));
+        }
+    }
+    Ok(())
 }
 
 /// Conversions that storing into a column may make.

@@ -103,6 +103,13 @@ impl ShortPlan {
                 lines.push(format!("Update on {}", update.source.table.name));
                 explain_source(&update.source, 1, &mut lines);
             }
+            Self::ByQuery(plan) => {
+                let mut inner = plan.change.explain();
+                inner.pop();
+                lines.extend(inner);
+                let found = format!("Analytical Query  ({})", plan.reason);
+                lines.push(indented(2, &found));
+            }
             Self::Delete(delete) => {
                 lines.push(format!("Delete on {}", delete.source.table.name));
                 explain_source(&delete.source, 1, &mut lines);
@@ -123,6 +130,7 @@ impl ShortPlan {
             Self::Insert(_) => "rows are stored in place".to_owned(),
             Self::Update(update) => reach(&update.source),
             Self::Delete(delete) => reach(&delete.source),
+            Self::ByQuery(_) => "a query finds the rows, by key they are changed".to_owned(),
         }
     }
 }

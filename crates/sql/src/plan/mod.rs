@@ -58,6 +58,8 @@ pub enum ShortPlan {
     Update(Arc<UpdatePlan>),
     /// DELETE.
     Delete(Arc<DeletePlan>),
+    /// UPDATE or DELETE of rows that a query finds: for the session, which runs it.
+    ByQuery(Arc<ByQuery>),
 }
 
 impl ShortPlan {
@@ -68,7 +70,7 @@ impl ShortPlan {
         match self {
             Self::Select(select) => select.lock.is_none() && !select.calls_sequences(),
             Self::Values(_) | Self::OneRow(_) => true,
-            Self::Insert(_) | Self::Update(_) | Self::Delete(_) => false,
+            Self::Insert(_) | Self::Update(_) | Self::Delete(_) | Self::ByQuery(_) => false,
         }
     }
 
@@ -306,6 +308,31 @@ pub struct ValuesPlan {
     pub limit: Option<Expr>,
     /// OFFSET.
     pub offset: Option<Expr>,
+}
+
+/// UPDATE or DELETE of rows that a query finds.
+#[derive(Clone, Debug)]
+pub struct ByQuery {
+    /// The query's text: the key's columns, then values that the row itself does not give.
+    pub query: String,
+    /// The numbers of the statement's parameters' types, 0 for what the query is to settle.
+    pub declared: Vec<u32>,
+    /// The query, once it is analysed.
+    pub typed: Option<Arc<TypedQuery>>,
+    /// Why the rows are not found in place.
+    pub reason: String,
+    /// The key's columns are so many of the query's.
+    pub key_columns: usize,
+    /// The types in which the query's columns are wanted.
+    pub types: Vec<DataType>,
+    /// The columns that its values behind the key are for.
+    pub names: Vec<String>,
+    /// What is done with a row; its parameters behind the statement's own are what was found.
+    pub change: ShortPlan,
+    /// How a row is locked.
+    pub lock: ShortPlan,
+    /// The statement's own parameters.
+    pub own_parameters: usize,
 }
 
 /// A CHECK constraint, bound.

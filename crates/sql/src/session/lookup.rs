@@ -20,7 +20,7 @@ use crate::one_row;
 use crate::parse::Query;
 #[cfg(feature = "analytics")]
 use crate::pg_catalog;
-use crate::plan::{Plan, ShortPlan};
+use crate::plan::{ByQuery, Plan, ShortPlan};
 use crate::typed;
 use crate::typed::reads::{Reads, reads};
 
@@ -132,10 +132,13 @@ impl Lookup<'_> {
         };
         let refusal = match bind_query(tree, place.text, place.declared, &binding) {
             Ok(planned) => {
-                return Ok(Planned {
-                    analytical_only,
-                    ..planned
-                });
+                return self.with_query(
+                    Planned {
+                        analytical_only,
+                        ..planned
+                    },
+                    place.declared,
+                );
             }
             Err(refusal) => refusal,
         };
@@ -160,6 +163,38 @@ impl Lookup<'_> {
             }
             (None, Refusal::Declined { reason, .. }) => self.analytical(place, reason).map(whole),
         }
+    }
+
+    /// A plan with the query analysed that finds its rows, if one does.
+    fn with_query(&self, mut planned: Planned, declared: &[u32]) -> Result<Planned> {
+        let Plan::Short(ShortPlan::ByQuery(plan)) = &planned.bound.plan else {
+            return Ok(planned);
+        };
+        let place = Place {
+            text: &plan.query,
+            number: 0,
+            declared: &plan.declared,
+        };
+        let bound = self
+            .analytical(place, plan.reason.clone())
+            .map_err(|mut error| {
+                // Its place is in the query's own text.
+                error.position = None;
+                error
+            })?;
+        let Some(typed) = bound.plan.typed().cloned() else {
+            return Err(SqlError::internal("a query without its tree"));
+        };
+        bind::assignable(&typed.output_columns(), plan)?;
+        planned.parameter_oids = declared_oids(&typed.parameters, declared);
+        planned.parameters.clone_from(&bound.parameters);
+        let plan = ByQuery {
+            typed: Some(typed),
+            ..ByQuery::clone(plan)
+        };
+        planned.bound.parameters = bound.parameters;
+        planned.bound.plan = Plan::Short(ShortPlan::ByQuery(Arc::new(plan)));
+        Ok(planned)
     }
 
     /// A query that reads no users' table.

@@ -303,6 +303,9 @@ impl Session {
                 .insert_select(target, query, declared, parameters, rows)
                 .await;
         }
+        if let ShortPlan::ByQuery(plan) = plan {
+            return self.change_by_query(plan, parameters, rows).await;
+        }
         let options = self.options();
         let now_us = self.context.transaction_us();
         let Self {

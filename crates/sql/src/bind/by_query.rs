@@ -1,0 +1,253 @@
+//! UPDATE and DELETE whose rows only a query finds: with other tables, or subqueries. The query
+//! gives the rows' primary keys and the values that the row itself does not give; each row is
+//! then changed by its key.
+
+use std::sync::Arc;
+
+use sqlparser::ast::{self, TableFactor, TableWithJoins, UpdateTableFromKind};
+use sqlparser::tokenizer::{Token, Tokenizer};
+use thermocline_engine::Table;
+use thermocline_engine::authority::Privileges;
+
+use super::insert::is_default;
+use super::modify::leaves_partition;
+use super::typed::Binder;
+use super::{Bindable, BoundPlan, Refusal};
+use crate::error::SqlError;
+use crate::expr::{Comparison, Expr};
+use crate::plan::{
+    ByQuery, DeletePlan, LockMode, SelectPlan, ShortPlan, Source, UpdatePlan, choose,
+};
+
+/// A row's table, as the query and the plan by key have it.
+struct Target<'a> {
+    table: Arc<Table>,
+    factor: &'a TableFactor,
+    alias: String,
+    /// Parameters of the statement's own come before those of a found row.
+    own_parameters: usize,
+    key: Vec<usize>,
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// How many parameters a statement has: the greatest number of one.
+fn parameters_of(text: &str) -> usize {
+    let dialect = sqlparser::dialect::PostgreSqlDialect {};
+    let tokens = Tokenizer::new(&dialect, text).tokenize().unwrap_or_default();
+    let number = |token: &Token| match token {
+        Token::Placeholder(name) => name.strip_prefix('$')?.parse().ok(),
+        _ => None,
+    };
+    tokens.iter().filter_map(number).max().unwrap_or(0)
+}
+
+impl Binder<'_> {
+    /// An UPDATE; `refusal` is why its rows are not found in place.
+    pub(super) fn update_by_query(
+        &mut self,
+        update: &ast::Update,
+        refusal: Refusal,
+    ) -> Bindable<BoundPlan> {
+        let reason = reason_of(refusal)?;
+        let target = self.target_of(&update.table, &update.to_string(), Privileges::UPDATE)?;
+        let others = match &update.from {
+            Some(UpdateTableFromKind::AfterSet(others)) => others.as_slice(),
+            Some(UpdateTableFromKind::BeforeSet(_)) => {
+                return Err(Refusal::declined("this form of UPDATE"));
+            }
+            None => &[],
+        };
+        let mut selected = Vec::new();
+        let first = target.own_parameters + target.key.len();
+        let mut columns = Vec::new();
+        let assignments = self.assignments_by(
+            &target.table,
+            &update.assignments,
+            &mut |binder, value, column| {
+                let def = &target.table.columns[column];
+                if is_default(value) {
+                    return binder.default_of(&target.table, column);
+                }
+                if let Ok(own) = binder.value_for(value, &def.name, def.data_type) {
+                    return Ok(own);
+                }
+                selected.push(value.to_string());
+                columns.push(column);
+                Ok(Expr::Parameter(first + selected.len() - 1))
+            },
+        )?;
+        let source = self.source_by_key(&target);
+        let (returning, shown) = self.returned(update.returning.as_deref(), others)?;
+        let plan = UpdatePlan {
+            overwrites: None,
+            source: source.clone(),
+            checks: self.checks_of(&target.table)?,
+            leaves_partition: leaves_partition(&target.table, &assignments),
+            assignments,
+            returning,
+        };
+        let query = query_text(&target, &selected, others, update.selection.as_ref());
+        let plan = ByQuery {
+            change: ShortPlan::Update(Arc::new(plan)),
+            ..self.by_query(&target, source, query, columns, reason)
+        };
+        Ok((ShortPlan::ByQuery(Arc::new(plan)), shown))
+    }
+
+    /// A DELETE, likewise.
+    pub(super) fn delete_by_query(
+        &mut self,
+        delete: &ast::Delete,
+        from: &TableWithJoins,
+        refusal: Refusal,
+    ) -> Bindable<BoundPlan> {
+        let reason = reason_of(refusal)?;
+        let target = self.target_of(from, &delete.to_string(), Privileges::DELETE)?;
+        let others = delete.using.as_deref().unwrap_or_default();
+        let source = self.source_by_key(&target);
+        let (returning, shown) = self.returned(delete.returning.as_deref(), others)?;
+        let plan = DeletePlan {
+            by_key: false,
+            source: source.clone(),
+            returning,
+        };
+        let query = query_text(&target, &[], others, delete.selection.as_ref());
+        let plan = ByQuery {
+            change: ShortPlan::Delete(Arc::new(plan)),
+            ..self.by_query(&target, source, query, Vec::new(), reason)
+        };
+        Ok((ShortPlan::ByQuery(Arc::new(plan)), shown))
+    }
+
+    fn target_of<'a>(
+        &mut self,
+        from: &'a TableWithJoins,
+        statement: &str,
+        needs: Privileges,
+    ) -> Bindable<Target<'a>> {
+        let table = self.modified(from, needs)?;
+        let Some(primary) = table.indexes.iter().find(|index| index.primary) else {
+            let message = format!(
+                "a change of table \"{}\" by a query is not supported: it has no primary key",
+                table.name
+            );
+            return Err(SqlError::unsupported(message).into());
+        };
+        let key = primary.columns.clone();
+        let alias = self.relations[0].alias.clone();
+        Ok(Target {
+            table,
+            factor: &from.relation,
+            alias,
+            own_parameters: parameters_of(statement),
+            key,
+        })
+    }
+
+    /// The row whose key is the parameters behind the statement's own.
+    fn source_by_key(&self, target: &Target<'_>) -> Source {
+        let equal = |(number, column): (usize, &usize)| {
+            Expr::Compare(
+                Comparison::Equal,
+                Box::new(Expr::Column(*column)),
+                Box::new(Expr::Parameter(target.own_parameters + number)),
+            )
+        };
+        let condition = Expr::And(target.key.iter().enumerate().map(equal).collect());
+        choose(&target.table, Some(condition), &[], || false).0
+    }
+
+    fn returned(
+        &mut self,
+        items: Option<&[ast::SelectItem]>,
+        others: &[TableWithJoins],
+    ) -> Bindable<super::modify::Returning> {
+        let whole = |item: &ast::SelectItem| matches!(item, ast::SelectItem::Wildcard(_));
+        if !others.is_empty() && items.is_some_and(|items| items.iter().any(whole)) {
+            return Err(Refusal::declined("RETURNING * of several tables"));
+        }
+        self.returning(items).map_err(|refusal| match others {
+            [] => refusal,
+            _ => Refusal::declined("RETURNING what the changed row does not have"),
+        })
+    }
+
+    fn by_query(
+        &self,
+        target: &Target<'_>,
+        source: Source,
+        query: String,
+        columns: Vec<usize>,
+        reason: String,
+    ) -> ByQuery {
+        let lock = SelectPlan {
+            source: Some(source),
+            condition: None,
+            aggregate: None,
+            output: Vec::new(),
+            sort: Vec::new(),
+            limit: None,
+            offset: None,
+            lock: Some(LockMode::Update),
+        };
+        ByQuery {
+            declared: self.parameter_oids(),
+            own_parameters: target.own_parameters,
+            types: target
+                .key
+                .iter()
+                .chain(&columns)
+                .map(|column| target.table.columns[*column].data_type)
+                .collect(),
+            names: columns
+                .iter()
+                .map(|column| target.table.columns[*column].name.clone())
+                .collect(),
+            key_columns: target.key.len(),
+            typed: None,
+            change: ShortPlan::Select(Arc::new(lock.clone())),
+            lock: ShortPlan::Select(Arc::new(lock)),
+            query,
+            reason,
+        }
+    }
+}
+
+/// Why a statement is not bound in place, if it may be bound so.
+fn reason_of(refusal: Refusal) -> Bindable<String> {
+    match refusal {
+        Refusal::Declined { reason, .. } => Ok(reason),
+        // A name may be another table's.
+        Refusal::Error(error) if matches!(error.sqlstate, "42703" | "42P01" | "0A000") => {
+            Ok("a query finds its rows".to_owned())
+        }
+        refusal @ Refusal::Error(_) => Err(refusal),
+    }
+}
+
+/// The keys of the rows, then what is wanted beside them.
+fn query_text(
+    target: &Target<'_>,
+    selected: &[String],
+    others: &[TableWithJoins],
+    condition: Option<&ast::Expr>,
+) -> String {
+    let alias = quoted(&target.alias);
+    let keys = target
+        .key
+        .iter()
+        .map(|column| format!("{alias}.{}", quoted(&target.table.columns[*column].name)));
+    let values = selected.iter().map(|value| format!("({value})"));
+    let list: Vec<String> = keys.chain(values).collect();
+    let mut text = format!("SELECT {} FROM {}", list.join(", "), target.factor);
+    for other in others {
+        text.push_str(&format!(", {other}"));
+    }
+    if let Some(condition) = condition {
+        text.push_str(&format!(" WHERE {condition}"));
+    }
+    text
+}

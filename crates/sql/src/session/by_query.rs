@@ -1,0 +1,171 @@
+//! UPDATE and DELETE whose rows a query finds (`bind/by_query.rs`): the query runs on the
+//! analytical side, then each row is changed by its key. All of it is one transaction, and the
+//! query does not see what is changed.
+//!
+//! A transaction with one snapshot is refused (40001) where somebody has changed such a row
+//! since. Under READ COMMITTED the rows are locked first and the query is asked again, until it
+//! finds none that is not locked: what is stored was computed from rows as they are.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use thermocline_engine::{ChargeKind, give_way};
+use thermocline_storage::cast::CastContext;
+use thermocline_storage::types::DataType;
+use thermocline_storage::value::Value;
+
+use super::Session;
+use super::transaction::Block;
+use crate::error::{Result, SqlError};
+use crate::exec::{self, ExecContext};
+use crate::expr::{CastPath, Datum};
+use crate::output::RowWriter;
+use crate::parse::statement::IsolationLevel;
+use crate::plan::{ByQuery, ShortPlan};
+
+/// Rows that the query hands on at a time, and changes between two pauses.
+const BATCH_ROWS: usize = 256;
+/// What a value takes beside its text, in bytes.
+const VALUE_BYTES: usize = 48;
+
+/// Rows that were found, once each, by their keys.
+struct Found {
+    rows: Vec<Vec<Value>>,
+    bytes: usize,
+}
+
+impl Session {
+    /// Runs the plan; how many rows were changed.
+    pub(super) async fn change_by_query(
+        &mut self,
+        plan: &ByQuery,
+        parameters: &[Value],
+        rows: &mut RowWriter,
+    ) -> Result<u64> {
+        let own = self.transaction.block() == Block::None;
+        if own {
+            self.transaction.begin(Block::Implicit, &self.context);
+        }
+        let locks = matches!(
+            self.transaction.isolation(&self.context),
+            IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted
+        );
+        let mut charge = self.account.nothing(ChargeKind::Result);
+        let mut locked: HashSet<Vec<Value>> = HashSet::new();
+        let found = loop {
+            let found = self.found(plan, parameters).await?;
+            charge.resize(found.bytes as u64)?;
+            let key_of = |row: &Vec<Value>| row[..plan.key_columns].to_vec();
+            let is_new = |row: &&Vec<Value>| locks && !locked.contains(&row[..plan.key_columns]);
+            let new: Vec<Vec<Value>> = found.rows.iter().filter(is_new).map(key_of).collect();
+            if new.is_empty() {
+                break found;
+            }
+            let mut nothing = RowWriter::values();
+            self.each(plan, &plan.lock, &new, parameters, &mut nothing)
+                .await?;
+            locked.extend(new);
+        };
+        let changed = self
+            .each(plan, &plan.change, &found.rows, parameters, rows)
+            .await?;
+        if own {
+            self.end_implicit().await?;
+        }
+        Ok(changed)
+    }
+
+    /// The rows that the query finds now, in the types of the table's columns.
+    async fn found(&mut self, plan: &ByQuery, parameters: &[Value]) -> Result<Found> {
+        let Some(typed) = &plan.typed else {
+            return Err(SqlError::internal("a change by a query without its tree"));
+        };
+        let db = Arc::clone(&self.engine.db);
+        let catalog = self.transaction.catalog(&db);
+        let columns = typed.output_columns();
+        let mut paths = Vec::with_capacity(columns.len());
+        for (column, to) in columns.iter().zip(&plan.types) {
+            let from = DataType::from_oid(column.type_oid, column.type_modifier);
+            paths.push(CastPath {
+                from: from.unwrap_or(DataType::Text),
+                to: *to,
+                context: CastContext::Assignment,
+            });
+        }
+        let used = parameters
+            .get(..typed.parameters.len())
+            .unwrap_or(parameters);
+        let mut stream = self.start_analytical(typed, &catalog, used).await?;
+        let options = self.options();
+        let mut seen = HashSet::new();
+        let mut found = Found {
+            rows: Vec::new(),
+            bytes: 0,
+        };
+        loop {
+            let next = stream.next_values(BATCH_ROWS);
+            let batch = db.interruptible(&options, next).await??;
+            if batch.is_empty() {
+                return Ok(found);
+            }
+            for given in batch {
+                let mut row = Vec::with_capacity(given.len());
+                for (value, path) in given.into_iter().zip(&paths) {
+                    found.bytes += VALUE_BYTES + bytes_of(&value);
+                    row.push(path.apply(Datum::Owned(value))?.into_value());
+                }
+                // A row that several others match is changed once, as in PostgreSQL.
+                if seen.insert(row[..plan.key_columns].to_vec()) {
+                    found.rows.push(row);
+                }
+            }
+        }
+    }
+
+    /// Runs a plan by key for each row.
+    async fn each(
+        &mut self,
+        plan: &ByQuery,
+        by_key: &ShortPlan,
+        found: &[Vec<Value>],
+        parameters: &[Value],
+        rows: &mut RowWriter,
+    ) -> Result<u64> {
+        let db = Arc::clone(&self.engine.db);
+        let options = self.options();
+        let now_us = self.context.transaction_us();
+        let mut given = parameters.to_vec();
+        given.resize(plan.own_parameters, Value::Null);
+        let mut count = 0;
+        for (number, row) in found.iter().enumerate() {
+            if number % BATCH_ROWS == 0 {
+                self.check_interrupted(&options)?;
+                give_way().await;
+            }
+            given.truncate(plan.own_parameters);
+            given.extend(row.iter().cloned());
+            let Self {
+                transaction,
+                context,
+                ..
+            } = self;
+            let mut exec = ExecContext {
+                db: &db,
+                txn: transaction.of_block(&db),
+                options: &options,
+                now_us,
+                session: &**context,
+            };
+            count += exec::execute(by_key, &mut exec, &given, rows).await?;
+        }
+        Ok(count)
+    }
+}
+
+fn bytes_of(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::Bytea(bytes) | Value::Other(_, bytes) => bytes.len(),
+        _ => 0,
+    }
+}
