@@ -7,7 +7,7 @@ use super::expressions::{COLUMNS, Random, Type};
 
 /// A scope: the names that columns can be asked of.
 #[derive(Clone)]
-struct Names(Vec<String>);
+pub struct Names(pub Vec<String>);
 
 /// Queries of one seed.
 pub struct Queries<'r> {
@@ -121,7 +121,7 @@ impl<'r> Queries<'r> {
     }
 
     /// A condition that cannot fail.
-    fn condition(&mut self, names: &Names, depth: u32) -> String {
+    pub fn condition(&mut self, names: &Names, depth: u32) -> String {
         if depth > 0 && self.random.chance(45) {
             let left = self.condition(names, depth - 1);
             return match self.random.below(5) {

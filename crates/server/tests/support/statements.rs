@@ -3,6 +3,8 @@
 //! compared without one, and an expression that may fail stands where it is
 //! evaluated for certain.
 
+#[path = "changes.rs"]
+mod changes;
 #[path = "expressions.rs"]
 mod expressions;
 #[path = "queries.rs"]
@@ -162,8 +164,17 @@ impl Round {
         }
     }
 
-    /// The next query over both tables.
+    /// The next query over both tables, or a change of one by what the other holds.
     pub fn query(&mut self) -> Statement {
+        if self.random.chance(10) {
+            let table = self.table();
+            let (target, other) = (self.tables[table].name, self.tables[1 - table].name);
+            return Statement {
+                sql: changes::change(&mut self.random, target, other),
+                kind: Kind::Write,
+                order: Order::Any,
+            };
+        }
         Statement {
             sql: Queries::new(&mut self.random, ["r", "s"]).query(),
             kind: Kind::Read,

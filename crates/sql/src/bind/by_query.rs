@@ -10,7 +10,7 @@ use thermocline_engine::Table;
 use thermocline_engine::authority::Privileges;
 
 use super::insert::is_default;
-use super::modify::leaves_partition;
+use super::modify::{is_given, leaves_partition};
 use super::typed::Binder;
 use super::{Bindable, BoundPlan, Refusal};
 use crate::error::SqlError;
@@ -36,7 +36,9 @@ fn quoted(name: &str) -> String {
 /// How many parameters a statement has: the greatest number of one.
 fn parameters_of(text: &str) -> usize {
     let dialect = sqlparser::dialect::PostgreSqlDialect {};
-    let tokens = Tokenizer::new(&dialect, text).tokenize().unwrap_or_default();
+    let tokens = Tokenizer::new(&dialect, text)
+        .tokenize()
+        .unwrap_or_default();
     let number = |token: &Token| match token {
         Token::Placeholder(name) => name.strip_prefix('$')?.parse().ok(),
         _ => None,
@@ -71,7 +73,10 @@ impl Binder<'_> {
                 if is_default(value) {
                     return binder.default_of(&target.table, column);
                 }
-                if let Ok(own) = binder.value_for(value, &def.name, def.data_type) {
+                // A name may be one of another table's too: then only the query tells whose.
+                if let Ok(own) = binder.value_for(value, &def.name, def.data_type)
+                    && (others.is_empty() || is_given(&own))
+                {
                     return Ok(own);
                 }
                 selected.push(value.to_string());

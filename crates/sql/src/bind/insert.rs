@@ -349,9 +349,14 @@ impl Binder<'_> {
     ) -> Bindable<Vec<(usize, Expr)>> {
         let mut bound: Vec<(usize, Expr)> = Vec::with_capacity(assignments.len());
         for assignment in assignments {
+            let parts;
             let pairs: Vec<(&ast::ObjectName, &ast::Expr)> =
                 match (&assignment.target, &assignment.value) {
                     (AssignmentTarget::ColumnName(name), value) => vec![(name, value)],
+                    (AssignmentTarget::Tuple(names), ast::Expr::Subquery(query)) => {
+                        parts = columns_of(query, names.len())?;
+                        names.iter().zip(&parts).collect()
+                    }
                     (AssignmentTarget::Tuple(names), ast::Expr::Tuple(values))
                         if names.len() == values.len() =>
                     {
@@ -387,6 +392,20 @@ impl Binder<'_> {
         }
         Ok(bound)
     }
+}
+
+/// The columns of a subquery's row, each as a subquery of its own.
+fn columns_of(query: &ast::Query, count: usize) -> Bindable<Vec<ast::Expr>> {
+    let names: Vec<String> = (0..count).map(|number| format!("c{number}")).collect();
+    let column = |name: &String| {
+        let text = format!("(SELECT {name} FROM ({query}) AS s ({}))", names.join(", "));
+        let dialect = sqlparser::dialect::PostgreSqlDialect {};
+        sqlparser::parser::Parser::new(&dialect)
+            .try_with_sql(&text)
+            .and_then(|mut parser| parser.parse_expr())
+            .map_err(|_| Refusal::declined("SET from a subquery"))
+    };
+    names.iter().map(column).collect()
 }
 
 /// Whether a query is its body alone.

@@ -83,7 +83,11 @@ impl Binder<'_> {
         Ok((ShortPlan::Delete(Arc::new(plan)), columns))
     }
 
-    pub(super) fn modified(&mut self, target: &TableWithJoins, needs: Privileges) -> Bindable<Arc<Table>> {
+    pub(super) fn modified(
+        &mut self,
+        target: &TableWithJoins,
+        needs: Privileges,
+    ) -> Bindable<Arc<Table>> {
         if !target.joins.is_empty() {
             return Err(Refusal::declined("a join as the target"));
         }
@@ -147,7 +151,7 @@ fn overwrites(source: &Source, assignments: &[(usize, Expr)]) -> Option<Vec<(usi
 }
 
 /// Whether a value is known without a row and without an effect.
-fn is_given(expr: &Expr) -> bool {
+pub(super) fn is_given(expr: &Expr) -> bool {
     let mut given = true;
     expr.walk(&mut |part| {
         given &= matches!(

@@ -1,6 +1,7 @@
 //! Sessions as clients see them: the order of messages, tags, errors, the
 //! status of the transaction.
 
+mod by_query;
 mod copy;
 mod cursors;
 mod ddl;

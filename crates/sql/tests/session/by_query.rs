@@ -1,0 +1,361 @@
+//! UPDATE and DELETE of rows that a query finds: other tables, subqueries, and what others change
+//! meanwhile.
+
+use std::thread;
+use std::time::Duration;
+
+use crate::fixture::{Connection, Server};
+
+/// Four accounts and what is paid to three of them, to one of them twice.
+fn prepared(server: &Server) -> Connection {
+    let mut client = server.connect();
+    client.tag(
+        "create table t (id int primary key, v int, s text);
+         insert into t values (1, 10, 'a'), (2, 20, 'b'), (3, 30, 'c'), (4, 40, 'd');
+         create table o (id int primary key, t int, v int, n numeric);
+         insert into o values (1, 1, 100, 1.5), (2, 2, 200, 2.5), (3, 2, 200, 2.5), (4, 9, 1, 1)",
+    );
+    client
+}
+
+fn all(client: &mut Connection) -> Vec<String> {
+    client.rows("select id, v, s from t order by id")
+}
+
+#[test]
+fn values_come_from_other_tables() {
+    let server = Server::new();
+    let mut client = prepared(&server);
+    for (change, tag, rows) in [
+        (
+            "update t set v = o.v from o where o.t = t.id",
+            "UPDATE 2",
+            ["1|100|a", "2|200|b", "3|30|c", "4|40|d"],
+        ),
+        (
+            "update t as x set v = x.v + p.v, s = 'z' from o p where p.t = x.id and p.id = 1",
+            "UPDATE 1",
+            ["1|110|z", "2|20|b", "3|30|c", "4|40|d"],
+        ),
+        (
+            "update t set v = w.n from (select t, sum(n) as n from o group by t) w \
+             where w.t = t.id",
+            "UPDATE 2",
+            ["1|2|a", "2|5|b", "3|30|c", "4|40|d"],
+        ),
+        (
+            "update t set v = (select count(*) from o where o.t = t.id)",
+            "UPDATE 4",
+            ["1|1|a", "2|2|b", "3|0|c", "4|0|d"],
+        ),
+        (
+            "update t set (v, s) = (select max(o.v), 'm' from o where o.t = t.id) where id < 3",
+            "UPDATE 2",
+            ["1|100|m", "2|200|m", "3|30|c", "4|40|d"],
+        ),
+        (
+            "update t set v = 0 where id in (select t from o) and not exists \
+             (select from o where o.t = t.id and o.n > 2)",
+            "UPDATE 1",
+            ["1|0|a", "2|20|b", "3|30|c", "4|40|d"],
+        ),
+        (
+            "update t set v = u.v from t u where u.id = t.id + 1",
+            "UPDATE 3",
+            ["1|20|a", "2|30|b", "3|40|c", "4|40|d"],
+        ),
+        (
+            "update t set v = default, s = o.id from o where o.t = t.id and o.id <> 3",
+            "UPDATE 2",
+            ["1||1", "2||2", "3|30|c", "4|40|d"],
+        ),
+        (
+            "update t set id = t.id + 10 from o where o.id = t.id and t.id = 4",
+            "UPDATE 1",
+            ["1|10|a", "2|20|b", "3|30|c", "14|40|d"],
+        ),
+        (
+            "update t set v = 1 from o where false",
+            "UPDATE 0",
+            ["1|10|a", "2|20|b", "3|30|c", "4|40|d"],
+        ),
+    ] {
+        client.tag("begin");
+        assert_eq!(client.tag(change), tag, "{change}");
+        assert_eq!(all(&mut client), rows, "{change}");
+        client.tag("rollback");
+    }
+    assert_eq!(all(&mut client), ["1|10|a", "2|20|b", "3|30|c", "4|40|d"]);
+    assert_eq!(
+        client.tag("update t set v = o.v from o where o.t = t.id"),
+        "UPDATE 2"
+    );
+    assert_eq!(all(&mut client)[..2], ["1|100|a", "2|200|b"]);
+}
+
+#[test]
+fn rows_are_deleted_by_other_tables() {
+    let server = Server::new();
+    let mut client = prepared(&server);
+    for (change, tag, left) in [
+        (
+            "delete from t using o where o.t = t.id",
+            "DELETE 2",
+            &["3", "4"][..],
+        ),
+        (
+            "delete from t as x using o p, o q where p.t = x.id and q.id = p.id + 1",
+            "DELETE 2",
+            &["3", "4"],
+        ),
+        (
+            "delete from t where id not in (select t from o)",
+            "DELETE 2",
+            &["1", "2"],
+        ),
+        (
+            "delete from t where v > (select avg(v) from t)",
+            "DELETE 2",
+            &["1", "2"],
+        ),
+        (
+            "delete from t using t u where u.v > t.v",
+            "DELETE 3",
+            &["4"],
+        ),
+    ] {
+        client.tag("begin");
+        assert_eq!(client.tag(change), tag, "{change}");
+        assert_eq!(
+            client.rows("select id from t order by id"),
+            left,
+            "{change}"
+        );
+        client.tag("rollback");
+    }
+    assert_eq!(
+        client.rows("delete from t where id in (select t from o) returning t.*, v * 2"),
+        ["1|10|a|20", "2|20|b|40"]
+    );
+    assert_eq!(
+        client.rows("update t set v = (select max(v) from o) returning id, v as new"),
+        ["3|200", "4|200"]
+    );
+    assert_eq!(
+        client.rows("update t set v = o.id from o where o.id = t.id returning t.id, t.v"),
+        ["3|3", "4|4"]
+    );
+}
+
+#[test]
+fn parameters_are_the_querys_too() {
+    let server = Server::new();
+    let mut client = prepared(&server);
+    let sql = "update t set v = $2, s = o.n + $1 from o where o.t = t.id and o.v = $3 returning id";
+    client.parse("u", sql, &[]).unwrap();
+    assert_eq!(
+        client.describe("u").unwrap(),
+        ["t 1700 23 23", "T id:23"],
+        "{sql}"
+    );
+    client
+        .bind("", "u", &[Some("0.25"), Some("7"), Some("100")])
+        .unwrap();
+    assert_eq!(client.execute("", 0).unwrap(), ["D 1", "C UPDATE 1"]);
+    client
+        .bind("", "u", &[Some("1"), Some("8"), Some("200")])
+        .unwrap();
+    assert_eq!(client.execute("", 0).unwrap(), ["D 2", "C UPDATE 1"]);
+    client.sync().unwrap();
+    assert_eq!(
+        all(&mut client),
+        ["1|7|1.75", "2|8|3.5", "3|30|c", "4|40|d"]
+    );
+    client
+        .parse(
+            "d",
+            "delete from t where v = $1 and id in (select t from o where v > $2)",
+            &[],
+        )
+        .unwrap();
+    client.bind("", "d", &[Some("8"), Some("5")]).unwrap();
+    assert_eq!(client.execute("", 0).unwrap(), ["C DELETE 1"]);
+    client.sync().unwrap();
+    client.tag("prepare p (int) as update t set v = (select sum(v) from o where id <= $1)");
+    assert_eq!(client.tag("execute p (2)"), "UPDATE 3");
+    assert_eq!(client.rows("select distinct v from t"), ["300"]);
+}
+
+#[test]
+fn what_cannot_be_is_told_as_postgresql_tells_it() {
+    let server = Server::new();
+    let mut client = prepared(&server);
+    client.tag("create table keyless (v int); create view w as select * from o");
+    for (sql, expected) in [
+        ("update t set v = nothing.v from o", "42P01"),
+        ("update t set v = o.nothing from o", "42703"),
+        ("update t set nothing = o.v from o", "42703"),
+        ("update t set s = v from o where o.t = t.id", "42702"),
+        ("update t set v = o.n = 1 from o", "42804"),
+        ("update t set v = (select o.v from o)", "21000"),
+        ("update t set v = (select o.v, o.n from o)", "42601"),
+        ("update t set (v, s) = (select o.v from o)", "42601"),
+        ("update t set v = o.v / 0 from o", "22012"),
+        (
+            "update t set id = o.v from o where t.id > 2 and o.id = 2",
+            "23505",
+        ),
+        ("update t set v = 1 from t", "42712"),
+        ("delete from t using nothing", "42P01"),
+        ("delete from t where sum(v) > (select 1)", "42803"),
+        ("update keyless set v = o.v from o", "0A000"),
+        ("update t set v = 1 from o returning o.v", "0A000"),
+        ("update w set v = (select 1)", "0A000"),
+    ] {
+        let error = client.error(sql);
+        assert!(error.starts_with(expected), "{sql}: {error}");
+        assert_eq!(
+            all(&mut client),
+            ["1|10|a", "2|20|b", "3|30|c", "4|40|d"],
+            "{sql}"
+        );
+    }
+    assert_eq!(
+        client.tag("update t set v = w.v from w where w.t = t.id"),
+        "UPDATE 2"
+    );
+}
+
+#[test]
+fn only_who_may_read_the_other_table_may_use_it() {
+    let server = Server::new();
+    let mut client = prepared(&server);
+    client.tag("create user reader; grant select, update, delete on t to reader");
+    let mut reader = server.connect_with(&[("user", "reader")]);
+    for sql in [
+        "update t set v = o.v from o where o.t = t.id",
+        "delete from t where id in (select t from o)",
+    ] {
+        assert!(reader.error(sql).starts_with("42501"), "{sql}");
+    }
+    client.tag("grant select on o to reader; revoke update on t from reader");
+    assert!(
+        reader
+            .error("update t set v = o.v from o where o.t = t.id")
+            .starts_with("42501")
+    );
+    assert_eq!(
+        reader.tag("delete from t where id in (select t from o)"),
+        "DELETE 2"
+    );
+}
+
+/// What another transaction does before it commits, while a change waits for it.
+fn beside(
+    isolation: &str,
+    other_does: &str,
+    change: &str,
+) -> (Result<String, String>, Vec<String>) {
+    let server = Server::new();
+    let mut client = prepared(&server);
+    let mut other = server.connect();
+    other.tag("begin isolation level read committed");
+    other.tag(other_does);
+    let mut changing = server.connect();
+    changing.tag(&format!(
+        "set default_transaction_isolation = '{isolation}'"
+    ));
+    let change = change.to_owned();
+    let waiting = thread::spawn(move || {
+        let answers = changing.query(&change);
+        let told = |kind: &str| {
+            answers
+                .iter()
+                .find_map(|answer| answer.strip_prefix(kind).map(str::to_owned))
+        };
+        told("C ").ok_or_else(|| told("E ").unwrap_or_default())
+    });
+    thread::sleep(Duration::from_millis(200));
+    other.tag("commit");
+    (waiting.join().unwrap(), all(&mut client))
+}
+
+#[test]
+fn read_committed_changes_rows_as_they_are_then() {
+    let change = "update t set v = t.v + o.v from o where o.t = t.id";
+    for (other_does, tag, rows) in [
+        // The new value is what is added to.
+        (
+            "update t set v = 11 where id = 1",
+            "UPDATE 2",
+            &["1|111|a", "2|220|b", "3|30|c", "4|40|d"][..],
+        ),
+        (
+            "delete from t where id = 2",
+            "UPDATE 1",
+            &["1|110|a", "3|30|c", "4|40|d"],
+        ),
+        // What was found is not what the condition means any more.
+        (
+            "update t set id = 7 where id = 1",
+            "UPDATE 1",
+            &["2|220|b", "3|30|c", "4|40|d", "7|10|a"],
+        ),
+    ] {
+        let (told, left) = beside("read committed", other_does, change);
+        assert_eq!(told.as_deref(), Ok(tag), "{other_does}");
+        assert_eq!(left, rows, "{other_does}");
+    }
+    let (told, left) = beside(
+        "read committed",
+        "update t set v = 5 where id = 1",
+        "delete from t where v >= 10 and id in (select t from o)",
+    );
+    assert_eq!(told.as_deref(), Ok("DELETE 1"));
+    assert_eq!(left, ["1|5|a", "3|30|c", "4|40|d"]);
+}
+
+#[test]
+fn one_snapshot_is_not_changed_over() {
+    for isolation in ["repeatable read", "serializable"] {
+        let (told, left) = beside(
+            isolation,
+            "update t set v = 11 where id = 1",
+            "update t set v = t.v + o.v from o where o.t = t.id",
+        );
+        let error = told.unwrap_err();
+        assert!(error.starts_with("40001"), "{isolation}: {error}");
+        assert_eq!(
+            left,
+            ["1|11|a", "2|20|b", "3|30|c", "4|40|d"],
+            "{isolation}"
+        );
+    }
+}
+
+#[test]
+fn many_rows_are_changed_at_once() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag(
+        "create table t (id int primary key, v int); create table o (id int primary key, v int);
+         insert into t select i, 0 from generate_series(1, 3000) i;
+         insert into o select i, i * 2 from generate_series(1, 3000, 2) i",
+    );
+    assert_eq!(
+        client.tag("update t set v = o.v from o where o.id = t.id"),
+        "UPDATE 1500"
+    );
+    assert_eq!(
+        client.rows("select sum(v), count(*) from t"),
+        ["4500000|3000"]
+    );
+    assert_eq!(
+        client.tag("delete from t where not exists (select from o where o.id = t.id)"),
+        "DELETE 1500"
+    );
+    assert_eq!(
+        client.rows("explain update t set v = o.v from o where o.id = t.id")[0],
+        "Update on t"
+    );
+}
