@@ -279,8 +279,8 @@ async fn who_does_nothing_for_too_long_is_ended() {
     let mut admin = server.client().await;
 
     let mut idle = server.client().await;
-    idle.query("set idle_session_timeout = '150ms'").await;
     let begin = Instant::now();
+    idle.query("set idle_session_timeout = '150ms'").await;
     let told = idle.fatal().await;
     assert_eq!(told.sqlstate(), "57P05");
     let words = "terminating connection due to idle-session timeout";

@@ -394,8 +394,29 @@ impl Binder<'_> {
     }
 }
 
+/// Whether an item of a list of results is one column.
+fn is_one(item: &ast::SelectItem) -> bool {
+    use ast::SelectItem::{ExprWithAlias, UnnamedExpr};
+    matches!(item, ExprWithAlias { .. } | UnnamedExpr(_))
+}
+
 /// The columns of a subquery's row, each as a subquery of its own.
 fn columns_of(query: &ast::Query, count: usize) -> Bindable<Vec<ast::Expr>> {
+    let same_count = match &*query.body {
+        SetExpr::Select(select) if select.projection.iter().all(is_one) => {
+            select.projection.len() == count
+        }
+        SetExpr::Values(values) => values.rows.iter().all(|row| row.len() == count),
+        _ => {
+            return Err(Refusal::declined(
+                "SET of several columns from a subquery with *",
+            ));
+        }
+    };
+    if !same_count {
+        let message = "number of columns does not match number of values";
+        return Err(SqlError::syntax(message).into());
+    }
     let names: Vec<String> = (0..count).map(|number| format!("c{number}")).collect();
     let column = |name: &String| {
         let text = format!("(SELECT {name} FROM ({query}) AS s ({}))", names.join(", "));
