@@ -16,7 +16,7 @@ use super::{Bindable, BoundPlan, Refusal};
 use crate::error::SqlError;
 use crate::expr::{Comparison, Expr};
 use crate::plan::{
-    ByQuery, DeletePlan, LockMode, SelectPlan, ShortPlan, Source, UpdatePlan, choose,
+    ByQuery, DeletePlan, LockMode, ReadQuery, SelectPlan, ShortPlan, Source, UpdatePlan, choose,
 };
 
 /// A row's table, as the query and the plan by key have it.
@@ -94,7 +94,7 @@ impl Binder<'_> {
             assignments,
             returning,
         };
-        let query = query_text(&target, &selected, others, update.selection.as_ref());
+        let query = self.query_text(&target, &selected, others, update.selection.as_ref());
         let plan = ByQuery {
             change: ShortPlan::Update(Arc::new(plan)),
             ..self.by_query(&target, source, query, columns, reason)
@@ -119,7 +119,7 @@ impl Binder<'_> {
             source: source.clone(),
             returning,
         };
-        let query = query_text(&target, &[], others, delete.selection.as_ref());
+        let query = self.query_text(&target, &[], others, delete.selection.as_ref());
         let plan = ByQuery {
             change: ShortPlan::Delete(Arc::new(plan)),
             ..self.by_query(&target, source, query, Vec::new(), reason)
@@ -147,7 +147,12 @@ impl Binder<'_> {
             table,
             factor: &from.relation,
             alias,
-            own_parameters: parameters_of(statement),
+            own_parameters: [Some(statement), self.with.as_deref()]
+                .into_iter()
+                .flatten()
+                .map(parameters_of)
+                .max()
+                .unwrap_or(0),
             key,
         })
     }
@@ -180,6 +185,36 @@ impl Binder<'_> {
         })
     }
 
+    /// The keys of the rows, then what is wanted beside them.
+    fn query_text(
+        &self,
+        target: &Target<'_>,
+        selected: &[String],
+        others: &[TableWithJoins],
+        condition: Option<&ast::Expr>,
+    ) -> String {
+        let alias = quoted(&target.alias);
+        let keys = target
+            .key
+            .iter()
+            .map(|column| format!("{alias}.{}", quoted(&target.table.columns[*column].name)));
+        let values = selected.iter().map(|value| format!("({value})"));
+        let list: Vec<String> = keys.chain(values).collect();
+        let mut text = self.with.clone().unwrap_or_default();
+        text.push_str(&format!(
+            " SELECT {} FROM {}",
+            list.join(", "),
+            target.factor
+        ));
+        for other in others {
+            text.push_str(&format!(", {other}"));
+        }
+        if let Some(condition) = condition {
+            text.push_str(&format!(" WHERE {condition}"));
+        }
+        text
+    }
+
     fn by_query(
         &self,
         target: &Target<'_>,
@@ -198,25 +233,22 @@ impl Binder<'_> {
             offset: None,
             lock: Some(LockMode::Update),
         };
+        let stored = |column: &usize| {
+            let def = &target.table.columns[*column];
+            (def.data_type, def.name.clone())
+        };
         ByQuery {
-            declared: self.parameter_oids(),
+            query: ReadQuery {
+                text: query,
+                declared: self.parameter_oids(),
+                typed: None,
+                reason,
+            },
             own_parameters: target.own_parameters,
-            types: target
-                .key
-                .iter()
-                .chain(&columns)
-                .map(|column| target.table.columns[*column].data_type)
-                .collect(),
-            names: columns
-                .iter()
-                .map(|column| target.table.columns[*column].name.clone())
-                .collect(),
+            targets: target.key.iter().chain(&columns).map(stored).collect(),
             key_columns: target.key.len(),
-            typed: None,
             change: ShortPlan::Select(Arc::new(lock.clone())),
             lock: ShortPlan::Select(Arc::new(lock)),
-            query,
-            reason,
         }
     }
 }
@@ -231,28 +263,4 @@ fn reason_of(refusal: Refusal) -> Bindable<String> {
         }
         refusal @ Refusal::Error(_) => Err(refusal),
     }
-}
-
-/// The keys of the rows, then what is wanted beside them.
-fn query_text(
-    target: &Target<'_>,
-    selected: &[String],
-    others: &[TableWithJoins],
-    condition: Option<&ast::Expr>,
-) -> String {
-    let alias = quoted(&target.alias);
-    let keys = target
-        .key
-        .iter()
-        .map(|column| format!("{alias}.{}", quoted(&target.table.columns[*column].name)));
-    let values = selected.iter().map(|value| format!("({value})"));
-    let list: Vec<String> = keys.chain(values).collect();
-    let mut text = format!("SELECT {} FROM {}", list.join(", "), target.factor);
-    for other in others {
-        text.push_str(&format!(", {other}"));
-    }
-    if let Some(condition) = condition {
-        text.push_str(&format!(" WHERE {condition}"));
-    }
-    text
 }

@@ -17,7 +17,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::output::ColumnType;
 use crate::plan::{
-    ConflictPlan, ConflictUpdate, InsertPlan, InsertSource, InsertTarget, ShortPlan,
+    ConflictPlan, ConflictUpdate, InsertPlan, InsertSource, InsertTarget, ReadQuery, ShortPlan,
 };
 
 /// The target of rows that do not come from an INSERT statement (COPY FROM):
@@ -67,7 +67,7 @@ impl Binder<'_> {
         // `OVERRIDING SYSTEM VALUE` reaches us as OVERWRITE.
         let overriding = insert.overwrite;
 
-        let source = match &insert.source {
+        let mut source = match &insert.source {
             None => InsertSource::Values(vec![Vec::new()]),
             Some(query) => match (&*query.body, bare(query)) {
                 (SetExpr::Values(values), true) => {
@@ -75,7 +75,17 @@ impl Binder<'_> {
                     if !explicit {
                         columns = first_columns(&table, width)?;
                     }
-                    InsertSource::Values(self.insert_values(&table, &columns, values, overriding)?)
+                    match self.insert_values(&table, &columns, values, overriding) {
+                        Ok(values) => InsertSource::Values(values),
+                        Err(Refusal::Declined { .. }) => {
+                            for column in &columns {
+                                refuse_generated(&table, *column, overriding)?;
+                            }
+                            let query = super::with::values_as_query(&table, &columns, values)?;
+                            self.insert_query(&query)?.0
+                        }
+                        Err(refusal) => return Err(refusal),
+                    }
                 }
                 _ => {
                     let (source, width) = self.insert_query(query)?;
@@ -114,6 +124,10 @@ impl Binder<'_> {
                 Some(columns)
             }
         };
+        if let InsertSource::Analytical(query) = &mut source {
+            // All that the statement settles is known now.
+            query.declared = self.parameter_oids();
+        }
         let plan = InsertPlan {
             target: Arc::new(target),
             source,
@@ -214,13 +228,13 @@ impl Binder<'_> {
                     "a query that writes as the source of an INSERT",
                 ));
             }
-            Ok((
-                InsertSource::Analytical {
-                    statement: Box::new(statement),
-                    reason,
-                },
-                None,
-            ))
+            let query = ReadQuery {
+                text: statement.to_string(),
+                declared: Vec::new(),
+                typed: None,
+                reason,
+            };
+            Ok((InsertSource::Analytical(query), None))
         };
         match self.query(query) {
             Ok((plan, Some(columns))) => {

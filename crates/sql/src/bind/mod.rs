@@ -25,6 +25,7 @@ mod select;
 mod tests;
 mod typed;
 mod view;
+pub(crate) mod with;
 
 pub use data_type::data_type;
 pub use dialect::rewrite;
@@ -129,7 +130,10 @@ pub fn bind(statement: &Statement, context: &BindContext<'_>) -> Result<Bound> {
 pub(crate) fn bindable(statement: &Statement, context: &BindContext<'_>) -> Bindable<Bound> {
     let mut binder = typed::Binder::new(context);
     let (command, bound) = match statement {
-        Statement::Query(query) => (Command::Select, binder.query(query)),
+        Statement::Query(query) => match with::changed(query) {
+            Some((with, change)) => binder.with_before(with, change)?,
+            None => (Command::Select, binder.query(query)),
+        },
         Statement::Insert(insert) => (Command::Insert, binder.insert(insert)),
         Statement::Update(update) => (Command::Update, binder.update(update)),
         Statement::Delete(delete) => (Command::Delete, binder.delete(delete)),
@@ -143,6 +147,25 @@ pub(crate) fn bindable(statement: &Statement, context: &BindContext<'_>) -> Bind
         catalog_version: context.catalog.version,
         command,
     })
+}
+
+impl typed::Binder<'_> {
+    fn with_before(
+        &mut self,
+        with: &sqlparser::ast::With,
+        change: &Statement,
+    ) -> Bindable<(Command, Bindable<BoundPlan>)> {
+        self.with = Some(with.to_string());
+        Ok(match change {
+            Statement::Insert(insert) => {
+                let insert = with::insert_with(with, insert)?;
+                (Command::Insert, self.insert(&insert))
+            }
+            Statement::Update(update) => (Command::Update, self.update(update)),
+            Statement::Delete(delete) => (Command::Delete, self.delete(delete)),
+            _ => return Err(Refusal::declined("this statement behind a WITH")),
+        })
+    }
 }
 
 type BoundPlan = (ShortPlan, Option<Vec<OutputColumn>>);

@@ -23,8 +23,8 @@ impl Binder<'_> {
         {
             return Err(Refusal::declined("this form of UPDATE"));
         }
-        if update.from.is_some() {
-            return self.update_by_query(update, Refusal::declined("UPDATE … FROM"));
+        if update.from.is_some() || self.with.is_some() {
+            return self.update_by_query(update, Refusal::declined("UPDATE … FROM or WITH"));
         }
         self.update_in_place(update)
             .or_else(|refusal| self.update_by_query(update, refusal))
@@ -59,8 +59,9 @@ impl Binder<'_> {
         let [from] = from.as_slice() else {
             return Err(Refusal::declined("DELETE from several tables"));
         };
-        if delete.using.is_some() {
-            return self.delete_by_query(delete, from, Refusal::declined("DELETE … USING"));
+        if delete.using.is_some() || self.with.is_some() {
+            let refusal = Refusal::declined("DELETE … USING or WITH");
+            return self.delete_by_query(delete, from, refusal);
         }
         self.delete_in_place(delete, from)
             .or_else(|refusal| self.delete_by_query(delete, from, refusal))

@@ -15,7 +15,6 @@ use super::{BindContext, Bindable, Refusal};
 use crate::error::SqlError;
 use crate::expr::{CastPath, EvalContext, Expr, Interval, NoRow, base_type};
 use crate::output::{OtherType, OutputColumn};
-use crate::plan::ByQuery;
 use crate::typed::value;
 
 /// What is known of an expression's type.
@@ -95,6 +94,8 @@ pub(crate) struct Binder<'a> {
     pub(crate) relations: Vec<Relation>,
     /// Set while select list, HAVING and ORDER BY of an aggregation are bound.
     pub(crate) aggregation: Option<Aggregation>,
+    /// The WITH that stands before the change.
+    pub(super) with: Option<String>,
 }
 
 impl<'a> Binder<'a> {
@@ -104,6 +105,7 @@ impl<'a> Binder<'a> {
             parameters: context.parameters.to_vec(),
             relations: Vec::new(),
             aggregation: None,
+            with: None,
         }
     }
 
@@ -346,9 +348,11 @@ pub(crate) fn is_implicit(from: DataType, to: DataType) -> bool {
 }
 
 /// 42804 for values of a query that do not suit the columns they are for.
-pub(crate) fn assignable(given: &[OutputColumn], plan: &ByQuery) -> Result<(), SqlError> {
-    let behind_key = given.iter().zip(&plan.types).skip(plan.key_columns);
-    for ((column, target), name) in behind_key.zip(&plan.names) {
+pub(crate) fn assignable(
+    given: &[OutputColumn],
+    targets: &[(DataType, String)],
+) -> Result<(), SqlError> {
+    for (column, (target, name)) in given.iter().zip(targets) {
         let from = DataType::from_oid(column.type_oid, -1);
         if from.is_none_or(|from| !is_assignable(from, *target)) {
             let message = format!(

@@ -157,8 +157,9 @@ pub(super) async fn insert(
             let values = source.take_values();
             insert_rows(&plan.target, types, &values, context, parameters, rows).await
         }
-        InsertSource::Analytical { reason, .. } => Err(SqlError::internal(format!(
-            "the source of the INSERT is not a short query ({reason})"
+        InsertSource::Analytical(query) => Err(SqlError::internal(format!(
+            "the source of the INSERT is not a short query ({})",
+            query.reason
         ))),
     }
 }

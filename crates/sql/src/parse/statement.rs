@@ -36,7 +36,10 @@ impl Query {
     /// Whether it is no change of data, though it may lock rows.
     #[must_use]
     pub fn is_query(&self) -> bool {
-        let of_tree = |tree: &ast::Statement| matches!(tree, ast::Statement::Query(_));
+        let of_tree = |tree: &ast::Statement| match tree {
+            ast::Statement::Query(query) => crate::bind::with::changed(query).is_none(),
+            _ => false,
+        };
         self.tree().is_none_or(of_tree)
     }
 

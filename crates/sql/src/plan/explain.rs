@@ -94,8 +94,9 @@ impl ShortPlan {
                         inner.pop();
                         lines.extend(inner.into_iter().map(|line| format!("  {line}")));
                     }
-                    InsertSource::Analytical { reason, .. } => {
-                        lines.push(indented(1, &format!("Analytical Query  ({reason})")));
+                    InsertSource::Analytical(query) => {
+                        let found = format!("Analytical Query  ({})", query.reason);
+                        lines.push(indented(1, &found));
                     }
                 }
             }
@@ -107,7 +108,7 @@ impl ShortPlan {
                 let mut inner = plan.change.explain();
                 inner.pop();
                 lines.extend(inner);
-                let found = format!("Analytical Query  ({})", plan.reason);
+                let found = format!("Analytical Query  ({})", plan.query.reason);
                 lines.push(indented(2, &found));
             }
             Self::Delete(delete) => {

@@ -11,7 +11,6 @@ pub(crate) use fit::{Fit, fit};
 
 use std::sync::Arc;
 
-use sqlparser::ast::Statement;
 use thermocline_engine::Table;
 use thermocline_storage::types::DataType;
 
@@ -77,15 +76,54 @@ impl ShortPlan {
     /// The query whose rows an INSERT stores, when the short path cannot run
     /// it: its rows are for [`crate::exec::insert_rows`].
     #[must_use]
-    pub fn analytical_source(&self) -> Option<(&Arc<InsertTarget>, &Statement, &str)> {
+    pub fn analytical_source(&self) -> Option<(&Arc<InsertTarget>, &ReadQuery)> {
         match self {
             Self::Insert(insert) => match &insert.source {
-                InsertSource::Analytical { statement, reason } => {
-                    Some((&insert.target, statement, reason))
-                }
+                InsertSource::Analytical(query) => Some((&insert.target, query)),
                 _ => None,
             },
             _ => None,
+        }
+    }
+
+    /// The query by which a change finds its rows.
+    #[must_use]
+    pub fn read_query(&self) -> Option<&ReadQuery> {
+        match self {
+            Self::ByQuery(plan) => Some(&plan.query),
+            _ => self.analytical_source().map(|(_, query)| query),
+        }
+    }
+
+    /// The plan with that query analysed.
+    #[must_use]
+    pub(crate) fn with_read_query(&self, query: ReadQuery) -> Self {
+        match self {
+            Self::ByQuery(plan) => Self::ByQuery(Arc::new(ByQuery {
+                query,
+                ..ByQuery::clone(plan)
+            })),
+            Self::Insert(plan) => Self::Insert(Arc::new(InsertPlan {
+                target: Arc::clone(&plan.target),
+                source: InsertSource::Analytical(query),
+            })),
+            other => other.clone(),
+        }
+    }
+
+    /// What the query's columns are stored as, and in which columns.
+    pub(crate) fn read_targets(&self) -> Vec<(DataType, String)> {
+        match self {
+            Self::ByQuery(plan) => plan.targets.clone(),
+            Self::Insert(plan) => {
+                let table = &plan.target.table;
+                let of = |column: &usize| {
+                    let def = &table.columns[*column];
+                    (def.data_type, def.name.clone())
+                };
+                plan.target.columns.iter().map(of).collect()
+            }
+            _ => Vec::new(),
         }
     }
 }
@@ -310,23 +348,28 @@ pub struct ValuesPlan {
     pub offset: Option<Expr>,
 }
 
-/// UPDATE or DELETE of rows that a query finds.
+/// A query whose rows a change takes, for the analytical path.
 #[derive(Clone, Debug)]
-pub struct ByQuery {
-    /// The query's text: the key's columns, then values that the row itself does not give.
-    pub query: String,
+pub struct ReadQuery {
+    /// Its text.
+    pub text: String,
     /// The numbers of the statement's parameters' types, 0 for what the query is to settle.
     pub declared: Vec<u32>,
     /// The query, once it is analysed.
     pub typed: Option<Arc<TypedQuery>>,
-    /// Why the rows are not found in place.
+    /// Why the short path does not run it.
     pub reason: String,
+}
+
+/// UPDATE or DELETE of rows that a query finds.
+#[derive(Clone, Debug)]
+pub struct ByQuery {
+    /// It gives the key's columns, then values that the row itself does not give.
+    pub query: ReadQuery,
     /// The key's columns are so many of the query's.
     pub key_columns: usize,
-    /// The types in which the query's columns are wanted.
-    pub types: Vec<DataType>,
-    /// The columns that its values behind the key are for.
-    pub names: Vec<String>,
+    /// The types in which the query's columns are wanted, and the table's columns.
+    pub targets: Vec<(DataType, String)>,
     /// What is done with a row; its parameters behind the statement's own are what was found.
     pub change: ShortPlan,
     /// How a row is locked.
@@ -382,12 +425,7 @@ pub enum InsertSource {
     /// A query of the short path and the types of its columns.
     Query(Arc<ShortPlan>, Vec<DataType>),
     /// A query that the caller runs.
-    Analytical {
-        /// The query.
-        statement: Box<Statement>,
-        /// Why the short path does not run it.
-        reason: String,
-    },
+    Analytical(ReadQuery),
 }
 
 /// ON CONFLICT.

@@ -77,14 +77,14 @@ impl Session {
 
     /// The rows that the query finds now, in the types of the table's columns.
     async fn found(&mut self, plan: &ByQuery, parameters: &[Value]) -> Result<Found> {
-        let Some(typed) = &plan.typed else {
+        let Some(typed) = &plan.query.typed else {
             return Err(SqlError::internal("a change by a query without its tree"));
         };
         let db = Arc::clone(&self.engine.db);
         let catalog = self.transaction.catalog(&db);
         let columns = typed.output_columns();
         let mut paths = Vec::with_capacity(columns.len());
-        for (column, to) in columns.iter().zip(&plan.types) {
+        for (column, (to, _)) in columns.iter().zip(&plan.targets) {
             let from = DataType::from_oid(column.type_oid, column.type_modifier);
             paths.push(CastPath {
                 from: from.unwrap_or(DataType::Text),

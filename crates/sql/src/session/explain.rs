@@ -57,9 +57,7 @@ impl Session {
             let count = match &planned.bound.plan {
                 Plan::Short(plan) => {
                     let mut rows = RowWriter::values();
-                    let declared = &planned.parameter_oids;
-                    self.run_short(plan, declared, run.parameters, &mut rows)
-                        .await?
+                    self.run_short(plan, run.parameters, &mut rows).await?
                 }
                 Plan::Analytical { typed, .. } => {
                     let stream = self.start_analytical(typed, &planned.catalog, run.parameters);

@@ -4,30 +4,26 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
 use super::Session;
 use super::analytical::AnalyticalRows;
-use super::lookup::Place;
 use super::transaction::Block;
 use crate::error::{Result, SqlError};
 use crate::exec::{self, ExecContext};
-use crate::output::RowWriter;
-use crate::plan::InsertTarget;
+use crate::output::{OutputColumn, RowWriter};
+use crate::plan::{InsertTarget, ReadQuery};
 
 /// Rows stored at a time.
 const BATCH_ROWS: usize = 1000;
 
 impl Session {
-    /// Runs the query and stores its rows; `declared` are the numbers of the
-    /// parameters' types.
+    /// Runs the query and stores its rows.
     pub(super) async fn insert_select(
         &mut self,
         target: &Arc<InsertTarget>,
-        query: &ast::Statement,
-        declared: &[u32],
+        query: &ReadQuery,
         parameters: &[Value],
         rows: &mut RowWriter,
     ) -> Result<u64> {
@@ -37,28 +33,18 @@ impl Session {
         }
         let db = Arc::clone(&self.engine.db);
         let catalog = self.transaction.catalog(&db);
-        // The query's own text is not at hand: it stands within the statement's.
-        let text = query.to_string();
-        let place = Place {
-            text: &text,
-            number: 0,
-            declared,
+        let Some(typed) = &query.typed else {
+            return Err(SqlError::internal(
+                "the source of an INSERT without its tree",
+            ));
         };
-        let reason = "the source of an INSERT".to_owned();
-        let bound = self.lookup().analytical(place, reason)?;
-        let Some(typed) = bound.plan.typed().cloned() else {
-            return Err(SqlError::internal("an analytical query without its tree"));
-        };
-        let types: Vec<DataType> = bound
-            .columns
-            .iter()
-            .flatten()
-            .map(|column| held_type(column.type_oid, column.type_modifier))
-            .collect();
+        let columns = typed.output_columns();
+        let held = |column: &OutputColumn| held_type(column.type_oid, column.type_modifier);
+        let types: Vec<DataType> = columns.iter().map(held).collect();
         let used = parameters
-            .get(..bound.parameters.len())
+            .get(..typed.parameters.len())
             .unwrap_or(parameters);
-        let mut stream = self.start_analytical(&typed, &catalog, used).await?;
+        let mut stream = self.start_analytical(typed, &catalog, used).await?;
         let stored = self
             .store_stream(&mut stream, target, &types, parameters, rows)
             .await?;

@@ -20,7 +20,7 @@ use crate::one_row;
 use crate::parse::Query;
 #[cfg(feature = "analytics")]
 use crate::pg_catalog;
-use crate::plan::{ByQuery, Plan, ShortPlan};
+use crate::plan::{Plan, ReadQuery, ShortPlan};
 use crate::typed;
 use crate::typed::reads::{Reads, reads};
 
@@ -167,16 +167,19 @@ impl Lookup<'_> {
 
     /// A plan with the query analysed that finds its rows, if one does.
     fn with_query(&self, mut planned: Planned, declared: &[u32]) -> Result<Planned> {
-        let Plan::Short(ShortPlan::ByQuery(plan)) = &planned.bound.plan else {
+        let Plan::Short(plan) = &planned.bound.plan else {
+            return Ok(planned);
+        };
+        let Some(query) = plan.read_query() else {
             return Ok(planned);
         };
         let place = Place {
-            text: &plan.query,
+            text: &query.text,
             number: 0,
-            declared: &plan.declared,
+            declared: &query.declared,
         };
         let bound = self
-            .analytical(place, plan.reason.clone())
+            .analytical(place, query.reason.clone())
             .map_err(|mut error| {
                 // Its place is in the query's own text.
                 error.position = None;
@@ -185,15 +188,15 @@ impl Lookup<'_> {
         let Some(typed) = bound.plan.typed().cloned() else {
             return Err(SqlError::internal("a query without its tree"));
         };
-        bind::assignable(&typed.output_columns(), plan)?;
+        bind::assignable(&typed.output_columns(), &plan.read_targets())?;
         planned.parameter_oids = declared_oids(&typed.parameters, declared);
         planned.parameters.clone_from(&bound.parameters);
-        let plan = ByQuery {
+        let query = ReadQuery {
             typed: Some(typed),
-            ..ByQuery::clone(plan)
+            ..query.clone()
         };
         planned.bound.parameters = bound.parameters;
-        planned.bound.plan = Plan::Short(ShortPlan::ByQuery(Arc::new(plan)));
+        planned.bound.plan = Plan::Short(plan.with_read_query(query));
         Ok(planned)
     }
 

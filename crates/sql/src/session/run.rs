@@ -253,7 +253,7 @@ impl Session {
         };
         let declared = &planned.parameter_oids;
         let start = rows.mark();
-        let refused = match self.run_short(plan, declared, parameters, rows).await {
+        let refused = match self.run_short(plan, parameters, rows).await {
             Ok(count) => return Ok(Answer::Whole(count)),
             Err(error) if error.sqlstate == OUT_OF_MEMORY && query.is_pure() => error,
             Err(error) => return Err(error),
@@ -289,19 +289,15 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a plan of the short path; `declared` are the numbers of its
-    /// parameters' types.
+    /// Runs a plan of the short path.
     pub(super) async fn run_short(
         &mut self,
         plan: &ShortPlan,
-        declared: &[u32],
         parameters: &[Value],
         rows: &mut RowWriter,
     ) -> Result<u64> {
-        if let Some((target, query, _)) = plan.analytical_source() {
-            return self
-                .insert_select(target, query, declared, parameters, rows)
-                .await;
+        if let Some((target, query)) = plan.analytical_source() {
+            return self.insert_select(target, query, parameters, rows).await;
         }
         if let ShortPlan::ByQuery(plan) = plan {
             return self.change_by_query(plan, parameters, rows).await;

@@ -154,6 +154,144 @@ fn rows_are_deleted_by_other_tables() {
 }
 
 #[test]
+fn with_stands_before_changes_too() {
+    let server = Server::new();
+    let mut client = prepared(&server);
+    for (change, tag, rows) in [
+        (
+            "with w as (select t, sum(n) as n from o group by t) \
+             update t set v = w.n from w where w.t = t.id",
+            "UPDATE 2",
+            &["1|2|a", "2|5|b", "3|30|c", "4|40|d"][..],
+        ),
+        (
+            "with w (i) as (values (1), (3)), x as (select i + 1 as j from w) \
+             delete from t where id in (select j from x)",
+            "DELETE 2",
+            &["1|10|a", "3|30|c"],
+        ),
+        (
+            "with w as (select 7 as a, 'w' as b) insert into t (id, s) select * from w",
+            "INSERT 0 1",
+            &["1|10|a", "2|20|b", "3|30|c", "4|40|d", "7|NULL|w"],
+        ),
+        (
+            "with w as (select 7 as a), o as (select 2) insert into t \
+             with x as (select a + 1 as b from w) select b, b, 'x' from x",
+            "INSERT 0 1",
+            &["1|10|a", "2|20|b", "3|30|c", "4|40|d", "8|8|x"],
+        ),
+        (
+            "with w as (select 9 as a) insert into t values ((select a from w), 1, '2')",
+            "INSERT 0 1",
+            &["1|10|a", "2|20|b", "3|30|c", "4|40|d", "9|1|2"],
+        ),
+        (
+            "with recursive n (i) as (select 5 union all select i + 1 from n where i < 7) \
+             insert into t (id) select i from n returning id",
+            "INSERT 0 3",
+            &[
+                "1|10|a",
+                "2|20|b",
+                "3|30|c",
+                "4|40|d",
+                "5|NULL|NULL",
+                "6|NULL|NULL",
+                "7|NULL|NULL",
+            ],
+        ),
+    ] {
+        client.tag("begin");
+        assert_eq!(client.tag(change), tag, "{change}");
+        assert_eq!(all(&mut client), rows, "{change}");
+        client.tag("rollback");
+    }
+    client
+        .parse(
+            "u",
+            "with w as (select $1::int as a) update t set v = a + $2 from w where id = $3",
+            &[],
+        )
+        .unwrap();
+    client
+        .bind("", "u", &[Some("5"), Some("6"), Some("1")])
+        .unwrap();
+    assert_eq!(client.execute("", 0).unwrap(), ["C UPDATE 1"]);
+    client.sync().unwrap();
+    assert_eq!(all(&mut client)[0], "1|11|a");
+    for (sql, expected) in [
+        (
+            "with w as (select 1) update t set v = w.nothing from w",
+            "42703",
+        ),
+        ("with w as (select nothing) delete from t", "42703"),
+        (
+            "with w as (delete from o returning *) select * from w",
+            "0A000",
+        ),
+        (
+            "with w as (delete from o returning *) update t set v = 1 from w",
+            "0A000",
+        ),
+        (
+            "with w as (delete from o returning *) insert into t select 9",
+            "0A000",
+        ),
+        (
+            "declare c cursor for with w as (select 1) delete from t",
+            "42601",
+        ),
+    ] {
+        let error = client.error(sql);
+        assert!(error.starts_with(expected), "{sql}: {error}");
+    }
+    assert_eq!(client.rows("select count(*) from t, o"), ["16"]);
+}
+
+#[test]
+fn values_may_hold_subqueries() {
+    let server = Server::new();
+    let mut client = prepared(&server);
+    client
+        .tag("create table c (id int primary key, d date, n numeric(6, 2), v varchar(3), j jsonb)");
+    assert_eq!(
+        client.rows(
+            "insert into c values (1, '2024-01-02', (select sum(n) from o), 'abc', '{}'), \
+             ((select max(id) from t), (select date '2024-02-03'), '1.005', null, null) returning *"
+        ),
+        ["1|2024-01-02|7.50|abc|{}", "4|2024-02-03|1.01|NULL|NULL"]
+    );
+    client
+        .parse(
+            "i",
+            "insert into c (id, v) values ($1, (select $2 || s from t where id = $1))",
+            &[],
+        )
+        .unwrap();
+    client.bind("", "i", &[Some("2"), Some("x")]).unwrap();
+    assert_eq!(client.execute("", 0).unwrap(), ["C INSERT 0 1"]);
+    client.sync().unwrap();
+    assert_eq!(client.rows("select v from c where id = 2"), ["xb"]);
+    for (sql, expected) in [
+        ("insert into c (id, v) values ((select 7), 'abcd')", "22001"),
+        (
+            "insert into c (id, d) values ((select 7), '2024-13-01')",
+            "22008",
+        ),
+        ("insert into c (id) values ((select 'x'))", "42804"),
+        ("insert into c (id) values ((select 1, 2))", "42601"),
+        ("insert into c (id, n) values ((select 7))", "42601"),
+        (
+            "insert into c (id, n) values ((select 7), default)",
+            "0A000",
+        ),
+    ] {
+        let error = client.error(sql);
+        assert!(error.starts_with(expected), "{sql}: {error}");
+    }
+}
+
+#[test]
 fn parameters_are_the_querys_too() {
     let server = Server::new();
     let mut client = prepared(&server);
