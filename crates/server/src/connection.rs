@@ -243,12 +243,20 @@ impl Connection {
                 let allowed = self.session.idle_timeout();
                 idle_until = Some(allowed.map(|(time, error)| (Instant::now() + time, error)));
             }
+            let is_idle = self.is_ready && self.session.transaction_status() == b'I';
+            if is_idle {
+                self.session.take_notifications(&mut self.client.out);
+                if !self.client.out.is_empty() {
+                    self.socket.flush(&mut self.client.out).await?;
+                }
+            }
             let _note = self.cancel.note_wait(WaitsFor::ClientRead);
             let said = async {
                 tokio::select! {
                     biased;
                     () = self.socket.fill() => {}
                     _ = self.cancel.idle_ended() => {}
+                    () = self.session.notified(), if is_idle => {}
                 }
             };
             match &idle_until {
@@ -355,6 +363,7 @@ impl Connection {
         for (name, value) in self.session.changed_parameters() {
             messages::parameter_status(out, name, &value);
         }
+        self.session.take_notifications(out);
         messages::ready_for_query(out, self.session.transaction_status());
         self.is_ready = true;
         self.socket.flush(out).await?;

@@ -153,6 +153,15 @@ pub fn notice_response(out: &mut BytesMut, severity: &str, notice: &SqlError) {
     message(out, b'N', |out| fields(out, severity, notice));
 }
 
+/// NotificationResponse: what session `process_id` has told the listeners of a channel.
+pub fn notification(out: &mut BytesMut, process_id: i32, channel: &str, payload: &str) {
+    message(out, b'A', |out| {
+        out.put_i32(process_id);
+        put_cstring(out, channel);
+        put_cstring(out, payload);
+    });
+}
+
 fn fields(out: &mut BytesMut, severity: &str, error: &SqlError) {
     let mut field = |tag: u8, text: Option<&str>| {
         if let Some(text) = text {

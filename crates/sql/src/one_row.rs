@@ -19,7 +19,7 @@ pub(crate) use environment::StatementEnvironment;
 pub(crate) use run::execute;
 
 /// The functions that the session answers, of those whose rows say that the server does.
-pub(crate) const SESSION_FUNCTIONS: [&str; 13] = [
+pub(crate) const SESSION_FUNCTIONS: [&str; 14] = [
     "current_database",
     "current_schema",
     "current_setting",
@@ -28,6 +28,7 @@ pub(crate) const SESSION_FUNCTIONS: [&str; 13] = [
     "pg_backend_pid",
     "pg_cancel_backend",
     "pg_is_in_recovery",
+    "pg_notify",
     "pg_reload_conf",
     "pg_terminate_backend",
     "session_user",

@@ -22,6 +22,7 @@ mod insert_select;
 mod kept;
 mod lock;
 mod lookup;
+mod notify;
 mod parameters;
 mod portal;
 mod prepared;
@@ -297,6 +298,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.context.stop_listening();
         self.engine.sessions.leave(&self.context);
     }
 }

@@ -53,7 +53,7 @@ impl Binder<'_> {
         update: &ast::Update,
         refusal: Refusal,
     ) -> Bindable<BoundPlan> {
-        let reason = reason_of(refusal)?;
+        let reason = self.reason_of(refusal, update.from.is_none())?;
         let target = self.target_of(&update.table, &update.to_string(), Privileges::UPDATE)?;
         let others = match &update.from {
             Some(UpdateTableFromKind::AfterSet(others)) => others.as_slice(),
@@ -109,7 +109,7 @@ impl Binder<'_> {
         from: &TableWithJoins,
         refusal: Refusal,
     ) -> Bindable<BoundPlan> {
-        let reason = reason_of(refusal)?;
+        let reason = self.reason_of(refusal, delete.using.is_none())?;
         let target = self.target_of(from, &delete.to_string(), Privileges::DELETE)?;
         let others = delete.using.as_deref().unwrap_or_default();
         let source = self.source_by_key(&target);
@@ -125,6 +125,23 @@ impl Binder<'_> {
             ..self.by_query(&target, source, query, Vec::new(), reason)
         };
         Ok((ShortPlan::ByQuery(Arc::new(plan)), shown))
+    }
+
+    /// Why a statement is not bound in place, if it may be bound by a query; `alone`: it names
+    /// no other table.
+    fn reason_of(&self, refusal: Refusal, alone: bool) -> Bindable<String> {
+        match refusal {
+            Refusal::Declined { reason, .. } => Ok(reason),
+            // A name may be another table's.
+            Refusal::Error(error)
+                if error.sqlstate == "0A000"
+                    || (matches!(error.sqlstate, "42703" | "42P01")
+                        && !(alone && self.with.is_none())) =>
+            {
+                Ok("a query finds its rows".to_owned())
+            }
+            refusal @ Refusal::Error(_) => Err(refusal),
+        }
     }
 
     fn target_of<'a>(
@@ -250,17 +267,5 @@ impl Binder<'_> {
             change: ShortPlan::Select(Arc::new(lock.clone())),
             lock: ShortPlan::Select(Arc::new(lock)),
         }
-    }
-}
-
-/// Why a statement is not bound in place, if it may be bound so.
-fn reason_of(refusal: Refusal) -> Bindable<String> {
-    match refusal {
-        Refusal::Declined { reason, .. } => Ok(reason),
-        // A name may be another table's.
-        Refusal::Error(error) if matches!(error.sqlstate, "42703" | "42P01" | "0A000") => {
-            Ok("a query finds its rows".to_owned())
-        }
-        refusal @ Refusal::Error(_) => Err(refusal),
     }
 }

@@ -40,6 +40,7 @@ const SESSION_FUNCTIONS: &[(&str, &[DataType], usize, ColumnType)] = {
             3,
             Other(OtherType::VOID),
         ),
+        ("pg_notify", &[Text, Text], 0, Other(OtherType::VOID)),
         ("pg_cancel_backend", &[Integer], 0, Scalar(Boolean)),
         (
             "pg_terminate_backend",

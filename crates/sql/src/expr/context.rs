@@ -124,6 +124,7 @@ pub fn is_volatile(name: &str) -> bool {
             | "clock_timestamp"
             | "pg_cancel_backend"
             | "pg_terminate_backend"
+            | "pg_notify"
             | "pg_reload_conf"
             | "pg_stat_statements_reset"
     )

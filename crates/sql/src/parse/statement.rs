@@ -137,7 +137,18 @@ pub enum Statement {
     Copy(Copy),
     /// LOCK TABLE
     Lock(LockTables),
-    /// LISTEN, UNLISTEN, NOTIFY, VACUUM, ANALYZE, COMMENT and others:
+    /// LISTEN channel
+    Listen(String),
+    /// UNLISTEN channel, or all
+    Unlisten(Option<String>),
+    /// NOTIFY
+    Notify {
+        /// The channel.
+        channel: String,
+        /// What is told, may be empty.
+        payload: String,
+    },
+    /// VACUUM, ANALYZE, COMMENT and others:
     /// accepted, they change nothing here.
     Accepted(Accepted),
     /// CHECKPOINT

@@ -528,26 +528,18 @@ fn maintain(tokens: &mut Tokens<'_>, word: &str) -> Result<Statement> {
 }
 
 fn notify(tokens: &mut Tokens<'_>, word: &str) -> Result<Statement> {
-    let command = match word {
-        "listen" => {
-            tokens.identifier()?;
-            accepted("LISTEN")
-        }
-        "unlisten" => {
-            if !tokens.token(&Token::Mul) {
-                tokens.identifier()?;
-            }
-            accepted("UNLISTEN")
-        }
-        _ => {
-            tokens.identifier()?;
-            if tokens.token(&Token::Comma) {
-                tokens.string()?;
-            }
-            accepted("NOTIFY")
-        }
-    };
-    Ok(Statement::Accepted(command))
+    Ok(match word {
+        "listen" => Statement::Listen(tokens.identifier()?),
+        "unlisten" if tokens.token(&Token::Mul) => Statement::Unlisten(None),
+        "unlisten" => Statement::Unlisten(Some(tokens.identifier()?)),
+        _ => Statement::Notify {
+            channel: tokens.identifier()?,
+            payload: match tokens.token(&Token::Comma) {
+                true => tokens.string()?,
+                false => String::new(),
+            },
+        },
+    })
 }
 
 fn comment(tokens: &mut Tokens<'_>) -> Result<Statement> {

@@ -10,7 +10,7 @@ use thermocline_query::call::{Environment, Settings};
 use thermocline_query::datum::Datum as Typed;
 use thermocline_query::error::{QueryError, Result};
 use thermocline_query::functions::named;
-use thermocline_query::types::ids;
+use thermocline_query::types::{array_of, ids};
 
 use super::session::SystemSession;
 use super::{convert, functions};
@@ -116,6 +116,8 @@ impl Environment for SystemEnvironment {
         let answer =
             functions::call(name, &arguments, self).map_err(|error| self.awaited.note(error))?;
         let result = match named(name).first() {
+            // The rows of a set come as an array.
+            Some(function) if function.returns_set() => array_of(function.result),
             Some(function) => function.result,
             // How numbers of objects are read and written.
             None if name.ends_with("in") => ids::OID,

@@ -20,7 +20,7 @@ use super::session::Names;
 use crate::error::{Result, SqlError};
 
 /// The functions that are answered here, of those that `thermocline_query` leaves to the server.
-const ANSWERED: [&str; 82] = [
+const ANSWERED: [&str; 85] = [
     "acldefault",
     "col_description",
     "current_database",
@@ -76,6 +76,9 @@ const ANSWERED: [&str; 82] = [
     "pg_is_in_recovery",
     "pg_is_other_temp_schema",
     "pg_isolation_test_session_is_blocked",
+    "pg_listening_channels",
+    "pg_notification_queue_usage",
+    "pg_notify",
     "pg_opclass_is_visible",
     "pg_operator_is_visible",
     "pg_opfamily_is_visible",
@@ -147,6 +150,9 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
         | "pg_blocking_pids"
         | "pg_safe_snapshot_blocking_pids"
         | "pg_isolation_test_session_is_blocked"
+        | "pg_listening_channels"
+        | "pg_notification_queue_usage"
+        | "pg_notify"
         | "inet_client_addr"
         | "inet_client_port" => sessions::call(name, session, values)?,
         "pg_postmaster_start_time" | "pg_conf_load_time" => {

@@ -16,6 +16,7 @@ use thermocline_engine::{
 use thermocline_storage::value::Value;
 
 use super::engine::{DATABASE_OID, Sessions};
+use super::notify::Listening;
 use super::signal::{AwaitedEnds, Signal};
 use crate::error::{Result, SqlError};
 use crate::expr::SessionInfo;
@@ -60,6 +61,8 @@ pub struct SessionContext {
     pub(super) transaction: Arc<AtomicU64>,
     /// What its functions have to tell the client, until that is told.
     pub(super) notices: Mutex<Vec<(&'static str, SqlError)>>,
+    /// See `notify.rs`.
+    pub(super) listening: Listening,
     /// See `signal.rs`.
     pub(super) awaited: Mutex<AwaitedEnds>,
     /// Transactions that ended well, and that did not.
@@ -141,6 +144,7 @@ impl SessionContext {
             transaction: Arc::default(),
             notices: Mutex::default(),
             awaited: Mutex::default(),
+            listening: Listening::default(),
             committed: AtomicU64::new(0),
             rolled_back: AtomicU64::new(0),
             db: Arc::clone(db),
@@ -508,6 +512,10 @@ impl SessionInfo for SessionContext {
                             && query.is_none_or(|query| query == id)
                     });
                 }
+                Value::Text(String::new())
+            }
+            "pg_notify" => {
+                self.notify(text(0).unwrap_or(""), text(1).unwrap_or(""))?;
                 Value::Text(String::new())
             }
             "pg_advisory_unlock_all" => Value::Text(String::new()),

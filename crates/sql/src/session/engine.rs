@@ -12,6 +12,7 @@ use thermocline_engine::ChargeKind;
 use thermocline_engine::{Database, Reclaim};
 
 use super::context::SessionContext;
+use super::notify::Notifications;
 use super::shelf::Shelf;
 use super::system::SystemSettings;
 use super::unread::UnreadResults;
@@ -32,6 +33,7 @@ pub(crate) struct Sessions {
     open: Mutex<BTreeMap<i32, Arc<SessionContext>>>,
     committed: AtomicU64,
     rolled_back: AtomicU64,
+    notifications: Notifications,
     /// Where ALTER SYSTEM keeps what it sets.
     pub(super) system: OnceLock<Box<dyn SystemSettings>>,
     /// What sessions begin with, where it is not the settings' own default.
@@ -49,11 +51,17 @@ impl Sessions {
         Self {
             statements: StatementStatistics::new(Arc::clone(db)),
             open: Mutex::default(),
+            notifications: Notifications::new(db),
             committed: AtomicU64::new(0),
             rolled_back: AtomicU64::new(0),
             system: OnceLock::new(),
             defaults: OnceLock::new(),
         }
+    }
+
+    /// Who listens to what.
+    pub(super) fn notifications(&self) -> &Notifications {
+        &self.notifications
     }
 
     /// The numbers of statements, of those sessions that have merged theirs.

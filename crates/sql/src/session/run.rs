@@ -399,6 +399,10 @@ impl Session {
             &self.context.rolled_back
         };
         counter.fetch_add(1, Relaxed);
+        match well {
+            true => self.context.do_asked(),
+            false => self.context.forget_asked(0),
+        }
     }
 }
 
@@ -409,6 +413,9 @@ const fn wants_transaction(statement: &Statement) -> bool {
         Statement::Query(_)
             | Statement::Explain(_)
             | Statement::Execute { .. }
+            | Statement::Listen(_)
+            | Statement::Unlisten(_)
+            | Statement::Notify { .. }
             | Statement::Copy(_)
             | Statement::Ddl(_)
             | Statement::Declare(_)

@@ -30,6 +30,8 @@ struct SavepointState {
     name: String,
     point: Savepoint,
     settings: SavedSettings,
+    /// What was asked for before it.
+    asked: usize,
 }
 
 /// The transaction of a session.
@@ -203,12 +205,14 @@ impl TransactionState {
             let committed = db.commit(transaction, options).await;
             self.ended();
             if let Err(error) = committed {
+                context.forget_asked(0);
                 self.restore_settings(context);
                 return Err(error.into());
             }
         }
         self.saved = None;
         context.settings(crate::settings::Settings::end_transaction);
+        context.do_asked();
         Ok(true)
     }
 
@@ -216,6 +220,7 @@ impl TransactionState {
     pub(super) async fn rollback(&mut self, db: &Arc<Database>, context: &SessionContext) {
         self.block = Block::None;
         self.failed = false;
+        context.forget_asked(0);
         self.savepoints.clear();
         if let Some(transaction) = self.transaction.take() {
             db.rollback(transaction).await;
@@ -264,6 +269,7 @@ impl TransactionState {
             name: name.to_owned(),
             point,
             settings: context.settings(|settings| settings.save()),
+            asked: context.asked(),
         });
         Ok(())
     }
@@ -287,6 +293,7 @@ impl TransactionState {
         let state = &self.savepoints[at];
         transaction.rollback_to(&state.point).await?;
         context.settings(|settings| settings.restore(&state.settings));
+        context.forget_asked(state.asked);
         self.savepoints.truncate(at + 1);
         self.failed = false;
         Ok(())

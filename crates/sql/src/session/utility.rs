@@ -129,6 +129,18 @@ impl Session {
                 self.lock_tables(lock).await?;
                 "LOCK TABLE"
             }
+            Statement::Listen(channel) => {
+                self.context.listen(channel)?;
+                "LISTEN"
+            }
+            Statement::Unlisten(channel) => {
+                self.context.unlisten(channel.as_deref());
+                "UNLISTEN"
+            }
+            Statement::Notify { channel, payload } => {
+                self.context.notify(channel, payload)?;
+                "NOTIFY"
+            }
             Statement::Accepted(command) => {
                 self.accept(command, client)?;
                 command.tag
@@ -354,6 +366,7 @@ impl Session {
                 self.texts.clear();
                 self.context.settings(Settings::reset_all);
                 self.context.discard_sequences();
+                self.context.unlisten(None);
                 "DISCARD ALL"
             }
         })

@@ -1,5 +1,7 @@
 //! Functions that look at sessions and stop them.
 
+use thermocline_storage::value::Value;
+
 use crate::error::Result;
 use crate::pg_catalog::SystemSession;
 use crate::pg_catalog::content;
@@ -11,6 +13,22 @@ pub(super) fn call(function: &str, session: &SystemSession, values: &[Datum]) ->
     let facts = &session.facts;
     let own = || facts.sessions.as_ref()?.find(facts.process_id);
     let client = || own().and_then(|own| own.client_address());
+    match (function, own()) {
+        ("pg_listening_channels", Some(own)) => {
+            return Ok(Datum::array(
+                own.listening_channels().into_iter().map(Datum::text),
+            ));
+        }
+        ("pg_notification_queue_usage", Some(own)) => {
+            return Ok(Datum::Scalar(Value::Double(own.notification_usage())));
+        }
+        ("pg_notify", Some(own)) => {
+            let text = |at: usize| values.get(at).and_then(Datum::as_text).unwrap_or_default();
+            own.notify(text(0), text(1))?;
+            return Ok(Datum::text(""));
+        }
+        _ => {}
+    }
     let Some(first) = values.first() else {
         return Ok(match (function, client()) {
             ("inet_client_addr", Some(client)) => {
