@@ -13,8 +13,9 @@ use super::aggregate::{aggregate_function, function_name, no_function};
 use super::typed::{Binder, Type, Typed, convert};
 use super::{Bindable, Refusal};
 use crate::error::SqlError;
-use crate::expr::{Comparison, Expr, FunctionCall, TransactionTime};
+use crate::expr::{Comparison, Expr, FunctionCall, TransactionTime, base_type};
 use crate::output::{ColumnType, OtherType};
+use crate::styles;
 
 /// The functions that the session answers ([`crate::expr::SessionInfo::call`]):
 /// name, types of the arguments, how many of them may be left out, result.
@@ -272,11 +273,12 @@ impl Binder<'_> {
         for unknown in candidates {
             let types: Vec<DataType> = arguments
                 .iter()
-                .map(|argument| argument.data_type().unwrap_or(*unknown))
+                .map(|argument| base_type(argument.data_type().unwrap_or(*unknown)))
                 .collect();
             let Some(function) = functions::lookup(name, &types) else {
                 continue;
             };
+            self.without_styles(name, &types, &function)?;
             let mut bound = Vec::with_capacity(arguments.len());
             for (number, argument) in arguments.into_iter().enumerate() {
                 let argument = self.settle(argument, types[number])?;
@@ -298,6 +300,26 @@ impl Binder<'_> {
         }
         let error = no_function(name, &given);
         Err(Refusal::declined_with(format!("function {name}"), error).at(self.context.sql, span))
+    }
+}
+
+impl Binder<'_> {
+    /// Declines a function whose result may depend on the session's styles: the storage knows
+    /// the plain ones.
+    pub(super) fn without_styles(
+        &self,
+        name: &str,
+        types: &[DataType],
+        function: &functions::Function,
+    ) -> Bindable<()> {
+        let concerned = types.iter().chain(&function.arguments);
+        let mut concerned = concerned.chain([&function.result]);
+        if self.context.styles.is_plain() || !concerned.any(|of| styles::shows(*of)) {
+            return Ok(());
+        }
+        Err(Refusal::declined(format!(
+            "the function {name} under these settings"
+        )))
     }
 }
 

@@ -140,6 +140,7 @@ pub(super) async fn insert(
                 parameters,
                 now_us: context.now_us,
                 session: context.session,
+                styles: context.styles,
             };
             let mut encoder = Encoder::new(&plan.target, evaluation, context.db.spread());
             let mut row: Vec<Datum<'_>> = Vec::with_capacity(plan.target.table.columns.len());
@@ -197,6 +198,7 @@ pub async fn insert_rows(
         parameters,
         now_us: context.now_us,
         session: context.session,
+        styles: context.styles,
     };
     let mut encoder = Encoder::new(target, evaluation, context.db.spread());
     let mut row: Vec<Datum<'_>> = Vec::with_capacity(target.table.columns.len());
@@ -211,11 +213,11 @@ pub async fn insert_rows(
                     context: CastContext::Explicit,
                     ..*path
                 };
-                read.apply(Datum::Ref(value))
+                read.apply(Datum::Ref(value), context.styles)
             } else if path.from == path.to {
                 Ok(Datum::Ref(value))
             } else {
-                path.apply(Datum::Ref(value))
+                path.apply(Datum::Ref(value), context.styles)
             }
         })?;
     }
@@ -235,6 +237,7 @@ async fn store(
         parameters,
         now_us: context.now_us,
         session: context.session,
+        styles: context.styles,
     };
     let chunks = encoded.chunks();
     let mut own = None;
