@@ -289,12 +289,17 @@ pub(crate) fn zone_name(given: &str) -> Option<String> {
     if known.eq_ignore_ascii_case(given) {
         return Some(known.to_owned());
     }
+    if let Some((folder, rest)) = given.split_once('/')
+        && folder.eq_ignore_ascii_case("posix")
+    {
+        return zone_name(rest).map(|name| format!("posix/{name}"));
+    }
     let listed = zone::names().find(|name| name.eq_ignore_ascii_case(given));
     Some(listed.unwrap_or_else(|| given.to_ascii_uppercase()))
 }
 
 /// Whether a text of the type says what styles tell.
-const fn reads(data_type: DataType) -> bool {
+pub(crate) const fn reads(data_type: DataType) -> bool {
     matches!(
         data_type,
         DataType::Date

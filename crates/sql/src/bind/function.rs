@@ -312,14 +312,16 @@ impl Binder<'_> {
         types: &[DataType],
         function: &functions::Function,
     ) -> Bindable<()> {
-        let concerned = types.iter().chain(&function.arguments);
-        let mut concerned = concerned.chain([&function.result]);
-        if self.context.styles.is_plain() || !concerned.any(|of| styles::shows(*of)) {
+        if self.context.styles.is_plain() {
             return Ok(());
         }
-        Err(Refusal::declined(format!(
-            "the function {name} under these settings"
-        )))
+        let mut of = types.iter().chain(&function.arguments);
+        let moments = styles::reads(function.result) || of.clone().any(|of| styles::reads(*of));
+        if moments || function.result.is_text() && of.any(|of| styles::shows(*of)) {
+            let reason = format!("the function {name} under these settings");
+            return Err(Refusal::declined(reason));
+        }
+        Ok(())
     }
 }
 

@@ -113,7 +113,12 @@ impl<'a> Encoder<'a> {
         }
         for (column, def) in table.columns.iter().enumerate() {
             if def.not_null && row[column].is_null() {
-                return Err(null_violation(table, column, &NewRow(row)));
+                return Err(null_violation(
+                    table,
+                    column,
+                    &NewRow(row),
+                    self.context.styles,
+                ));
             }
         }
         verify_checks(&self.target.checks, table, &NewRow(row), &self.context)?;

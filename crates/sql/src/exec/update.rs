@@ -64,7 +64,7 @@ impl Rewriter {
             tuple: &self.tuple,
         };
         if let Some(column) = null_column {
-            return Err(null_violation(table, column, &new));
+            return Err(null_violation(table, column, &new, context.styles));
         }
         verify_checks(checks, table, &new, context)
     }

@@ -121,7 +121,7 @@ fn moments_are_read_and_shown_by_the_session_s_clocks() {
         &["2024-07-01 06:00:00-04|2024-07-01 12:00:00|2024-07-01"],
     );
     assert_eq!(
-        client.query("copy st (id, z) to stdout")[1..3],
+        client.query("copy (select id, z from st order by id) to stdout")[1..3],
         [
             "d 1\t2024-07-01 06:00:00-04\n",
             "d 2\t2024-03-30 07:00:00-04\n"
