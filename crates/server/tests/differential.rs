@@ -30,6 +30,20 @@ const STATEMENTS: u64 = 2_400;
 /// Queries of a run, unless the environment says how many.
 const QUERIES: u64 = 1_200;
 const STATEMENTS_A_ROUND: u64 = 80;
+/// A round's settings of how dates, times and numbers look: every other round has some.
+const STYLES: [&str; 8] = [
+    PLAIN,
+    "set timezone = 'Europe/Berlin'",
+    PLAIN,
+    "set datestyle = 'SQL, DMY'; set timezone = 'America/New_York'",
+    PLAIN,
+    "set datestyle = 'Postgres, MDY'; set intervalstyle = 'iso_8601'",
+    PLAIN,
+    "set datestyle = 'German'; set intervalstyle = 'postgres_verbose'; set timezone = '+05:30'; \
+     set extra_float_digits = 0; set bytea_output = escape",
+];
+const PLAIN: &str = "reset timezone; reset datestyle; reset intervalstyle; \
+     reset extra_float_digits; reset bytea_output";
 /// So many differences are shown with the statements that lead to them.
 const SHOWN_IN_FULL: usize = 4;
 
@@ -176,6 +190,9 @@ impl Servers {
                 must(postgres, &table.sql).await;
             }
         }
+        let styles = STYLES[usize::try_from(seed).unwrap_or(0) % STYLES.len()];
+        self.both(styles).await;
+        let _ = writeln!(written, "{styles};");
         for _ in 0..count {
             let statement = match mix {
                 Mix::Statements => round.statement(),
@@ -201,6 +218,7 @@ impl Servers {
             }
         }
         self.both("rollback").await;
+        self.both(PLAIN).await;
         must(&mut self.ours, "set thermocline.path = auto").await;
         for name in round.names() {
             self.both(&format!("drop table {name}")).await;

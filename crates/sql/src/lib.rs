@@ -10,6 +10,7 @@
 //! | `analytics`, `pg_catalog`, `system_views` | the bridge to DataFusion, the system catalogs |
 //! | `ddl`, `copy` | changes of the catalog; rows in bulk |
 //! | `session`, `settings` | what one client does; SET and SHOW |
+//! | `styles` | how dates, times and numbers look, by the session's settings |
 //! | `stack` | room for statements that are nested deeply |
 //! | `statement_statistics` | how often statements run, for how long |
 //! | `privilege`, `password` | what a role may do; how passwords are kept |
@@ -36,6 +37,7 @@ pub mod session;
 pub mod settings;
 mod stack;
 mod statement_statistics;
+pub mod styles;
 #[cfg(feature = "analytics")]
 mod system_views;
 pub(crate) mod typed;

@@ -13,6 +13,7 @@ use thermocline_query::types::{self, ids};
 
 use crate::error::SqlError;
 use crate::expr::SessionInfo;
+use crate::styles::Styles;
 use crate::typed::{TypedQuery, positioned};
 
 pub(crate) use environment::StatementEnvironment;
@@ -55,12 +56,12 @@ pub(crate) fn bind(
     text: &str,
     declared: &[u32],
     session: &dyn SessionInfo,
-    now_us: i64,
+    (now_us, styles): (i64, &Styles),
 ) -> Option<Result<TypedQuery, SqlError>> {
     if !is_plain(statement) {
         return None;
     }
-    let environment = StatementEnvironment::new(session, now_us);
+    let environment = StatementEnvironment::new(session, now_us, styles);
     let analyzed = match analyze(statement, &NoRelations, &environment, declared) {
         Ok(analyzed) => analyzed,
         // What is not known here may be known to others.

@@ -17,6 +17,7 @@ use thermocline_engine::spill::Spill;
 
 use crate::copy::CopyEncoder;
 use crate::error::{Result, SqlError};
+use crate::styles::Styles;
 
 mod kept_row;
 mod other;
@@ -199,6 +200,8 @@ pub struct RowWriter {
     piece_bytes: usize,
     /// Bytes that the statement holds beside its rows, up to which nothing is charged.
     work_bytes: usize,
+    /// Where they are not the plain ones.
+    styles: Option<Arc<Styles>>,
     refused: Option<SqlError>,
 }
 
@@ -253,6 +256,13 @@ impl RowWriter {
         self
     }
 
+    /// The same, whose texts are of these styles.
+    #[must_use]
+    pub(crate) fn styled(mut self, styles: Arc<Styles>) -> Self {
+        self.styles = Some(styles).filter(|styles| !styles.is_plain());
+        self
+    }
+
     fn new(sink: Sink, buffer: Vec<u8>) -> Self {
         Self {
             sink,
@@ -263,6 +273,7 @@ impl RowWriter {
             pieces: Pieces::default(),
             piece_bytes: usize::MAX,
             work_bytes: WORK_BYTES,
+            styles: None,
             refused: None,
         }
     }
@@ -310,13 +321,16 @@ impl RowWriter {
                 self.buffer.extend_from_slice(&[0; 4]);
                 if formats.is_binary(self.column) {
                     binary_format::write_binary(value, data_type, &mut self.buffer);
+                } else if let Some(styles) = &self.styles {
+                    styles.write(value, data_type, &mut self.buffer);
                 } else {
                     text_format::write_text(value, data_type, &mut self.buffer);
                 }
                 close_length(&mut self.buffer, start);
             }
             Sink::Copy(encoder) => {
-                encoder.value(self.column, value, data_type, &mut self.buffer);
+                let styles = self.styles.as_deref();
+                encoder.value(self.column, value, data_type, styles, &mut self.buffer);
             }
             Sink::Values { row, bytes, .. } => {
                 *bytes += match value {
@@ -343,7 +357,8 @@ impl RowWriter {
         }
         let start = self.buffer.len();
         self.buffer.extend_from_slice(&[0; 4]);
-        other_type.write_binary(text, &mut self.buffer)?;
+        let styles = self.styles.as_deref().unwrap_or_else(|| Styles::plain());
+        other_type.write_binary(text, styles, &mut self.buffer)?;
         close_length(&mut self.buffer, start);
         self.column += 1;
         Ok(())

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use crate::error::{Result, SqlError};
 use crate::parse::statement::IsolationLevel;
+use crate::styles::Styles;
 
+mod looks;
 mod table;
 
 pub use table::{Definition, Kind, SERVER_VERSION, SETTINGS, find};
@@ -52,6 +54,7 @@ struct Read {
     analytical_only: bool,
     tracks_statements: bool,
     search_path: Arc<[String]>,
+    styles: Arc<Styles>,
     /// Who statements are run as.
     role: Arc<str>,
     /// What that role was when it was assumed.
@@ -87,6 +90,7 @@ impl Settings {
                 analytical_only: false,
                 tracks_statements: true,
                 search_path: Arc::new([]),
+                styles: Styles::plain_shared(),
                 role: Arc::from(user),
                 superuser: false,
             },
@@ -159,7 +163,7 @@ impl Settings {
                 });
             }
             (_, None) => None,
-            (Some(definition), Some(values)) => Some(accept(definition, values)?),
+            (Some(definition), Some(values)) => Some(self.accept(definition, values)?),
             (None, Some(values)) if is_custom(&folded) => Some(values.join(", ")),
             (None, Some(_)) => return Err(unrecognized(name)),
         };
@@ -176,6 +180,21 @@ impl Settings {
         }
         self.refresh();
         Ok(())
+    }
+
+    fn accept(&self, definition: &Definition, values: &[String]) -> Result<String> {
+        if definition.kind != Kind::DateStyle {
+            return accept(definition, values);
+        }
+        // What is not said of it stays as it is.
+        let name = definition.name.to_lowercase();
+        let current = self.get(&name).unwrap_or_default();
+        let reset = self
+            .initial
+            .get(&name)
+            .map_or(definition.default, String::as_str);
+        let value = values.join(",");
+        looks::date_style(&value, &current, reset, || invalid(definition, values))
     }
 
     /// Changes a value of the server's, in all that RESET and a roll-back go back
@@ -381,6 +400,12 @@ impl Settings {
         Arc::clone(&self.read.search_path)
     }
 
+    /// How dates, times and numbers look.
+    #[must_use]
+    pub fn styles(&self) -> Arc<Styles> {
+        Arc::clone(&self.read.styles)
+    }
+
     fn refresh(&mut self) {
         let text = |name: &str| self.get(name).unwrap_or_default();
         let timeout = |name: &str| {
@@ -428,6 +453,7 @@ impl Settings {
             analytical_only: text("thermocline.path") == "analytical",
             tracks_statements: text("pg_stat_statements.track") != "none",
             search_path,
+            styles: Styles::renewed(&self.read.styles, text),
             role,
             superuser: text("is_superuser") == "on",
         };
@@ -477,18 +503,16 @@ pub fn accepted(name: &str, value: &str) -> Result<String> {
     accept(definition, &[value.to_owned()])
 }
 
+#[cold]
+fn invalid(definition: &Definition, values: &[String]) -> SqlError {
+    let (name, value) = (definition.name, values.join(", "));
+    let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
+    SqlError::new("22023", message)
+}
+
 /// The value in the form that SHOW writes, if the setting takes it.
 fn accept(definition: &Definition, values: &[String]) -> Result<String> {
-    let invalid = || {
-        let value = values.join(", ");
-        SqlError::new(
-            "22023",
-            format!(
-                "invalid value for parameter \"{}\": \"{value}\"",
-                definition.name
-            ),
-        )
-    };
+    let invalid = || invalid(definition, values);
     if definition.kind == Kind::Names {
         let path: Vec<String> = values.iter().map(|name| quoted_name(name)).collect();
         // `SET search_path = 'a, b'` names one schema, but set_config and
@@ -500,7 +524,8 @@ fn accept(definition: &Definition, values: &[String]) -> Result<String> {
         });
     }
     if definition.kind == Kind::DateStyle {
-        return date_style(&values.join(",")).ok_or_else(invalid);
+        let (value, default) = (values.join(","), definition.default);
+        return looks::date_style(&value, default, default, invalid);
     }
     let [value] = values else {
         return Err(SqlError::new(
@@ -551,9 +576,7 @@ fn accept(definition: &Definition, values: &[String]) -> Result<String> {
             "utf8" | "unicode" | "sqlascii" => Ok("UTF8".to_owned()),
             _ => Err(invalid()),
         },
-        Kind::TimeZone => time_zone(&word).map(str::to_owned).ok_or_else(|| {
-            invalid().with_hint("Only UTC is supported; times are shown and read in UTC.")
-        }),
+        Kind::TimeZone => looks::time_zone(value, invalid),
         Kind::Text | Kind::Names | Kind::DateStyle => Ok(value.clone()),
     }
 }
@@ -569,30 +592,6 @@ fn enum_value(definition: &Definition, words: &[&str], word: &str) -> Option<Str
         .find(|allowed| **allowed == word || **allowed == boolean)?;
     debug_assert!(definition.settable);
     Some((*found).to_owned())
-}
-
-/// UTC under any of its names, as it was given.
-fn time_zone(word: &str) -> Option<&'static str> {
-    match word {
-        "utc" | "z" | "zulu" | "universal" | "0" | "+00" | "+00:00" | "00:00" => Some("UTC"),
-        "etc/utc" => Some("Etc/UTC"),
-        "gmt" | "etc/gmt" | "greenwich" => Some("GMT"),
-        _ => None,
-    }
-}
-
-fn date_style(value: &str) -> Option<String> {
-    let mut order = "MDY";
-    for word in value.split(',') {
-        match word.trim().to_lowercase().as_str() {
-            "iso" | "default" => {}
-            "mdy" | "us" | "noneuropean" => order = "MDY",
-            "dmy" | "european" => order = "DMY",
-            "ymd" => order = "YMD",
-            _ => return None,
-        }
-    }
-    Some(format!("ISO, {order}"))
 }
 
 /// A time in milliseconds: a number and a unit, which is ms when missing.

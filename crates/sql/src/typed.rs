@@ -28,7 +28,7 @@ use crate::output::{ColumnType, OtherType, OutputColumn};
 use crate::plan::Plan;
 use crate::stack;
 
-pub(crate) use write::{write_binary, write_value};
+pub(crate) use write::write_value;
 
 /// A query, analysed.
 #[derive(Debug)]

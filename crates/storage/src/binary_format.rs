@@ -2,7 +2,7 @@
 //! and binary COPY. Bytes of the wrong length are 22P03, never a panic.
 
 use crate::datetime::{
-    date_from_days, is_infinite_date, is_infinite_timestamp, timestamp_from_microseconds,
+    date_from_days, is_infinite_date, is_infinite_timestamp, rounded, timestamp_from_microseconds,
 };
 use crate::numeric::Numeric;
 use crate::other_type;
@@ -69,6 +69,12 @@ pub fn parse_binary(data_type: &DataType, bytes: &[u8]) -> Result<Value, ValueEr
         }
         DataType::Timestamp => Value::Timestamp(timestamp(data_type, bytes)?),
         DataType::TimestampTz => Value::TimestampTz(timestamp(data_type, bytes)?),
+        DataType::TimestampTo(digits) => {
+            Value::Timestamp(rounded(timestamp(data_type, bytes)?, digits))
+        }
+        DataType::TimestampTzTo(digits) => {
+            Value::TimestampTz(rounded(timestamp(data_type, bytes)?, digits))
+        }
         DataType::Uuid => Value::Uuid(array(data_type, bytes)?),
         DataType::Other { oid, modifier } => {
             Value::Other(oid, other_type::forms().parse_binary(oid, modifier, bytes)?)

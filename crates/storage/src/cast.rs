@@ -4,7 +4,7 @@
 //! where SQL asks for it.
 
 use crate::arithmetic::{float_overflow, float_underflow};
-use crate::datetime::{date_from_timestamp, timestamp_from_date};
+use crate::datetime::{date_from_timestamp, rounded, timestamp_from_date};
 use crate::numeric::Numeric;
 use crate::text_format::{
     checked_text, fit_numeric, fit_text, parse_text, split_characters, trim_blanks, write_text,
@@ -32,9 +32,14 @@ pub fn can_cast(from: &DataType, to: &DataType, context: CastContext) -> bool {
         _ if from.oid() == to.oid() || to.is_text() => true,
         _ if from.is_text() => explicit,
         (T::Boolean, T::Integer) | (T::Integer, T::Boolean) => explicit,
-        (T::Date | T::Timestamp | T::TimestampTz, T::Date | T::Timestamp | T::TimestampTz) => true,
+        (from, to) if is_moment(from) && is_moment(to) => true,
         _ => false,
     }
+}
+
+/// A date or a timestamp.
+fn is_moment(data_type: &DataType) -> bool {
+    *data_type == DataType::Date || data_type.is_timestamp()
 }
 
 /// Converts a value of type `from` into one of type `to`.
@@ -75,6 +80,18 @@ pub fn coerce(
                 0 => number,
                 _ => fit_numeric(number, *precision, *scale)?,
             }))
+        }
+        (value, DataType::TimestampTo(digits)) => {
+            match coerce(value, from, &DataType::Timestamp, context)? {
+                Value::Timestamp(at) => Ok(Value::Timestamp(rounded(at, *digits))),
+                other => Ok(other),
+            }
+        }
+        (value, DataType::TimestampTzTo(digits)) => {
+            match coerce(value, from, &DataType::TimestampTz, context)? {
+                Value::TimestampTz(at) => Ok(Value::TimestampTz(rounded(at, *digits))),
+                other => Ok(other),
+            }
         }
         (Value::Date(days), DataType::Timestamp) => timestamp_from_date(days).map(Value::Timestamp),
         (Value::Date(days), DataType::TimestampTz) => {

@@ -37,12 +37,7 @@ pub fn compare(a: ValueRef<'_>, b: ValueRef<'_>) -> Option<Ordering> {
 /// Whether values of the two types can be compared at all.
 #[must_use]
 pub fn is_comparable(a: &DataType, b: &DataType) -> bool {
-    let is_moment = |data_type: &DataType| {
-        matches!(
-            data_type,
-            DataType::Date | DataType::Timestamp | DataType::TimestampTz
-        )
-    };
+    let is_moment = |data_type: &DataType| *data_type == DataType::Date || data_type.is_timestamp();
     (a.is_number() && b.is_number())
         || (a.is_text() && b.is_text())
         || (is_moment(a) && is_moment(b))
@@ -67,8 +62,8 @@ pub fn common_type(a: &DataType, b: &DataType) -> Option<DataType> {
         DataType::Varchar(_) => Some((1, 1)),
         DataType::Text => Some((1, 2)),
         DataType::Date => Some((2, 0)),
-        DataType::Timestamp => Some((2, 1)),
-        DataType::TimestampTz => Some((2, 2)),
+        DataType::Timestamp | DataType::TimestampTo(_) => Some((2, 1)),
+        DataType::TimestampTz | DataType::TimestampTzTo(_) => Some((2, 2)),
         DataType::Boolean | DataType::Bytea | DataType::Uuid | DataType::Other { .. } => None,
     };
     let ((a_kind, a_rank), (b_kind, b_rank)) = (rank(a)?, rank(b)?);
@@ -78,6 +73,8 @@ pub fn common_type(a: &DataType, b: &DataType) -> Option<DataType> {
         DataType::Numeric { .. } => DataType::NUMERIC,
         DataType::Varchar(_) => DataType::Varchar(0),
         DataType::Char(_) => DataType::Char(0),
+        DataType::TimestampTo(_) => DataType::Timestamp,
+        DataType::TimestampTzTo(_) => DataType::TimestampTz,
         other => *other,
     })
 }

@@ -1,9 +1,9 @@
 //! Dates and timestamps: civil-day arithmetic on PostgreSQL's encoding (days
 //! and microseconds since 2000-01-01), fields, truncation, months.
 //!
-//! The calendar is the proleptic Gregorian one, as in PostgreSQL. The session's
-//! time zone is UTC for now, so a `timestamptz` has the same fields as a
-//! `timestamp` of the same number. Infinities pass through unchanged.
+//! The calendar is the proleptic Gregorian one, as in PostgreSQL. The time zone is UTC here, so a
+//! `timestamptz` has the same fields as a `timestamp` of the same number: sessions of another
+//! zone do not ask here. Infinities pass through unchanged.
 
 mod fields;
 #[cfg(test)]
@@ -15,6 +15,7 @@ pub use text::{
     parse_date, parse_timestamp, parse_timestamptz, write_date, write_timestamp, write_timestamptz,
 };
 
+use crate::types::SECOND_DIGITS_MAX;
 use crate::value::{
     DATE_INFINITY, DATE_NEGATIVE_INFINITY, TIMESTAMP_INFINITY, TIMESTAMP_NEGATIVE_INFINITY,
 };
@@ -42,6 +43,23 @@ const DATE_END: i64 = 2_147_483_494 - EPOCH_JULIAN_DAY;
 /// The first and the first impossible microsecond: 4714-11-24 BC, 294277-01-01.
 const TIMESTAMP_MIN: i64 = DATE_MIN * DAY_US;
 const TIMESTAMP_END: i64 = 9_223_371_331_200_000_000;
+
+/// A timestamp with so many digits of a second, the nearest; infinities stay such.
+#[must_use]
+pub const fn rounded(timestamp: i64, digits: u8) -> i64 {
+    if digits >= SECOND_DIGITS_MAX
+        || timestamp == TIMESTAMP_INFINITY
+        || timestamp == TIMESTAMP_NEGATIVE_INFINITY
+    {
+        return timestamp;
+    }
+    let step = 10_i64.pow((SECOND_DIGITS_MAX - digits) as u32);
+    let half = step / 2;
+    match timestamp >= 0 {
+        true => (timestamp + half) / step * step,
+        false => -((-timestamp + half) / step * step),
+    }
+}
 
 /// A day of the calendar; the year before 1 is 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

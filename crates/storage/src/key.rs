@@ -279,8 +279,8 @@ fn encode_value(data_type: &DataType, value: ValueRef<'_>, out: &mut Vec<u8>) {
             out.extend_from_slice(&(value ^ i32::MIN).to_be_bytes());
         }
         (ValueRef::BigInt(value), DataType::BigInt)
-        | (ValueRef::Timestamp(value), DataType::Timestamp)
-        | (ValueRef::TimestampTz(value), DataType::TimestampTz) => {
+        | (ValueRef::Timestamp(value), DataType::Timestamp | DataType::TimestampTo(_))
+        | (ValueRef::TimestampTz(value), DataType::TimestampTz | DataType::TimestampTzTo(_)) => {
             out.extend_from_slice(&(value ^ i64::MIN).to_be_bytes());
         }
         (ValueRef::Real(value), DataType::Real) => {

@@ -28,6 +28,8 @@ pub(crate) fn any_type() -> impl Strategy<Value = DataType> {
         Just(DataType::Date),
         Just(DataType::Timestamp),
         Just(DataType::TimestampTz),
+        Just(DataType::TimestampTo(3)),
+        Just(DataType::TimestampTzTo(0)),
         Just(DataType::Uuid),
         prop_oneof![
             Just(18u32),
@@ -97,8 +99,12 @@ pub(crate) fn value_of(data_type: DataType) -> BoxedStrategy<Value> {
         DataType::Date => prop_oneof![any::<i32>(), -2..2i32]
             .prop_map(Value::Date)
             .boxed(),
-        DataType::Timestamp => any::<i64>().prop_map(Value::Timestamp).boxed(),
-        DataType::TimestampTz => any::<i64>().prop_map(Value::TimestampTz).boxed(),
+        DataType::Timestamp | DataType::TimestampTo(_) => {
+            any::<i64>().prop_map(Value::Timestamp).boxed()
+        }
+        DataType::TimestampTz | DataType::TimestampTzTo(_) => {
+            any::<i64>().prop_map(Value::TimestampTz).boxed()
+        }
         DataType::Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
         DataType::Other { oid, .. } => {
             let bytes = match OtherType::of(oid) {

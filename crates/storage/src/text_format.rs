@@ -54,6 +54,13 @@ pub fn parse_text(data_type: &DataType, text: &str) -> Result<Value, ValueError>
         DataType::Date => Value::Date(datetime::parse_date(text)?),
         DataType::Timestamp => Value::Timestamp(datetime::parse_timestamp(text)?),
         DataType::TimestampTz => Value::TimestampTz(datetime::parse_timestamptz(text)?),
+        DataType::TimestampTo(digits) => {
+            Value::Timestamp(datetime::rounded(datetime::parse_timestamp(text)?, digits))
+        }
+        DataType::TimestampTzTo(digits) => Value::TimestampTz(datetime::rounded(
+            datetime::parse_timestamptz(text)?,
+            digits,
+        )),
         DataType::Uuid => Value::Uuid(parse_uuid(text)?),
         DataType::Other { oid, modifier } => {
             Value::Other(oid, other_type::forms().parse_text(oid, modifier, text)?)

@@ -16,6 +16,9 @@ pub const NUMERIC_DIGITS_MAX: u8 = 38;
 /// The longest `varchar(n)` and `char(n)`, in characters, as in PostgreSQL.
 pub const TEXT_LENGTH_MAX: u32 = 10_485_760;
 
+/// The most digits of a second that a timestamp has.
+pub const SECOND_DIGITS_MAX: u8 = 6;
+
 /// The offset PostgreSQL adds to a length before it calls it a typmod.
 const TYPMOD_OFFSET: i32 = 4;
 
@@ -57,6 +60,10 @@ pub enum DataType {
     TimestampTz,
     /// `uuid`
     Uuid,
+    /// `timestamp(p) without time zone`: so many digits of a second
+    TimestampTo(u8),
+    /// `timestamp(p) with time zone`
+    TimestampTzTo(u8),
     /// A type of [`OtherType`]: bytes to the storage.
     Other {
         /// Its number in `pg_type`.
@@ -112,8 +119,8 @@ impl DataType {
             Self::Char(_) => 1042,
             Self::Varchar(_) => 1043,
             Self::Date => 1082,
-            Self::Timestamp => 1114,
-            Self::TimestampTz => 1184,
+            Self::Timestamp | Self::TimestampTo(_) => 1114,
+            Self::TimestampTz | Self::TimestampTzTo(_) => 1184,
             Self::Numeric { .. } => 1700,
             Self::Uuid => 2950,
             Self::Other { oid, .. } => *oid,
@@ -124,6 +131,11 @@ impl DataType {
     #[must_use]
     pub fn from_oid(oid: u32, typmod: i32) -> Option<Self> {
         let length = || u32::try_from(typmod.saturating_sub(TYPMOD_OFFSET)).unwrap_or(0);
+        let digits = || {
+            u8::try_from(typmod)
+                .ok()
+                .filter(|digits| *digits <= SECOND_DIGITS_MAX)
+        };
         Some(match oid {
             16 => Self::Boolean,
             17 => Self::Bytea,
@@ -136,8 +148,8 @@ impl DataType {
             1042 => Self::Char(length()),
             1043 => Self::Varchar(length()),
             1082 => Self::Date,
-            1114 => Self::Timestamp,
-            1184 => Self::TimestampTz,
+            1114 => digits().map_or(Self::Timestamp, Self::TimestampTo),
+            1184 => digits().map_or(Self::TimestampTz, Self::TimestampTzTo),
             1700 if typmod < TYPMOD_OFFSET => Self::NUMERIC,
             1700 => {
                 let packed = length();
@@ -162,6 +174,7 @@ impl DataType {
             Self::Numeric { precision, scale } if *precision > 0 => {
                 (((*precision as i32) << 16) | *scale as i32) + TYPMOD_OFFSET
             }
+            Self::TimestampTo(digits) | Self::TimestampTzTo(digits) => *digits as i32,
             Self::Other { modifier, .. } => *modifier,
             _ => -1,
         }
@@ -174,7 +187,12 @@ impl DataType {
             Self::Boolean => 1,
             Self::SmallInt => 2,
             Self::Integer | Self::Real | Self::Date => 4,
-            Self::BigInt | Self::Double | Self::Timestamp | Self::TimestampTz => 8,
+            Self::BigInt
+            | Self::Double
+            | Self::Timestamp
+            | Self::TimestampTz
+            | Self::TimestampTo(_)
+            | Self::TimestampTzTo(_) => 8,
             Self::Uuid => 16,
             Self::Numeric { .. } | Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Bytea => {
                 -1
@@ -225,8 +243,8 @@ impl DataType {
             Self::Char(_) => "character",
             Self::Bytea => "bytea",
             Self::Date => "date",
-            Self::Timestamp => "timestamp without time zone",
-            Self::TimestampTz => "timestamp with time zone",
+            Self::Timestamp | Self::TimestampTo(_) => "timestamp without time zone",
+            Self::TimestampTz | Self::TimestampTzTo(_) => "timestamp with time zone",
             Self::Uuid => "uuid",
             Self::Other { oid, .. } => OtherType::of(*oid).map_or("???", |other| other.full_name),
         }
@@ -248,8 +266,8 @@ impl DataType {
             Self::Char(_) => "bpchar",
             Self::Bytea => "bytea",
             Self::Date => "date",
-            Self::Timestamp => "timestamp",
-            Self::TimestampTz => "timestamptz",
+            Self::Timestamp | Self::TimestampTo(_) => "timestamp",
+            Self::TimestampTz | Self::TimestampTzTo(_) => "timestamptz",
             Self::Uuid => "uuid",
             Self::Other { oid, .. } => OtherType::of(*oid).map_or("???", |other| other.typname),
         }
@@ -282,6 +300,15 @@ impl DataType {
         self.is_integer() || matches!(self, Self::Real | Self::Double | Self::Numeric { .. })
     }
 
+    /// `timestamp` or `timestamptz`, with a precision or without.
+    #[must_use]
+    pub const fn is_timestamp(&self) -> bool {
+        matches!(
+            self,
+            Self::Timestamp | Self::TimestampTz | Self::TimestampTo(_) | Self::TimestampTzTo(_)
+        )
+    }
+
     /// `text`, `character varying` or `character`.
     #[must_use]
     pub const fn is_text(&self) -> bool {
@@ -299,6 +326,8 @@ impl fmt::Display for DataType {
             Self::Varchar(length) if *length > 0 => write!(f, "character varying({length})"),
             Self::Char(0) => f.write_str("bpchar"),
             Self::Char(length) => write!(f, "character({length})"),
+            Self::TimestampTo(digits) => write!(f, "timestamp({digits}) without time zone"),
+            Self::TimestampTzTo(digits) => write!(f, "timestamp({digits}) with time zone"),
             other => f.write_str(other.base_name()),
         }
     }
@@ -308,7 +337,7 @@ impl fmt::Display for DataType {
 mod tests {
     use super::*;
 
-    const ALL: [DataType; 21] = [
+    const ALL: [DataType; 23] = [
         DataType::Boolean,
         DataType::SmallInt,
         DataType::Integer,
@@ -330,6 +359,8 @@ mod tests {
         DataType::Date,
         DataType::Timestamp,
         DataType::TimestampTz,
+        DataType::TimestampTo(3),
+        DataType::TimestampTzTo(0),
         DataType::Uuid,
         DataType::Other {
             oid: 3802,
@@ -368,6 +399,9 @@ mod tests {
             DataType::Timestamp.to_string(),
             "timestamp without time zone"
         );
+        let millis = DataType::TimestampTzTo(3);
+        assert_eq!(millis.to_string(), "timestamp(3) with time zone");
+        assert_eq!((millis.typmod(), millis.oid()), (3, 1184));
     }
 
     #[test]

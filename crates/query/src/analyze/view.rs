@@ -4,9 +4,43 @@
 use pg_raw_parse::Node;
 
 use super::{Analyzer, Stored};
+use crate::call::{Environment, Settings};
+use crate::datum::Datum;
 use crate::error::{QueryError, Result};
 use crate::parse::parse;
 use crate::tree::Query;
+
+/// The surroundings of a text that is kept: its literals say the same in all sessions.
+struct Kept<'a> {
+    environment: &'a dyn Environment,
+    settings: Settings,
+}
+
+impl Environment for Kept<'_> {
+    fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    fn transaction_time(&self) -> i64 {
+        self.environment.transaction_time()
+    }
+
+    fn statement_time(&self) -> i64 {
+        self.environment.statement_time()
+    }
+
+    fn room(&self, bytes: usize) -> Result<()> {
+        self.environment.room(bytes)
+    }
+
+    fn check_interrupted(&self) -> Result<()> {
+        self.environment.check_interrupted()
+    }
+
+    fn call(&self, name: &str, arguments: &[Datum]) -> Result<Datum> {
+        self.environment.call(name, arguments)
+    }
+}
 
 impl Analyzer<'_> {
     /// The query of a view. Its text is not the statement's: errors have no place there.
@@ -23,9 +57,13 @@ impl Analyzer<'_> {
         let Some(Node::SelectStmt(select)) = parsed.statements().stmts().next() else {
             return Err(QueryError::internal("a view without a query"));
         };
+        let kept = Kept {
+            environment: self.environment,
+            settings: Settings::default(),
+        };
         let mut analyzer = Analyzer {
             catalog: &*catalog,
-            environment: self.environment,
+            environment: &kept,
             parameters: Vec::new(),
             levels: Vec::new(),
         };

@@ -15,9 +15,10 @@ pub enum Type {
     Time,
     Jsonb,
     Array,
+    Moment,
 }
 
-const TYPES: [Type; 10] = [
+const TYPES: [Type; 11] = [
     Type::Integer,
     Type::Bigint,
     Type::Numeric,
@@ -28,10 +29,11 @@ const TYPES: [Type; 10] = [
     Type::Time,
     Type::Jsonb,
     Type::Array,
+    Type::Moment,
 ];
 
 /// The columns beside the key, in every table.
-pub const COLUMNS: [(&str, Type); 10] = [
+pub const COLUMNS: [(&str, Type); 11] = [
     ("a", Type::Integer),
     ("b", Type::Bigint),
     ("n", Type::Numeric),
@@ -42,6 +44,7 @@ pub const COLUMNS: [(&str, Type); 10] = [
     ("m", Type::Time),
     ("j", Type::Jsonb),
     ("v", Type::Array),
+    ("z", Type::Moment),
 ];
 
 /// No two are equal and look different, whatever is added to them.
@@ -60,6 +63,17 @@ const TIMES: [&str; 5] = [
     "23:59:59.999999",
     "06:00",
     "12:00",
+];
+/// Among them are hours that a zone's clocks skip or show twice.
+const MOMENTS: [&str; 8] = [
+    "2024-03-31 02:30",
+    "2024-10-27 02:30",
+    "2024-03-10 02:30:00.1239",
+    "1999-12-31 23:59:59.9999",
+    "2024-02-29",
+    "2024-07-01 12:00+02",
+    "2023-11-05 01:30:00-05",
+    "1970-01-01 00:00Z",
 ];
 const OBJECTS: [&str; 7] = [
     "{}",
@@ -194,6 +208,9 @@ impl Random {
                     "length(t) > 2",
                     "a % 2 = 0",
                     "d > '2000-01-01'",
+                    "z > '2000-01-01'",
+                    "z = z::date",
+                    "z <= d",
                     "extract(year from d) = 2024",
                     "t > upper(t)",
                     "coalesce(a, 0) = 0",
@@ -222,7 +239,11 @@ impl Random {
         match self.below(10) {
             0 => {
                 let inner = self.expression(Some(data_type), depth - 1);
-                let typed = if data_type == Type::Date { "date " } else { "" };
+                let typed = match data_type {
+                    Type::Date => "date ",
+                    Type::Moment => "timestamptz ",
+                    _ => "",
+                };
                 return format!("coalesce({inner}, {typed}{})", self.literal_in(data_type));
             }
             1 => {
@@ -272,6 +293,7 @@ impl Random {
                 "v[1]".to_owned(),
                 "cardinality(v)".to_owned(),
                 "extract(hour from m)::int".to_owned(),
+                "extract(hour from z)::int".to_owned(),
                 format!("{inner} + {small}"),
                 format!("{inner} - a"),
                 format!("{inner} / {small}"),
@@ -330,6 +352,12 @@ impl Random {
                 "a::text".to_owned(),
                 "f::text".to_owned(),
                 "d::text".to_owned(),
+                "z::text".to_owned(),
+                "z || t".to_owned(),
+                "to_char(z, 'Day HH24:MI OF')".to_owned(),
+                "array[z, d]::text".to_owned(),
+                "(a::float8 / 3)::text".to_owned(),
+                "to_jsonb(z)::text".to_owned(),
                 "a || t".to_owned(),
                 "concat(t, a, f)".to_owned(),
                 "lpad(t, 4, '.')".to_owned(),
@@ -344,6 +372,9 @@ impl Random {
                 "2 <> all(v)".to_owned(),
                 "i > '1 day'".to_owned(),
                 "m < '12:00'".to_owned(),
+                "z < d".to_owned(),
+                "z >= '2024-03-31 03:00'".to_owned(),
+                "z::timestamp = z".to_owned(),
                 "(a, t) < (3, 'b')".to_owned(),
                 "t similar to '(a|b)%'".to_owned(),
                 "t ~ '^a.*b'".to_owned(),
@@ -354,7 +385,20 @@ impl Random {
                 "f or a > 1".to_owned(),
                 "f = (b > 3)".to_owned(),
             ],
+            Type::Moment => vec![
+                format!("{inner} + interval '{small} days'"),
+                format!("{inner} - interval '{small} months'"),
+                "z + i".to_owned(),
+                "date_trunc('day', z)".to_owned(),
+                "d::timestamptz".to_owned(),
+                "d + timetz '10:00+01'".to_owned(),
+                "(z at time zone 'UTC')::timestamptz".to_owned(),
+                "z::timestamp::timestamptz".to_owned(),
+                "greatest(z, '2000-01-01 12:00')".to_owned(),
+                "z::timestamptz(0)".to_owned(),
+            ],
             Type::Date => vec![
+                "z::date".to_owned(),
                 format!("{inner} + {small}"),
                 format!("{inner} - {small}"),
                 "greatest(d, '2000-01-01')".to_owned(),
@@ -410,6 +454,7 @@ impl Random {
             Type::Time => format!("'{}'", self.pick(&TIMES)),
             Type::Jsonb => format!("'{}'", self.pick(&OBJECTS)),
             Type::Array => format!("'{}'", self.pick(&ARRAYS)),
+            Type::Moment => format!("'{}'", self.pick(&MOMENTS)),
         }
     }
 }
@@ -419,7 +464,7 @@ impl Type {
     const fn needs_name(self) -> bool {
         matches!(
             self,
-            Self::Date | Self::Interval | Self::Time | Self::Jsonb | Self::Array
+            Self::Date | Self::Interval | Self::Time | Self::Jsonb | Self::Array | Self::Moment
         )
     }
 
@@ -441,5 +486,6 @@ pub const fn type_name(data_type: Type) -> &'static str {
         Type::Time => "time",
         Type::Jsonb => "jsonb",
         Type::Array => "integer[]",
+        Type::Moment => "timestamptz(3)",
     }
 }

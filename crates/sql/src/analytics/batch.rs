@@ -88,9 +88,11 @@ impl Builder {
             DataType::Boolean => Self::Boolean(BooleanBuilder::with_capacity(rows)),
             DataType::SmallInt => Self::SmallInt(Int16Builder::with_capacity(rows)),
             DataType::Integer | DataType::Date => Self::Integer(Int32Builder::with_capacity(rows)),
-            DataType::BigInt | DataType::Timestamp | DataType::TimestampTz => {
-                Self::BigInt(Int64Builder::with_capacity(rows))
-            }
+            DataType::BigInt
+            | DataType::Timestamp
+            | DataType::TimestampTz
+            | DataType::TimestampTo(_)
+            | DataType::TimestampTzTo(_) => Self::BigInt(Int64Builder::with_capacity(rows)),
             DataType::Real => Self::Real(Float32Builder::with_capacity(rows)),
             DataType::Double => Self::Double(Float64Builder::with_capacity(rows)),
             DataType::Numeric { .. } => Self::Numeric(bytes(), Vec::new()),

@@ -14,6 +14,7 @@ use super::relations::{Found, Relations};
 use crate::error::{Result, SqlError};
 use crate::pg_catalog::{self, SystemEnvironment};
 use crate::stack;
+use crate::styles::Styles;
 use crate::typed::{TypedQuery, positioned};
 
 /// A query, analysed.
@@ -82,6 +83,21 @@ pub(crate) fn bind_view(
             ..facts.clone()
         };
         let later = analyzed_view(text, catalog, db, later)?;
+        if !facts.styles.is_plain() {
+            // Nor one that says another thing in other sessions.
+            let plain = SessionFacts {
+                styles: Styles::plain_shared(),
+                ..facts.clone()
+            };
+            let plain = analyzed_view(text, catalog, db, plain);
+            if !plain.is_ok_and(|plain| format!("{:?}", plain.query) == format!("{:?}", now.query))
+            {
+                return Err(SqlError::unsupported(
+                    "a constant of a view cannot depend on TimeZone, DateStyle or IntervalStyle",
+                )
+                .with_hint("Write it in the style ISO, and a time with its zone."));
+            }
+        }
         match format!("{:?}", now.query) == format!("{:?}", later.query) {
             true => Ok(now),
             false => Err(SqlError::unsupported(

@@ -48,6 +48,7 @@ pub use row_stream::{RowStream, SettingChange};
 use crate::error::Result;
 use crate::privilege::Actor;
 use crate::session::Sessions;
+use crate::styles::Styles;
 use cooperation::GiveWay;
 use deep::MakeRoom;
 use memory::AnalyticalMemory;
@@ -73,6 +74,8 @@ pub struct SessionFacts {
     pub process_id: i32,
     /// The transaction's start, in microseconds since 2000-01-01 UTC.
     pub now_us: i64,
+    /// How dates, times and numbers look.
+    pub styles: Arc<Styles>,
     /// All settings: name, value, description.
     pub settings: Arc<Vec<(String, String, String)>>,
     /// The sessions there are.

@@ -180,7 +180,9 @@ impl Binder<'_> {
             return Err(SqlError::internal("an expression without a statement"));
         };
         let declared: Vec<u32> = self.parameter_oids();
-        let plain = Plain::default();
+        let plain = Plain {
+            settings: self.context.literals.settings().clone(),
+        };
         let analyzed = analyze::analyze_scalar(
             statement,
             &InScope(&self.relations),

@@ -52,7 +52,6 @@ pub fn data_type(name: &ast::DataType) -> Result<DataType> {
         Sql::Timestamp(None, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
             DataType::TimestampTz
         }
-        Sql::Timestamp(Some(6), zone) => data_type(&Sql::Timestamp(None, *zone))?,
         Sql::Uuid => DataType::Uuid,
         Sql::Custom(custom_name, modifiers) => {
             custom(&custom_name.to_string(), modifiers, &name.to_string())?
@@ -86,8 +85,8 @@ fn custom(name: &str, modifiers: &[String], text: &str) -> Result<DataType> {
         "text" => DataType::Text,
         "bytea" => DataType::Bytea,
         "date" => DataType::Date,
-        "timestamp" => DataType::Timestamp,
-        "timestamptz" => DataType::TimestampTz,
+        "timestamp" if modifiers.is_empty() => DataType::Timestamp,
+        "timestamptz" if modifiers.is_empty() => DataType::TimestampTz,
         "uuid" => DataType::Uuid,
         "varchar" => DataType::Varchar(bounded(number(0)?, "varchar")?.unwrap_or(0)),
         "bpchar" => DataType::Char(bounded(number(0)?, "char")?.unwrap_or(0)),

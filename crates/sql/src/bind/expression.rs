@@ -382,7 +382,10 @@ impl Binder<'_> {
     }
 
     fn cast(&mut self, operand: &ast::Expr, target: &ast::DataType) -> Bindable<Typed> {
-        if let ast::DataType::Interval { .. } = target {
+        if let ast::DataType::Interval { fields, precision } = target {
+            if fields.is_some() || precision.is_some() || self.context.literals.are_signs_shared() {
+                return Err(Refusal::declined("a cast to an interval of fields"));
+            }
             let operand = self.expression(operand)?;
             if let (Type::Unknown, Expr::Constant(Value::Text(text))) = (operand.ty, &operand.expr)
                 && let Some(interval) = literal::parse_interval(text, None)

@@ -13,8 +13,9 @@ use super::aggregate::{aggregate_function, function_name, no_function};
 use super::typed::{Binder, Type, Typed, convert};
 use super::{Bindable, Refusal};
 use crate::error::SqlError;
-use crate::expr::{Comparison, Expr, FunctionCall, TransactionTime};
+use crate::expr::{Comparison, Expr, FunctionCall, TransactionTime, base_type};
 use crate::output::{ColumnType, OtherType};
+use crate::styles;
 
 /// The functions that the session answers ([`crate::expr::SessionInfo::call`]):
 /// name, types of the arguments, how many of them may be left out, result.
@@ -273,11 +274,12 @@ impl Binder<'_> {
         for unknown in candidates {
             let types: Vec<DataType> = arguments
                 .iter()
-                .map(|argument| argument.data_type().unwrap_or(*unknown))
+                .map(|argument| base_type(argument.data_type().unwrap_or(*unknown)))
                 .collect();
             let Some(function) = functions::lookup(name, &types) else {
                 continue;
             };
+            self.without_styles(name, &types, &function)?;
             let mut bound = Vec::with_capacity(arguments.len());
             for (number, argument) in arguments.into_iter().enumerate() {
                 let argument = self.settle(argument, types[number])?;
@@ -299,6 +301,28 @@ impl Binder<'_> {
         }
         let error = no_function(name, &given);
         Err(Refusal::declined_with(format!("function {name}"), error).at(self.context.sql, span))
+    }
+}
+
+impl Binder<'_> {
+    /// Declines a function whose result may depend on the session's styles: the storage knows
+    /// the plain ones.
+    pub(super) fn without_styles(
+        &self,
+        name: &str,
+        types: &[DataType],
+        function: &functions::Function,
+    ) -> Bindable<()> {
+        if self.context.styles.is_plain() {
+            return Ok(());
+        }
+        let mut of = types.iter().chain(&function.arguments);
+        let moments = styles::reads(function.result) || of.clone().any(|of| styles::reads(*of));
+        if moments || function.result.is_text() && of.any(|of| styles::shows(*of)) {
+            let reason = format!("the function {name} under these settings");
+            return Err(Refusal::declined(reason));
+        }
+        Ok(())
     }
 }
 

@@ -36,8 +36,11 @@ impl Binder<'_> {
 
     /// `DATE '2020-01-01'` and the like.
     pub(super) fn typed_string(&mut self, typed: &ast::TypedString) -> Bindable<Typed> {
-        if let ast::DataType::Interval { .. } = typed.data_type {
-            return interval_literal(string(&typed.value.value), None);
+        if let ast::DataType::Interval { fields, precision } = &typed.data_type {
+            if fields.is_some() || precision.is_some() {
+                return Err(Refusal::declined("an interval of fields"));
+            }
+            return self.interval_literal(string(&typed.value.value), None);
         }
         let target = data_type(&typed.data_type)?;
         let literal = self.literal(&typed.value)?;
@@ -46,14 +49,30 @@ impl Binder<'_> {
     }
 
     pub(super) fn interval(&mut self, interval: &ast::Interval) -> Bindable<Typed> {
-        if interval.last_field.is_some() {
+        if interval.last_field.is_some()
+            || interval.leading_precision.is_some()
+            || interval.fractional_seconds_precision.is_some()
+        {
             return Err(Refusal::declined("an interval with two fields"));
         }
         let text = match &*interval.value {
             ast::Expr::Value(value) => string(&value.value),
             _ => None,
         };
-        interval_literal(text, interval.leading_field.as_ref())
+        self.interval_literal(text, interval.leading_field.as_ref())
+    }
+
+    fn interval_literal(
+        &self,
+        text: Option<&str>,
+        field: Option<&DateTimeField>,
+    ) -> Bindable<Typed> {
+        // A field cuts what is beside it off.
+        let cut = field.is_some() && text.is_some_and(|text| text.trim().parse::<i32>().is_err());
+        if cut || self.context.literals.are_signs_shared() {
+            return Err(Refusal::declined("an interval of this style"));
+        }
+        interval_literal(text, field)
     }
 }
 

@@ -44,6 +44,7 @@ use crate::error::{Result, SqlError};
 use crate::output::{ColumnType, OutputColumn};
 use crate::plan::{Plan, ShortPlan};
 use crate::privilege::Actor;
+use crate::styles::Styles;
 
 /// Up to this many rows a table is small: the short path may scan it.
 pub const SMALL_TABLE_ROWS: u64 = 10_000;
@@ -66,12 +67,16 @@ pub struct BindContext<'a> {
     /// Who is to have the rights that the statement needs. None for what belongs to
     /// a table itself: its defaults and checks.
     pub actor: Option<&'a Actor>,
+    /// How dates, times and numbers look where the statement runs.
+    pub styles: &'a Styles,
+    /// By which styles literals are read. What is kept as text is always read in the plain ones.
+    pub literals: &'a Styles,
 }
 
 impl<'a> BindContext<'a> {
     /// A context without declared types, text and sizes.
     #[must_use]
-    pub const fn new(catalog: &'a Catalog, search_path: &'a [String]) -> Self {
+    pub fn new(catalog: &'a Catalog, search_path: &'a [String]) -> Self {
         Self {
             catalog,
             search_path,
@@ -79,7 +84,24 @@ impl<'a> BindContext<'a> {
             sql: "",
             row_estimate: None,
             actor: None,
+            styles: Styles::plain(),
+            literals: Styles::plain(),
         }
+    }
+
+    /// The same, for a session of these styles.
+    #[must_use]
+    pub const fn styled(mut self, styles: &'a Styles) -> Self {
+        self.styles = styles;
+        self.literals = styles;
+        self
+    }
+
+    /// The same, for an expression that is kept as text.
+    #[must_use]
+    pub fn of_kept(mut self) -> Self {
+        self.literals = Styles::plain();
+        self
     }
 
     fn is_small(&self, table: &Table) -> bool {

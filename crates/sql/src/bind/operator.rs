@@ -179,6 +179,11 @@ impl Binder<'_> {
         right: &Typed,
     ) -> Bindable<Option<Typed>> {
         let (operand, interval) = match (operator, left.ty, right.ty) {
+            (Operator::Add, Type::Known(data_type), Type::Unknown)
+                if data_type.is_timestamp() && self.context.literals.are_signs_shared() =>
+            {
+                return Err(Refusal::declined("an interval of this style"));
+            }
             (Operator::Add, Type::Interval(interval), Type::Known(_)) => (right, interval),
             (Operator::Add, Type::Known(_), Type::Interval(interval)) => (left, interval),
             (Operator::Subtract, Type::Known(_), Type::Interval(interval)) => (
@@ -191,7 +196,7 @@ impl Binder<'_> {
             ),
             // `timestamp + '1 day'`: PostgreSQL takes the literal as interval.
             (Operator::Add, Type::Known(data_type), Type::Unknown)
-                if is_time(data_type) && data_type != DataType::Date =>
+                if data_type.is_timestamp() && !self.context.literals.are_signs_shared() =>
             {
                 let Expr::Constant(Value::Text(text)) = &right.expr else {
                     return Err(Refusal::declined("an interval parameter"));
@@ -215,7 +220,7 @@ impl Binder<'_> {
             )?;
             (timestamp, DataType::Timestamp)
         } else {
-            (operand.expr.clone(), data_type)
+            (operand.expr.clone(), base_type(data_type))
         };
         let expr = Expr::AddInterval {
             operand: Box::new(operand),
@@ -242,6 +247,7 @@ impl Binder<'_> {
         let Some(function) = functions::lookup("||", &[from_left, from_right]) else {
             return Err(no_binary("||", &left, &right));
         };
+        self.without_styles("||", &[from_left, from_right], &function)?;
         let mut arguments = Vec::with_capacity(2);
         for (number, typed) in [left, right].into_iter().enumerate() {
             let from = typed.data_type().unwrap_or(unknown);
@@ -336,8 +342,5 @@ fn no_operator(signature: String) -> SqlError {
 }
 
 const fn is_time(data_type: DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::Date | DataType::Timestamp | DataType::TimestampTz
-    )
+    matches!(data_type, DataType::Date) || data_type.is_timestamp()
 }

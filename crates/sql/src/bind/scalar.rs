@@ -125,7 +125,7 @@ impl Binder<'_> {
         let context = BindContext {
             parameters: &[],
             sql: "",
-            ..*self.context
+            ..self.context.of_kept()
         };
         Ok(bind_default(text, &def.name, def.data_type, &context)?)
     }
@@ -136,7 +136,7 @@ impl Binder<'_> {
             parameters: &[],
             sql: "",
             actor: None,
-            ..*self.context
+            ..self.context.of_kept()
         };
         let mut checks = Vec::with_capacity(table.checks.len());
         for check in &table.checks {

@@ -13,6 +13,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::{EvalContext, NoRow, NoSession};
 use crate::output::ColumnType;
 use crate::plan::{Plan, ShortPlan};
+use crate::styles::Styles;
 
 fn bound_or_refused(sql: &str, parameters: &[Option<DataType>]) -> Bindable<Bound> {
     let statement = Parser::parse_sql(&PostgreSqlDialect {}, sql)
@@ -48,6 +49,7 @@ fn selected(expression: &str, parameters: &[Value]) -> Result<(String, String, S
         parameters,
         now_us: 844_000_000_000_000,
         session: &NoSession,
+        styles: Styles::plain(),
     };
     let value = select.output[0].expr.evaluate(&NoRow, &context)?;
     let shown = if value.is_null() {

@@ -5,7 +5,6 @@
 use sqlparser::tokenizer::Span;
 use thermocline_query::types::{format_type, ids};
 use thermocline_storage::cast::CastContext;
-use thermocline_storage::text_format;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
@@ -15,6 +14,7 @@ use super::{BindContext, Bindable, Refusal};
 use crate::error::SqlError;
 use crate::expr::{CastPath, EvalContext, Expr, Interval, NoRow, base_type};
 use crate::output::{OtherType, OutputColumn};
+use crate::styles;
 use crate::typed::value;
 
 /// What is known of an expression's type.
@@ -170,10 +170,12 @@ impl<'a> Binder<'a> {
                 settled.span = span;
                 return Ok(settled);
             }
-            Expr::Constant(Value::Text(text)) => match text_format::parse_text(&target, &text) {
-                Ok(value) => Expr::Constant(value),
-                Err(error) => return Err(Refusal::from(error).at(self.context.sql, span)),
-            },
+            Expr::Constant(Value::Text(text)) => {
+                match self.context.literals.read(&target, &text, None) {
+                    Ok(value) => Expr::Constant(value),
+                    Err(error) => return Err(Refusal::from(error).at(self.context.sql, span)),
+                }
+            }
             other => other,
         };
         let mut settled = Typed::known(settled, target);
@@ -315,7 +317,11 @@ impl<'a> Binder<'a> {
 const fn is_preferred(data_type: DataType) -> bool {
     matches!(
         data_type,
-        DataType::Double | DataType::Text | DataType::TimestampTz | DataType::Boolean
+        DataType::Double
+            | DataType::Text
+            | DataType::TimestampTz
+            | DataType::TimestampTzTo(_)
+            | DataType::Boolean
     )
 }
 
@@ -334,7 +340,8 @@ pub(crate) const fn number_rank(data_type: DataType) -> Option<u8> {
 
 /// Conversions that PostgreSQL makes unasked anywhere.
 pub(crate) fn is_implicit(from: DataType, to: DataType) -> bool {
-    if base_type(from) == base_type(to) || from.is_text() && to.is_text() {
+    let (from, to) = (base_type(from), base_type(to));
+    if from == to || from.is_text() && to.is_text() {
         return true;
     }
     if let (Some(from), Some(to)) = (number_rank(from), number_rank(to)) {
@@ -369,6 +376,7 @@ pub(crate) fn assignable(
 
 /// Conversions that storing into a column may make.
 fn is_assignable(from: DataType, to: DataType) -> bool {
+    let (from, to) = (base_type(from), base_type(to));
     is_implicit(from, to)
         || to.is_text()
         || (from.is_number() && to.is_number())
@@ -399,6 +407,8 @@ fn needs_no_cast(from: DataType, to: DataType) -> bool {
         (DataType::Char(from), DataType::Char(to)) => to == 0 || from != 0 && from <= to,
         (_, DataType::Text | DataType::Varchar(0)) => from.is_text(),
         (DataType::Numeric { .. }, DataType::Numeric { precision, .. }) => precision == 0,
+        (DataType::TimestampTo(_), DataType::Timestamp)
+        | (DataType::TimestampTzTo(_), DataType::TimestampTz) => true,
         _ => false,
     }
 }
@@ -413,7 +423,8 @@ pub(crate) fn convert(
     if needs_no_cast(from, to) {
         return Ok(expr);
     }
-    let constant = matches!(expr, Expr::Constant(_));
+    // What depends on the session's settings may be asked for again under others.
+    let constant = matches!(expr, Expr::Constant(_)) && !styles::matter(from, to);
     let cast = Expr::Cast(Box::new(CastPath { from, to, context }), Box::new(expr));
     if constant { fold(cast) } else { Ok(cast) }
 }

@@ -3,12 +3,13 @@
 //! COPY TO takes the same way as a SELECT. What is written here, `decode`
 //! reads back; a property test holds the two to it.
 
+use thermocline_storage::binary_format;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::ValueRef;
-use thermocline_storage::{binary_format, text_format};
 
 use super::options::ColumnChoice;
 use super::{CopyFormat, CopyOptions};
+use crate::styles::Styles;
 
 /// The first bytes of a binary COPY: signature, flags, extension length.
 pub(crate) const BINARY_HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
@@ -99,6 +100,7 @@ impl CopyEncoder {
         column: usize,
         value: ValueRef<'_>,
         data_type: &DataType,
+        styles: Option<&Styles>,
         out: &mut Vec<u8>,
     ) {
         if self.is_binary() {
@@ -114,14 +116,16 @@ impl CopyEncoder {
         let plain = self.options.format == CopyFormat::Text
             && self.options.delimiter == b'\t'
             && !data_type.is_text()
-            && *data_type != DataType::Bytea;
+            && *data_type != DataType::Bytea
+            && data_type.other().is_none();
+        let styles = styles.unwrap_or_else(|| Styles::plain());
         if plain {
-            text_format::write_text(value, data_type, out);
+            styles.write(value, data_type, out);
             return;
         }
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
-        text_format::write_text(value, data_type, &mut scratch);
+        styles.write(value, data_type, &mut scratch);
         self.escaped(column, &scratch, out);
         self.scratch = scratch;
     }

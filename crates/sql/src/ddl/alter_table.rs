@@ -199,9 +199,8 @@ impl Definition<'_> {
         let Some(default) = &column.default else {
             return Ok(Value::Null);
         };
-        let catalog = self.catalog();
-        let context = self.bind_context(&catalog);
-        let expression = bind::bind_default(default, &column.name, column.data_type, &context)?;
+        let expression = self
+            .kept(|context| bind::bind_default(default, &column.name, column.data_type, context))?;
         if expression.is_volatile() {
             return Err(SqlError::unsupported(
                 "adding a column with a default that differs from row to row is not supported yet",
@@ -211,6 +210,7 @@ impl Definition<'_> {
             parameters: &[],
             now_us: self.now_us,
             session: self.session,
+            styles: self.styles,
         };
         Ok(expression.evaluate(&NoRow, &context)?.into_value())
     }
@@ -264,11 +264,8 @@ impl Definition<'_> {
     ) -> Result<()> {
         let table = self.current(oid)?;
         let named = named_check(&table.def, check)?;
-        let condition = {
-            let catalog = self.catalog();
-            let context = self.bind_context(&catalog);
-            bind::bind_check(&named.expression, &table, &context)?
-        };
+        let condition =
+            self.kept(|context| bind::bind_check(&named.expression, &table, context))?;
         self.verify_check(&table, &named.name, &condition).await?;
         let mut def = table.def.clone();
         def.checks.push(named);
@@ -330,8 +327,7 @@ impl Definition<'_> {
                 }
                 let text = value.to_string();
                 let data_type = def.columns[column].data_type;
-                let catalog = self.catalog();
-                bind::bind_default(&text, name, data_type, &self.bind_context(&catalog))?;
+                self.kept(|context| bind::bind_default(&text, name, data_type, context))?;
                 let null = text.eq_ignore_ascii_case("null");
                 def.columns[column].default = (!null).then_some(text);
                 self.apply(Change::AlterTable(def)).await

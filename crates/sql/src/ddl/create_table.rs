@@ -270,15 +270,15 @@ impl Definition<'_> {
     /// Binds the defaults and checks of a table that was made, for their
     /// errors.
     pub(super) fn check_expressions(&self, table: &Arc<Table>) -> Result<()> {
-        let catalog = self.catalog();
-        let context = self.bind_context(&catalog);
         for column in &table.columns {
             if let (Some(default), None) = (&column.default, column.sequence) {
-                bind::bind_default(default, &column.name, column.data_type, &context)?;
+                self.kept(|context| {
+                    bind::bind_default(default, &column.name, column.data_type, context)
+                })?;
             }
         }
         for check in &table.checks {
-            bind::bind_check(&check.expression, table, &context)?;
+            self.kept(|context| bind::bind_check(&check.expression, table, context))?;
         }
         Ok(())
     }

@@ -32,10 +32,12 @@ use thermocline_engine::{Catalog, Database, RunOptions, Table, Transaction, View
 
 use crate::bind::BindContext;
 use crate::error::{Result, SqlError};
+use crate::expr::Expr;
 use crate::expr::SessionInfo;
 use crate::parse::statement::Ddl;
 use crate::parse::tokens::fold_parts;
 use crate::privilege::Actor;
+use crate::styles::Styles;
 
 /// What a DDL statement is run with.
 pub(crate) struct Definition<'a> {
@@ -46,6 +48,8 @@ pub(crate) struct Definition<'a> {
     pub(crate) session: &'a dyn SessionInfo,
     /// Who it is run as,
     pub(crate) role: &'a Arc<str>,
+    /// and how its dates, times and numbers look,
+    pub(crate) styles: &'a Arc<Styles>,
     /// and whose session it is.
     pub(crate) session_user: &'a str,
     pub(crate) now_us: i64,
@@ -161,6 +165,29 @@ impl Definition<'_> {
     /// What defaults and checks are bound against.
     fn bind_context<'c>(&'c self, catalog: &'c Catalog) -> BindContext<'c> {
         BindContext::new(catalog, self.search_path)
+            .styled(self.styles)
+            .of_kept()
+    }
+
+    /// Binds a default or a check that is to be kept as text. Its literals are read in the plain
+    /// styles from then on, and must not say something else by those of the session.
+    fn kept(&self, bind: impl Fn(&BindContext<'_>) -> Result<Expr>) -> Result<Expr> {
+        let catalog = self.catalog();
+        let kept = self.bind_context(&catalog);
+        if self.styles.is_plain() {
+            return bind(&kept);
+        }
+        let meant = bind(&BindContext {
+            literals: self.styles,
+            ..kept
+        })?;
+        match bind(&kept) {
+            Ok(bound) if bound == meant => Ok(bound),
+            _ => Err(SqlError::unsupported(
+                "a constant of a default or a check cannot depend on TimeZone, DateStyle or IntervalStyle",
+            )
+            .with_hint("Write it in the style ISO, and a time with its zone.")),
+        }
     }
 
     /// The schema and name that a new relation gets.

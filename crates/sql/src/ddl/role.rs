@@ -5,7 +5,6 @@ use thermocline_engine::authority::{
     Authority, FIRST_ROLE_OID, Membership, PUBLIC, Privileges, RoleDef,
 };
 use thermocline_engine::ddl::Change;
-use thermocline_storage::text_format::parse_text;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
@@ -137,7 +136,10 @@ impl Definition<'_> {
         if let Some(until) = &options.valid_until {
             role.valid_until_us = match until.trim() {
                 "infinity" => None,
-                until => match parse_text(&DataType::TimestampTz, until)? {
+                until => match self
+                    .styles
+                    .read(&DataType::TimestampTz, until, Some(self.now_us))?
+                {
                     Value::TimestampTz(until_us) => Some(until_us),
                     _ => None,
                 },

@@ -56,13 +56,14 @@ impl Definition<'_> {
         condition: &Expr,
     ) -> Result<()> {
         let session = self.session;
-        let now_us = self.now_us;
+        let (now_us, styles) = (self.now_us, self.styles);
         let found = self
             .any_row(table, |tuple| {
                 let context = EvalContext {
                     parameters: &[],
                     now_us,
                     session,
+                    styles,
                 };
                 let row = Stored { table, tuple };
                 // NULL satisfies a CHECK.

@@ -41,6 +41,7 @@ pub(super) fn view_query(
         database: crate::session::DATABASE_NAME.to_owned(),
         search_path: definition.search_path.to_vec(),
         now_us: definition.now_us,
+        styles: std::sync::Arc::clone(definition.styles),
         ..Default::default()
     };
     let analysed = crate::stack::with_room(create.depth, || {

@@ -23,6 +23,7 @@ pub(super) async fn delete(
         parameters,
         now_us: context.now_us,
         session: context.session,
+        styles: context.styles,
     };
     let lookup = Lookup::of(&plan.source, &evaluation)?;
     if matches!(lookup.keys, Keys::Nothing) {

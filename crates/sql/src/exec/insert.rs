@@ -113,7 +113,12 @@ impl<'a> Encoder<'a> {
         }
         for (column, def) in table.columns.iter().enumerate() {
             if def.not_null && row[column].is_null() {
-                return Err(null_violation(table, column, &NewRow(row)));
+                return Err(null_violation(
+                    table,
+                    column,
+                    &NewRow(row),
+                    self.context.styles,
+                ));
             }
         }
         verify_checks(&self.target.checks, table, &NewRow(row), &self.context)?;
@@ -140,6 +145,7 @@ pub(super) async fn insert(
                 parameters,
                 now_us: context.now_us,
                 session: context.session,
+                styles: context.styles,
             };
             let mut encoder = Encoder::new(&plan.target, evaluation, context.db.spread());
             let mut row: Vec<Datum<'_>> = Vec::with_capacity(plan.target.table.columns.len());
@@ -198,6 +204,7 @@ pub async fn insert_rows(
         parameters,
         now_us: context.now_us,
         session: context.session,
+        styles: context.styles,
     };
     let mut encoder = Encoder::new(target, evaluation, context.db.spread());
     let mut row: Vec<Datum<'_>> = Vec::with_capacity(target.table.columns.len());
@@ -212,11 +219,11 @@ pub async fn insert_rows(
                     context: CastContext::Explicit,
                     ..*path
                 };
-                read.apply(Datum::Ref(value))
+                read.apply(Datum::Ref(value), context.styles)
             } else if path.from == path.to {
                 Ok(Datum::Ref(value))
             } else {
-                path.apply(Datum::Ref(value))
+                path.apply(Datum::Ref(value), context.styles)
             }
         })?;
     }
@@ -236,6 +243,7 @@ async fn store(
         parameters,
         now_us: context.now_us,
         session: context.session,
+        styles: context.styles,
     };
     let chunks = encoded.chunks();
     let mut own = None;

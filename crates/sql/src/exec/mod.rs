@@ -30,6 +30,7 @@ use crate::expr::{EvalContext, SessionInfo};
 use crate::one_row;
 use crate::output::RowWriter;
 use crate::plan::ShortPlan;
+use crate::styles::Styles;
 
 /// What a statement is executed with.
 pub struct ExecContext<'a> {
@@ -43,6 +44,8 @@ pub struct ExecContext<'a> {
     pub now_us: i64,
     /// The session, for what only it knows.
     pub session: &'a dyn SessionInfo,
+    /// How its dates, times and numbers look.
+    pub styles: &'a Styles,
 }
 
 /// Executes a plan. `parameters` are of the types in
@@ -105,6 +108,7 @@ impl ExecContext<'_> {
             parameters,
             now_us: self.now_us,
             session: self.session,
+            styles: self.styles,
         }
     }
 }

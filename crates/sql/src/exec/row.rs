@@ -8,6 +8,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::{Datum, EvalContext, RowAccess};
 use crate::output::{ColumnType, RowWriter};
 use crate::plan::{Check, OutputExpr};
+use crate::styles::Styles;
 
 /// A stored tuple.
 #[derive(Clone, Copy)]
@@ -99,7 +100,7 @@ pub(crate) fn verify_checks<R: RowAccess + ?Sized>(
                 table.name, check.name
             );
             return Err(SqlError::new("23514", message)
-                .with_detail(failing_row(table, row))
+                .with_detail(failing_row(table, row, context.styles))
                 .with_table(&table.schema, &table.name)
                 .with_constraint(check.name.clone()));
         }
@@ -113,6 +114,7 @@ pub(crate) fn null_violation<R: RowAccess + ?Sized>(
     table: &Table,
     column: usize,
     row: &R,
+    styles: &Styles,
 ) -> SqlError {
     let name = &table.columns[column].name;
     let message = format!(
@@ -120,7 +122,7 @@ pub(crate) fn null_violation<R: RowAccess + ?Sized>(
         table.name
     );
     SqlError::new("23502", message)
-        .with_detail(failing_row(table, row))
+        .with_detail(failing_row(table, row, styles))
         .with_table(&table.schema, &table.name)
         .with_column(name.clone())
 }
@@ -128,7 +130,7 @@ pub(crate) fn null_violation<R: RowAccess + ?Sized>(
 /// PostgreSQL shows this many bytes of a value in a detail.
 const SHOWN_BYTES_MAX: usize = 64;
 
-fn failing_row<R: RowAccess + ?Sized>(table: &Table, row: &R) -> String {
+fn failing_row<R: RowAccess + ?Sized>(table: &Table, row: &R, styles: &Styles) -> String {
     let mut detail = String::from("Failing row contains (");
     for (column, def) in table.columns.iter().enumerate() {
         if column > 0 {
@@ -140,7 +142,7 @@ fn failing_row<R: RowAccess + ?Sized>(table: &Table, row: &R) -> String {
             continue;
         }
         let mut text = Vec::new();
-        thermocline_storage::text_format::write_text(value, &def.data_type, &mut text);
+        styles.write(value, &def.data_type, &mut text);
         let text = String::from_utf8_lossy(&text);
         if text.len() > SHOWN_BYTES_MAX {
             let mut end = SHOWN_BYTES_MAX;

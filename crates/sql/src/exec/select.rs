@@ -26,6 +26,7 @@ pub(super) async fn select(
         parameters,
         now_us: context.now_us,
         session,
+        styles: context.styles,
     };
     let window = Window::of(plan.limit.as_ref(), plan.offset.as_ref(), &evaluation)?;
     let Some(source) = &plan.source else {

@@ -64,7 +64,7 @@ impl Rewriter {
             tuple: &self.tuple,
         };
         if let Some(column) = null_column {
-            return Err(null_violation(table, column, &new));
+            return Err(null_violation(table, column, &new, context.styles));
         }
         verify_checks(checks, table, &new, context)
     }
@@ -109,6 +109,7 @@ pub(super) async fn update(
         parameters,
         now_us: context.now_us,
         session: context.session,
+        styles: context.styles,
     };
     let lookup = Lookup::of(&plan.source, &evaluation)?;
     if matches!(lookup.keys, Keys::Nothing) {

@@ -59,7 +59,8 @@ impl Analysed {
         row: &R,
         context: &EvalContext<'_>,
     ) -> Result<Datum<'static>> {
-        let environment = StatementEnvironment::new(context.session, context.now_us);
+        let environment =
+            StatementEnvironment::new(context.session, context.now_us, context.styles);
         let evaluator = Evaluator {
             environment: &environment,
             parameters: &[],

@@ -7,6 +7,7 @@ use thermocline_storage::value::ValueRef;
 
 use super::Datum;
 use crate::error::Result;
+use crate::styles::{self, Styles};
 use crate::typed::value;
 
 /// From which type to which, and by which rules.
@@ -26,7 +27,7 @@ impl CastPath {
     /// # Errors
     /// As PostgreSQL: 22003, 22001, 22P02, 22007, …
     #[inline]
-    pub fn apply<'a>(&self, value: Datum<'a>) -> Result<Datum<'a>> {
+    pub fn apply<'a>(&self, value: Datum<'a>, styles: &Styles) -> Result<Datum<'a>> {
         if let Datum::Ref(borrowed) = &value
             && let Some(converted) = self.without_allocation(*borrowed)
         {
@@ -41,6 +42,9 @@ impl CastPath {
                 modifier,
                 self.context,
             )?));
+        }
+        if !styles.is_plain() && styles::matter(self.from, self.to) {
+            return Ok(Datum::Owned(styles.convert(value.as_ref(), self)?));
         }
         let converted = cast::coerce(value.into_value(), &self.from, &self.to, self.context)?;
         Ok(Datum::Owned(converted))

@@ -4,6 +4,7 @@
 use thermocline_storage::value::{Value, ValueRef};
 
 use crate::error::{Result, SqlError};
+use crate::styles::Styles;
 
 /// A row whose columns an expression reads.
 pub trait RowAccess {
@@ -96,16 +97,19 @@ pub struct EvalContext<'a> {
     pub now_us: i64,
     /// The session.
     pub session: &'a dyn SessionInfo,
+    /// How its dates, times and numbers look, and what its clocks show.
+    pub styles: &'a Styles,
 }
 
 impl EvalContext<'_> {
     /// No parameters, no session, time zero: for constants.
     #[must_use]
-    pub const fn none() -> EvalContext<'static> {
+    pub fn none() -> EvalContext<'static> {
         EvalContext {
             parameters: &[],
             now_us: 0,
             session: &NoSession,
+            styles: Styles::plain(),
         }
     }
 }

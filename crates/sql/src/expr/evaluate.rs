@@ -121,7 +121,9 @@ impl Expr {
                 }
                 Datum::Owned(arithmetic::negate(&operand.into_value())?)
             }
-            Self::Cast(path, operand) => path.apply(operand.evaluate(row, context)?)?,
+            Self::Cast(path, operand) => {
+                path.apply(operand.evaluate(row, context)?, context.styles)?
+            }
             Self::Case { arms, otherwise } => {
                 for (condition, result) in arms {
                     if condition.truth(row, context)? == Some(true) {
@@ -158,7 +160,13 @@ impl Expr {
             }
             Self::AddInterval { operand, interval } => {
                 let operand = operand.evaluate(row, context)?;
-                Datum::Ref(add_interval(operand.as_ref(), *interval)?)
+                match operand.as_ref() {
+                    ValueRef::TimestampTz(at) if !context.styles.is_plain() => {
+                        let moved = context.styles.moved(at, *interval)?;
+                        Datum::Ref(ValueRef::TimestampTz(moved))
+                    }
+                    value => Datum::Ref(add_interval(value, *interval)?),
+                }
             }
             Self::Function(call) => Datum::Owned(call.evaluate(row, context)?),
             Self::Deep(depth, expr) => {
@@ -166,10 +174,16 @@ impl Expr {
             }
             Self::Now(kind) => Datum::Ref(match kind {
                 TransactionTime::TimestampTz => ValueRef::TimestampTz(context.now_us),
-                TransactionTime::Timestamp => ValueRef::Timestamp(context.now_us),
-                TransactionTime::Date => ValueRef::Date(
-                    i32::try_from(context.now_us.div_euclid(86_400_000_000)).unwrap_or(i32::MAX),
-                ),
+                TransactionTime::Timestamp => {
+                    ValueRef::Timestamp(context.styles.local(context.now_us)?)
+                }
+                TransactionTime::Date => {
+                    let days = context
+                        .styles
+                        .local(context.now_us)?
+                        .div_euclid(86_400_000_000);
+                    ValueRef::Date(i32::try_from(days).unwrap_or(i32::MAX))
+                }
             }),
             Self::Analysed(analysed) => analysed.evaluate(row, context)?,
             Self::RandomUuid => Datum::Ref(ValueRef::Uuid(Uuid::new_v4().into_bytes())),

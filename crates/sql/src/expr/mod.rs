@@ -333,6 +333,8 @@ pub const fn base_type(data_type: DataType) -> DataType {
         DataType::Numeric { .. } => DataType::NUMERIC,
         DataType::Varchar(_) => DataType::Varchar(0),
         DataType::Char(_) => DataType::Char(0),
+        DataType::TimestampTo(_) => DataType::Timestamp,
+        DataType::TimestampTzTo(_) => DataType::TimestampTz,
         DataType::Other { oid, .. } => DataType::Other { oid, modifier: -1 },
         other => other,
     }

@@ -1,28 +1,29 @@
 //! The session as functions of `thermocline_query` see it.
 
-use std::sync::LazyLock;
-
 use thermocline_query::call::{Environment, Settings};
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result};
 
 use crate::error::SqlError;
 use crate::expr::SessionInfo;
+use crate::styles::Styles;
 use crate::typed::{Awaited, value};
 
 /// See the head of this file.
 pub(crate) struct StatementEnvironment<'a> {
     session: &'a dyn SessionInfo,
     now_us: i64,
+    styles: &'a Styles,
     pub(super) awaited: Awaited,
 }
 
 impl<'a> StatementEnvironment<'a> {
     /// Of a statement whose transaction began at `now_us` (microseconds since 2000-01-01 UTC).
-    pub(crate) fn new(session: &'a dyn SessionInfo, now_us: i64) -> Self {
+    pub(crate) fn new(session: &'a dyn SessionInfo, now_us: i64, styles: &'a Styles) -> Self {
         Self {
             session,
             now_us,
+            styles,
             awaited: Awaited::default(),
         }
     }
@@ -38,8 +39,7 @@ impl StatementEnvironment<'_> {
 
 impl Environment for StatementEnvironment<'_> {
     fn settings(&self) -> &Settings {
-        static DEFAULT: LazyLock<Settings> = LazyLock::new(Settings::default);
-        &DEFAULT
+        self.styles.settings()
     }
 
     fn transaction_time(&self) -> i64 {

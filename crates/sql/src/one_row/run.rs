@@ -43,7 +43,7 @@ pub(crate) fn execute(
     parameters: &[Value],
     rows: &mut RowWriter,
 ) -> Result<u64> {
-    let environment = StatementEnvironment::new(context.session, context.now_us);
+    let environment = StatementEnvironment::new(context.session, context.now_us, context.styles);
     let done = run(plan, &environment, parameters, rows);
     done.map_err(|error| environment.awaited.told(error))
 }

@@ -5,6 +5,7 @@
 use thermocline_query::types::{self, ids};
 
 use crate::error::Result;
+use crate::styles::Styles;
 
 /// Such a type, by its number in `pg_type`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -28,14 +29,14 @@ impl OtherType {
         types::by_oid(self.0).map_or(-1, |row| row.length)
     }
 
-    /// Writes `text` in the binary format of the type.
+    /// Writes `text`, which is of these styles, in the binary format of the type.
     ///
     /// # Errors
     /// 42883 for a type without a binary form, 22P02 for text that is not of the type.
-    pub fn write_binary(self, text: &str, out: &mut Vec<u8>) -> Result<()> {
+    pub fn write_binary(self, text: &str, styles: &Styles, out: &mut Vec<u8>) -> Result<()> {
         match self {
             Self::VOID => Ok(()),
-            Self(oid) => crate::typed::write_binary(oid, text, out),
+            Self(oid) => styles.write_binary(oid, text, out),
         }
     }
 }
@@ -48,7 +49,7 @@ mod tests {
     fn array_literals_are_taken_apart() {
         let elements = |text: &str| {
             let mut out = Vec::new();
-            let written = OtherType(ids::TEXT_ARRAY).write_binary(text, &mut out);
+            let written = OtherType(ids::TEXT_ARRAY).write_binary(text, Styles::plain(), &mut out);
             written.map(|()| out).map_err(|error| error.sqlstate)
         };
         let mut expected: Vec<u8> = [1i32, 1, 25, 4, 1]
@@ -71,7 +72,7 @@ mod tests {
     fn an_array_of_integers_in_binary() {
         let mut out = Vec::new();
         OtherType(ids::INT4_ARRAY)
-            .write_binary("{7,NULL}", &mut out)
+            .write_binary("{7,NULL}", Styles::plain(), &mut out)
             .unwrap();
         let expected: Vec<u8> = [1i32, 1, 23, 2, 1, 4, 7, -1]
             .iter()
@@ -84,7 +85,7 @@ mod tests {
     fn a_time_of_day_in_binary() {
         let mut out = Vec::new();
         OtherType(ids::TIME)
-            .write_binary("01:00:00.5", &mut out)
+            .write_binary("01:00:00.5", Styles::plain(), &mut out)
             .unwrap();
         assert_eq!(out, 3_600_500_000i64.to_be_bytes());
     }

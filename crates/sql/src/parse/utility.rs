@@ -223,7 +223,7 @@ fn set(tokens: &mut Tokens<'_>) -> Result<Statement> {
         if tokens.keyword("local") || tokens.keyword("default") {
             return Ok(set("timezone", None));
         }
-        return Ok(set("timezone", Some(vec![value(tokens)?])));
+        return Ok(set("timezone", Some(vec![zone(tokens)?])));
     }
     if tokens.keyword("names") {
         if tokens.keyword("default") {
@@ -271,6 +271,27 @@ pub(super) fn value(tokens: &mut Tokens<'_>) -> Result<String> {
         return Ok(number);
     }
     tokens.identifier()
+}
+
+/// A time zone: as any value, or as a span of hours and minutes.
+fn zone(tokens: &mut Tokens<'_>) -> Result<String> {
+    if !tokens.keyword("interval") {
+        return value(tokens);
+    }
+    let text = tokens.try_string().ok_or_else(|| tokens.error())?;
+    let mut unit = "second";
+    if tokens.keyword("hour") {
+        unit = "hour";
+        if tokens.keyword("to") {
+            tokens.expect_keyword("minute")?;
+            unit = "minute";
+        }
+    }
+    // A bare number is of the last unit.
+    Ok(match text.trim().parse::<f64>() {
+        Ok(number) => format!("INTERVAL '{number} {unit}'"),
+        Err(_) => format!("INTERVAL '{text}'"),
+    })
 }
 
 /// The name of a setting as SHOW and RESET take it.

@@ -107,7 +107,7 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession) -> Result<Vec<V
         | "pg_statio_user_indexes"
         | "pg_statio_all_indexes" => statistics::indexes(relation, session),
         "pg_statio_user_tables" | "pg_statio_all_tables" => statistics::table_io(relation, session),
-        "pg_timezone_names" => server::time_zones(relation),
+        "pg_timezone_names" => server::time_zones(relation, session),
         _ => Vec::new(),
     })
 }

@@ -23,7 +23,6 @@ const SMALL_BYTES: usize = 1 << 20;
 /// See the head of this file.
 pub(crate) struct SystemEnvironment {
     session: SystemSession,
-    settings: Settings,
     changes: Mutex<Vec<SettingChange>>,
     /// The memory of the largest value, or batch of values, that was made.
     made: Option<Mutex<MemoryReservation>>,
@@ -42,7 +41,6 @@ impl SystemEnvironment {
         let made = pool.map(|pool| MemoryConsumer::new("values").register(pool));
         Self {
             session: SystemSession::new(catalog, db, facts),
-            settings: Settings::default(),
             changes: Mutex::default(),
             made: made.map(Mutex::new),
             ended: Arc::default(),
@@ -80,7 +78,7 @@ impl SystemEnvironment {
 
 impl Environment for SystemEnvironment {
     fn settings(&self) -> &Settings {
-        &self.settings
+        self.session.facts.styles.settings()
     }
 
     fn transaction_time(&self) -> i64 {

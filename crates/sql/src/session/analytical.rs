@@ -131,8 +131,8 @@ mod present {
     }
 
     fn facts(context: &SessionContext, engine: &super::Engine) -> Result<SessionFacts> {
-        let (search_path, settings) =
-            context.settings(|settings| (settings.search_path(), settings.all()));
+        let (search_path, settings, styles) = context
+            .settings(|settings| (settings.search_path(), settings.all(), settings.styles()));
         let actor = context.actor()?;
         let mut activity = engine.sessions.activity();
         for session in &mut activity {
@@ -145,6 +145,7 @@ mod present {
             search_path: search_path.to_vec(),
             process_id: context.process_id,
             now_us: context.transaction_us(),
+            styles,
             settings: Arc::new(
                 settings
                     .into_iter()

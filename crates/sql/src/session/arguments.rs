@@ -2,8 +2,7 @@
 //! to the types of the prepared statement's parameters.
 
 use sqlparser::ast;
-use thermocline_storage::cast::{self, CastContext};
-use thermocline_storage::types::DataType;
+use thermocline_storage::cast::CastContext;
 use thermocline_storage::value::Value;
 
 use super::prepared::Planned;
@@ -11,7 +10,8 @@ use super::run::Run;
 use super::{Client, Session};
 use crate::bind::{self, BindContext};
 use crate::error::{Result, SqlError};
-use crate::expr::{EvalContext, NoRow};
+use crate::expr::{CastPath, Datum, EvalContext, NoRow};
+use crate::styles::Styles;
 
 impl Session {
     pub(super) async fn execute_prepared(
@@ -57,32 +57,39 @@ impl Session {
         }
         let catalog = self.transaction.catalog(&self.engine.db);
         let search_path = self.context.settings(|settings| settings.search_path());
-        let context = BindContext::new(&catalog, &search_path);
+        let styles = self.context.styles();
+        let context = BindContext::new(&catalog, &search_path).styled(&styles);
         let evaluation = EvalContext {
             parameters: &[],
             now_us: self.context.transaction_us(),
             session: &*self.context,
+            styles: &styles,
         };
         arguments
             .iter()
             .zip(&planned.parameters)
             .map(|(argument, wanted)| {
                 if let Some(text) = quoted(argument) {
-                    return Ok(thermocline_storage::text_format::parse_text(wanted, text)?);
+                    return styles.read(wanted, text, Some(evaluation.now_us));
                 }
                 let (expression, data_type) = bind::bind_scalar(argument, None, &context)?;
                 let value = expression.evaluate(&NoRow, &evaluation)?.into_value();
-                converted(value, &data_type, wanted)
+                let path = CastPath {
+                    from: data_type,
+                    to: *wanted,
+                    context: CastContext::Assignment,
+                };
+                converted(value, &path, &styles)
             })
             .collect()
     }
 }
 
-fn converted(value: Value, from: &DataType, to: &DataType) -> Result<Value> {
-    if value == Value::Null || from == to {
+fn converted(value: Value, path: &CastPath, styles: &Styles) -> Result<Value> {
+    if value == Value::Null || path.from == path.to {
         return Ok(value);
     }
-    Ok(cast::coerce(value, from, to, CastContext::Assignment)?)
+    Ok(path.apply(Datum::Owned(value), styles)?.into_value())
 }
 
 /// A string constant, which has no type of its own.

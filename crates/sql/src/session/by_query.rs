@@ -97,6 +97,7 @@ impl Session {
             .unwrap_or(parameters);
         let mut stream = self.start_analytical(typed, &catalog, used).await?;
         let options = self.options();
+        let styles = self.context.styles();
         let mut seen = HashSet::new();
         let mut found = Found {
             rows: Vec::new(),
@@ -112,7 +113,7 @@ impl Session {
                 let mut row = Vec::with_capacity(given.len());
                 for (value, path) in given.into_iter().zip(&paths) {
                     found.bytes += VALUE_BYTES + bytes_of(&value);
-                    row.push(path.apply(Datum::Owned(value))?.into_value());
+                    row.push(path.apply(Datum::Owned(value), &styles)?.into_value());
                 }
                 // A row that several others match is changed once, as in PostgreSQL.
                 if seen.insert(row[..plan.key_columns].to_vec()) {
@@ -136,6 +137,7 @@ impl Session {
         let now_us = self.context.transaction_us();
         let mut given = parameters.to_vec();
         given.resize(plan.own_parameters, Value::Null);
+        let styles = self.context.styles();
         let mut count = 0;
         for (number, row) in found.iter().enumerate() {
             if number % BATCH_ROWS == 0 {
@@ -155,6 +157,7 @@ impl Session {
                 options: &options,
                 now_us,
                 session: &**context,
+                styles: &styles,
             };
             count += exec::execute(by_key, &mut exec, &given, rows).await?;
         }

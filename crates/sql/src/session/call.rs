@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use sqlparser::ast;
 use thermocline_engine::Procedure;
-use thermocline_storage::text_format::parse_text;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
@@ -49,7 +48,8 @@ impl Session {
                 let columns = result_columns(&procedure);
                 messages::row_description(&mut client.out, &columns, run.formats);
             }
-            let mut rows = RowWriter::wire(Vec::new(), run.formats.clone());
+            let rows = RowWriter::wire(Vec::new(), run.formats.clone());
+            let mut rows = rows.styled(self.context.styles());
             rows.begin_row(results.len());
             for (value, (_, data_type)) in results.iter().zip(procedure.results()) {
                 rows.value(value.as_ref(), data_type);
@@ -117,11 +117,13 @@ impl Session {
     ) -> Result<Vec<Value>> {
         let catalog = self.transaction.catalog(&self.engine.db);
         let search_path = self.context.settings(|settings| settings.search_path());
-        let context = BindContext::new(&catalog, &search_path);
+        let styles = self.context.styles();
+        let context = BindContext::new(&catalog, &search_path).styled(&styles);
         let evaluation = EvalContext {
             parameters: &[],
             now_us: self.context.transaction_us(),
             session: &*self.context,
+            styles: &styles,
         };
         let evaluate = |argument: &ast::Expr, wanted: &DataType| {
             if let Some(number) = placeholder(argument) {
@@ -130,7 +132,7 @@ impl Session {
                 });
             }
             if let Some(text) = quoted(argument) {
-                return Ok(parse_text(wanted, text)?);
+                return styles.read(wanted, text, Some(evaluation.now_us));
             }
             let (expression, _) = bind::bind_scalar(argument, None, &context)?;
             Ok(expression.evaluate(&NoRow, &evaluation)?.into_value())

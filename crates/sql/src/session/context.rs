@@ -23,6 +23,7 @@ use crate::expr::SessionInfo;
 use crate::privilege::{Actor, denied};
 use crate::settings::{self, SERVER_VERSION, Settings};
 use crate::statement_statistics::LocalStatistics;
+use crate::styles::Styles;
 
 /// What a session does: nothing, and it is in no transaction,
 pub(super) const IDLE: &str = "idle";
@@ -169,6 +170,12 @@ impl SessionContext {
     /// Reads or changes the settings.
     pub fn settings<R>(&self, use_them: impl FnOnce(&mut Settings) -> R) -> R {
         use_them(&mut self.settings.lock())
+    }
+
+    /// How its dates, times and numbers look now.
+    #[must_use]
+    pub fn styles(&self) -> Arc<Styles> {
+        self.settings(|settings| settings.styles())
     }
 
     /// The catalog as the running statement sees it.

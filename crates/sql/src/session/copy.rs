@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use thermocline_engine::authority::Privileges;
 use thermocline_engine::{ChargeKind, Table, give_way};
+use thermocline_storage::binary_format;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
-use thermocline_storage::{binary_format, text_format};
 
 use super::prepared::Prepared;
 use super::run::{Answer, Run, counted};
@@ -29,6 +29,7 @@ use crate::parse::statement::{IsolationLevel, Modes};
 use crate::parse::{Query, Statement};
 use crate::plan::InsertTarget;
 use crate::privilege::Actor;
+use crate::styles::Styles;
 
 /// Rows stored at a time.
 const BATCH_ROWS_MAX: usize = 1000;
@@ -52,6 +53,9 @@ struct Incoming {
     lines: Vec<u64>,
     batch_bytes: usize,
     stored: u64,
+    /// By which texts are read, and when.
+    styles: Arc<Styles>,
+    now_us: i64,
 }
 
 impl Session {
@@ -175,9 +179,10 @@ impl Session {
         let options = resolved(copy, &names)?;
         let catalog = self.transaction.catalog(&self.engine.db);
         let search_path = self.context.settings(|settings| settings.search_path());
+        let styles = self.context.styles();
         let context = BindContext {
             sql: &run.prepared.text,
-            ..BindContext::new(&catalog, &search_path)
+            ..BindContext::new(&catalog, &search_path).styled(&styles)
         };
         let filter = match &copy.filter {
             Some(filter) => Some(bind::bind_condition(filter, &table, "WHERE", &context)?),
@@ -206,6 +211,8 @@ impl Session {
             batch_bytes: 0,
             stored: 0,
             table,
+            now_us: self.context.transaction_us(),
+            styles: Arc::clone(&styles),
         })
     }
 
@@ -247,6 +254,7 @@ impl Session {
             parameters: &[],
             now_us: self.context.transaction_us(),
             session: &*self.context,
+            styles: &incoming.styles,
         };
         filter.accepts(&whole, &context)
     }
@@ -293,6 +301,7 @@ impl Session {
             options: &options,
             now_us,
             session: &**context,
+            styles: &incoming.styles,
         };
         let mut nothing = RowWriter::values();
         exec::insert_rows(
@@ -351,7 +360,8 @@ impl Session {
             None => db.snapshot_of(db.enter(&limits, read).await?),
         };
         let charge = self.account.nothing(ChargeKind::Result);
-        let mut rows = begin_copy_out(&options, &names, client).charged(charge);
+        let mut rows =
+            begin_copy_out(&options, &names, self.context.styles(), client).charged(charge);
         for partition in 0..db.partitions() {
             let mut scan = snapshot.scan(table, partition);
             loop {
@@ -393,7 +403,8 @@ impl Session {
             .collect();
         let options = resolved(copy, &names)?;
         let charge = self.account.nothing(ChargeKind::Result);
-        let mut rows = begin_copy_out(&options, &names, client).charged(charge);
+        let mut rows =
+            begin_copy_out(&options, &names, self.context.styles(), client).charged(charge);
         let answer = self.answer(query, &planned, &[], &mut rows).await?;
         if let Answer::Stream(stream) = answer {
             let unread = self.unread(Rest::stream(stream, &self.account));
@@ -437,7 +448,7 @@ impl Incoming {
                 "invalid byte sequence for encoding \"UTF8\": 0x00",
             ));
         }
-        Ok(text_format::parse_text(data_type, text)?)
+        self.styles.read(data_type, text, Some(self.now_us))
     }
 
     /// With the line, the column and the value, as PostgreSQL names them.
@@ -472,14 +483,19 @@ fn resolved(copy: &Copy, names: &[String]) -> Result<CopyOptions> {
 }
 
 /// CopyOutResponse and the header line.
-fn begin_copy_out(options: &CopyOptions, names: &[String], client: &mut Client) -> RowWriter {
+fn begin_copy_out(
+    options: &CopyOptions,
+    names: &[String],
+    styles: Arc<Styles>,
+    client: &mut Client,
+) -> RowWriter {
     let binary = options.format == CopyFormat::Binary;
     messages::copy_out_response(&mut client.out, binary, names.len());
     let mut encoder = CopyEncoder::new(options.clone());
     if let Some(line) = encoder.header(names) {
         messages::copy_data(&mut client.out, &line);
     }
-    RowWriter::copy(Vec::new(), encoder)
+    RowWriter::copy(Vec::new(), encoder).styled(styles)
 }
 
 /// The trailer and CopyDone; returns the number of rows.

@@ -9,7 +9,7 @@ use std::time::Instant;
 use thermocline_engine::ChargeKind;
 
 use super::kept::KeptRows;
-use super::parameters;
+use super::parameters::{self, Texts};
 use super::portal::{Portal, PortalRows, no_portal};
 use super::prepared::{Prepared, parameter_oids};
 use super::run::{Answer, Run, command_complete, counted, shown_text};
@@ -137,6 +137,11 @@ impl Session {
             ));
         }
         let charge = self.charge_parameters(parameters).await?;
+        let (styles, now_us) = (self.context.styles(), self.context.transaction_us());
+        let texts = Texts {
+            styles: &styles,
+            now_us,
+        };
         let (planned, parameters) = match prepared.query() {
             Some(query) => {
                 let planned = self.plan(prepared, query).await?;
@@ -144,8 +149,8 @@ impl Session {
                     &planned.parameter_oids,
                     &planned.parameters,
                     statement,
-                    parameter_formats,
-                    parameters,
+                    (parameter_formats, parameters),
+                    texts,
                 )?;
                 (Some(planned), values)
             }
@@ -153,8 +158,13 @@ impl Session {
                 let types = self.utility_parameters(prepared)?;
                 let oids = parameter_oids(&types, &prepared.declared);
                 let oids = &oids[..types.len()];
-                let values =
-                    parameters::decode(oids, &types, statement, parameter_formats, parameters)?;
+                let values = parameters::decode(
+                    oids,
+                    &types,
+                    statement,
+                    (parameter_formats, parameters),
+                    texts,
+                )?;
                 (None, values)
             }
         };
@@ -398,7 +408,8 @@ impl Session {
             }
         };
         let buffer = std::mem::take(&mut self.row_buffer);
-        let mut rows = RowWriter::wire(buffer, portal.formats.clone());
+        let rows = RowWriter::wire(buffer, portal.formats.clone());
+        let mut rows = rows.styled(self.context.styles());
         let (sent, more) = self.send_unread(unread, &mut rows, limit, client).await?;
         self.keep_buffer(rows);
         if !more {

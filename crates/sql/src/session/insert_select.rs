@@ -78,12 +78,14 @@ impl Session {
                 context,
                 ..
             } = self;
+            let styles = context.styles();
             let mut exec = ExecContext {
                 db: &db,
                 txn: transaction.of_block(&db),
                 options: &options,
                 now_us,
                 session: &**context,
+                styles: &styles,
             };
             stored += exec::insert_rows(target, types, &batch, &mut exec, parameters, rows).await?;
         }

@@ -21,6 +21,7 @@ use crate::parse::Query;
 #[cfg(feature = "analytics")]
 use crate::pg_catalog;
 use crate::plan::{Plan, ReadQuery, ShortPlan};
+use crate::styles::Styles;
 use crate::typed;
 use crate::typed::reads::{Reads, reads};
 
@@ -28,6 +29,10 @@ use crate::typed::reads::{Reads, reads};
 const SMALL_TEXT_BYTES: u64 = 16 << 10;
 /// What a tree takes at most for a byte of its text.
 const TREE_BYTES_A_BYTE: u64 = 100;
+
+/// Settings that a plan depends on: `search_path`, the role, whether `thermocline.path` is
+/// `analytical`, and styles.
+pub(super) type PlanSettings = (Arc<[String]>, Arc<str>, bool, Arc<Styles>);
 
 /// What a statement is planned against: its session's catalog and settings.
 pub(super) struct Lookup<'a> {
@@ -48,16 +53,23 @@ pub(super) struct Place<'a> {
 impl Lookup<'_> {
     /// The plan that still holds, or a new one to be kept.
     pub(super) fn plan(&self, prepared: &Prepared, query: &Query) -> Result<Arc<Planned>> {
-        let (search_path, role, analytical_only) = self.context.settings(|settings| {
+        let (search_path, role, analytical_only, styles) = self.context.settings(|settings| {
             (
                 settings.search_path(),
                 settings.role(),
                 settings.analytical_only(),
+                settings.styles(),
             )
         });
-        if let Some(planned) =
-            prepared.current_plan(self.db, &self.catalog, &search_path, &role, analytical_only)
-        {
+        let current = prepared.current_plan(
+            self.db,
+            &self.catalog,
+            &search_path,
+            &role,
+            analytical_only,
+            &styles,
+        );
+        if let Some(planned) = current {
             return Ok(planned);
         }
         let place = Place {
@@ -65,7 +77,7 @@ impl Lookup<'_> {
             number: prepared.place,
             declared: &prepared.declared,
         };
-        let settings = (search_path, role, analytical_only);
+        let settings = (search_path, role, analytical_only, styles);
         let planned = match self.planned(place, query, settings.clone()) {
             // A text may have a secret that is not kept, or statements of ours beside.
             Err(error) if error.sqlstate == "42601" => {
@@ -87,10 +99,11 @@ impl Lookup<'_> {
         &self,
         place: Place<'_>,
         query: &Query,
-        (search_path, role, analytical_only): (Arc<[String]>, Arc<str>, bool),
+        (search_path, role, analytical_only, styles): PlanSettings,
     ) -> Result<Planned> {
         let whole = |bound| {
-            let settings = (Arc::clone(&search_path), Arc::clone(&role), analytical_only);
+            let (search_path, role) = (Arc::clone(&search_path), Arc::clone(&role));
+            let settings = (search_path, role, analytical_only, Arc::clone(&styles));
             self.whole(bound, place.declared, settings)
         };
         let tree = match query {
@@ -129,6 +142,7 @@ impl Lookup<'_> {
             catalog: &self.catalog,
             search_path: &search_path,
             role: &role,
+            styles: &styles,
         };
         let refusal = match bind_query(tree, place.text, place.declared, &binding) {
             Ok(planned) => {
@@ -211,8 +225,15 @@ impl Lookup<'_> {
         let query = query_at(&parsed, place)?;
         let version = self.catalog.version;
         let (context, now_us) = (self.context, self.context.transaction_us());
+        let styles = self.context.styles();
         if let (Reads::Nothing, false) = (reads, analytical_only)
-            && let Some(typed) = one_row::bind(query, place.text, place.declared, context, now_us)
+            && let Some(typed) = one_row::bind(
+                query,
+                place.text,
+                place.declared,
+                context,
+                (now_us, &styles),
+            )
         {
             let plan = |typed| Plan::Short(ShortPlan::OneRow(typed));
             return typed.map(|typed| typed.bound(version, plan));
@@ -267,7 +288,7 @@ impl Lookup<'_> {
         &self,
         bound: Bound,
         declared: &[u32],
-        (search_path, role, analytical_only): (Arc<[String]>, Arc<str>, bool),
+        (search_path, role, analytical_only, styles): PlanSettings,
     ) -> Planned {
         let oids = bound
             .plan
@@ -281,6 +302,7 @@ impl Lookup<'_> {
             search_path,
             role,
             analytical_only,
+            styles,
             sizes: Vec::new(),
             bound,
         }
@@ -306,7 +328,8 @@ fn is_system(schema: Option<&str>, name: &str) -> bool {
 /// What analysis may know of the session.
 #[cfg(feature = "analytics")]
 fn facts(context: &SessionContext) -> Result<SessionFacts> {
-    let search_path = context.settings(|settings| settings.search_path());
+    let (search_path, styles) =
+        context.settings(|settings| (settings.search_path(), settings.styles()));
     Ok(SessionFacts {
         actor: context.actor()?,
         session_user: context.session_user(),
@@ -314,6 +337,7 @@ fn facts(context: &SessionContext) -> Result<SessionFacts> {
         search_path: search_path.to_vec(),
         process_id: context.process_id,
         now_us: context.transaction_us(),
+        styles,
         ..SessionFacts::default()
     })
 }

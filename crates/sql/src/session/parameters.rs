@@ -2,11 +2,25 @@
 //! types that the statement gave its parameters. A client may declare a type
 //! that no column has (`name`, `oid`, arrays): its values become texts.
 
+use thermocline_storage::binary_format;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
-use thermocline_storage::{binary_format, text_format};
 
 use crate::error::{Result, SqlError};
+use crate::styles::Styles;
+
+/// How texts are read: the session's styles, at its transaction's time.
+#[derive(Clone, Copy)]
+pub(super) struct Texts<'a> {
+    pub(super) styles: &'a Styles,
+    pub(super) now_us: i64,
+}
+
+impl Texts<'_> {
+    fn read(self, data_type: &DataType, text: &str) -> Result<Value> {
+        self.styles.read(data_type, text, Some(self.now_us))
+    }
+}
 
 /// The values of all parameters.
 ///
@@ -17,8 +31,8 @@ pub(super) fn decode(
     oids: &[u32],
     types: &[DataType],
     statement: &str,
-    formats: &[i16],
-    values: &[Option<&[u8]>],
+    (formats, values): (&[i16], &[Option<&[u8]>]),
+    texts: Texts<'_>,
 ) -> Result<Vec<Value>> {
     let expected = oids.len();
     if values.len() != expected {
@@ -48,18 +62,24 @@ pub(super) fn decode(
             };
             let data_type = types.get(at).unwrap_or(&DataType::Text);
             let oid = oids[at];
-            decode_one(oid, data_type, format, bytes)
+            decode_one(oid, data_type, format, bytes, texts)
         })
         .collect()
 }
 
-fn decode_one(oid: u32, data_type: &DataType, format: i16, bytes: &[u8]) -> Result<Value> {
+fn decode_one(
+    oid: u32,
+    data_type: &DataType,
+    format: i16,
+    bytes: &[u8],
+    texts: Texts<'_>,
+) -> Result<Value> {
     match format {
-        0 => Ok(text_format::parse_text(data_type, utf8(bytes)?)?),
+        0 => texts.read(data_type, utf8(bytes)?),
         1 if oid == data_type.oid() => Ok(binary_format::parse_binary(data_type, bytes)?),
         1 => {
-            let text = other_text(oid, bytes)?;
-            Ok(text_format::parse_text(data_type, &text)?)
+            let text = other_text(oid, bytes, texts.styles)?;
+            texts.read(data_type, &text)
         }
         _ => Err(SqlError::new(
             "22023",
@@ -89,7 +109,7 @@ fn utf8(bytes: &[u8]) -> Result<&str> {
 }
 
 /// The text of a binary value whose type is declared otherwise than inferred.
-fn other_text(oid: u32, bytes: &[u8]) -> Result<String> {
+fn other_text(oid: u32, bytes: &[u8], styles: &Styles) -> Result<String> {
     let malformed = || {
         SqlError::new(
             "22P03",
@@ -99,7 +119,7 @@ fn other_text(oid: u32, bytes: &[u8]) -> Result<String> {
     if let Some(data_type) = DataType::from_oid(oid, -1) {
         let value = binary_format::parse_binary(&data_type, bytes)?;
         let mut text = Vec::new();
-        text_format::write_text(value.as_ref(), &data_type, &mut text);
+        styles.write(value.as_ref(), &data_type, &mut text);
         return String::from_utf8(text).map_err(|_| malformed());
     }
     match oid {
@@ -119,27 +139,32 @@ fn be_u32(bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
+    fn decoded(oid: u32, data_type: &DataType, format: i16, bytes: &[u8]) -> Result<Value> {
+        let texts = Texts {
+            styles: Styles::plain(),
+            now_us: 0,
+        };
+        decode_one(oid, data_type, format, bytes, texts)
+    }
+
     #[test]
     fn values_in_both_formats() {
         let integer = DataType::Integer;
+        assert_eq!(decoded(23, &integer, 0, b"-5").unwrap(), Value::Integer(-5));
         assert_eq!(
-            decode_one(23, &integer, 0, b"-5").unwrap(),
-            Value::Integer(-5)
-        );
-        assert_eq!(
-            decode_one(23, &integer, 1, &[0, 0, 1, 0]).unwrap(),
+            decoded(23, &integer, 1, &[0, 0, 1, 0]).unwrap(),
             Value::Integer(256)
         );
         assert_eq!(
-            decode_one(23, &integer, 0, b"x").unwrap_err().sqlstate,
+            decoded(23, &integer, 0, b"x").unwrap_err().sqlstate,
             "22P02"
         );
         assert_eq!(
-            decode_one(23, &integer, 1, b"x").unwrap_err().sqlstate,
+            decoded(23, &integer, 1, b"x").unwrap_err().sqlstate,
             "22P03"
         );
         assert_eq!(
-            decode_one(25, &DataType::Text, 0, b"\xff")
+            decoded(25, &DataType::Text, 0, b"\xff")
                 .unwrap_err()
                 .sqlstate,
             "22021"
@@ -151,11 +176,11 @@ mod tests {
         crate::one_row::prepare();
         // An int8 for what the statement takes as text.
         assert_eq!(
-            decode_one(20, &DataType::Text, 1, &7i64.to_be_bytes()).unwrap(),
+            decoded(20, &DataType::Text, 1, &7i64.to_be_bytes()).unwrap(),
             Value::Text("7".into())
         );
         assert_eq!(
-            decode_one(26, &DataType::Text, 1, &16384u32.to_be_bytes()).unwrap(),
+            decoded(26, &DataType::Text, 1, &16384u32.to_be_bytes()).unwrap(),
             Value::Text("16384".into())
         );
     }
@@ -168,12 +193,12 @@ mod tests {
             bytes.extend_from_slice(&word.to_be_bytes());
         }
         assert_eq!(
-            decode_one(1028, &DataType::Text, 1, &bytes).unwrap(),
+            decoded(1028, &DataType::Text, 1, &bytes).unwrap(),
             Value::Text("{16384,NULL}".into())
         );
         bytes.truncate(22);
         assert_eq!(
-            decode_one(1028, &DataType::Text, 1, &bytes)
+            decoded(1028, &DataType::Text, 1, &bytes)
                 .unwrap_err()
                 .sqlstate,
             "08P01"

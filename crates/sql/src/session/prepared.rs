@@ -21,6 +21,7 @@ use crate::parse::secret::HIDDEN_TEXT;
 use crate::parse::{self, Query, Statement};
 use crate::privilege::Actor;
 use crate::statement_statistics::query_id;
+use crate::styles::Styles;
 
 /// A statement, parsed, with the plan it was last given.
 pub(super) struct Prepared {
@@ -75,6 +76,8 @@ pub(super) struct Planned {
     pub(super) role: Arc<str>,
     /// What `thermocline.path` was.
     pub(super) analytical_only: bool,
+    /// By which its literals were read, and what functions it may have.
+    pub(super) styles: Arc<Styles>,
     /// Tables whose size the plan was chosen by, and whether they were small.
     pub(super) sizes: Vec<(u32, bool)>,
 }
@@ -87,9 +90,11 @@ impl Planned {
         search_path: &Arc<[String]>,
         role: &Arc<str>,
         analytical_only: bool,
+        styles: &Arc<Styles>,
     ) -> bool {
         Arc::ptr_eq(&self.catalog, catalog)
             && self.analytical_only == analytical_only
+            && (Arc::ptr_eq(&self.styles, styles) || self.styles.is_same(styles))
             && (Arc::ptr_eq(&self.role, role) || *self.role == **role)
             && (Arc::ptr_eq(&self.search_path, search_path) || *self.search_path == **search_path)
             && self.sizes.iter().all(|(oid, small)| {
@@ -180,11 +185,14 @@ impl Prepared {
         search_path: &Arc<[String]>,
         role: &Arc<str>,
         analytical_only: bool,
+        styles: &Arc<Styles>,
     ) -> Option<Arc<Planned>> {
         let planned = self.planned.lock();
         planned
             .as_ref()
-            .filter(|planned| planned.is_current(db, catalog, search_path, role, analytical_only))
+            .filter(|planned| {
+                planned.is_current(db, catalog, search_path, role, analytical_only, styles)
+            })
             .cloned()
     }
 
@@ -227,6 +235,7 @@ pub(super) struct Binding<'a> {
     pub(super) catalog: &'a Arc<Catalog>,
     pub(super) search_path: &'a Arc<[String]>,
     pub(super) role: &'a Arc<str>,
+    pub(super) styles: &'a Arc<Styles>,
 }
 
 /// Binds a query for the short path.
@@ -241,6 +250,7 @@ pub(super) fn bind_query(
         catalog,
         search_path,
         role,
+        styles,
     } = *binding;
     let actor = Actor::named(role, catalog)?;
     let parameters: Vec<Option<DataType>> = declared
@@ -260,6 +270,8 @@ pub(super) fn bind_query(
         sql: text,
         row_estimate: Some(&row_estimate),
         actor: Some(&actor),
+        styles,
+        literals: styles,
     };
     let bound = bind::bindable(query, &context)?;
     let columns = bound.columns.clone().map(Arc::from);
@@ -272,6 +284,7 @@ pub(super) fn bind_query(
         search_path: Arc::clone(search_path),
         role: Arc::clone(role),
         analytical_only: false,
+        styles: Arc::clone(styles),
         sizes: sizes.into_inner(),
         bound,
     })

@@ -190,7 +190,9 @@ impl Session {
         }
         let buffer = std::mem::take(&mut self.row_buffer);
         let charge = self.account.nothing(ChargeKind::Result);
-        let mut rows = RowWriter::wire(buffer, run.formats.clone()).charged(charge);
+        let mut rows = RowWriter::wire(buffer, run.formats.clone())
+            .charged(charge)
+            .styled(self.context.styles());
         let answer = self.answer(query, planned, parameters, &mut rows).await;
         self.tell_notices(client);
         let outcome = match answer {
@@ -310,12 +312,14 @@ impl Session {
             context,
             ..
         } = self;
+        let styles = context.styles();
         let mut exec = ExecContext {
             db: &engine.db,
             txn: transaction.of_block(&engine.db),
             options: &options,
             now_us,
             session: &**context,
+            styles: &styles,
         };
         exec::execute(plan, &mut exec, parameters, rows).await
     }

@@ -106,9 +106,10 @@ impl Session {
         let actor = self.context.actor()?;
         let places: Vec<usize> = (0..types.len()).collect();
         let target = {
+            let styles = self.context.styles();
             let context = BindContext {
                 actor: Some(&actor),
-                ..BindContext::new(&made, &search_path)
+                ..BindContext::new(&made, &search_path).styled(&styles)
             };
             bind::insert_target(&table, &places, &context)?
         };

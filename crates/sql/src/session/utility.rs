@@ -513,9 +513,9 @@ impl Session {
             self.transaction.begin(Block::Implicit, &self.context);
         }
         let options = self.options();
-        let (search_path, role) = self
+        let (search_path, role, styles) = self
             .context
-            .settings(|settings| (settings.search_path(), settings.role()));
+            .settings(|settings| (settings.search_path(), settings.role(), settings.styles()));
         let session_user = self.context.session_user();
         let now_us = self.context.transaction_us();
         let Self {
@@ -534,6 +534,7 @@ impl Session {
             search_path: &search_path,
             session: &**context,
             role: &role,
+            styles: &styles,
             session_user: &session_user,
             now_us,
             notices: Vec::new(),

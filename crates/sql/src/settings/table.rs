@@ -20,9 +20,9 @@ pub enum Kind {
     Names,
     /// The server's encoding and its synonyms.
     Encoding,
-    /// A time zone; only UTC and its synonyms are known.
+    /// A time zone.
     TimeZone,
-    /// An output style of dates; only ISO is known.
+    /// How dates are written, and in which order they are read.
     DateStyle,
 }
 
@@ -110,7 +110,7 @@ pub const SETTINGS: &[Definition] = &[
     user(
         "bytea_output",
         "hex",
-        Kind::Enum(&["hex"]),
+        Kind::Enum(&["escape", "hex"]),
         "Sets the output format for bytea.",
     ),
     user(
@@ -236,7 +236,7 @@ pub const SETTINGS: &[Definition] = &[
         "extra_float_digits",
         "1",
         Kind::Integer(-15, 3),
-        "Sets the number of digits displayed for floating-point values; the shortest exact form is always used.",
+        "Sets the number of digits displayed for floating-point values.",
     ),
     user(
         "force_parallel_mode",
@@ -269,7 +269,7 @@ pub const SETTINGS: &[Definition] = &[
     reported(user(
         "IntervalStyle",
         "postgres",
-        Kind::Enum(&["postgres"]),
+        Kind::Enum(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]),
         "Sets the display format for interval values.",
     )),
     user(

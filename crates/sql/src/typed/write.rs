@@ -1,6 +1,6 @@
 //! Values on their way to a client.
 
-use thermocline_query::call::{Call, Environment, Plain};
+use thermocline_query::call::{Call, Environment};
 use thermocline_query::datum::Datum;
 use thermocline_query::types::{self, ids};
 use thermocline_storage::numeric::Numeric;
@@ -56,12 +56,4 @@ pub(crate) fn write_value(
     }
     rows.text(&text);
     Ok(())
-}
-
-/// The binary form of a value that was kept as a text.
-pub(crate) fn write_binary(oid: u32, text: &str, out: &mut Vec<u8>) -> Result<()> {
-    let plain = Plain::default();
-    let call = Call::new(&plain, &[], oid);
-    let value = types::input(&call, oid, text, -1)?;
-    Ok(types::send(&call, oid, &value, out)?)
 }

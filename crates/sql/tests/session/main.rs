@@ -14,6 +14,7 @@ mod privileges;
 mod settings;
 mod simple;
 mod statements;
+mod styles;
 mod table_as;
 mod transactions;
 mod types;

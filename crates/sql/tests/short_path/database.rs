@@ -19,6 +19,7 @@ use thermocline_sql::exec::{ExecContext, execute};
 use thermocline_sql::expr::SessionInfo;
 use thermocline_sql::output::{ColumnType, RowWriter};
 use thermocline_sql::plan::Plan;
+use thermocline_sql::styles::Styles;
 use thermocline_storage::text_format::write_text;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
@@ -315,6 +316,7 @@ impl Fixture {
             options: &self.options,
             now_us: NOW_US,
             session: &self.session,
+            styles: Styles::plain(),
         };
         let count = block_on(execute(plan, &mut context, parameters, &mut rows))?;
         let columns = bound.columns.unwrap_or_default();

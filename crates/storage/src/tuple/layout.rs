@@ -142,8 +142,8 @@ fn write_fixed(data_type: &DataType, value: ValueRef<'_>, place: &mut [u8]) -> O
             place.copy_from_slice(&value.to_le_bytes())
         }
         (ValueRef::BigInt(value), DataType::BigInt)
-        | (ValueRef::Timestamp(value), DataType::Timestamp)
-        | (ValueRef::TimestampTz(value), DataType::TimestampTz) => {
+        | (ValueRef::Timestamp(value), DataType::Timestamp | DataType::TimestampTo(_))
+        | (ValueRef::TimestampTz(value), DataType::TimestampTz | DataType::TimestampTzTo(_)) => {
             place.copy_from_slice(&value.to_le_bytes());
         }
         (ValueRef::Real(value), DataType::Real) => place.copy_from_slice(&value.to_le_bytes()),
@@ -178,8 +178,12 @@ fn read_fixed<'a>(data_type: &DataType, bytes: &'a [u8], offset: usize) -> Optio
         DataType::Real => ValueRef::Real(f32::from_le_bytes(chunk(bytes, offset))),
         DataType::Double => ValueRef::Double(f64::from_le_bytes(chunk(bytes, offset))),
         DataType::Date => ValueRef::Date(i32::from_le_bytes(chunk(bytes, offset))),
-        DataType::Timestamp => ValueRef::Timestamp(i64::from_le_bytes(chunk(bytes, offset))),
-        DataType::TimestampTz => ValueRef::TimestampTz(i64::from_le_bytes(chunk(bytes, offset))),
+        DataType::Timestamp | DataType::TimestampTo(_) => {
+            ValueRef::Timestamp(i64::from_le_bytes(chunk(bytes, offset)))
+        }
+        DataType::TimestampTz | DataType::TimestampTzTo(_) => {
+            ValueRef::TimestampTz(i64::from_le_bytes(chunk(bytes, offset)))
+        }
         DataType::Uuid => ValueRef::Uuid(chunk(bytes, offset)),
         DataType::Numeric { scale, .. } => {
             let mantissa = match data_type.fixed_width() {

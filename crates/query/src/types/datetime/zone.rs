@@ -214,6 +214,11 @@ pub fn named(name: &str) -> Option<TimeZone> {
     posix(&name.to_ascii_uppercase())
 }
 
+/// The names of the zones' database.
+pub fn names() -> impl Iterator<Item = String> {
+    jiff::tz::db().available().map(|name| name.to_string())
+}
+
 /// What an argument names, as `AT TIME ZONE` reads it.
 #[derive(Clone, Debug)]
 pub enum Named {

@@ -2,6 +2,7 @@
 
 use thermocline_engine::authority::Object;
 use thermocline_engine::catalog::Identity;
+use thermocline_query::types::ids;
 use thermocline_storage::types::DataType;
 
 use super::{Filler, privileges};
@@ -215,7 +216,22 @@ fn columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
         };
         let time_precision = match scalar {
             Some(DataType::Date) => Some(0),
-            Some(DataType::Timestamp | DataType::TimestampTz) => Some(6),
+            Some(DataType::TimestampTo(digits) | DataType::TimestampTzTo(digits)) => {
+                Some(i64::from(digits))
+            }
+            Some(DataType::Other {
+                oid: ids::TIME | ids::TIMETZ,
+                modifier,
+            }) => Some(if modifier < 0 { 6 } else { i64::from(modifier) }),
+            // A precision is the lower half of an interval's modifier; the upper are its fields.
+            Some(DataType::Other {
+                oid: ids::INTERVAL,
+                modifier,
+            }) => Some(match modifier & 0xffff {
+                0xffff => 6,
+                digits => i64::from(digits),
+            }),
+            Some(data_type) if data_type.is_timestamp() => Some(6),
             _ => None,
         };
         let array = column.data_type.element().is_some();

@@ -1,6 +1,7 @@
 //! What there is one of in a server: the database, the role, settings, access
 //! methods, languages, collations.
 
+use thermocline_query::types::datetime::{unix_of, zone};
 use thermocline_storage::value::Value;
 
 use super::Filler;
@@ -229,11 +230,21 @@ pub(super) fn settings(relation: &Relation, session: &SystemSession) -> Vec<Vec<
         .collect()
 }
 
-pub(super) fn time_zones(relation: &Relation) -> Vec<Vec<Datum>> {
-    let filler = Filler::new(relation, &["name", "abbrev", "utc_offset"]);
-    vec![filler.row([
-        Datum::text("UTC"),
-        Datum::text("UTC"),
-        Datum::text("00:00:00"),
-    ])]
+pub(super) fn time_zones(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(relation, &["name", "abbrev", "utc_offset", "is_dst"]);
+    let now = unix_of(session.facts.now_us);
+    let row = |name: String| {
+        let found = zone::named(&name)?;
+        let (abbreviation, summer) = zone::abbreviation_at(&found, now);
+        let east = zone::east_at(&found, now);
+        let (sign, distance) = (if east < 0 { "-" } else { "" }, east.unsigned_abs());
+        let (hours, minutes, seconds) = (distance / 3600, distance / 60 % 60, distance % 60);
+        Some(filler.row([
+            Datum::text(name),
+            Datum::text(abbreviation),
+            Datum::text(format!("{sign}{hours:02}:{minutes:02}:{seconds:02}")),
+            Datum::Bool(summer),
+        ]))
+    };
+    zone::names().filter_map(row).collect()
 }
