@@ -10,6 +10,7 @@
 //! | `analytics`, `pg_catalog`, `system_views` | the bridge to DataFusion, the system catalogs |
 //! | `ddl`, `copy` | changes of the catalog; rows in bulk |
 //! | `session`, `settings` | what one client does; SET and SHOW |
+//! | `temporary` | the schemas of what is a session's own |
 //! | `stack` | room for statements that are nested deeply |
 //! | `statement_statistics` | how often statements run, for how long |
 //! | `privilege`, `password` | what a role may do; how passwords are kept |
@@ -38,6 +39,7 @@ mod stack;
 mod statement_statistics;
 #[cfg(feature = "analytics")]
 mod system_views;
+mod temporary;
 pub(crate) mod typed;
 
 pub use error::{Result, SqlError};

@@ -15,6 +15,7 @@ use super::{Bindable, Refusal};
 use crate::error::SqlError;
 use crate::expr::{Comparison, Expr, FunctionCall, TransactionTime};
 use crate::output::{ColumnType, OtherType};
+use crate::temporary;
 
 /// The functions that the session answers ([`crate::expr::SessionInfo::call`]):
 /// name, types of the arguments, how many of them may be left out, result.
@@ -188,17 +189,17 @@ impl Binder<'_> {
     fn sequence(&self, text: &str) -> Bindable<u32> {
         let parts = regclass_parts(text);
         let catalog = self.context.catalog;
+        let path = self.context.search_path;
         let found = match parts.as_slice() {
-            [name] => self
-                .context
-                .search_path
+            [name] => path
                 .iter()
                 .find_map(|schema| catalog.sequence_by_name(schema, name)),
-            [schema, name] => catalog.sequence_by_name(schema, name),
+            [schema, name] => catalog.sequence_by_name(temporary::meant(schema, path), name),
             _ => None,
         };
         match found {
             Some(sequence) => {
+                temporary::not_others(&sequence.schema, path)?;
                 if let Some(actor) = self.context.actor {
                     actor.need_sequence(
                         catalog,

@@ -18,6 +18,7 @@ use crate::parse::grant::Owned;
 use crate::parse::sequence::SequenceOptions;
 use crate::parse::tokens::{fold, fold_parts};
 use crate::parse::view::AlterView;
+use crate::temporary::path_within;
 
 impl Definition<'_> {
     pub(super) async fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<&'static str> {
@@ -166,7 +167,7 @@ impl Definition<'_> {
                 self.owned_sequence(&def, &mut part.def, position, &options, &mut made)?;
             self.apply(Change::CreateSequence(sequence)).await?;
         } else {
-            part.def.missing = self.missing_value(&part.def)?;
+            part.def.missing = self.missing_value(table, &part.def)?;
             if part.def.not_null
                 && part.def.missing == Value::Null
                 && self.db.row_estimate(table) > 0
@@ -195,12 +196,17 @@ impl Definition<'_> {
 
     /// What rows that are there have in a new column: its default, computed
     /// once.
-    fn missing_value(&self, column: &thermocline_engine::ColumnDef) -> Result<Value> {
+    fn missing_value(
+        &self,
+        table: &Table,
+        column: &thermocline_engine::ColumnDef,
+    ) -> Result<Value> {
         let Some(default) = &column.default else {
             return Ok(Value::Null);
         };
         let catalog = self.catalog();
-        let context = self.bind_context(&catalog);
+        let path = path_within(&table.schema, self.search_path);
+        let context = self.bind_context(&catalog, &path);
         let expression = bind::bind_default(default, &column.name, column.data_type, &context)?;
         if expression.is_volatile() {
             return Err(SqlError::unsupported(
@@ -266,7 +272,8 @@ impl Definition<'_> {
         let named = named_check(&table.def, check)?;
         let condition = {
             let catalog = self.catalog();
-            let context = self.bind_context(&catalog);
+            let path = path_within(&table.schema, self.search_path);
+            let context = self.bind_context(&catalog, &path);
             bind::bind_check(&named.expression, &table, &context)?
         };
         self.verify_check(&table, &named.name, &condition).await?;
@@ -330,8 +337,12 @@ impl Definition<'_> {
                 }
                 let text = value.to_string();
                 let data_type = def.columns[column].data_type;
-                let catalog = self.catalog();
-                bind::bind_default(&text, name, data_type, &self.bind_context(&catalog))?;
+                {
+                    let catalog = self.catalog();
+                    let path = path_within(&table.schema, self.search_path);
+                    let context = self.bind_context(&catalog, &path);
+                    bind::bind_default(&text, name, data_type, &context)?;
+                }
                 let null = text.eq_ignore_ascii_case("null");
                 def.columns[column].default = (!null).then_some(text);
                 self.apply(Change::AlterTable(def)).await

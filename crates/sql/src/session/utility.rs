@@ -83,7 +83,7 @@ impl Session {
                 self.show(statement, run, client)?;
                 "SHOW"
             }
-            Statement::Discard(what) => self.discard(what)?,
+            Statement::Discard(what) => self.discard(what).await?,
             Statement::Prepare {
                 name,
                 types,
@@ -331,7 +331,7 @@ impl Session {
         Ok(())
     }
 
-    fn discard(&mut self, what: &str) -> Result<&'static str> {
+    async fn discard(&mut self, what: &str) -> Result<&'static str> {
         Ok(match what {
             "plans" => {
                 self.statements.forget_plans();
@@ -341,7 +341,10 @@ impl Session {
                 self.context.discard_sequences();
                 "DISCARD SEQUENCES"
             }
-            "temp" | "temporary" => "DISCARD TEMP",
+            "temp" | "temporary" => {
+                self.discard_temporary().await?;
+                "DISCARD TEMP"
+            }
             _ => {
                 if self.transaction.block() == Block::Explicit {
                     return Err(SqlError::new(
@@ -354,6 +357,7 @@ impl Session {
                 self.texts.clear();
                 self.context.settings(Settings::reset_all);
                 self.context.discard_sequences();
+                self.discard_temporary().await?;
                 "DISCARD ALL"
             }
         })
@@ -467,18 +471,12 @@ impl Session {
         let catalog = self.transaction.catalog(&self.engine.db);
         let search_path = self.context.settings(|settings| settings.search_path());
         for name in &command.tables {
-            let found = match name.as_slice() {
-                [relation] => search_path
-                    .iter()
-                    .any(|schema| catalog.relation_exists(schema, relation)),
-                [.., schema, relation] => {
-                    matches!(schema.as_str(), "pg_catalog" | "information_schema")
-                        || catalog.relation_exists(schema, relation)
-                }
+            let system = match name.as_slice() {
+                [relation] => relation.starts_with("pg_"),
+                [.., schema, _] => matches!(schema.as_str(), "pg_catalog" | "information_schema"),
                 [] => true,
             };
-            let system = matches!(name.as_slice(), [relation] if relation.starts_with("pg_"));
-            if !found && !system {
+            if !system && ddl::find_relation(&catalog, &search_path, name).is_none() {
                 return Err(SqlError::undefined_table(&name.join(".")));
             }
         }
@@ -496,13 +494,18 @@ impl Session {
     ) -> Result<&'static str> {
         let own = self.transaction.block() == Block::None;
         self.check_writable("DDL")?;
+        self.context.take_temporary_schema();
         if own {
             self.transaction.begin(Block::Implicit, &self.context);
         }
         let options = self.options();
-        let (search_path, role) = self
-            .context
-            .settings(|settings| (settings.search_path(), settings.role()));
+        let (search_path, creation_path, role) = self.context.settings(|settings| {
+            (
+                settings.search_path(),
+                settings.creation_path(),
+                settings.role(),
+            )
+        });
         let session_user = self.context.session_user();
         let now_us = self.context.transaction_us();
         let Self {
@@ -519,14 +522,18 @@ impl Session {
             txn,
             options: &options,
             search_path: &search_path,
+            creation_path: &creation_path,
             session: &**context,
             role: &role,
             session_user: &session_user,
             now_us,
             notices: Vec::new(),
+            on_commit: Vec::new(),
         };
         let outcome = ddl::run(statement, &mut definition).await;
         let notices = std::mem::take(&mut definition.notices);
+        let on_commit = std::mem::take(&mut definition.on_commit);
+        self.transaction.on_commit.extend(on_commit);
         for notice in &notices {
             self.notify(client, "NOTICE", notice);
         }

@@ -14,6 +14,7 @@ mod settings;
 mod simple;
 mod statements;
 mod table_as;
+mod temporary;
 mod transactions;
 mod types;
 mod views;
