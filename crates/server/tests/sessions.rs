@@ -139,6 +139,39 @@ async fn a_session_is_ended_wherever_it_is() {
 }
 
 #[tokio::test]
+async fn what_is_temporary_goes_however_the_session_ends() {
+    const LEFT: &str = "select count(*) from pg_class where relpersistence = 't'";
+    let server = Running::start(|_| {}).await;
+    let mut admin = server.client().await;
+    let made = "create temp table t (id int primary key); insert into t values (1)";
+    let none = async |admin: &mut Wire| {
+        let begin = Instant::now();
+        while ask_one(admin, LEFT).await.as_deref() != Some("0") {
+            assert!(begin.elapsed() < PATIENCE);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+
+    let mut lost = server.client().await;
+    ask(&mut lost, made).await;
+    assert_eq!(ask_one(&mut admin, LEFT).await.as_deref(), Some("2"));
+    drop(lost);
+    none(&mut admin).await;
+
+    let mut leaving = server.client().await;
+    ask(&mut leaving, made).await;
+    leaving.send(&message(b'X', b"")).await;
+    none(&mut admin).await;
+
+    // Whoever waits for its end finds nothing of it.
+    let mut ended = server.client().await;
+    ask(&mut ended, made).await;
+    ask(&mut ended, "begin; insert into t values (2)").await;
+    terminated(&mut admin, ended).await;
+    assert_eq!(ask_one(&mut admin, LEFT).await.as_deref(), Some("0"));
+}
+
+#[tokio::test]
 async fn a_client_that_does_not_read_is_ended_without_a_cut_message() {
     let server = Running::start(|_| {}).await;
     let mut admin = server.client().await;

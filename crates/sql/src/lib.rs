@@ -11,6 +11,7 @@
 //! | `ddl`, `copy` | changes of the catalog; rows in bulk |
 //! | `session`, `settings` | what one client does; SET and SHOW |
 //! | `styles` | how dates, times and numbers look, by the session's settings |
+//! | `temporary` | the schemas of what is a session's own |
 //! | `stack` | room for statements that are nested deeply |
 //! | `statement_statistics` | how often statements run, for how long |
 //! | `privilege`, `password` | what a role may do; how passwords are kept |
@@ -40,6 +41,7 @@ mod statement_statistics;
 pub mod styles;
 #[cfg(feature = "analytics")]
 mod system_views;
+mod temporary;
 pub(crate) mod typed;
 
 pub use error::{Result, SqlError};

@@ -15,6 +15,7 @@ use thermocline_engine::authority::{
 use thermocline_engine::{Catalog, SequenceDef, Table, ViewDef};
 
 use crate::error::{Result, SqlError};
+use crate::temporary::is_temporary;
 
 /// The role that a statement is run as, with the rights there are.
 #[derive(Clone, Debug)]
@@ -140,7 +141,8 @@ impl Actor {
     /// # Errors
     /// 42501 unless the names of a schema may be used.
     pub fn need_schema(&self, catalog: &Catalog, schema: &str, needs: Privileges) -> Result<()> {
-        if self.superuser {
+        // What is temporary its own session uses, whoever it becomes; others cannot.
+        if self.superuser || is_temporary(schema) {
             return Ok(());
         }
         let Some(def) = catalog.schema(schema) else {

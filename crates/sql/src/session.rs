@@ -35,6 +35,7 @@ mod statement_count;
 mod statement_log;
 mod system;
 mod table_as;
+mod temporary;
 mod transaction;
 mod unread;
 mod utility;
@@ -262,12 +263,13 @@ impl Session {
         self.sync_follows = follows;
     }
 
-    /// Rolls back what is open; the client is gone.
+    /// Rolls back what is open, and drops what is temporary; the client is gone.
     pub async fn terminate(&mut self) {
         self.portals.clear();
         self.transaction
             .rollback(&self.engine.db, &self.context)
             .await;
+        self.leave_nothing_temporary().await;
     }
 
     /// What follows an error: the transaction fails, its portals go.

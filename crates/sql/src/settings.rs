@@ -11,6 +11,7 @@ use crate::parse::statement::IsolationLevel;
 use crate::styles::Styles;
 
 mod looks;
+mod path;
 mod table;
 
 pub use table::{Definition, Kind, SERVER_VERSION, SETTINGS, find};
@@ -29,6 +30,8 @@ pub struct Settings {
     after: Values,
     /// Reported settings that changed since the client was told.
     changed: Vec<&'static str>,
+    /// The session's temporary schema, once it has one.
+    temporary_schema: Option<String>,
     read: Read,
 }
 
@@ -53,8 +56,8 @@ struct Read {
     read_only: bool,
     analytical_only: bool,
     tracks_statements: bool,
-    search_path: Arc<[String]>,
     styles: Arc<Styles>,
+    paths: path::Paths,
     /// Who statements are run as.
     role: Arc<str>,
     /// What that role was when it was assumed.
@@ -77,6 +80,7 @@ impl Settings {
             current: Arc::clone(&values),
             after: values,
             changed: Vec::new(),
+            temporary_schema: None,
             read: Read {
                 statement_timeout: None,
                 lock_timeout: None,
@@ -89,8 +93,8 @@ impl Settings {
                 read_only: false,
                 analytical_only: false,
                 tracks_statements: true,
-                search_path: Arc::new([]),
                 styles: Styles::plain_shared(),
+                paths: path::Paths::default(),
                 role: Arc::from(user),
                 superuser: false,
             },
@@ -394,12 +398,6 @@ impl Settings {
         self.read.tracks_statements
     }
 
-    /// Where unqualified names are looked for.
-    #[must_use]
-    pub fn search_path(&self) -> Arc<[String]> {
-        Arc::clone(&self.read.search_path)
-    }
-
     /// How dates, times and numbers look.
     #[must_use]
     pub fn styles(&self) -> Arc<Styles> {
@@ -422,21 +420,11 @@ impl Settings {
             true => Arc::clone(&self.read.role),
             false => Arc::from(role),
         };
-        let search_path: Arc<[String]> = names(&text("search_path"))
-            .into_iter()
-            .map(|name| {
-                if name == "$user" {
-                    role.to_string()
-                } else {
-                    name
-                }
-            })
-            .collect();
-        let search_path = if *search_path == *self.read.search_path {
-            Arc::clone(&self.read.search_path)
-        } else {
-            search_path
-        };
+        let listed = names(&text("search_path"));
+        let paths = self
+            .read
+            .paths
+            .changed(listed, &role, self.temporary_schema.as_deref());
         self.read = Read {
             statement_timeout: timeout("statement_timeout"),
             lock_timeout: timeout("lock_timeout"),
@@ -452,8 +440,8 @@ impl Settings {
             read_only: text("default_transaction_read_only") == "on",
             analytical_only: text("thermocline.path") == "analytical",
             tracks_statements: text("pg_stat_statements.track") != "none",
-            search_path,
             styles: Styles::renewed(&self.read.styles, text),
+            paths,
             role,
             superuser: text("is_superuser") == "on",
         };

@@ -70,6 +70,8 @@ pub struct SessionFacts {
     pub database: String,
     /// The schemas that unqualified names are looked up in, in order.
     pub search_path: Vec<String>,
+    /// The schemas that new relations go to, the first that there is.
+    pub creation_path: Vec<String>,
     /// The number in BackendKeyData.
     pub process_id: i32,
     /// The transaction's start, in microseconds since 2000-01-01 UTC.

@@ -18,6 +18,7 @@ use thermocline_query::tree::Column;
 use crate::parse::depth::too_deep;
 use crate::pg_catalog::{self, SystemEnvironment};
 use crate::privilege::Actor;
+use crate::temporary;
 
 /// Views that read each other are no deeper than this.
 const NESTED_MAX: u32 = 1000;
@@ -91,13 +92,13 @@ impl<'a> Relations<'a> {
             let table = catalog.table_by_name(schema, name);
             table.map(Meaning::Table).or_else(view)
         };
+        let path = &self.environment.session().facts.search_path;
         match schema {
-            Some(schema) => within(schema),
-            None if pg_catalog::is_relation(Some("pg_catalog"), name) => None,
-            None => {
-                let path = &self.environment.session().facts.search_path;
-                path.iter().find_map(|schema| within(schema))
+            Some(schema) => within(temporary::meant(schema, path)),
+            None if pg_catalog::is_relation(Some("pg_catalog"), name) => {
+                temporary::first(path).and_then(within)
             }
+            None => path.iter().find_map(|schema| within(schema)),
         }
     }
 
@@ -146,6 +147,9 @@ impl<'a> Relations<'a> {
             Meaning::Table(table) => (&table.schema, Privileges::USAGE),
             Meaning::View(view) => (&view.schema, Privileges::USAGE),
         };
+        if reader.is_none() {
+            temporary::not_others(schema, &session.facts.search_path)?;
+        }
         actor.need_schema(catalog, schema, needs)?;
         Ok(match meaning {
             Meaning::Table(table) => {
@@ -177,12 +181,17 @@ impl analyze::Catalog for Relations<'_> {
         if let Names::View(view, _) = &self.names {
             return self.read(view, schema, name);
         }
+        let search_path = &self.environment.session().facts.search_path;
         match self.named(schema, name) {
-            Some(meaning) => self.stored(&meaning).map(Some),
-            None => {
-                let search_path = &self.environment.session().facts.search_path;
-                Ok(pg_catalog::stored(schema, name, search_path))
+            Some(meaning) => {
+                let mut stored = self.stored(&meaning)?;
+                if let Some(temporary::ALIAS) = schema {
+                    // Columns are qualified with it, too.
+                    stored.schema = Arc::from(temporary::ALIAS);
+                }
+                Ok(Some(stored))
             }
+            None => Ok(pg_catalog::stored(schema, name, search_path)),
         }
     }
 

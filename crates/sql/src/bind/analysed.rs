@@ -158,7 +158,9 @@ impl Binder<'_> {
                         _ => Box::new(error),
                     },
                 },
-                Refusal::Error(own) if own.sqlstate == "0A000" => Refusal::Error(Box::new(error)),
+                Refusal::Error(own) if own.sqlstate == "0A000" && error.sqlstate != "0A000" => {
+                    Refusal::Error(Box::new(error))
+                }
                 refusal => refusal,
             }),
         }

@@ -16,6 +16,7 @@ use crate::error::SqlError;
 use crate::expr::{Comparison, Expr, FunctionCall, TransactionTime, base_type};
 use crate::output::{ColumnType, OtherType};
 use crate::styles;
+use crate::temporary;
 
 /// The functions that the session answers ([`crate::expr::SessionInfo::call`]):
 /// name, types of the arguments, how many of them may be left out, result.
@@ -190,17 +191,17 @@ impl Binder<'_> {
     fn sequence(&self, text: &str) -> Bindable<u32> {
         let parts = regclass_parts(text);
         let catalog = self.context.catalog;
+        let path = self.context.search_path;
         let found = match parts.as_slice() {
-            [name] => self
-                .context
-                .search_path
+            [name] => path
                 .iter()
                 .find_map(|schema| catalog.sequence_by_name(schema, name)),
-            [schema, name] => catalog.sequence_by_name(schema, name),
+            [schema, name] => catalog.sequence_by_name(temporary::meant(schema, path), name),
             _ => None,
         };
         match found {
             Some(sequence) => {
+                temporary::not_others(&sequence.schema, path)?;
                 if let Some(actor) = self.context.actor {
                     actor.need_sequence(
                         catalog,

@@ -15,6 +15,7 @@ use super::{BindContext, Bindable, Refusal};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::Check;
+use crate::temporary::path_within;
 
 impl From<Refusal> for SqlError {
     #[cold]
@@ -122,7 +123,9 @@ impl Binder<'_> {
         };
         // The text's positions mean nothing in the statement's text. A sequence that it names
         // and the column does not own is used with the rights of whoever inserts.
+        let path = path_within(&table.schema, self.context.search_path);
         let context = BindContext {
+            search_path: &path,
             parameters: &[],
             sql: "",
             ..self.context.of_kept()
@@ -132,7 +135,9 @@ impl Binder<'_> {
 
     /// The CHECK constraints of `table`.
     pub(super) fn checks_of(&mut self, table: &Arc<Table>) -> Bindable<Vec<Check>> {
+        let path = path_within(&table.schema, self.context.search_path);
         let context = BindContext {
+            search_path: &path,
             parameters: &[],
             sql: "",
             actor: None,

@@ -10,6 +10,7 @@ use thermocline_engine::{Catalog, Table, ViewDef};
 use super::view::of_view;
 use super::{BindContext, Bindable, Refusal};
 use crate::error::SqlError;
+use crate::temporary;
 
 /// An identifier as PostgreSQL folds it: lower case unless quoted.
 pub(crate) fn folded(ident: &Ident) -> String {
@@ -52,14 +53,19 @@ pub(crate) fn find_table<'a>(
         [schema, relation] | [_, schema, relation] => (Some(schema.as_str()), relation),
         _ => return Err(SqlError::syntax(format!("improper qualified name: {name}")).into()),
     };
-    match lookup(context.catalog, context.search_path, schema, relation) {
+    let path = context.search_path;
+    match lookup(context.catalog, path, schema, relation) {
         Some(Named::Table(table)) => {
+            temporary::not_others(&table.schema, path)?;
             if let Some(actor) = context.actor {
                 actor.need_some_column(context.catalog, table, needs)?;
             }
             return Ok(table);
         }
-        Some(Named::View(view)) => return Err(of_view(context.catalog, view, needs)),
+        Some(Named::View(view)) => {
+            temporary::not_others(&view.schema, path)?;
+            return Err(of_view(context.catalog, view, needs));
+        }
         None => {}
     }
     let span = match name.0.first() {
@@ -100,7 +106,7 @@ fn lookup<'a>(
         }
     };
     match schema {
-        Some(schema) => within(schema),
+        Some(schema) => within(temporary::meant(schema, search_path)),
         None => search_path.iter().find_map(|schema| within(schema)),
     }
 }
@@ -143,8 +149,10 @@ impl Relation {
     }
 
     fn answers_to(&self, schema: Option<&str>, name: &str) -> bool {
+        let table = &self.table.schema;
+        let is_own = |schema| schema == temporary::ALIAS && temporary::is_temporary(table);
         self.alias == name
-            && schema.is_none_or(|schema| !self.aliased && self.table.schema == schema)
+            && schema.is_none_or(|schema| !self.aliased && (table == schema || is_own(schema)))
     }
 }
 

@@ -166,7 +166,7 @@ impl Definition<'_> {
                 self.owned_sequence(&def, &mut part.def, position, &options, &mut made)?;
             self.apply(Change::CreateSequence(sequence)).await?;
         } else {
-            part.def.missing = self.missing_value(&part.def)?;
+            part.def.missing = self.missing_value(table, &part.def)?;
             if part.def.not_null
                 && part.def.missing == Value::Null
                 && self.db.row_estimate(table) > 0
@@ -195,12 +195,17 @@ impl Definition<'_> {
 
     /// What rows that are there have in a new column: its default, computed
     /// once.
-    fn missing_value(&self, column: &thermocline_engine::ColumnDef) -> Result<Value> {
+    fn missing_value(
+        &self,
+        table: &Table,
+        column: &thermocline_engine::ColumnDef,
+    ) -> Result<Value> {
         let Some(default) = &column.default else {
             return Ok(Value::Null);
         };
-        let expression = self
-            .kept(|context| bind::bind_default(default, &column.name, column.data_type, context))?;
+        let expression = self.kept(&table.schema, |context| {
+            bind::bind_default(default, &column.name, column.data_type, context)
+        })?;
         if expression.is_volatile() {
             return Err(SqlError::unsupported(
                 "adding a column with a default that differs from row to row is not supported yet",
@@ -264,8 +269,9 @@ impl Definition<'_> {
     ) -> Result<()> {
         let table = self.current(oid)?;
         let named = named_check(&table.def, check)?;
-        let condition =
-            self.kept(|context| bind::bind_check(&named.expression, &table, context))?;
+        let condition = self.kept(&table.schema, |context| {
+            bind::bind_check(&named.expression, &table, context)
+        })?;
         self.verify_check(&table, &named.name, &condition).await?;
         let mut def = table.def.clone();
         def.checks.push(named);
@@ -327,7 +333,9 @@ impl Definition<'_> {
                 }
                 let text = value.to_string();
                 let data_type = def.columns[column].data_type;
-                self.kept(|context| bind::bind_default(&text, name, data_type, context))?;
+                self.kept(&table.schema, |context| {
+                    bind::bind_default(&text, name, data_type, context)
+                })?;
                 let null = text.eq_ignore_ascii_case("null");
                 def.columns[column].default = (!null).then_some(text);
                 self.apply(Change::AlterTable(def)).await

@@ -16,8 +16,9 @@ use super::{Definition, exists, names};
 use crate::bind;
 use crate::error::{Result, SqlError};
 use crate::parse::sequence::SequenceOptions;
-use crate::parse::statement::{CreateTable, TableOf};
+use crate::parse::statement::{CreateTable, Life, OnCommit, TableOf};
 use crate::parse::tokens::{fold, fold_parts};
+use crate::temporary::is_temporary;
 
 /// PostgreSQL's limit.
 const COLUMNS_MAX: usize = 1600;
@@ -62,7 +63,10 @@ impl Definition<'_> {
             check_access_method(method)?;
         }
         let options = table_options(&statement.table_options)?;
-        let (schema, name) = self.new_name(&fold_parts(&statement.name))?;
+        let life = create.life;
+        let named = fold_parts(&statement.name);
+        let (schema, name) = self.new_name(&named, life.temporary).await?;
+        check_life(life, &schema)?;
         if self.catalog().relation_exists(&schema, &name) {
             if statement.if_not_exists {
                 self.notice(
@@ -85,13 +89,21 @@ impl Definition<'_> {
             .table(oid)
             .ok_or_else(|| SqlError::internal("the table that was made is not there"))?;
         self.check_expressions(table)?;
+        self.note_life(oid, life);
         Ok(TAG)
+    }
+
+    fn note_life(&mut self, oid: u32, life: Life) {
+        if let Some(on_commit @ (OnCommit::DeleteRows | OnCommit::Drop)) = life.on_commit {
+            self.on_commit.push((oid, on_commit));
+        }
     }
 
     /// A table of columns whose types are known.
     pub(super) async fn create_table_of(&mut self, table: &TableOf) -> Result<&'static str> {
         const TAG: &str = "CREATE TABLE AS";
-        let (schema, name) = self.new_name(&table.name)?;
+        let (schema, name) = self.new_name(&table.name, table.life.temporary).await?;
+        check_life(table.life, &schema)?;
         if self.catalog().relation_exists(&schema, &name) {
             if table.if_not_exists {
                 let message = format!("relation \"{name}\" already exists, skipping");
@@ -124,7 +136,9 @@ impl Definition<'_> {
             ..Parts::default()
         };
         let (def, _) = self.table_def(&schema, &name, parts, TableOptions::default())?;
+        let oid = def.oid;
         self.apply(Change::CreateTable(def)).await?;
+        self.note_life(oid, table.life);
         Ok(TAG)
     }
 
@@ -272,13 +286,15 @@ impl Definition<'_> {
     pub(super) fn check_expressions(&self, table: &Arc<Table>) -> Result<()> {
         for column in &table.columns {
             if let (Some(default), None) = (&column.default, column.sequence) {
-                self.kept(|context| {
+                self.kept(&table.schema, |context| {
                     bind::bind_default(default, &column.name, column.data_type, context)
                 })?;
             }
         }
         for check in &table.checks {
-            self.kept(|context| bind::bind_check(&check.expression, table, context))?;
+            self.kept(&table.schema, |context| {
+                bind::bind_check(&check.expression, table, context)
+            })?;
         }
         Ok(())
     }
@@ -390,12 +406,19 @@ fn only_column(expression: &ast::Expr, def: &TableDef) -> Option<String> {
     }
 }
 
+/// 42P16 for what only temporary tables have.
+fn check_life(life: Life, schema: &str) -> Result<()> {
+    match life.on_commit.is_none() || is_temporary(schema) {
+        true => Ok(()),
+        false => Err(SqlError::new(
+            "42P16",
+            "ON COMMIT can only be used on temporary tables",
+        )),
+    }
+}
+
 fn refuse_unsupported(statement: &ast::CreateTable) -> Result<()> {
     let refused = [
-        (
-            statement.temporary,
-            "temporary tables are not supported yet",
-        ),
         (
             statement.query.is_some(),
             "CREATE TABLE AS with a method or options is not supported yet",
@@ -415,10 +438,6 @@ fn refuse_unsupported(statement: &ast::CreateTable) -> Result<()> {
         (
             statement.partition_of.is_some(),
             "PARTITION OF is not supported; rows are spread by WITH (partition_key = …)",
-        ),
-        (
-            statement.on_commit.is_some(),
-            "ON COMMIT is for temporary tables, which are not supported yet",
         ),
     ];
     match refused.iter().find(|(present, _)| *present) {

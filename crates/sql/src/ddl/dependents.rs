@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use thermocline_engine::ddl::Change;
-use thermocline_engine::{Catalog, ViewDef};
+use thermocline_engine::{Catalog, Database, RunOptions, Transaction, ViewDef};
 
 use super::Definition;
 use crate::error::{Result, SqlError};
@@ -13,15 +13,15 @@ use crate::error::{Result, SqlError};
 use crate::pg_catalog::quote_ident;
 
 /// A view that reads something that is to be dropped.
-struct Dependent {
-    view: Arc<ViewDef>,
+pub(super) struct Dependent {
+    pub(super) view: Arc<ViewDef>,
     /// What of that it reads.
     on: u32,
 }
 
 /// The views that read the roots, in the order in which PostgreSQL names them: each before
 /// those that read it.
-fn dependents(catalog: &Catalog, roots: &[u32]) -> Vec<Dependent> {
+pub(super) fn dependents(catalog: &Catalog, roots: &[u32]) -> Vec<Dependent> {
     fn visit(catalog: &Catalog, on: u32, seen: &mut BTreeSet<u32>, found: &mut Vec<Dependent>) {
         let over: Vec<_> = catalog.views_over(on).cloned().collect();
         for view in over.into_iter().rev() {
@@ -38,6 +38,28 @@ fn dependents(catalog: &Catalog, roots: &[u32]) -> Vec<Dependent> {
     }
     found.reverse();
     found
+}
+
+/// Drops views, those first that read others of them.
+pub(super) async fn drop_views(
+    db: &Arc<Database>,
+    txn: &mut Transaction,
+    options: &RunOptions,
+    views: &[u32],
+) -> Result<()> {
+    let mut left: Vec<u32> = views.to_vec();
+    while !left.is_empty() {
+        let catalog = txn.catalog();
+        let free = |oid: &u32| catalog.views_over(*oid).next().is_none();
+        let Some(at) = left.iter().rposition(free) else {
+            return Err(SqlError::internal("views that read each other"));
+        };
+        let oid = left.remove(at);
+        if catalog.views.contains_key(&oid) {
+            db.ddl(txn, options, Change::DropView(oid)).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Without analytical queries there are no views to speak of.
@@ -91,20 +113,7 @@ impl Definition<'_> {
     /// Drops views, those first that read others of them. Who owns one owns what hangs on it:
     /// only rights on what was named are asked for.
     pub(super) async fn drop_views(&mut self, views: &[u32]) -> Result<()> {
-        let mut left: Vec<u32> = views.to_vec();
-        while !left.is_empty() {
-            let catalog = self.catalog();
-            let free = |oid: &u32| catalog.views_over(*oid).next().is_none();
-            let Some(at) = left.iter().rposition(free) else {
-                return Err(SqlError::internal("views that read each other"));
-            };
-            let oid = left.remove(at);
-            if catalog.views.contains_key(&oid) {
-                let change = Change::DropView(oid);
-                self.db.ddl(self.txn, self.options, change).await?;
-            }
-        }
-        Ok(())
+        drop_views(self.db, self.txn, self.options, views).await
     }
 
     /// A relation as PostgreSQL describes it: `view v`, with its schema where that is needed.

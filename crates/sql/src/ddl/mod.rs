@@ -13,15 +13,19 @@ mod lock;
 mod names;
 mod options;
 mod owned;
+mod place;
 mod rights;
 mod role;
 mod schema;
 mod sequence;
+mod temporary;
 mod verify;
 mod view;
 mod view_query;
 
 pub(crate) use names::truncated as truncated_name;
+pub(crate) use place::{CreationPlace, find_relation};
+pub(crate) use temporary::{drop_schema_with_all, drop_tables_with_all};
 
 use std::sync::Arc;
 
@@ -34,10 +38,11 @@ use crate::bind::BindContext;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::expr::SessionInfo;
-use crate::parse::statement::Ddl;
+use crate::parse::statement::{Ddl, OnCommit};
 use crate::parse::tokens::fold_parts;
 use crate::privilege::Actor;
 use crate::styles::Styles;
+use crate::temporary::{not_others, path_within};
 
 /// What a DDL statement is run with.
 pub(crate) struct Definition<'a> {
@@ -45,6 +50,8 @@ pub(crate) struct Definition<'a> {
     pub(crate) txn: &'a mut Transaction,
     pub(crate) options: &'a RunOptions,
     pub(crate) search_path: &'a [String],
+    /// Where new relations go; see [`crate::settings::Settings::creation_path`].
+    pub(crate) creation_path: &'a [String],
     pub(crate) session: &'a dyn SessionInfo,
     /// Who it is run as,
     pub(crate) role: &'a Arc<str>,
@@ -55,6 +62,8 @@ pub(crate) struct Definition<'a> {
     pub(crate) now_us: i64,
     /// NOTICEs for the client.
     pub(crate) notices: Vec<SqlError>,
+    /// What a commit does with the tables that were made, where it does something.
+    pub(crate) on_commit: Vec<(u32, OnCommit)>,
 }
 
 /// Runs a DDL statement and returns its command tag.
@@ -69,15 +78,7 @@ pub(crate) async fn run(statement: &Ddl, definition: &mut Definition<'_>) -> Res
     db.begin_ddl(definition.txn)?;
     match statement {
         Ddl::CreateTable(create) => definition.create_table(create).await,
-        Ddl::CreateSequence {
-            name,
-            if_not_exists,
-            options,
-        } => {
-            definition
-                .create_sequence(name, *if_not_exists, options)
-                .await
-        }
+        Ddl::CreateSequence(create) => definition.create_sequence(create).await,
         Ddl::AlterSequence {
             name,
             if_exists,
@@ -162,18 +163,19 @@ impl Definition<'_> {
         self.notices.push(SqlError::new(sqlstate, message));
     }
 
-    /// What defaults and checks are bound against.
-    fn bind_context<'c>(&'c self, catalog: &'c Catalog) -> BindContext<'c> {
-        BindContext::new(catalog, self.search_path)
+    /// What defaults and checks are bound against, by this search path.
+    fn bind_context<'c>(&'c self, catalog: &'c Catalog, path: &'c [String]) -> BindContext<'c> {
+        BindContext::new(catalog, path)
             .styled(self.styles)
             .of_kept()
     }
 
     /// Binds a default or a check that is to be kept as text. Its literals are read in the plain
     /// styles from then on, and must not say something else by those of the session.
-    fn kept(&self, bind: impl Fn(&BindContext<'_>) -> Result<Expr>) -> Result<Expr> {
+    fn kept(&self, schema: &str, bind: impl Fn(&BindContext<'_>) -> Result<Expr>) -> Result<Expr> {
         let catalog = self.catalog();
-        let kept = self.bind_context(&catalog);
+        let path = path_within(schema, self.search_path);
+        let kept = self.bind_context(&catalog, &path);
         if self.styles.is_plain() {
             return bind(&kept);
         }
@@ -188,38 +190,6 @@ impl Definition<'_> {
             )
             .with_hint("Write it in the style ISO, and a time with its zone.")),
         }
-    }
-
-    /// The schema and name that a new relation gets.
-    fn new_name(&self, parts: &[String]) -> Result<(String, String)> {
-        let catalog = self.catalog();
-        let (schema, name) = match parts {
-            [name] => {
-                let schema = self
-                    .search_path
-                    .iter()
-                    .find(|schema| catalog.schema(schema).is_some())
-                    .ok_or_else(|| {
-                        SqlError::new("3F000", "no schema has been selected to create in")
-                    })?;
-                (schema.clone(), name.clone())
-            }
-            [schema, name] | [_, schema, name] => (schema.clone(), name.clone()),
-            _ => return Err(SqlError::syntax("improper relation name")),
-        };
-        if matches!(schema.as_str(), "pg_catalog" | "information_schema") {
-            return Err(SqlError::new(
-                "42501",
-                format!("permission denied for schema {schema}"),
-            ));
-        }
-        if catalog.schema(&schema).is_none() {
-            return Err(no_schema(&schema));
-        }
-        if name.is_empty() {
-            return Err(SqlError::syntax("zero-length delimited identifier"));
-        }
-        Ok((schema, names::truncated(&name)))
     }
 
     /// The schema and name of a relation that is there, of any kind.
@@ -239,28 +209,11 @@ impl Definition<'_> {
         let Some((schema, relation)) = self.find_relation(&parts) else {
             return Err(SqlError::undefined_table(&parts.join(".")));
         };
+        not_others(&schema, self.search_path)?;
         self.catalog()
             .table_by_name(&schema, &relation)
             .cloned()
             .ok_or_else(|| SqlError::new("42809", format!("\"{relation}\" is not a table")))
-    }
-}
-
-/// The schema and name of a relation that is there, of any kind.
-pub(crate) fn find_relation(
-    catalog: &Catalog,
-    search_path: &[String],
-    parts: &[String],
-) -> Option<(String, String)> {
-    match parts {
-        [name] => search_path
-            .iter()
-            .find(|schema| catalog.relation_exists(schema, name))
-            .map(|schema| (schema.clone(), name.clone())),
-        [schema, name] | [_, schema, name] => catalog
-            .relation_exists(schema, name)
-            .then(|| (schema.clone(), name.clone())),
-        _ => None,
     }
 }
 

@@ -8,19 +8,19 @@ use thermocline_storage::types::DataType;
 use super::{Definition, exists, names};
 use crate::error::{Result, SqlError};
 use crate::parse::sequence::SequenceOptions;
-use crate::parse::statement::AlterSequence;
+use crate::parse::statement::{AlterSequence, CreateSequence};
+use crate::temporary::is_temporary;
 
 impl Definition<'_> {
     pub(super) async fn create_sequence(
         &mut self,
-        name: &[String],
-        if_not_exists: bool,
-        options: &SequenceOptions,
+        create: &CreateSequence,
     ) -> Result<&'static str> {
         const TAG: &str = "CREATE SEQUENCE";
-        let (schema, name) = self.new_name(name)?;
+        let options = &create.options;
+        let (schema, name) = self.new_name(&create.name, create.temporary).await?;
         if self.catalog().relation_exists(&schema, &name) {
-            if if_not_exists {
+            if create.if_not_exists {
                 self.notice(
                     "42P07",
                     format!("relation \"{name}\" already exists, skipping"),
@@ -35,7 +35,7 @@ impl Definition<'_> {
         };
         let oid = self.db.allocate_oid();
         let mut def = definition(oid, &schema, &name, options, data_type)?;
-        def.owned_by = self.owner(options)?.flatten();
+        def.owned_by = self.owner(options, &schema)?.flatten();
         self.apply(Change::CreateSequence(def)).await?;
         Ok(TAG)
     }
@@ -84,7 +84,7 @@ impl Definition<'_> {
                     None => old.data_type,
                 };
                 let mut def = altered(old, options, data_type)?;
-                if let Some(owner) = self.owner(options)? {
+                if let Some(owner) = self.owner(options, &schema)? {
                     def.owned_by = owner;
                 }
                 self.apply(Change::AlterSequence(def.clone())).await?;
@@ -117,9 +117,13 @@ impl Definition<'_> {
         self.apply(Change::AlterTable(def)).await
     }
 
-    /// What OWNED BY names: table and column.
+    /// What OWNED BY names for a sequence of this schema: table and column.
     #[allow(clippy::option_option)]
-    fn owner(&self, options: &SequenceOptions) -> Result<Option<Option<(u32, usize)>>> {
+    fn owner(
+        &self,
+        options: &SequenceOptions,
+        schema: &str,
+    ) -> Result<Option<Option<(u32, usize)>>> {
         let Some(owned_by) = &options.owned_by else {
             return Ok(None);
         };
@@ -136,6 +140,12 @@ impl Definition<'_> {
         let catalog = self.catalog();
         let table = table_of(&catalog, &found)?;
         let position = super::create_table::position(&table.def, column)?;
+        if (is_temporary(schema) || is_temporary(&table.schema)) && table.schema != schema {
+            return Err(SqlError::new(
+                "55000",
+                "sequence must be in same schema as table it is linked to",
+            ));
+        }
         Ok(Some(Some((table.oid, position))))
     }
 }

@@ -14,6 +14,7 @@ use crate::error::{Result, SqlError};
 use crate::parse::depth::{DEPTH_MAX, too_deep};
 use crate::parse::view::{AlterView, CreateView, ViewCommand};
 use crate::privilege::not_owner;
+use crate::temporary::{is_temporary, meant};
 
 /// The columns that a relation may have.
 const COLUMNS_MAX: usize = 1600;
@@ -32,9 +33,15 @@ impl Definition<'_> {
 
     async fn create_view(&mut self, create: &CreateView) -> Result<&'static str> {
         const TAG: &str = "CREATE VIEW";
-        let (schema, name) = self.new_name(&create.name)?;
-        let old = self.replaced(create, &schema, &name)?;
+        let (mut schema, mut name) = self.new_name(&create.name, create.temporary).await?;
+        let mut old = self.replaced(create, &schema, &name)?;
         let query = self.view_query(create).await?;
+        if !is_temporary(&schema) && self.reads_temporary(&query) {
+            let message = format!("view \"{name}\" will be a temporary view");
+            self.notice("00000", message);
+            (schema, name) = self.new_name(&create.name, true).await?;
+            old = self.replaced(create, &schema, &name)?;
+        }
         // Who waited may find another one.
         let now = self.replaced(create, &schema, &name)?;
         if now != old {
@@ -75,6 +82,17 @@ impl Definition<'_> {
             true => Err(too_deep()),
             false => Ok(TAG),
         }
+    }
+
+    /// Whether a query reads what goes with the session.
+    fn reads_temporary(&self, query: &ViewQuery) -> bool {
+        let catalog = self.catalog();
+        query.reads.iter().any(|read| {
+            let table = catalog.table(read.oid).map(|table| &table.schema);
+            let view = || catalog.views.get(&read.oid).map(|view| &view.schema);
+            let schema = table.or_else(view);
+            schema.is_some_and(|schema| is_temporary(schema))
+        })
     }
 
     /// The view in whose place a new one comes.
@@ -175,11 +193,17 @@ impl Definition<'_> {
                 def.columns[place].name = new;
             }
             AlterView::Schema(schema) => {
+                let schema = meant(schema, self.search_path);
                 if catalog.schema(schema).is_none() {
                     return Err(no_schema(schema));
                 }
-                if *schema == def.schema {
+                if schema == def.schema {
                     return Ok(());
+                }
+                if is_temporary(schema) || is_temporary(&def.schema) {
+                    return Err(SqlError::unsupported(
+                        "cannot move objects into or out of temporary schemas",
+                    ));
                 }
                 if catalog.relation_exists(schema, &def.name) {
                     let message = format!(
@@ -188,7 +212,7 @@ impl Definition<'_> {
                     );
                     return Err(SqlError::new("42P07", message));
                 }
-                def.schema.clone_from(schema);
+                schema.clone_into(&mut def.schema);
             }
         }
         self.apply(Change::ReplaceView(def)).await

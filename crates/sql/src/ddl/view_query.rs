@@ -40,6 +40,7 @@ pub(super) fn view_query(
         session_user: definition.session_user.to_owned(),
         database: crate::session::DATABASE_NAME.to_owned(),
         search_path: definition.search_path.to_vec(),
+        creation_path: definition.creation_path.to_vec(),
         now_us: definition.now_us,
         styles: std::sync::Arc::clone(definition.styles),
         ..Default::default()

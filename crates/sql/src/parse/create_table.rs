@@ -1,14 +1,14 @@
-//! CREATE TABLE: sqlparser's statement, after UNLOGGED, the access method and
-//! the options of identity columns were taken out of the tokens; it knows the
-//! first two not at all and the last only in one order.
+//! CREATE TABLE: sqlparser's statement, after TEMPORARY, UNLOGGED, the access method, ON COMMIT
+//! and the options of identity columns were taken out of the tokens; it knows some of them not
+//! at all and the last only in one order.
 
 use sqlparser::ast;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::parse_ast;
 use super::sequence::{self, SequenceOptions};
-use super::statement::{CreateTable, Ddl, Statement};
+use super::statement::{CreateTable, Ddl, Life, Statement};
 use super::tokens::Tokens;
+use super::{life, parse_ast};
 use crate::error::Result;
 
 /// Parses a CREATE TABLE from all its tokens.
@@ -16,6 +16,7 @@ pub(super) fn create_table(sql: &str, tokens: &[TokenWithSpan]) -> Result<Statem
     let mut kept = Vec::with_capacity(tokens.len());
     let mut identities = Vec::new();
     let mut access_method = None;
+    let mut of_life = Life::default();
     let mut depth = 0usize;
     let mut cursor = Tokens::new(sql, tokens);
     let mut before = 0usize;
@@ -26,6 +27,15 @@ pub(super) fn create_table(sql: &str, tokens: &[TokenWithSpan]) -> Result<Statem
             Token::RParen => depth = depth.saturating_sub(1),
             Token::Word(_) if before == 1 && cursor.keyword("unlogged") => {
                 before += 1;
+                continue;
+            }
+            Token::Word(_) if before == 1 && life::temporary(&mut cursor) => {
+                of_life.temporary = true;
+                before += 1;
+                continue;
+            }
+            Token::Word(_) if depth == 0 && cursor.are_keywords(&["on", "commit"]) => {
+                of_life.on_commit = life::on_commit(&mut cursor)?;
                 continue;
             }
             Token::Word(_) if depth == 0 && cursor.keyword("using") => {
@@ -50,6 +60,7 @@ pub(super) fn create_table(sql: &str, tokens: &[TokenWithSpan]) -> Result<Statem
         ast::Statement::CreateTable(statement) => {
             Statement::Ddl(Ddl::CreateTable(Box::new(CreateTable {
                 statement,
+                life: of_life,
                 access_method,
                 identities,
             })))

@@ -18,6 +18,7 @@ pub(crate) mod depth;
 mod dialect;
 mod footprint;
 pub(crate) mod grant;
+mod life;
 mod lock;
 mod own_grammar;
 pub(crate) mod role;

@@ -3,6 +3,8 @@
 
 use sqlparser::tokenizer::Token;
 
+use super::life;
+use super::statement::{CreateSequence, Ddl, Statement};
 use super::tokens::Tokens;
 use crate::error::{Result, SqlError};
 
@@ -27,6 +29,25 @@ pub struct SequenceOptions {
     pub cycle: Option<bool>,
     /// OWNED BY table.column; the inner `None` is OWNED BY NONE.
     pub owned_by: Option<Option<Vec<String>>>,
+}
+
+/// A CREATE of a sequence, behind CREATE; `None` if something else is made.
+pub(super) fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
+    let whole = Tokens::new(tokens.sql(), tokens.rest());
+    let temporary = life::temporary(tokens);
+    if !tokens.keyword("sequence") {
+        *tokens = whole;
+        return Ok(None);
+    }
+    let if_not_exists = tokens.keywords(&["if", "not", "exists"]);
+    let name = tokens.qualified_name()?;
+    let options = options(tokens)?;
+    Ok(Some(Statement::Ddl(Ddl::CreateSequence(CreateSequence {
+        temporary,
+        name,
+        if_not_exists,
+        options,
+    }))))
 }
 
 /// Reads options up to the end of the tokens.

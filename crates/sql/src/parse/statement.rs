@@ -306,14 +306,7 @@ pub enum Ddl {
     /// CREATE TABLE
     CreateTable(Box<CreateTable>),
     /// CREATE SEQUENCE
-    CreateSequence {
-        /// Its name.
-        name: Vec<String>,
-        /// An existing one is left alone.
-        if_not_exists: bool,
-        /// Its options.
-        options: SequenceOptions,
-    },
+    CreateSequence(CreateSequence),
     /// ALTER SEQUENCE
     AlterSequence {
         /// Its name.
@@ -344,15 +337,50 @@ pub enum Ddl {
     Parsed(Box<ast::Statement>),
 }
 
+/// CREATE SEQUENCE.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreateSequence {
+    /// TEMPORARY
+    pub temporary: bool,
+    /// Its name.
+    pub name: Vec<String>,
+    /// An existing one is left alone.
+    pub if_not_exists: bool,
+    /// Its options.
+    pub options: SequenceOptions,
+}
+
 /// A table of plain columns, as a query's are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableOf {
+    /// How long it lives.
+    pub life: Life,
     /// Its name.
     pub name: Vec<String>,
     /// An existing one is left alone.
     pub if_not_exists: bool,
     /// Its columns.
     pub columns: Vec<(String, DataType)>,
+}
+
+/// How long a new table and its rows live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Life {
+    /// TEMPORARY
+    pub temporary: bool,
+    /// ON COMMIT
+    pub on_commit: Option<OnCommit>,
+}
+
+/// What a commit does with a temporary table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnCommit {
+    /// Nothing.
+    PreserveRows,
+    /// It empties it.
+    DeleteRows,
+    /// It drops it.
+    Drop,
 }
 
 /// What ALTER SEQUENCE changes.
@@ -369,6 +397,8 @@ pub enum AlterSequence {
 pub struct CreateTable {
     /// The statement without the following.
     pub statement: ast::CreateTable,
+    /// How long it lives.
+    pub life: Life,
     /// USING method
     pub access_method: Option<String>,
     /// The options of the identity columns, in order.

@@ -3,14 +3,17 @@
 use sqlparser::ast::{self, SetExpr};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
+use super::life;
 use super::own_grammar::{extent, slice};
-use super::statement::Statement;
+use super::statement::{Life, Statement};
 use super::tokens::{Tokens, tokenize};
 use crate::error::{Result, SqlError};
 
 /// CREATE TABLE AS or SELECT INTO.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableAs {
+    /// How long it lives.
+    pub life: Life,
     /// The table's name.
     pub name: Vec<String>,
     /// The names of its first columns.
@@ -29,6 +32,7 @@ pub struct TableAs {
 pub(super) fn create(sql: &str, all: &[TokenWithSpan]) -> Result<Option<Statement>> {
     let mut tokens = Tokens::new(sql, all);
     tokens.keyword("create");
+    let temporary = life::temporary(&mut tokens);
     tokens.keyword("unlogged");
     tokens.keyword("table");
     let if_not_exists = tokens.keywords(&["if", "not", "exists"]);
@@ -43,6 +47,7 @@ pub(super) fn create(sql: &str, all: &[TokenWithSpan]) -> Result<Option<Statemen
         },
         _ => Vec::new(),
     };
+    let on_commit = life::on_commit(&mut tokens)?;
     if !tokens.keyword("as") {
         return Ok(None);
     }
@@ -66,6 +71,10 @@ pub(super) fn create(sql: &str, all: &[TokenWithSpan]) -> Result<Option<Statemen
     let query = &rest[..rest.len() - cut];
     let (start, text) = slice(sql, extent(query)).ok_or_else(|| tokens.error())?;
     Ok(Some(Statement::TableAs(TableAs {
+        life: Life {
+            temporary,
+            on_commit,
+        },
         name,
         columns,
         if_not_exists,
@@ -108,14 +117,7 @@ pub(super) fn select_into(sql: &str, place: Option<(Location, Location)>) -> Res
     });
     let at = at.ok_or_else(missing)?;
     let mut tokens = Tokens::new(text, &all[at + 1..]);
-    if tokens
-        .one_of(&["temp", "temporary", "local", "global"])
-        .is_some()
-    {
-        return Err(SqlError::unsupported(
-            "temporary tables are not supported yet",
-        ));
-    }
+    let temporary = life::temporary(&mut tokens);
     tokens.keyword("unlogged");
     tokens.keyword("table");
     let name = tokens.qualified_name()?;
@@ -126,6 +128,10 @@ pub(super) fn select_into(sql: &str, place: Option<(Location, Location)>) -> Res
     query.extend(std::iter::repeat_n(' ', into.chars().count()));
     query.push_str(&text[from + into.len()..]);
     Ok(Statement::TableAs(TableAs {
+        life: Life {
+            temporary,
+            on_commit: None,
+        },
         name,
         columns: Vec::new(),
         if_not_exists: false,

@@ -2,7 +2,7 @@
 
 use super::copy::{CopySource, NamedColumns};
 use super::sequence::SequenceOptions;
-use super::statement::{AlterSequence, Ddl, Fetch, IsolationLevel, Modes, Set};
+use super::statement::{AlterSequence, CreateSequence, Ddl, Fetch, IsolationLevel, Modes, Set};
 use super::*;
 use crate::copy::CopyFormat;
 
@@ -294,11 +294,12 @@ fn sequences() {
     match one(
         "create sequence if not exists s as int start 5 increment by -1 no maxvalue cache 10 cycle owned by t.a",
     ) {
-        Statement::Ddl(Ddl::CreateSequence {
+        Statement::Ddl(Ddl::CreateSequence(CreateSequence {
+            temporary: false,
             name,
             if_not_exists,
             options,
-        }) => {
+        })) => {
             assert_eq!(name, ["s"]);
             assert!(if_not_exists);
             assert_eq!(options.increment, Some(-1));

@@ -9,8 +9,8 @@ use super::statement::{
 };
 use super::tokens::Tokens;
 use super::{
-    call, copy, create_table, grant, lock, parse_one, parsed, role, sequence, system, table_as,
-    view,
+    call, copy, create_table, grant, life, lock, parse_one, parsed, role, sequence, system,
+    table_as, view,
 };
 use crate::error::{Result, SqlError};
 
@@ -600,15 +600,8 @@ fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
     let all = tokens.rest();
     let sql = tokens.sql();
     tokens.advance();
-    if tokens.keyword("sequence") {
-        let if_not_exists = tokens.keywords(&["if", "not", "exists"]);
-        let name = tokens.qualified_name()?;
-        let options = sequence::options(tokens)?;
-        return Ok(Some(Statement::Ddl(Ddl::CreateSequence {
-            name,
-            if_not_exists,
-            options,
-        })));
+    if let Some(created) = sequence::create(tokens)? {
+        return Ok(Some(created));
     }
     if let Some(created) = view::create(tokens)? {
         return Ok(Some(created));
@@ -616,7 +609,10 @@ fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
     if let Some(created) = role::created(tokens)? {
         return Ok(Some(created));
     }
-    if tokens.is_keyword("table") || tokens.are_keywords(&["unlogged", "table"]) {
+    if !life::temporary(tokens) {
+        tokens.keyword("unlogged");
+    }
+    if tokens.is_keyword("table") {
         if let Some(created) = table_as::create(sql, all)? {
             return Ok(Some(created));
         }
@@ -645,8 +641,6 @@ fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
         (&["domain"], "user-defined types are not supported yet"),
         (&["extension"], "extensions are not supported"),
         (&["tablespace"], "tablespaces are not supported yet"),
-        (&["temp"], "temporary tables are not supported yet"),
-        (&["temporary"], "temporary tables are not supported yet"),
     ];
     match refused.iter().find(|(words, _)| tokens.are_keywords(words)) {
         Some((_, message)) => Err(SqlError::unsupported(*message)),

@@ -4,6 +4,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::depth;
 use super::grant::Owned;
+use super::life;
 use super::own_grammar::{extent, slice};
 use super::statement::{Ddl, Statement};
 use super::tokens::Tokens;
@@ -30,6 +31,8 @@ pub enum ViewCommand {
 pub struct CreateView {
     /// OR REPLACE
     pub replace: bool,
+    /// TEMPORARY
+    pub temporary: bool,
     /// Its name.
     pub name: Vec<String>,
     /// The names of its first columns.
@@ -55,7 +58,7 @@ pub enum AlterView {
 
 /// A CREATE of a view, behind CREATE; `None` if something else is made.
 pub(super) fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
-    const REFUSED: [(&[&str], &str); 4] = [
+    const REFUSED: [(&[&str], &str); 2] = [
         (
             &["materialized", "view"],
             "materialized views are not supported yet",
@@ -64,22 +67,12 @@ pub(super) fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
             &["recursive", "view"],
             "CREATE RECURSIVE VIEW is not supported; use WITH RECURSIVE",
         ),
-        (&["temp", "view"], "temporary views are not supported yet"),
-        (
-            &["temporary", "view"],
-            "temporary views are not supported yet",
-        ),
     ];
     let whole = Tokens::new(tokens.sql(), tokens.rest());
     let replace = tokens.keywords(&["or", "replace"]);
-    let mut kind = Tokens::new(tokens.sql(), tokens.rest());
-    kind.one_of(&["local", "global"]);
-    let refused = REFUSED.iter().find(|(words, _)| {
-        kind.are_keywords(words)
-            || kind.are_keywords(&["temp", "recursive", "view"])
-            || kind.are_keywords(&["temporary", "recursive", "view"])
-    });
-    if let Some((_, message)) = refused {
+    let temporary = life::temporary(tokens);
+    let mut refused = REFUSED.iter();
+    if let Some((_, message)) = refused.find(|(words, _)| tokens.are_keywords(words)) {
         return Err(SqlError::unsupported(*message));
     }
     if !tokens.keyword("view") {
@@ -106,6 +99,7 @@ pub(super) fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
     Ok(Some(Statement::Ddl(Ddl::View(ViewCommand::Create(
         CreateView {
             replace,
+            temporary,
             name,
             columns,
             query: text.into(),

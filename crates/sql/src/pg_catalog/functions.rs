@@ -20,7 +20,7 @@ use super::session::Names;
 use crate::error::{Result, SqlError};
 
 /// The functions that are answered here, of those that `thermocline_query` leaves to the server.
-const ANSWERED: [&str; 85] = [
+const ANSWERED: [&str; 86] = [
     "acldefault",
     "col_description",
     "current_database",
@@ -79,6 +79,7 @@ const ANSWERED: [&str; 85] = [
     "pg_listening_channels",
     "pg_notification_queue_usage",
     "pg_notify",
+    "pg_my_temp_schema",
     "pg_opclass_is_visible",
     "pg_operator_is_visible",
     "pg_opfamily_is_visible",
@@ -132,7 +133,7 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
     Ok(match name {
         "version" => Datum::text(crate::session::version()),
         "current_schema" => {
-            let listed = facts.search_path.iter();
+            let listed = facts.creation_path.iter();
             let first = listed
                 .clone()
                 .find(|name| session.schema_oid(name).is_some());
@@ -237,7 +238,13 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
             None => Datum::Null,
             Some(oid) => Datum::Bool(session.catalog.table(oid).is_some()),
         },
-        "pg_is_in_recovery" | "pg_is_other_temp_schema" => Datum::Bool(false),
+        "pg_is_in_recovery" => Datum::Bool(false),
+        "pg_my_temp_schema" => Datum::oid(session.temporary_schema().unwrap_or(0)),
+        "pg_is_other_temp_schema" => oid(0).map_or(Datum::Null, |oid| {
+            let schemas = &mut session.catalog.schemas.iter();
+            let schema = schemas.find(|schema| schema.oid == oid);
+            Datum::Bool(schema.is_some_and(|schema| session.is_others(&schema.name)))
+        }),
         "has_table_privilege"
         | "has_sequence_privilege"
         | "has_column_privilege"

@@ -19,6 +19,7 @@ use super::relations::{self, Relation};
 use crate::analytics::SessionFacts;
 use crate::error::Result;
 use crate::privilege::denied;
+use crate::temporary;
 
 /// Knows the names behind numbers, and the numbers behind names.
 pub(crate) trait Names {
@@ -188,10 +189,25 @@ impl SystemSession {
         relations::relation(schema, name).map(|relation| relation.oid)
     }
 
-    /// Schemas that unqualified names are looked up in, `pg_catalog` first.
-    fn search_path(&self) -> impl Iterator<Item = &str> {
-        let listed = self.facts.search_path.iter().map(String::as_str);
-        std::iter::once("pg_catalog").chain(listed)
+    /// Schemas that unqualified names are looked up in: the session's temporary one and
+    /// `pg_catalog` first, where they are not listed.
+    pub(crate) fn search_path(&self) -> impl Iterator<Item = &str> {
+        let listed = self.facts.creation_path.iter().map(String::as_str);
+        let is_listed = |name: &str| listed.clone().any(|schema| schema == name);
+        let own = temporary::first(&self.facts.search_path).filter(|own| !is_listed(own));
+        let system = Some("pg_catalog").filter(|system| !is_listed(system));
+        own.into_iter().chain(system).chain(listed)
+    }
+
+    /// The session's temporary schema, if it has made something.
+    pub(crate) fn temporary_schema(&self) -> Option<u32> {
+        let own = temporary::own(&self.facts.search_path)?;
+        self.catalog.schema(own).map(|schema| schema.oid)
+    }
+
+    /// Whether a schema is another session's temporary one.
+    pub(crate) fn is_others(&self, schema: &str) -> bool {
+        temporary::is_others(schema, &self.facts.search_path)
     }
 
     /// Whether an unqualified name finds the relation.
@@ -258,7 +274,10 @@ impl Names for SystemSession {
             [name] => self
                 .search_path()
                 .find_map(|schema| self.relation_oid(schema, name)),
-            [schema, name] | [_, schema, name] => self.relation_oid(schema, name),
+            [schema, name] | [_, schema, name] => {
+                let schema = temporary::meant(schema, &self.facts.search_path);
+                self.relation_oid(schema, name)
+            }
             _ => None,
         }
     }

@@ -16,6 +16,7 @@ use thermocline_storage::types::DataType;
 
 use crate::expr::Expr;
 use crate::output::ColumnType;
+use crate::temporary::is_temporary;
 use crate::typed::TypedQuery;
 
 /// How a statement is run.
@@ -71,6 +72,19 @@ impl ShortPlan {
             Self::Values(_) | Self::OneRow(_) => true,
             Self::Insert(_) | Self::Update(_) | Self::Delete(_) | Self::ByQuery(_) => false,
         }
+    }
+
+    /// Whether all that it changes is a temporary table, which a read-only transaction may do.
+    #[must_use]
+    pub fn changes_temporary(&self) -> bool {
+        let table = match self {
+            Self::Insert(insert) => &insert.target.table,
+            Self::Update(update) => &update.source.table,
+            Self::Delete(delete) => &delete.source.table,
+            Self::ByQuery(plan) => return plan.change.changes_temporary(),
+            Self::Select(_) | Self::Values(_) | Self::OneRow(_) => return false,
+        };
+        is_temporary(&table.schema)
     }
 
     /// The query whose rows an INSERT stores, when the short path cannot run

@@ -131,8 +131,14 @@ mod present {
     }
 
     fn facts(context: &SessionContext, engine: &super::Engine) -> Result<SessionFacts> {
-        let (search_path, settings, styles) = context
-            .settings(|settings| (settings.search_path(), settings.all(), settings.styles()));
+        let (search_path, creation_path, settings, styles) = context.settings(|settings| {
+            (
+                settings.search_path(),
+                settings.creation_path(),
+                settings.all(),
+                settings.styles(),
+            )
+        });
         let actor = context.actor()?;
         let mut activity = engine.sessions.activity();
         for session in &mut activity {
@@ -143,6 +149,7 @@ mod present {
             session_user: context.session_user(),
             database: context.database.clone(),
             search_path: search_path.to_vec(),
+            creation_path: creation_path.to_vec(),
             process_id: context.process_id,
             now_us: context.transaction_us(),
             styles,

@@ -18,12 +18,14 @@ use thermocline_storage::value::Value;
 use super::engine::{DATABASE_OID, Sessions};
 use super::notify::Listening;
 use super::signal::{AwaitedEnds, Signal};
+use crate::ddl::find_relation;
 use crate::error::{Result, SqlError};
 use crate::expr::SessionInfo;
 use crate::privilege::{Actor, denied};
 use crate::settings::{self, SERVER_VERSION, Settings};
 use crate::statement_statistics::LocalStatistics;
 use crate::styles::Styles;
+use crate::temporary;
 
 /// What a session does: nothing, and it is in no transaction,
 pub(super) const IDLE: &str = "idle";
@@ -333,10 +335,30 @@ impl SessionContext {
         *self.sequences.lock() = Sequences::default();
     }
 
+    /// The session's temporary schema, which need not be there yet.
+    pub(super) fn temporary_schema(&self) -> Option<String> {
+        self.settings(|settings| settings.temporary_schema().map(str::to_owned))
+    }
+
+    /// Whether the session has something temporary.
+    pub(super) fn has_temporary(&self) -> bool {
+        let schema = self.temporary_schema();
+        schema.is_some_and(|schema| self.db.catalog().schema(&schema).is_some())
+    }
+
+    /// Gives the session a temporary schema, if it has none: what it defines may go there.
+    pub(super) fn take_temporary_schema(&self) {
+        self.settings(|settings| {
+            if settings.temporary_schema().is_none() {
+                settings.set_temporary_schema(self.sessions.new_temporary_schema());
+            }
+        });
+    }
+
     /// The first schema of the search path that exists.
     #[must_use]
     pub fn current_schema(&self) -> Option<String> {
-        let path = self.settings.lock().search_path();
+        let path = self.settings.lock().creation_path();
         let catalog = self.catalog();
         path.iter()
             .find(|schema| catalog.schemas.iter().any(|there| there.name == **schema))
@@ -350,21 +372,11 @@ impl SessionContext {
     pub fn sequence(&self, name: &str) -> Result<Arc<SequenceDef>> {
         let catalog = self.catalog();
         let parts = qualified(name);
-        let found = match parts.as_slice() {
-            [name] => {
-                let path = self.settings.lock().search_path();
-                path.iter()
-                    .find(|schema| catalog.relation_exists(schema, name))
-                    .map(|schema| (schema.clone(), name.clone()))
-            }
-            [.., schema, name] => catalog
-                .relation_exists(schema, name)
-                .then(|| (schema.clone(), name.clone())),
-            [] => None,
-        };
-        let Some((schema, relation)) = found else {
+        let path = self.settings.lock().search_path();
+        let Some((schema, relation)) = find_relation(&catalog, &path, &parts) else {
             return Err(SqlError::undefined_table(name));
         };
+        temporary::not_others(&schema, &path)?;
         catalog
             .sequence_by_name(&schema, &relation)
             .cloned()

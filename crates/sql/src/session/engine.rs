@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
@@ -15,12 +15,14 @@ use super::context::SessionContext;
 use super::notify::Notifications;
 use super::shelf::Shelf;
 use super::system::SystemSettings;
+use super::temporary;
 use super::unread::UnreadResults;
 #[cfg(feature = "analytics")]
 use crate::analytics::{Activity, Analytics};
 use crate::bind;
 use crate::error::Result;
 use crate::statement_statistics::StatementStatistics;
+use crate::temporary::schema_named;
 
 /// The name of the one database of a directory.
 pub const DATABASE_NAME: &str = "postgres";
@@ -38,6 +40,8 @@ pub(crate) struct Sessions {
     pub(super) system: OnceLock<Box<dyn SystemSettings>>,
     /// What sessions begin with, where it is not the settings' own default.
     defaults: OnceLock<Vec<(&'static str, String)>>,
+    /// The number of the last temporary schema.
+    last_temporary: AtomicU32,
 }
 
 impl fmt::Debug for Sessions {
@@ -56,12 +60,19 @@ impl Sessions {
             rolled_back: AtomicU64::new(0),
             system: OnceLock::new(),
             defaults: OnceLock::new(),
+            // Whatever a crash has left behind keeps its number.
+            last_temporary: AtomicU32::new(temporary::last_number(db)),
         }
     }
 
     /// Who listens to what.
     pub(super) fn notifications(&self) -> &Notifications {
         &self.notifications
+    }
+
+    /// The name of a temporary schema that no other session has, nor had.
+    pub(super) fn new_temporary_schema(&self) -> String {
+        schema_named(self.last_temporary.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     /// The numbers of statements, of those sessions that have merged theirs.
@@ -182,14 +193,16 @@ impl Engine {
         let shelf = Arc::<Shelf>::default();
         let idle: Weak<dyn Reclaim> = Arc::<Shelf>::downgrade(&shelf);
         db.clients().on_shortage(idle);
-        Ok(Arc::new(Self {
+        let engine = Arc::new(Self {
             shelf,
             #[cfg(feature = "analytics")]
             analytics: Arc::new(Analytics::new(Arc::clone(&db), db.memory_limit())?),
             sessions: Arc::new(Sessions::new(&db)),
             unread: UnreadResults::default(),
             db,
-        }))
+        });
+        temporary::drop_what_is_left(&engine.db);
+        Ok(engine)
     }
 
     /// Says where ALTER SYSTEM keeps what it sets; without it the command is

@@ -13,6 +13,7 @@ use crate::ddl::find_relation;
 use crate::error::{Result, SqlError};
 use crate::parse::statement::LockTables;
 use crate::privilege::{Actor, denied};
+use crate::temporary::not_others;
 
 impl Session {
     /// LOCK TABLE.
@@ -42,6 +43,7 @@ impl Session {
                         format!("cannot lock relation \"{relation}\""),
                     ));
                 };
+                not_others(&schema, &search_path)?;
                 check_rights(&Actor::named(&role, &catalog)?, &table, lock.mode)?;
                 db.lock_table(txn, &options, &table, lock.mode, !lock.nowait)
                     .await?;

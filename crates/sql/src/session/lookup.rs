@@ -328,13 +328,19 @@ fn is_system(schema: Option<&str>, name: &str) -> bool {
 /// What analysis may know of the session.
 #[cfg(feature = "analytics")]
 fn facts(context: &SessionContext) -> Result<SessionFacts> {
-    let (search_path, styles) =
-        context.settings(|settings| (settings.search_path(), settings.styles()));
+    let (search_path, creation_path, styles) = context.settings(|settings| {
+        (
+            settings.search_path(),
+            settings.creation_path(),
+            settings.styles(),
+        )
+    });
     Ok(SessionFacts {
         actor: context.actor()?,
         session_user: context.session_user(),
         database: context.database.clone(),
         search_path: search_path.to_vec(),
+        creation_path: creation_path.to_vec(),
         process_id: context.process_id,
         now_us: context.transaction_us(),
         styles,

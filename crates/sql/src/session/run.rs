@@ -73,7 +73,9 @@ impl Session {
         if self.transaction.is_failed() && !statement.ends_transaction() {
             return Err(SqlError::transaction_failed());
         }
-        if !alone && self.transaction.block() == Block::None && wants_transaction(statement) {
+        // What is to be done at commits has a transaction to be done in.
+        let together = !alone || !self.transaction.on_commit.is_empty();
+        if together && self.transaction.block() == Block::None && wants_transaction(statement) {
             self.transaction.begin(Block::Implicit, &self.context);
         }
         let now = now_us();
@@ -376,7 +378,7 @@ impl Session {
     /// 25006 for a statement that writes in a read-only transaction.
     pub(super) fn check_read_only(&self, planned: &Planned) -> Result<()> {
         match &planned.bound.plan {
-            Plan::Short(plan) if !plan.is_read_only() => {
+            Plan::Short(plan) if !plan.is_read_only() && !plan.changes_temporary() => {
                 self.check_writable(command_name(planned.bound.command))
             }
             _ => Ok(()),

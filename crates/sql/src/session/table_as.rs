@@ -10,7 +10,7 @@ use super::run::counted;
 use super::transaction::Block;
 use super::{Client, Session};
 use crate::bind::{self, BindContext};
-use crate::ddl::{find_relation, truncated_name};
+use crate::ddl::{CreationPlace, find_relation, truncated_name};
 use crate::error::{Result, SqlError};
 use crate::messages;
 use crate::output::{OutputColumn, RowWriter};
@@ -47,22 +47,21 @@ impl Session {
         client: &mut Client,
     ) -> Result<Option<u64>> {
         let db = Arc::clone(&self.engine.db);
-        let search_path = self.context.settings(|settings| settings.search_path());
+        self.context.take_temporary_schema();
+        let (search_path, creation_path) = self
+            .context
+            .settings(|settings| (settings.search_path(), settings.creation_path()));
         // The query sees nothing of the table.
         let catalog = self.transaction.catalog(&db);
-        let name = match create.name.as_slice() {
-            [name] => {
-                let mut path = search_path.iter();
-                let schema = path.find(|schema| catalog.schema(schema).is_some());
-                schema.map(|schema| vec![schema.clone(), name.clone()])
-            }
-            qualified => Some(qualified.to_vec()),
+        let place = CreationPlace {
+            catalog: &catalog,
+            search_path: &search_path,
+            creation_path: &creation_path,
         };
-        let mut name = name.unwrap_or_else(|| create.name.clone());
-        if let Some(last) = name.last_mut() {
-            *last = truncated_name(last);
-        }
+        let (schema, name) = place.of(&create.name, create.life.temporary)?;
+        let name = vec![schema, name];
         let mut definition = TableOf {
+            life: create.life,
             name: name.clone(),
             if_not_exists: create.if_not_exists,
             columns: Vec::new(),

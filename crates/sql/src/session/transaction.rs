@@ -12,7 +12,7 @@ use thermocline_engine::{Catalog, Database, Isolation, RunOptions, Savepoint, Tr
 
 use super::context::{SessionContext, now_us};
 use crate::error::{Result, SqlError};
-use crate::parse::statement::{IsolationLevel, Modes};
+use crate::parse::statement::{IsolationLevel, Modes, OnCommit};
 use crate::settings::SavedSettings;
 
 /// Whether statements belong together.
@@ -45,9 +45,15 @@ pub(super) struct TransactionState {
     settled: bool,
     isolation: IsolationLevel,
     read_only: bool,
+    /// The session has something temporary: that may be changed in a transaction that only
+    /// reads, and the session refuses all else.
+    has_temporary: bool,
     began_us: i64,
     saved: Option<SavedSettings>,
     savepoints: Vec<SavepointState>,
+    /// The temporary tables that a commit does something with. Those that are gone, or never
+    /// came, are passed over.
+    pub(super) on_commit: Vec<(u32, OnCommit)>,
 }
 
 impl TransactionState {
@@ -60,9 +66,11 @@ impl TransactionState {
             settled: false,
             isolation: IsolationLevel::Serializable,
             read_only: false,
+            has_temporary: false,
             began_us: 0,
             saved: None,
             savepoints: Vec::new(),
+            on_commit: Vec::new(),
         }
     }
 
@@ -115,6 +123,7 @@ impl TransactionState {
             self.isolation = isolation;
             self.read_only = read_only;
             self.saved = Some(saved);
+            self.has_temporary = context.has_temporary();
             self.settled = false;
             self.began_us = now_us();
         }
@@ -148,7 +157,8 @@ impl TransactionState {
             self.read_only = read_only;
         }
         if let (Some(transaction), false) = (&mut self.transaction, self.settled) {
-            transaction.set_isolation(engine_isolation(self.isolation), self.read_only);
+            let read_only = self.read_only && !self.has_temporary;
+            transaction.set_isolation(engine_isolation(self.isolation), read_only);
         }
         Ok(())
     }
@@ -165,7 +175,7 @@ impl TransactionState {
 
     fn opened(&mut self, db: &Arc<Database>) -> &mut Transaction {
         let isolation = engine_isolation(self.isolation);
-        let read_only = self.read_only;
+        let read_only = self.read_only && !self.has_temporary;
         let number = &self.number;
         self.transaction.get_or_insert_with(|| {
             let transaction = db.begin(isolation, read_only);
@@ -202,12 +212,12 @@ impl TransactionState {
         self.block = Block::None;
         self.savepoints.clear();
         if let Some(transaction) = self.transaction.take() {
-            let committed = db.commit(transaction, options).await;
+            let committed = self.commit_with_tables(transaction, db, options).await;
             self.ended();
             if let Err(error) = committed {
                 context.forget_asked(0);
                 self.restore_settings(context);
-                return Err(error.into());
+                return Err(error);
             }
         }
         self.saved = None;

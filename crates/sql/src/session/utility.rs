@@ -83,7 +83,7 @@ impl Session {
                 self.show(statement, run, client)?;
                 "SHOW"
             }
-            Statement::Discard(what) => self.discard(what)?,
+            Statement::Discard(what) => self.discard(what).await?,
             Statement::Prepare {
                 name,
                 types,
@@ -343,7 +343,7 @@ impl Session {
         Ok(())
     }
 
-    fn discard(&mut self, what: &str) -> Result<&'static str> {
+    async fn discard(&mut self, what: &str) -> Result<&'static str> {
         Ok(match what {
             "plans" => {
                 self.statements.forget_plans();
@@ -353,7 +353,10 @@ impl Session {
                 self.context.discard_sequences();
                 "DISCARD SEQUENCES"
             }
-            "temp" | "temporary" => "DISCARD TEMP",
+            "temp" | "temporary" => {
+                self.discard_temporary().await?;
+                "DISCARD TEMP"
+            }
             _ => {
                 if self.transaction.block() == Block::Explicit {
                     return Err(SqlError::new(
@@ -367,6 +370,7 @@ impl Session {
                 self.context.settings(Settings::reset_all);
                 self.context.discard_sequences();
                 self.context.unlisten(None);
+                self.discard_temporary().await?;
                 "DISCARD ALL"
             }
         })
@@ -480,18 +484,12 @@ impl Session {
         let catalog = self.transaction.catalog(&self.engine.db);
         let search_path = self.context.settings(|settings| settings.search_path());
         for name in &command.tables {
-            let found = match name.as_slice() {
-                [relation] => search_path
-                    .iter()
-                    .any(|schema| catalog.relation_exists(schema, relation)),
-                [.., schema, relation] => {
-                    matches!(schema.as_str(), "pg_catalog" | "information_schema")
-                        || catalog.relation_exists(schema, relation)
-                }
+            let system = match name.as_slice() {
+                [relation] => relation.starts_with("pg_"),
+                [.., schema, _] => matches!(schema.as_str(), "pg_catalog" | "information_schema"),
                 [] => true,
             };
-            let system = matches!(name.as_slice(), [relation] if relation.starts_with("pg_"));
-            if !found && !system {
+            if !system && ddl::find_relation(&catalog, &search_path, name).is_none() {
                 return Err(SqlError::undefined_table(&name.join(".")));
             }
         }
@@ -509,13 +507,19 @@ impl Session {
     ) -> Result<&'static str> {
         let own = self.transaction.block() == Block::None;
         self.check_writable("DDL")?;
+        self.context.take_temporary_schema();
         if own {
             self.transaction.begin(Block::Implicit, &self.context);
         }
         let options = self.options();
-        let (search_path, role, styles) = self
-            .context
-            .settings(|settings| (settings.search_path(), settings.role(), settings.styles()));
+        let (search_path, creation_path, role, styles) = self.context.settings(|settings| {
+            (
+                settings.search_path(),
+                settings.creation_path(),
+                settings.role(),
+                settings.styles(),
+            )
+        });
         let session_user = self.context.session_user();
         let now_us = self.context.transaction_us();
         let Self {
@@ -532,15 +536,19 @@ impl Session {
             txn,
             options: &options,
             search_path: &search_path,
+            creation_path: &creation_path,
             session: &**context,
             role: &role,
             styles: &styles,
             session_user: &session_user,
             now_us,
             notices: Vec::new(),
+            on_commit: Vec::new(),
         };
         let outcome = ddl::run(statement, &mut definition).await;
         let notices = std::mem::take(&mut definition.notices);
+        let on_commit = std::mem::take(&mut definition.on_commit);
+        self.transaction.on_commit.extend(on_commit);
         for notice in &notices {
             self.notify(client, "NOTICE", notice);
         }

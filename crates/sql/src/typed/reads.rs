@@ -7,6 +7,7 @@ use sqlparser::ast::{Query, Select, SetExpr, TableFactor, Visit, Visitor};
 use thermocline_engine::Catalog;
 
 use crate::parse::tokens::{fold, fold_parts};
+use crate::temporary;
 
 /// What a query reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,13 +79,15 @@ impl Found<'_> {
     fn is_users(&self, parts: &[String]) -> bool {
         match parts {
             [table] => {
-                !(self.is_system)(Some("pg_catalog"), table)
-                    && self
-                        .search_path
-                        .iter()
-                        .any(|schema| self.is_there(schema, table))
+                let mut path = self.search_path.iter();
+                let own = temporary::first(self.search_path);
+                own.is_some_and(|own| self.is_there(own, table))
+                    || !(self.is_system)(Some("pg_catalog"), table)
+                        && path.any(|schema| self.is_there(schema, table))
             }
-            [schema, table] | [_, schema, table] => self.is_there(schema, table),
+            [schema, table] | [_, schema, table] => {
+                self.is_there(temporary::meant(schema, self.search_path), table)
+            }
             _ => true,
         }
     }

@@ -152,10 +152,6 @@ fn what_is_wrong_with_a_table() {
         ),
         ("drop table u", "42P01 table \"u\" does not exist"),
         (
-            "create temp view v as select 1",
-            "0A000 temporary views are not supported yet",
-        ),
-        (
             "create table pg_catalog.u (a int)",
             "42501 permission denied for schema pg_catalog",
         ),

@@ -16,6 +16,7 @@ mod simple;
 mod statements;
 mod styles;
 mod table_as;
+mod temporary;
 mod transactions;
 mod types;
 mod views;

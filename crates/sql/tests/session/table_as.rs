@@ -127,14 +127,6 @@ fn a_table_of_a_query_is_one_transaction() {
             "create table nowhere.x as select 1",
             "3F000 schema \"nowhere\" does not exist",
         ),
-        (
-            "create temp table x as select 1",
-            "0A000 temporary tables are not supported yet",
-        ),
-        (
-            "select 1 as a into temp x",
-            "0A000 temporary tables are not supported yet",
-        ),
     ] {
         let told = client.error(statement);
         assert_eq!(told.split(" [").next(), Some(error), "{statement}");

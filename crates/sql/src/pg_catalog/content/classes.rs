@@ -9,6 +9,7 @@ use crate::pg_catalog::functions::{index_definition, view_definition};
 use crate::pg_catalog::oids::{self, row_type_oid};
 use crate::pg_catalog::relations::{RELATIONS, Relation};
 use crate::pg_catalog::session::SystemSession;
+use crate::temporary::is_temporary;
 
 /// Bytes of a page, in which `relpages` counts.
 const PAGE_BYTES: u64 = 8192;
@@ -64,6 +65,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
         ],
     );
     let schema = |name: &str| session.schema_oid(name).map_or(Datum::Int(0), Datum::oid);
+    let persistence = |schema: &str| Datum::text(if is_temporary(schema) { "t" } else { "p" });
     let mut rows = Vec::new();
     for table in session.catalog.tables.values() {
         let report = session.table_report(table.oid).unwrap_or_default();
@@ -86,7 +88,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
             Datum::Int(bytes.div_ceil(PAGE_BYTES) as i64),
             Datum::Float((report.hot + report.cold) as f64),
             Datum::Bool(!table.indexes.is_empty()),
-            Datum::text("p"),
+            persistence(&table.schema),
             Datum::text("r"),
             Datum::Int(table.columns.len() as i64),
             Datum::Int(table.checks.len() as i64),
@@ -112,7 +114,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
                 Datum::Int(0),
                 Datum::Float((report.hot + report.cold) as f64),
                 Datum::Bool(false),
-                Datum::text("p"),
+                persistence(&table.schema),
                 Datum::text("i"),
                 Datum::Int(index.columns.len() as i64),
                 Datum::Int(0),
@@ -136,7 +138,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
             Datum::Int(1),
             Datum::Float(1.0),
             Datum::Bool(false),
-            Datum::text("p"),
+            persistence(&sequence.schema),
             Datum::text("S"),
             Datum::Int(3),
             Datum::Int(0),
@@ -159,7 +161,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
             Datum::Int(0),
             Datum::Float(-1.0),
             Datum::Bool(false),
-            Datum::text("p"),
+            persistence(&view.schema),
             Datum::text("v"),
             Datum::Int(view.columns.len() as i64),
             Datum::Int(0),
@@ -252,6 +254,7 @@ pub(super) fn sequence_view(relation: &Relation, session: &SystemSession) -> Vec
         .catalog
         .sequences
         .values()
+        .filter(|sequence| !session.is_others(&sequence.schema))
         .map(|sequence| {
             filler.row([
                 Datum::text(&sequence.schema),

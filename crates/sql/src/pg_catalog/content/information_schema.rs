@@ -11,6 +11,7 @@ use crate::pg_catalog::functions::view_definition;
 use crate::pg_catalog::pg_type::{PgType, format_type, type_row};
 use crate::pg_catalog::relations::{RELATIONS, Relation};
 use crate::pg_catalog::session::SystemSession;
+use crate::temporary::is_temporary;
 
 pub(super) fn rows(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     match relation.name {
@@ -92,8 +93,16 @@ fn tables(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
         .catalog
         .tables
         .values()
-        .map(|table| row(&table.schema, &table.name, "BASE TABLE", true));
+        .filter(|table| !session.is_others(&table.schema))
+        .map(|table| {
+            let kind = match is_temporary(&table.schema) {
+                true => "LOCAL TEMPORARY",
+                false => "BASE TABLE",
+            };
+            row(&table.schema, &table.name, kind, true)
+        });
     let views = session.catalog.views.values();
+    let views = views.filter(|view| !session.is_others(&view.schema));
     let views = views.map(|view| row(&view.schema, &view.name, "VIEW", false));
     let system = RELATIONS.iter().map(|system| {
         let kind = if system.kind == "r" {
@@ -125,6 +134,7 @@ fn views(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     );
     let views = session.catalog.views.values();
     views
+        .filter(|view| !session.is_others(&view.schema))
         .map(|view| {
             let owns = session.facts.actor.owns(&Object::Table(view.oid));
             filler.row([
@@ -271,7 +281,8 @@ fn columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
         ])
     };
     let mut rows = Vec::new();
-    for table in session.catalog.tables.values() {
+    let tables = session.catalog.tables.values();
+    for table in tables.filter(|table| !session.is_others(&table.schema)) {
         for (number, column) in (1..).zip(&table.columns) {
             rows.push(row(&Column {
                 schema: &table.schema,
@@ -289,7 +300,8 @@ fn columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
             }));
         }
     }
-    for view in session.catalog.views.values() {
+    let views = session.catalog.views.values();
+    for view in views.filter(|view| !session.is_others(&view.schema)) {
         for (number, column) in (1..).zip(&view.columns) {
             rows.push(row(&Column {
                 schema: &view.schema,
@@ -342,7 +354,8 @@ fn table_constraints(relation: &Relation, session: &SystemSession) -> Vec<Vec<Da
         ],
     );
     let mut rows = Vec::new();
-    for table in session.catalog.tables.values() {
+    let tables = session.catalog.tables.values();
+    for table in tables.filter(|table| !session.is_others(&table.schema)) {
         let row = |name: &str, kind: &str| {
             filler.row([
                 database(session),
@@ -386,7 +399,8 @@ fn key_columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> 
         ],
     );
     let mut rows = Vec::new();
-    for table in session.catalog.tables.values() {
+    let tables = session.catalog.tables.values();
+    for table in tables.filter(|table| !session.is_others(&table.schema)) {
         for index in table.indexes.iter().filter(|index| index.constraint) {
             for (number, &column) in (1..).zip(&index.columns) {
                 rows.push(filler.row([
@@ -481,6 +495,7 @@ fn sequences(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
         .catalog
         .sequences
         .values()
+        .filter(|sequence| !session.is_others(&sequence.schema))
         .map(|sequence| {
             filler.row([
                 database(session),

@@ -8,22 +8,16 @@ use crate::pg_catalog::session::SystemSession;
 
 pub(super) fn current_schemas(session: &SystemSession, values: &[Datum]) -> Datum {
     let implicit = values.first().is_some_and(Datum::is_true);
-    let path = session.facts.search_path.iter();
-    let catalog = implicit
-        && !session
-            .facts
-            .search_path
-            .iter()
-            .any(|schema| schema == "pg_catalog");
-    Datum::array(
-        catalog
-            .then(|| Datum::text("pg_catalog"))
-            .into_iter()
-            .chain(
-                path.filter(|name| session.schema_oid(name).is_some())
-                    .map(Datum::text),
-            ),
-    )
+    let path: Vec<&str> = match implicit {
+        true => session.search_path().collect(),
+        false => {
+            let listed = session.facts.creation_path.iter();
+            listed.map(String::as_str).collect()
+        }
+    };
+    let there = path.into_iter();
+    let there = there.filter(|name| session.schema_oid(name).is_some());
+    Datum::array(there.map(Datum::text))
 }
 
 pub(super) fn current_setting(run: &SystemEnvironment, values: &[Datum]) -> Result<Datum> {
