@@ -2,7 +2,9 @@
 
 use super::copy::{CopySource, NamedColumns};
 use super::sequence::SequenceOptions;
-use super::statement::{AlterSequence, CreateSequence, Ddl, Fetch, IsolationLevel, Modes, Set};
+use super::statement::{
+    AlterSequence, CreateSequence, Ddl, Fetch, IsolationLevel, Life, Modes, OnCommit, Set,
+};
 use super::*;
 use crate::copy::CopyFormat;
 
@@ -361,13 +363,40 @@ fn what_is_not_there_yet_is_said() {
             "create or replace function f() returns int as $$ select 1 $$ language sql",
             "functions",
         ),
-        ("create temp table t (a int)", "temporary"),
         ("do $$ begin end $$", "DO"),
     ] {
         let error = error(sql);
         assert_eq!(error.sqlstate, "0A000", "{sql}");
         assert!(error.message.contains(words), "{sql}: {}", error.message);
     }
+}
+
+#[test]
+fn temporary_tables_and_their_commits() {
+    let life = |sql: &str| match one(sql) {
+        Statement::Ddl(Ddl::CreateTable(create)) => create.life,
+        Statement::TableAs(create) => create.life,
+        other => panic!("{other:?}"),
+    };
+    let of = |temporary, on_commit| Life {
+        temporary,
+        on_commit,
+    };
+    assert_eq!(life("create unlogged table t (a int)"), of(false, None));
+    assert_eq!(life("create local temp table t (a int)"), of(true, None));
+    assert_eq!(
+        life("create temporary table t (a int) with (evictable = false) on commit delete rows"),
+        of(true, Some(OnCommit::DeleteRows))
+    );
+    assert_eq!(
+        life("create global temporary table t (a) on commit drop as select 1"),
+        of(true, Some(OnCommit::Drop))
+    );
+    assert_eq!(life("select 1 as a into temp t"), of(true, None));
+    assert_eq!(
+        error("create temp table t (a int) on commit keep").sqlstate,
+        "42601"
+    );
 }
 
 #[test]
