@@ -56,8 +56,8 @@ pub const fn rounded(timestamp: i64, digits: u8) -> i64 {
     let step = 10_i64.pow((SECOND_DIGITS_MAX - digits) as u32);
     let half = step / 2;
     match timestamp >= 0 {
-        true => (timestamp + half) / step * step,
-        false => -((-timestamp + half) / step * step),
+        true => timestamp.saturating_add(half) / step * step,
+        false => timestamp.saturating_sub(half) / step * step,
     }
 }
 

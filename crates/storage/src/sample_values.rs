@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 
+use crate::datetime::rounded;
 use crate::numeric::{Numeric, POWERS_OF_TEN};
 use crate::other_type::{KeyPart, OtherType};
 use crate::types::DataType;
@@ -99,12 +100,14 @@ pub(crate) fn value_of(data_type: DataType) -> BoxedStrategy<Value> {
         DataType::Date => prop_oneof![any::<i32>(), -2..2i32]
             .prop_map(Value::Date)
             .boxed(),
-        DataType::Timestamp | DataType::TimestampTo(_) => {
-            any::<i64>().prop_map(Value::Timestamp).boxed()
-        }
-        DataType::TimestampTz | DataType::TimestampTzTo(_) => {
-            any::<i64>().prop_map(Value::TimestampTz).boxed()
-        }
+        DataType::Timestamp => any::<i64>().prop_map(Value::Timestamp).boxed(),
+        DataType::TimestampTz => any::<i64>().prop_map(Value::TimestampTz).boxed(),
+        DataType::TimestampTo(digits) => any::<i64>()
+            .prop_map(move |at| Value::Timestamp(rounded(at, digits)))
+            .boxed(),
+        DataType::TimestampTzTo(digits) => any::<i64>()
+            .prop_map(move |at| Value::TimestampTz(rounded(at, digits)))
+            .boxed(),
         DataType::Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
         DataType::Other { oid, .. } => {
             let bytes = match OtherType::of(oid) {

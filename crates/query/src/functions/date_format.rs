@@ -72,7 +72,7 @@ fn timestamptz_to_char(call: &Call<'_>, a: &[Datum]) -> Result<Datum> {
     }
     let settings = call.settings();
     let (fields, west) = local_fields(timestamp, settings)?;
-    let (name, _) = zone::abbreviation_at(&settings.time_zone, unix_of(timestamp));
+    let name = zone::shown_abbreviation(settings, unix_of(timestamp));
     let value = Value::moment(&fields, Some((west, name)));
     written(call, &value, pattern)
 }

@@ -281,7 +281,7 @@ fn timeofday(call: &Call<'_>, _: &[Datum]) -> Result<Datum> {
     let now = clock();
     let settings = call.settings();
     let (fields, _) = local_fields(now, settings)?;
-    let (zone, _) = zone::abbreviation_at(&settings.time_zone, unix_of(now));
+    let zone = zone::shown_abbreviation(settings, unix_of(now));
     let name = |names: &[&'static str], at: i32| {
         usize::try_from(at)
             .ok()

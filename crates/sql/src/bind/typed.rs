@@ -153,7 +153,9 @@ impl<'a> Binder<'a> {
         if let (Type::Interval(interval), DataType::Other { oid, .. }) = (typed.ty, target)
             && oid == ids::INTERVAL
         {
-            let mut settled = Typed::known(Expr::Constant(value::of_interval(&interval)), target);
+            // Which fields a column keeps is asked when it is assigned.
+            let whole = base_type(target);
+            let mut settled = Typed::known(Expr::Constant(value::of_interval(&interval)), whole);
             settled.span = typed.span;
             return Ok(settled);
         }

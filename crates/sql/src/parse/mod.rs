@@ -27,6 +27,7 @@ pub(crate) mod sequence;
 pub mod statement;
 mod system;
 pub(crate) mod table_as;
+mod time_zone;
 pub(crate) mod tokens;
 mod utility;
 pub(crate) mod view;

@@ -7,6 +7,7 @@ use sqlparser::tokenizer::Token;
 use super::statement::{
     Accepted, AlterSequence, Ddl, Declare, Explain, Fetch, IsolationLevel, Modes, Set, Statement,
 };
+use super::time_zone::zone;
 use super::tokens::Tokens;
 use super::{
     call, copy, create_table, grant, life, lock, parse_one, parsed, role, sequence, system,
@@ -271,27 +272,6 @@ pub(super) fn value(tokens: &mut Tokens<'_>) -> Result<String> {
         return Ok(number);
     }
     tokens.identifier()
-}
-
-/// A time zone: as any value, or as a span of hours and minutes.
-fn zone(tokens: &mut Tokens<'_>) -> Result<String> {
-    if !tokens.keyword("interval") {
-        return value(tokens);
-    }
-    let text = tokens.try_string().ok_or_else(|| tokens.error())?;
-    let mut unit = "second";
-    if tokens.keyword("hour") {
-        unit = "hour";
-        if tokens.keyword("to") {
-            tokens.expect_keyword("minute")?;
-            unit = "minute";
-        }
-    }
-    // A bare number is of the last unit.
-    Ok(match text.trim().parse::<f64>() {
-        Ok(number) => format!("INTERVAL '{number} {unit}'"),
-        Err(_) => format!("INTERVAL '{text}'"),
-    })
 }
 
 /// The name of a setting as SHOW and RESET take it.

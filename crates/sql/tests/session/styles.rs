@@ -357,6 +357,10 @@ fn digits_of_seconds_and_fields_are_of_the_type() {
         ),
         ["2024-01-01 12:00:00.124|00:00:02"]
     );
+    assert_eq!(
+        client.rows("update p set f = interval '15 months 20 days' where id = 1 returning f"),
+        ["1 year 3 mons"]
+    );
     client.query("insert into p (id, a, b) select 2, timestamp '2024-01-01 12:00:00.5555', timestamptz '2024-01-01 12:00:00.5+00'");
     client.copy(
         "copy p (id, a) from stdin",

@@ -206,7 +206,7 @@ pub fn timestamptz(out: &mut String, timestamp: i64, settings: &Settings) -> Res
         if settings.date_style == DateStyle::Iso {
             numeric_zone(out, west);
         } else {
-            let (name, _) = zone::abbreviation_at(&settings.time_zone, unix_of(timestamp));
+            let name = zone::shown_abbreviation(settings, unix_of(timestamp));
             out.push(' ');
             out.extend(name.chars().take(10));
         }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
 
 use super::{DAY_SECONDS, Fields, SECOND, UNIX_JULIAN, fields_of, unix_of};
+use crate::call::Settings;
 use crate::error::{QueryError, Result};
 use crate::types::datetime::words;
 
@@ -46,6 +47,25 @@ pub fn abbreviation_at(zone: &TimeZone, unix: i64) -> (String, bool) {
     }
     let info = zone.to_offset_info(timestamp(unix));
     (info.abbreviation().to_owned(), info.dst().is_dst())
+}
+
+/// The abbreviation that a session shows at a Unix time. Rules may have a name that `jiff` does
+/// not take, of few letters or of none: it stands in the setting.
+#[must_use]
+pub fn shown_abbreviation(settings: &Settings, unix: i64) -> String {
+    let zone = &settings.time_zone;
+    let name = settings.time_zone_name.as_str();
+    let offset = name.find(|letter: char| matches!(letter, '0'..='9' | '+' | '-'));
+    match (offset, name.strip_prefix('<')) {
+        (Some(_), Some(quoted)) if zone.to_fixed_offset().is_ok() => {
+            let end = quoted.find('>').unwrap_or(quoted.len());
+            quoted.get(..end).unwrap_or_default().to_owned()
+        }
+        (Some(end), None) if zone.iana_name().is_none() && zone.to_fixed_offset().is_ok() => {
+            name.get(..end).unwrap_or_default().to_owned()
+        }
+        _ => abbreviation_at(zone, unix).0,
+    }
 }
 
 /// The name of a fixed zone: `+05:30`
