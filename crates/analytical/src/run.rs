@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use datafusion::config::ConfigNonZeroUsize;
 use datafusion::error::Result as DfResult;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -79,6 +80,12 @@ pub fn session(
     let mut config = config.with_information_schema(false);
     let options = config.options_mut();
     options.execution.skip_physical_aggregate_schema_check = true;
+    // What a repartition puts aside goes into a file a batch. Where several writers share files
+    // that stay open, its reader waits at the first of them for a batch that is in the second:
+    // if the readers of all partitions do, the writers wait for them, and so for ever.
+    if let Ok(less_than_a_batch) = ConfigNonZeroUsize::try_new(1) {
+        options.execution.max_spill_file_size_bytes = less_than_a_batch;
+    }
     // Rows that come in an order stay in it.
     options.optimizer.enable_round_robin_repartition = false;
     SessionStateBuilder::new()
