@@ -276,7 +276,9 @@ impl RowWriter {
                 if formats.is_binary(self.column) {
                     binary_format::write_binary(value, data_type, &mut self.buffer);
                 } else if let Some(styles) = &self.styles {
-                    styles.write(value, data_type, &mut self.buffer);
+                    if let Err(error) = styles.write(value, data_type, &mut self.buffer) {
+                        self.refused.get_or_insert(error);
+                    }
                 } else {
                     text_format::write_text(value, data_type, &mut self.buffer);
                 }
@@ -284,7 +286,10 @@ impl RowWriter {
             }
             Sink::Copy(encoder) => {
                 let styles = self.styles.as_deref();
-                encoder.value(self.column, value, data_type, styles, &mut self.buffer);
+                let buffer = &mut self.buffer;
+                if let Err(error) = encoder.value(self.column, value, data_type, styles, buffer) {
+                    self.refused.get_or_insert(error);
+                }
             }
             Sink::Values { row, bytes, .. } => {
                 *bytes += match value {

@@ -195,15 +195,21 @@ impl Styles {
     }
 
     /// Appends the text of a value; nothing for NULL.
-    pub fn write(&self, value: ValueRef<'_>, data_type: &DataType, out: &mut Vec<u8>) {
+    ///
+    /// # Errors
+    /// For a value that has no text in these styles; then nothing is appended.
+    pub fn write(
+        &self,
+        value: ValueRef<'_>,
+        data_type: &DataType,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         if self.plain || value.is_null() || !shows(*data_type) {
-            return text_format::write_text(value, data_type, out);
+            text_format::write_text(value, data_type, out);
+            return Ok(());
         }
-        match self.shown(value, data_type) {
-            Ok(text) => out.extend_from_slice(text.as_bytes()),
-            // Bytes of a tuple have checksums: this is a defect, which must not look like a value.
-            Err(error) => out.extend_from_slice(error.message.as_bytes()),
-        }
+        out.extend_from_slice(self.shown(value, data_type)?.as_bytes());
+        Ok(())
     }
 
     fn shown(&self, value: ValueRef<'_>, data_type: &DataType) -> QueryResult<String> {
@@ -235,7 +241,7 @@ impl Styles {
             (ValueRef::Text(text), to) if !to.is_text() => return self.read(&to, text, None),
             (value, to) if to.is_text() => {
                 let mut text = Vec::new();
-                self.write(value, &path.from, &mut text);
+                self.write(value, &path.from, &mut text)?;
                 Value::Text(String::from_utf8_lossy(&text).into_owned())
             }
             (ValueRef::Date(days), to) if is_zoned(to) => {

@@ -95,11 +95,9 @@ impl Binder<'_> {
             returning,
         };
         let query = self.query_text(&target, &selected, others, update.selection.as_ref());
-        let plan = ByQuery {
-            change: ShortPlan::Update(Arc::new(plan)),
-            ..self.by_query(&target, source, query, columns, reason)
-        };
-        Ok((ShortPlan::ByQuery(Arc::new(plan)), shown))
+        let query = self.read_query(query, reason);
+        let change = ShortPlan::Update(Arc::new(plan));
+        Ok((by_query(&target, &columns, source, query, change), shown))
     }
 
     /// A DELETE, likewise.
@@ -120,11 +118,9 @@ impl Binder<'_> {
             returning,
         };
         let query = self.query_text(&target, &[], others, delete.selection.as_ref());
-        let plan = ByQuery {
-            change: ShortPlan::Delete(Arc::new(plan)),
-            ..self.by_query(&target, source, query, Vec::new(), reason)
-        };
-        Ok((ShortPlan::ByQuery(Arc::new(plan)), shown))
+        let query = self.read_query(query, reason);
+        let change = ShortPlan::Delete(Arc::new(plan));
+        Ok((by_query(&target, &[], source, query, change), shown))
     }
 
     /// Why a statement is not bound in place, if it may be bound by a query; `alone`: it names
@@ -232,40 +228,45 @@ impl Binder<'_> {
         text
     }
 
-    fn by_query(
-        &self,
-        target: &Target<'_>,
-        source: Source,
-        query: String,
-        columns: Vec<usize>,
-        reason: String,
-    ) -> ByQuery {
-        let lock = SelectPlan {
-            source: Some(source),
-            condition: None,
-            aggregate: None,
-            output: Vec::new(),
-            sort: Vec::new(),
-            limit: None,
-            offset: None,
-            lock: Some(LockMode::Update),
-        };
-        let stored = |column: &usize| {
-            let def = &target.table.columns[*column];
-            (def.data_type, def.name.clone())
-        };
-        ByQuery {
-            query: ReadQuery {
-                text: query,
-                declared: self.parameter_oids(),
-                typed: None,
-                reason,
-            },
-            own_parameters: target.own_parameters,
-            targets: target.key.iter().chain(&columns).map(stored).collect(),
-            key_columns: target.key.len(),
-            change: ShortPlan::Select(Arc::new(lock.clone())),
-            lock: ShortPlan::Select(Arc::new(lock)),
+    fn read_query(&self, text: String, reason: String) -> ReadQuery {
+        ReadQuery {
+            text,
+            declared: self.parameter_oids(),
+            typed: None,
+            reason,
         }
     }
+}
+
+/// The plan: what the query finds, the key and then these columns, is locked by `source` and
+/// changed.
+fn by_query(
+    target: &Target<'_>,
+    columns: &[usize],
+    source: Source,
+    query: ReadQuery,
+    change: ShortPlan,
+) -> ShortPlan {
+    let lock = SelectPlan {
+        source: Some(source),
+        condition: None,
+        aggregate: None,
+        output: Vec::new(),
+        sort: Vec::new(),
+        limit: None,
+        offset: None,
+        lock: Some(LockMode::Update),
+    };
+    let stored = |column: &usize| {
+        let def = &target.table.columns[*column];
+        (def.data_type, def.name.clone())
+    };
+    ShortPlan::ByQuery(Arc::new(ByQuery {
+        query,
+        own_parameters: target.own_parameters,
+        targets: target.key.iter().chain(columns).map(stored).collect(),
+        key_columns: target.key.len(),
+        change,
+        lock: ShortPlan::Select(Arc::new(lock)),
+    }))
 }

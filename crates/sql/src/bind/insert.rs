@@ -11,6 +11,7 @@ use thermocline_engine::{Identity, Table};
 use thermocline_storage::types::DataType;
 
 use super::scope::{Relation, find_table, folded, name_parts};
+use super::source;
 use super::typed::Binder;
 use super::{BindContext, Bindable, BoundPlan, Refusal, has_one_form};
 use crate::error::{Result, SqlError};
@@ -81,14 +82,19 @@ impl Binder<'_> {
                             for column in &columns {
                                 refuse_generated(&table, *column, overriding)?;
                             }
-                            let query = super::with::values_as_query(&table, &columns, values)?;
+                            let query = source::of_values(&table, &columns, values)?;
                             self.insert_query(&query)?.0
                         }
                         Err(refusal) => return Err(refusal),
                     }
                 }
                 _ => {
-                    let (source, width) = self.insert_query(query)?;
+                    let targets: Vec<usize> = match explicit {
+                        true => columns.clone(),
+                        false => (0..table.columns.len()).collect(),
+                    };
+                    let typed = source::of_select(&table, &targets, query)?;
+                    let (source, width) = self.insert_query(typed.as_ref().unwrap_or(query))?;
                     if let Some(width) = width {
                         if !explicit {
                             columns = first_columns(&table, width)?;
@@ -423,7 +429,7 @@ fn columns_of(query: &ast::Query, count: usize) -> Bindable<Vec<ast::Expr>> {
         SetExpr::Values(values) => values.rows.iter().all(|row| row.len() == count),
         _ => {
             return Err(Refusal::declined(
-                "SET of several columns from a subquery with *",
+                "SET of several columns from a subquery with * or UNION",
             ));
         }
     };
@@ -433,12 +439,8 @@ fn columns_of(query: &ast::Query, count: usize) -> Bindable<Vec<ast::Expr>> {
     }
     let names: Vec<String> = (0..count).map(|number| format!("c{number}")).collect();
     let column = |name: &String| {
-        let text = format!("(SELECT {name} FROM ({query}) AS s ({}))", names.join(", "));
-        let dialect = sqlparser::dialect::PostgreSqlDialect {};
-        sqlparser::parser::Parser::new(&dialect)
-            .try_with_sql(&text)
-            .and_then(|mut parser| parser.parse_expr())
-            .map_err(|_| Refusal::declined("SET from a subquery"))
+        let names = names.join(", ");
+        source::one_expression(&format!("(SELECT {name} FROM ({query}) AS s ({names}))"))
     };
     names.iter().map(column).collect()
 }

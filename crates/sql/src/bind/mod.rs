@@ -21,6 +21,7 @@ mod refusal;
 mod scalar;
 mod scope;
 mod select;
+mod source;
 #[cfg(test)]
 mod tests;
 mod typed;
@@ -169,25 +170,6 @@ pub(crate) fn bindable(statement: &Statement, context: &BindContext<'_>) -> Bind
         catalog_version: context.catalog.version,
         command,
     })
-}
-
-impl typed::Binder<'_> {
-    fn with_before(
-        &mut self,
-        with: &sqlparser::ast::With,
-        change: &Statement,
-    ) -> Bindable<(Command, Bindable<BoundPlan>)> {
-        self.with = Some(with.to_string());
-        Ok(match change {
-            Statement::Insert(insert) => {
-                let insert = with::insert_with(with, insert)?;
-                (Command::Insert, self.insert(&insert))
-            }
-            Statement::Update(update) => (Command::Update, self.update(update)),
-            Statement::Delete(delete) => (Command::Delete, self.delete(delete)),
-            _ => return Err(Refusal::declined("this statement behind a WITH")),
-        })
-    }
 }
 
 type BoundPlan = (ShortPlan, Option<Vec<OutputColumn>>);

@@ -9,6 +9,7 @@ use thermocline_storage::value::ValueRef;
 
 use super::options::ColumnChoice;
 use super::{CopyFormat, CopyOptions};
+use crate::error::Result;
 use crate::styles::Styles;
 
 /// The first bytes of a binary COPY: signature, flags, extension length.
@@ -102,14 +103,14 @@ impl CopyEncoder {
         data_type: &DataType,
         styles: Option<&Styles>,
         out: &mut Vec<u8>,
-    ) {
+    ) -> Result<()> {
         if self.is_binary() {
             let start = out.len();
             out.extend_from_slice(&[0; 4]);
             binary_format::write_binary(value, data_type, out);
             let length = (out.len() - start - 4) as i32;
             out[start..start + 4].copy_from_slice(&length.to_be_bytes());
-            return;
+            return Ok(());
         }
         self.delimiter(column, out);
         // Numbers, dates and the like have nothing to escape behind a tab.
@@ -120,14 +121,14 @@ impl CopyEncoder {
             && data_type.other().is_none();
         let styles = styles.unwrap_or_else(|| Styles::plain());
         if plain {
-            styles.write(value, data_type, out);
-            return;
+            return styles.write(value, data_type, out);
         }
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.clear();
-        styles.write(value, data_type, &mut scratch);
+        let written = styles.write(value, data_type, &mut scratch);
         self.escaped(column, &scratch, out);
         self.scratch = scratch;
+        written
     }
 
     pub(crate) fn text(&mut self, column: usize, text: &str, out: &mut Vec<u8>) {

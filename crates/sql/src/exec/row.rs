@@ -142,7 +142,9 @@ fn failing_row<R: RowAccess + ?Sized>(table: &Table, row: &R, styles: &Styles) -
             continue;
         }
         let mut text = Vec::new();
-        styles.write(value, &def.data_type, &mut text);
+        if let Err(error) = styles.write(value, &def.data_type, &mut text) {
+            text.extend_from_slice(error.message.as_bytes());
+        }
         let text = String::from_utf8_lossy(&text);
         if text.len() > SHOWN_BYTES_MAX {
             let mut end = SHOWN_BYTES_MAX;

@@ -9,7 +9,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use thermocline_engine::{ChargeKind, give_way};
+use thermocline_engine::{Charge, ChargeKind, give_way};
 use thermocline_storage::cast::CastContext;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
@@ -28,12 +28,6 @@ const BATCH_ROWS: usize = 256;
 /// What a value takes beside its text, in bytes.
 const VALUE_BYTES: usize = 48;
 
-/// Rows that were found, once each, by their keys.
-struct Found {
-    rows: Vec<Vec<Value>>,
-    bytes: usize,
-}
-
 impl Session {
     /// Runs the plan; how many rows were changed.
     pub(super) async fn change_by_query(
@@ -50,14 +44,16 @@ impl Session {
             self.transaction.isolation(&self.context),
             IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted
         );
-        let mut charge = self.account.nothing(ChargeKind::Result);
+        let mut of_found = self.account.nothing(ChargeKind::Result);
+        let mut of_locked = self.account.nothing(ChargeKind::Result);
         let mut locked: HashSet<Vec<Value>> = HashSet::new();
         let found = loop {
-            let found = self.found(plan, parameters).await?;
-            charge.resize(found.bytes as u64)?;
-            let key_of = |row: &Vec<Value>| row[..plan.key_columns].to_vec();
-            let is_new = |row: &&Vec<Value>| locks && !locked.contains(&row[..plan.key_columns]);
-            let new: Vec<Vec<Value>> = found.rows.iter().filter(is_new).map(key_of).collect();
+            of_found.resize(0)?;
+            let found = self.found(plan, parameters, &mut of_found).await?;
+            let keys = found.iter().map(|row| &row[..plan.key_columns]);
+            let new = keys.filter(|key| locks && !locked.contains(*key));
+            of_locked.grow(new.clone().map(bytes_of).sum())?;
+            let new: Vec<Vec<Value>> = new.map(<[Value]>::to_vec).collect();
             if new.is_empty() {
                 break found;
             }
@@ -67,7 +63,7 @@ impl Session {
             locked.extend(new);
         };
         let changed = self
-            .each(plan, &plan.change, &found.rows, parameters, rows)
+            .each(plan, &plan.change, &found, parameters, rows)
             .await?;
         if own {
             self.end_implicit().await?;
@@ -75,8 +71,14 @@ impl Session {
         Ok(changed)
     }
 
-    /// The rows that the query finds now, in the types of the table's columns.
-    async fn found(&mut self, plan: &ByQuery, parameters: &[Value]) -> Result<Found> {
+    /// The rows that the query finds now, once each, in the types of the table's columns; they are
+    /// charged before they are kept.
+    async fn found(
+        &mut self,
+        plan: &ByQuery,
+        parameters: &[Value],
+        charge: &mut Charge,
+    ) -> Result<Vec<Vec<Value>>> {
         let Some(typed) = &plan.query.typed else {
             return Err(SqlError::internal("a change by a query without its tree"));
         };
@@ -99,10 +101,7 @@ impl Session {
         let options = self.options();
         let styles = self.context.styles();
         let mut seen = HashSet::new();
-        let mut found = Found {
-            rows: Vec::new(),
-            bytes: 0,
-        };
+        let mut found: Vec<Vec<Value>> = Vec::new();
         loop {
             let next = stream.next_values(BATCH_ROWS);
             let batch = db.interruptible(&options, next).await??;
@@ -112,12 +111,14 @@ impl Session {
             for given in batch {
                 let mut row = Vec::with_capacity(given.len());
                 for (value, path) in given.into_iter().zip(&paths) {
-                    found.bytes += VALUE_BYTES + bytes_of(&value);
                     row.push(path.apply(Datum::Owned(value), &styles)?.into_value());
                 }
                 // A row that several others match is changed once, as in PostgreSQL.
-                if seen.insert(row[..plan.key_columns].to_vec()) {
-                    found.rows.push(row);
+                let key = &row[..plan.key_columns];
+                if !seen.contains(key) {
+                    charge.grow(bytes_of(&row) + bytes_of(key))?;
+                    seen.insert(key.to_vec());
+                    found.push(row);
                 }
             }
         }
@@ -165,10 +166,12 @@ impl Session {
     }
 }
 
-fn bytes_of(value: &Value) -> usize {
-    match value {
-        Value::Text(text) => text.len(),
-        Value::Bytea(bytes) | Value::Other(_, bytes) => bytes.len(),
-        _ => 0,
-    }
+/// What values take, in bytes.
+fn bytes_of(values: &[Value]) -> u64 {
+    let bytes = |value: &Value| match value {
+        Value::Text(text) => VALUE_BYTES + text.len(),
+        Value::Bytea(bytes) | Value::Other(_, bytes) => VALUE_BYTES + bytes.len(),
+        _ => VALUE_BYTES,
+    };
+    values.iter().map(bytes).sum::<usize>() as u64
 }

@@ -57,7 +57,8 @@ impl Session {
             let count = match &planned.bound.plan {
                 Plan::Short(plan) => {
                     let mut rows = RowWriter::values();
-                    self.run_short(plan, run.parameters, &mut rows).await?
+                    self.run_short(plan, &planned.settings.styles, run.parameters, &mut rows)
+                        .await?
                 }
                 Plan::Analytical { typed, .. } => {
                     let stream = self.start_analytical(typed, &planned.catalog, run.parameters);

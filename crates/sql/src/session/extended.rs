@@ -137,11 +137,7 @@ impl Session {
             ));
         }
         let charge = self.charge_parameters(parameters).await?;
-        let (styles, now_us) = (self.context.styles(), self.context.transaction_us());
-        let texts = Texts {
-            styles: &styles,
-            now_us,
-        };
+        let now_us = self.context.transaction_us();
         let (planned, parameters) = match prepared.query() {
             Some(query) => {
                 let planned = self.plan(prepared, query).await?;
@@ -150,7 +146,10 @@ impl Session {
                     &planned.parameters,
                     statement,
                     (parameter_formats, parameters),
-                    texts,
+                    Texts {
+                        styles: &planned.settings.styles,
+                        now_us,
+                    },
                 )?;
                 (Some(planned), values)
             }
@@ -163,7 +162,10 @@ impl Session {
                     &types,
                     statement,
                     (parameter_formats, parameters),
-                    texts,
+                    Texts {
+                        styles: &self.context.styles(),
+                        now_us,
+                    },
                 )?;
                 (None, values)
             }

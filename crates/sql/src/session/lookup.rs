@@ -10,7 +10,7 @@ use thermocline_engine::{Catalog, Database};
 use thermocline_query::parse::{Parsed, parse};
 
 use super::context::SessionContext;
-use super::prepared::{Binding, Planned, Prepared, bind_query, declared_oids};
+use super::prepared::{Binding, PlanSettings, Planned, Prepared, bind_query, declared_oids};
 #[cfg(feature = "analytics")]
 use crate::analytics::{self, SessionFacts};
 use crate::bind::{self, Bound, Refusal};
@@ -21,7 +21,6 @@ use crate::parse::Query;
 #[cfg(feature = "analytics")]
 use crate::pg_catalog;
 use crate::plan::{Plan, ReadQuery, ShortPlan};
-use crate::styles::Styles;
 use crate::typed;
 use crate::typed::reads::{Reads, reads};
 
@@ -29,10 +28,6 @@ use crate::typed::reads::{Reads, reads};
 const SMALL_TEXT_BYTES: u64 = 16 << 10;
 /// What a tree takes at most for a byte of its text.
 const TREE_BYTES_A_BYTE: u64 = 100;
-
-/// Settings that a plan depends on: `search_path`, the role, whether `thermocline.path` is
-/// `analytical`, and styles.
-pub(super) type PlanSettings = (Arc<[String]>, Arc<str>, bool, Arc<Styles>);
 
 /// What a statement is planned against: its session's catalog and settings.
 pub(super) struct Lookup<'a> {
@@ -53,23 +48,8 @@ pub(super) struct Place<'a> {
 impl Lookup<'_> {
     /// The plan that still holds, or a new one to be kept.
     pub(super) fn plan(&self, prepared: &Prepared, query: &Query) -> Result<Arc<Planned>> {
-        let (search_path, role, analytical_only, styles) = self.context.settings(|settings| {
-            (
-                settings.search_path(),
-                settings.role(),
-                settings.analytical_only(),
-                settings.styles(),
-            )
-        });
-        let current = prepared.current_plan(
-            self.db,
-            &self.catalog,
-            &search_path,
-            &role,
-            analytical_only,
-            &styles,
-        );
-        if let Some(planned) = current {
+        let settings = self.context.settings(|settings| PlanSettings::of(settings));
+        if let Some(planned) = prepared.current_plan(self.db, &self.catalog, &settings) {
             return Ok(planned);
         }
         let place = Place {
@@ -77,8 +57,7 @@ impl Lookup<'_> {
             number: prepared.place,
             declared: &prepared.declared,
         };
-        let settings = (search_path, role, analytical_only, styles);
-        let planned = match self.planned(place, query, settings.clone()) {
+        let planned = match self.planned(place, query, &settings) {
             // A text may have a secret that is not kept, or statements of ours beside.
             Err(error) if error.sqlstate == "42601" => {
                 let text = query.to_string();
@@ -87,7 +66,7 @@ impl Lookup<'_> {
                     number: 0,
                     ..place
                 };
-                self.planned(own, query, settings).map_err(|_| error)?
+                self.planned(own, query, &settings).map_err(|_| error)?
             }
             planned => planned?,
         };
@@ -99,13 +78,9 @@ impl Lookup<'_> {
         &self,
         place: Place<'_>,
         query: &Query,
-        (search_path, role, analytical_only, styles): PlanSettings,
+        settings: &PlanSettings,
     ) -> Result<Planned> {
-        let whole = |bound| {
-            let (search_path, role) = (Arc::clone(&search_path), Arc::clone(&role));
-            let settings = (search_path, role, analytical_only, Arc::clone(&styles));
-            self.whole(bound, place.declared, settings)
-        };
+        let whole = |bound| self.whole(bound, place.declared, settings.clone());
         let tree = match query {
             Query::Tree(tree) => tree,
             Query::Text(_) => {
@@ -114,19 +89,22 @@ impl Lookup<'_> {
             }
         };
         let reads = match tree.as_ref() {
-            ast::Statement::Query(inner) if bind::is_pure(tree) => {
-                Some(reads(inner, &self.catalog, &search_path, &is_system))
-            }
+            ast::Statement::Query(inner) if bind::is_pure(tree) => Some(reads(
+                inner,
+                &self.catalog,
+                &settings.search_path,
+                &is_system,
+            )),
             _ => None,
         };
         let mut refused = None;
         match reads {
-            Some(Reads::Tables) if analytical_only => {
+            Some(Reads::Tables) if settings.analytical_only => {
                 let reason = "thermocline.path is analytical";
                 return self.analytical(place, reason.to_owned()).map(whole);
             }
             Some(reads @ (Reads::Nothing | Reads::Catalogs)) => {
-                match self.without_tables(place, reads, analytical_only) {
+                match self.without_tables(place, reads, settings) {
                     Ok(bound) => return Ok(whole(bound)),
                     // What is not known there may be known to the binder.
                     Err(error) if matches!(error.sqlstate, "0A000" | "42883" | "53200") => {
@@ -140,20 +118,10 @@ impl Lookup<'_> {
         let binding = Binding {
             db: self.db,
             catalog: &self.catalog,
-            search_path: &search_path,
-            role: &role,
-            styles: &styles,
+            settings,
         };
         let refusal = match bind_query(tree, place.text, place.declared, &binding) {
-            Ok(planned) => {
-                return self.with_query(
-                    Planned {
-                        analytical_only,
-                        ..planned
-                    },
-                    place.declared,
-                );
-            }
+            Ok(planned) => return self.with_query(planned, place.declared),
             Err(refusal) => refusal,
         };
         match (refused, refusal) {
@@ -219,20 +187,19 @@ impl Lookup<'_> {
         &self,
         place: Place<'_>,
         reads: Reads,
-        analytical_only: bool,
+        settings: &PlanSettings,
     ) -> Result<Bound> {
         let parsed = self.parsed(place)?;
         let query = query_at(&parsed, place)?;
         let version = self.catalog.version;
         let (context, now_us) = (self.context, self.context.transaction_us());
-        let styles = self.context.styles();
-        if let (Reads::Nothing, false) = (reads, analytical_only)
+        if let (Reads::Nothing, false) = (reads, settings.analytical_only)
             && let Some(typed) = one_row::bind(
                 query,
                 place.text,
                 place.declared,
                 context,
-                (now_us, &styles),
+                (now_us, &settings.styles),
             )
         {
             let plan = |typed| Plan::Short(ShortPlan::OneRow(typed));
@@ -284,12 +251,7 @@ impl Lookup<'_> {
     }
 
     /// What is kept of a query that was bound whole.
-    pub(super) fn whole(
-        &self,
-        bound: Bound,
-        declared: &[u32],
-        (search_path, role, analytical_only, styles): PlanSettings,
-    ) -> Planned {
+    pub(super) fn whole(&self, bound: Bound, declared: &[u32], settings: PlanSettings) -> Planned {
         let oids = bound
             .plan
             .typed()
@@ -299,10 +261,7 @@ impl Lookup<'_> {
             parameters: bound.parameters.clone(),
             columns: bound.columns.clone().map(Arc::from),
             catalog: Arc::clone(&self.catalog),
-            search_path,
-            role,
-            analytical_only,
-            styles,
+            settings,
             sizes: Vec::new(),
             bound,
         }

@@ -6,6 +6,7 @@
 //! one account from NOTIFY until the last client has them.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -32,6 +33,26 @@ struct Message {
     channel: String,
     payload: String,
     _charge: Charge,
+}
+
+impl Message {
+    fn said(&self) -> (&str, &str) {
+        (&self.channel, &self.payload)
+    }
+}
+
+impl PartialEq for Message {
+    fn eq(&self, other: &Self) -> bool {
+        self.said() == other.said()
+    }
+}
+
+impl Eq for Message {}
+
+impl Hash for Message {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.said().hash(state);
+    }
 }
 
 /// What a transaction does when it commits.
@@ -160,6 +181,10 @@ impl SessionContext {
     }
 
     /// The transaction has committed: what it asked for happens.
+    #[expect(
+        clippy::mutable_key_type,
+        reason = "a message is told apart by its texts"
+    )]
     pub(super) fn do_asked(&self) {
         let pending = std::mem::take(&mut *self.listening.pending.lock());
         if pending.is_empty() {
@@ -183,15 +208,14 @@ impl SessionContext {
                     !of.is_empty()
                 }),
                 Action::Notify(message) => {
+                    let message = Arc::new(message);
                     // One and the same is sent once.
-                    let known = (message.channel.clone(), message.payload.clone());
-                    if !sent.insert(known) {
+                    if !sent.insert(Arc::clone(&message)) {
                         continue;
                     }
                     let Some(of) = channels.get(&message.channel) else {
                         continue;
                     };
-                    let message = Arc::new(message);
                     for (process_id, (inbox, _)) in of {
                         let mut messages = inbox.messages.lock();
                         messages.push_back((self.process_id, Arc::clone(&message)));

@@ -119,7 +119,7 @@ fn other_text(oid: u32, bytes: &[u8], styles: &Styles) -> Result<String> {
     if let Some(data_type) = DataType::from_oid(oid, -1) {
         let value = binary_format::parse_binary(&data_type, bytes)?;
         let mut text = Vec::new();
-        styles.write(value.as_ref(), &data_type, &mut text);
+        styles.write(value.as_ref(), &data_type, &mut text)?;
         return String::from_utf8(text).map_err(|_| malformed());
     }
     match oid {

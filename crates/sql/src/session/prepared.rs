@@ -20,6 +20,7 @@ use crate::output::OutputColumn;
 use crate::parse::secret::HIDDEN_TEXT;
 use crate::parse::{self, Query, Statement};
 use crate::privilege::Actor;
+use crate::settings::Settings;
 use crate::statement_statistics::query_id;
 use crate::styles::Styles;
 
@@ -71,32 +72,47 @@ pub(super) struct Planned {
     pub(super) columns: Option<Arc<[OutputColumn]>>,
     /// The catalog it was bound against, which may be a transaction's own.
     pub(super) catalog: Arc<Catalog>,
-    pub(super) search_path: Arc<[String]>,
-    /// Who it was bound for, whose rights were looked at then.
-    pub(super) role: Arc<str>,
-    /// What `thermocline.path` was.
-    pub(super) analytical_only: bool,
-    /// By which its literals were read, and what functions it may have.
-    pub(super) styles: Arc<Styles>,
+    /// The settings that it depends on.
+    pub(super) settings: PlanSettings,
     /// Tables whose size the plan was chosen by, and whether they were small.
     pub(super) sizes: Vec<(u32, bool)>,
 }
 
+/// A session's settings, as far as plans depend on them.
+#[derive(Clone)]
+pub(super) struct PlanSettings {
+    pub(super) search_path: Arc<[String]>,
+    /// Who it is bound for, whose rights are looked at then.
+    pub(super) role: Arc<str>,
+    /// Whether `thermocline.path` is `analytical`.
+    pub(super) analytical_only: bool,
+    /// By which literals are read, and what functions it may have.
+    pub(super) styles: Arc<Styles>,
+}
+
+impl PlanSettings {
+    pub(super) fn of(settings: &Settings) -> Self {
+        Self {
+            search_path: settings.search_path(),
+            role: settings.role(),
+            analytical_only: settings.analytical_only(),
+            styles: settings.styles(),
+        }
+    }
+
+    fn are_same(&self, other: &Self) -> bool {
+        let (path, others) = (&self.search_path, &other.search_path);
+        self.analytical_only == other.analytical_only
+            && (Arc::ptr_eq(&self.styles, &other.styles) || self.styles.is_same(&other.styles))
+            && (Arc::ptr_eq(&self.role, &other.role) || self.role == other.role)
+            && (Arc::ptr_eq(path, others) || path == others)
+    }
+}
+
 impl Planned {
-    fn is_current(
-        &self,
-        db: &Database,
-        catalog: &Arc<Catalog>,
-        search_path: &Arc<[String]>,
-        role: &Arc<str>,
-        analytical_only: bool,
-        styles: &Arc<Styles>,
-    ) -> bool {
+    fn is_current(&self, db: &Database, catalog: &Arc<Catalog>, settings: &PlanSettings) -> bool {
         Arc::ptr_eq(&self.catalog, catalog)
-            && self.analytical_only == analytical_only
-            && (Arc::ptr_eq(&self.styles, styles) || self.styles.is_same(styles))
-            && (Arc::ptr_eq(&self.role, role) || *self.role == **role)
-            && (Arc::ptr_eq(&self.search_path, search_path) || *self.search_path == **search_path)
+            && self.settings.are_same(settings)
             && self.sizes.iter().all(|(oid, small)| {
                 let table = catalog.table(*oid);
                 table.is_some_and(|table| (db.row_estimate(table) <= SMALL_TABLE_ROWS) == *small)
@@ -182,17 +198,12 @@ impl Prepared {
         &self,
         db: &Database,
         catalog: &Arc<Catalog>,
-        search_path: &Arc<[String]>,
-        role: &Arc<str>,
-        analytical_only: bool,
-        styles: &Arc<Styles>,
+        settings: &PlanSettings,
     ) -> Option<Arc<Planned>> {
         let planned = self.planned.lock();
         planned
             .as_ref()
-            .filter(|planned| {
-                planned.is_current(db, catalog, search_path, role, analytical_only, styles)
-            })
+            .filter(|planned| planned.is_current(db, catalog, settings))
             .cloned()
     }
 
@@ -233,9 +244,7 @@ impl Prepared {
 pub(super) struct Binding<'a> {
     pub(super) db: &'a Database,
     pub(super) catalog: &'a Arc<Catalog>,
-    pub(super) search_path: &'a Arc<[String]>,
-    pub(super) role: &'a Arc<str>,
-    pub(super) styles: &'a Arc<Styles>,
+    pub(super) settings: &'a PlanSettings,
 }
 
 /// Binds a query for the short path.
@@ -248,11 +257,9 @@ pub(super) fn bind_query(
     let Binding {
         db,
         catalog,
-        search_path,
-        role,
-        styles,
+        settings,
     } = *binding;
-    let actor = Actor::named(role, catalog)?;
+    let actor = Actor::named(&settings.role, catalog)?;
     let parameters: Vec<Option<DataType>> = declared
         .iter()
         .map(|oid| DataType::from_oid(*oid, -1))
@@ -265,13 +272,13 @@ pub(super) fn bind_query(
     };
     let context = BindContext {
         catalog,
-        search_path,
+        search_path: &settings.search_path,
         parameters: &parameters,
         sql: text,
         row_estimate: Some(&row_estimate),
         actor: Some(&actor),
-        styles,
-        literals: styles,
+        styles: &settings.styles,
+        literals: &settings.styles,
     };
     let bound = bind::bindable(query, &context)?;
     let columns = bound.columns.clone().map(Arc::from);
@@ -281,10 +288,7 @@ pub(super) fn bind_query(
         parameters,
         columns,
         catalog: Arc::clone(catalog),
-        search_path: Arc::clone(search_path),
-        role: Arc::clone(role),
-        analytical_only: false,
-        styles: Arc::clone(styles),
+        settings: settings.clone(),
         sizes: sizes.into_inner(),
         bound,
     })

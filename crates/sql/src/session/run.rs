@@ -23,6 +23,7 @@ use crate::parse::secret::HIDDEN_TEXT;
 use crate::parse::{Query, Statement};
 use crate::plan::{Plan, ShortPlan};
 use crate::stack;
+use crate::styles::Styles;
 use crate::typed::TypedQuery;
 
 /// The text that views and logs show of a statement.
@@ -194,7 +195,7 @@ impl Session {
         let charge = self.account.nothing(ChargeKind::Result);
         let mut rows = RowWriter::wire(buffer, run.formats.clone())
             .charged(charge)
-            .styled(self.context.styles());
+            .styled(Arc::clone(&planned.settings.styles));
         let answer = self.answer(query, planned, parameters, &mut rows).await;
         self.tell_notices(client);
         let outcome = match answer {
@@ -257,7 +258,10 @@ impl Session {
         };
         let declared = &planned.parameter_oids;
         let start = rows.mark();
-        let refused = match self.run_short(plan, parameters, rows).await {
+        let refused = match self
+            .run_short(plan, &planned.settings.styles, parameters, rows)
+            .await
+        {
             Ok(count) => return Ok(Answer::Whole(count)),
             Err(error) if error.sqlstate == OUT_OF_MEMORY && query.is_pure() => error,
             Err(error) => return Err(error),
@@ -297,6 +301,7 @@ impl Session {
     pub(super) async fn run_short(
         &mut self,
         plan: &ShortPlan,
+        styles: &Styles,
         parameters: &[Value],
         rows: &mut RowWriter,
     ) -> Result<u64> {
@@ -314,14 +319,13 @@ impl Session {
             context,
             ..
         } = self;
-        let styles = context.styles();
         let mut exec = ExecContext {
             db: &engine.db,
             txn: transaction.of_block(&engine.db),
             options: &options,
             now_us,
             session: &**context,
-            styles: &styles,
+            styles,
         };
         exec::execute(plan, &mut exec, parameters, rows).await
     }

@@ -10,7 +10,7 @@ fn styles(given: &[(&str, &str)]) -> Styles {
 fn shown(styles: &Styles, data_type: DataType, text: &str) -> String {
     let value = styles.read(&data_type, text, None).unwrap();
     let mut out = Vec::new();
-    styles.write(value.as_ref(), &data_type, &mut out);
+    styles.write(value.as_ref(), &data_type, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 

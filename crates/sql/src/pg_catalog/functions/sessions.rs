@@ -1,4 +1,4 @@
-//! Functions that look at sessions and stop them.
+//! Functions about sessions: what others do, who waits for whom, stopping them and telling them.
 
 use thermocline_storage::value::Value;
 
@@ -6,28 +6,15 @@ use crate::error::Result;
 use crate::pg_catalog::SystemSession;
 use crate::pg_catalog::content;
 use crate::pg_catalog::datum::Datum;
-use crate::session::Signal;
+use crate::session::{SessionContext, Signal};
 
 /// Calls one of them.
 pub(super) fn call(function: &str, session: &SystemSession, values: &[Datum]) -> Result<Datum> {
     let facts = &session.facts;
     let own = || facts.sessions.as_ref()?.find(facts.process_id);
     let client = || own().and_then(|own| own.client_address());
-    match (function, own()) {
-        ("pg_listening_channels", Some(own)) => {
-            return Ok(Datum::array(
-                own.listening_channels().into_iter().map(Datum::text),
-            ));
-        }
-        ("pg_notification_queue_usage", Some(own)) => {
-            return Ok(Datum::Scalar(Value::Double(own.notification_usage())));
-        }
-        ("pg_notify", Some(own)) => {
-            let text = |at: usize| values.get(at).and_then(Datum::as_text).unwrap_or_default();
-            own.notify(text(0), text(1))?;
-            return Ok(Datum::text(""));
-        }
-        _ => {}
+    if let "pg_listening_channels" | "pg_notification_queue_usage" | "pg_notify" = function {
+        return own().map_or(Ok(Datum::Null), |own| notification(function, &own, values));
     }
     let Some(first) = values.first() else {
         return Ok(match (function, client()) {
@@ -65,5 +52,20 @@ pub(super) fn call(function: &str, session: &SystemSession, values: &[Datum]) ->
             }
         }
         _ => Datum::Null,
+    })
+}
+
+/// What the session listens to, and what it tells others.
+fn notification(function: &str, own: &SessionContext, values: &[Datum]) -> Result<Datum> {
+    let text = |at: usize| values.get(at).and_then(Datum::as_text).unwrap_or_default();
+    Ok(match function {
+        "pg_listening_channels" => {
+            Datum::array(own.listening_channels().into_iter().map(Datum::text))
+        }
+        "pg_notification_queue_usage" => Datum::Scalar(Value::Double(own.notification_usage())),
+        _ => {
+            own.notify(text(0), text(1))?;
+            Datum::text("")
+        }
     })
 }
