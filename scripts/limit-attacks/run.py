@@ -10,6 +10,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import changes  # noqa: E402, F401
 from attacks import ATTACKS  # noqa: E402
 from wire import Client, Gone, Refused  # noqa: E402
 

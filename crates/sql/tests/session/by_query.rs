@@ -506,3 +506,78 @@ fn many_rows_are_changed_at_once() {
         "Update on t"
     );
 }
+
+/// A text, NULL or parameter without a type that a query yields is of the column's type, as in
+/// PostgreSQL; behind DISTINCT or UNION it has become a text before.
+#[test]
+fn what_has_no_type_is_of_its_columns() {
+    let server = Server::new();
+    let mut client = prepared(&server);
+    client.tag("create table d (id int primary key, at date, n int, s varchar(3))");
+    for (insert, inserted) in [
+        (
+            "insert into d select t.id, '2024-01-02', null, 'x' from t join o on o.id = t.id",
+            4,
+        ),
+        (
+            "insert into d select v, '2024-01-03', '8' from t group by v",
+            4,
+        ),
+        (
+            "insert into d (id, n) values ((select 102), '7'), (103, null)",
+            2,
+        ),
+        (
+            "prepare p as insert into d (id, at, n) \
+             select t.id + 400, $1, $2 from t join o on o.id = t.id",
+            0,
+        ),
+        ("execute p ('2024-05-05', 9)", 4),
+    ] {
+        let expected = match inserted {
+            0 => "PREPARE".to_owned(),
+            rows => format!("INSERT 0 {rows}"),
+        };
+        assert_eq!(client.tag(insert), expected, "{insert}");
+    }
+    for (insert, sqlstate) in [
+        (
+            "insert into d select distinct 1000, '2024-01-02', null::int from t",
+            "42804",
+        ),
+        (
+            "insert into d (id, at) select 100, null union all select 101, null",
+            "42804",
+        ),
+        (
+            "insert into d (id, at) select 110, null union select 111, null",
+            "42804",
+        ),
+        (
+            "insert into d (id, at) values ((select 104), null), (105)",
+            "42601",
+        ),
+        (
+            "insert into d (id, n) select t.id + 200, 'x' from t join o on o.id = t.id",
+            "22P02",
+        ),
+        (
+            "insert into d (id, s) select t.id + 300, 'four' from t join o on o.id = t.id",
+            "22001",
+        ),
+    ] {
+        let error = client.error(insert);
+        assert!(error.starts_with(sqlstate), "{insert}: {error}");
+    }
+    assert_eq!(
+        client.rows("select * from d where id in (1, 10, 102, 103, 401) order by id"),
+        [
+            "1|2024-01-02|NULL|x",
+            "10|2024-01-03|8|NULL",
+            "102|NULL|7|NULL",
+            "103|NULL|NULL|NULL",
+            "401|2024-05-05|9|NULL",
+        ]
+    );
+    assert_eq!(client.rows("select count(*) from d"), ["14"]);
+}
