@@ -16,7 +16,8 @@ use super::{Bindable, BoundPlan, Refusal};
 use crate::error::SqlError;
 use crate::expr::{Comparison, Expr};
 use crate::plan::{
-    ByQuery, DeletePlan, LockMode, ReadQuery, SelectPlan, ShortPlan, Source, UpdatePlan, choose,
+    ByQuery, DeletePlan, LockMode, LockedRows, ReadQuery, RowLock, SelectPlan, ShortPlan, Source,
+    UpdatePlan, choose,
 };
 
 /// A row's table, as the query and the plan by key have it.
@@ -255,7 +256,10 @@ fn by_query(
         sort: Vec::new(),
         limit: None,
         offset: None,
-        lock: Some(LockMode::Update),
+        lock: Some(RowLock {
+            mode: LockMode::Update,
+            locked: LockedRows::Wait,
+        }),
     };
     let stored = |column: &usize| {
         let def = &target.table.columns[*column];

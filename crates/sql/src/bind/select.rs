@@ -18,8 +18,8 @@ use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::output::OutputColumn;
 use crate::plan::{
-    AggregateFunction, AggregatePlan, LockMode, OrderKey, OutputExpr, Path, SelectPlan, ShortPlan,
-    SortKey, Source, ValuesPlan, choose,
+    AggregateFunction, AggregatePlan, LockMode, LockedRows, OrderKey, OutputExpr, Path, RowLock,
+    SelectPlan, ShortPlan, SortKey, Source, ValuesPlan, choose,
 };
 
 /// The clauses around a SELECT's body.
@@ -28,7 +28,7 @@ struct Around<'q> {
     order_by: &'q [ast::OrderByExpr],
     limit: Option<&'q ast::Expr>,
     offset: Option<&'q ast::Expr>,
-    lock: Option<LockMode>,
+    lock: Option<RowLock>,
 }
 
 impl Binder<'_> {
@@ -476,13 +476,18 @@ fn around(query: &Query) -> Bindable<Around<'_>> {
         around.limit = fetch.quantity.as_ref();
     }
     for lock in &query.locks {
-        if matches!(lock.nonblock, Some(NonBlock::Nowait | NonBlock::SkipLocked)) {
-            return Err(Refusal::declined("NOWAIT or SKIP LOCKED"));
-        }
-        around.lock = Some(match lock.lock_type {
+        let before = around.lock;
+        let mode = match lock.lock_type {
             LockType::Update => LockMode::Update,
-            LockType::Share => around.lock.unwrap_or(LockMode::Share),
-        });
+            LockType::Share => before.map_or(LockMode::Share, |before| before.mode),
+        };
+        // Of several clauses NOWAIT is the strongest, then SKIP LOCKED, as in PostgreSQL.
+        let locked = match (lock.nonblock, before.map(|before| before.locked)) {
+            (Some(NonBlock::Nowait), _) | (_, Some(LockedRows::Refuse)) => LockedRows::Refuse,
+            (Some(NonBlock::SkipLocked), _) | (_, Some(LockedRows::Skip)) => LockedRows::Skip,
+            _ => LockedRows::Wait,
+        };
+        around.lock = Some(RowLock { mode, locked });
     }
     Ok(around)
 }

@@ -9,10 +9,10 @@ use super::row::TupleRow;
 use super::sink::{Sink, Window};
 use super::{ExecContext, Stop, bulk, run};
 use crate::bind::SMALL_TABLE_ROWS;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::expr::{EvalContext, NoRow};
 use crate::output::RowWriter;
-use crate::plan::{OutputExpr, SelectPlan, Source, ValuesPlan};
+use crate::plan::{LockedRows, OutputExpr, RowLock, SelectPlan, Source, ValuesPlan};
 
 pub(super) async fn select(
     plan: &SelectPlan,
@@ -65,10 +65,11 @@ pub(super) async fn select(
     let body = |access: &mut thermocline_engine::Access<'_>| -> std::result::Result<(), Stop> {
         rows.rewind(mark);
         let mut sink = Sink::new(plan, window, evaluation);
-        if plan.lock.is_some() {
+        if let Some(lock) = plan.lock {
             locked(
                 access,
                 plan,
+                lock,
                 source,
                 keys,
                 window,
@@ -101,6 +102,7 @@ pub(super) async fn select(
 fn locked(
     access: &mut thermocline_engine::Access<'_>,
     plan: &SelectPlan,
+    lock: RowLock,
     source: &Source,
     keys: &Keys,
     window: Window,
@@ -109,31 +111,50 @@ fn locked(
     rows: &mut RowWriter,
 ) -> std::result::Result<(), Stop> {
     let table = &*source.table;
-    let wanted = if plan.sort.is_empty() {
+    let mut wanted = if plan.sort.is_empty() {
         usize::try_from(window.end()).unwrap_or(usize::MAX)
     } else {
         usize::MAX
     };
     let mut candidates = Vec::new();
     let mut found = Vec::new();
-    visit(access, source, keys, evaluation, &mut found, |row, _| {
-        candidates.push(row);
-        Ok(if candidates.len() >= wanted {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        })
-    })?;
-    for row in candidates {
-        access.lock(table, row)?;
-        if let Some(tuple) = access.tuple(table, row)? {
-            let tuple = TupleRow { table, tuple };
-            if sink.row(&tuple, rows)?.is_break() {
-                break;
+    let mut tried = 0;
+    loop {
+        candidates.clear();
+        visit(access, source, keys, evaluation, &mut found, |row, _| {
+            candidates.push(row);
+            Ok(if candidates.len() >= wanted {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            })
+        })?;
+        for row in &candidates[tried.min(candidates.len())..] {
+            match lock.locked {
+                LockedRows::Wait => access.lock(table, *row)?,
+                LockedRows::Refuse | LockedRows::Skip if access.try_lock(table, *row)? => {}
+                LockedRows::Skip => continue,
+                LockedRows::Refuse => {
+                    let relation = &table.name;
+                    let message =
+                        format!("could not obtain lock on row in relation \"{relation}\"");
+                    return Err(SqlError::new("55P03", message).into());
+                }
+            }
+            if let Some(tuple) = access.tuple(table, *row)? {
+                let tuple = TupleRow { table, tuple };
+                if sink.row(&tuple, rows)?.is_break() {
+                    return Ok(());
+                }
             }
         }
+        // More of them may be free than were asked for at first.
+        if lock.locked != LockedRows::Skip || candidates.len() < wanted {
+            return Ok(());
+        }
+        tried = candidates.len();
+        wanted = wanted.saturating_mul(2);
     }
-    Ok(())
 }
 
 pub(super) fn values(

@@ -253,6 +253,26 @@ pub enum LockMode {
     Update,
 }
 
+/// What is done with rows that another transaction has locked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LockedRows {
+    /// They are waited for.
+    Wait,
+    /// NOWAIT: the statement fails, 55P03.
+    Refuse,
+    /// SKIP LOCKED: they are passed over.
+    Skip,
+}
+
+/// How `SELECT … FOR …` locks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RowLock {
+    /// How strongly.
+    pub mode: LockMode,
+    /// What others have locked.
+    pub locked: LockedRows,
+}
+
 /// A key of ORDER BY.
 #[derive(Clone, Debug)]
 pub struct SortKey {
@@ -282,7 +302,7 @@ pub struct SelectPlan {
     /// OFFSET.
     pub offset: Option<Expr>,
     /// FOR UPDATE, FOR SHARE.
-    pub lock: Option<LockMode>,
+    pub lock: Option<RowLock>,
 }
 
 impl SelectPlan {

@@ -297,3 +297,55 @@ fn a_role_without_rights_gets_no_place_in_the_line() {
     other.tag("rollback");
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
+
+#[test]
+fn rows_that_others_have_locked_are_skipped_or_refused() {
+    let server = Server::new();
+    let (mut holder, mut other) = (server.connect(), server.connect());
+    holder.tag(
+        "create table jobs (id int primary key, state text);
+         insert into jobs select i, 'new' from generate_series(1, 20) i",
+    );
+    for isolation in ["read committed", "repeatable read", "serializable"] {
+        holder.tag(&format!("begin isolation level {isolation}"));
+        other.tag(&format!("begin isolation level {isolation}"));
+        let next = "select id from jobs where id > 0 order by id limit 2 for update skip locked";
+        assert_eq!(holder.rows(next), ["1", "2"], "{isolation}");
+        assert_eq!(other.rows(next), ["3", "4"], "{isolation}");
+        holder.tag("update jobs set state = 'x' where id between 5 and 12");
+        // Own locks are no others'.
+        assert_eq!(other.rows(next), ["3", "4"], "{isolation}");
+        assert_eq!(
+            other
+                .rows("select id from jobs where id > 4 order by id limit 1 for share skip locked"),
+            ["13"],
+            "{isolation}"
+        );
+        assert_eq!(
+            other.rows("select id from jobs where id in (1, 5, 12) for update skip locked"),
+            [""; 0],
+            "{isolation}"
+        );
+        other.tag("savepoint s");
+        assert_eq!(
+            other.error("select id from jobs where id = 5 for update nowait"),
+            "55P03 could not obtain lock on row in relation \"jobs\"",
+            "{isolation}"
+        );
+        other.tag("rollback to s");
+        assert_eq!(
+            other.rows("select id from jobs where id = 14 for update nowait"),
+            ["14"],
+            "{isolation}"
+        );
+        holder.tag("rollback");
+        other.tag("rollback");
+    }
+    // A statement alone takes what is free, too.
+    holder.tag("begin; select * from jobs where id = 1 for update");
+    assert_eq!(
+        other.rows("select id from jobs where id > 0 order by id limit 1 for update skip locked"),
+        ["2"]
+    );
+    holder.tag("rollback");
+}
