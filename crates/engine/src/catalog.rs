@@ -19,6 +19,7 @@ use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
 
 use crate::authority::Authority;
+use crate::comment::{CommentOn, Comments};
 use crate::storages::{LostLayout, layouts};
 use crate::table_lock::Gate;
 use crate::view::{ViewDef, deepest};
@@ -473,6 +474,8 @@ pub struct Catalog {
     pub views: BTreeMap<u32, Arc<ViewDef>>,
     /// Roles and who may do what.
     pub authority: Arc<Authority>,
+    /// What COMMENT says of them.
+    pub comments: Arc<Comments>,
     names: HashMap<(String, String), Named>,
     deepest_view: u32,
 }
@@ -502,6 +505,9 @@ pub struct CatalogImage {
     /// Roles and who may do what; catalogs made before there were roles do not say.
     #[serde(default)]
     pub authority: Authority,
+    /// Comments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub comments: Vec<(CommentOn, String)>,
     /// The next object id.
     pub next_oid: u32,
     /// The next storage id.
@@ -512,11 +518,17 @@ pub struct CatalogImage {
 }
 
 impl Catalog {
-    /// About what the definitions of tables and views take in memory, in bytes.
+    /// About what the definitions of tables and views, and comments, take in memory, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         let tables = self.tables.values().map(|table| table.memory_bytes());
         let views = self.views.values().map(|view| view.memory_bytes());
-        tables.chain(views).map(|bytes| bytes as u64).sum()
+        let comment = |text: &String| text.len() + 2 * size_of::<CommentOn>();
+        let comments = self.comments.values().map(comment);
+        tables
+            .chain(views)
+            .chain(comments)
+            .map(|bytes| bytes as u64)
+            .sum()
     }
 
     /// The catalog of a new database: schema `public` and nothing in it.
@@ -531,6 +543,7 @@ impl Catalog {
             sequences: BTreeMap::new(),
             views: BTreeMap::new(),
             authority: Arc::default(),
+            comments: Arc::default(),
             names: HashMap::new(),
             deepest_view: 0,
         }
@@ -546,6 +559,7 @@ impl Catalog {
             sequences: BTreeMap::new(),
             views: BTreeMap::new(),
             authority: Arc::new(image.authority.clone()),
+            comments: Arc::new(image.comments.iter().cloned().collect()),
             names: HashMap::new(),
             deepest_view: 0,
         };
@@ -573,6 +587,7 @@ impl Catalog {
             sequences: self.sequences.values().map(|s| (**s).clone()).collect(),
             views: self.views.values().map(|v| (**v).clone()).collect(),
             authority: (*self.authority).clone(),
+            comments: (*self.comments).clone().into_iter().collect(),
             next_oid,
             next_storage,
             restarted: Vec::new(),

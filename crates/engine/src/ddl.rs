@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::authority::Authority;
 use crate::catalog::{Catalog, IndexDef, SequenceDef, TableDef};
+use crate::comment::CommentOn;
 use crate::error::{Error, Result};
 use crate::view::ViewDef;
 
@@ -55,6 +56,13 @@ pub enum Change {
     ReplaceView(ViewDef),
     /// Drops a view that no other reads.
     DropView(u32),
+    /// Puts a comment on an object, in the place of the one it has; None: it has none then.
+    Comment {
+        /// The object.
+        on: CommentOn,
+        /// The comment.
+        text: Option<String>,
+    },
     /// Replaces the roles and rights. Those of objects that are dropped go by themselves.
     Authorize(Box<Authority>),
 }

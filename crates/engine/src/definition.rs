@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use crate::access::{Guards, Scope};
 use crate::authority::Authority;
 use crate::catalog::{Catalog, CatalogImage, IndexDef, SchemaDef, SequenceDef, Table, TableDef};
+use crate::comment::{self, CommentOn};
 use crate::database::Database;
 use crate::ddl::{
     Change, drop_schema, free_name, has_schema, is_read_by_none, name_taken, put_view,
@@ -117,6 +118,14 @@ impl Database {
                 catalog.views.remove(&oid);
                 Ok(())
             }),
+            Change::Comment { on, text } => self.edit(txn, |catalog| {
+                let comments = Arc::make_mut(&mut catalog.comments);
+                match text {
+                    Some(text) => comments.insert(on, text),
+                    None => comments.remove(&on),
+                };
+                Ok(())
+            }),
             Change::Authorize(authority) => self.edit_as(txn, true, |catalog| {
                 catalog.authority = Arc::from(authority);
                 Ok(())
@@ -196,6 +205,32 @@ impl Database {
             }
             Change::DropView(oid) => objects.push((View(*oid), exclusive)),
             Change::Authorize(_) => objects.push((Authority, LockMode::Exclusive)),
+            Change::Comment { on, .. } => {
+                let mode = LockMode::ShareUpdateExclusive;
+                match on {
+                    CommentOn::Relation { oid, .. } | CommentOn::Constraint { table: oid, .. } => {
+                        let mut all = catalog.tables.values();
+                        let of_index = || {
+                            let has = |table: &&Arc<Table>| {
+                                table.indexes.iter().any(|index| index.oid == *oid)
+                            };
+                            all.find(has).map(|table| table.oid)
+                        };
+                        if let Some(table) = catalog.table(*oid).map(|t| t.oid).or_else(of_index) {
+                            tables.push((table, mode));
+                        } else if catalog.views.contains_key(oid) {
+                            objects.push((View(*oid), mode));
+                        } else {
+                            objects.push((Sequence(*oid), mode));
+                        }
+                    }
+                    CommentOn::Schema(oid) => {
+                        let named = catalog.schemas.iter().find(|schema| schema.oid == *oid);
+                        objects.extend(named.map(|schema| (Schema(schema.name.clone()), mode)));
+                    }
+                    CommentOn::Role(_) | CommentOn::Database => objects.push((Authority, mode)),
+                }
+            }
         }
         if let Change::CreateView(def) | Change::ReplaceView(def) = change {
             self.lock_what_is_read(txn, options, def).await?;
@@ -309,6 +344,7 @@ impl Database {
         let mut catalog = (*draft.catalog(&self.catalog())).clone();
         edit(&mut catalog)?;
         catalog.authority = Authority::of_what_is_in(&catalog);
+        catalog.comments = comment::of_what_is_in(&catalog);
         catalog.version += 1;
         catalog.index_names();
         draft.put(catalog, authorizes);

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use crate::authority::Authority;
 use crate::catalog::{Catalog, Table};
+use crate::comment;
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -106,6 +107,8 @@ impl View {
             merged.authority = own.authority.clone();
         }
         merged.authority = Authority::of_what_is_in(&merged);
+        merged.comments = comment::merged(&own.comments, &base.comments, &theirs.comments);
+        merged.comments = comment::of_what_is_in(&merged);
         merged.version = theirs.version.max(own.version) + 1;
         merged.index_names();
         merged

@@ -34,6 +34,7 @@ pub mod catalog;
 mod changes;
 pub mod check;
 mod checkpoint;
+pub mod comment;
 mod commit;
 mod compaction;
 mod config;

@@ -21,6 +21,7 @@ mod extended;
 mod insert_select;
 mod kept;
 mod lock;
+mod locking_read;
 mod lookup;
 mod notify;
 mod parameters;

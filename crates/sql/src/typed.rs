@@ -2,6 +2,7 @@
 //! columns and parameters as clients see them, and its values on their way in and out. Who runs
 //! it is elsewhere: `one_row`, `pg_catalog`.
 
+pub(crate) mod arrays;
 pub(crate) mod reads;
 pub(crate) mod stored;
 pub(crate) mod value;

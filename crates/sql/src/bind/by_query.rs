@@ -30,12 +30,17 @@ struct Target<'a> {
     key: Vec<usize>,
 }
 
-fn quoted(name: &str) -> String {
+pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// How many parameters a statement has: the greatest number of one.
-fn parameters_of(text: &str) -> usize {
+pub(super) fn parameters_of(text: &str) -> usize {
+    mentioned_parameters(text).into_iter().max().unwrap_or(0)
+}
+
+/// The numbers of the parameters that a text mentions, counted from 1.
+pub(crate) fn mentioned_parameters(text: &str) -> Vec<usize> {
     let dialect = sqlparser::dialect::PostgreSqlDialect {};
     let tokens = Tokenizer::new(&dialect, text)
         .tokenize()
@@ -44,7 +49,7 @@ fn parameters_of(text: &str) -> usize {
         Token::Placeholder(name) => name.strip_prefix('$')?.parse().ok(),
         _ => None,
     };
-    tokens.iter().filter_map(number).max().unwrap_or(0)
+    tokens.iter().filter_map(number).collect()
 }
 
 impl Binder<'_> {
@@ -85,7 +90,7 @@ impl Binder<'_> {
                 Ok(Expr::Parameter(first + selected.len() - 1))
             },
         )?;
-        let source = self.source_by_key(&target);
+        let source = source_by_key(&target.table, &target.key, target.own_parameters);
         let (returning, shown) = self.returned(update.returning.as_deref(), others)?;
         let plan = UpdatePlan {
             overwrites: None,
@@ -111,7 +116,7 @@ impl Binder<'_> {
         let reason = self.reason_of(refusal, delete.using.is_none())?;
         let target = self.target_of(from, &delete.to_string(), Privileges::DELETE)?;
         let others = delete.using.as_deref().unwrap_or_default();
-        let source = self.source_by_key(&target);
+        let source = source_by_key(&target.table, &target.key, target.own_parameters);
         let (returning, shown) = self.returned(delete.returning.as_deref(), others)?;
         let plan = DeletePlan {
             by_key: false,
@@ -156,12 +161,13 @@ impl Binder<'_> {
             return Err(SqlError::unsupported(message).into());
         };
         let key = primary.columns.clone();
+        let with = self.with.as_ref().map(ToString::to_string);
         let alias = self.relations[0].alias.clone();
         Ok(Target {
             table,
             factor: &from.relation,
             alias,
-            own_parameters: [Some(statement), self.with.as_deref()]
+            own_parameters: [Some(statement), with.as_deref()]
                 .into_iter()
                 .flatten()
                 .map(parameters_of)
@@ -169,19 +175,6 @@ impl Binder<'_> {
                 .unwrap_or(0),
             key,
         })
-    }
-
-    /// The row whose key is the parameters behind the statement's own.
-    fn source_by_key(&self, target: &Target<'_>) -> Source {
-        let equal = |(number, column): (usize, &usize)| {
-            Expr::Compare(
-                Comparison::Equal,
-                Box::new(Expr::Column(*column)),
-                Box::new(Expr::Parameter(target.own_parameters + number)),
-            )
-        };
-        let condition = Expr::And(target.key.iter().enumerate().map(equal).collect());
-        choose(&target.table, Some(condition), &[], || false).0
     }
 
     fn returned(
@@ -214,7 +207,11 @@ impl Binder<'_> {
             .map(|column| format!("{alias}.{}", quoted(&target.table.columns[*column].name)));
         let values = selected.iter().map(|value| format!("({value})"));
         let list: Vec<String> = keys.chain(values).collect();
-        let mut text = self.with.clone().unwrap_or_default();
+        let mut text = self
+            .with
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         text.push_str(&format!(
             " SELECT {} FROM {}",
             list.join(", "),
@@ -232,11 +229,24 @@ impl Binder<'_> {
     fn read_query(&self, text: String, reason: String) -> ReadQuery {
         ReadQuery {
             text,
-            declared: self.parameter_oids(),
+            declared: self.declared_oids(),
             typed: None,
             reason,
         }
     }
+}
+
+/// The row whose key is the parameters behind the statement's own.
+pub(super) fn source_by_key(table: &Arc<Table>, key: &[usize], own_parameters: usize) -> Source {
+    let equal = |(number, column): (usize, &usize)| {
+        Expr::Compare(
+            Comparison::Equal,
+            Box::new(Expr::Column(*column)),
+            Box::new(Expr::Parameter(own_parameters + number)),
+        )
+    };
+    let condition = Expr::And(key.iter().enumerate().map(equal).collect());
+    choose(table, Some(condition), &[], || false).0
 }
 
 /// The plan: what the query finds, the key and then these columns, is locked by `source` and

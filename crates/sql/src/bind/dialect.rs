@@ -22,21 +22,25 @@ fn are_words(tokens: &[TokenWithSpan], wanted: &[&str]) -> bool {
 ///   binder takes for it,
 /// - `FOR NO KEY UPDATE` to `FOR UPDATE` and `FOR KEY SHARE` to `FOR SHARE`,
 ///   which lock at least as much,
+/// - `FOR UPDATE … LIMIT 1` to `LIMIT 1 FOR UPDATE …`,
 /// - `trim(BOTH FROM x)` to `trim(BOTH ' ' FROM x)`.
 pub fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
     let inserts = is_word(tokens.first(), "insert");
     let mut at = 0;
     while at < tokens.len() {
+        if are_words(&tokens[at..], &["for", "no", "key", "update"]) {
+            tokens.drain(at + 1..at + 3);
+        } else if are_words(&tokens[at..], &["for", "key", "share"]) {
+            tokens.remove(at + 1);
+        }
         let rest = &tokens[at..];
         if inserts && are_words(rest, &["overriding", "system", "value"]) {
             let span = rest[0].span;
             tokens.drain(at..at + 3);
             let overwrite = Token::make_keyword("OVERWRITE");
             tokens.insert(1, TokenWithSpan::new(overwrite, span));
-        } else if are_words(rest, &["for", "no", "key", "update"]) {
-            tokens.drain(at + 1..at + 3);
-        } else if are_words(rest, &["for", "key", "share"]) {
-            tokens.remove(at + 1);
+        } else if let Some((locks, limits)) = limits_behind_locks(rest) {
+            tokens[at..at + locks + limits].rotate_left(locks);
         } else if is_word(rest.first(), "trim")
             && matches!(rest.get(1), Some(next) if next.token == Token::LParen)
             && ["both", "leading", "trailing"]
@@ -49,6 +53,40 @@ pub fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
         }
         at += 1;
     }
+}
+
+/// A row lock with limits behind it: how many tokens each of the two has.
+fn limits_behind_locks(tokens: &[TokenWithSpan]) -> Option<(usize, usize)> {
+    if !are_words(tokens, &["for", "update"]) && !are_words(tokens, &["for", "share"]) {
+        return None;
+    }
+    let is_limit = |token: Option<&TokenWithSpan>| {
+        let words = ["limit", "offset", "fetch"];
+        words.iter().any(|word| is_word(token, word))
+    };
+    let ends = |token: &TokenWithSpan| match token.token {
+        Token::RParen => Some(true),
+        Token::SemiColon | Token::EOF => Some(false),
+        _ => None,
+    };
+    let mut depth = 0_usize;
+    let mut locks = None;
+    for (at, token) in tokens.iter().enumerate() {
+        match (ends(token), depth) {
+            (Some(false), _) | (Some(true), 0) => return locks.map(|locks| (locks, at - locks)),
+            (Some(true), _) => depth -= 1,
+            (None, _) if token.token == Token::LParen => depth += 1,
+            (None, 0) if locks.is_none() && is_limit(Some(token)) => locks = Some(at),
+            (None, 0) if locks.is_some() => {
+                let others = ["for", "returning", "on", "union", "intersect", "except"];
+                if others.iter().any(|word| is_word(Some(token), word)) {
+                    return locks.map(|locks| (locks, at - locks));
+                }
+            }
+            (None, _) => {}
+        }
+    }
+    locks.map(|locks| (locks, tokens.len() - locks))
 }
 
 #[cfg(test)]
@@ -77,6 +115,16 @@ mod tests {
         assert_eq!(
             rewritten("select 1 from t for no key update"),
             "select 1 from t for update"
+        );
+        assert_eq!(
+            rewritten(
+                "select (select a from t for no key update skip locked limit (1) offset 2) b"
+            ),
+            "select ( select a from t limit ( 1 ) offset 2 for update skip locked ) b"
+        );
+        assert_eq!(
+            rewritten("select a from t for share of t offset 1; select 1 limit 1"),
+            "select a from t offset 1 for share of t ; select 1 limit 1"
         );
         assert_eq!(
             rewritten("select 1 from t for key share"),

@@ -132,7 +132,7 @@ impl Binder<'_> {
         };
         if let InsertSource::Analytical(query) = &mut source {
             // All that the statement settles is known now.
-            query.declared = self.parameter_oids();
+            query.declared = self.declared_oids();
         }
         let plan = InsertPlan {
             target: Arc::new(target),

@@ -7,6 +7,7 @@
 
 mod aggregate;
 mod analysed;
+mod before;
 mod by_query;
 mod data_type;
 mod dialect;
@@ -14,6 +15,7 @@ mod expression;
 mod function;
 mod insert;
 mod literal;
+mod locking_read;
 mod modify;
 mod operator;
 mod projection;
@@ -34,6 +36,7 @@ pub use function::{session_function, session_function_names};
 pub use insert::insert_target;
 pub use scalar::{bind_check, bind_condition, bind_default, bind_scalar};
 
+pub(crate) use by_query::mentioned_parameters;
 pub(crate) use refusal::{Bindable, Refusal};
 pub(crate) use typed::assignable;
 
@@ -152,10 +155,18 @@ pub fn bind(statement: &Statement, context: &BindContext<'_>) -> Result<Bound> {
 /// The same; what is declined may be another path's.
 pub(crate) fn bindable(statement: &Statement, context: &BindContext<'_>) -> Bindable<Bound> {
     let mut binder = typed::Binder::new(context);
+    let without_inner;
+    let statement = match before::has_inner(statement) {
+        false => statement,
+        true => {
+            without_inner = binder.take_out(statement)?;
+            &without_inner
+        }
+    };
     let (command, bound) = match statement {
         Statement::Query(query) => match with::changed(query) {
             Some((with, change)) => binder.with_before(with, change)?,
-            None => (Command::Select, binder.query(query)),
+            None => (Command::Select, binder.locking_read(query)),
         },
         Statement::Insert(insert) => (Command::Insert, binder.insert(insert)),
         Statement::Update(update) => (Command::Update, binder.update(update)),
@@ -163,6 +174,7 @@ pub(crate) fn bindable(statement: &Statement, context: &BindContext<'_>) -> Bind
         _ => return Err(SqlError::unsupported("this statement cannot be bound").into()),
     };
     let (plan, columns) = bound?;
+    let plan = std::mem::take(&mut binder.taken_out).before(plan);
     Ok(Bound {
         parameters: binder.settled_parameters(),
         columns,

@@ -475,21 +475,25 @@ fn around(query: &Query) -> Bindable<Around<'_>> {
         }
         around.limit = fetch.quantity.as_ref();
     }
-    for lock in &query.locks {
-        let before = around.lock;
-        let mode = match lock.lock_type {
+    around.lock = row_lock(query.locks.iter());
+    Ok(around)
+}
+
+/// What clauses say of one table's rows: of several NOWAIT is the strongest, then SKIP LOCKED, as
+/// in PostgreSQL.
+pub(super) fn row_lock<'q>(clauses: impl Iterator<Item = &'q ast::LockClause>) -> Option<RowLock> {
+    clauses.fold(None, |before: Option<RowLock>, clause| {
+        let mode = match clause.lock_type {
             LockType::Update => LockMode::Update,
             LockType::Share => before.map_or(LockMode::Share, |before| before.mode),
         };
-        // Of several clauses NOWAIT is the strongest, then SKIP LOCKED, as in PostgreSQL.
-        let locked = match (lock.nonblock, before.map(|before| before.locked)) {
+        let locked = match (clause.nonblock, before.map(|before| before.locked)) {
             (Some(NonBlock::Nowait), _) | (_, Some(LockedRows::Refuse)) => LockedRows::Refuse,
             (Some(NonBlock::SkipLocked), _) | (_, Some(LockedRows::Skip)) => LockedRows::Skip,
             _ => LockedRows::Wait,
         };
-        around.lock = Some(RowLock { mode, locked });
-    }
-    Ok(around)
+        Some(RowLock { mode, locked })
+    })
 }
 
 /// The number of a bare integer literal, which means a position.

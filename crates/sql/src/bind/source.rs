@@ -32,7 +32,7 @@ pub(super) fn of_values(
         }
         rows.push(format!("({})", shown.join(", ")));
     }
-    parsed(&format!("VALUES {}", rows.join(", ")))
+    one_query(&format!("VALUES {}", rows.join(", ")))
 }
 
 /// The SELECT with types where it has none; `None`: it is as it should be. DISTINCT and set
@@ -87,7 +87,8 @@ fn typed(value: &ast::Expr, data_type: DataType) -> Option<String> {
     is_untyped.then(|| format!("CAST({value} AS {name})"))
 }
 
-fn parsed(text: &str) -> Bindable<ast::Query> {
+/// A query that was printed.
+pub(super) fn one_query(text: &str) -> Bindable<ast::Query> {
     let parsed = Parser::new(&PostgreSqlDialect {})
         .try_with_sql(text)
         .and_then(|mut parser| parser.parse_query());

@@ -2,6 +2,7 @@
 //! leaves literals and parameters *unknown* until their surroundings say what
 //! they are.
 
+use sqlparser::ast::With;
 use sqlparser::tokenizer::Span;
 use thermocline_query::types::{format_type, ids};
 use thermocline_storage::cast::CastContext;
@@ -9,6 +10,7 @@ use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
 use super::aggregate::Aggregation;
+use super::before::TakenOut;
 use super::scope::Relation;
 use super::{BindContext, Bindable, Refusal};
 use crate::error::SqlError;
@@ -95,7 +97,9 @@ pub(crate) struct Binder<'a> {
     /// Set while select list, HAVING and ORDER BY of an aggregation are bound.
     pub(crate) aggregation: Option<Aggregation>,
     /// The WITH that stands before the change.
-    pub(super) with: Option<String>,
+    pub(super) with: Option<With>,
+    /// Statements within this one that run before it.
+    pub(super) taken_out: TakenOut,
 }
 
 impl<'a> Binder<'a> {
@@ -106,6 +110,7 @@ impl<'a> Binder<'a> {
             relations: Vec::new(),
             aggregation: None,
             with: None,
+            taken_out: TakenOut::default(),
         }
     }
 

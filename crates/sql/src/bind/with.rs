@@ -23,7 +23,7 @@ impl Binder<'_> {
         with: &With,
         change: &Statement,
     ) -> Bindable<(Command, Bindable<BoundPlan>)> {
-        self.with = Some(with.to_string());
+        self.with = Some(with.clone());
         Ok(match change {
             Statement::Insert(insert) => {
                 let insert = insert_with(with, insert)?;

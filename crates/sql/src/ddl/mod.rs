@@ -4,6 +4,7 @@
 //! several changes happens in one transaction: all or nothing.
 
 mod alter_table;
+mod comment;
 mod create_table;
 mod dependents;
 mod drop;
@@ -89,6 +90,7 @@ pub(crate) async fn run(statement: &Ddl, definition: &mut Definition<'_>) -> Res
         Ddl::OwnedBy(command) => definition.owned_by(command).await,
         Ddl::Owner { owned, role } => definition.change_owner(owned, role).await,
         Ddl::TableOf(table) => definition.create_table_of(table).await,
+        Ddl::Comment(comment) => definition.comment(comment).await,
         Ddl::View(command) => definition.view_command(command).await,
         Ddl::Parsed(statement) => definition.parsed(statement).await,
     }

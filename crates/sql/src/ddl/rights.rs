@@ -1,8 +1,11 @@
 //! What each change of the catalog needs, checked where all of them pass.
 
-use thermocline_engine::Catalog;
+use std::sync::Arc;
+
 use thermocline_engine::authority::{Object, Privileges};
+use thermocline_engine::comment::CommentOn;
 use thermocline_engine::ddl::Change;
+use thermocline_engine::{Catalog, Table};
 
 use crate::error::Result;
 use crate::privilege::{Actor, denied, not_owner};
@@ -66,7 +69,37 @@ pub(super) fn check(change: &Change, actor: &Actor, catalog: &Catalog) -> Result
         }
         Change::AlterSequence(def) => owns_sequence(actor, catalog, def.oid),
         Change::DropSequence(oid) => owns_sequence(actor, catalog, *oid),
+        Change::Comment { on, .. } => may_comment(on, actor, catalog),
         Change::Authorize(_) => Ok(()),
+    }
+}
+
+/// Who owns an object may comment on it.
+fn may_comment(on: &CommentOn, actor: &Actor, catalog: &Catalog) -> Result<()> {
+    match on {
+        CommentOn::Relation { oid, .. } | CommentOn::Constraint { table: oid, .. } => {
+            let mut tables = catalog.tables.values();
+            let has = |table: &&Arc<Table>| table.indexes.iter().any(|index| index.oid == *oid);
+            let table = tables.find(has).map_or(*oid, |table| table.oid);
+            owns_table(actor, catalog, table, false)?;
+            owns_view(actor, catalog, *oid, false)?;
+            owns_sequence(actor, catalog, *oid)
+        }
+        CommentOn::Schema(oid) => {
+            let schema = catalog.schemas.iter().find(|schema| schema.oid == *oid);
+            match schema.is_none_or(|schema| owns_schema(actor, catalog, &schema.name)) {
+                true => Ok(()),
+                false => Err(not_owner(
+                    "schema",
+                    schema.map_or("", |schema| &schema.name),
+                )),
+            }
+        }
+        CommentOn::Role(oid) => {
+            let role = actor.authority().roles.get(oid);
+            Err(denied("role", role.map_or("", |role| &role.name)))
+        }
+        CommentOn::Database => Err(not_owner("database", DATABASE_NAME)),
     }
 }
 

@@ -12,6 +12,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 use crate::error::{Result, SqlError};
 
 mod call;
+mod comment;
 pub(crate) mod copy;
 mod create_table;
 pub(crate) mod depth;

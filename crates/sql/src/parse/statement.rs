@@ -331,10 +331,53 @@ pub enum Ddl {
     OwnedBy(OwnedBy),
     /// CREATE and ALTER VIEW.
     View(ViewCommand),
+    /// COMMENT ON
+    Comment(Comment),
     /// A table whose columns' types are known.
     TableOf(TableOf),
     /// Everything that sqlparser parses whole.
     Parsed(Box<ast::Statement>),
+}
+
+/// COMMENT ON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Comment {
+    /// What it is on.
+    pub object: CommentObject,
+    /// The text; None takes the comment away.
+    pub text: Option<String>,
+}
+
+/// What a comment is on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommentObject {
+    /// A table, view, index or sequence.
+    Relation {
+        /// `table` and so on.
+        kind: &'static str,
+        /// Its name.
+        name: Vec<String>,
+    },
+    /// A column.
+    Column {
+        /// Its relation.
+        relation: Vec<String>,
+        /// Its name.
+        column: String,
+    },
+    /// A constraint.
+    Constraint {
+        /// Its name.
+        name: String,
+        /// Its table.
+        table: Vec<String>,
+    },
+    /// A schema.
+    Schema(String),
+    /// A role.
+    Role(String),
+    /// A database.
+    Database(String),
 }
 
 /// CREATE SEQUENCE.

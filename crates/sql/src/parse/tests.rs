@@ -184,8 +184,6 @@ fn maintenance_is_accepted() {
         ("VACUUM", "VACUUM", 0),
         ("vacuum (full, analyze) a, b (x, y)", "VACUUM", 2),
         ("analyze", "ANALYZE", 0),
-        ("comment on column t.a is 'x'", "COMMENT", 0),
-        ("comment on table s.t is null", "COMMENT", 1),
     ] {
         match one(sql) {
             Statement::Accepted(command) => {

@@ -10,8 +10,8 @@ use super::statement::{
 use super::time_zone::zone;
 use super::tokens::Tokens;
 use super::{
-    call, copy, create_table, grant, life, lock, parse_one, parsed, role, sequence, system,
-    table_as, view,
+    call, comment, copy, create_table, grant, life, lock, parse_one, parsed, role, sequence,
+    system, table_as, view,
 };
 use crate::error::{Result, SqlError};
 
@@ -82,7 +82,7 @@ pub(super) fn parse(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
                         "CLUSTER"
                     },
                 ),
-                "comment" => comment(tokens)?,
+                "comment" => comment::comment(tokens)?,
                 "grant" => Statement::Ddl(grant::parse(tokens, true)?),
                 "revoke" => Statement::Ddl(grant::parse(tokens, false)?),
                 "reassign" => Statement::Ddl(grant::owned_by(tokens, true)?),
@@ -541,15 +541,6 @@ fn notify(tokens: &mut Tokens<'_>, word: &str) -> Result<Statement> {
             },
         },
     })
-}
-
-fn comment(tokens: &mut Tokens<'_>) -> Result<Statement> {
-    tokens.expect_keyword("on")?;
-    let mut command = accepted("COMMENT");
-    if tokens.keyword("table") {
-        command.tables.push(tokens.qualified_name()?);
-    }
-    Ok(skip_rest(tokens, command))
 }
 
 fn skip(tokens: &mut Tokens<'_>, tag: &'static str) -> Statement {

@@ -5,6 +5,7 @@
 mod activity;
 mod classes;
 mod columns;
+mod comments;
 mod constraints;
 mod information_schema;
 mod privileges;
@@ -13,6 +14,7 @@ mod statistics;
 mod types;
 
 pub(crate) use activity::blockers;
+pub(crate) use comments::description;
 
 use super::datum::Datum;
 use super::relations::Relation;
@@ -80,6 +82,8 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession) -> Result<Vec<V
         "pg_indexes" => classes::indexes(relation, session),
         "pg_attribute" => columns::attributes(relation, session),
         "pg_attrdef" => columns::defaults(relation, session),
+        "pg_description" => comments::descriptions(relation, session),
+        "pg_shdescription" => comments::shared(relation, session),
         "pg_index" => constraints::indexes(relation, session),
         "pg_constraint" => constraints::constraints(relation, session),
         "pg_type" => types::types(relation, session),

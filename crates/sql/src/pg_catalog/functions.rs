@@ -14,6 +14,7 @@ pub(crate) use view::view_definition;
 
 use thermocline_storage::value::Value;
 
+use super::content;
 use super::datum::Datum;
 use super::environment::SystemEnvironment;
 use super::session::Names;
@@ -200,6 +201,9 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
             };
             named(view.map(|view| view_definition(session, view)))
         }
+        "obj_description" | "col_description" | "shobj_description" => {
+            content::description(name, session, values)
+        }
         // There is nothing of their kind.
         "pg_get_functiondef"
         | "pg_get_function_result"
@@ -212,9 +216,6 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
         | "pg_get_ruledef"
         | "pg_get_partkeydef"
         | "pg_get_partition_constraintdef"
-        | "obj_description"
-        | "col_description"
-        | "shobj_description"
         | "pg_tablespace_location"
         | "inet_server_addr" => Datum::Null,
         // A relation is its own root; sets without rows.

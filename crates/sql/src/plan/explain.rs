@@ -111,6 +111,25 @@ impl ShortPlan {
                 let found = format!("Analytical Query  ({})", plan.query.reason);
                 lines.push(indented(2, &found));
             }
+            Self::LockingRead(read) => {
+                let depth = usize::from(!read.locks.is_empty());
+                if depth > 0 {
+                    lines.push("LockRows".to_owned());
+                }
+                let found = format!("Analytical Query  ({})", read.query.reason);
+                lines.push(indented(depth, &found));
+            }
+            Self::After(after) => {
+                let mut last = after.plan.explain();
+                last.pop();
+                lines.append(&mut last);
+                for before in &after.before {
+                    let mut first = before.plan.explain();
+                    first.pop();
+                    lines.push(indented(1, "Before it"));
+                    lines.extend(first.into_iter().map(|line| format!("    {line}")));
+                }
+            }
             Self::Delete(delete) => {
                 lines.push(format!("Delete on {}", delete.source.table.name));
                 explain_source(&delete.source, 1, &mut lines);
@@ -132,6 +151,8 @@ impl ShortPlan {
             Self::Update(update) => reach(&update.source),
             Self::Delete(delete) => reach(&delete.source),
             Self::ByQuery(_) => "a query finds the rows, by key they are changed".to_owned(),
+            Self::LockingRead(_) => "a query finds the rows, by key they are locked".to_owned(),
+            Self::After(after) => after.plan.why(),
         }
     }
 }

@@ -60,6 +60,10 @@ pub enum ShortPlan {
     Delete(Arc<DeletePlan>),
     /// UPDATE or DELETE of rows that a query finds: for the session, which runs it.
     ByQuery(Arc<ByQuery>),
+    /// SELECT of rows that a query finds and locks: for the session likewise.
+    LockingRead(Arc<LockingRead>),
+    /// A statement behind others: for the session likewise.
+    After(Arc<After>),
 }
 
 impl ShortPlan {
@@ -70,21 +74,41 @@ impl ShortPlan {
         match self {
             Self::Select(select) => select.lock.is_none() && !select.calls_sequences(),
             Self::Values(_) | Self::OneRow(_) => true,
-            Self::Insert(_) | Self::Update(_) | Self::Delete(_) | Self::ByQuery(_) => false,
+            Self::LockingRead(read) => read.locks.is_empty(),
+            Self::Insert(_)
+            | Self::Update(_)
+            | Self::Delete(_)
+            | Self::ByQuery(_)
+            | Self::After(_) => false,
         }
     }
 
     /// Whether all that it changes is a temporary table, which a read-only transaction may do.
     #[must_use]
     pub fn changes_temporary(&self) -> bool {
-        let table = match self {
-            Self::Insert(insert) => &insert.target.table,
-            Self::Update(update) => &update.source.table,
-            Self::Delete(delete) => &delete.source.table,
-            Self::ByQuery(plan) => return plan.change.changes_temporary(),
-            Self::Select(_) | Self::Values(_) | Self::OneRow(_) => return false,
-        };
-        is_temporary(&table.schema)
+        match self {
+            Self::After(after) => {
+                let mut plans = after.before.iter().map(|before| &before.plan);
+                let harmless = |plan: &Self| plan.is_read_only() || plan.changes_temporary();
+                plans.all(harmless) && harmless(&after.plan)
+            }
+            _ => self
+                .changed_table()
+                .is_some_and(|table| is_temporary(&table.schema)),
+        }
+    }
+
+    /// The table whose rows it inserts, changes or deletes, itself and not before.
+    #[must_use]
+    pub fn changed_table(&self) -> Option<&Arc<Table>> {
+        match self {
+            Self::Insert(insert) => Some(&insert.target.table),
+            Self::Update(update) => Some(&update.source.table),
+            Self::Delete(delete) => Some(&delete.source.table),
+            Self::ByQuery(plan) => plan.change.changed_table(),
+            Self::After(after) => after.plan.changed_table(),
+            Self::Select(_) | Self::Values(_) | Self::OneRow(_) | Self::LockingRead(_) => None,
+        }
     }
 
     /// The query whose rows an INSERT stores, when the short path cannot run
@@ -105,7 +129,18 @@ impl ShortPlan {
     pub fn read_query(&self) -> Option<&ReadQuery> {
         match self {
             Self::ByQuery(plan) => Some(&plan.query),
+            Self::LockingRead(plan) => Some(&plan.query),
+            Self::After(after) => after.plan.read_query(),
             _ => self.analytical_source().map(|(_, query)| query),
+        }
+    }
+
+    /// What it reads and locks, itself or at its end.
+    pub(crate) fn locking_read(&self) -> Option<&LockingRead> {
+        match self {
+            Self::LockingRead(read) => Some(read),
+            Self::After(after) => after.plan.locking_read(),
+            _ => None,
         }
     }
 
@@ -116,6 +151,10 @@ impl ShortPlan {
             Self::ByQuery(plan) => Self::ByQuery(Arc::new(ByQuery {
                 query,
                 ..ByQuery::clone(plan)
+            })),
+            Self::LockingRead(plan) => Self::LockingRead(Arc::new(LockingRead {
+                query,
+                ..LockingRead::clone(plan)
             })),
             Self::Insert(plan) => Self::Insert(Arc::new(InsertPlan {
                 target: Arc::clone(&plan.target),
@@ -409,6 +448,56 @@ pub struct ByQuery {
     /// How a row is locked.
     pub lock: ShortPlan,
     /// The statement's own parameters.
+    pub own_parameters: usize,
+}
+
+/// How rows of one table are locked that a query finds.
+#[derive(Clone, Debug)]
+pub struct KeyLock {
+    /// The types of the key's columns.
+    pub key: Vec<DataType>,
+    /// How a row is locked whose key is the parameters behind the statement's own; it gives a
+    /// row, or none for a row to be skipped.
+    pub plan: ShortPlan,
+}
+
+/// SELECT of rows that a query finds, and that are locked.
+#[derive(Clone, Debug)]
+pub struct LockingRead {
+    /// It gives the statement's columns, then the keys of the rows to lock.
+    pub query: ReadQuery,
+    /// What is locked.
+    pub locks: Vec<KeyLock>,
+    /// The statement's own parameters.
+    pub own_parameters: usize,
+}
+
+/// A statement that runs before another one's query, which reads what it gives.
+#[derive(Clone, Debug)]
+pub struct Before {
+    /// The statement.
+    pub plan: ShortPlan,
+    /// How its columns go in.
+    pub columns: Vec<BeforeColumn>,
+}
+
+/// How a column of a statement's rows goes into another statement: as an array of its values.
+#[derive(Clone, Copy, Debug)]
+pub enum BeforeColumn {
+    /// As they are.
+    Typed(DataType),
+    /// As texts: there are no arrays of them.
+    Text(DataType),
+}
+
+/// A statement behind others, whose rows are its parameters behind its own.
+#[derive(Clone, Debug)]
+pub struct After {
+    /// They run first, in this order.
+    pub before: Vec<Before>,
+    /// The statement.
+    pub plan: ShortPlan,
+    /// Its own parameters.
     pub own_parameters: usize,
 }
 

@@ -58,12 +58,22 @@ impl Session {
                 break found;
             }
             let mut nothing = RowWriter::values();
-            self.each(plan, &plan.lock, &new, parameters, &mut nothing)
-                .await?;
+            self.each(
+                (&plan.lock, plan.own_parameters),
+                &new,
+                parameters,
+                &mut nothing,
+            )
+            .await?;
             locked.extend(new);
         };
         let changed = self
-            .each(plan, &plan.change, &found, parameters, rows)
+            .each(
+                (&plan.change, plan.own_parameters),
+                &found,
+                parameters,
+                rows,
+            )
             .await?;
         if own {
             self.end_implicit().await?;
@@ -124,11 +134,10 @@ impl Session {
         }
     }
 
-    /// Runs a plan by key for each row.
-    async fn each(
+    /// Runs a plan for each row, whose values are its parameters behind so many of the statement.
+    pub(super) async fn each(
         &mut self,
-        plan: &ByQuery,
-        by_key: &ShortPlan,
+        (by_key, own_parameters): (&ShortPlan, usize),
         found: &[Vec<Value>],
         parameters: &[Value],
         rows: &mut RowWriter,
@@ -137,7 +146,7 @@ impl Session {
         let options = self.options();
         let now_us = self.context.transaction_us();
         let mut given = parameters.to_vec();
-        given.resize(plan.own_parameters, Value::Null);
+        given.resize(own_parameters, Value::Null);
         let styles = self.context.styles();
         let mut count = 0;
         for (number, row) in found.iter().enumerate() {
@@ -145,7 +154,7 @@ impl Session {
                 self.check_interrupted(&options)?;
                 give_way().await;
             }
-            given.truncate(plan.own_parameters);
+            given.truncate(own_parameters);
             given.extend(row.iter().cloned());
             let Self {
                 transaction,
@@ -167,7 +176,7 @@ impl Session {
 }
 
 /// What values take, in bytes.
-fn bytes_of(values: &[Value]) -> u64 {
+pub(super) fn bytes_of(values: &[Value]) -> u64 {
     let bytes = |value: &Value| match value {
         Value::Text(text) => VALUE_BYTES + text.len(),
         Value::Bytea(bytes) | Value::Other(_, bytes) => VALUE_BYTES + bytes.len(),

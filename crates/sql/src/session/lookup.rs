@@ -8,6 +8,7 @@ use pg_raw_parse::Node;
 use sqlparser::ast;
 use thermocline_engine::{Catalog, Database};
 use thermocline_query::parse::{Parsed, parse};
+use thermocline_storage::types::DataType;
 
 use super::context::SessionContext;
 use super::prepared::{Binding, PlanSettings, Planned, Prepared, bind_query, declared_oids};
@@ -20,7 +21,7 @@ use crate::one_row;
 use crate::parse::Query;
 #[cfg(feature = "analytics")]
 use crate::pg_catalog;
-use crate::plan::{Plan, ReadQuery, ShortPlan};
+use crate::plan::{After, Plan, ReadQuery, ShortPlan};
 use crate::typed;
 use crate::typed::reads::{Reads, reads};
 
@@ -147,18 +148,88 @@ impl Lookup<'_> {
         }
     }
 
-    /// A plan with the query analysed that finds its rows, if one does.
+    /// A plan with the queries analysed that find its rows, if there are any.
     fn with_query(&self, mut planned: Planned, declared: &[u32]) -> Result<Planned> {
         let Plan::Short(plan) = &planned.bound.plan else {
             return Ok(planned);
         };
-        let Some(query) = plan.read_query() else {
-            return Ok(planned);
+        let (plan, bound, own) = match plan {
+            ShortPlan::After(after) => {
+                let mut after = After::clone(after);
+                let mut settled = vec![0; after.own_parameters];
+                for before in &mut after.before {
+                    if let Some((plan, _)) = self.analysed_plan(&before.plan, &mut settled)? {
+                        before.plan = plan;
+                    }
+                }
+                let bound = match self.analysed_plan(&after.plan, &mut settled)? {
+                    Some((plan, bound)) => {
+                        after.plan = plan;
+                        bound
+                    }
+                    None => planned.bound.clone(),
+                };
+                let own = after.own_parameters;
+                (ShortPlan::After(Arc::new(after)), bound, own)
+            }
+            plan => match self.analysed_plan(plan, &mut Vec::new())? {
+                Some((plan, bound)) => (plan, bound, usize::MAX),
+                None => return Ok(planned),
+            },
         };
+        let Bound {
+            mut parameters,
+            columns,
+            ..
+        } = bound;
+        parameters.truncate(own);
+        let typed = plan.read_query().and_then(|query| query.typed.as_ref());
+        let of = |types: &[DataType]| types.iter().map(DataType::oid).collect();
+        let mut oids = typed.map_or_else(|| of(&parameters), |typed| typed.parameters.clone());
+        oids.truncate(own);
+        planned.parameter_oids = declared_oids(&oids, declared);
+        planned.parameters.clone_from(&parameters);
+        planned.bound.parameters = parameters;
+        if let Some(read) = plan.locking_read() {
+            let mut columns = columns.unwrap_or_default();
+            let keys: usize = read.locks.iter().map(|lock| lock.key.len()).sum();
+            columns.truncate(columns.len().saturating_sub(keys));
+            planned.columns = Some(columns.clone().into());
+            planned.bound.columns = Some(columns);
+        }
+        planned.bound.plan = Plan::Short(plan);
+        Ok(planned)
+    }
+
+    /// A plan with its query analysed, and what that was bound to; `None` for one without.
+    /// The types of the statement's own parameters are `settled` one by one, where several
+    /// queries mention them.
+    fn analysed_plan(
+        &self,
+        plan: &ShortPlan,
+        settled: &mut [u32],
+    ) -> Result<Option<(ShortPlan, Bound)>> {
+        let Some(query) = plan.read_query() else {
+            return Ok(None);
+        };
+        let mut declared = query.declared.clone();
+        if !settled.is_empty() {
+            let mentioned = bind::mentioned_parameters(&query.text);
+            for (at, oid) in settled.iter().enumerate() {
+                match declared.get_mut(at) {
+                    Some(declared) if *declared == 0 && *oid != 0 => *declared = *oid,
+                    // What it is does not matter here.
+                    Some(declared) if *declared == 0 && !mentioned.contains(&(at + 1)) => {
+                        *declared = DataType::Text.oid();
+                    }
+                    _ => {}
+                }
+            }
+        }
         let place = Place {
             text: &query.text,
             number: 0,
-            declared: &query.declared,
+            declared: &declared,
         };
         let bound = self
             .analytical(place, query.reason.clone())
@@ -171,15 +242,18 @@ impl Lookup<'_> {
             return Err(SqlError::internal("a query without its tree"));
         };
         bind::assignable(&typed.output_columns(), &plan.read_targets())?;
-        planned.parameter_oids = declared_oids(&typed.parameters, declared);
-        planned.parameters.clone_from(&bound.parameters);
+        for (at, settled) in settled.iter_mut().enumerate() {
+            let was_told = query.declared.get(at).is_some_and(|oid| *oid != 0);
+            let told = typed.parameters.get(at).copied().unwrap_or_default();
+            if was_told || bind::mentioned_parameters(&query.text).contains(&(at + 1)) {
+                *settled = told;
+            }
+        }
         let query = ReadQuery {
             typed: Some(typed),
             ..query.clone()
         };
-        planned.bound.parameters = bound.parameters;
-        planned.bound.plan = Plan::Short(plan.with_read_query(query));
-        Ok(planned)
+        Ok(Some((plan.with_read_query(query), bound)))
     }
 
     /// A query that reads no users' table.

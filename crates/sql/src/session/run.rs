@@ -308,8 +308,17 @@ impl Session {
         if let Some((target, query)) = plan.analytical_source() {
             return self.insert_select(target, query, parameters, rows).await;
         }
-        if let ShortPlan::ByQuery(plan) = plan {
-            return self.change_by_query(plan, parameters, rows).await;
+        match plan {
+            ShortPlan::ByQuery(plan) => {
+                return self.change_by_query(plan, parameters, rows).await;
+            }
+            ShortPlan::LockingRead(plan) => {
+                return self.run_locking_read(plan, parameters, rows).await;
+            }
+            ShortPlan::After(plan) => {
+                return self.run_after(plan, styles, parameters, rows).await;
+            }
+            _ => {}
         }
         let options = self.options();
         let now_us = self.context.transaction_us();

@@ -2,12 +2,14 @@
 //! status of the transaction.
 
 mod by_query;
+mod comments;
 mod copy;
 mod cursors;
 mod ddl;
 mod extended;
 mod fixture;
 mod idle_plans;
+mod inner;
 mod locks;
 mod owned;
 mod privileges;

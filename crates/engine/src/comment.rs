@@ -1,0 +1,107 @@
+//! Comments: the texts that COMMENT ON puts beside objects. They are part of the catalog, and go
+//! with their objects.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::Catalog;
+
+/// The longest comment, in bytes: catalogs are in memory as a whole.
+pub const COMMENT_BYTES_MAX: usize = 64 << 10;
+
+/// What a comment is on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum CommentOn {
+    /// A table, index, sequence or view (column 0), or a column of one, counted from 1.
+    Relation {
+        /// The relation's object id.
+        oid: u32,
+        /// The column's number.
+        column: u32,
+    },
+    /// A constraint of a table.
+    Constraint {
+        /// The table's object id.
+        table: u32,
+        /// The constraint's name.
+        name: String,
+    },
+    /// A schema, by its object id.
+    Schema(u32),
+    /// A role, by its object id.
+    Role(u32),
+    /// The database.
+    Database,
+}
+
+/// Comments by what they are on.
+pub type Comments = BTreeMap<CommentOn, String>;
+
+/// The comments of a catalog without those of objects that it has not.
+pub(crate) fn of_what_is_in(catalog: &Catalog) -> Arc<Comments> {
+    let mut comments = Arc::clone(&catalog.comments);
+    let gone = |on: &CommentOn| !exists(on, catalog);
+    if comments.keys().any(gone) {
+        Arc::make_mut(&mut comments).retain(|on, _| !gone(on));
+    }
+    comments
+}
+
+fn exists(on: &CommentOn, catalog: &Catalog) -> bool {
+    match on {
+        CommentOn::Relation { oid, column } => {
+            let table = catalog.tables.get(oid).map(|table| table.columns.len());
+            let view = catalog.views.get(oid).map(|view| view.columns.len());
+            let mut indexes = catalog.tables.values().flat_map(|table| &table.indexes);
+            match table.or(view) {
+                Some(columns) => *column as usize <= columns,
+                None => {
+                    catalog.sequences.contains_key(oid) || indexes.any(|index| index.oid == *oid)
+                }
+            }
+        }
+        CommentOn::Constraint { table, name } => catalog.tables.get(table).is_some_and(|table| {
+            let mut indexes = table.indexes.iter();
+            table.checks.iter().any(|check| check.name == *name)
+                || indexes.any(|index| index.constraint && index.name == *name)
+        }),
+        CommentOn::Schema(oid) => catalog.schemas.iter().any(|schema| schema.oid == *oid),
+        CommentOn::Role(oid) => catalog.authority.roles.contains_key(oid),
+        CommentOn::Database => true,
+    }
+}
+
+/// `theirs` with what `own` has changed since `base`.
+pub(crate) fn merged(own: &Comments, base: &Comments, theirs: &Arc<Comments>) -> Arc<Comments> {
+    let mut merged = Arc::clone(theirs);
+    for (on, text) in own {
+        if base.get(on) != Some(text) {
+            Arc::make_mut(&mut merged).insert(on.clone(), text.clone());
+        }
+    }
+    for on in base.keys().filter(|on| !own.contains_key(on)) {
+        Arc::make_mut(&mut merged).remove(on);
+    }
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_two_have_changed_is_put_together() {
+        let of = |texts: &[(u32, &str)]| -> Comments {
+            let on = |(oid, text): &(u32, &str)| (CommentOn::Schema(*oid), (*text).to_owned());
+            texts.iter().map(on).collect()
+        };
+        let base = of(&[(1, "a"), (2, "b"), (3, "c")]);
+        let own = of(&[(1, "x"), (3, "c"), (4, "d")]);
+        let theirs = Arc::new(of(&[(1, "a"), (2, "y"), (3, "z")]));
+        let expected = of(&[(1, "x"), (3, "z"), (4, "d")]);
+        assert_eq!(*merged(&own, &base, &theirs), expected);
+        assert!(Arc::ptr_eq(&merged(&base, &base, &theirs), &theirs));
+    }
+}

@@ -1,0 +1,254 @@
+//! Statements within statements: row locks in subqueries and joins, as job queues have them, and
+//! changes in a WITH list.
+
+use std::thread;
+use std::time::Duration;
+
+use crate::fixture::{Connection, Server};
+
+fn prepared(server: &Server) -> Connection {
+    let mut client = server.connect();
+    client.tag(
+        "create table jobs (id int primary key, state text, args jsonb, tags text[], at date);
+         insert into jobs select i, 'new', jsonb_build_object('n', i), array['a', 'b' || i],
+             date '2024-01-01' + i from generate_series(1, 10) i;
+         create table queues (name text primary key, state text);
+         insert into queues values ('main', 'new'), ('other', 'done');
+         create table archive (id int primary key, args jsonb, tags text[], at date)",
+    );
+    client
+}
+
+/// The forms in which job queues take their next work.
+const TAKES: [&str; 5] = [
+    "update jobs set state = 'run' where id = (select id from jobs where state = 'new' \
+     order by id limit 1 for update skip locked) returning id",
+    "update jobs set state = 'run' where id in (select id from jobs where state = 'new' \
+     order by id for no key update skip locked limit 1) returning jobs.id",
+    "with next as (select * from jobs where state = 'new' order by id limit 1 \
+     for update skip locked) \
+     update jobs set state = 'run' from next where jobs.id = next.id returning jobs.id",
+    "with next as materialized (select id from jobs where state = 'new' order by id limit 1 \
+     for update skip locked), taken as (update jobs set state = 'run' from next \
+     where jobs.id = next.id returning jobs.*) select id from taken",
+    "delete from jobs where id = any(array(select id from jobs where state = 'new' \
+     order by id limit 1 for update skip locked)) returning id",
+];
+
+#[test]
+fn each_takes_another_job() {
+    for isolation in ["read committed", "repeatable read", "serializable"] {
+        for take in TAKES {
+            let server = Server::new();
+            let mut clients = [prepared(&server), server.connect(), server.connect()];
+            for (at, client) in clients.iter_mut().enumerate() {
+                client.tag(&format!("begin isolation level {isolation}"));
+                let expected = (at + 1).to_string();
+                assert_eq!(client.rows(take), [expected], "{isolation}: {take}");
+            }
+            let [first, second, third] = &mut clients;
+            if isolation == "serializable" {
+                // Each has read what the others change: all but one may be refused.
+                continue;
+            }
+            first.tag("commit");
+            second.tag("rollback");
+            third.tag("commit");
+            let state = "select count(*) from jobs where state = 'new'";
+            assert_eq!(first.rows(state), ["8"], "{isolation}: {take}");
+            // Alone, too, and what was given back.
+            assert_eq!(first.rows(take), ["2"], "{isolation}: {take}");
+            assert_eq!(first.rows(take), ["4"], "{isolation}: {take}");
+            assert_eq!(second.rows(state), ["6"], "{isolation}: {take}");
+        }
+    }
+}
+
+#[test]
+fn parameters_are_known_to_describe() {
+    let server = Server::new();
+    let mut client = prepared(&server);
+    let take = "with next as (select id, at from jobs where at > $1 order by id limit $2 \
+                for update skip locked), taken as (update jobs set state = $3, \
+                args = args || $4 from next where jobs.id = next.id \
+                returning jobs.id, jobs.args, next.at is null as x) \
+                select id, args, $5 || 'x' from taken where id <> $6 order by id";
+    assert_eq!(client.parse("s", take, &[]).unwrap_err().sqlstate, "0A000");
+    client.sync().unwrap();
+    let take = take.replace(", next.at is null as x", "");
+    client.parse("t", &take, &[]).unwrap();
+    let told = client.describe("t").unwrap();
+    assert_eq!(told[0], "t 1082 20 25 3802 25 23");
+    for _ in 0..2 {
+        let values = ["2024-01-03", "2", "run", "{\"m\": 1}", "y", "99"];
+        client.bind("", "t", &values.map(Some)).unwrap();
+        let rows = client.execute("", 0).unwrap();
+        assert_eq!(rows.len(), 3, "{rows:?}");
+        assert!(rows[0].contains("\"m\": 1"), "{rows:?}");
+        client.sync().unwrap();
+    }
+}
+
+#[test]
+fn a_list_changes_rows() {
+    let server = Server::new();
+    let mut client = prepared(&server);
+    for (statement, rows) in [
+        (
+            "with gone as (delete from jobs where id < 3 returning *) \
+             insert into archive select id, args, tags, at from gone returning id, tags, at",
+            vec!["1|{a,b1}|2024-01-02", "2|{a,b2}|2024-01-03"],
+        ),
+        (
+            "with one as (insert into queues values ('x', 'y') returning name), \
+             two as (update jobs set state = 'run' where id = 3 returning id, args) \
+             select name, id, args from one, two",
+            vec!["x|3|{\"n\": 3}"],
+        ),
+        (
+            "with none as (delete from queues where name = 'x') select count(*) from archive",
+            vec!["2"],
+        ),
+        (
+            "with gone as (delete from archive returning id) select g.id, j.state from gone g \
+             left join jobs j on j.id = g.id + 2 order by 1",
+            vec!["1|run", "2|new"],
+        ),
+        (
+            "with none as (delete from archive returning *) select * from none",
+            vec![],
+        ),
+        (
+            "with gone as (delete from queues where name = 'other') \
+             update jobs set state = 'last' where id = 10 returning id",
+            vec!["10"],
+        ),
+        ("select count(*) from queues", vec!["1"]),
+    ] {
+        assert_eq!(client.rows(statement), rows, "{statement}");
+    }
+    // What the statement itself reads is as it was before, in PostgreSQL.
+    for statement in [
+        "with gone as (delete from jobs returning id) select count(*) from jobs",
+        "with a as (update jobs set state = 'x' returning id) \
+         update jobs set state = 'y' from a where a.id = jobs.id",
+        "with a as (delete from jobs returning id), b as (select * from jobs) \
+         select * from a, b",
+        "with a as (insert into queues values ('z', 'z') returning name) \
+         insert into archive (id) select count(*) from queues",
+    ] {
+        let error = client.error(statement);
+        assert!(error.starts_with("0A000"), "{statement}: {error}");
+    }
+    assert_eq!(
+        client.error("with a as (delete from jobs) select * from a"),
+        "42P01 relation \"a\" does not exist [position 44]"
+    );
+    assert_eq!(client.rows("select count(*) from jobs"), ["8"]);
+    // One transaction: what fails later takes back what was before.
+    let error =
+        client.error("with gone as (delete from jobs returning id) select 1 / (id - id) from gone");
+    assert!(error.starts_with("22012"), "{error}");
+    assert_eq!(client.rows("select count(*) from jobs"), ["8"]);
+    client.tag("begin read only");
+    let error = client.error("with gone as (delete from jobs returning id) select * from gone");
+    assert!(error.starts_with("25006"), "{error}");
+    client.tag("rollback");
+}
+
+#[test]
+fn rows_of_joins_are_locked() {
+    for isolation in ["read committed", "repeatable read", "serializable"] {
+        let server = Server::new();
+        let (mut client, mut other) = (prepared(&server), server.connect());
+        client.tag(&format!("begin isolation level {isolation}"));
+        assert_eq!(
+            client.rows(
+                "select jobs.id, q.name from jobs join queues q on q.state = jobs.state \
+                 where jobs.id < 3 order by 1 for update of jobs"
+            ),
+            ["1|main", "2|main"],
+            "{isolation}"
+        );
+        other.tag(&format!("begin isolation level {isolation}"));
+        let locked = "select id from jobs where id in (1, 2, 3) and id in (select id from jobs) \
+                      order by id for update ";
+        other.tag("savepoint s");
+        assert_eq!(
+            other.error(&format!("{locked} nowait")),
+            "55P03 could not obtain lock on row in relation \"jobs\"",
+            "{isolation}"
+        );
+        other.tag("rollback to s");
+        assert_eq!(
+            other.rows(&format!("{locked} skip locked")),
+            ["3"],
+            "{isolation}"
+        );
+        // Not of the other table.
+        assert_eq!(
+            other.rows("select name from queues for update nowait"),
+            ["main", "other"],
+            "{isolation}"
+        );
+        other.tag("rollback");
+        client.tag("rollback");
+    }
+}
+
+#[test]
+fn a_join_waits_for_what_others_change() {
+    let server = Server::new();
+    let (mut client, mut other) = (prepared(&server), server.connect());
+    other.tag("begin isolation level read committed; update jobs set state = 'gone' where id = 1");
+    let waiting = thread::spawn(move || {
+        client.tag("begin isolation level read committed");
+        let rows = client.rows(
+            "select j.id, q.name from jobs j, queues q where q.state = j.state and j.id < 3 \
+             order by 1 for update",
+        );
+        client.tag("commit");
+        rows
+    });
+    thread::sleep(Duration::from_millis(200));
+    assert!(!waiting.is_finished());
+    other.tag("commit");
+    assert_eq!(waiting.join().unwrap(), ["2|main"]);
+}
+
+#[test]
+fn what_has_no_rows_to_lock_is_refused() {
+    let server = Server::new();
+    let mut client = prepared(&server);
+    for (statement, message) in [
+        (
+            "select distinct state from jobs for update",
+            "0A000 FOR UPDATE is not allowed with DISTINCT clause",
+        ),
+        (
+            "select count(*) from jobs, queues for update",
+            "0A000 FOR UPDATE is not allowed with aggregate functions",
+        ),
+        (
+            "select jobs.state from jobs, queues group by 1 for update",
+            "0A000 FOR UPDATE is not allowed with GROUP BY clause",
+        ),
+        (
+            "select id from jobs union select 1 for update",
+            "0A000 FOR UPDATE is not allowed with UNION/INTERSECT/EXCEPT",
+        ),
+        (
+            "select 1 from jobs left join queues on true for update",
+            "0A000 FOR UPDATE cannot be applied to the nullable side of an outer join",
+        ),
+    ] {
+        assert_eq!(client.error(statement), message, "{statement}");
+    }
+    assert_eq!(
+        client.rows(
+            "select id, name from jobs left join queues on name = 'none' where id = 1 \
+             for update of jobs"
+        ),
+        ["1|NULL"]
+    );
+}
