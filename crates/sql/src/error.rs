@@ -219,6 +219,15 @@ fn location(text: &str, sql: &str) -> Option<u32> {
     position_of(sql, line, column)
 }
 
+impl SqlError {
+    /// The same, of a text that stands behind so many characters of another.
+    #[must_use]
+    pub(crate) fn moved(mut self, before: u32) -> Self {
+        self.position = self.position.map(|position| position + before);
+        self
+    }
+}
+
 /// The position, in characters from 1, of a line and a column (from 1).
 #[must_use]
 pub fn position_of(sql: &str, line: u64, column: u64) -> Option<u32> {

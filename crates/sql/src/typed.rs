@@ -157,9 +157,9 @@ fn has_series(query: &Query) -> bool {
     found
 }
 
-/// The query within the statement at `place` of a text.
-pub(crate) fn query_at(parsed: &Parsed, place: usize) -> Option<Node<'_>> {
-    Some(match parsed.statements().stmts().nth(place)? {
+/// The query within the statement of a text.
+pub(crate) fn query_of(parsed: &Parsed) -> Option<Node<'_>> {
+    Some(match parsed.statements().stmts().next()? {
         Node::PrepareStmt(prepare) => prepare.query(),
         Node::ExplainStmt(explain) => explain.query(),
         Node::DeclareCursorStmt(declare) => declare.query(),

@@ -7,7 +7,7 @@
 
 use sqlparser::ast;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
 use crate::error::{Result, SqlError};
 
@@ -54,29 +54,114 @@ pub fn parse(sql: &str) -> Result<Vec<Statement>> {
 
 /// Parses all statements of `sql`, and says how deep they are at their most.
 pub(crate) fn parse_measured(sql: &str) -> Result<(Vec<Statement>, u32)> {
+    let parts = parse_parts(sql)?;
+    let deepest = parts.iter().map(|part| part.depth).max().unwrap_or(0);
+    let statements = parts.into_iter().map(|part| part.statement);
+    Ok((statements.collect(), deepest))
+}
+
+/// A statement of a text.
+pub(crate) struct Part<'a> {
+    /// Its own text: the whole one, if it is alone there.
+    pub(crate) text: &'a str,
+    /// How many characters of the whole text come before that.
+    pub(crate) before: u32,
+    pub(crate) statement: Statement,
+    pub(crate) depth: u32,
+}
+
+/// Parses all statements of `sql`, each as a text of its own: what is done with one of many takes
+/// time by its own length.
+pub(crate) fn parse_parts(sql: &str) -> Result<Vec<Part<'_>>> {
     if sql.len() > STATEMENT_BYTES_MAX {
         return Err(SqlError::new("54000", "statement is too long"));
     }
-    let mut statements = Vec::new();
-    let mut deepest = 0;
-    let mut tokens = Vec::new();
-    let mut add = |tokens: &mut Vec<TokenWithSpan>| -> Result<()> {
-        if !tokens.is_empty() {
-            let (statement, depth) = parse_one(sql, std::mem::take(tokens))?;
-            statements.push(statement);
-            deepest = deepest.max(depth);
+    let mut tokens = tokenize(sql)?;
+    let mut groups = tokens.split(|token| token.token == Token::SemiColon);
+    let is_alone = groups.by_ref().filter(|group| !group.is_empty()).count() <= 1;
+    if is_alone {
+        tokens.retain(|token| token.token != Token::SemiColon);
+        if tokens.is_empty() {
+            return Ok(Vec::new());
         }
-        Ok(())
-    };
-    for token in tokenize(sql)? {
-        if token.token == Token::SemiColon {
-            add(&mut tokens)?;
-        } else {
-            tokens.push(token);
+        let (statement, depth) = parse_one(sql, tokens)?;
+        return Ok(vec![Part {
+            text: sql,
+            before: 0,
+            statement,
+            depth,
+        }]);
+    }
+    let mut parts = Vec::new();
+    let mut place = Walk::new(sql);
+    let mut begin = None;
+    let mut ends = Vec::new();
+    for token in &tokens {
+        let is_end = token.token == Token::SemiColon;
+        match begin {
+            None if !is_end => begin = Some(place.to(token.span.start)),
+            Some(from) if is_end => {
+                ends.push((from, place.to(token.span.start).0));
+                begin = None;
+            }
+            _ => {}
         }
     }
-    add(&mut tokens)?;
-    Ok((statements, deepest))
+    ends.extend(begin.map(|from| (from, sql.len())));
+    drop(tokens);
+    for ((from, before), to) in ends {
+        let text = &sql[from..to];
+        let parsed = tokenize(text).and_then(|tokens| parse_one(text, tokens));
+        let (statement, depth) = parsed.map_err(|error| error.moved(before))?;
+        parts.push(Part {
+            text,
+            before,
+            statement,
+            depth,
+        });
+    }
+    Ok(parts)
+}
+
+/// A walk through a text, from place to place.
+struct Walk<'a> {
+    rest: std::iter::Peekable<std::str::CharIndices<'a>>,
+    at: Location,
+    characters: u32,
+    bytes: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn new(text: &'a str) -> Self {
+        Self {
+            rest: text.char_indices().peekable(),
+            at: Location { line: 1, column: 1 },
+            characters: 0,
+            bytes: text.len(),
+        }
+    }
+
+    /// The byte of a place, and how many characters come before it.
+    fn to(&mut self, place: Location) -> (usize, u32) {
+        let is_before = |at: Location| (at.line, at.column) < (place.line, place.column);
+        while is_before(self.at)
+            && let Some((_, character)) = self.rest.next()
+        {
+            self.characters += 1;
+            self.at = match character {
+                '\n' => Location {
+                    line: self.at.line + 1,
+                    column: 1,
+                },
+                _ => Location {
+                    column: self.at.column + 1,
+                    ..self.at
+                },
+            };
+        }
+        let byte = self.rest.peek().map_or(self.bytes, |(at, _)| *at);
+        (byte, self.characters)
+    }
 }
 
 /// Parses an expression that the catalog keeps as text; and says how deep it is.

@@ -42,6 +42,26 @@ fn statements_are_cut_at_semicolons_outside_quotes_and_comments() {
 }
 
 #[test]
+fn each_statement_of_many_is_a_text_of_its_own() {
+    let parts = |sql| -> Vec<(String, u32)> {
+        let parts = super::parse_parts(sql).unwrap();
+        let shown = parts.iter().map(|part| (part.text.to_owned(), part.before));
+        shown.collect()
+    };
+    let of = |text: &str, before| (text.to_owned(), before);
+    assert_eq!(
+        parts(";; select 'é;' ;\n -- ;\n ; update t\nset a = $$;$$;; select 3 -- x"),
+        [
+            of("select 'é;' ", 3),
+            of("update t\nset a = $$;$$", 26),
+            of("select 3 -- x", 51),
+        ]
+    );
+    // One alone keeps all of it.
+    assert_eq!(parts(" select 1 ; "), [of(" select 1 ; ", 0)]);
+}
+
+#[test]
 fn errors_point_into_the_whole_text() {
     let error = error("select 1; selec 2");
     assert_eq!(error.message, "syntax error at or near \"selec\"");

@@ -331,7 +331,6 @@ impl Session {
                     Some(Statement::Query(query.clone())),
                     Vec::new(),
                 );
-                let prepared = prepared.at_place(run.prepared.place);
                 let prepared = Arc::new(prepared.of_depth(run.prepared.depth));
                 self.copy_query_to(copy, &prepared, query, client).await
             }

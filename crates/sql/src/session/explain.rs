@@ -34,7 +34,6 @@ impl Session {
             Some((*explain.statement).clone()),
             run.prepared.declared.clone(),
         );
-        let prepared = prepared.at_place(run.prepared.place);
         let prepared = Arc::new(prepared.of_depth(run.prepared.depth));
         let planning = Instant::now();
         let planned = self.plan(&prepared, query).await?;

@@ -12,7 +12,7 @@ use super::kept::KeptRows;
 use super::parameters::{self, Texts};
 use super::portal::{Portal, PortalRows, no_portal};
 use super::prepared::{Prepared, parameter_oids};
-use super::run::{Answer, Run, command_complete, counted, shown_text};
+use super::run::{Answer, Run, command_complete, counted};
 use super::statement_log::Step;
 use super::transaction::Block;
 use super::unread::Rest;
@@ -79,7 +79,7 @@ impl Session {
         let now = super::context::now_us();
         let catalog = self.transaction.catalog(&self.engine.db);
         self.context
-            .begin_statement(&shown_text(prepared), &catalog, now, now);
+            .begin_statement(&prepared.shown_message(), &catalog, now, now);
     }
 
     /// Bind: a portal of a statement with its parameters.

@@ -37,11 +37,10 @@ pub(super) struct Lookup<'a> {
     pub(super) context: &'a SessionContext,
 }
 
-/// A query within a text: which of its statements it is.
+/// A query and its text.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) text: &'a str,
-    pub(super) number: usize,
     /// The numbers of the types that the client declared for the parameters.
     pub(super) declared: &'a [u32],
 }
@@ -55,7 +54,6 @@ impl Lookup<'_> {
         }
         let place = Place {
             text: &prepared.text,
-            number: prepared.place,
             declared: &prepared.declared,
         };
         let planned = match self.planned(place, query, &settings) {
@@ -64,7 +62,6 @@ impl Lookup<'_> {
                 let text = query.to_string();
                 let own = Place {
                     text: &text,
-                    number: 0,
                     ..place
                 };
                 self.planned(own, query, &settings).map_err(|_| error)?
@@ -228,7 +225,6 @@ impl Lookup<'_> {
         }
         let place = Place {
             text: &query.text,
-            number: 0,
             declared: &declared,
         };
         let bound = self
@@ -264,7 +260,7 @@ impl Lookup<'_> {
         settings: &PlanSettings,
     ) -> Result<Bound> {
         let parsed = self.parsed(place)?;
-        let query = query_at(&parsed, place)?;
+        let query = query_of(&parsed)?;
         let version = self.catalog.version;
         let (context, now_us) = (self.context, self.context.transaction_us());
         if let (Reads::Nothing, false) = (reads, settings.analytical_only)
@@ -289,7 +285,7 @@ impl Lookup<'_> {
     /// A query for the analytical side.
     pub(super) fn analytical(&self, place: Place<'_>, reason: String) -> Result<Bound> {
         let parsed = self.parsed(place)?;
-        let query = query_at(&parsed, place)?;
+        let query = query_of(&parsed)?;
         self.analysed(query, place, reason)
     }
 
@@ -342,9 +338,8 @@ impl Lookup<'_> {
     }
 }
 
-fn query_at<'p>(parsed: &'p Parsed, place: Place<'_>) -> Result<Node<'p>> {
-    typed::query_at(parsed, place.number)
-        .ok_or_else(|| SqlError::internal("a text without its statement"))
+fn query_of(parsed: &Parsed) -> Result<Node<'_>> {
+    typed::query_of(parsed).ok_or_else(|| SqlError::internal("a text without its statement"))
 }
 
 /// Whether there is a relation of the system of this name.

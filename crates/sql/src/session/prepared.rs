@@ -28,10 +28,12 @@ use crate::styles::Styles;
 pub(super) struct Prepared {
     /// What its client calls it; empty for the unnamed one.
     pub(super) name: Box<str>,
-    /// The text it was parsed from, for the positions of errors.
+    /// The text it was parsed from, for the positions of errors: its own.
     pub(super) text: Arc<str>,
-    /// Which of the text's statements it is.
-    pub(super) place: usize,
+    /// What its client sent, that alone or with others.
+    message: Arc<str>,
+    /// How many characters of that come before its own text.
+    pub(super) before: u32,
     query_id: OnceLock<i64>,
     /// The statement; `None` for an empty one.
     pub(super) statement: Option<Statement>,
@@ -125,8 +127,9 @@ impl Prepared {
     pub(super) fn new(text: Arc<str>, statement: Option<Statement>, declared: Vec<u32>) -> Self {
         Self {
             name: Box::default(),
+            message: Arc::clone(&text),
             text,
-            place: 0,
+            before: 0,
             query_id: OnceLock::new(),
             statement,
             declared,
@@ -156,33 +159,42 @@ impl Prepared {
         self
     }
 
-    /// The same, which is not the first of its text.
-    pub(super) fn at_place(mut self, place: usize) -> Self {
-        self.place = place;
-        self
+    fn is_secret(&self) -> bool {
+        self.statement.as_ref().is_some_and(Statement::is_secret)
     }
 
     /// The text that may be shown.
     pub(super) fn shown_text(&self) -> &str {
-        match self.statement.as_ref().is_some_and(Statement::is_secret) {
+        match self.is_secret() {
             true => HIDDEN_TEXT,
             false => &self.text,
         }
     }
 
+    /// What its client sent, as it may be shown.
+    pub(super) fn shown_message(&self) -> Arc<str> {
+        match self.is_secret() {
+            true => Arc::from(HIDDEN_TEXT),
+            false => Arc::clone(&self.message),
+        }
+    }
+
     /// The number of the statement's shape.
     pub(super) fn query_id(&self) -> i64 {
-        *self
-            .query_id
-            .get_or_init(|| query_id(self.shown_text(), self.place))
+        *self.query_id.get_or_init(|| query_id(self.shown_text()))
     }
 
     /// Of the simple protocol, which describes the rows each time.
-    fn simple(text: Arc<str>, statement: Statement, place: usize) -> Self {
-        let mut simple = Self::new(text, Some(statement), Vec::new());
+    fn simple(message: &Arc<str>, part: parse::Part<'_>) -> Self {
+        let text = match part.before == 0 && part.text.len() == message.len() {
+            true => Arc::clone(message),
+            false => Arc::from(part.text),
+        };
+        let mut simple = Self::new(text, Some(part.statement), Vec::new());
         simple.described = false;
-        simple.place = place;
-        simple
+        simple.message = Arc::clone(message);
+        simple.before = part.before;
+        simple.of_depth(part.depth)
     }
 
     /// The query, if it is one for the binder.
@@ -319,8 +331,6 @@ const UNKNOWN_OID: u32 = 705;
 pub(super) struct Named {
     name: Box<str>,
     text: Arc<str>,
-    /// Which of the text's statements it is.
-    number: usize,
     declared: Vec<u32>,
     known: Arc<KnownColumns>,
     place: Arc<Place<Prepared>>,
@@ -344,8 +354,7 @@ impl Named {
         });
         let mut made = Prepared::new(Arc::clone(&self.text), statement, self.declared.clone());
         made.known = Arc::clone(&self.known);
-        let made = made.of_depth(depth).named(&self.name);
-        let made = Arc::new(made.at_place(self.number));
+        let made = Arc::new(made.of_depth(depth).named(&self.name));
         self.place.put(Arc::clone(&made), charge);
         Ok(made)
     }
@@ -411,7 +420,6 @@ impl Statements {
         let named = Named {
             name: prepared.name.clone(),
             text: Arc::clone(&prepared.text),
-            number: prepared.place,
             declared: prepared.declared.clone(),
             known: Arc::clone(&prepared.known),
             place: self.shelf.place(Arc::new(prepared), charge),
@@ -523,21 +531,26 @@ impl TextCache {
 }
 
 fn prepare_all(text: &Arc<str>) -> Result<Arc<[Arc<Prepared>]>> {
-    let (statements, depth) = parse::parse_measured(text)?;
+    let parts = parse::parse_parts(text)?;
     // All statements of a message have its text.
-    let hidden = Arc::from(HIDDEN_TEXT);
-    let text = match statements.iter().any(Statement::is_secret) {
-        true => &hidden,
-        false => text,
-    };
-    Ok(statements
-        .into_iter()
-        .enumerate()
-        .map(|(place, statement)| {
-            let prepared = Prepared::simple(Arc::clone(text), statement, place);
-            Arc::new(prepared.of_depth(depth))
-        })
-        .collect())
+    if parts.iter().any(|part| part.statement.is_secret()) {
+        let hidden: Arc<str> = Arc::from(HIDDEN_TEXT);
+        let simple = |part: parse::Part<'_>| {
+            let text = HIDDEN_TEXT;
+            let before = 0;
+            Arc::new(Prepared::simple(
+                &hidden,
+                parse::Part {
+                    text,
+                    before,
+                    ..part
+                },
+            ))
+        };
+        return Ok(parts.into_iter().map(simple).collect());
+    }
+    let simple = |part| Arc::new(Prepared::simple(text, part));
+    Ok(parts.into_iter().map(simple).collect())
 }
 
 #[cfg(test)]

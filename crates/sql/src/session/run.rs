@@ -19,24 +19,11 @@ use crate::error::{Result, SqlError};
 use crate::exec::{self, ExecContext};
 use crate::messages;
 use crate::output::{Formats, OutputColumn, RowWriter};
-use crate::parse::secret::HIDDEN_TEXT;
 use crate::parse::{Query, Statement};
 use crate::plan::{Plan, ShortPlan};
 use crate::stack;
 use crate::styles::Styles;
 use crate::typed::TypedQuery;
-
-/// The text that views and logs show of a statement.
-pub(super) fn shown_text(prepared: &Prepared) -> Arc<str> {
-    let secret = prepared
-        .statement
-        .as_ref()
-        .is_some_and(Statement::is_secret);
-    match secret {
-        true => Arc::from(HIDDEN_TEXT),
-        false => Arc::clone(&prepared.text),
-    }
-}
 
 /// How often a statement is bound anew because of DDL beside it.
 const STALE_PLANS_MAX: u32 = 5;
@@ -85,7 +72,7 @@ impl Session {
             Block::Implicit | Block::Explicit => self.transaction.began_us(),
         };
         let catalog = self.transaction.catalog(&self.engine.db);
-        let text = shown_text(prepared);
+        let text = prepared.shown_message();
         self.context
             .begin_statement(&text, &catalog, now, transaction_us);
         Ok(())
@@ -270,7 +257,6 @@ impl Session {
         let text = query.to_string();
         let place = Place {
             text: &text,
-            number: 0,
             declared,
         };
         let reason = "it reads more evicted rows than a statement may hold";

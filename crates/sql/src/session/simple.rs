@@ -5,6 +5,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use thermocline_engine::give_way;
+
 use super::prepared::Prepared;
 use super::run::Run;
 use super::statement_log::Step;
@@ -48,8 +50,12 @@ impl Session {
         }
         let alone = statements.len() == 1;
         for prepared in statements.iter() {
-            self.run_simple(prepared, alone, client).await?;
+            let run = self.run_simple(prepared, alone, client).await;
+            run.map_err(|error| error.moved(prepared.before))?;
             client.flush_if_large().await?;
+            if !alone {
+                give_way().await;
+            }
         }
         self.end_implicit().await
     }

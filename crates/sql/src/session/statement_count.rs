@@ -40,7 +40,7 @@ impl Session {
             cold,
         };
         let query_id = prepared.query_id();
-        let source = (prepared.shown_text(), prepared.place);
+        let source = prepared.shown_text();
         self.context.settings(|settings| {
             if settings.tracks_statements() {
                 self.engine.sessions.statements().count(

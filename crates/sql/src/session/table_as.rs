@@ -73,17 +73,13 @@ impl Session {
         }
         let place = Place {
             text: &create.query,
-            number: 0,
             declared: &[],
         };
         let reason = "the source of a table".to_owned();
         let bound = self
             .lookup()
             .analytical(place, reason)
-            .map_err(|mut error| {
-                error.position = error.position.map(|position| position + create.before);
-                error
-            })?;
+            .map_err(|error| error.moved(create.before))?;
         let Some(typed) = bound.plan.typed().cloned() else {
             return Err(SqlError::internal("an analytical query without its tree"));
         };

@@ -390,10 +390,7 @@ impl Session {
         let charge = self.charge_prepared(&from.text).await?;
         let text = Arc::clone(&from.text);
         let prepared = Prepared::new(text, Some(statement.clone()), declared);
-        let prepared = prepared
-            .of_depth(from.depth)
-            .named(name)
-            .at_place(from.place);
+        let prepared = prepared.of_depth(from.depth).named(name);
         if let Some(query) = prepared.query() {
             self.plan(&prepared, query).await?;
         }
@@ -417,7 +414,6 @@ impl Session {
         let charge = self.charge_prepared(&text).await?;
         let query = Statement::Query(declare.query.clone());
         let prepared = Prepared::new(text, Some(query), run.prepared.declared.clone());
-        let prepared = prepared.at_place(run.prepared.place);
         let prepared = Arc::new(prepared.of_depth(run.prepared.depth).charged(charge));
         let planned = self.plan(&prepared, &declare.query).await?;
         let mut portal = Portal {

@@ -33,8 +33,8 @@ const LEAVING_DIVISOR: usize = 20;
 const USAGE_DECAY: f64 = 0.99;
 
 /// The number of a statement's shape.
-pub(crate) fn query_id(text: &str, place: usize) -> i64 {
-    fingerprint::query_id(fingerprint::part(text, place))
+pub(crate) fn query_id(text: &str) -> i64 {
+    fingerprint::query_id(text)
 }
 
 /// What is shown of all executions of a statement by a role.
@@ -107,10 +107,10 @@ impl StatementStatistics {
         query_id: i64,
         role: &Arc<str>,
         execution: &Execution,
-        (text, place): (&str, usize),
+        text: &str,
     ) {
         if !local.add(query_id, role, execution) {
-            self.begin(local, query_id, role, text, place);
+            self.begin(local, query_id, role, text);
             local.add(query_id, role, execution);
         }
         if local.is_due() {
@@ -119,14 +119,7 @@ impl StatementStatistics {
     }
 
     #[cold]
-    fn begin(
-        &self,
-        local: &mut LocalStatistics,
-        query_id: i64,
-        role: &Arc<str>,
-        text: &str,
-        place: usize,
-    ) {
+    fn begin(&self, local: &mut LocalStatistics, query_id: i64, role: &Arc<str>, text: &str) {
         if local.is_full() {
             self.merge(local);
         }
@@ -137,7 +130,7 @@ impl StatementStatistics {
             return;
         }
         // Made without the lock: the text may be long.
-        let shown = fingerprint::normalised(fingerprint::part(text, place));
+        let shown = fingerprint::normalised(text.trim().trim_end_matches([';', ' ', '\n']));
         let bytes_max = self.bytes_max();
         let mut table = self.table.lock();
         if !is_known(&table) {
@@ -291,8 +284,8 @@ mod tests {
         for local in &mut sessions {
             for number in 0..100 {
                 let text = format!("select {} from t{}", number, number % 50);
-                let id = query_id(&text, 0);
-                all.count(local, id, &role, &ONE, (&text, 0));
+                let id = query_id(&text);
+                all.count(local, id, &role, &ONE, &text);
             }
         }
         for local in &mut sessions {
@@ -324,8 +317,8 @@ mod tests {
         let often = "select often from t";
         for number in 0..30_000 {
             let text = format!("select a{number} from {}", "t".repeat(200));
-            all.count(&mut local, query_id(&text, 0), &role, &ONE, (&text, 0));
-            all.count(&mut local, query_id(often, 0), &role, &ONE, (often, 0));
+            all.count(&mut local, query_id(&text), &role, &ONE, &text);
+            all.count(&mut local, query_id(often), &role, &ONE, often);
             let table = all.table.lock();
             assert!(table.bytes <= all.bytes_max());
             assert_eq!(table.bytes, table.charge.bytes());

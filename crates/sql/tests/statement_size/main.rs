@@ -91,6 +91,7 @@ fn statements(shape: &Shape, size: usize) -> Vec<(&'static str, String)> {
             .iter()
             .map(|(name, before, after)| (*name, format!("{before}select {}{after}", make(size))))
             .collect(),
+        Shape::Message(make) => vec![("message", make(size))],
         Shape::Query(make) => {
             let query = make(size);
             vec![

@@ -6,9 +6,11 @@ pub enum Shape {
     Expression(fn(usize) -> String),
     /// A statement.
     Query(fn(usize) -> String),
+    /// Statements of one message.
+    Message(fn(usize) -> String),
 }
 
-use Shape::{Expression, Query};
+use Shape::{Expression, Message, Query};
 
 fn nested(open: &str, inner: &str, close: &str, size: usize) -> String {
     format!("{}{inner}{}", open.repeat(size), close.repeat(size))
@@ -21,6 +23,38 @@ fn list(size: usize, separator: &str, item: impl Fn(usize) -> String) -> String 
 
 /// All of them.
 pub const SHAPES: &[(&str, Shape)] = &[
+    ("selects", Message(|n| "select 1;".repeat(n))),
+    (
+        "selects by key",
+        Message(|n| list(n, ";", |i| format!("select * from t where id = {i}"))),
+    ),
+    (
+        "joins of one message",
+        Message(|n| "select * from t join u using (id);\n".repeat(n)),
+    ),
+    (
+        "queries that one grammar reads",
+        Message(|n| "select id from t order by id fetch first 1 rows with ties;\n".repeat(n)),
+    ),
+    (
+        "prepared statements",
+        Message(|n| {
+            list(n, ";", |i| {
+                format!("prepare s{i} as select {i}; deallocate s{i}")
+            })
+        }),
+    ),
+    (
+        "changes of one message",
+        Message(|n| {
+            list(n, ";", |i| format!("insert into u values ({}, {i})", i + 9))
+                + ";delete from u where id > 8"
+        }),
+    ),
+    (
+        "settings",
+        Message(|n| list(n, ";", |i| format!("set application_name = 'é{i}'"))),
+    ),
     ("sum", Expression(|n| format!("1{}", "+1".repeat(n)))),
     (
         "sum of a column",
