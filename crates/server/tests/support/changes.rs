@@ -4,8 +4,12 @@
 use super::expressions::{COLUMNS, Random, Type};
 use super::queries::{Names, Queries};
 
-/// An UPDATE or DELETE of `target`; the other table is `other`.
-pub fn change(random: &mut Random, target: &'static str, other: &'static str) -> String {
+/// A change of `target`, whose primary key is `key`; the other table is `other`.
+pub fn change(
+    random: &mut Random,
+    (target, key): (&'static str, &str),
+    other: &'static str,
+) -> String {
     let (column, data_type) = COLUMNS[random.below(COLUMNS.len())];
     let extreme = match data_type.has_extremes() {
         true => random.pick(&["max", "min"]),
@@ -37,7 +41,50 @@ pub fn change(random: &mut Random, target: &'static str, other: &'static str) ->
         "any" => format!("(select {literal} from {other} o where {of_both} limit 1)"),
         _ => format!("(select {extreme}({number}) from {other} o where {of_both})"),
     };
-    match random.below(6) {
+    let own = random.condition(1);
+    let rows = random.below(4);
+    let locking = random.pick(&["update", "no key update", "share", "update skip locked"]);
+    let locked = match random.chance(50) {
+        true => format!("order by {key} limit {rows} for {locking}"),
+        false => format!("order by {key} for {locking} limit {rows}"),
+    };
+    let same_key: Vec<String> = key
+        .split(", ")
+        .map(|column| format!("w.{column} = {target}.{column}"))
+        .collect();
+    let same_key = same_key.join(" and ");
+    match random.below(12) {
+        6 => format!(
+            "update {target} set {column} = {literal} where ({key}) in \
+             (select {key} from {target} where {own} {locked}){returning}"
+        ),
+        7 => format!(
+            "with w as (select * from {target} where {own} {locked}) \
+             update {target} set {column} = w.{column}, a = w.a + 1 from w \
+             where {same_key}{returning}"
+        ),
+        8 => format!(
+            "with w as (delete from {target} where {own} and {tail} = 1 returning *) \
+             select w.*, o.a, o.t from w left join {other} o on o.{equal} = w.{equal}"
+        ),
+        9 => format!(
+            "with v as (select {key} from {target} where {own} {locked}), \
+             w as (update {target} set {column} = {literal} from v \
+             where {} returning {target}.*) select * from w",
+            same_key.replace("w.", "v.")
+        ),
+        10 => format!(
+            "select {target}.a, o.b from {target} join {other} o on {of_both} \
+             where {of_target} for {locking} of {target}"
+        ),
+        11 => format!(
+            "insert into {target} ({key}, d, b, n) select {}, '2021-03-04', 'true', null \
+             from {target}, {other} o where {of_both} on conflict do nothing",
+            key.split(", ")
+                .map(|column| format!("{target}.{column}"))
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
         0 => format!("update {target} set {column} = {value} where {of_target}{returning}"),
         1 if extreme != "any" => format!(
             "update {target} set {column} = w.x from (select {equal}, {extreme}({number}) as x \

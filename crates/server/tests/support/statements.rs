@@ -169,8 +169,9 @@ impl Round {
         if self.random.chance(10) {
             let table = self.table();
             let (target, other) = (self.tables[table].name, self.tables[1 - table].name);
+            let key = self.key_list(table);
             return Statement {
-                sql: changes::change(&mut self.random, target, other),
+                sql: changes::change(&mut self.random, (target, &key), other),
                 kind: Kind::Write,
                 order: Order::Any,
             };
