@@ -75,7 +75,10 @@ pub(crate) fn bind(
 pub(crate) fn shown(typed: &TypedQuery) -> &'static str {
     match typed.query.from.is_empty() {
         true => "Result",
-        false => "Function Scan",
+        false => match typed.query.relations.first().map(|relation| &relation.kind) {
+            Some(RelationKind::Values(..)) => "Values Scan",
+            _ => "Function Scan",
+        },
     }
 }
 
@@ -91,6 +94,9 @@ pub(crate) fn prepare() {
     let _ = thermocline_query::casts::between(ids::INT4, ids::INT8);
 }
 
+/// VALUES of more rows are the analytical side's, which gives way.
+const VALUES_ROWS_MAX: usize = 256;
+
 /// Whether a statement is a plain query; what it reads is told by its analysis.
 fn is_plain(statement: Node<'_>) -> bool {
     let Node::SelectStmt(select) = statement else {
@@ -100,7 +106,7 @@ fn is_plain(statement: Node<'_>) -> bool {
         && select.with_clause().is_none()
         && select.into_clause().is_none()
         && select.locking_clause().is_empty()
-        && select.values_lists().is_empty()
+        && select.values_lists().iter().count() <= VALUES_ROWS_MAX
 }
 
 fn is_done_here(analyzed: &Analyzed) -> bool {
@@ -113,7 +119,17 @@ fn is_done_here(analyzed: &Analyzed) -> bool {
         && !query.with_ties;
     let source = match (query.from.as_slice(), query.relations.as_slice()) {
         ([], []) => true,
-        ([From::Relation(0)], [one]) => matches!(one.kind, RelationKind::Functions { .. }),
+        ([From::Relation(0)], [one]) => match &one.kind {
+            RelationKind::Functions { .. } => true,
+            RelationKind::Values(rows, is_lateral) => {
+                !is_lateral
+                    && rows
+                        .iter()
+                        .flatten()
+                        .all(|value| is_known(value) && !gives_rows(value))
+            }
+            _ => false,
+        },
         _ => false,
     };
     let mut known = true;

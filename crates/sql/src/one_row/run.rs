@@ -14,7 +14,7 @@ use crate::exec::ExecContext;
 use crate::output::RowWriter;
 use crate::typed::{TypedQuery, write_value};
 
-/// The values of one row of the functions in FROM.
+/// The values of one row of the functions or the VALUES in FROM.
 struct FunctionRow<'a> {
     values: &'a [Datum],
     types: &'a [u32],
@@ -96,6 +96,20 @@ fn run(
                 if *ordinality {
                     values.push(Datum::Int8(at as i64 + 1));
                 }
+                let row = FunctionRow {
+                    values: &values,
+                    types: &types,
+                };
+                if one(&row)?.is_break() {
+                    break;
+                }
+            }
+        }
+        Some((RelationKind::Values(lines, _), columns)) => {
+            let types: Vec<u32> = columns.iter().map(|column| column.oid).collect();
+            for line in lines {
+                let values = line.iter().map(|value| evaluator.evaluate(value, &NoRow));
+                let values = values.collect::<thermocline_query::error::Result<Vec<Datum>>>()?;
                 let row = FunctionRow {
                     values: &values,
                     types: &types,
