@@ -2,6 +2,7 @@
 //! run before the one they stand in (`bind/before.rs`). All of it is one transaction.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use thermocline_engine::ChargeKind;
@@ -22,39 +23,42 @@ use crate::typed::arrays;
 const BATCH_ROWS: usize = 256;
 
 impl Session {
-    /// Runs the statements before it, then the statement itself; how many rows that had.
-    pub(super) async fn run_after(
-        &mut self,
-        after: &After,
-        styles: &Styles,
-        parameters: &[Value],
-        rows: &mut RowWriter,
-    ) -> Result<u64> {
-        let own = self.transaction.block() == Block::None;
-        if own {
-            self.transaction.begin(Block::Implicit, &self.context);
-        }
-        let mut charge = self.account.nothing(ChargeKind::Result);
-        let mut given = parameters.to_vec();
-        given.resize(after.own_parameters, Value::Null);
-        for before in &after.before {
-            let mut found = RowWriter::values().charged(self.account.nothing(ChargeKind::Result));
-            let run = self.run_short(&before.plan, styles, &given, &mut found);
-            Box::pin(run).await?;
-            let found = found.take_values();
-            // As they are, and again in the arrays.
-            let bytes: u64 = found.iter().map(|row| bytes_of(row)).sum();
-            charge.grow(2 * bytes)?;
-            let of_column = |(at, column)| arrays::of_column(&found, at, column, styles);
-            let columns = before.columns.iter().enumerate().map(of_column);
-            given.extend(columns.collect::<Result<Vec<Value>>>()?);
-        }
-        let run = self.run_short(&after.plan, styles, &given, rows);
-        let count = Box::pin(run).await?;
-        if own {
-            self.end_implicit().await?;
-        }
-        Ok(count)
+    /// Runs the statements before it, then the statement itself; how many rows that had. A future
+    /// of its own: each of them runs as any other.
+    pub(super) fn run_after<'s>(
+        &'s mut self,
+        after: &'s After,
+        styles: &'s Styles,
+        parameters: &'s [Value],
+        rows: &'s mut RowWriter,
+    ) -> Pin<Box<dyn Future<Output = Result<u64>> + Send + 's>> {
+        Box::pin(async move {
+            let own = self.transaction.block() == Block::None;
+            if own {
+                self.transaction.begin(Block::Implicit, &self.context);
+            }
+            let mut charge = self.account.nothing(ChargeKind::Result);
+            let mut given = parameters.to_vec();
+            given.resize(after.own_parameters, Value::Null);
+            for before in &after.before {
+                let mut found =
+                    RowWriter::values().charged(self.account.nothing(ChargeKind::Result));
+                self.run_short(&before.plan, styles, &given, &mut found)
+                    .await?;
+                let found = found.take_values();
+                // As they are, and again in the arrays.
+                let bytes: u64 = found.iter().map(|row| bytes_of(row)).sum();
+                charge.grow(2 * bytes)?;
+                let of_column = |(at, column)| arrays::of_column(&found, at, column, styles);
+                let columns = before.columns.iter().enumerate().map(of_column);
+                given.extend(columns.collect::<Result<Vec<Value>>>()?);
+            }
+            let count = self.run_short(&after.plan, styles, &given, rows).await?;
+            if own {
+                self.end_implicit().await?;
+            }
+            Ok(count)
+        })
     }
 
     /// Finds, locks and writes rows. Under READ COMMITTED the query is asked again, until it finds

@@ -1,6 +1,7 @@
 //! Running one statement: its transaction, its plan, its rows to the client,
 //! its command tag.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use thermocline_engine::{Catalog, ChargeKind, Error, RunOptions};
@@ -24,6 +25,14 @@ use crate::plan::{Plan, ShortPlan};
 use crate::stack;
 use crate::styles::Styles;
 use crate::typed::TypedQuery;
+
+/// A future of a rare way, apart on the heap: a statement's own moves and holds as much as the
+/// largest of its ways, and its type is that of all of them.
+fn boxed<'f, T>(
+    future: impl Future<Output = T> + Send + 'f,
+) -> Pin<Box<dyn Future<Output = T> + Send + 'f>> {
+    Box::pin(future)
+}
 
 /// How often a statement is bound anew because of DDL beside it.
 const STALE_PLANS_MAX: u32 = 5;
@@ -214,7 +223,7 @@ impl Session {
             let answer = self.answer_by_plan(query, planned, parameters, rows);
             match answer.await {
                 Err(error) => match error.awaited_session {
-                    Some(process_id) => self.await_session_end(process_id).await?,
+                    Some(process_id) => boxed(self.await_session_end(process_id)).await?,
                     None => return Err(error),
                 },
                 Ok(answer) => break answer,
@@ -240,7 +249,7 @@ impl Session {
             Plan::Short(plan) => plan,
             Plan::Analytical { typed, .. } => {
                 let stream = self.start_analytical(typed, &planned.catalog, parameters);
-                return stream.await.map(Answer::Stream);
+                return boxed(stream).await.map(Answer::Stream);
             }
         };
         let declared = &planned.parameter_oids;
@@ -265,7 +274,7 @@ impl Session {
             return Err(refused);
         };
         let stream = self.start_analytical(&typed, &planned.catalog, parameters);
-        match stream.await {
+        match boxed(stream).await {
             Ok(stream) if are_described(stream.columns(), planned) => Ok(Answer::Stream(stream)),
             _ => Err(refused),
         }
@@ -292,14 +301,14 @@ impl Session {
         rows: &mut RowWriter,
     ) -> Result<u64> {
         if let Some((target, query)) = plan.analytical_source() {
-            return self.insert_select(target, query, parameters, rows).await;
+            return boxed(self.insert_select(target, query, parameters, rows)).await;
         }
         match plan {
             ShortPlan::ByQuery(plan) => {
-                return self.change_by_query(plan, parameters, rows).await;
+                return boxed(self.change_by_query(plan, parameters, rows)).await;
             }
             ShortPlan::LockingRead(plan) => {
-                return self.run_locking_read(plan, parameters, rows).await;
+                return boxed(self.run_locking_read(plan, parameters, rows)).await;
             }
             ShortPlan::After(plan) => {
                 return self.run_after(plan, styles, parameters, rows).await;

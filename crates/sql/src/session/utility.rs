@@ -1,6 +1,7 @@
 //! The commands that are not for the binder: transaction control, settings,
 //! prepared statements, cursors, DDL and what is only accepted.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use thermocline_engine::backup::BackupOptions;
@@ -21,8 +22,17 @@ use crate::parse::statement::{Accepted, Ddl, Declare, Fetch, Modes, Set, Stateme
 use crate::settings::{self, Settings};
 
 impl Session {
-    /// Runs a command and answers.
-    pub(super) async fn run_utility(
+    /// Runs a statement that is no query. A future of its own: some run other statements.
+    pub(super) fn run_utility<'s>(
+        &'s mut self,
+        statement: &'s Statement,
+        run: &'s Run<'s>,
+        client: &'s mut Client,
+    ) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 's>> {
+        Box::pin(self.utility(statement, run, client))
+    }
+
+    async fn utility(
         &mut self,
         statement: &Statement,
         run: &Run<'_>,

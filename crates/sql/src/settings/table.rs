@@ -357,6 +357,12 @@ pub const SETTINGS: &[Definition] = &[
         "Shows the most bytes that the process takes.",
     ),
     user(
+        "min_parallel_index_scan_size",
+        "512kB",
+        Kind::Text,
+        "Accepted for compatibility; plans do not depend on it.",
+    ),
+    user(
         "min_parallel_table_scan_size",
         "8MB",
         Kind::Text,
