@@ -40,11 +40,11 @@ impl Session {
             let mut charge = self.account.nothing(ChargeKind::Result);
             let mut given = parameters.to_vec();
             given.resize(after.own_parameters, Value::Null);
-            for before in &after.before {
+            for (number, before) in after.before.iter().enumerate() {
                 let mut found =
                     RowWriter::values().charged(self.account.nothing(ChargeKind::Result));
-                self.run_short(&before.plan, styles, &given, &mut found)
-                    .await?;
+                let ran = self.run_short(&before.plan, styles, &given, &mut found);
+                ran.await.map_err(|error| behind(error, number > 0))?;
                 let found = found.take_values();
                 // As they are, and again in the arrays.
                 let bytes: u64 = found.iter().map(|row| bytes_of(row)).sum();
@@ -53,7 +53,8 @@ impl Session {
                 let columns = before.columns.iter().enumerate().map(of_column);
                 given.extend(columns.collect::<Result<Vec<Value>>>()?);
             }
-            let count = self.run_short(&after.plan, styles, &given, rows).await?;
+            let ran = self.run_short(&after.plan, styles, &given, rows).await;
+            let count = ran.map_err(|error| behind(error, true))?;
             if own {
                 self.end_implicit().await?;
             }
@@ -164,5 +165,35 @@ impl Session {
             self.end_implicit().await?;
         }
         Ok(count)
+    }
+}
+
+/// An error of a statement, behind others or not: what they have done must not be done again, so
+/// it cannot be told to whoever would run all of it once more.
+fn behind(error: SqlError, is_behind: bool) -> SqlError {
+    if is_behind && error.stale_plan {
+        let message = "could not serialize access: a table was redefined meanwhile";
+        return SqlError::new("40001", message);
+    }
+    if is_behind && error.awaited_session.is_some() {
+        let message = "waiting for a session's end behind a change is not supported";
+        return SqlError::unsupported(message);
+    }
+    error
+}
+
+#[cfg(test)]
+mod tests {
+    use thermocline_engine::Error;
+
+    use super::*;
+
+    #[test]
+    fn what_is_done_is_not_done_again() {
+        let stale = || SqlError::from(Error::StalePlan);
+        assert!(behind(stale(), false).stale_plan);
+        let told = behind(stale(), true);
+        assert!(!told.stale_plan);
+        assert_eq!(told.sqlstate, "40001");
     }
 }
