@@ -19,7 +19,7 @@ use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
 
 use crate::authority::Authority;
-use crate::comment::{CommentOn, Comments};
+use crate::comment::{self, CommentOn, Comments};
 use crate::storages::{LostLayout, layouts};
 use crate::table_lock::Gate;
 use crate::view::{ViewDef, deepest};
@@ -522,13 +522,8 @@ impl Catalog {
     pub fn memory_bytes(&self) -> u64 {
         let tables = self.tables.values().map(|table| table.memory_bytes());
         let views = self.views.values().map(|view| view.memory_bytes());
-        let comment = |text: &String| text.len() + 2 * size_of::<CommentOn>();
-        let comments = self.comments.values().map(comment);
-        tables
-            .chain(views)
-            .chain(comments)
-            .map(|bytes| bytes as u64)
-            .sum()
+        let bytes: u64 = tables.chain(views).map(|bytes| bytes as u64).sum();
+        bytes + comment::memory_bytes(&self.comments)
     }
 
     /// The catalog of a new database: schema `public` and nothing in it.

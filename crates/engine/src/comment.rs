@@ -39,6 +39,12 @@ pub enum CommentOn {
 /// Comments by what they are on.
 pub type Comments = BTreeMap<CommentOn, String>;
 
+/// About what they take in memory, in bytes.
+pub(crate) fn memory_bytes(comments: &Comments) -> u64 {
+    let bytes = |text: &String| text.len() + 2 * size_of::<CommentOn>();
+    comments.values().map(bytes).sum::<usize>() as u64
+}
+
 /// The comments of a catalog without those of objects that it has not.
 pub(crate) fn of_what_is_in(catalog: &Catalog) -> Arc<Comments> {
     let mut comments = Arc::clone(&catalog.comments);

@@ -10,6 +10,7 @@ mod commands;
 mod overwrite;
 mod point;
 mod read;
+mod row_lock;
 mod taking;
 mod undo;
 mod write;
