@@ -136,3 +136,22 @@ def wide_values_of_types(port, limit):
             "update docs set j = j || jsonb_build_object('more', j)",
         )
     )
+
+
+@attack
+def inner_statements(port, limit):
+    """Rows of statements within a statement: more than fits at once."""
+    client = fill(port, "big", limit // 1000, 1000)
+    client.ask("create table narrow (id bigint primary key, k int)")
+    client.ask("insert into narrow select id, k from big")
+    return answers(
+        client.try_(statement)
+        for statement in (
+            "with g as (select * from big for update) select count(*) from g",
+            "select count(*) from narrow where id in (select id from big for update)",
+            "with g as (delete from big returning *) select count(*) from g",
+            "with g as (update narrow set k = 1 returning *) select count(*) from g",
+            "select b.*, n.k from big b join narrow n using (id) for update",
+            "with g as (insert into big select id + 100000000, k, pad || pad from big returning *) select count(*) from g",
+        )
+    )

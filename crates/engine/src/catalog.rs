@@ -142,6 +142,12 @@ pub struct TableDef {
 }
 
 impl TableDef {
+    /// Whether it has a constraint of this name.
+    pub fn has_constraint(&self, name: &str) -> bool {
+        let mut keys = self.indexes.iter().filter(|index| index.constraint);
+        keys.any(|index| index.name == name) || self.checks.iter().any(|check| check.name == name)
+    }
+
     /// Takes a storage that holds no rows yet.
     pub(crate) fn take_storage(&mut self, storage: u32) {
         self.storage = storage;

@@ -68,11 +68,10 @@ fn exists(on: &CommentOn, catalog: &Catalog) -> bool {
                 }
             }
         }
-        CommentOn::Constraint { table, name } => catalog.tables.get(table).is_some_and(|table| {
-            let mut indexes = table.indexes.iter();
-            table.checks.iter().any(|check| check.name == *name)
-                || indexes.any(|index| index.constraint && index.name == *name)
-        }),
+        CommentOn::Constraint { table, name } => {
+            let table = catalog.tables.get(table);
+            table.is_some_and(|table| table.has_constraint(name))
+        }
         CommentOn::Schema(oid) => catalog.schemas.iter().any(|schema| schema.oid == *oid),
         CommentOn::Role(oid) => catalog.authority.roles.contains_key(oid),
         CommentOn::Database => true,

@@ -134,7 +134,7 @@ enum Sink {
     Values {
         rows: Vec<Vec<Value>>,
         row: Vec<Value>,
-        /// Of texts and the like.
+        /// What all of them take.
         bytes: usize,
     },
     /// Values as bytes (`kept_row.rs`), for portals.
@@ -414,7 +414,14 @@ impl RowWriter {
                 let length = (self.buffer.len() - start - 1) as u32;
                 self.buffer[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
             }
-            Sink::Values { rows, row, .. } => rows.push(std::mem::take(row)),
+            Sink::Values { rows, row, bytes } => {
+                *bytes += size_of_val(row.as_slice());
+                rows.push(std::mem::take(row));
+                let held = *bytes;
+                if let Err(error) = self.holds_beside(held) {
+                    self.refused.get_or_insert(error);
+                }
+            }
             Sink::Kept => {}
         }
         self.rows += 1;

@@ -12,6 +12,7 @@ use sqlparser::ast::{
     self, ObjectName, SetExpr, Statement, Visit, VisitMut, Visitor, VisitorMut, With,
 };
 use thermocline_engine::authority::Privileges;
+use thermocline_query::functions::{self, Function, Volatility};
 use thermocline_query::types::{array_of, element_of, format_type, ids};
 use thermocline_storage::types::DataType;
 
@@ -87,12 +88,13 @@ impl Binder<'_> {
     }
 
     /// The statement without those that run before it, which the binder keeps.
-    pub(super) fn take_out(&mut self, statement: &Statement) -> Bindable<Statement> {
-        self.taken_out.own_parameters = parameters_of(&statement.to_string());
-        let mut statement = statement.clone();
+    pub(super) fn take_out(&mut self, whole: &Statement) -> Bindable<Statement> {
+        self.taken_out.own_parameters = parameters_of(&whole.to_string());
+        let mut statement = whole.clone();
         if let Some(place) = list_of(&mut statement)
             && let Some(mut list) = place.take()
         {
+            self.check_read_once(&list, whole)?;
             self.take_out_of_list(&mut list)?;
             *place = Some(list).filter(|list| !list.cte_tables.is_empty());
         }
@@ -135,6 +137,65 @@ impl Binder<'_> {
         }
         *list = seen;
         Ok(())
+    }
+
+    /// Refuses a part of a WITH list that changes read and something else reads, too, where it may
+    /// give one this and the other that: it is computed for each of them.
+    fn check_read_once(&self, list: &With, statement: &Statement) -> Bindable<()> {
+        for part in list.cte_tables.iter().filter(|part| !is_inner(&part.query)) {
+            let is_part = |name: &ObjectName| {
+                name_parts(name).is_ok_and(|name| name == [folded(&part.alias.name)])
+            };
+            let mut uses = 0;
+            reads(statement, &mut |name| {
+                uses += usize::from(is_part(name));
+                false
+            });
+            let mut changes = list
+                .cte_tables
+                .iter()
+                .filter(|other| is_inner(&other.query));
+            let by_change = changes.any(|change| reads(&change.query, &mut |name| is_part(name)));
+            if uses > 1 && by_change && !self.is_steady(&part.query, list) {
+                let name = folded(&part.alias.name);
+                let message = format!(
+                    "WITH part \"{name}\" is read by a change and once more, which is not supported"
+                );
+                return Err(SqlError::unsupported(message)
+                    .with_hint("Make it a statement of its own before, in one transaction.")
+                    .into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a query gives the same each time in a statement, whatever others commit: it reads
+    /// nothing and calls nothing volatile.
+    fn is_steady(&self, query: &ast::Query, list: &With) -> bool {
+        struct Calls;
+        impl Visitor for Calls {
+            type Break = ();
+            fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<()> {
+                let ast::Expr::Function(call) = expr else {
+                    return ControlFlow::Continue(());
+                };
+                let name = name_parts(&call.name).ok().and_then(|mut name| name.pop());
+                let named = name.map_or(&[][..], |name| functions::named(&name));
+                let is_volatile = |f: &&Function| f.volatility == Volatility::Volatile;
+                match named.iter().any(is_volatile) {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            }
+        }
+        let reads_rows = reads(query, &mut |name| {
+            is_of_list(name, list)
+                || !matches!(
+                    find_table(self.context, name, Privileges::NONE),
+                    Err(Refusal::Error(_))
+                )
+        });
+        !reads_rows && query.visit(&mut Calls).is_continue()
     }
 
     /// Takes the queries that lock rows out of a tree whose top has this depth.
@@ -201,10 +262,8 @@ impl Binder<'_> {
         match &*inner.body {
             SetExpr::Insert(change) | SetExpr::Update(change) | SetExpr::Delete(change) => {
                 no_lists("a WITH within a WITH that changes rows")?;
-                match self.with.clone() {
-                    Some(list) => Ok(self.with_before(&list, change)?.1?),
-                    None => self.change(change),
-                }
+                let list = self.with.clone();
+                Ok(self.change(change, list.as_ref())?.1)
             }
             _ => {
                 no_lists("a WITH before a row lock")?;
@@ -213,17 +272,15 @@ impl Binder<'_> {
                 {
                     return Err(Refusal::declined("a row lock on what a WITH gives"));
                 }
-                self.query(inner)
+                match self.query(inner) {
+                    Err(Refusal::Declined { reason, .. }) => {
+                        // For its size, if at all: its columns are as of a small one.
+                        let (_, columns) = self.as_if_small(|binder| binder.query(inner))?;
+                        Ok((self.found_and_locked(inner, reason)?, columns))
+                    }
+                    bound => bound,
+                }
             }
-        }
-    }
-
-    fn change(&mut self, change: &Statement) -> Bindable<BoundPlan> {
-        match change {
-            Statement::Insert(insert) => self.insert(insert),
-            Statement::Update(update) => self.update(update),
-            Statement::Delete(delete) => self.delete(delete),
-            _ => Err(Refusal::declined("this statement within a WITH")),
         }
     }
 

@@ -249,6 +249,20 @@ pub(super) fn source_by_key(table: &Arc<Table>, key: &[usize], own_parameters: u
     choose(table, Some(condition), &[], || false).0
 }
 
+/// How the rows of a source are locked; it gives as many rows, without columns.
+pub(super) fn locking(source: Source, lock: RowLock) -> ShortPlan {
+    ShortPlan::Select(Arc::new(SelectPlan {
+        source: Some(source),
+        condition: None,
+        aggregate: None,
+        output: Vec::new(),
+        sort: Vec::new(),
+        limit: None,
+        offset: None,
+        lock: Some(lock),
+    }))
+}
+
 /// The plan: what the query finds, the key and then these columns, is locked by `source` and
 /// changed.
 fn by_query(
@@ -258,18 +272,9 @@ fn by_query(
     query: ReadQuery,
     change: ShortPlan,
 ) -> ShortPlan {
-    let lock = SelectPlan {
-        source: Some(source),
-        condition: None,
-        aggregate: None,
-        output: Vec::new(),
-        sort: Vec::new(),
-        limit: None,
-        offset: None,
-        lock: Some(RowLock {
-            mode: LockMode::Update,
-            locked: LockedRows::Wait,
-        }),
+    let lock = RowLock {
+        mode: LockMode::Update,
+        locked: LockedRows::Wait,
     };
     let stored = |column: &usize| {
         let def = &target.table.columns[*column];
@@ -281,6 +286,6 @@ fn by_query(
         targets: target.key.iter().chain(columns).map(stored).collect(),
         key_columns: target.key.len(),
         change,
-        lock: ShortPlan::Select(Arc::new(lock)),
+        lock: locking(source, lock),
     }))
 }

@@ -5,18 +5,18 @@
 use std::sync::Arc;
 
 use sqlparser::ast::{
-    self, GroupByExpr, Ident, JoinOperator, ObjectName, SelectItem, SetExpr, TableFactor,
+    self, GroupByExpr, Ident, JoinOperator, NonBlock, ObjectName, SelectItem, SetExpr, TableFactor,
 };
 use thermocline_engine::authority::Privileges;
 
 use super::aggregate::calls_aggregate;
-use super::by_query::{parameters_of, source_by_key};
+use super::by_query::{locking, parameters_of, source_by_key};
 use super::scope::{find_table, folded, name_parts};
-use super::select::row_lock;
+use super::select::{around, row_lock};
 use super::typed::Binder;
 use super::{Bindable, BoundPlan, Refusal};
 use crate::error::SqlError;
-use crate::plan::{KeyLock, LockingRead, ReadQuery, RowLock, SelectPlan, ShortPlan};
+use crate::plan::{KeyLock, LockingRead, ReadQuery, RowLock, ShortPlan};
 
 /// A relation of FROM, and whether an outer join may put NULLs for its row.
 struct Listed<'q> {
@@ -28,14 +28,23 @@ impl Binder<'_> {
     /// A query; what the short path declines of those that lock rows is found by a query, and so
     /// is what stands behind other statements.
     pub(super) fn locking_read(&mut self, query: &ast::Query) -> Bindable<BoundPlan> {
-        let reason = match self.query(query) {
+        match self.query(query) {
             Err(Refusal::Declined { reason, .. })
                 if !query.locks.is_empty() || self.has_before() =>
             {
-                reason
+                Ok((self.found_and_locked(query, reason)?, None))
             }
-            bound => return bound,
-        };
+            bound => bound,
+        }
+    }
+
+    /// The plan of a query that only another finds the rows of, for this reason; its columns are
+    /// known when that is analysed.
+    pub(super) fn found_and_locked(
+        &mut self,
+        query: &ast::Query,
+        reason: String,
+    ) -> Bindable<ShortPlan> {
         self.relations.clear();
         self.aggregation = None;
         let mut read = query.clone();
@@ -50,18 +59,13 @@ impl Binder<'_> {
             _ if query.locks.is_empty() => {}
             Some((select, read)) => {
                 check_lockable(select)?;
-                let skips = query.locks.iter().any(|lock| lock.nonblock.is_some());
-                if skips && (query.limit_clause.is_some() || query.fetch.is_some()) {
-                    return Err(Refusal::declined(
-                        "NOWAIT or SKIP LOCKED with LIMIT over a join",
-                    ));
-                }
                 let mut listed = Vec::new();
                 for table in &select.from {
                     list(table, &mut listed);
                 }
+                check_named(query, &listed)?;
                 for relation in &listed {
-                    let Some(lock) = lock_of(query, relation)? else {
+                    let Some(lock) = lock_of(query, relation) else {
                         continue;
                     };
                     let (lock, keys) = self.key_lock(query, relation, lock, own_parameters)?;
@@ -74,6 +78,17 @@ impl Binder<'_> {
                 return Err(SqlError::unsupported(message).into());
             }
         }
+        // Rows that are passed over do not count.
+        let skips = |lock: &ast::LockClause| lock.nonblock == Some(NonBlock::SkipLocked);
+        let (mut limit, mut offset) = (None, None);
+        if query.locks.iter().any(skips) {
+            let around = around(query)?;
+            limit = self.row_count(around.limit)?;
+            offset = self.row_count(around.offset)?;
+            read.limit_clause = None;
+            read.fetch = None;
+        }
+        let waits = query.locks.iter().all(|lock| lock.nonblock.is_none());
         let query = ReadQuery {
             text: read.to_string(),
             declared: self.declared_oids(),
@@ -83,9 +98,12 @@ impl Binder<'_> {
         let plan = LockingRead {
             query,
             locks,
+            limit,
+            offset,
+            waits,
             own_parameters,
         };
-        Ok((ShortPlan::LockingRead(Arc::new(plan)), None))
+        Ok(ShortPlan::LockingRead(Arc::new(plan)))
     }
 
     /// How rows of a relation are locked, and its key's columns; nothing for one without rows of
@@ -124,6 +142,14 @@ impl Binder<'_> {
             );
             return Err(SqlError::unsupported(message).into());
         };
+        if alias
+            .as_ref()
+            .is_some_and(|alias| !alias.columns.is_empty())
+        {
+            return Err(Refusal::declined(
+                "a row lock on a table whose columns are renamed",
+            ));
+        }
         let qualifier = match alias {
             Some(alias) => folded(&alias.name),
             None => table.name.clone(),
@@ -133,23 +159,14 @@ impl Binder<'_> {
             let parts = parts.map(|part| Ident::with_quote('"', part.as_str()));
             SelectItem::UnnamedExpr(ast::Expr::CompoundIdentifier(parts.to_vec()))
         };
-        let plan = SelectPlan {
-            source: Some(source_by_key(table, &primary.columns, own_parameters)),
-            condition: None,
-            aggregate: None,
-            output: Vec::new(),
-            sort: Vec::new(),
-            limit: None,
-            offset: None,
-            lock: Some(lock),
-        };
+        let source = source_by_key(table, &primary.columns, own_parameters);
         let key_lock = KeyLock {
             key: primary
                 .columns
                 .iter()
                 .map(|column| table.columns[*column].data_type)
                 .collect(),
-            plan: ShortPlan::Select(Arc::new(plan)),
+            plan: locking(source, lock),
         };
         Ok((Some(key_lock), primary.columns.iter().map(item).collect()))
     }
@@ -210,20 +227,44 @@ fn list_factor<'q>(factor: &'q TableFactor, listed: &mut Vec<Listed<'q>>) {
     }
 }
 
-/// How a relation is locked: by the clauses that name it or none.
-fn lock_of(query: &ast::Query, relation: &Listed<'_>) -> Bindable<Option<RowLock>> {
-    let shown = match relation.factor {
+/// What a relation of FROM is called.
+fn name_of(factor: &TableFactor) -> Option<String> {
+    match factor {
         TableFactor::Table { name, alias, .. } => match alias {
             Some(alias) => Some(folded(&alias.name)),
-            None => name_parts(name)?.pop(),
+            None => name_parts(name).ok()?.pop(),
         },
         TableFactor::Derived { alias, .. } | TableFactor::Function { alias, .. } => {
             alias.as_ref().map(|alias| folded(&alias.name))
         }
         _ => None,
-    };
+    }
+}
+
+/// How a relation is locked: by the clauses that name it or none.
+fn lock_of(query: &ast::Query, relation: &Listed<'_>) -> Option<RowLock> {
+    let shown = name_of(relation.factor);
     let names = |of: &ObjectName| name_parts(of).is_ok_and(|mut of| of.pop() == shown);
     let clauses = query.locks.iter();
-    let clauses = clauses.filter(|lock| lock.of.as_ref().is_none_or(names));
-    Ok(row_lock(clauses))
+    row_lock(clauses.filter(|lock| lock.of.as_ref().is_none_or(names)))
+}
+
+/// Refuses a clause that names nothing of FROM.
+fn check_named(query: &ast::Query, listed: &[Listed<'_>]) -> Bindable<()> {
+    for of in query.locks.iter().filter_map(|lock| lock.of.as_ref()) {
+        let name = name_parts(of)?.pop().unwrap_or_default();
+        let mut shown = listed
+            .iter()
+            .filter_map(|relation| name_of(relation.factor));
+        if !shown.any(|shown| shown == name) {
+            return Err(unlisted(&name));
+        }
+    }
+    Ok(())
+}
+
+/// 42P01 for what a lock clause names and FROM does not.
+pub(super) fn unlisted(name: &str) -> Refusal {
+    let message = format!("relation \"{name}\" in FOR UPDATE clause not found in FROM clause");
+    SqlError::new("42P01", message).into()
 }

@@ -44,7 +44,7 @@ use sqlparser::ast::Statement;
 use thermocline_engine::{Catalog, Table};
 use thermocline_storage::types::DataType;
 
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::output::{ColumnType, OutputColumn};
 use crate::plan::{Plan, ShortPlan};
 use crate::privilege::Actor;
@@ -163,17 +163,13 @@ pub(crate) fn bindable(statement: &Statement, context: &BindContext<'_>) -> Bind
             &without_inner
         }
     };
-    let (command, bound) = match statement {
+    let (command, (plan, columns)) = match statement {
         Statement::Query(query) => match with::changed(query) {
-            Some((with, change)) => binder.with_before(with, change)?,
-            None => (Command::Select, binder.locking_read(query)),
+            Some((list, change)) => binder.change(change, Some(list))?,
+            None => (Command::Select, binder.locking_read(query)?),
         },
-        Statement::Insert(insert) => (Command::Insert, binder.insert(insert)),
-        Statement::Update(update) => (Command::Update, binder.update(update)),
-        Statement::Delete(delete) => (Command::Delete, binder.delete(delete)),
-        _ => return Err(SqlError::unsupported("this statement cannot be bound").into()),
+        change => binder.change(change, None)?,
     };
-    let (plan, columns) = bound?;
     let plan = std::mem::take(&mut binder.taken_out).before(plan);
     Ok(Bound {
         parameters: binder.settled_parameters(),

@@ -11,7 +11,8 @@ use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
 use super::aggregate::{Aggregation, calls_aggregate};
-use super::scope::{Relation, find_table, folded};
+use super::locking_read::unlisted;
+use super::scope::{Relation, find_table, folded, name_parts};
 use super::typed::{Binder, Typed};
 use super::{Bindable, BoundPlan, Refusal};
 use crate::error::SqlError;
@@ -24,10 +25,10 @@ use crate::plan::{
 
 /// The clauses around a SELECT's body.
 #[derive(Default)]
-struct Around<'q> {
+pub(super) struct Around<'q> {
     order_by: &'q [ast::OrderByExpr],
-    limit: Option<&'q ast::Expr>,
-    offset: Option<&'q ast::Expr>,
+    pub(super) limit: Option<&'q ast::Expr>,
+    pub(super) offset: Option<&'q ast::Expr>,
     lock: Option<RowLock>,
 }
 
@@ -45,7 +46,11 @@ impl Binder<'_> {
         }
         let around = around(query)?;
         match &*query.body {
-            SetExpr::Select(select) => self.select(select, &around),
+            SetExpr::Select(select) => {
+                let bound = self.select(select, &around)?;
+                self.check_lock_names(query)?;
+                Ok(bound)
+            }
             SetExpr::Values(values) => self.values(values, &around),
             SetExpr::Query(inner)
                 if around.order_by.is_empty()
@@ -146,6 +151,20 @@ impl Binder<'_> {
             return Err(SqlError::unsupported(message).into());
         }
         Ok((ShortPlan::Select(Arc::new(plan)), Some(columns)))
+    }
+
+    /// A lock clause names the table, if it names any.
+    fn check_lock_names(&self, query: &Query) -> Bindable<()> {
+        let Some(relation) = self.relations.first() else {
+            return Ok(());
+        };
+        for of in query.locks.iter().filter_map(|lock| lock.of.as_ref()) {
+            let name = name_parts(of)?.pop().unwrap_or_default();
+            if name != relation.alias {
+                return Err(unlisted(&name));
+            }
+        }
+        Ok(())
     }
 
     /// One table or none.
@@ -338,7 +357,7 @@ impl Binder<'_> {
     }
 
     /// LIMIT and OFFSET.
-    fn row_count(&mut self, count: Option<&ast::Expr>) -> Bindable<Option<Expr>> {
+    pub(super) fn row_count(&mut self, count: Option<&ast::Expr>) -> Bindable<Option<Expr>> {
         let Some(count) = count else {
             return Ok(None);
         };
@@ -449,7 +468,7 @@ impl Binder<'_> {
     }
 }
 
-fn around(query: &Query) -> Bindable<Around<'_>> {
+pub(super) fn around(query: &Query) -> Bindable<Around<'_>> {
     let mut around = Around::default();
     if let Some(order_by) = &query.order_by {
         match &order_by.kind {

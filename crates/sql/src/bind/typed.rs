@@ -114,6 +114,22 @@ impl<'a> Binder<'a> {
         }
     }
 
+    /// Binds as if every table were small.
+    pub(super) fn as_if_small<T>(
+        &mut self,
+        bind: impl FnOnce(&mut Binder<'_>) -> Bindable<T>,
+    ) -> Bindable<T> {
+        let context = BindContext {
+            row_estimate: None,
+            ..*self.context
+        };
+        let mut other = Binder::new(&context);
+        other.parameters.clone_from(&self.parameters);
+        let bound = bind(&mut other)?;
+        self.parameters = other.parameters;
+        Ok(bound)
+    }
+
     /// The parameters' types; what nothing settled is text.
     pub(crate) fn settled_parameters(&self) -> Vec<DataType> {
         self.parameters

@@ -4,6 +4,7 @@ use sqlparser::ast::{self, SetExpr, Statement, With};
 
 use super::typed::Binder;
 use super::{Bindable, BoundPlan, Command, Refusal};
+use crate::error::SqlError;
 
 /// The change that a WITH stands before.
 pub(crate) fn changed(query: &ast::Query) -> Option<(&With, &Statement)> {
@@ -17,21 +18,21 @@ pub(crate) fn changed(query: &ast::Query) -> Option<(&With, &Statement)> {
 }
 
 impl Binder<'_> {
-    /// Binds the change, which sees the list.
-    pub(super) fn with_before(
+    /// Binds a change, which sees the list that stands before it.
+    pub(super) fn change(
         &mut self,
-        with: &With,
         change: &Statement,
-    ) -> Bindable<(Command, Bindable<BoundPlan>)> {
-        self.with = Some(with.clone());
-        Ok(match change {
-            Statement::Insert(insert) => {
-                let insert = insert_with(with, insert)?;
-                (Command::Insert, self.insert(&insert))
+        list: Option<&With>,
+    ) -> Bindable<(Command, BoundPlan)> {
+        self.with = list.cloned();
+        Ok(match (change, list) {
+            (Statement::Insert(insert), None) => (Command::Insert, self.insert(insert)?),
+            (Statement::Insert(insert), Some(list)) => {
+                (Command::Insert, self.insert(&insert_with(list, insert)?)?)
             }
-            Statement::Update(update) => (Command::Update, self.update(update)),
-            Statement::Delete(delete) => (Command::Delete, self.delete(delete)),
-            _ => return Err(Refusal::declined("this statement behind a WITH")),
+            (Statement::Update(update), _) => (Command::Update, self.update(update)?),
+            (Statement::Delete(delete), _) => (Command::Delete, self.delete(delete)?),
+            _ => return Err(SqlError::unsupported("this statement cannot be bound").into()),
         })
     }
 }

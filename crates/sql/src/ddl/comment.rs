@@ -47,11 +47,8 @@ impl Definition<'_> {
             }
             CommentObject::Constraint { name, table } => {
                 let (oid, _) = self.relation_of_kind("table", table)?;
-                let there = catalog.table(oid).is_some_and(|table| {
-                    let mut indexes = table.indexes.iter();
-                    table.checks.iter().any(|check| check.name == *name)
-                        || indexes.any(|index| index.constraint && index.name == *name)
-                });
+                let table_of = catalog.table(oid);
+                let there = table_of.is_some_and(|table| table.has_constraint(name));
                 if !there {
                     let table = table.join(".");
                     let message =

@@ -18,6 +18,7 @@ mod sink;
 mod update;
 
 pub use insert::insert_rows;
+pub(crate) use sink::Window;
 
 use std::sync::Arc;
 

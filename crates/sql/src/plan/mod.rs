@@ -468,8 +468,21 @@ pub struct LockingRead {
     pub query: ReadQuery,
     /// What is locked.
     pub locks: Vec<KeyLock>,
+    /// How many locked rows are wanted, where the query does not say it.
+    pub limit: Option<Expr>,
+    /// How many of them are left out.
+    pub offset: Option<Expr>,
+    /// Locks may be waited for: the query has to be at its end before.
+    pub waits: bool,
     /// The statement's own parameters.
     pub own_parameters: usize,
+}
+
+impl LockingRead {
+    /// How many columns the keys of the rows to lock have together.
+    pub(crate) fn key_columns(&self) -> usize {
+        self.locks.iter().map(|lock| lock.key.len()).sum()
+    }
 }
 
 /// A statement that runs before another one's query, which reads what it gives.

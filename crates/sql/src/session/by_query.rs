@@ -15,12 +15,10 @@ use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
 use super::Session;
-use super::transaction::Block;
 use crate::error::{Result, SqlError};
 use crate::exec::{self, ExecContext};
 use crate::expr::{CastPath, Datum};
 use crate::output::RowWriter;
-use crate::parse::statement::IsolationLevel;
 use crate::plan::{ByQuery, ShortPlan};
 
 /// Rows that the query hands on at a time, and changes between two pauses.
@@ -36,14 +34,8 @@ impl Session {
         parameters: &[Value],
         rows: &mut RowWriter,
     ) -> Result<u64> {
-        let own = self.transaction.block() == Block::None;
-        if own {
-            self.transaction.begin(Block::Implicit, &self.context);
-        }
-        let locks = matches!(
-            self.transaction.isolation(&self.context),
-            IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted
-        );
+        let own = self.begin_own();
+        let locks = self.transaction.sees_commits_between(&self.context);
         let mut of_found = self.account.nothing(ChargeKind::Result);
         let mut of_locked = self.account.nothing(ChargeKind::Result);
         let mut locked: HashSet<Vec<Value>> = HashSet::new();

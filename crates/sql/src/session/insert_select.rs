@@ -9,7 +9,6 @@ use thermocline_storage::value::Value;
 
 use super::Session;
 use super::analytical::AnalyticalRows;
-use super::transaction::Block;
 use crate::error::{Result, SqlError};
 use crate::exec::{self, ExecContext};
 use crate::output::{OutputColumn, RowWriter};
@@ -27,10 +26,7 @@ impl Session {
         parameters: &[Value],
         rows: &mut RowWriter,
     ) -> Result<u64> {
-        let own = self.transaction.block() == Block::None;
-        if own {
-            self.transaction.begin(Block::Implicit, &self.context);
-        }
+        let own = self.begin_own();
         let db = Arc::clone(&self.engine.db);
         let catalog = self.transaction.catalog(&db);
         let Some(typed) = &query.typed else {

@@ -5,16 +5,16 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use thermocline_engine::ChargeKind;
+use thermocline_engine::{Charge, ChargeKind};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
 use super::Session;
 use super::by_query::bytes_of;
-use super::transaction::Block;
 use crate::error::{Result, SqlError};
+use crate::exec::Window;
+use crate::expr::EvalContext;
 use crate::output::{ColumnType, RowWriter};
-use crate::parse::statement::IsolationLevel;
 use crate::plan::{After, LockingRead};
 use crate::styles::Styles;
 use crate::typed::arrays;
@@ -33,10 +33,7 @@ impl Session {
         rows: &'s mut RowWriter,
     ) -> Pin<Box<dyn Future<Output = Result<u64>> + Send + 's>> {
         Box::pin(async move {
-            let own = self.transaction.block() == Block::None;
-            if own {
-                self.transaction.begin(Block::Implicit, &self.context);
-            }
+            let own = self.begin_own();
             let mut charge = self.account.nothing(ChargeKind::Result);
             let mut given = parameters.to_vec();
             given.resize(after.own_parameters, Value::Null);
@@ -45,11 +42,11 @@ impl Session {
                     RowWriter::values().charged(self.account.nothing(ChargeKind::Result));
                 let ran = self.run_short(&before.plan, styles, &given, &mut found);
                 ran.await.map_err(|error| behind(error, number > 0))?;
-                let found = found.take_values();
-                // As they are, and again in the arrays.
-                let bytes: u64 = found.iter().map(|row| bytes_of(row)).sum();
-                charge.grow(2 * bytes)?;
-                let of_column = |(at, column)| arrays::of_column(&found, at, column, styles);
+                found.check()?;
+                let rows_of = found.take_values();
+                // Once more in the arrays.
+                charge.grow(rows_of.iter().map(|row| bytes_of(row)).sum())?;
+                let of_column = |(at, column)| arrays::of_column(&rows_of, at, column, styles);
                 let columns = before.columns.iter().enumerate().map(of_column);
                 given.extend(columns.collect::<Result<Vec<Value>>>()?);
             }
@@ -67,81 +64,66 @@ impl Session {
     pub(super) async fn run_locking_read(
         &mut self,
         plan: &LockingRead,
+        styles: &Styles,
         parameters: &[Value],
         rows: &mut RowWriter,
     ) -> Result<u64> {
-        let own = self.transaction.block() == Block::None;
-        if own {
-            self.transaction.begin(Block::Implicit, &self.context);
-        }
+        let own = self.begin_own();
         let Some(typed) = &plan.query.typed else {
             return Err(SqlError::internal("a row lock by a query without its tree"));
         };
-        let asks_again = matches!(
-            self.transaction.isolation(&self.context),
-            IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted
-        );
-        let keys: usize = plan.locks.iter().map(|lock| lock.key.len()).sum();
-        let columns = typed.output_columns();
-        let shown = columns.len() - keys;
+        let window = {
+            let evaluation = EvalContext {
+                parameters,
+                now_us: self.context.transaction_us(),
+                session: &*self.context,
+                styles,
+            };
+            Window::of(plan.limit.as_ref(), plan.offset.as_ref(), &evaluation)?
+        };
+        let asks_again = self.transaction.sees_commits_between(&self.context);
         let used = parameters
             .get(..typed.parameters.len())
             .unwrap_or(parameters);
         let db = Arc::clone(&self.engine.db);
         let catalog = self.transaction.catalog(&db);
         let options = self.options();
-        let mut of_found = self.account.nothing(ChargeKind::Result);
-        let mut of_locked = self.account.nothing(ChargeKind::Result);
-        // Whether a row is locked or passed over, by table and key.
-        let mut locked: HashMap<(usize, Vec<Value>), bool> = HashMap::new();
-        let found = loop {
-            of_found.resize(0)?;
-            let mut found: Vec<Vec<Value>> = Vec::new();
+        let mut found = Found {
+            window,
+            rows: Vec::new(),
+            of_rows: self.account.nothing(ChargeKind::Result),
+            passed: 0,
+            locked: HashMap::new(),
+            of_locked: self.account.nothing(ChargeKind::Result),
+            is_settled: false,
+        };
+        while !found.is_settled {
+            found.rows.clear();
+            found.of_rows.resize(0)?;
+            (found.passed, found.is_settled) = (0, true);
             let mut stream = self.start_analytical(typed, &catalog, used).await?;
-            loop {
+            let mut waiting: Vec<Vec<Value>> = Vec::new();
+            let mut of_waiting = self.account.nothing(ChargeKind::Result);
+            while !found.is_whole() {
                 let next = stream.next_values(BATCH_ROWS);
                 let mut batch = db.interruptible(&options, next).await??;
                 if batch.is_empty() {
                     break;
                 }
-                of_found.grow(batch.iter().map(|row| bytes_of(row)).sum())?;
-                found.append(&mut batch);
+                if plan.waits {
+                    of_waiting.grow(batch.iter().map(|row| bytes_of(row)).sum())?;
+                    waiting.append(&mut batch);
+                }
+                self.lock_found(plan, batch, parameters, &mut found).await?;
             }
             drop(stream);
-            let mut is_settled = true;
-            for row in &found {
-                let mut first = shown;
-                for (number, lock) in plan.locks.iter().enumerate() {
-                    let key = &row[first..first + lock.key.len()];
-                    first += lock.key.len();
-                    let place = (number, key.to_vec());
-                    if locked.contains_key(&place) {
-                        continue;
-                    }
-                    of_locked.grow(bytes_of(key))?;
-                    is_settled = false;
-                    let mut nothing = RowWriter::values();
-                    let by_key = (&lock.plan, plan.own_parameters);
-                    let one = std::slice::from_ref(&place.1);
-                    let count = self.each(by_key, one, parameters, &mut nothing).await?;
-                    locked.insert(place, count > 0);
-                }
-            }
-            if is_settled || !asks_again {
-                break found;
-            }
-        };
-        let mut count = 0;
-        for row in found {
-            let mut first = shown;
-            let is_locked = plan.locks.iter().enumerate().all(|(number, lock)| {
-                let key = row[first..first + lock.key.len()].to_vec();
-                first += lock.key.len();
-                locked.get(&(number, key)) == Some(&true)
-            });
-            if !is_locked {
-                continue;
-            }
+            self.lock_found(plan, waiting, parameters, &mut found)
+                .await?;
+            found.is_settled |= !asks_again;
+        }
+        let columns = typed.output_columns();
+        let shown = columns.len() - plan.key_columns();
+        for row in &found.rows {
             rows.begin_row(shown);
             for (value, column) in row.iter().zip(&columns).take(shown) {
                 match (column.data_type, value) {
@@ -159,12 +141,75 @@ impl Session {
             }
             rows.end_row();
             rows.check()?;
-            count += 1;
         }
         if own {
             self.end_implicit().await?;
         }
-        Ok(count)
+        Ok(found.rows.len() as u64)
+    }
+
+    /// Locks rows, in their order, and keeps those of the window that are locked then.
+    async fn lock_found(
+        &mut self,
+        plan: &LockingRead,
+        rows: Vec<Vec<Value>>,
+        parameters: &[Value],
+        found: &mut Found,
+    ) -> Result<()> {
+        for row in rows {
+            if found.is_whole() {
+                break;
+            }
+            let mut first = row.len() - plan.key_columns();
+            let mut is_locked = true;
+            for (number, lock) in plan.locks.iter().enumerate() {
+                let key = row[first..first + lock.key.len()].to_vec();
+                first += lock.key.len();
+                let place = (number, key);
+                if let Some(known) = found.locked.get(&place) {
+                    is_locked &= known;
+                    continue;
+                }
+                found.of_locked.grow(bytes_of(&place.1))?;
+                found.is_settled = false;
+                let mut nothing = RowWriter::values();
+                let by_key = (&lock.plan, plan.own_parameters);
+                let one = std::slice::from_ref(&place.1);
+                let count = self.each(by_key, one, parameters, &mut nothing).await?;
+                is_locked &= count > 0;
+                found.locked.insert(place, count > 0);
+            }
+            if !is_locked {
+                continue;
+            }
+            if found.passed < found.window.offset {
+                found.passed += 1;
+                continue;
+            }
+            found.of_rows.grow(bytes_of(&row))?;
+            found.rows.push(row);
+        }
+        Ok(())
+    }
+}
+
+/// What a query has found and is locked.
+struct Found {
+    window: Window,
+    rows: Vec<Vec<Value>>,
+    of_rows: Charge,
+    /// Locked rows before the window.
+    passed: u64,
+    /// Whether a row is locked or passed over, by table and key.
+    locked: HashMap<(usize, Vec<Value>), bool>,
+    of_locked: Charge,
+    /// Nothing has been locked since the query was asked.
+    is_settled: bool,
+}
+
+impl Found {
+    fn is_whole(&self) -> bool {
+        self.rows.len() as u64 >= self.window.limit
     }
 }
 

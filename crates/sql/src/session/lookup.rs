@@ -189,8 +189,7 @@ impl Lookup<'_> {
         planned.bound.parameters = parameters;
         if let Some(read) = plan.locking_read() {
             let mut columns = columns.unwrap_or_default();
-            let keys: usize = read.locks.iter().map(|lock| lock.key.len()).sum();
-            columns.truncate(columns.len().saturating_sub(keys));
+            columns.truncate(columns.len().saturating_sub(read.key_columns()));
             planned.columns = Some(columns.clone().into());
             planned.bound.columns = Some(columns);
         }

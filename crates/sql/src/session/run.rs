@@ -308,7 +308,7 @@ impl Session {
                 return boxed(self.change_by_query(plan, parameters, rows)).await;
             }
             ShortPlan::LockingRead(plan) => {
-                return boxed(self.run_locking_read(plan, parameters, rows)).await;
+                return boxed(self.run_locking_read(plan, styles, parameters, rows)).await;
             }
             ShortPlan::After(plan) => {
                 return self.run_after(plan, styles, parameters, rows).await;

@@ -91,6 +91,15 @@ impl Session {
         Ok(())
     }
 
+    /// Begins an implicit transaction where there is none. Whether it did: who began it ends it.
+    pub(super) fn begin_own(&mut self) -> bool {
+        let own = self.transaction.block() == Block::None;
+        if own {
+            self.transaction.begin(Block::Implicit, &self.context);
+        }
+        own
+    }
+
     /// Commits an implicit transaction.
     pub(super) async fn end_implicit(&mut self) -> Result<()> {
         if self.transaction.block() != Block::Implicit {

@@ -7,7 +7,6 @@ use thermocline_storage::types::DataType;
 
 use super::lookup::Place;
 use super::run::counted;
-use super::transaction::Block;
 use super::{Client, Session};
 use crate::bind::{self, BindContext};
 use crate::ddl::{CreationPlace, find_relation, truncated_name};
@@ -22,10 +21,7 @@ impl Session {
     pub(super) async fn table_as(&mut self, create: &TableAs, client: &mut Client) -> Result<()> {
         const TAG: &str = "CREATE TABLE AS";
         self.check_writable(TAG)?;
-        let own = self.transaction.block() == Block::None;
-        if own {
-            self.transaction.begin(Block::Implicit, &self.context);
-        }
+        let own = self.begin_own();
         let stored = self.make_table_as(create, client).await?;
         if own {
             self.end_implicit().await?;

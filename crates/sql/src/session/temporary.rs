@@ -12,7 +12,7 @@ use thermocline_engine::ddl::Change;
 use thermocline_engine::{Database, Isolation, RunOptions, Transaction, block_on};
 
 use super::Session;
-use super::transaction::{Block, TransactionState};
+use super::transaction::TransactionState;
 use crate::ddl::{drop_schema_with_all, drop_tables_with_all};
 use crate::error::{Result, SqlError};
 use crate::parse::statement::OnCommit;
@@ -84,10 +84,7 @@ impl Session {
         let Some(schema) = schema.filter(|schema| catalog.schema(schema).is_some()) else {
             return Ok(());
         };
-        let own = self.transaction.block() == Block::None;
-        if own {
-            self.transaction.begin(Block::Implicit, &self.context);
-        }
+        let own = self.begin_own();
         let options = self.options();
         let transaction = self.transaction.of_block(&db);
         let transaction =

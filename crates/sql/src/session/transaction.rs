@@ -109,6 +109,14 @@ impl TransactionState {
         }
     }
 
+    /// Whether each statement has a snapshot of its own.
+    pub(super) fn sees_commits_between(&self, context: &SessionContext) -> bool {
+        matches!(
+            self.isolation(context),
+            IsolationLevel::ReadUncommitted | IsolationLevel::ReadCommitted
+        )
+    }
+
     /// A transaction of several statements begins; an implicit one becomes a
     /// real one.
     pub(super) fn begin(&mut self, block: Block, context: &SessionContext) {

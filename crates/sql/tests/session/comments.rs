@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use thermocline_device::SimulatedDevice;
-use thermocline_engine::{Config, Database};
 
 use crate::fixture::Server;
 
@@ -178,22 +177,13 @@ fn what_is_not_there_gets_no_comment() {
 #[test]
 fn comments_are_there_after_a_crash() {
     let device = Arc::new(SimulatedDevice::new());
-    let open = || {
-        let config = Config::new(Arc::clone(&device) as _)
-            .memory_limit(4 << 30)
-            .partitions(4);
-        Server::of(Database::open(config).expect("the database opens"))
-    };
-    let server = open();
+    let server = Server::on(&device);
     let mut client = server.connect();
     client.tag("create table t (id int primary key); comment on table t is 'in a checkpoint'");
     client.tag("checkpoint; comment on column t.id is 'in the log'");
     drop(client);
-    device.crash_losing_all();
-    // Its threads find a dead device.
-    let _ = server.engine.database().close();
-    std::mem::forget(server);
-    let server = open();
+    server.crash(&device);
+    let server = Server::on(&device);
     let mut client = server.connect();
     assert_eq!(
         client.rows("select objsubid, description from pg_description order by 1"),

@@ -19,11 +19,24 @@ pub struct Server {
 
 impl Server {
     pub fn new() -> Self {
+        Self::on(&Arc::new(SimulatedDevice::new()))
+    }
+
+    /// A server on a device that outlives it.
+    pub fn on(device: &Arc<SimulatedDevice>) -> Self {
         // The limit is the process's: that of all tests together.
-        let config = Config::new(Arc::new(SimulatedDevice::new()))
+        let config = Config::new(Arc::clone(device) as _)
             .memory_limit(4 << 30)
             .partitions(4);
         Self::of(Database::open(config).expect("the database opens"))
+    }
+
+    /// The process dies, and the device has what was synced.
+    pub fn crash(self, device: &SimulatedDevice) {
+        device.crash_losing_all();
+        // Its threads find a dead device.
+        let _ = self.engine.database().close();
+        std::mem::forget(self);
     }
 
     pub fn of(database: Arc<Database>) -> Self {

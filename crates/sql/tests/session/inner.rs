@@ -238,6 +238,14 @@ fn what_has_no_rows_to_lock_is_refused() {
             "0A000 FOR UPDATE is not allowed with UNION/INTERSECT/EXCEPT",
         ),
         (
+            "select 1 from jobs for update of queues",
+            "42P01 relation \"queues\" in FOR UPDATE clause not found in FROM clause",
+        ),
+        (
+            "select 1 from jobs j, queues for update of jobs",
+            "42P01 relation \"jobs\" in FOR UPDATE clause not found in FROM clause",
+        ),
+        (
             "select 1 from jobs left join queues on true for update",
             "0A000 FOR UPDATE cannot be applied to the nullable side of an outer join",
         ),
@@ -251,4 +259,110 @@ fn what_has_no_rows_to_lock_is_refused() {
         ),
         ["1|NULL"]
     );
+}
+
+/// A queue that has outgrown the short path: no index bounds what is asked for.
+#[test]
+fn a_large_queue_gives_work_too() {
+    let server = Server::new();
+    let (mut client, mut other) = (server.connect(), server.connect());
+    client.tag(
+        "create table jobs (id int primary key, state text, rank numeric(4, 1), args jsonb);
+         insert into jobs select i, case when i < 11000 then 'done' else 'new' end,
+             i % 3 + 0.5, jsonb_build_object('n', i) from generate_series(1, 12000) i",
+    );
+    let next = "select id, rank, args from jobs where state = 'new' order by rank, id";
+    for isolation in ["read committed", "repeatable read"] {
+        client.tag(&format!("begin isolation level {isolation}"));
+        other.tag(&format!("begin isolation level {isolation}"));
+        assert_eq!(
+            client.rows(&format!("{next} limit 2 for update skip locked")),
+            ["11001|0.5|{\"n\": 11001}", "11004|0.5|{\"n\": 11004}"],
+            "{isolation}"
+        );
+        assert_eq!(
+            other.rows(&format!("{next} limit 1 offset 1 for update skip locked")),
+            ["11010|0.5|{\"n\": 11010}"],
+            "{isolation}"
+        );
+        assert_eq!(
+            other.error(&format!("{next} limit 3 for update nowait")),
+            "55P03 could not obtain lock on row in relation \"jobs\"",
+            "{isolation}"
+        );
+        other.tag("rollback");
+        client.tag("rollback");
+    }
+    let take = format!(
+        "update jobs set state = 'run' where id = (select id from ({next} limit 1 \
+         for update skip locked) n) returning id"
+    );
+    assert_eq!(client.rows(&take), ["11001"]);
+    let take = format!(
+        "with n as ({next} limit 2 for update skip locked) \
+         update jobs set state = 'run' from n where n.id = jobs.id returning jobs.id, jobs.args"
+    );
+    assert_eq!(
+        client.rows(&take),
+        ["11004|{\"n\": 11004}", "11007|{\"n\": 11007}"]
+    );
+    client
+        .parse("s", &take.replace("limit 2", "limit $1"), &[])
+        .unwrap();
+    assert_eq!(client.describe("s").unwrap()[0], "t 20");
+    client.bind("", "s", &[Some("1")]).unwrap();
+    assert_eq!(
+        client.execute("", 0).unwrap(),
+        ["D 11010|{\"n\": 11010}", "C UPDATE 1"]
+    );
+    client.sync().unwrap();
+}
+
+#[test]
+fn a_join_passes_over_what_is_locked() {
+    let server = Server::new();
+    let (mut client, mut other) = (prepared(&server), server.connect());
+    let next = "select j.id from jobs j join queues q on q.state = j.state order by j.id \
+                limit 2 for update of j skip locked";
+    client.tag("begin; update jobs set at = null where id = 2");
+    assert_eq!(other.rows(next), ["1", "3"]);
+    other.tag("begin");
+    assert_eq!(other.rows(next), ["1", "3"]);
+    assert_eq!(client.rows(next), ["2", "4"]);
+    client.tag("rollback");
+    other.tag("rollback");
+}
+
+/// A part of the list is computed for each who reads it: two must not be given different ones.
+#[test]
+fn what_a_change_reads_is_read_by_nobody_else() {
+    let server = Server::new();
+    let mut client = prepared(&server);
+    for (part, is_steady) in [
+        ("select id from jobs order by random() limit 1", false),
+        ("select 1 as id where random() < 2", false),
+        ("select id from jobs where id = 1", false),
+        ("select 1 as id", true),
+        ("values (1)", true),
+    ] {
+        let change = format!(
+            "with p (id) as ({part}), q as (select * from p), u as (update queues set state = 'x' \
+             from q where name = 'main' and q.id > 0 returning name) select count(*) from u"
+        );
+        assert_eq!(client.rows(&change), ["1"], "{part}");
+        let twice = change.replace("from u", "from u, q");
+        // What the other part gives is not looked into.
+        let error = client.error(&twice);
+        assert!(error.starts_with("0A000 WITH part \"q\""), "{error}");
+        let twice = change
+            .replace("from q", "from p q")
+            .replace("from u", "from u, p");
+        match is_steady {
+            true => assert_eq!(client.rows(&twice), ["1"], "{part}"),
+            false => {
+                let error = client.error(&twice);
+                assert!(error.starts_with("0A000 WITH part \"p\""), "{error}");
+            }
+        }
+    }
 }

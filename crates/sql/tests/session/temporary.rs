@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use thermocline_device::SimulatedDevice;
-use thermocline_engine::{Config, Database, block_on};
+use thermocline_engine::block_on;
 
 use crate::fixture::{Connection, Server};
 
@@ -527,13 +527,7 @@ fn it_goes_with_the_session_and_when_it_is_discarded() {
 #[test]
 fn what_a_crash_leaves_behind_is_dropped() {
     let device = Arc::new(SimulatedDevice::new());
-    let open = || {
-        let config = Config::new(Arc::clone(&device) as _)
-            .memory_limit(4 << 30)
-            .partitions(4);
-        Server::of(Database::open(config).expect("the database opens"))
-    };
-    let server = open();
+    let server = Server::on(&device);
     let mut client = server.connect();
     client.tag(
         "create table lasting (a int); insert into lasting values (1);
@@ -544,11 +538,8 @@ fn what_a_crash_leaves_behind_is_dropped() {
         .rows("select pg_my_temp_schema()::regnamespace")
         .remove(0);
     drop(client);
-    device.crash_losing_all();
-    // Its threads find a dead device.
-    let _ = server.engine.database().close();
-    std::mem::forget(server);
-    let server = open();
+    server.crash(&device);
+    let server = Server::on(&device);
     let mut client = server.connect();
     // Nobody meets what was another's.
     client.tag("create temp table t (a text); insert into t values ('new')");
@@ -564,6 +555,6 @@ fn what_a_crash_leaves_behind_is_dropped() {
     assert_eq!(client.rows("select t.a, l.a from t, lasting l"), ["new|1"]);
     end(client);
     drop(server);
-    let server = open();
+    let server = Server::on(&device);
     assert!(left(&mut server.connect()).is_empty());
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use thermocline_device::SimulatedDevice;
-use thermocline_engine::{Config, Database};
 
 use crate::fixture::{Connection, Server};
 
@@ -479,13 +478,7 @@ fn catalogs_show_views() {
 #[test]
 fn views_are_there_after_a_crash_and_after_a_stop() {
     let device = Arc::new(SimulatedDevice::new());
-    let open = || {
-        let config = Config::new(Arc::clone(&device) as _)
-            .memory_limit(4 << 30)
-            .partitions(4);
-        Server::of(Database::open(config).expect("the database opens"))
-    };
-    let server = open();
+    let server = Server::on(&device);
     let mut client = prepared(&server);
     client.tag("create view gone as select 1 as one; alter view v rename column a to b");
     client.tag("drop view gone; alter table t rename to u");
@@ -504,14 +497,11 @@ fn views_are_there_after_a_crash_and_after_a_stop() {
     };
     check(&server);
     drop(client);
-    device.crash_losing_all();
-    // Its threads find a dead device.
-    let _ = server.engine.database().close();
-    std::mem::forget(server);
-    let server = open();
+    server.crash(&device);
+    let server = Server::on(&device);
     check(&server);
     drop(server);
-    check(&open());
+    check(&Server::on(&device));
 }
 
 #[test]
