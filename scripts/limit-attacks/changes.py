@@ -144,9 +144,13 @@ def inner_statements(port, limit):
     client = fill(port, "big", limit // 1000, 1000)
     client.ask("create table narrow (id bigint primary key, k int)")
     client.ask("insert into narrow select id, k from big")
+    fill(port, "wide", limit // 4_000_000, 900_000)
     return answers(
         client.try_(statement)
         for statement in (
+            "with g as (select * from wide for update) select count(*) from g",
+            "with g as (select * from wide where id >= 0 order by id for update skip locked) select count(*) from g",
+            "select * from wide join narrow using (id) for update of narrow",
             "with g as (select * from big for update) select count(*) from g",
             "select count(*) from narrow where id in (select id from big for update)",
             "with g as (delete from big returning *) select count(*) from g",
