@@ -251,8 +251,12 @@ def main():
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--server-arguments", default="")
     parser.add_argument("--trace", help="a file for what each session does")
+    parser.add_argument("--moves", default="", help="only these, by their names and commas")
     parser.add_argument("--p99-ms", type=float, default=0.0, help="0: the latency is told and not judged")
     arguments = parser.parse_args()
+    if arguments.moves:
+        chosen = arguments.moves.split(",")
+        MOVES[:] = [function for function in MOVES if function.__name__ in chosen]
     limit = arguments.limit_mb * MB
     directory = f"{arguments.work}/hostile"
     group = Group(f"thermocline-hostile-{os.getpid()}", limit * 11 // 10)

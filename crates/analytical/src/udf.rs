@@ -27,7 +27,7 @@ use crate::form::{ColumnBuilder, ColumnReader, Form};
 use crate::sort_key::{self, Direction};
 
 /// Rows between two looks at whether the statement is to go on.
-const ROWS_BETWEEN_CHECKS: usize = 1024;
+const ROWS_BETWEEN_CHECKS: usize = 16;
 
 /// A batch of values may grow by so many bytes until it asks for room again.
 const BYTES_BETWEEN_ASKS: usize = 4 << 20;

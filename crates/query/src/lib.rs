@@ -23,6 +23,7 @@ pub mod functions;
 pub mod operators;
 pub mod parse;
 pub mod serial;
+pub mod size;
 pub mod tree;
 pub mod types;
 pub mod walk;

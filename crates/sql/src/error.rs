@@ -58,6 +58,8 @@ pub struct ErrorFields {
     pub(crate) stale_plan: bool,
     /// No error: the statement is to be run again once this session has ended.
     pub(crate) awaited_session: Option<i32>,
+    /// No error: the statement takes too long for where it runs, and is to be run elsewhere.
+    pub(crate) takes_long: bool,
 }
 
 impl SqlError {
@@ -70,6 +72,14 @@ impl SqlError {
             message: message.into(),
             ..ErrorFields::default()
         }))
+    }
+
+    /// No error: a statement is to be run where it may take its time.
+    #[cold]
+    pub(crate) fn takes_long() -> Self {
+        let mut error = Self::new("XX000", "a statement that takes long was not run elsewhere");
+        error.takes_long = true;
+        error
     }
 
     /// 42601: the statement is not SQL.

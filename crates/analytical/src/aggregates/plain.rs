@@ -6,8 +6,8 @@ use thermocline_query::error::{QueryError, Result};
 
 use super::kind::{Kind, Saved};
 use crate::form::{ColumnReader, Form};
-use crate::operators::states::datum_bytes;
-use thermocline_query::serial;
+
+use thermocline_query::{serial, size};
 
 /// The rows that came.
 pub(super) struct Count;
@@ -89,6 +89,6 @@ impl Kind for First {
     }
 
     fn bytes(&self, state: &Option<Datum>) -> usize {
-        state.as_ref().map_or(0, datum_bytes)
+        state.as_ref().map_or(0, size::beyond)
     }
 }

@@ -7,8 +7,7 @@ use thermocline_query::types::ids;
 use thermocline_query::types::numeric::Numeric;
 
 use super::kernels::decimal;
-use super::vector::{Data, Made, Texts, Vector};
-use crate::form::BATCH_BYTES_MAX;
+use super::vector::{Data, MADE_BYTES_MAX, Made, Texts, Vector};
 
 /// A modifier is above this.
 const MODIFIER_BASE: i32 = 4;
@@ -84,7 +83,7 @@ fn padded<'a>(texts: &Texts<'a>, count: usize, length: usize) -> Option<Texts<'a
     if length > SMALL_VALUE_BYTES / 4 {
         return None;
     }
-    let mut made = Made::with_capacity(count, (count * length).min(BATCH_BYTES_MAX));
+    let mut made = Made::with_capacity(count, (count * length).min(MADE_BYTES_MAX));
     let blanks = vec![b' '; length];
     for row in 0..count {
         if !made.is_moderate() {

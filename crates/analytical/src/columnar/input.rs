@@ -11,10 +11,10 @@ use datafusion::arrow::datatypes::{
 };
 use thermocline_query::datum::Datum;
 
-use super::vector::{Data, Decimals, Kind, Made, Scales, Texts, Vector};
+use super::vector::{Data, Decimals, Kind, MADE_BYTES_MAX, Made, Scales, Texts, Vector};
 use crate::form::{ColumnReader, Form};
 use crate::numeric_view::read_short_numeric_view;
-use thermocline_query::serial;
+use thermocline_query::{serial, size};
 
 /// The rows of a column, all of it or those at these places.
 pub fn column<'a>(oid: u32, array: &'a ArrayRef, rows: Option<&[u32]>) -> Option<Vector<'a>> {
@@ -64,7 +64,12 @@ pub fn column<'a>(oid: u32, array: &'a ArrayRef, rows: Option<&[u32]>) -> Option
         }
         (Kind::Datum, _) => {
             let reader = ColumnReader::new(form, Arc::clone(array)).ok()?;
-            let datums = places(array, rows).map(|row| reader.get(row).ok());
+            let mut bytes = 0;
+            let datums = places(array, rows).map(|row| {
+                let value = reader.get(row).ok()?;
+                bytes += size::beyond(&value);
+                (bytes <= MADE_BYTES_MAX).then_some(value)
+            });
             Data::Datum(Arc::new(datums.collect::<Option<_>>()?))
         }
     };

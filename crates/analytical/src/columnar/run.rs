@@ -5,17 +5,18 @@ use std::cell::RefCell;
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use thermocline_query::error::QueryError;
+use thermocline_query::size;
 use thermocline_query::tree::Expr;
 
 use super::fit::fitted;
 use super::input;
 use super::kernels::{Arguments, Kernel, order};
 use super::node::Node;
-use super::vector::{Data, NOWHERE, Source, Vector};
+use super::vector::{Data, MADE_BYTES_MAX, NOWHERE, Source, Vector};
 use crate::evaluate::{Context, PlacedRows};
 
 /// Rows between two looks at whether the statement is to go on.
-const ROWS_BETWEEN_CHECKS: usize = 1024;
+const ROWS_BETWEEN_CHECKS: usize = 16;
 
 /// Why there is no column.
 pub enum Stop {
@@ -236,6 +237,7 @@ impl<'a> Run<'a> {
     fn by_rows(&self, expr: &Expr, single: bool, frame: &Frame<'_, 'a>) -> Given<Vector<'a>> {
         let count = if single { 1 } else { frame.count };
         let mut values = Vec::with_capacity(count);
+        let mut bytes = 0;
         for at in 0..count {
             if at % ROWS_BETWEEN_CHECKS == 0 {
                 let environment = &self.context.environment;
@@ -243,7 +245,12 @@ impl<'a> Run<'a> {
             }
             let row = frame.rows.map_or(at, |rows| rows[at] as usize);
             let value = self.context.evaluator.evaluate(expr, &self.rows.row(row));
-            values.push(made(value.ok())?);
+            let value = made(value.ok())?;
+            bytes += size::beyond(&value);
+            if bytes > MADE_BYTES_MAX {
+                return Err(Stop::GivenUp);
+            }
+            values.push(value);
         }
         let mut vector = made(input::datums(expr.oid, values))?;
         vector.single = single;

@@ -7,7 +7,11 @@ use datafusion::arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use thermocline_query::datum::Datum;
 use thermocline_query::types::ids;
 
-use crate::form::{BATCH_BYTES_MAX, Form};
+use crate::form::Form;
+
+/// What a node makes of a batch takes at most so much beyond its words: nobody is asked for this
+/// room. With more the batch is given up, since the row evaluator needs one row's values at a time.
+pub const MADE_BYTES_MAX: usize = 4 << 20;
 
 /// How a type's values stand here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -122,9 +126,9 @@ impl Made {
         self.ends.push(self.bytes.len());
     }
 
-    /// Whether it is no more than a batch may hold.
+    /// Whether it is no more than is made of a batch.
     pub const fn is_moderate(&self) -> bool {
-        self.bytes.len() <= BATCH_BYTES_MAX
+        self.bytes.len() <= MADE_BYTES_MAX
     }
 
     fn get(&self, at: usize) -> &[u8] {

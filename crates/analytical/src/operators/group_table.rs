@@ -16,12 +16,12 @@ use thermocline_query::types::ids;
 use super::batch_of;
 use super::group::Group;
 use super::group_files::{Files, PARTS, Part, Record, Writing, part_of, records, sets_of};
-use super::states::{Running, datum_bytes, list};
+use super::states::{Running, list};
 use crate::errors::external;
 use crate::evaluate::{BatchRows, RowValues, as_column};
 use crate::form::{BATCH_BYTES_MAX, ColumnBuilder, Form};
 use crate::sort_key::{self, Direction};
-use thermocline_query::serial;
+use thermocline_query::{serial, size};
 
 /// Bytes of a group beside what it holds.
 const GROUP_BYTES: usize = 160;
@@ -278,11 +278,8 @@ impl Table {
         running: Vec<Running>,
     ) -> Result<()> {
         let held = running.iter().map(Running::bytes).sum::<usize>();
-        let bytes = GROUP_BYTES
-            + key.len()
-            + values.iter().map(datum_bytes).sum::<usize>()
-            + running.len() * RUNNING_BYTES
-            + held;
+        let bytes =
+            GROUP_BYTES + key.len() + size::values(&values) + running.len() * RUNNING_BYTES + held;
         self.places.insert(key.into(), self.groups.len());
         self.groups.push(Some(OneGroup {
             set,

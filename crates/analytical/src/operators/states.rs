@@ -7,6 +7,7 @@ use thermocline_query::call::Call;
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result};
 use thermocline_query::functions::{AggregateState, Body, Function, SortKey as FunctionOrder};
+use thermocline_query::size;
 use thermocline_query::tree::Expr;
 use thermocline_query::types::{self, array::Array};
 
@@ -168,7 +169,7 @@ impl Running {
     }
 
     fn wait(&mut self, key: Vec<u8>, arguments: Vec<Datum>) {
-        self.waiting_bytes += key.len() + 64 + arguments.iter().map(datum_bytes).sum::<usize>();
+        self.waiting_bytes += key.len() + 64 + size::values(&arguments);
         self.waiting.push((key, arguments));
     }
 
@@ -266,20 +267,6 @@ pub(super) fn list(elements: Vec<Datum>) -> Datum {
     }))
 }
 
-/// The bytes of a value beyond its own words.
-#[must_use]
-pub fn datum_bytes(value: &Datum) -> usize {
-    size_of::<Datum>()
-        + match value {
-            Datum::Text(text) => text.len(),
-            Datum::Bytea(bytes) => bytes.len(),
-            Datum::Array(array) => array.elements.iter().map(datum_bytes).sum(),
-            Datum::Record(record) => record.values.iter().map(datum_bytes).sum(),
-            Datum::Numeric(_) | Datum::Jsonb(_) | Datum::Bit(_) => 64,
-            _ => 0,
-        }
-}
-
 /// States that PostgreSQL has no aggregates for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Internal {
@@ -341,7 +328,7 @@ impl AggregateState for InternalState {
             (Internal::Any | Internal::All, _, Datum::Null) => self.value = Datum::Null,
             (Internal::Any | Internal::All, ..) => {}
             (Internal::Array(_), ..) => {
-                self.held += datum_bytes(&value);
+                self.held += size_of::<Datum>() + size::beyond(&value);
                 self.values.push(value);
             }
         }
@@ -357,7 +344,7 @@ impl AggregateState for InternalState {
     }
 
     fn bytes(&self) -> usize {
-        self.held + datum_bytes(&self.value)
+        self.held + size::beyond(&self.value)
     }
 
     fn save(&self) -> Option<Vec<Datum>> {

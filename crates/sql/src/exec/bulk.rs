@@ -6,9 +6,10 @@
 
 use std::ops::ControlFlow;
 
-use thermocline_engine::{Access, Isolation, RowId, Scope, give_way};
+use thermocline_engine::{Access, Isolation, RowId, Scope, SnapshotScan, Table, give_way};
 
 use super::insert::CHUNK_ROWS_MAX;
+use super::pace::Pace;
 use super::row::TupleRow;
 use super::{ExecContext, Stop, run};
 use crate::bind::SMALL_TABLE_ROWS;
@@ -44,35 +45,83 @@ pub(super) async fn scan(
             context.db.snapshot_of(entry)
         }
     };
+    let mut pace = Pace::new(context.db, context.options, context.may_leave);
     for partition in 0..context.db.partitions() {
         let mut scan = snapshot.scan(table, partition);
         loop {
-            context.options.cancel.check()?;
-            let mut outcome = Ok(ControlFlow::Continue(()));
-            let more = scan
-                .next_chunk(|_, tuple| {
-                    if !matches!(outcome, Ok(ControlFlow::Continue(()))) {
-                        return;
-                    }
-                    let row = TupleRow { table, tuple };
-                    outcome = admits(source, &row, evaluation).and_then(|admitted| {
-                        if admitted {
-                            each(&row)
-                        } else {
-                            Ok(ControlFlow::Continue(()))
-                        }
-                    });
-                })
-                .await?;
-            if outcome?.is_break() {
-                return Ok(());
-            }
-            if !more {
-                break;
+            let each = |_, row: &TupleRow<'_>| match admits(source, row, evaluation)? {
+                true => each(row),
+                false => Ok(ControlFlow::Continue(())),
+            };
+            match chunk(&mut scan, table, &mut pace, each).await? {
+                Chunk::More => {}
+                Chunk::Last => break,
+                Chunk::Broken => return Ok(()),
             }
         }
     }
     Ok(())
+}
+
+/// What follows a chunk of rows.
+enum Chunk {
+    /// Others.
+    More,
+    /// No other.
+    Last,
+    /// None is wanted.
+    Broken,
+}
+
+/// Calls `each` with the rows of the next chunk, until it breaks. Rows may come under their
+/// partition's lock: where they take long, those that are left are looked at after it.
+async fn chunk(
+    scan: &mut SnapshotScan,
+    table: &Table,
+    pace: &mut Pace<'_>,
+    mut each: impl FnMut(RowId, &TupleRow<'_>) -> Result<ControlFlow<()>>,
+) -> Result<Chunk> {
+    let mut outcome = Ok(ControlFlow::Continue(()));
+    let mut late: Vec<(RowId, Vec<u8>)> = Vec::new();
+    let mut is_late = false;
+    pace.begin();
+    let more = scan
+        .next_chunk(|row, tuple| {
+            if !matches!(outcome, Ok(ControlFlow::Continue(()))) {
+                return;
+            }
+            if is_late {
+                late.push((row, tuple.to_vec()));
+                return;
+            }
+            outcome = each(row, &TupleRow { table, tuple });
+            if outcome.is_ok() {
+                match pace.row() {
+                    Ok(over) => is_late = over,
+                    Err(error) => outcome = Err(error),
+                }
+            }
+        })
+        .await?;
+    let mut flow = outcome?;
+    if is_late {
+        pace.leave()?;
+        for (row, tuple) in &late {
+            if flow.is_break() {
+                break;
+            }
+            flow = each(*row, &TupleRow { table, tuple })?;
+            if pace.row()? {
+                give_way().await;
+                pace.begin();
+            }
+        }
+    }
+    Ok(match (flow, more) {
+        (ControlFlow::Break(()), _) => Chunk::Broken,
+        (_, true) => Chunk::More,
+        (_, false) => Chunk::Last,
+    })
 }
 
 fn admits(source: &Source, row: &TupleRow<'_>, evaluation: &EvalContext<'_>) -> Result<bool> {
@@ -115,24 +164,26 @@ pub(super) async fn change(
         let mut more = true;
         while more {
             let mut candidates: Vec<RowId> = Vec::new();
-            let mut failure = None;
-            more = scan
-                .next_chunk(|row, tuple| {
-                    match admits(source, &TupleRow { table, tuple }, evaluation) {
-                        Ok(true) => candidates.push(row),
-                        Ok(false) => {}
-                        Err(error) => failure = Some(error),
-                    }
-                })
-                .await?;
-            if let Some(error) = failure {
-                return Err(error);
-            }
-            for part in candidates.chunks(CHUNK_ROWS_MAX) {
+            let qualifies = |row, tuple: &TupleRow<'_>| {
+                if admits(source, tuple, evaluation)? {
+                    candidates.push(row);
+                }
+                Ok(ControlFlow::Continue(()))
+            };
+            let mut pace = Pace::new(context.db, context.options, false);
+            more = matches!(
+                chunk(&mut scan, table, &mut pace, qualifies).await?,
+                Chunk::More
+            );
+            let mut left = candidates.as_slice();
+            while !left.is_empty() {
+                let part = &left[..left.len().min(CHUNK_ROWS_MAX)];
                 let mark = rows.mark();
-                let body = |access: &mut Access<'_>| -> std::result::Result<u64, Stop> {
+                let (db, options) = (context.db, context.options);
+                let body = |access: &mut Access<'_>| -> std::result::Result<(usize, u64), Stop> {
                     rows.rewind(mark);
-                    let mut changed = 0;
+                    let mut pace = Pace::new(db, options, false);
+                    let (mut seen, mut changed) = (0, 0);
                     for row in part {
                         let still = match access.tuple(table, *row)? {
                             Some(tuple) => admits(source, &TupleRow { table, tuple }, evaluation)?,
@@ -141,8 +192,12 @@ pub(super) async fn change(
                         if still {
                             changed += u64::from(change(access, *row, rows)?);
                         }
+                        seen += 1;
+                        if pace.row()? {
+                            break;
+                        }
                     }
-                    Ok(changed)
+                    Ok((seen, changed))
                 };
                 let scope = if leaves_partition {
                     Scope::All
@@ -153,8 +208,10 @@ pub(super) async fn change(
                     Some(own) => Some(own),
                     None => context.txn.as_deref_mut(),
                 };
-                changed += run(context.db, txn, context.options, scope, body).await?;
-                if part.len() == CHUNK_ROWS_MAX {
+                let (seen, now) = run(context.db, txn, context.options, scope, body).await?;
+                changed += now;
+                left = &left[seen..];
+                if !left.is_empty() {
                     give_way().await;
                 }
             }

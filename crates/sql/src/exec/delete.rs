@@ -6,6 +6,7 @@ use thermocline_engine::{Access, RowId};
 use thermocline_storage::value::Value;
 
 use super::lookup::{Keys, Lookup, visit};
+use super::pace::Pace;
 use super::row::{TupleRow, write_row};
 use super::{ExecContext, Stop, bulk, run};
 use crate::error::Result;
@@ -54,15 +55,18 @@ pub(super) async fn delete(
     let keys = &lookup.keys;
     let mut found = Vec::new();
     let mut targets: Vec<RowId> = Vec::new();
+    let (db, options) = (context.db, context.options);
     let body = |access: &mut Access<'_>| -> std::result::Result<u64, Stop> {
         rows.rewind(mark);
         targets.clear();
+        let mut pace = Pace::new(db, options, true);
         visit(
             access,
             &plan.source,
             keys,
             &evaluation,
             &mut found,
+            &mut pace,
             |row, _| {
                 targets.push(row);
                 Ok(ControlFlow::Continue(()))
@@ -70,18 +74,22 @@ pub(super) async fn delete(
         )?;
         let mut removed = 0;
         for row in &targets {
+            pace.row()?;
             removed += u64::from(remove(access, plan, *row, &evaluation, rows)?);
         }
         Ok(removed)
     };
-    run(
-        context.db,
-        context.txn.as_deref_mut(),
-        context.options,
-        lookup.scope,
-        body,
-    )
-    .await
+    let txn = context.txn.as_deref_mut();
+    match run(context.db, txn, context.options, lookup.scope, body).await {
+        Err(error) if error.takes_long => {
+            rows.rewind(mark);
+            let remove = |access: &mut Access<'_>, row, rows: &mut RowWriter| {
+                remove(access, plan, row, &evaluation, rows)
+            };
+            bulk::change(&plan.source, context, &evaluation, false, rows, remove).await
+        }
+        ran => ran,
+    }
 }
 
 /// Deletes one row; false when it is not there (any more).

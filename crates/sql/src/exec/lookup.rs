@@ -9,6 +9,7 @@ use thermocline_storage::key;
 use thermocline_storage::value::{Value, ValueRef};
 
 use super::Stop;
+use super::pace::Pace;
 use super::row::TupleRow;
 use crate::error::Result;
 use crate::expr::{Datum, EvalContext, NoRow};
@@ -285,19 +286,21 @@ fn partitions_of(
 }
 
 /// Calls `each` with every row that `source` and its filter admit, in the
-/// path's order, until it breaks.
+/// path's order, until it breaks, or until the statement leaves.
 pub(crate) fn visit(
     access: &mut Access<'_>,
     source: &Source,
     keys: &Keys,
     context: &EvalContext<'_>,
     found: &mut Vec<RowId>,
+    pace: &mut Pace<'_>,
     mut each: impl FnMut(RowId, &TupleRow<'_>) -> std::result::Result<ControlFlow<()>, Stop>,
 ) -> std::result::Result<(), Stop> {
     let table = &*source.table;
     let filter = source.filter.as_ref();
     let mut admitted = |row: RowId, tuple: &[u8]| {
         let tuple = TupleRow { table, tuple };
+        pace.row_or_leave()?;
         match filter {
             Some(filter) if !filter.accepts(&tuple, context)? => Ok(ControlFlow::Continue(())),
             _ => each(row, &tuple),

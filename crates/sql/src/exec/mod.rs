@@ -12,6 +12,7 @@ mod delete;
 mod insert;
 mod lookup;
 mod overwrite;
+mod pace;
 mod row;
 mod select;
 mod sink;
@@ -47,6 +48,8 @@ pub struct ExecContext<'a> {
     pub session: &'a dyn SessionInfo,
     /// How its dates, times and numbers look.
     pub styles: &'a Styles,
+    /// A SELECT that takes long here may be run elsewhere instead.
+    pub may_leave: bool,
 }
 
 /// Executes a plan. `parameters` are of the types in

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use thermocline_storage::value::Value;
 
 use super::lookup::{Keys, Lookup, visit};
+use super::pace::Pace;
 use super::row::TupleRow;
 use super::sink::{Sink, Window};
 use super::{ExecContext, Stop, bulk, run};
@@ -62,8 +63,11 @@ pub(super) async fn select(
     let mark = rows.mark();
     let keys = &lookup.keys;
     let mut found = Vec::new();
+    let may_leave = context.may_leave && plan.lock.is_none();
+    let (db, options) = (context.db, context.options);
     let body = |access: &mut thermocline_engine::Access<'_>| -> std::result::Result<(), Stop> {
         rows.rewind(mark);
+        let mut pace = Pace::new(db, options, may_leave);
         let mut sink = Sink::new(plan, window, evaluation);
         if let Some(lock) = plan.lock {
             locked(
@@ -74,13 +78,20 @@ pub(super) async fn select(
                 keys,
                 window,
                 &evaluation,
+                &mut pace,
                 &mut sink,
                 rows,
             )?;
         } else {
-            visit(access, source, keys, &evaluation, &mut found, |_, tuple| {
-                Ok(sink.row(tuple, rows)?)
-            })?;
+            visit(
+                access,
+                source,
+                keys,
+                &evaluation,
+                &mut found,
+                &mut pace,
+                |_, tuple| Ok(sink.row(tuple, rows)?),
+            )?;
         }
         sink.finish(rows)?;
         Ok(())
@@ -107,6 +118,7 @@ fn locked(
     keys: &Keys,
     window: Window,
     evaluation: &EvalContext<'_>,
+    pace: &mut Pace<'_>,
     sink: &mut Sink<'_>,
     rows: &mut RowWriter,
 ) -> std::result::Result<(), Stop> {
@@ -121,14 +133,17 @@ fn locked(
     let mut tried = 0;
     loop {
         candidates.clear();
-        visit(access, source, keys, evaluation, &mut found, |row, _| {
+        let candidate = |row, _: &TupleRow<'_>| {
             candidates.push(row);
             Ok(if candidates.len() >= wanted {
                 ControlFlow::Break(())
             } else {
                 ControlFlow::Continue(())
             })
-        })?;
+        };
+        visit(
+            access, source, keys, evaluation, &mut found, pace, candidate,
+        )?;
         for row in &candidates[tried.min(candidates.len())..] {
             match lock.locked {
                 LockedRows::Wait => access.lock(table, *row)?,

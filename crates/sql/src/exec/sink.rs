@@ -206,7 +206,7 @@ impl<'a> Sink<'a> {
 pub(super) fn kept_bytes(values: &[Value]) -> usize {
     let heap = |value: &Value| match value {
         Value::Text(text) => text.capacity(),
-        Value::Bytea(bytes) => bytes.capacity(),
+        Value::Bytea(bytes) | Value::Other(_, bytes) => bytes.capacity(),
         _ => 0,
     };
     size_of::<Vec<Value>>() + size_of_val(values) + values.iter().map(heap).sum::<usize>()

@@ -6,12 +6,16 @@ use thermocline_engine::{Access, RowId, Scope, Table};
 use thermocline_storage::value::{Value, ValueRef};
 
 use super::lookup::{Keys, Lookup, visit};
+use super::pace::Pace;
 use super::row::{TupleRow, null_violation, verify_checks, write_row};
 use super::{ExecContext, Stop, bulk, overwrite, run};
 use crate::error::Result;
 use crate::expr::{Datum, EvalContext, Expr, RowAccess};
 use crate::output::RowWriter;
 use crate::plan::{Check, UpdatePlan};
+
+/// An UPDATE of more rows makes one tuple first, to see how long that takes.
+const ROWS_UNTRIED: usize = 16;
 
 /// Makes new tuples from old ones; its buffer is used again from row to row.
 #[derive(Default)]
@@ -67,6 +71,13 @@ impl Rewriter {
             return Err(null_violation(table, column, &new, context.styles));
         }
         verify_checks(checks, table, &new, context)
+    }
+
+    /// Makes the tuple that an UPDATE makes of `old`.
+    fn of_plan(&mut self, plan: &UpdatePlan, old: &[u8], context: &EvalContext<'_>) -> Result<()> {
+        let table = &*plan.source.table;
+        let row = TupleRow { table, tuple: old };
+        self.rewrite(table, old, &plan.assignments, &row, &plan.checks, context)
     }
 
     /// The slow way: all columns are decoded and encoded again. Returns a
@@ -139,22 +150,33 @@ pub(super) async fn update(
     let keys = &lookup.keys;
     let mut found = Vec::new();
     let mut targets: Vec<RowId> = Vec::new();
+    let (db, options) = (context.db, context.options);
     let body = |access: &mut Access<'_>| -> std::result::Result<u64, Stop> {
         rows.rewind(mark);
         targets.clear();
+        let mut pace = Pace::new(db, options, true);
         visit(
             access,
             &plan.source,
             keys,
             &evaluation,
             &mut found,
+            &mut pace,
             |row, _| {
                 targets.push(row);
                 Ok(std::ops::ControlFlow::Continue(()))
             },
         )?;
+        if targets.len() > ROWS_UNTRIED
+            && let Some(old) = access.tuple(&plan.source.table, targets[0])?
+        {
+            pace.begin();
+            rewriter.of_plan(plan, old, &evaluation)?;
+            pace.leave_before(targets.len())?;
+        }
         let mut changed = 0;
         for row in &targets {
+            pace.row()?;
             changed += u64::from(change(
                 access,
                 plan,
@@ -171,14 +193,26 @@ pub(super) async fn update(
     } else {
         lookup.scope
     };
-    run(
-        context.db,
-        context.txn.as_deref_mut(),
-        context.options,
-        scope,
-        body,
-    )
-    .await
+    let txn = context.txn.as_deref_mut();
+    match run(context.db, txn, context.options, scope, body).await {
+        Err(error) if error.takes_long => {
+            rows.rewind(mark);
+            let change = |access: &mut Access<'_>, row, rows: &mut RowWriter| {
+                change(access, plan, row, &evaluation, &mut rewriter, rows)
+            };
+            let leaves_partition = plan.leaves_partition;
+            bulk::change(
+                &plan.source,
+                context,
+                &evaluation,
+                leaves_partition,
+                rows,
+                change,
+            )
+            .await
+        }
+        ran => ran,
+    }
 }
 
 /// Changes one row; false when it is not there (any more).
@@ -194,15 +228,7 @@ fn change(
     let Some(old) = access.tuple(table, row)? else {
         return Ok(false);
     };
-    let old_row = TupleRow { table, tuple: old };
-    rewriter.rewrite(
-        table,
-        old,
-        &plan.assignments,
-        &old_row,
-        &plan.checks,
-        context,
-    )?;
+    rewriter.of_plan(plan, old, context)?;
     access.update(table, row, rewriter.tuple())?;
     if let Some(returning) = &plan.returning {
         let new = TupleRow {

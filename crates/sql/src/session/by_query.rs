@@ -160,6 +160,7 @@ impl Session {
                 now_us,
                 session: &**context,
                 styles: &styles,
+                may_leave: false,
             };
             count += exec::execute(by_key, &mut exec, &given, rows).await?;
         }

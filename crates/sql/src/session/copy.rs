@@ -306,6 +306,7 @@ impl Session {
             now_us,
             session: &**context,
             styles: &incoming.styles,
+            may_leave: false,
         };
         let mut nothing = RowWriter::values();
         exec::insert_rows(

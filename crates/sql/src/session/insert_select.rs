@@ -82,6 +82,7 @@ impl Session {
                 now_us,
                 session: &**context,
                 styles: &styles,
+                may_leave: false,
             };
             stored += exec::insert_rows(target, types, &batch, &mut exec, parameters, rows).await?;
         }

@@ -254,11 +254,10 @@ impl Session {
         };
         let declared = &planned.parameter_oids;
         let start = rows.mark();
-        let refused = match self
-            .run_short(plan, &planned.settings.styles, parameters, rows)
-            .await
-        {
+        let styles = &planned.settings.styles;
+        let refused = match self.try_short(plan, styles, parameters, rows, true).await {
             Ok(count) => return Ok(Answer::Whole(count)),
+            Err(error) if error.takes_long => error,
             Err(error) if error.sqlstate == OUT_OF_MEMORY && query.is_pure() => error,
             Err(error) => return Err(error),
         };
@@ -268,16 +267,26 @@ impl Session {
             text: &text,
             declared,
         };
-        let reason = "it reads more evicted rows than a statement may hold";
-        let bound = self.lookup().analytical(place, reason.to_owned());
-        let Ok(Some(typed)) = bound.map(|bound| bound.plan.typed().cloned()) else {
-            return Err(refused);
+        let reason = match refused.takes_long {
+            true => "it takes long",
+            false => "it reads more evicted rows than a statement may hold",
         };
-        let stream = self.start_analytical(&typed, &planned.catalog, parameters);
-        match boxed(stream).await {
-            Ok(stream) if are_described(stream.columns(), planned) => Ok(Answer::Stream(stream)),
-            _ => Err(refused),
+        let bound = self.lookup().analytical(place, reason.to_owned());
+        if let Ok(Some(typed)) = bound.map(|bound| bound.plan.typed().cloned()) {
+            let stream = self.start_analytical(&typed, &planned.catalog, parameters);
+            match boxed(stream).await {
+                Ok(stream) if are_described(stream.columns(), planned) => {
+                    return Ok(Answer::Stream(stream));
+                }
+                Err(error) if refused.takes_long => return Err(error),
+                _ => {}
+            }
         }
+        if refused.takes_long {
+            let ran = self.run_short(plan, styles, parameters, rows).await;
+            return ran.map(Answer::Whole);
+        }
+        Err(refused)
     }
 
     /// 57014 when the client or a time limit wants the statement to end.
@@ -292,13 +301,26 @@ impl Session {
         Ok(())
     }
 
-    /// Runs a plan of the short path.
+    /// Runs a plan of the short path to its end.
     pub(super) async fn run_short(
         &mut self,
         plan: &ShortPlan,
         styles: &Styles,
         parameters: &[Value],
         rows: &mut RowWriter,
+    ) -> Result<u64> {
+        self.try_short(plan, styles, parameters, rows, false).await
+    }
+
+    /// As [`Session::run_short`]; a SELECT that may leave and takes long is given up
+    /// ([`SqlError::takes_long`]).
+    async fn try_short(
+        &mut self,
+        plan: &ShortPlan,
+        styles: &Styles,
+        parameters: &[Value],
+        rows: &mut RowWriter,
+        may_leave: bool,
     ) -> Result<u64> {
         if let Some((target, query)) = plan.analytical_source() {
             return boxed(self.insert_select(target, query, parameters, rows)).await;
@@ -330,6 +352,7 @@ impl Session {
             now_us,
             session: &**context,
             styles,
+            may_leave,
         };
         exec::execute(plan, &mut exec, parameters, rows).await
     }

@@ -311,6 +311,7 @@ impl Fixture {
         };
         let mut rows = RowWriter::values();
         let mut context = ExecContext {
+            may_leave: false,
             db: &self.db,
             txn,
             options: &self.options,

@@ -391,9 +391,7 @@ pub fn pad_to(
         out.push_str(kept);
     }
     let length = fill.chars().count().max(1);
-    for _ in 0..missing / length {
-        out.push_str(fill);
-    }
+    out.push_str(&fill.repeat(missing / length));
     out.extend(fill.chars().take(missing % length));
     if at_left {
         out.push_str(kept);

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::super::{Aggregate, AggregateState};
-use super::size;
 use crate::call::{Call, VALUE_BYTES_MAX};
 use crate::datum::Datum;
 use crate::error::{QueryError, Result};
+use crate::size;
 use crate::types::array::Array;
 
 /// An array has no more dimensions.

@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 
 use super::super::{Aggregate, AggregateState};
-use super::size;
 use crate::call::Call;
 use crate::datum::Datum;
 use crate::error::Result;
+use crate::size;
 use crate::types;
 
 /// The largest or the smallest value so far.

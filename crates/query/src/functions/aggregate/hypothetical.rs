@@ -4,10 +4,10 @@
 use std::cmp::Ordering;
 
 use super::super::{Aggregate, AggregateKind, AggregateState, SortKey};
-use super::size;
 use crate::call::Call;
 use crate::datum::Datum;
 use crate::error::{QueryError, Result};
+use crate::size;
 use crate::types;
 
 /// Which place of the row.

@@ -78,7 +78,7 @@ impl AggregateState for Bits {
     }
 
     fn bytes(&self) -> usize {
-        super::size::beyond(&self.value)
+        crate::size::beyond(&self.value)
     }
 
     fn save(&self) -> Option<Vec<Datum>> {

@@ -18,7 +18,6 @@ mod hypothetical;
 mod logic;
 mod ordered;
 mod regression;
-mod size;
 mod span;
 mod sum;
 mod variance;

@@ -4,10 +4,11 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::super::{Aggregate, AggregateKind, AggregateState, SortKey};
-use super::{size, span};
+use super::span;
 use crate::call::Call;
 use crate::datum::Datum;
 use crate::error::{QueryError, Result};
+use crate::size;
 use crate::types::{self, array::Array, ids};
 
 /// The value that comes most often. Equal values come one after the other.

@@ -1,4 +1,4 @@
-//! What values hold beyond their own size, for the accounts of states.
+//! What values hold beyond their own size, for the accounts of who keeps many of them.
 
 use crate::datum::Datum;
 
@@ -6,7 +6,8 @@ use crate::datum::Datum;
 const SHARED: usize = 2 * size_of::<usize>();
 
 /// The bytes of a value beyond its own size. What is shared is counted as if it were not.
-pub(super) fn beyond(value: &Datum) -> usize {
+#[must_use]
+pub fn beyond(value: &Datum) -> usize {
     match value {
         Datum::Text(text) => SHARED + text.len(),
         Datum::Bytea(bytes) => SHARED + bytes.len(),
@@ -26,6 +27,7 @@ pub(super) fn beyond(value: &Datum) -> usize {
 }
 
 /// The bytes of values, their own size included.
-pub(super) fn values(values: &[Datum]) -> usize {
+#[must_use]
+pub fn values(values: &[Datum]) -> usize {
     size_of_val(values) + values.iter().map(beyond).sum::<usize>()
 }
