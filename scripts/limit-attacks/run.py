@@ -11,6 +11,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import changes  # noqa: E402, F401
+import values  # noqa: E402, F401
 from attacks import ATTACKS  # noqa: E402
 from wire import Client, Gone, Refused  # noqa: E402
 

@@ -128,6 +128,23 @@ const BY_COLUMNS: &[&str] = &[
 ];
 
 #[test]
+fn what_makes_much_of_a_batch_is_computed_row_by_row() {
+    let context = context();
+    let mut random = Random(78);
+    let batch = Batch::random(&mut random, 500, false);
+    for (sql, computed) in [
+        ("length(repeat(x || 'a', 10)) + length(x)", true),
+        ("length(repeat(x || 'a', 20000)) + length(x)", false),
+    ] {
+        let expr = expression(sql).expect(sql);
+        let program = columnar::Program::of(std::slice::from_ref(&expr), &context).expect(sql);
+        let is_computed = batch.is_computed(&program, &expr, &context);
+        assert_eq!(is_computed, computed, "{sql}");
+        check(sql, &expr, &batch, &context);
+    }
+}
+
+#[test]
 fn usual_values_are_computed_by_columns() {
     let context = context();
     let mut random = Random(77);

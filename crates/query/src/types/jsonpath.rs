@@ -27,6 +27,8 @@ pub struct JsonPath {
     pub lax: bool,
     /// The expression.
     pub root: Chain,
+    /// About what the expression takes, in bytes.
+    pub bytes: usize,
 }
 
 /// An expression: an item and what is applied to it, one after the other.

@@ -1,7 +1,9 @@
 //! The surroundings of an analysed query as `thermocline_query` asks for them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ThreadId;
 
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use parking_lot::Mutex;
@@ -24,10 +26,16 @@ const SMALL_BYTES: usize = 1 << 20;
 pub(crate) struct SystemEnvironment {
     session: SystemSession,
     changes: Mutex<Vec<SettingChange>>,
-    /// The memory of the largest value, or batch of values, that was made.
-    made: Option<Mutex<MemoryReservation>>,
+    made: Option<Mutex<Made>>,
     ended: Arc<AtomicBool>,
     pub(crate) awaited: Awaited,
+}
+
+/// The memory of the largest value, or batch of values, that each thread has made: threads make
+/// them at once.
+struct Made {
+    reservation: MemoryReservation,
+    of_threads: HashMap<ThreadId, usize>,
 }
 
 impl SystemEnvironment {
@@ -38,7 +46,10 @@ impl SystemEnvironment {
         facts: SessionFacts,
         pool: Option<&Arc<dyn MemoryPool>>,
     ) -> Self {
-        let made = pool.map(|pool| MemoryConsumer::new("values").register(pool));
+        let made = pool.map(|pool| Made {
+            reservation: MemoryConsumer::new("values").register(pool),
+            of_threads: HashMap::new(),
+        });
         Self {
             session: SystemSession::new(catalog, db, facts),
             changes: Mutex::default(),
@@ -93,10 +104,17 @@ impl Environment for SystemEnvironment {
         let Some(made) = self.made.as_ref().filter(|_| bytes > SMALL_BYTES) else {
             return Ok(());
         };
-        let made = made.lock();
-        let more = bytes.saturating_sub(made.size());
-        made.try_grow(more)
-            .map_err(|error| QueryError::from(sql_error(&error)))
+        let mut made = made.lock();
+        let Made {
+            reservation,
+            of_threads,
+        } = &mut *made;
+        let most = of_threads.entry(std::thread::current().id()).or_default();
+        reservation
+            .try_grow(bytes.saturating_sub(*most))
+            .map_err(|error| QueryError::from(sql_error(&error)))?;
+        *most = bytes.max(*most);
+        Ok(())
     }
 
     fn check_interrupted(&self) -> Result<()> {

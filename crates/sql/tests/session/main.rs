@@ -15,6 +15,7 @@ mod owned;
 mod privileges;
 mod settings;
 mod simple;
+mod slow_rows;
 mod statements;
 mod styles;
 mod table_as;

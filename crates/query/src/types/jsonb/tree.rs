@@ -203,6 +203,7 @@ impl Jsonb {
         let own = std::mem::size_of::<Self>();
         match self {
             Self::String(text) => own + text.len(),
+            Self::Number(number) => own + number.held_bytes(),
             Self::Array(items) => items.iter().fold(own, |sum, item| sum + item.bytes()),
             Self::Object(pairs) => pairs
                 .iter()

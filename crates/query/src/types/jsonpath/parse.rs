@@ -43,6 +43,7 @@ impl JsonPath {
         Ok(Self {
             lax,
             root: root.chain,
+            bytes: text.len() * size_of::<Item>(),
         })
     }
 }
