@@ -1,10 +1,11 @@
 //! Tuples that were read from the device for a statement, beside the tables. One statement may
 //! have a share of the memory limit for them, and all together no more: who comes when it is
-//! used up waits until others are done, before it reads anything.
+//! used up waits until others are done, before it reads anything. The share is smaller where
+//! what can't leave has taken the memory.
 //!
 //! Guarantees: what waits holds no tuples, so that nobody waits for it; where it holds rows that
 //! others wait for, it gets an error after a while. A statement that has some tuples already,
-//! and needs more, does not wait.
+//! and needs many more, does not wait: it gets them, or an error.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -34,7 +35,7 @@ impl FetchedShare {
         self.bytes.load(Relaxed)
     }
 
-    /// Takes `bytes` if all together have `most` then, or nobody else has any.
+    /// Takes `bytes` if all together have at most `most` then, or nobody has any yet.
     fn try_take(&self, bytes: u64, most: u64) -> bool {
         let taken = self.bytes.fetch_update(Relaxed, Relaxed, |held| {
             Some(held + bytes).filter(|sum| *sum <= most || held == 0)
@@ -114,7 +115,7 @@ impl Database {
         let most = self.memory.fetched_limit();
         let bytes = span_bytes(reads).min(most);
         let is_large = bytes > most / SMALL_DIVISOR && !self.works_alone();
-        self.count_fetched(options, bytes, fetched, most, is_large)
+        self.count_fetched(options, bytes, fetched, is_large)
             .await?;
         // Rows leave for them first: they come faster than readings are taken.
         let _expected = is_large.then(|| self.expect_memory(bytes));
@@ -135,18 +136,26 @@ impl Database {
         options: &RunOptions,
         bytes: u64,
         fetched: &mut Fetched,
-        most: u64,
         is_large: bool,
     ) -> Result<()> {
         let share = &self.memory.fetched;
-        if !is_large || !fetched.is_empty() {
+        if !is_large {
             share.bytes.fetch_add(bytes, Relaxed);
-        } else if !share.try_take(bytes, most) {
+        } else if !fetched.is_empty() {
+            // Others may wait for what it has; the first of all goes on, whatever it needs.
+            let is_alone = share.held() == fetched.counted;
+            if !share.try_take(bytes, self.memory.fetched_room()) {
+                if !is_alone {
+                    return Err(all_taken(bytes));
+                }
+                share.bytes.fetch_add(bytes, Relaxed);
+            }
+        } else if !share.try_take(bytes, self.memory.fetched_room()) {
             let _note = options.cancel.note_wait(crate::wait::WaitsFor::Memory);
             let until = self.now() + WAIT_MAX;
             loop {
                 let freed = share.freed.listen();
-                if share.try_take(bytes, most) {
+                if share.try_take(bytes, self.memory.fetched_room()) {
                     break;
                 }
                 match self.or_interrupted(options, Some(until), freed).await {
@@ -164,7 +173,7 @@ impl Database {
 fn all_taken(bytes: u64) -> Error {
     Error::OutOfMemory(format!(
         "the evicted rows that the statement needs take up to {bytes} bytes, and other statements \
-         have a quarter of memory_limit for theirs: try again, or take fewer at a time"
+         have what there is for theirs, at most a quarter of memory_limit: try again, or take fewer at a time"
     ))
 }
 

@@ -377,6 +377,15 @@ impl Memory {
         self.limit() / 4
     }
 
+    /// What the fetched tuples of all statements may take now: less than their limit where what
+    /// can't leave has taken the memory.
+    pub fn fetched_room(&self) -> u64 {
+        let (limit, held) = (self.limit(), self.fetched.held());
+        let can_leave = (self.arena.used_bytes() as u64).saturating_sub(floor_bytes(limit));
+        let others = self.projected().saturating_sub(held + can_leave);
+        self.hard().saturating_sub(others).min(self.fetched_limit())
+    }
+
     /// Counts memory that will be taken soon; nobody's share of the limit.
     pub fn expect(&self, bytes: u64) {
         self.expected.fetch_add(bytes as i64, Ordering::Relaxed);
@@ -390,7 +399,9 @@ impl Memory {
     /// Reserves memory for an analytical statement; false if its share of the
     /// limit is used up, or if nothing can leave for it.
     pub fn try_reserve(&self, bytes: u64) -> bool {
-        if self.device_refuses.load(Ordering::Relaxed) && self.projected() + bytes > self.hard() {
+        let nothing_leaves =
+            self.device_refuses.load(Ordering::Relaxed) || self.drained.load(Ordering::Relaxed);
+        if nothing_leaves && self.projected() + bytes > self.hard() {
             return false;
         }
         let share = (self.limit() / 4) as i64;

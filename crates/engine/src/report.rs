@@ -48,6 +48,8 @@ pub struct MemoryReport {
     pub log_buffers: u64,
     /// Buffers of device reads under way.
     pub read_buffers: u64,
+    /// Evicted tuples that statements have fetched.
+    pub fetched: u64,
     /// Reserved by analytical statements.
     pub analytical: u64,
     /// Open snapshots.
@@ -141,6 +143,7 @@ impl Database {
             versions_max: self.versions_limit(),
             log_buffers: self.log.memory_bytes() as u64,
             read_buffers: self.fetcher.in_flight_bytes() as u64,
+            fetched: self.memory.fetched.held(),
             analytical: self.memory.reserved(),
             snapshots: self.transactions.open_snapshots() as u64,
             clients: self.clients().report(),

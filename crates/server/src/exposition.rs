@@ -101,6 +101,7 @@ fn memory(out: &mut Exposition, engine: &Engine) {
         ("metadata", report.metadata),
         ("log_buffers", report.log_buffers),
         ("read_buffers", report.read_buffers),
+        ("fetched", report.fetched),
         ("analytical", report.analytical),
         ("clients", report.clients.granted),
         ("changes", report.clients.changes),

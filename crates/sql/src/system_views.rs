@@ -63,6 +63,7 @@ fn memory(db: &Database) -> Vec<Vec<Datum>> {
         ("versions_max", report.versions_max),
         ("log_buffers", report.log_buffers),
         ("read_buffers", report.read_buffers),
+        ("fetched", report.fetched),
         ("analytical", report.analytical),
         ("clients", report.clients.granted),
         ("clients_max", report.clients.granted_max),
