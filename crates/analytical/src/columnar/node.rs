@@ -247,10 +247,10 @@ impl Compiler<'_> {
             ("<>", false) => true,
             _ => return None,
         };
-        if !matches!(
-            comparison.array.kind,
-            ExprKind::Constant(_) | ExprKind::Parameter(_)
-        ) {
+        // What reads no row is the same for all of them: a list of parameters, too.
+        let array = &comparison.array;
+        let is_operand = &mut |expr: &Expr| matches!(expr.kind, ExprKind::CaseOperand);
+        if !columns_of([array]).is_empty() || !is_repeatable(array) || array.any(is_operand) {
             return None;
         }
         kernels::of(comparison.function)?;

@@ -83,6 +83,8 @@ const BY_COLUMNS: &[&str] = &[
     "c = 'RAIL'",
     "c in ('RAIL', 'AIR', 'REG AIR')",
     "i4 in (1, 2, 3)",
+    "i4 in (abs(-1), 2, 3)",
+    "x in ('a', lower('B'))",
     "x in ('a', 'b')",
     "i4 + j4 * 2 - i2 / j4 % j2",
     "i8 * j4",
