@@ -16,6 +16,7 @@
 source "$(dirname "$0")/server.sh"
 command -v python3 > /dev/null || skip "Python 3 is not installed"
 [ "$(id -u)" = 0 ] || skip "memory cgroups need root"
+[ -w /sys/fs/cgroup/memory ] || [ -w /sys/fs/cgroup/cgroup.subtree_control ] || skip "no memory cgroups here"
 python3 "$ROOT/scripts/limit-attacks/hostile.py" --program "$THERMOCLINE" --work "$WORK" --port "$PORT" \
     --limit-mb "${LIMIT_MB:-128}" --minutes "${MINUTES:-60}" --sessions "${SESSIONS:-12}" \
     --p99-ms "${P99_MS:-0}" ${SEED:+--seed "$SEED"} ${TRACE:+--trace "$TRACE"} ${MOVES:+--moves "$MOVES"} --server-arguments="${SERVER_ARGUMENTS:-}"

@@ -11,12 +11,14 @@ use thermocline_engine::{Access, Isolation, RowId, Scope, SnapshotScan, Table, g
 use super::insert::CHUNK_ROWS_MAX;
 use super::pace::Pace;
 use super::row::TupleRow;
+use super::select::lock_row;
+use super::sink::Sink;
 use super::{ExecContext, Stop, run};
 use crate::bind::SMALL_TABLE_ROWS;
 use crate::error::{Result, SqlError};
 use crate::expr::EvalContext;
 use crate::output::RowWriter;
-use crate::plan::Source;
+use crate::plan::{RowLock, Source};
 
 /// Whether a change of these rows is done in parts.
 pub(super) fn is_wanted(source: &Source, context: &ExecContext<'_>) -> bool {
@@ -29,6 +31,17 @@ pub(super) async fn scan(
     context: &mut ExecContext<'_>,
     evaluation: &EvalContext<'_>,
     mut each: impl FnMut(&TupleRow<'_>) -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    let may_leave = context.may_leave;
+    scan_rows(source, context, evaluation, may_leave, |_, row| each(row)).await
+}
+
+async fn scan_rows(
+    source: &Source,
+    context: &mut ExecContext<'_>,
+    evaluation: &EvalContext<'_>,
+    may_leave: bool,
+    mut each: impl FnMut(RowId, &TupleRow<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let table = &source.table;
     let read = std::slice::from_ref(table);
@@ -45,12 +58,12 @@ pub(super) async fn scan(
             context.db.snapshot_of(entry)
         }
     };
-    let mut pace = Pace::new(context.db, context.options, context.may_leave);
+    let mut pace = Pace::new(context.db, context.options, may_leave);
     for partition in 0..context.db.partitions() {
         let mut scan = snapshot.scan(table, partition);
         loop {
-            let each = |_, row: &TupleRow<'_>| match admits(source, row, evaluation)? {
-                true => each(row),
+            let each = |id, row: &TupleRow<'_>| match admits(source, row, evaluation)? {
+                true => each(id, row),
                 false => Ok(ControlFlow::Continue(())),
             };
             match chunk(&mut scan, table, &mut pace, each).await? {
@@ -129,6 +142,61 @@ fn admits(source: &Source, row: &TupleRow<'_>, evaluation: &EvalContext<'_>) -> 
         Some(condition) => condition.accepts(row, evaluation),
         None => Ok(true),
     }
+}
+
+/// Finds the rows of a snapshot that qualify, then locks them in parts, looks again whether they
+/// qualify, and shows them, until no other is wanted.
+pub(super) async fn lock(
+    source: &Source,
+    lock: RowLock,
+    context: &mut ExecContext<'_>,
+    evaluation: &EvalContext<'_>,
+    mut sink: Sink<'_>,
+    rows: &mut RowWriter,
+) -> Result<()> {
+    let table = &source.table;
+    let mut found: Vec<RowId> = Vec::new();
+    let find = |row, _: &TupleRow<'_>| {
+        found.push(row);
+        Ok(ControlFlow::Continue(()))
+    };
+    scan_rows(source, context, evaluation, false, find).await?;
+    let mut left = found.as_slice();
+    let mut locked: Vec<Vec<u8>> = Vec::new();
+    while let Some(first) = left.first() {
+        let (db, options) = (context.db, context.options);
+        let body = |access: &mut Access<'_>| -> std::result::Result<usize, Stop> {
+            locked.clear();
+            let mut pace = Pace::new(db, options, false);
+            let mut seen = 0;
+            for row in left.iter().take(CHUNK_ROWS_MAX) {
+                if row.partition() != first.partition() {
+                    break;
+                }
+                seen += 1;
+                if lock_row(access, lock, table, *row)?
+                    && let Some(tuple) = access.tuple(table, *row)?
+                    && admits(source, &TupleRow { table, tuple }, evaluation)?
+                {
+                    locked.push(tuple.to_vec());
+                }
+                if pace.row()? {
+                    break;
+                }
+            }
+            Ok(seen)
+        };
+        let scope = Scope::One(first.partition());
+        let seen = run(db, context.txn.as_deref_mut(), options, scope, body).await?;
+        for tuple in &locked {
+            if sink.row(&TupleRow { table, tuple }, rows)?.is_break() {
+                left = &[];
+            }
+        }
+        left = left.get(seen..).unwrap_or_default();
+        give_way().await;
+    }
+    sink.finish(rows)
 }
 
 /// Calls `change` in the engine for each row that qualifies; returns how many

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use thermocline_engine::{RowId, Table};
 use thermocline_storage::value::Value;
 
 use super::lookup::{Keys, Lookup, visit};
@@ -13,7 +14,7 @@ use crate::bind::SMALL_TABLE_ROWS;
 use crate::error::{Result, SqlError};
 use crate::expr::{EvalContext, NoRow};
 use crate::output::RowWriter;
-use crate::plan::{LockedRows, OutputExpr, RowLock, SelectPlan, Source, ValuesPlan};
+use crate::plan::{LockedRows, OutputExpr, Path, RowLock, SelectPlan, Source, ValuesPlan};
 
 pub(super) async fn select(
     plan: &SelectPlan,
@@ -63,7 +64,11 @@ pub(super) async fn select(
     let mark = rows.mark();
     let keys = &lookup.keys;
     let mut found = Vec::new();
-    let may_leave = context.may_leave && plan.lock.is_none();
+    // Locks go on in parts; the order of an index would be lost.
+    let may_leave = match plan.lock {
+        None => context.may_leave,
+        Some(_) => matches!(source.path, Path::Scan),
+    };
     let (db, options) = (context.db, context.options);
     let body = |access: &mut thermocline_engine::Access<'_>| -> std::result::Result<(), Stop> {
         rows.rewind(mark);
@@ -96,15 +101,36 @@ pub(super) async fn select(
         sink.finish(rows)?;
         Ok(())
     };
-    run(
-        context.db,
-        context.txn.as_deref_mut(),
-        context.options,
-        lookup.scope,
-        body,
-    )
-    .await?;
+    let txn = context.txn.as_deref_mut();
+    match (run(db, txn, options, lookup.scope, body).await, plan.lock) {
+        (Err(error), Some(lock)) if error.takes_long => {
+            rows.rewind(mark);
+            let sink = Sink::new(plan, window, evaluation);
+            bulk::lock(source, lock, context, &evaluation, sink, rows).await?;
+        }
+        (ran, _) => ran?,
+    }
     Ok(rows.rows() - before)
+}
+
+/// Locks a row. Whether it is to be shown.
+pub(super) fn lock_row(
+    access: &mut thermocline_engine::Access<'_>,
+    lock: RowLock,
+    table: &Table,
+    row: RowId,
+) -> std::result::Result<bool, Stop> {
+    match lock.locked {
+        LockedRows::Wait => access.lock(table, row)?,
+        LockedRows::Refuse | LockedRows::Skip if access.try_lock(table, row)? => {}
+        LockedRows::Skip => return Ok(false),
+        LockedRows::Refuse => {
+            let relation = &table.name;
+            let message = format!("could not obtain lock on row in relation \"{relation}\"");
+            return Err(SqlError::new("55P03", message).into());
+        }
+    }
+    Ok(true)
 }
 
 /// SELECT … FOR UPDATE: the rows are locked before they are shown, and shown
@@ -145,16 +171,8 @@ fn locked(
             access, source, keys, evaluation, &mut found, pace, candidate,
         )?;
         for row in &candidates[tried.min(candidates.len())..] {
-            match lock.locked {
-                LockedRows::Wait => access.lock(table, *row)?,
-                LockedRows::Refuse | LockedRows::Skip if access.try_lock(table, *row)? => {}
-                LockedRows::Skip => continue,
-                LockedRows::Refuse => {
-                    let relation = &table.name;
-                    let message =
-                        format!("could not obtain lock on row in relation \"{relation}\"");
-                    return Err(SqlError::new("55P03", message).into());
-                }
+            if !lock_row(access, lock, table, *row)? {
+                continue;
             }
             if let Some(tuple) = access.tuple(table, *row)? {
                 let tuple = TupleRow { table, tuple };

@@ -3,7 +3,7 @@
 
 use super::fixture::{Connection, Server};
 
-const ROWS: usize = 2000;
+const ROWS: usize = 1000;
 
 /// Takes a millisecond or so for each row, and is 32.
 const SLOW: &str = "length(md5(repeat(b, 200000)))";
@@ -92,6 +92,33 @@ fn what_goes_on_elsewhere_gives_and_changes_the_same() {
         client.rows("select count(*) from t"),
         [(ROWS - ROWS / 10).to_string()]
     );
+}
+
+#[test]
+fn rows_are_locked_in_parts() {
+    let (server, mut client) = server();
+    let mut other = server.connect();
+    let locked = |how: &str| format!("select a from t where {SLOW} = 32 and a % 10 = 0 {how}");
+    let tenth = ROWS / 10;
+    client.tag("begin");
+    assert_eq!(client.rows(&locked("for update")).len(), tenth);
+    assert_eq!(client.rows(&locked("limit 3 for update")).len(), 3);
+    assert_eq!(other.rows(&locked("for update skip locked")).len(), 0);
+    assert!(
+        other
+            .error(&locked("for update nowait"))
+            .starts_with("55P03 ")
+    );
+    other.tag("set lock_timeout = '50ms'");
+    assert!(
+        other
+            .error("update t set c = 1 where a = 20")
+            .starts_with("55P03 ")
+    );
+    assert_eq!(other.tag("update t set c = 1 where a = 21"), "UPDATE 1");
+    client.tag("commit");
+    let by_size = "order by c desc, a desc limit 2 for update";
+    assert_eq!(other.rows(&locked(by_size)), ["1000", "990"]);
 }
 
 #[test]
