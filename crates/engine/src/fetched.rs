@@ -5,7 +5,7 @@
 //!
 //! Guarantees: what waits holds no tuples, so that nobody waits for it; where it holds rows that
 //! others wait for, it gets an error after a while. A statement that has some tuples already,
-//! and needs many more, does not wait: it gets them, or an error.
+//! and needs more, does not wait.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -139,17 +139,8 @@ impl Database {
         is_large: bool,
     ) -> Result<()> {
         let share = &self.memory.fetched;
-        if !is_large {
+        if !is_large || !fetched.is_empty() {
             share.bytes.fetch_add(bytes, Relaxed);
-        } else if !fetched.is_empty() {
-            // Others may wait for what it has; the first of all goes on, whatever it needs.
-            let is_alone = share.held() == fetched.counted;
-            if !share.try_take(bytes, self.memory.fetched_room()) {
-                if !is_alone {
-                    return Err(all_taken(bytes));
-                }
-                share.bytes.fetch_add(bytes, Relaxed);
-            }
         } else if !share.try_take(bytes, self.memory.fetched_room()) {
             let _note = options.cancel.note_wait(crate::wait::WaitsFor::Memory);
             let until = self.now() + WAIT_MAX;
