@@ -3,11 +3,10 @@
 use datafusion::arrow::array::ArrayRef;
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result};
+use thermocline_query::{serial, size};
 
 use super::kind::{Kind, Saved};
 use crate::form::{ColumnReader, Form};
-
-use thermocline_query::{serial, size};
 
 /// The rows that came.
 pub(super) struct Count;

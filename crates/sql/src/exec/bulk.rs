@@ -30,9 +30,9 @@ pub(super) async fn scan(
     source: &Source,
     context: &mut ExecContext<'_>,
     evaluation: &EvalContext<'_>,
+    may_leave: bool,
     mut each: impl FnMut(&TupleRow<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
-    let may_leave = context.may_leave;
     scan_rows(source, context, evaluation, may_leave, |_, row| each(row)).await
 }
 

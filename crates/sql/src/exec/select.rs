@@ -56,19 +56,24 @@ pub(super) async fn select(
         && context.db.row_estimate(&source.table) > SMALL_TABLE_ROWS;
     if scans {
         let mut sink = Sink::new(plan, window, evaluation);
-        bulk::scan(source, context, &evaluation, |tuple| sink.row(tuple, rows)).await?;
+        let may_leave = context.may_leave && !plan.is_volatile();
+        let each = |tuple: &TupleRow<'_>| sink.row(tuple, rows);
+        bulk::scan(source, context, &evaluation, may_leave, each).await?;
         sink.finish(rows)?;
         return Ok(rows.rows() - before);
     }
 
     let mark = rows.mark();
-    let keys = &lookup.keys;
     let mut found = Vec::new();
-    // Locks go on in parts; the order of an index would be lost.
-    let may_leave = match plan.lock {
-        None => context.may_leave,
-        Some(_) => matches!(source.path, Path::Scan),
-    };
+    let keys = &lookup.keys;
+    // What a volatile function does is done once.
+    let may_leave = !matches!(keys, Keys::Point(_))
+        && match plan.lock {
+            None => context.may_leave,
+            // Locks go on in parts; the order of an index would be lost.
+            Some(_) => matches!(source.path, Path::Scan),
+        }
+        && !plan.is_volatile();
     let (db, options) = (context.db, context.options);
     let body = |access: &mut thermocline_engine::Access<'_>| -> std::result::Result<(), Stop> {
         rows.rewind(mark);

@@ -167,7 +167,9 @@ pub(super) async fn update(
                 Ok(std::ops::ControlFlow::Continue(()))
             },
         )?;
+        let is_volatile = |(_, expr): &(usize, Expr)| expr.is_volatile();
         if targets.len() > ROWS_UNTRIED
+            && !plan.assignments.iter().any(is_volatile)
             && let Some(old) = access.tuple(&plan.source.table, targets[0])?
         {
             pace.begin();

@@ -345,6 +345,22 @@ pub struct SelectPlan {
 }
 
 impl SelectPlan {
+    /// Whether running it twice may do something twice, or give two answers.
+    pub(crate) fn is_volatile(&self) -> bool {
+        let source = self.source.iter();
+        let conditions = source.filter_map(|source| source.condition.as_ref());
+        let calls = self.aggregate.iter().flat_map(|aggregate| &aggregate.calls);
+        let arguments = calls.flat_map(|call| call.argument.iter().chain(&call.filter));
+        let grouped = self
+            .aggregate
+            .iter()
+            .flat_map(|aggregate| aggregate.groups.iter().chain(&aggregate.having));
+        let shown = self.output.iter().map(|output| &output.expr);
+        let sorted = self.sort.iter().map(|key| &key.expr);
+        let mut all = shown.chain(sorted).chain(conditions);
+        all.any(Expr::is_volatile) || arguments.chain(grouped).any(Expr::is_volatile)
+    }
+
     fn calls_sequences(&self) -> bool {
         self.output.iter().any(|output| {
             let mut calls = false;

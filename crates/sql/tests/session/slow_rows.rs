@@ -122,6 +122,20 @@ fn rows_are_locked_in_parts() {
 }
 
 #[test]
+fn a_volatile_function_is_called_once_for_each_row() {
+    let (_server, mut client) = server();
+    client.tag("create sequence s");
+    let counted = format!("select nextval('s'), {SLOW} from t where a <= 100");
+    assert_eq!(client.rows(&counted).len(), 100);
+    assert_eq!(client.rows("select nextval('s')"), ["101"]);
+    client.tag("update t set c = nextval('s') where a <= 100");
+    assert_eq!(
+        client.rows("select nextval('s'), min(c), max(c) from t where c > 0"),
+        ["202|102|201"]
+    );
+}
+
+#[test]
 fn a_unique_violation_in_the_middle_changes_nothing() {
     let (_server, mut client) = server();
     let moved = format!("update t set a = 7, c = {SLOW} where a % 10 = 0");
