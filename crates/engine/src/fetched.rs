@@ -1,16 +1,20 @@
 //! Tuples that were read from the device for a statement, beside the tables. One statement may
 //! have a share of the memory limit for them, and all together no more: who comes when it is
-//! used up waits until others are done, before it reads anything. The share is smaller where
-//! what can't leave has taken the memory.
+//! used up waits until others are done. The share is smaller where what can't leave has taken
+//! the memory.
 //!
-//! Guarantees: what waits holds no tuples, so that nobody waits for it; where it holds rows that
-//! others wait for, it gets an error after a while. A statement that has some tuples already,
-//! and needs more, does not wait.
+//! A statement that holds tuples already and needs more than there is would wait for others
+//! that wait for what it holds. So one statement at a time, the first, may go beyond the share
+//! without waiting, up to what one statement may have; the others wait for its end.
+//!
+//! Guarantees: all together hold at most the share and what one statement may have. The first
+//! does not wait for the share, so that each in turn gets what it needs; where the first waits
+//! for rows that a waiting one has locked, that one gets an error after [`WAIT_MAX`].
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::account::WAIT_MAX;
 use crate::database::Database;
@@ -26,6 +30,8 @@ const SMALL_DIVISOR: u64 = 32;
 #[derive(Default)]
 pub(crate) struct FetchedShare {
     bytes: AtomicU64,
+    /// Whether a statement may go beyond now.
+    has_first: AtomicBool,
     freed: Event,
 }
 
@@ -42,6 +48,18 @@ impl FetchedShare {
         });
         taken.is_ok()
     }
+
+    /// Takes `bytes` more for a statement that holds `fetched`: within `most`, or as the first.
+    fn try_take_more(&self, fetched: &mut Fetched, bytes: u64, most: u64) -> bool {
+        if self.try_take(bytes, most) {
+            return true;
+        }
+        fetched.is_first = fetched.is_first || !self.has_first.swap(true, Relaxed);
+        if fetched.is_first {
+            self.bytes.fetch_add(bytes, Relaxed);
+        }
+        fetched.is_first
+    }
 }
 
 /// Tuples that were read from the device for this statement, by address.
@@ -51,6 +69,8 @@ pub(crate) struct Fetched {
     tuples: BTreeMap<u64, Arc<[u8]>>,
     /// What of the share is counted for them.
     counted: u64,
+    /// Whether it may go beyond the share: one at a time.
+    is_first: bool,
     share: Option<Arc<FetchedShare>>,
 }
 
@@ -67,6 +87,14 @@ impl Fetched {
     fn count(&mut self, share: &Arc<FetchedShare>, bytes: u64) {
         self.counted += bytes;
         self.share.get_or_insert_with(|| Arc::clone(share));
+    }
+
+    /// Drops the tuples if others may wait for their room: before a wait for others' locks,
+    /// after which the rows are looked for anew.
+    pub fn release_large(&mut self, most: u64) {
+        if self.counted > most / SMALL_DIVISOR {
+            *self = Self::default();
+        }
     }
 
     /// Gives back what was counted beyond what is there.
@@ -95,6 +123,10 @@ impl Deref for Fetched {
 impl Drop for Fetched {
     fn drop(&mut self) {
         self.tuples.clear();
+        if let Some(share) = self.share.as_ref().filter(|_| self.is_first) {
+            share.has_first.store(false, Relaxed);
+            share.freed.notify();
+        }
         self.give(self.counted);
     }
 }
@@ -114,7 +146,7 @@ impl Database {
         }
         let most = self.memory.fetched_limit();
         let bytes = span_bytes(reads).min(most);
-        let is_large = bytes > most / SMALL_DIVISOR && !self.works_alone();
+        let is_large = fetched.counted + bytes > most / SMALL_DIVISOR && !self.works_alone();
         self.count_fetched(options, bytes, fetched, is_large)
             .await?;
         // Rows leave for them first: they come faster than readings are taken.
@@ -139,14 +171,14 @@ impl Database {
         is_large: bool,
     ) -> Result<()> {
         let share = &self.memory.fetched;
-        if !is_large || !fetched.is_empty() {
+        if !is_large {
             share.bytes.fetch_add(bytes, Relaxed);
-        } else if !share.try_take(bytes, self.memory.fetched_room()) {
+        } else if !self.try_take_fetched(bytes, fetched) {
             let _note = options.cancel.note_wait(crate::wait::WaitsFor::Memory);
             let until = self.now() + WAIT_MAX;
             loop {
                 let freed = share.freed.listen();
-                if share.try_take(bytes, self.memory.fetched_room()) {
+                if self.try_take_fetched(bytes, fetched) {
                     break;
                 }
                 match self.or_interrupted(options, Some(until), freed).await {
@@ -157,6 +189,15 @@ impl Database {
         }
         fetched.count(share, bytes);
         Ok(())
+    }
+
+    /// Takes `bytes` more from the share, if it may have them now.
+    fn try_take_fetched(&self, bytes: u64, fetched: &mut Fetched) -> bool {
+        let (share, room) = (&self.memory.fetched, self.memory.fetched_room());
+        match fetched.is_empty() {
+            true => share.try_take(bytes, room),
+            false => share.try_take_more(fetched, bytes, room),
+        }
     }
 }
 
@@ -185,6 +226,21 @@ mod tests {
         assert!(share.try_take(10, 100));
         let mut small = Fetched::new();
         small.count(&share, 10);
+        // Of those that hold some one may go beyond, until its end.
+        let mut other = Fetched::new();
+        assert!(share.try_take_more(&mut small, 20, 100));
+        small.count(&share, 20);
+        assert!(share.try_take_more(&mut small, 30, 100));
+        small.count(&share, 30);
+        assert!(!share.try_take_more(&mut other, 1, 100));
+        small.release_large(100);
+        assert!(!small.is_first);
+        assert!(share.try_take_more(&mut other, 1, 100), "within");
+        assert!(!other.is_first);
+        other.count(&share, 1);
+        assert!(share.try_take_more(&mut other, 90, 100), "as the first");
+        other.count(&share, 90);
+        drop(other);
         drop(large);
         assert!(share.try_take(90, 100));
         small.count(&share, 90);

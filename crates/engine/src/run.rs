@@ -100,12 +100,13 @@ impl Database {
                 &mut body,
             )? {
                 Outcome::Done(result, lsn) => {
-                    drop(room);
+                    drop((room, fetched));
                     self.wait_durable(options, lsn).await?;
                     self.see_out(grant.charged()).await;
                     return Ok(result);
                 }
                 Outcome::Seen(result, lsn) => {
+                    drop(fetched);
                     // There is nothing to be taken back: it need not wait for ever.
                     if self.log.durable_lsn() < lsn {
                         let durable = self.wait_durable(options, lsn);
@@ -120,6 +121,7 @@ impl Database {
                 Outcome::Held(holder) => {
                     // What it has been given others may have meanwhile.
                     (grant, room) = (Grant::default(), None);
+                    fetched.release_large(self.memory.fetched_limit());
                     self.visit_holder(&mut visit, options, holder).await?;
                 }
                 Outcome::Lacks(need) => {
@@ -128,6 +130,7 @@ impl Database {
                 }
                 Outcome::Closed(gate, mode) => {
                     (grant, room) = (Grant::default(), None);
+                    fetched.release_large(self.memory.fetched_limit());
                     visit.leave();
                     self.visit(&mut visit, options, &gate, mode).await?;
                 }
@@ -207,7 +210,7 @@ impl Database {
                 &mut body,
             )? {
                 Outcome::Done(result, lsn) | Outcome::Seen(result, lsn) => {
-                    drop(room);
+                    drop((room, fetched));
                     self.wait_durable(options, lsn).await?;
                     self.see_out(grant.charged()).await;
                     return Ok(result);
@@ -218,10 +221,12 @@ impl Database {
                 }
                 Outcome::Held(holder) => {
                     (grant, room) = (Grant::default(), None);
+                    fetched.release_large(self.memory.fetched_limit());
                     self.wait_for_holder(state.id, options, holder).await?;
                 }
                 Outcome::Closed(gate, mode) => {
                     (grant, room) = (Grant::default(), None);
+                    fetched.release_large(self.memory.fetched_limit());
                     self.lock_for(state, options, &gate, mode).await?;
                 }
                 Outcome::Stale => self.refresh(options, state).await?,

@@ -587,7 +587,13 @@ async fn metrics_are_told_while_partitions_are_busy_and_memory_is_full() {
     for client in clients {
         client.await.unwrap();
     }
-    let said = get(port, "/metrics", patience);
+    // A client's end is seen once its socket has told the server.
+    let begin = Instant::now();
+    let mut said = get(port, "/metrics", patience);
+    while metric(&said, "thermocline_connections") > 1.0 && begin.elapsed() < patience {
+        std::thread::sleep(Duration::from_millis(5));
+        said = get(port, "/metrics", patience);
+    }
     assert!(asked > 10, "{asked}");
     assert!(resident > 32e6, "{resident}");
     assert!(metric(&said, "thermocline_evictions_total") > 0.0);
