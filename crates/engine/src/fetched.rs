@@ -145,7 +145,8 @@ impl Database {
             counts.fetched(reads.len() as u64);
         }
         let most = self.memory.fetched_limit();
-        let bytes = span_bytes(reads).min(most);
+        // What comes beyond the most that it may have is an error.
+        let bytes = span_bytes(reads).min(most.saturating_sub(fetched.counted));
         let is_large = fetched.counted + bytes > most / SMALL_DIVISOR && !self.works_alone();
         self.count_fetched(options, bytes, fetched, is_large)
             .await?;
