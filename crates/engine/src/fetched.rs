@@ -3,13 +3,14 @@
 //! used up waits until others are done. The share is smaller where what can't leave has taken
 //! the memory.
 //!
-//! A statement that holds tuples already and needs more than there is would wait for others
-//! that wait for what it holds. So one statement at a time, the first, may go beyond the share
-//! without waiting, up to what one statement may have; the others wait for its end.
+//! A statement that holds tuples and needs more may not just wait: others may wait for what it
+//! holds. So one statement at a time, the first, may go beyond the share without waiting. The
+//! others wait for its end.
 //!
-//! Guarantees: all together hold at most the share and what one statement may have. The first
-//! does not wait for the share, so that each in turn gets what it needs; where the first waits
-//! for rows that a waiting one has locked, that one gets an error after [`WAIT_MAX`].
+//! Guarantees: all together hold at most the share and what one statement may have, beside small
+//! ones, which never wait. A statement that waits for another's lock holds a small one at most.
+//! The first may wait for rows that a waiting one has locked: that one gets an error after
+//! [`WAIT_MAX`].
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -23,7 +24,8 @@ use crate::fetch::{PlannedRead, span_bytes};
 use crate::transaction::RunOptions;
 use crate::wait::Event;
 
-/// What is less than one part of the share in so many is counted, and does not wait.
+/// A statement that holds no more than one part of the share in so many is small: it is counted,
+/// and does not wait.
 const SMALL_DIVISOR: u64 = 32;
 
 /// What all statements hold.
