@@ -12,6 +12,7 @@
 //! | `aggregates` | aggregates of our own within DataFusion's grouping |
 //! | `operators` | operators of our own: groups, windows, functions that give rows, recursion |
 //! | `ending` | joins end with their statement |
+//! | `nulls_equal` | keeps joins of which NULL equals NULL from rules that mix them with others |
 //! | `lower` | from the query tree to the plan |
 //! | `run` | from the plan to rows |
 //!
@@ -25,6 +26,7 @@ pub mod errors;
 pub mod evaluate;
 pub mod form;
 pub mod lower;
+mod nulls_equal;
 pub mod numeric_view;
 pub mod operators;
 pub mod run;

@@ -33,6 +33,7 @@ use crate::ending;
 use crate::errors::query_error;
 use crate::form::{ColumnReader, Form};
 use crate::lower::Lowered;
+use crate::nulls_equal::Unseen;
 use crate::operators::Planner;
 
 #[derive(Debug)]
@@ -56,9 +57,9 @@ impl QueryPlanner for WithOperators {
 fn rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     vec![
         Arc::new(OptimizeUnions::new()),
-        Arc::new(ExtractEquijoinPredicate::new()),
+        Arc::new(Unseen(ExtractEquijoinPredicate::new())),
         Arc::new(EliminateFilter::new()),
-        Arc::new(EliminateCrossJoin::new()),
+        Arc::new(Unseen(EliminateCrossJoin::new())),
         Arc::new(EliminateLimit::new()),
         Arc::new(EliminateOuterJoin::new()),
         Arc::new(PushDownLimit::new()),
@@ -86,6 +87,8 @@ pub fn session(
     if let Ok(less_than_a_batch) = ConfigNonZeroUsize::try_new(1) {
         options.execution.max_spill_file_size_bytes = less_than_a_batch;
     }
+    // No scan here takes what a join learns of its keys, and NULL would not be among it.
+    options.optimizer.enable_join_dynamic_filter_pushdown = false;
     // Rows that come in an order stay in it.
     options.optimizer.enable_round_robin_repartition = false;
     SessionStateBuilder::new()

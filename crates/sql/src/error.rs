@@ -263,7 +263,11 @@ impl std::error::Error for SqlError {}
 impl From<ValueError> for SqlError {
     #[cold]
     fn from(error: ValueError) -> Self {
-        Self::new(error.sqlstate, error.message)
+        let told = Self::new(error.sqlstate, error.message);
+        match error.detail {
+            Some(detail) => told.with_detail(detail),
+            None => told,
+        }
     }
 }
 

@@ -9,9 +9,12 @@ mod tests;
 
 use crate::cast::{to_double, to_numeric};
 use crate::datetime::{add_days, is_infinite_date};
+use crate::numeric::Numeric;
+use crate::numeric::long::LONG;
+use crate::other_type;
 use crate::types::DataType;
 use crate::value::Value;
-use crate::value_error::ValueError;
+use crate::value_error::{NUMERIC_OVERFLOW, ValueError};
 
 /// An arithmetic operator.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -112,15 +115,22 @@ pub fn calculate(operator: Operator, left: &Value, right: &Value) -> Result<Valu
             floats(operator, to_double(left)?, to_double(right)?).map(V::Double)
         }
         _ => {
-            let (a, b) = (to_numeric(left)?, to_numeric(right)?);
-            match operator {
-                Operator::Add => a.add(b),
-                Operator::Subtract => a.sub(b),
-                Operator::Multiply => a.mul(b),
-                Operator::Divide => a.div(b),
-                Operator::Remainder => a.rem(b),
+            let small = to_numeric(left).and_then(|a| {
+                let b = to_numeric(right)?;
+                match operator {
+                    Operator::Add => a.add(b),
+                    Operator::Subtract => a.sub(b),
+                    Operator::Multiply => a.mul(b),
+                    Operator::Divide => a.div(b),
+                    Operator::Remainder => a.rem(b),
+                }
+            });
+            match small {
+                Err(error) if error.sqlstate == NUMERIC_OVERFLOW => {
+                    other_type::forms().calculate(operator, left, right)
+                }
+                small => small.map(V::Numeric),
             }
-            .map(V::Numeric)
         }
     }
 }
@@ -139,6 +149,10 @@ pub fn negate(value: &Value) -> Result<Value, ValueError> {
         Value::Real(value) => Value::Real(-value),
         Value::Double(value) => Value::Double(-value),
         Value::Numeric(value) => Value::Numeric(-*value),
+        Value::Other(LONG, _) => {
+            let zero = Value::Numeric(Numeric::ZERO);
+            other_type::forms().calculate(Operator::Subtract, &zero, value)?
+        }
         other => {
             let signature = format!("- {}", type_name(other));
             return Err(ValueError::no_operator(&signature));
@@ -155,6 +169,7 @@ fn is_number(value: &Value) -> bool {
             | Value::Real(_)
             | Value::Double(_)
             | Value::Numeric(_)
+            | Value::Other(LONG, _)
     )
 }
 
@@ -175,6 +190,7 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
         Value::Timestamp(_) => DataType::Timestamp.base_name(),
         Value::TimestampTz(_) => DataType::TimestampTz.base_name(),
         Value::Uuid(_) => DataType::Uuid.base_name(),
+        Value::Other(LONG, _) => DataType::NUMERIC.base_name(),
         Value::Other(oid, _) => DataType::Other {
             oid: *oid,
             modifier: -1,

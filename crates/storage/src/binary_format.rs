@@ -9,7 +9,7 @@ use crate::other_type;
 use crate::text_format::{checked_text, fit_numeric, fit_text, pad_blanks, trim_blanks};
 use crate::types::DataType;
 use crate::value::{Value, ValueRef};
-use crate::value_error::ValueError;
+use crate::value_error::{NUMERIC_OVERFLOW, ValueError};
 
 /// Exactly `N` bytes.
 fn array<const N: usize>(data_type: &DataType, bytes: &[u8]) -> Result<[u8; N], ValueError> {
@@ -45,12 +45,21 @@ pub fn parse_binary(data_type: &DataType, bytes: &[u8]) -> Result<Value, ValueEr
         DataType::BigInt => Value::BigInt(i64::from_be_bytes(array(data_type, bytes)?)),
         DataType::Real => Value::Real(f32::from_be_bytes(array(data_type, bytes)?)),
         DataType::Double => Value::Double(f64::from_be_bytes(array(data_type, bytes)?)),
-        DataType::Numeric { precision: 0, .. } => Value::Numeric(Numeric::parse_binary(bytes)?),
-        DataType::Numeric { precision, scale } => Value::Numeric(fit_numeric(
-            Numeric::parse_binary(bytes)?,
-            precision,
-            scale,
-        )?),
+        DataType::Numeric { precision, .. } => {
+            let small = Numeric::parse_binary(bytes).and_then(|number| {
+                match (precision, data_type.small_scale()) {
+                    (0, _) => Ok(number),
+                    (_, Some(scale)) => fit_numeric(number, precision, scale),
+                    (_, None) => Err(ValueError::numeric_overflow()),
+                }
+            });
+            match small {
+                Err(error) if error.sqlstate == NUMERIC_OVERFLOW => {
+                    other_type::forms().numeric_of_binary(data_type.typmod(), bytes)?
+                }
+                small => Value::Numeric(small?),
+            }
+        }
         DataType::Text | DataType::Varchar(0) => Value::Text(text(bytes)?.to_string()),
         DataType::Varchar(limit) => {
             Value::Text(fit_text(text(bytes)?, limit, data_type)?.to_string())

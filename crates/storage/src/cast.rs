@@ -6,12 +6,14 @@
 use crate::arithmetic::{float_overflow, float_underflow};
 use crate::datetime::{date_from_timestamp, rounded, timestamp_from_date};
 use crate::numeric::Numeric;
+use crate::numeric::long::{self, LONG};
+use crate::other_type;
 use crate::text_format::{
     checked_text, fit_numeric, fit_text, parse_text, split_characters, trim_blanks, write_text,
 };
 use crate::types::DataType;
 use crate::value::Value;
-use crate::value_error::ValueError;
+use crate::value_error::{NUMERIC_OVERFLOW, ValueError};
 
 /// What a conversion is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,6 +62,10 @@ pub fn coerce(
         return Err(ValueError::no_cast(from, to));
     }
     match (value, to) {
+        // Other than its text, only another floor knows.
+        (value @ Value::Other(LONG, _), to) if !to.is_text() => {
+            other_type::forms().convert(&value, to)
+        }
         (Value::Text(text), to) if to.is_text() => fit(text, to, context),
         (value, to) if to.is_text() => fit(as_text(&value, from)?, to, context),
         (Value::Text(text), to) => parse_text(to, &text),
@@ -74,12 +80,18 @@ pub fn coerce(
         }
         (value, DataType::Real) => to_real(&value).map(Value::Real),
         (value, DataType::Double) => to_double(&value).map(Value::Double),
-        (value, DataType::Numeric { precision, scale }) => {
-            let number = to_numeric(&value)?;
-            Ok(Value::Numeric(match precision {
-                0 => number,
-                _ => fit_numeric(number, *precision, *scale)?,
-            }))
+        (value, DataType::Numeric { precision, .. }) => {
+            let small = to_numeric(&value).and_then(|number| match (precision, to.small_scale()) {
+                (0, _) => Ok(number),
+                (_, Some(scale)) => fit_numeric(number, *precision, scale),
+                (_, None) => Err(ValueError::numeric_overflow()),
+            });
+            match small {
+                Err(error) if error.sqlstate == NUMERIC_OVERFLOW => {
+                    other_type::forms().convert(&value, to)
+                }
+                small => small.map(Value::Numeric),
+            }
         }
         (value, DataType::TimestampTo(digits)) => {
             match coerce(value, from, &DataType::Timestamp, context)? {
@@ -217,6 +229,7 @@ pub(crate) fn to_double(value: &Value) -> Result<f64, ValueError> {
         Value::Real(value) => f64::from(*value),
         Value::Double(value) => *value,
         Value::Numeric(value) => value.to_f64(),
+        Value::Other(LONG, bytes) => long::to_f64(bytes),
         other => return Err(mismatch(other, "double precision")),
     })
 }
@@ -242,7 +255,7 @@ fn to_real(value: &Value) -> Result<f32, ValueError> {
     Ok(real)
 }
 
-/// The value as a numeric of its own scale.
+/// The value as a numeric of its own scale; 22003 for what the small form does not hold.
 pub(crate) fn to_numeric(value: &Value) -> Result<Numeric, ValueError> {
     match value {
         Value::SmallInt(value) => Ok(i64::from(*value).into()),
@@ -251,6 +264,7 @@ pub(crate) fn to_numeric(value: &Value) -> Result<Numeric, ValueError> {
         Value::Real(value) => Numeric::from_f32(*value),
         Value::Double(value) => Numeric::from_f64(*value),
         Value::Numeric(value) => Ok(*value),
+        Value::Other(LONG, _) => Err(ValueError::numeric_overflow()),
         other => Err(mismatch(other, "numeric")),
     }
 }

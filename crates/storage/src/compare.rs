@@ -6,6 +6,7 @@ use std::cmp::Ordering;
 
 use crate::datetime::DAY_US;
 use crate::numeric::Numeric;
+use crate::numeric::long::{self, LONG};
 use crate::types::DataType;
 use crate::value::{
     DATE_INFINITY, DATE_NEGATIVE_INFINITY, TIMESTAMP_INFINITY, TIMESTAMP_NEGATIVE_INFINITY,
@@ -88,10 +89,11 @@ fn integer(value: ValueRef<'_>) -> Option<i64> {
     }
 }
 
-fn exact(value: ValueRef<'_>) -> Option<Numeric> {
+/// An integer or a numeric, as a numeric.
+fn exact(value: ValueRef<'_>) -> Option<ValueRef<'_>> {
     match value {
-        ValueRef::Numeric(value) => Some(value),
-        other => integer(other).map(Numeric::from),
+        ValueRef::Numeric(_) | ValueRef::Other(LONG, _) => Some(value),
+        other => integer(other).map(|number| ValueRef::Numeric(Numeric::from(number))),
     }
 }
 
@@ -99,7 +101,11 @@ fn double(value: ValueRef<'_>) -> Option<f64> {
     match value {
         ValueRef::Real(value) => Some(value.into()),
         ValueRef::Double(value) => Some(value),
-        other => exact(other).map(Numeric::to_f64),
+        other => match exact(other)? {
+            ValueRef::Numeric(number) => Some(number.to_f64()),
+            ValueRef::Other(_, bytes) => Some(long::to_f64(bytes)),
+            _ => None,
+        },
     }
 }
 

@@ -3,10 +3,10 @@
 //! up once by name and argument types when a statement is bound, and called by
 //! pointer for each tuple. Results and errors are PostgreSQL's; `coalesce`,
 //! `nullif` and `case` are not functions, since they do not evaluate all their
-//! arguments. No result is larger than PostgreSQL's values may be (54000, before it is allocated).
+//! arguments. Functions of numbers are not here: `thermocline_query` has them. No result is
+//! larger than PostgreSQL's values may be (54000, before it is allocated).
 
 mod dates;
-mod math;
 mod pattern;
 mod strings;
 #[cfg(test)]
@@ -92,17 +92,6 @@ fn growing(
 pub const NAMES: &[&str] = &[
     "greatest",
     "least",
-    "abs",
-    "mod",
-    "round",
-    "trunc",
-    "ceil",
-    "ceiling",
-    "floor",
-    "sign",
-    "sqrt",
-    "power",
-    "pow",
     "concat",
     "||",
     "length",
@@ -143,9 +132,7 @@ pub fn lookup(name: &str, types: &[DataType]) -> Option<Function> {
     match name {
         "greatest" => extreme(types, greatest),
         "least" => extreme(types, least),
-        _ => math::lookup(name, types)
-            .or_else(|| strings::lookup(name, types))
-            .or_else(|| dates::lookup(name, types)),
+        _ => strings::lookup(name, types).or_else(|| dates::lookup(name, types)),
     }
 }
 

@@ -9,6 +9,7 @@
 //! nullable costs exactly its width. Keys are not decoded.
 
 use crate::numeric::Numeric;
+use crate::numeric::long::{self, LONG};
 use crate::other_type::KeyPart;
 use crate::text_format::trim_blanks;
 use crate::tuple::{Integer, Layouts, TupleRef};
@@ -23,10 +24,6 @@ const NULL: u8 = 2;
 const TERMINATOR: [u8; 2] = [0, 1];
 /// What a byte 0 within text or bytes becomes.
 const ESCAPED_ZERO: [u8; 2] = [0, 255];
-/// The first byte of a variable-width numeric: zero.
-const NUMERIC_ZERO: u8 = 0x80;
-/// The first byte of a positive one with no digit before the point.
-const NUMERIC_POSITIVE: i32 = 0xC0;
 
 /// What a key has to know of one of its columns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -298,15 +295,23 @@ fn encode_value(data_type: &DataType, value: ValueRef<'_>, out: &mut Vec<u8>) {
             let mask = if bits >> 63 == 1 { u64::MAX } else { 1 << 63 };
             out.extend_from_slice(&(bits ^ mask).to_be_bytes());
         }
-        (ValueRef::Numeric(value), DataType::Numeric { precision: 0, .. }) => {
-            push_numeric(value, out);
-        }
-        (ValueRef::Numeric(number), DataType::Numeric { scale, .. }) => {
-            let fixed = number
-                .rescale(*scale)
-                .and_then(|number| fixed_numeric(number, data_type, out));
-            if fixed.is_none() {
-                mismatch(data_type, value);
+        (ValueRef::Numeric(number), DataType::Numeric { .. }) => match data_type.small_scale() {
+            None => long::push_small_key(number, out),
+            Some(scale) => {
+                let fixed = number
+                    .rescale(scale)
+                    .and_then(|number| fixed_numeric(number, data_type, out));
+                if fixed.is_none() {
+                    mismatch(data_type, value);
+                }
+            }
+        },
+        (ValueRef::Other(LONG, bytes), DataType::Numeric { .. }) => {
+            match (data_type.fixed_width(), bytes) {
+                (None, bytes) => out.extend_from_slice(long::key_of(bytes)),
+                // As a mantissa beyond all: see `tuple`.
+                (Some(width), long::NAN_BYTES) => out.extend(std::iter::repeat_n(u8::MAX, width)),
+                (Some(_), _) => mismatch(data_type, value),
             }
         }
         (ValueRef::Text(value), DataType::Char(_)) => {
@@ -357,46 +362,6 @@ fn fixed_numeric(number: Numeric, data_type: &DataType, out: &mut Vec<u8>) -> Op
         _ => out.extend_from_slice(&(mantissa ^ i128::MIN).to_be_bytes()),
     }
     Some(())
-}
-
-/// A numeric of any scale: the place of its first digit, then its digits two to
-/// a byte (1 to 100) up to the last that is not zero, then 0; all bits turned
-/// for a negative one.
-fn push_numeric(number: Numeric, out: &mut Vec<u8>) {
-    let normal = number.normal_form();
-    let mut magnitude = normal.mantissa().unsigned_abs();
-    let Some(log) = magnitude.checked_ilog10() else {
-        return out.push(NUMERIC_ZERO);
-    };
-    let begin = out.len();
-    let digits = log as i32 + 1;
-    let before_point = digits - i32::from(normal.scale());
-    // At most 38 digits either side of the point: the sum is one byte.
-    out.push((NUMERIC_POSITIVE + before_point) as u8);
-    let mut pairs = [0u8; 20];
-    let mut count = (digits as usize).div_ceil(2);
-    let used = &mut pairs[..count];
-    if digits % 2 == 1 {
-        // An odd digit at the end is a pair with 0; 39 digits still fit.
-        if let Some(last) = used.last_mut() {
-            *last = (magnitude % 10) as u8 * 10;
-        }
-        magnitude /= 10;
-        count -= 1;
-    }
-    for pair in used[..count].iter_mut().rev() {
-        *pair = (magnitude % 100) as u8;
-        magnitude /= 100;
-    }
-    let significant = used
-        .iter()
-        .rposition(|pair| *pair != 0)
-        .map_or(0, |at| at + 1);
-    out.extend(used[..significant].iter().map(|pair| pair + 1));
-    out.push(0);
-    if normal.mantissa() < 0 {
-        invert(&mut out[begin..]);
-    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
-//! Exact decimal numbers: SQL's `numeric`, up to 38 digits.
+//! Exact decimal numbers: SQL's `numeric`, in the form that nearly all have: up to 38 digits.
 //!
 //! A number is a mantissa and a scale; the scale is kept as written, so that
 //! `1.50` prints as `1.50`, while comparison and hashing see the value only.
-//! Results have the scale PostgreSQL gives them as far as 38 digits allow;
-//! beyond that the scale shrinks, and a value whose integer part does not fit
-//! is error 22003. NaN and the infinities are refused with 0A000.
+//! Results have the scale PostgreSQL gives them. What 38 digits do not hold is told with 22003
+//! here and computed by another floor (`arithmetic`, `cast`); `long` has the form of such
+//! numbers, of NaN and of the infinities in tables and keys.
 
+pub mod long;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -169,17 +170,6 @@ impl Numeric {
         }
     }
 
-    /// The smallest integer not below the value.
-    ///
-    /// # Errors
-    /// Never for values that are within 38 digits; 22003 otherwise.
-    pub fn ceil(self) -> Result<Self, ValueError> {
-        let unit = power_of_ten(self.scale);
-        let whole = self.mantissa.div_euclid(unit);
-        let partial = self.mantissa.rem_euclid(unit) != 0;
-        Self::new(whole + i128::from(partial), 0)
-    }
-
     /// The largest integer not above the value.
     ///
     /// # Errors
@@ -200,29 +190,23 @@ impl Numeric {
     /// The sum, at the larger scale.
     ///
     /// # Errors
-    /// 22003 when the integer part has more than 38 digits.
+    /// 22003 when it has more than 38 digits.
     pub fn add(self, other: Self) -> Result<Self, ValueError> {
-        let mut scale = self.scale.max(other.scale);
-        loop {
-            let sum = match (self.rescale(scale), other.rescale(scale)) {
-                (Some(a), Some(b)) => {
-                    let sum = a.mantissa.checked_add(b.mantissa);
-                    sum.and_then(|sum| Self::checked(sum, scale))
-                }
-                _ => None,
-            };
-            match (sum, scale) {
-                (Some(sum), _) => return Ok(sum),
-                (None, 0) => return Err(ValueError::numeric_overflow()),
-                (None, _) => scale -= 1,
+        let scale = self.scale.max(other.scale);
+        let sum = match (self.rescale(scale), other.rescale(scale)) {
+            (Some(a), Some(b)) => {
+                let sum = a.mantissa.checked_add(b.mantissa);
+                sum.and_then(|sum| Self::checked(sum, scale))
             }
-        }
+            _ => None,
+        };
+        sum.ok_or_else(ValueError::numeric_overflow)
     }
 
     /// The difference, at the larger scale.
     ///
     /// # Errors
-    /// 22003 when the integer part has more than 38 digits.
+    /// 22003 when it has more than 38 digits.
     pub fn sub(self, other: Self) -> Result<Self, ValueError> {
         self.add(-other)
     }
@@ -230,30 +214,12 @@ impl Numeric {
     /// The product, at the sum of the scales.
     ///
     /// # Errors
-    /// 22003 when the integer part has more than 38 digits.
+    /// 22003 when it has more than 38 digits.
     pub fn mul(self, other: Self) -> Result<Self, ValueError> {
-        let scale = self.scale + other.scale;
-        let negative = (self.mantissa < 0) != (other.mantissa < 0);
-        let product = Wide::product(self.mantissa.unsigned_abs(), other.mantissa.unsigned_abs());
-        // A lower bound of the digits to drop; most products drop none.
-        let digits_min = product.bits().saturating_sub(1) * 3 / 10;
-        let mut drop = scale
-            .saturating_sub(NUMERIC_DIGITS_MAX)
-            .max((digits_min as u8).saturating_sub(NUMERIC_DIGITS_MAX));
-        while drop <= scale && drop <= NUMERIC_DIGITS_MAX {
-            let rounded = match (drop, product.narrow()) {
-                (0, narrow) => narrow,
-                (_, Some(narrow)) => {
-                    Wide::product(narrow, 1).divide_rounded(power_of_ten(drop).unsigned_abs())
-                }
-                (_, None) => product.divide_rounded(power_of_ten(drop).unsigned_abs()),
-            };
-            if let Some(result) = rounded.and_then(|r| Self::signed(negative, r, scale - drop)) {
-                return Ok(result);
-            }
-            drop += 1;
-        }
-        Err(ValueError::numeric_overflow())
+        let (a, b) = (self.mantissa, other.mantissa);
+        a.checked_mul(b)
+            .and_then(|product| Self::checked(product, self.scale + other.scale))
+            .ok_or_else(ValueError::numeric_overflow)
     }
 
     fn signed(negative: bool, magnitude: u128, scale: u8) -> Option<Self> {
@@ -264,33 +230,31 @@ impl Numeric {
     /// The quotient, at the scale PostgreSQL would choose.
     ///
     /// # Errors
-    /// 22012 for a zero divisor; 22003 when the integer part has more than 38
-    /// digits.
+    /// 22012 for a zero divisor; 22003 when it has more than 38 digits.
     pub fn div(self, other: Self) -> Result<Self, ValueError> {
         if other.is_zero() {
             return Err(ValueError::division_by_zero());
         }
-        let scale = i32::from(self.quotient_scale(other));
         let (dividend, divisor) = (self.mantissa.unsigned_abs(), other.mantissa.unsigned_abs());
         let negative = (self.mantissa < 0) != (other.mantissa < 0);
-        let scale_difference = i32::from(other.scale) - i32::from(self.scale);
-        let room = i32::from(NUMERIC_DIGITS_MAX) - digit_count(dividend) + digit_count(divisor);
-        let mut shift = (scale + scale_difference).min(room);
-        while shift >= 0 && shift - scale_difference >= 0 {
-            let (first, second) = (shift.min(38), (shift - 38).max(0));
-            let shifted = Wide::product(
-                dividend * POWERS_OF_TEN[second as usize].unsigned_abs(),
-                POWERS_OF_TEN[first as usize].unsigned_abs(),
-            );
-            let quotient = shifted
-                .divide_rounded(divisor)
-                .and_then(|q| Self::signed(negative, q, (shift - scale_difference) as u8));
-            if let Some(quotient) = quotient {
-                return Ok(quotient);
+        let scale = self.quotient_scale(other);
+        let shift = scale + i32::from(other.scale) - i32::from(self.scale);
+        let quotient = match usize::try_from(shift).ok() {
+            // The first power alone may not do.
+            Some(shift @ 0..=76) => {
+                let (first, second) = (shift.min(38), shift.saturating_sub(38));
+                dividend
+                    .checked_mul(POWERS_OF_TEN[second].unsigned_abs())
+                    .and_then(|dividend| {
+                        Wide::product(dividend, POWERS_OF_TEN[first].unsigned_abs())
+                            .divide_rounded(divisor)
+                    })
             }
-            shift -= 1;
-        }
-        Err(ValueError::numeric_overflow())
+            _ => None,
+        };
+        quotient
+            .and_then(|quotient| Self::signed(negative, quotient, u8::try_from(scale).ok()?))
+            .ok_or_else(ValueError::numeric_overflow)
     }
 
     /// PostgreSQL's weight: the position of the first base-10000 digit.
@@ -317,15 +281,15 @@ impl Numeric {
     }
 
     /// PostgreSQL's `select_div_scale`.
-    fn quotient_scale(self, other: Self) -> u8 {
+    fn quotient_scale(self, other: Self) -> i32 {
         let mut weight = self.weight() - other.weight();
         if self.first_group() <= other.first_group() {
             weight -= 1;
         }
-        let scale = (SIGNIFICANT_DIGITS_MIN - weight * DIGITS_PER_GROUP)
+        (SIGNIFICANT_DIGITS_MIN - weight * DIGITS_PER_GROUP)
             .max(i32::from(self.scale))
-            .max(i32::from(other.scale));
-        scale.clamp(0, i32::from(NUMERIC_DIGITS_MAX)) as u8
+            .max(i32::from(other.scale))
+            .max(0)
     }
 
     /// The remainder of truncating division; its sign is the dividend's.
@@ -351,36 +315,6 @@ impl Numeric {
         magnitude
             .and_then(|magnitude| Self::signed(self.mantissa < 0, magnitude, scale))
             .ok_or_else(ValueError::numeric_overflow)
-    }
-
-    /// The square root, at the scale PostgreSQL would choose.
-    ///
-    /// # Errors
-    /// 2201F for a negative number.
-    pub fn sqrt(self) -> Result<Self, ValueError> {
-        if self.mantissa < 0 {
-            return Err(ValueError::new(
-                "2201F",
-                "cannot take square root of a negative number",
-            ));
-        }
-        let half_weight = (self.weight() + 1) * DIGITS_PER_GROUP / 2 - 1;
-        let scale = (SIGNIFICANT_DIGITS_MIN - half_weight).max(i32::from(self.scale));
-        // The radicand is scaled to 2 * scale digits, within 76 digits.
-        let room = (2 * i32::from(NUMERIC_DIGITS_MAX) - digit_count(self.mantissa.unsigned_abs())
-            + i32::from(self.scale))
-            / 2;
-        let scale = scale.clamp(0, room.min(i32::from(NUMERIC_DIGITS_MAX)));
-        let shift = 2 * scale - i32::from(self.scale);
-        let (first, second) = (shift.clamp(0, 38), (shift - 38).max(0));
-        let radicand = Wide::product(
-            self.mantissa.unsigned_abs() * POWERS_OF_TEN[second as usize].unsigned_abs(),
-            POWERS_OF_TEN[first as usize].unsigned_abs(),
-        );
-        let floor = radicand.square_root();
-        // Round: above floor + 1/2 exactly if the radicand exceeds floor * (floor + 1).
-        let rounded = floor + u128::from(radicand > Wide::product(floor, floor + 1));
-        Self::signed(false, rounded, scale as u8).ok_or_else(ValueError::numeric_overflow)
     }
 
     /// The value without trailing zeros after the point, so that equal values
@@ -419,7 +353,7 @@ impl Numeric {
     /// The decimal PostgreSQL makes of a double: 15 significant digits.
     ///
     /// # Errors
-    /// 0A000 for NaN and infinities; 22003 beyond 38 digits.
+    /// 22003 for NaN, the infinities and what has more than 38 digits.
     pub fn from_f64(value: f64) -> Result<Self, ValueError> {
         Self::from_float_text(value, &format!("{value:.14e}"))
     }
@@ -427,31 +361,20 @@ impl Numeric {
     /// The decimal PostgreSQL makes of a real: 6 significant digits.
     ///
     /// # Errors
-    /// 0A000 for NaN and infinities; 22003 beyond 38 digits.
+    /// As [`Numeric::from_f64`].
     pub fn from_f32(value: f32) -> Result<Self, ValueError> {
         Self::from_float_text(f64::from(value), &format!("{value:.5e}"))
     }
 
     fn from_float_text(value: f64, text: &str) -> Result<Self, ValueError> {
         if !value.is_finite() {
-            return Err(not_a_number(if value.is_nan() {
-                "NaN"
-            } else {
-                "Infinity"
-            }));
+            return Err(ValueError::numeric_overflow());
         }
-        // Zeros that %g would not print are cut; a value too small is zero.
+        // Zeros that %g would not print are cut.
         let (digits, exponent) = text.split_once('e').unwrap_or((text, "0"));
         let digits = digits.trim_end_matches('0').trim_end_matches('.');
         Self::parse_scaled(&format!("{digits}e{exponent}"), None)
-            .or_else(|_| Self::parse_scaled(text, Some(NUMERIC_DIGITS_MAX)))
     }
-}
-
-/// The error for the values that `numeric` has in PostgreSQL but not here.
-#[cold]
-fn not_a_number(name: &str) -> ValueError {
-    ValueError::new("0A000", format!("numeric {name} is not supported"))
 }
 
 impl From<i64> for Numeric {

@@ -4,7 +4,10 @@
 
 use std::sync::OnceLock;
 
+use crate::arithmetic::Operator;
 use crate::text_format;
+use crate::types::DataType;
+use crate::value::Value;
 use crate::value_error::ValueError;
 
 /// Which bytes of a value are its key.
@@ -72,6 +75,37 @@ pub trait OtherForms: Sync {
 
     /// Appends a value's binary form.
     fn write_binary(&self, oid: u32, bytes: &[u8], out: &mut Vec<u8>);
+
+    /// The numeric that a text says, where it has not the small form, or not the column's.
+    ///
+    /// # Errors
+    /// As PostgreSQL's input function.
+    fn numeric_of_text(&self, modifier: i32, text: &str) -> Result<Value, ValueError>;
+
+    /// The numeric of a binary form, likewise.
+    ///
+    /// # Errors
+    /// As PostgreSQL's receive function.
+    fn numeric_of_binary(&self, modifier: i32, form: &[u8]) -> Result<Value, ValueError>;
+
+    /// What an operator makes of two numbers, of which the small form does not hold one or the
+    /// result.
+    ///
+    /// # Errors
+    /// As PostgreSQL's operators.
+    fn calculate(
+        &self,
+        operator: Operator,
+        left: &Value,
+        right: &Value,
+    ) -> Result<Value, ValueError>;
+
+    /// A number as another type of numbers has it, where the small form of a numeric does not
+    /// do.
+    ///
+    /// # Errors
+    /// As PostgreSQL's casts.
+    fn convert(&self, value: &Value, to: &DataType) -> Result<Value, ValueError>;
 }
 
 static FORMS: OnceLock<&'static dyn OtherForms> = OnceLock::new();
@@ -104,6 +138,22 @@ impl OtherForms for NoForms {
 
     fn write_binary(&self, _: u32, bytes: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(bytes);
+    }
+
+    fn numeric_of_text(&self, _: i32, _: &str) -> Result<Value, ValueError> {
+        Err(ValueError::numeric_overflow())
+    }
+
+    fn numeric_of_binary(&self, _: i32, _: &[u8]) -> Result<Value, ValueError> {
+        Err(ValueError::numeric_overflow())
+    }
+
+    fn calculate(&self, _: Operator, _: &Value, _: &Value) -> Result<Value, ValueError> {
+        Err(ValueError::numeric_overflow())
+    }
+
+    fn convert(&self, _: &Value, _: &DataType) -> Result<Value, ValueError> {
+        Err(ValueError::numeric_overflow())
     }
 }
 

@@ -4,6 +4,7 @@
 use proptest::prelude::*;
 
 use crate::datetime::rounded;
+use crate::numeric::long::{self, LONG};
 use crate::numeric::{Numeric, POWERS_OF_TEN};
 use crate::other_type::{KeyPart, OtherType};
 use crate::types::DataType;
@@ -19,8 +20,8 @@ pub(crate) fn any_type() -> impl Strategy<Value = DataType> {
         Just(DataType::Real),
         Just(DataType::Double),
         Just(DataType::NUMERIC),
-        (1u32..=38)
-            .prop_flat_map(|precision| (Just(precision), 0..=precision))
+        (1i64..=45)
+            .prop_flat_map(|precision| (Just(precision), -3..=precision + 2))
             .prop_map(|(precision, scale)| DataType::numeric(precision, scale).unwrap()),
         Just(DataType::Text),
         (1u32..20).prop_map(DataType::Varchar),
@@ -57,6 +58,18 @@ fn numeric_of(digits: u8, scale: Option<u8>) -> impl Strategy<Value = Value> {
         })
 }
 
+/// A number that the small form does not hold, or none at all.
+fn long_numeric() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        "-?[1-9][0-9]{39,60}(\\.[0-9]{1,5})?",
+        "-?0\\.0{38,60}[0-9]{0,3}",
+        Just("NaN".to_owned()),
+        Just("Infinity".to_owned()),
+        Just("-Infinity".to_owned()),
+    ]
+    .prop_map(|text| Value::Other(LONG, long::from_text(&text).unwrap()))
+}
+
 /// A value of the type, as it would be stored in a column of it.
 pub(crate) fn value_of(data_type: DataType) -> BoxedStrategy<Value> {
     let text = |pattern: &'static str, limit: u32| {
@@ -79,8 +92,14 @@ pub(crate) fn value_of(data_type: DataType) -> BoxedStrategy<Value> {
         DataType::Double => prop_oneof![any::<f64>(), Just(0.0), Just(-0.0), Just(-f64::NAN)]
             .prop_map(Value::Double)
             .boxed(),
-        DataType::Numeric { precision: 0, .. } => numeric_of(38, None).boxed(),
-        DataType::Numeric { precision, scale } => numeric_of(precision, Some(scale)).boxed(),
+        DataType::Numeric { precision, .. } => match data_type.small_scale() {
+            Some(scale) => prop_oneof![
+                20 => numeric_of(precision as u8, Some(scale)),
+                1 => Just(Value::Other(LONG, long::NAN_BYTES.to_vec())),
+            ]
+            .boxed(),
+            None => prop_oneof![3 => numeric_of(38, None), 1 => long_numeric()].boxed(),
+        },
         DataType::Text => {
             prop_oneof![text("\\PC{0,12}", 12), text("[a-b\u{0}\u{1} ]{0,3}", 3)].boxed()
         }

@@ -10,10 +10,11 @@ use float::{write_double, write_real};
 
 use crate::datetime;
 use crate::numeric::Numeric;
+use crate::numeric::long::{self, LONG};
 use crate::other_type;
 use crate::types::DataType;
 use crate::value::{Value, ValueRef};
-use crate::value_error::ValueError;
+use crate::value_error::{NUMERIC_OVERFLOW, ValueError};
 
 /// Reads a value from its text.
 ///
@@ -33,14 +34,19 @@ pub fn parse_text(data_type: &DataType, text: &str) -> Result<Value, ValueError>
         DataType::BigInt => Value::BigInt(parse_integer(text, "bigint")?),
         DataType::Real => Value::Real(parse_real(text)?),
         DataType::Double => Value::Double(parse_double(text)?),
-        DataType::Numeric { precision: 0, .. } => Value::Numeric(Numeric::parse(text)?),
-        DataType::Numeric { precision, scale } => {
-            // Overflow of 38 digits is an overflow of the column all the more.
-            let number = match Numeric::parse_scaled(text, Some(scale)) {
-                Err(error) if error.sqlstate == "22003" => Err(field_overflow()),
-                other => other,
+        DataType::Numeric { precision, .. } => {
+            let small = match (precision, data_type.small_scale()) {
+                (0, _) => Numeric::parse(text),
+                (_, Some(scale)) => Numeric::parse_scaled(text, Some(scale))
+                    .and_then(|number| fit_numeric(number, precision, scale)),
+                (_, None) => Err(ValueError::numeric_overflow()),
             };
-            Value::Numeric(fit_numeric(number?, precision, scale)?)
+            match small {
+                Err(error) if error.sqlstate == NUMERIC_OVERFLOW => {
+                    other_type::forms().numeric_of_text(data_type.typmod(), text)?
+                }
+                small => Value::Numeric(small?),
+            }
         }
         DataType::Text | DataType::Varchar(0) => Value::Text(checked_text(text)?.to_string()),
         DataType::Varchar(limit) => {
@@ -100,6 +106,7 @@ pub fn write_text(value: ValueRef<'_>, data_type: &DataType, out: &mut Vec<u8>) 
                 write_hex(std::slice::from_ref(byte), out);
             }
         }
+        ValueRef::Other(LONG, bytes) => long::write_text(bytes, out),
         ValueRef::Other(oid, bytes) => other_type::forms().write_text(oid, bytes, out),
     }
 }
@@ -130,7 +137,7 @@ pub(crate) fn field_overflow() -> ValueError {
 /// Rounds to a column's scale and checks its precision.
 pub(crate) fn fit_numeric(
     number: Numeric,
-    precision: u8,
+    precision: u16,
     scale: u8,
 ) -> Result<Numeric, ValueError> {
     number

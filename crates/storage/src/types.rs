@@ -1,7 +1,6 @@
 //! The types a column can have, and their names and numbers in PostgreSQL.
 //! Clients decide how to read a result from `oid`, `typlen` and `typmod`, so
-//! these are PostgreSQL's own. Numbers of the type `numeric` hold up to
-//! [`NUMERIC_DIGITS_MAX`] digits here, against PostgreSQL's 131072.
+//! these are PostgreSQL's own.
 
 use std::fmt;
 
@@ -10,8 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::other_type::{KeyPart, OtherType};
 use crate::value_error::ValueError;
 
-/// The most decimal digits that a `numeric` holds.
+/// The most decimal digits that a `numeric` has in its small form.
 pub const NUMERIC_DIGITS_MAX: u8 = 38;
+
+/// The greatest precision of a `numeric(precision, scale)`, and the greatest scale.
+const NUMERIC_PRECISION_MAX: i64 = 1000;
 
 /// The longest `varchar(n)` and `char(n)`, in characters, as in PostgreSQL.
 pub const TEXT_LENGTH_MAX: u32 = 10_485_760;
@@ -40,9 +42,9 @@ pub enum DataType {
     /// `numeric(precision, scale)`
     Numeric {
         /// Decimal digits in all; 0 means unconstrained.
-        precision: u8,
-        /// Decimal digits after the point.
-        scale: u8,
+        precision: u16,
+        /// Decimal digits after the point; negative ones are rounded away before it.
+        scale: i16,
     },
     /// `text`
     Text,
@@ -80,28 +82,42 @@ impl DataType {
         scale: 0,
     };
 
-    /// `numeric(precision, scale)`, or 22023 if this database cannot hold it.
+    /// `numeric(precision, scale)`.
     ///
     /// # Errors
-    /// When the precision is not within 1 to 38 or the scale exceeds it.
-    pub fn numeric(precision: u32, scale: u32) -> Result<Self, ValueError> {
-        let digits = u32::from(NUMERIC_DIGITS_MAX);
-        if precision == 0 || precision > digits {
-            return Err(ValueError::new(
-                "22023",
-                format!("NUMERIC precision {precision} must be between 1 and {digits}"),
-            ));
+    /// 22023 when the precision is not within 1 to 1000, or the scale not within -1000 to 1000.
+    pub fn numeric(precision: i64, scale: i64) -> Result<Self, ValueError> {
+        let refused = |what: &str, given: i64, least: i64| {
+            let most = NUMERIC_PRECISION_MAX;
+            let message = format!("NUMERIC {what} {given} must be between {least} and {most}");
+            ValueError::new("22023", message)
+        };
+        if !(1..=NUMERIC_PRECISION_MAX).contains(&precision) {
+            return Err(refused("precision", precision, 1));
         }
-        if scale > precision {
-            return Err(ValueError::new(
-                "22023",
-                format!("NUMERIC scale {scale} must be between 0 and precision {precision}"),
-            ));
+        if !(-NUMERIC_PRECISION_MAX..=NUMERIC_PRECISION_MAX).contains(&scale) {
+            return Err(refused("scale", scale, -NUMERIC_PRECISION_MAX));
         }
         Ok(Self::Numeric {
-            precision: precision as u8,
-            scale: scale as u8,
+            precision: precision as u16,
+            scale: scale as i16,
         })
+    }
+
+    /// The digits after the point of a `numeric` whose values all have the small form: it has a
+    /// fixed width.
+    #[must_use]
+    pub fn small_scale(&self) -> Option<u8> {
+        const MOST: u16 = NUMERIC_DIGITS_MAX as u16;
+        match *self {
+            Self::Numeric {
+                precision: 1..=MOST,
+                scale,
+            } => u8::try_from(scale)
+                .ok()
+                .filter(|scale| *scale <= NUMERIC_DIGITS_MAX),
+            _ => None,
+        }
     }
 
     /// The type's number in `pg_type`.
@@ -153,7 +169,9 @@ impl DataType {
             1700 if typmod < TYPMOD_OFFSET => Self::NUMERIC,
             1700 => {
                 let packed = length();
-                Self::numeric(packed >> 16, packed & 0x7ff).ok()?
+                // The scale has 11 bits with a sign.
+                let scale = i64::from((packed & 0x7ff) ^ 0x400) - 0x400;
+                Self::numeric(i64::from(packed >> 16), scale).ok()?
             }
             2950 => Self::Uuid,
             _ => {
@@ -172,7 +190,7 @@ impl DataType {
                 *length as i32 + TYPMOD_OFFSET
             }
             Self::Numeric { precision, scale } if *precision > 0 => {
-                (((*precision as i32) << 16) | *scale as i32) + TYPMOD_OFFSET
+                (((*precision as i32) << 16) | (*scale as i32 & 0x7ff)) + TYPMOD_OFFSET
             }
             Self::TimestampTo(digits) | Self::TimestampTzTo(digits) => *digits as i32,
             Self::Other { modifier, .. } => *modifier,
@@ -202,13 +220,12 @@ impl DataType {
     }
 
     /// The bytes that every value of the type takes in a tuple and in a key,
-    /// or `None` when they vary. A numeric with a precision has a fixed scale
+    /// or `None` when they vary. A numeric of up to 38 digits has a fixed scale
     /// and so a fixed width, which lets an update overwrite it in place.
     #[must_use]
     pub fn fixed_width(&self) -> Option<usize> {
         match self {
-            Self::Numeric { precision: 0, .. } => None,
-            Self::Numeric { precision, .. } => Some(match precision {
+            Self::Numeric { precision, .. } => self.small_scale().map(|_| match precision {
                 1..=9 => 4,
                 10..=18 => 8,
                 _ => 16,
@@ -381,7 +398,9 @@ mod tests {
             );
         }
         assert_eq!(DataType::from_oid(2249, -1), None);
-        assert_eq!(DataType::from_oid(1700, (50 << 16) + 4), None);
+        let long = DataType::numeric(50, -3).unwrap();
+        assert_eq!(DataType::from_oid(1700, long.typmod()), Some(long));
+        assert_eq!(DataType::from_oid(1700, (1001 << 16) + 4), None);
     }
 
     #[test]
@@ -406,10 +425,10 @@ mod tests {
 
     #[test]
     fn precision_out_of_bounds_is_refused() {
-        assert_eq!(DataType::numeric(39, 0).unwrap_err().sqlstate, "22023");
+        assert_eq!(DataType::numeric(1001, 0).unwrap_err().sqlstate, "22023");
         assert_eq!(DataType::numeric(0, 0).unwrap_err().sqlstate, "22023");
-        assert_eq!(DataType::numeric(3, 4).unwrap_err().sqlstate, "22023");
-        assert!(DataType::numeric(38, 38).is_ok());
+        assert_eq!(DataType::numeric(3, -1001).unwrap_err().sqlstate, "22023");
+        assert!(DataType::numeric(1000, 1000).is_ok());
     }
 
     #[test]
@@ -417,6 +436,9 @@ mod tests {
         assert_eq!(DataType::numeric(9, 2).unwrap().fixed_width(), Some(4));
         assert_eq!(DataType::numeric(12, 2).unwrap().fixed_width(), Some(8));
         assert_eq!(DataType::numeric(19, 2).unwrap().fixed_width(), Some(16));
+        assert_eq!(DataType::numeric(3, 5).unwrap().fixed_width(), Some(4));
+        assert_eq!(DataType::numeric(39, 2).unwrap().fixed_width(), None);
+        assert_eq!(DataType::numeric(3, -1).unwrap().fixed_width(), None);
         assert_eq!(DataType::NUMERIC.fixed_width(), None);
         assert!(DataType::Uuid.is_fixed_width());
         assert!(!DataType::Char(3).is_fixed_width());

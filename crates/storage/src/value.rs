@@ -13,6 +13,7 @@ use std::hash::{Hash, Hasher};
 use serde::{Deserialize, Serialize};
 
 use crate::numeric::Numeric;
+use crate::numeric::long::{self, LONG};
 use crate::other_type::OtherType;
 use crate::types::DataType;
 
@@ -43,7 +44,7 @@ pub enum Value {
     Real(#[serde(with = "bits_of_f32")] f32),
     /// `double precision`
     Double(#[serde(with = "bits_of_f64")] f64),
-    /// `numeric`
+    /// `numeric` of up to 38 digits; others are `Other` with the number [`LONG`]
     Numeric(#[serde(with = "numeric_as_text")] Numeric),
     /// `text`, `varchar` and `char` (this last without trailing blanks)
     Text(String),
@@ -79,7 +80,7 @@ pub enum ValueRef<'a> {
     Real(f32),
     /// `double precision`
     Double(f64),
-    /// `numeric`
+    /// `numeric` of up to 38 digits; others are `Other` with the number [`LONG`]
     Numeric(Numeric),
     /// `text`, `varchar` and `char` (this last without trailing blanks)
     Text(&'a str),
@@ -139,6 +140,7 @@ impl Value {
             Self::Timestamp(_) => DataType::Timestamp,
             Self::TimestampTz(_) => DataType::TimestampTz,
             Self::Uuid(_) => DataType::Uuid,
+            Self::Other(LONG, _) => DataType::NUMERIC,
             Self::Other(oid, _) => DataType::Other {
                 oid: *oid,
                 modifier: -1,
@@ -193,7 +195,7 @@ impl ValueRef<'_> {
             Self::BigInt(_) => 3,
             Self::Real(_) => 4,
             Self::Double(_) => 5,
-            Self::Numeric(_) => 6,
+            Self::Numeric(_) | Self::Other(LONG, _) => 6,
             Self::Text(_) => 7,
             Self::Bytea(_) => 8,
             Self::Date(_) => 9,
@@ -233,9 +235,19 @@ impl Ord for ValueRef<'_> {
             (Self::Other(a_type, a), Self::Other(b_type, b)) => {
                 (a_type, key_of(a_type, a)).cmp(&(b_type, key_of(b_type, b)))
             }
+            (Self::Numeric(_), Self::Other(LONG, _)) | (Self::Other(LONG, _), Self::Numeric(_)) => {
+                compare_keys(*self, *other)
+            }
             _ => self.rank().cmp(&other.rank()),
         }
     }
+}
+
+/// Numerics of which one has not the small form.
+#[cold]
+fn compare_keys(a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
+    let order = long::with_key(a, |a| long::with_key(b, |b| a.cmp(b)));
+    order.flatten().unwrap_or(Ordering::Equal)
 }
 
 impl PartialOrd for ValueRef<'_> {
@@ -269,6 +281,11 @@ impl Hash for ValueRef<'_> {
             Self::Text(value) => value.hash(state),
             Self::Bytea(value) => value.hash(state),
             Self::Uuid(value) => value.hash(state),
+            // As the small form, if it has one of another scale.
+            Self::Other(LONG, value) => match long::narrow(value) {
+                Some(small) => small.hash(state),
+                None => long::key_of(value).hash(state),
+            },
             Self::Other(oid, value) => key_of(oid, value).hash(state),
         }
     }
@@ -276,6 +293,9 @@ impl Hash for ValueRef<'_> {
 
 /// The bytes that order and equal as the values do.
 fn key_of(oid: u32, value: &[u8]) -> &[u8] {
+    if oid == LONG {
+        return long::key_of(value);
+    }
     OtherType::of(oid).map_or(value, |other| other.key_of(value))
 }
 

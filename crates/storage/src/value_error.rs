@@ -14,7 +14,12 @@ pub struct ValueError {
     pub sqlstate: &'static str,
     /// The message, in PostgreSQL's words.
     pub message: String,
+    /// What PostgreSQL says besides, as the column's bounds.
+    pub detail: Option<Box<str>>,
 }
+
+/// The SQLSTATE of what a numeric's small form does not hold.
+pub(crate) const NUMERIC_OVERFLOW: &str = "22003";
 
 impl ValueError {
     /// An error with this code and message.
@@ -24,6 +29,17 @@ impl ValueError {
         Self {
             sqlstate,
             message: message.into(),
+            detail: None,
+        }
+    }
+
+    /// The same, with what is said besides.
+    #[must_use]
+    #[cold]
+    pub fn with_detail(self, detail: impl Into<Box<str>>) -> Self {
+        Self {
+            detail: Some(detail.into()),
+            ..self
         }
     }
 
@@ -58,7 +74,7 @@ impl ValueError {
     #[must_use]
     #[cold]
     pub fn numeric_overflow() -> Self {
-        Self::new("22003", "value overflows numeric format")
+        Self::new(NUMERIC_OVERFLOW, "value overflows numeric format")
     }
 
     /// 22012: division by zero.

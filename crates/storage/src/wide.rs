@@ -1,5 +1,5 @@
-//! Unsigned integers of 256 bits, as far as numeric multiplication and
-//! division need them in between. Exact; nothing here allocates or fails.
+//! Unsigned integers of 256 bits, as far as numeric division needs
+//! them in between. Exact; nothing here allocates or fails.
 
 /// An unsigned integer of 256 bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -23,19 +23,6 @@ impl Wide {
         Self {
             high: a_high * b_high + (middle >> 64) + (middle_low >> 64),
             low: (middle_low << 64) | (low & MASK),
-        }
-    }
-
-    /// The value, if 128 bits hold it.
-    pub(crate) fn narrow(self) -> Option<u128> {
-        (self.high == 0).then_some(self.low)
-    }
-
-    /// The number of significant bits.
-    pub(crate) fn bits(self) -> u32 {
-        match self.high {
-            0 => 128 - self.low.leading_zeros(),
-            high => 256 - high.leading_zeros(),
         }
     }
 
@@ -79,18 +66,6 @@ impl Wide {
             Some(quotient)
         }
     }
-
-    /// The largest integer whose square is not above this one.
-    pub(crate) fn square_root(self) -> u128 {
-        let mut root = 0u128;
-        for bit in (0..self.bits().div_ceil(2)).rev() {
-            let candidate = root | (1 << bit);
-            if Self::product(candidate, candidate) <= self {
-                root = candidate;
-            }
-        }
-        root
-    }
 }
 
 #[cfg(test)]
@@ -113,11 +88,6 @@ mod tests {
         fn division_by_small_divisors(a: u128, b in 1u64..) {
             let b = u128::from(b);
             prop_assert_eq!(Wide::product(a, b).divide(b), Some((a, 0)));
-        }
-
-        #[test]
-        fn the_root_of_a_square_is_its_side(a: u128) {
-            prop_assert_eq!(Wide::product(a, a).square_root(), a);
         }
     }
 

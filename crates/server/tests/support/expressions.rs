@@ -86,6 +86,21 @@ const OBJECTS: [&str; 7] = [
 ];
 const ARRAYS: [&str; 6] = ["{}", "{1}", "{1,2,3}", "{2,NULL}", "{-5,40}", "{1,1}"];
 
+/// Numbers of more digits than most have; a column of two digits behind the point rounds them.
+const LONG_NUMBERS: [&str; 4] = [
+    "7.0000000000000000000000000000000000000000000000001",
+    "-0.00000000000000000000000000000000000000000000000005",
+    "3.00000000000000000000000000000000000000000000000000",
+    "'NaN'::numeric",
+];
+/// Numbers outside of all columns with a precision.
+const FAR_NUMBERS: [&str; 5] = [
+    "99999999.99",
+    "123456789012345678901234567890123456789012.5",
+    "-1e45",
+    "'Infinity'::numeric",
+    "'-Infinity'::numeric",
+];
 const WORDS: [&str; 14] = [
     "",
     "a",
@@ -424,7 +439,7 @@ impl Random {
             match data_type {
                 Type::Integer => return "2147483647".to_owned(),
                 Type::Bigint => return "-9223372036854775807".to_owned(),
-                Type::Numeric => return "99999999.99".to_owned(),
+                Type::Numeric => return self.pick(&FAR_NUMBERS).to_owned(),
                 _ => {}
             }
         }
@@ -437,6 +452,7 @@ impl Random {
             Type::Integer => self.within(-12..=40).to_string(),
             Type::Bigint if self.chance(10) => "4000000000".to_owned(),
             Type::Bigint => self.within(-5..=30).to_string(),
+            Type::Numeric if self.chance(2) => self.pick(&LONG_NUMBERS).to_owned(),
             Type::Numeric => {
                 let scale = self.below(3);
                 let whole = self.within(-9..=25);

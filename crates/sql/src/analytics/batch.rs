@@ -142,6 +142,10 @@ impl Builder {
                 }
                 return Ok(buffer.len());
             }
+            (Self::Numeric(builder, buffer), ValueRef::Other(_, bytes)) => {
+                let number = stored::long_numeric(bytes).map_err(external)?;
+                return append_datum(builder, buffer, &Datum::Numeric(number));
+            }
             (Self::Text(builder), ValueRef::Text(value)) => {
                 builder.append_value(value);
                 return Ok(value.len());

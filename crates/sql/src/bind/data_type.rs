@@ -90,10 +90,7 @@ fn custom(name: &str, modifiers: &[String], text: &str) -> Result<DataType> {
         "uuid" => DataType::Uuid,
         "varchar" => DataType::Varchar(bounded(number(0)?, "varchar")?.unwrap_or(0)),
         "bpchar" => DataType::Char(bounded(number(0)?, "char")?.unwrap_or(0)),
-        "numeric" | "decimal" => match (number(0)?, number(1)?) {
-            (None, _) => DataType::NUMERIC,
-            (Some(precision), scale) => exact(precision, scale.unwrap_or(0) as i64)?,
-        },
+        "numeric" | "decimal" if modifiers.is_empty() => DataType::NUMERIC,
         _ => return analysed(text),
     })
 }
@@ -135,9 +132,7 @@ fn numeric(info: &ExactNumberInfo) -> Result<DataType> {
 }
 
 fn exact(precision: u64, scale: i64) -> Result<DataType> {
-    let precision = u32::try_from(precision).unwrap_or(u32::MAX);
-    let scale = u32::try_from(scale)
-        .map_err(|_| SqlError::unsupported("a negative scale of a numeric is not supported"))?;
+    let precision = i64::try_from(precision).unwrap_or(i64::MAX);
     Ok(DataType::numeric(precision, scale)?)
 }
 

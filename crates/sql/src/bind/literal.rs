@@ -2,6 +2,7 @@
 
 use sqlparser::ast::{self, DateTimeField, Value as Literal, ValueWithSpan};
 use thermocline_storage::numeric::Numeric;
+use thermocline_storage::text_format::parse_text;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
@@ -102,11 +103,8 @@ pub(super) fn number(digits: &str) -> Bindable<Typed> {
             DataType::BigInt,
         ));
     }
-    let value = Numeric::parse(digits)?;
-    Ok(Typed::known(
-        Expr::Constant(Value::Numeric(value)),
-        DataType::NUMERIC,
-    ))
+    let value = parse_text(&DataType::NUMERIC, digits)?;
+    Ok(Typed::known(Expr::Constant(value), DataType::NUMERIC))
 }
 
 fn interval_literal(text: Option<&str>, field: Option<&DateTimeField>) -> Bindable<Typed> {

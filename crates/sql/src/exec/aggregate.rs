@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
+use thermocline_storage::arithmetic::{Operator, calculate};
 use thermocline_storage::numeric::Numeric;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
@@ -25,6 +26,11 @@ enum Accumulator {
     },
     Numerics {
         sum: Numeric,
+        count: i64,
+    },
+    /// Of numerics, once the sum or one of them has not the small form.
+    LongNumerics {
+        sum: Value,
         count: i64,
     },
     Reals {
@@ -74,9 +80,25 @@ impl Accumulator {
                 *count += 1;
             }
             Self::Numerics { sum, count } => {
-                if let ValueRef::Numeric(number) = value {
-                    *sum = sum.add(number)?;
+                let added = match value {
+                    ValueRef::Numeric(number) => sum.add(number).ok(),
+                    _ => None,
+                };
+                match added {
+                    Some(added) => {
+                        *sum = added;
+                        *count += 1;
+                    }
+                    None => {
+                        *self = Self::LongNumerics {
+                            sum: plus(&Value::Numeric(*sum), value)?,
+                            count: *count + 1,
+                        }
+                    }
                 }
+            }
+            Self::LongNumerics { sum, count } => {
+                *sum = plus(sum, value)?;
                 *count += 1;
             }
             Self::Reals { sum, count } => {
@@ -128,7 +150,7 @@ impl Accumulator {
             | Self::Reals { count: 0, .. }
             | Self::Doubles { count: 0, .. } => Value::Null,
             Self::Integers { sum, count } if average => {
-                Value::Numeric(Numeric::new(sum, 0)?.div(Numeric::from(count))?)
+                average_of(Value::Numeric(Numeric::new(sum, 0)?), count)?
             }
             Self::Integers { sum, .. } if call.argument_type == DataType::BigInt => {
                 Value::Numeric(Numeric::new(sum, 0)?)
@@ -136,15 +158,24 @@ impl Accumulator {
             Self::Integers { sum, .. } => {
                 Value::BigInt(i64::try_from(sum).map_err(|_| ValueError::out_of_range("bigint"))?)
             }
-            Self::Numerics { sum, count } if average => {
-                Value::Numeric(sum.div(Numeric::from(count))?)
-            }
+            Self::Numerics { sum, count } if average => average_of(Value::Numeric(sum), count)?,
             Self::Numerics { sum, .. } => Value::Numeric(sum),
+            Self::LongNumerics { sum, count } if average => average_of(sum, count)?,
+            Self::LongNumerics { sum, .. } => sum,
             Self::Reals { sum, .. } => Value::Real(sum),
             Self::Doubles { sum, count } if average => Value::Double(sum / count as f64),
             Self::Doubles { sum, .. } => Value::Double(sum),
         })
     }
+}
+
+#[cold]
+fn plus(sum: &Value, value: ValueRef<'_>) -> Result<Value> {
+    Ok(calculate(Operator::Add, sum, &value.to_owned())?)
+}
+
+fn average_of(sum: Value, count: i64) -> Result<Value> {
+    Ok(calculate(Operator::Divide, &sum, &Value::BigInt(count))?)
 }
 
 /// What a group takes beside its keys and results.

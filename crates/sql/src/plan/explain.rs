@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use thermocline_engine::Table;
+use thermocline_storage::numeric::long::LONG;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
@@ -372,7 +373,7 @@ fn constant(value: &Value) -> String {
         Value::SmallInt(_) | Value::Integer(_) | Value::BigInt(_) => DataType::BigInt,
         Value::Real(_) => DataType::Real,
         Value::Double(_) => DataType::Double,
-        Value::Numeric(_) => DataType::NUMERIC,
+        Value::Numeric(_) | Value::Other(LONG, _) => DataType::NUMERIC,
         Value::Text(_) => DataType::Text,
         Value::Bytea(_) => DataType::Bytea,
         Value::Date(_) => DataType::Date,

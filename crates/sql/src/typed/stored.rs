@@ -10,6 +10,7 @@
 //! | `timetz` | the time in UTC as `time`, then the zone in seconds likewise |
 //! | `interval` | how long it is, months as 30 days, in microseconds; then months, days, microseconds |
 //! | `macaddr`, `macaddr8` | its bytes |
+//! | `numeric` beyond its small form | `storage::numeric::long` |
 //! | `inet`, `cidr` | family, the network's address, the bits of the prefix, the address |
 //! | all others | `query::serial` |
 //!
@@ -18,15 +19,24 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use thermocline_query::call::{Call, Plain};
+use thermocline_query::casts::{self, Method};
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result};
+use thermocline_query::functions::{self, Body, Function};
 use thermocline_query::serial;
 use thermocline_query::types::inet::Inet;
 use thermocline_query::types::interval::Interval;
+use thermocline_query::types::numeric::Numeric;
 use thermocline_query::types::time::TimeTz;
 use thermocline_query::types::{self, ids};
+use thermocline_storage::arithmetic::Operator;
+use thermocline_storage::numeric::long;
 use thermocline_storage::other_type::OtherForms;
+use thermocline_storage::types::DataType;
+use thermocline_storage::value::Value;
 use thermocline_storage::value_error::ValueError;
+
+use super::value::{of_numeric, to_query, to_stored};
 
 const MICROS_A_SECOND: i64 = 1_000_000;
 const MICROS_A_DAY: i128 = 86_400_000_000;
@@ -114,12 +124,21 @@ pub(crate) fn decode(oid: u32, bytes: &[u8]) -> Result<Datum> {
             matches!(bytes.len(), 6 | 8).then_some(Datum::MacAddr(address))
         }
         ids::INET | ids::CIDR => inet(bytes),
+        ids::NUMERIC => return long_numeric(bytes).map(Datum::Numeric),
         ids::OID => bytes
             .first_chunk()
             .map(|word| Datum::Oid(u32::from_be_bytes(*word))),
         _ => return serial::read(bytes),
     };
     read.ok_or_else(|| broken(oid))
+}
+
+/// The number of the bytes of a long one.
+pub(crate) fn long_numeric(bytes: &[u8]) -> Result<Numeric> {
+    let mut text = Vec::new();
+    long::write_text(bytes, &mut text);
+    let text = std::str::from_utf8(&text).map_err(|_| broken(ids::NUMERIC))?;
+    Numeric::parse(text)
 }
 
 fn timetz(bytes: &[u8]) -> Option<Datum> {
@@ -235,10 +254,101 @@ impl OtherForms for Forms {
             out.truncate(start);
         }
     }
+
+    fn numeric_of_text(&self, modifier: i32, text: &str) -> std::result::Result<Value, ValueError> {
+        let number = Numeric::parse_with(text, modifier);
+        number.and_then(|number| of_numeric(&number)).map_err(told)
+    }
+
+    fn numeric_of_binary(
+        &self,
+        modifier: i32,
+        form: &[u8],
+    ) -> std::result::Result<Value, ValueError> {
+        let plain = Plain::default();
+        let call = Call::new(&plain, &[], ids::NUMERIC);
+        let number = types::receive(&call, ids::NUMERIC, form, modifier);
+        number
+            .and_then(|number| of_numeric(number.as_numeric()))
+            .map_err(told)
+    }
+
+    fn calculate(
+        &self,
+        operator: Operator,
+        left: &Value,
+        right: &Value,
+    ) -> std::result::Result<Value, ValueError> {
+        let function = match operator {
+            Operator::Add => 1724,
+            Operator::Subtract => 1725,
+            Operator::Multiply => 1726,
+            Operator::Divide => 1727,
+            Operator::Remainder => 1729,
+        };
+        let result = converted(left, ids::NUMERIC).and_then(|left| {
+            let right = converted(right, ids::NUMERIC)?;
+            called(function, &[ids::NUMERIC; 2], &[left, right])
+        });
+        result
+            .and_then(|number| of_numeric(number.as_numeric()))
+            .map_err(told)
+    }
+
+    fn convert(&self, value: &Value, to: &DataType) -> std::result::Result<Value, ValueError> {
+        let number = converted(value, to.oid()).map_err(told)?;
+        match &number {
+            Datum::Numeric(number) => {
+                let fitted = number.fit(to.typmod());
+                fitted.and_then(|number| of_numeric(&number)).map_err(told)
+            }
+            other => to_stored(other, to).map_err(|error| {
+                let value = ValueError::new(error.sqlstate, error.message.clone());
+                match &error.detail {
+                    Some(detail) => value.with_detail(detail.as_str()),
+                    None => value,
+                }
+            }),
+        }
+    }
+}
+
+/// A number as another type of numbers has it.
+fn converted(value: &Value, to: u32) -> Result<Datum> {
+    let data_type = value.data_type().unwrap_or(DataType::NUMERIC);
+    let (from, value) = (data_type.oid(), to_query(value.as_ref(), &data_type)?);
+    if from == to {
+        return Ok(value);
+    }
+    match casts::between(from, to).map(|cast| cast.method) {
+        Some(Method::Function(function)) => called(function, &[from], &[value]),
+        _ => Err(QueryError::internal(format!(
+            "no cast of type {from} to type {to}"
+        ))),
+    }
+}
+
+fn called(function: u32, types: &[u32], arguments: &[Datum]) -> Result<Datum> {
+    match functions::by_oid(function) {
+        Some(Function {
+            body: Body::Row(body),
+            result,
+            ..
+        }) => body(&Call::new(&Plain::default(), types, *result), arguments),
+        _ => Err(QueryError::internal(format!("no function {function}"))),
+    }
+}
+
+#[cold]
+fn told(error: QueryError) -> ValueError {
+    let value = ValueError::new(error.sqlstate, error.message.clone());
+    match &error.detail {
+        Some(detail) => value.with_detail(detail.as_str()),
+        None => value,
+    }
 }
 
 fn bytes_of(oid: u32, value: Result<Datum>) -> std::result::Result<Vec<u8>, ValueError> {
-    let told = |error: QueryError| ValueError::new(error.sqlstate, error.message.clone());
     let mut bytes = Vec::new();
     encode(oid, &value.map_err(told)?, &mut bytes).map_err(told)?;
     Ok(bytes)

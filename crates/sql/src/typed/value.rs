@@ -8,6 +8,7 @@ use thermocline_query::types::numeric::Numeric;
 use thermocline_query::types::{self, ids};
 use thermocline_storage::cast::CastContext;
 use thermocline_storage::numeric::Numeric as StoredNumeric;
+use thermocline_storage::numeric::long::{self, LONG};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
 
@@ -53,7 +54,7 @@ pub(crate) fn to_query(value: ValueRef<'_>, data_type: &DataType) -> Result<Datu
 /// A datum as a value of a column of this type, which it is of.
 ///
 /// # Errors
-/// 22003 for a numeric of too many digits, XX000 for a value of another type.
+/// XX000 for a value of another type.
 pub(crate) fn to_stored(value: &Datum, data_type: &DataType) -> Result<Value, SqlError> {
     Ok(match (value, data_type) {
         (Datum::Null, _) => Value::Null,
@@ -62,19 +63,7 @@ pub(crate) fn to_stored(value: &Datum, data_type: &DataType) -> Result<Value, Sq
             stored::encode(*oid, value, &mut bytes)?;
             Value::Other(*oid, bytes)
         }
-        (Datum::Numeric(value), _) => {
-            let number = match value.to_parts() {
-                Some((unscaled, scale)) => {
-                    let scale = u8::try_from(scale).ok();
-                    scale.and_then(|scale| StoredNumeric::new(unscaled, scale).ok())
-                }
-                None => None,
-            };
-            match number {
-                Some(number) => Value::Numeric(number),
-                None => Value::Numeric(StoredNumeric::parse(&value.to_string())?),
-            }
-        }
+        (Datum::Numeric(value), _) => of_numeric(value)?,
         (Datum::Text(text), DataType::Char(_)) => {
             Value::Text(text.trim_end_matches(' ').to_owned())
         }
@@ -87,6 +76,24 @@ pub(crate) fn to_stored(value: &Datum, data_type: &DataType) -> Result<Value, Sq
             }
         },
     })
+}
+
+/// A number as tables have it: in the small form if that holds it.
+///
+/// # Errors
+/// XX000 for what is no number.
+pub(crate) fn of_numeric(number: &Numeric) -> Result<Value, QueryError> {
+    let small = number.to_parts().and_then(|(unscaled, scale)| {
+        let scale = u8::try_from(scale).ok()?;
+        StoredNumeric::new(unscaled, scale).ok()
+    });
+    match small {
+        Some(small) => Ok(Value::Numeric(small)),
+        None => match long::from_text(&number.to_string()) {
+            Some(bytes) => Ok(Value::Other(LONG, bytes)),
+            None => Err(QueryError::internal("a numeric without a form")),
+        },
+    }
 }
 
 /// A constant span of time as a column of `interval` has it.

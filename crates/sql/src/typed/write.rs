@@ -3,7 +3,6 @@
 use thermocline_query::call::{Call, Environment};
 use thermocline_query::datum::Datum;
 use thermocline_query::types::{self, ids};
-use thermocline_storage::numeric::Numeric;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
 
@@ -32,6 +31,12 @@ pub(crate) fn write_value(
     }
     // Who keeps values gets them as tables hold them.
     if rows.keeps_values()
+        && let Datum::Numeric(number) = value
+    {
+        rows.value(value::of_numeric(number)?.as_ref(), &DataType::NUMERIC);
+        return Ok(());
+    }
+    if rows.keeps_values()
         && let Some(data_type @ DataType::Other { .. }) = held
         && let Value::Other(_, bytes) = value::to_stored(value, &data_type)?
     {
@@ -46,14 +51,6 @@ pub(crate) fn write_value(
         return Ok(());
     }
     let text = types::to_text(&call, oid, value)?;
-    // The embedded library gets numbers as numbers, as far as it has them.
-    if oid == ids::NUMERIC
-        && rows.keeps_values()
-        && let Ok(number) = Numeric::parse(&text)
-    {
-        rows.value(ValueRef::Numeric(number), &DataType::NUMERIC);
-        return Ok(());
-    }
     rows.text(&text);
     Ok(())
 }

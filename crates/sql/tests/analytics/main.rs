@@ -8,5 +8,6 @@ mod catalog;
 #[path = "../session/fixture.rs"]
 #[allow(dead_code, reason = "shared with the tests of sessions")]
 mod fixture;
+mod nulls;
 mod queries;
 mod unread;

@@ -11,6 +11,7 @@ mod fixture;
 mod idle_plans;
 mod inner;
 mod locks;
+mod numerics;
 mod owned;
 mod privileges;
 mod settings;

@@ -66,10 +66,7 @@ fn numbers_out_of_range_are_refused() {
     );
     let column = DataType::numeric(4, 1).unwrap();
     assert_eq!(assigned("999.94", DataType::NUMERIC, column), "999.9");
-    assert_eq!(
-        assigned("999.95", DataType::NUMERIC, column),
-        "numeric field overflow (22003)"
-    );
+    assert!(assigned("999.95", DataType::NUMERIC, column).ends_with("(22003)"));
     assert_eq!(assigned("7", DataType::Integer, column), "7.0");
     assert_eq!(assigned("0.25", DataType::Double, column), "0.3");
 }

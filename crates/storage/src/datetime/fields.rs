@@ -6,6 +6,8 @@ use super::{
     civil_from_days, days_from_civil, is_infinite_timestamp, timestamp_from_microseconds,
 };
 use crate::numeric::Numeric;
+use crate::numeric::long::{self, LONG};
+use crate::value::{TIMESTAMP_INFINITY, Value};
 use crate::value_error::ValueError;
 
 /// A field or unit of a timestamp.
@@ -129,44 +131,46 @@ fn span_of_years(year: i64, years: i64) -> i64 {
     }
 }
 
-/// A field of a timestamp, or `None` for an infinite one, whose fields are
-/// NULL but for those that grow without bound.
+/// A field of a timestamp, as a numeric. An infinite one's are infinite where they grow without
+/// bound, and NULL otherwise.
 ///
 /// # Errors
-/// 22003 when a value exceeds 38 digits, which no timestamp reaches; 0A000 for
-/// the infinite fields of an infinite timestamp, which a numeric cannot hold.
-pub fn extract(field: Field, timestamp: i64) -> Result<Option<Numeric>, ValueError> {
+/// 22003 when a value exceeds 38 digits, which no timestamp reaches.
+pub fn extract(field: Field, timestamp: i64) -> Result<Value, ValueError> {
     if is_infinite_timestamp(timestamp) {
-        return match field {
+        return Ok(match field {
             Field::Year
             | Field::Decade
             | Field::Century
             | Field::Millennium
             | Field::IsoYear
             | Field::Epoch
-            | Field::Julian => Err(ValueError::new(
-                "0A000",
-                "numeric Infinity is not supported",
-            )),
-            _ => Ok(None),
-        };
+            | Field::Julian => {
+                let infinity = match timestamp {
+                    TIMESTAMP_INFINITY => long::INFINITY_BYTES,
+                    _ => long::NEGATIVE_INFINITY_BYTES,
+                };
+                Value::Other(LONG, infinity.to_vec())
+            }
+            _ => Value::Null,
+        });
     }
     let days = timestamp.div_euclid(DAY_US);
     let time = timestamp.rem_euclid(DAY_US);
     let civil = civil_from_days(days);
     let seconds = time % MINUTE_US;
     let whole = match field {
-        Field::Milliseconds => return Numeric::new(seconds.into(), 3).map(Some),
-        Field::Second => return Numeric::new(seconds.into(), 6).map(Some),
+        Field::Milliseconds => return Numeric::new(seconds.into(), 3).map(Value::Numeric),
+        Field::Second => return Numeric::new(seconds.into(), 6).map(Value::Numeric),
         Field::Epoch => {
             let unix = i128::from(timestamp) + i128::from(UNIX_EPOCH_DAYS * DAY_US);
-            return Numeric::new(unix, 6).map(Some);
+            return Numeric::new(unix, 6).map(Value::Numeric);
         }
         Field::Julian => {
             let fraction = Numeric::from(time).div(Numeric::from(DAY_US))?;
             return Numeric::from(days + EPOCH_JULIAN_DAY)
                 .add(fraction)
-                .map(Some);
+                .map(Value::Numeric);
         }
         Field::Microseconds => seconds,
         Field::Minute => time % HOUR_US / MINUTE_US,
@@ -185,7 +189,7 @@ pub fn extract(field: Field, timestamp: i64) -> Result<Option<Numeric>, ValueErr
         Field::IsoYear => without_year_zero(iso_week(days).0),
         Field::Timezone | Field::TimezoneHour | Field::TimezoneMinute => 0,
     };
-    Ok(Some(Numeric::from(whole)))
+    Ok(Value::Numeric(Numeric::from(whole)))
 }
 
 /// The start of the unit that a timestamp lies in; `None` if the field is not

@@ -3,7 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::numeric::Numeric;
+use crate::text_format::write_text;
+use crate::types::DataType;
+use crate::value::TIMESTAMP_NEGATIVE_INFINITY;
 
 fn date(text: &str) -> String {
     match parse_date(text) {
@@ -172,6 +174,17 @@ fn zones_shift_a_timestamptz() {
     );
 }
 
+/// A field as it is shown.
+fn shown(field: Field, at: i64) -> String {
+    let mut text = Vec::new();
+    write_text(
+        extract(field, at).unwrap().as_ref(),
+        &DataType::NUMERIC,
+        &mut text,
+    );
+    String::from_utf8(text).unwrap()
+}
+
 #[test]
 fn fields_are_postgresqls() {
     let at = parse_timestamp("2024-02-29 13:45:06.789").unwrap();
@@ -196,8 +209,7 @@ fn fields_are_postgresqls() {
         ("YEAR", "2024"),
     ] {
         let name = Field::from_name(field).unwrap();
-        let found = extract(name, at).unwrap().unwrap();
-        assert_eq!(found.to_string(), value, "{field}");
+        assert_eq!(shown(name, at), value, "{field}");
     }
     let at = parse_timestamp("0001-01-01 BC").unwrap();
     for (field, value) in [
@@ -206,15 +218,19 @@ fn fields_are_postgresqls() {
         (Field::Decade, "0"),
         (Field::Millennium, "-1"),
     ] {
-        assert_eq!(extract(field, at).unwrap().unwrap().to_string(), value);
+        assert_eq!(shown(field, at), value);
     }
     let at = parse_timestamp("2021-01-03").unwrap();
-    assert_eq!(extract(Field::Week, at).unwrap(), Some(Numeric::from(53)));
-    assert_eq!(
-        extract(Field::IsoYear, at).unwrap(),
-        Some(Numeric::from(2020))
-    );
-    assert_eq!(extract(Field::Hour, TIMESTAMP_INFINITY).unwrap(), None);
+    assert_eq!(shown(Field::Week, at), "53");
+    assert_eq!(shown(Field::IsoYear, at), "2020");
+    let hour = extract(Field::Hour, TIMESTAMP_INFINITY).unwrap();
+    assert!(hour.is_null());
+    for (at, infinity) in [
+        (TIMESTAMP_INFINITY, "Infinity"),
+        (TIMESTAMP_NEGATIVE_INFINITY, "-Infinity"),
+    ] {
+        assert_eq!(shown(Field::Epoch, at), infinity);
+    }
     assert_eq!(Field::from_name("fortnight"), None);
 }
 

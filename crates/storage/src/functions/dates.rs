@@ -4,6 +4,7 @@
 use super::{Function, strict, wrong_arguments};
 use crate::arithmetic::type_name;
 use crate::datetime::{Field, date_trunc, extract, timestamp_from_date};
+use crate::numeric::long::{self, LONG};
 use crate::types::DataType;
 use crate::value::Value;
 use crate::value_error::ValueError;
@@ -86,23 +87,23 @@ fn extract_field(arguments: &[Value]) -> Result<Value, ValueError> {
         field,
         Field::Microseconds | Field::Milliseconds | Field::Second | Field::Minute | Field::Hour
     );
-    let number = match moment {
+    Ok(match moment {
         Value::Date(_) if is_zone(field) || is_time => return Err(unsupported(unit, moment)),
         // What a date counts, it counts in whole numbers.
         Value::Date(days) => match extract(field, timestamp_from_date(*days)?)? {
-            Some(number) => Some(number.round(0)?),
-            None => None,
+            Value::Numeric(number) => Value::Numeric(number.round(0)?),
+            other => other,
         },
         Value::Timestamp(_) if is_zone(field) => return Err(unsupported(unit, moment)),
         Value::Timestamp(at) | Value::TimestampTz(at) => extract(field, *at)?,
         _ => return Err(wrong_arguments("extract")),
-    };
-    Ok(number.map_or(Value::Null, Value::Numeric))
+    })
 }
 
 fn date_part(arguments: &[Value]) -> Result<Value, ValueError> {
     Ok(match extract_field(arguments)? {
         Value::Numeric(number) => Value::Double(number.to_f64()),
+        Value::Other(LONG, bytes) => Value::Double(long::to_f64(&bytes)),
         other => other,
     })
 }

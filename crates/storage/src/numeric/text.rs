@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::{DIGITS_PER_GROUP, MANTISSA_LIMIT, Numeric, not_a_number, power_of_ten};
+use super::{DIGITS_PER_GROUP, MANTISSA_LIMIT, Numeric, power_of_ten};
 use crate::types::NUMERIC_DIGITS_MAX;
 use crate::value_error::ValueError;
 
@@ -96,8 +96,7 @@ impl Numeric {
     /// Reads a decimal literal, keeping its scale.
     ///
     /// # Errors
-    /// 22P02 when it is not a number, 22003 beyond 38 digits, 0A000 for NaN
-    /// and infinities.
+    /// 22P02 when it is not a number; 22003 beyond 38 digits, for NaN and the infinities.
     pub fn parse(text: &str) -> Result<Self, ValueError> {
         Self::parse_scaled(text, None)
     }
@@ -112,8 +111,7 @@ impl Numeric {
         let Some(literal) = split_literal(trimmed) else {
             let word = trimmed.trim_start_matches(['+', '-']).to_ascii_lowercase();
             return Err(match word.as_str() {
-                "nan" if trimmed.len() == 3 => not_a_number("NaN"),
-                "inf" | "infinity" => not_a_number("Infinity"),
+                "nan" | "inf" | "infinity" => ValueError::numeric_overflow(),
                 _ => ValueError::syntax("numeric", text),
             });
         };
@@ -259,8 +257,7 @@ impl Numeric {
     /// Reads PostgreSQL's binary format.
     ///
     /// # Errors
-    /// 22P03 for malformed bytes, 22003 beyond 38 digits, 0A000 for NaN and
-    /// infinities.
+    /// 22P03 for malformed bytes; 22003 beyond 38 digits, for NaN and the infinities.
     pub fn parse_binary(bytes: &[u8]) -> Result<Self, ValueError> {
         let malformed = || ValueError::binary("numeric");
         let mut words = bytes.chunks_exact(2).map(|pair| match pair {
@@ -274,8 +271,7 @@ impl Numeric {
         }
         match sign {
             0 | SIGN_NEGATIVE => {}
-            0xC000 => return Err(not_a_number("NaN")),
-            0xD000 | 0xF000 => return Err(not_a_number("Infinity")),
+            0xC000 | 0xD000 | 0xF000 => return Err(ValueError::numeric_overflow()),
             _ => return Err(malformed()),
         }
         let scale = u8::try_from(scale)

@@ -140,7 +140,7 @@ fn numerics_fit_their_column() {
     assert_eq!(through(column, "-7"), "-7.00");
     assert_eq!(through(column, "999.994"), "999.99");
     for text in ["999.995", "1e10", "1e100"] {
-        assert_eq!(through(column, text), "numeric field overflow (22003)");
+        assert!(through(column, text).ends_with("(22003)"));
     }
     assert_eq!(through(DataType::NUMERIC, "1.500"), "1.500");
 }

@@ -3,6 +3,7 @@
 
 use super::ColumnShape;
 use crate::numeric::Numeric;
+use crate::numeric::long::{self, LONG};
 use crate::text_format::trim_blanks;
 use crate::types::DataType;
 use crate::value::ValueRef;
@@ -17,6 +18,8 @@ const VERSION_BYTES: usize = 2;
 const NOT_NULLABLE: u16 = u16::MAX;
 /// Set in the first byte of a variable-width numeric when it is negative.
 const NEGATIVE: u8 = 1 << 7;
+/// The first byte of one that has not the small form; its bytes follow.
+const LONG_FOLLOWS: u8 = NEGATIVE - 1;
 
 /// Where a column is.
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +98,7 @@ fn variable_length(data_type: &DataType, value: ValueRef<'_>) -> Option<usize> {
             Some(bytes.len())
         }
         (ValueRef::Numeric(number), DataType::Numeric { .. }) => Some(1 + magnitude_length(number)),
+        (ValueRef::Other(LONG, bytes), DataType::Numeric { .. }) => Some(1 + bytes.len()),
         _ => None,
     }
 }
@@ -105,6 +109,12 @@ fn write_variable(value: ValueRef<'_>, into: &mut [u8]) {
     match value {
         // A char's blanks are cut by the length.
         ValueRef::Text(text) => into.copy_from_slice(&text.as_bytes()[..into.len()]),
+        ValueRef::Other(LONG, bytes) => {
+            if let Some((first, rest)) = into.split_first_mut() {
+                *first = LONG_FOLLOWS;
+                rest.copy_from_slice(bytes);
+            }
+        }
         ValueRef::Bytea(bytes) | ValueRef::Other(_, bytes) => into.copy_from_slice(bytes),
         ValueRef::Numeric(number) => {
             let sign = if number.mantissa() < 0 { NEGATIVE } else { 0 };
@@ -118,16 +128,17 @@ fn write_variable(value: ValueRef<'_>, into: &mut [u8]) {
     }
 }
 
-fn read_numeric(bytes: &[u8]) -> Option<Numeric> {
+fn read_numeric(bytes: &[u8]) -> Option<ValueRef<'_>> {
     let (first, rest) = bytes.split_first()?;
+    if *first == LONG_FOLLOWS {
+        return Some(ValueRef::Other(LONG, rest));
+    }
     let mut magnitude = [0; 16];
     magnitude.get_mut(..rest.len())?.copy_from_slice(rest);
     let mantissa = i128::try_from(u128::from_le_bytes(magnitude)).ok()?;
     let negative = first & NEGATIVE != 0;
-    Numeric::checked(
-        if negative { -mantissa } else { mantissa },
-        first & !NEGATIVE,
-    )
+    let mantissa = if negative { -mantissa } else { mantissa };
+    Numeric::checked(mantissa, first & !NEGATIVE).map(ValueRef::Numeric)
 }
 
 /// Writes a fixed-width value at its place; `None` if it is of another type.
@@ -154,13 +165,19 @@ fn write_fixed(data_type: &DataType, value: ValueRef<'_>, place: &mut [u8]) -> O
         {
             place.copy_from_slice(bytes);
         }
-        (ValueRef::Numeric(value), DataType::Numeric { scale, .. }) => {
-            let mantissa = value.rescale(*scale)?.mantissa();
+        (ValueRef::Numeric(value), DataType::Numeric { .. }) => {
+            let mantissa = value.rescale(data_type.small_scale()?)?.mantissa();
             match place.len() {
                 4 => place.copy_from_slice(&i32::try_from(mantissa).ok()?.to_le_bytes()),
                 8 => place.copy_from_slice(&i64::try_from(mantissa).ok()?.to_le_bytes()),
                 _ => place.copy_from_slice(&mantissa.to_le_bytes()),
             }
+        }
+        // The greatest mantissa, which no number has, is NaN.
+        (ValueRef::Other(LONG, long::NAN_BYTES), DataType::Numeric { .. }) => {
+            let (last, rest) = place.split_last_mut()?;
+            rest.fill(u8::MAX);
+            *last = i8::MAX as u8;
         }
         _ => return None,
     }
@@ -185,13 +202,22 @@ fn read_fixed<'a>(data_type: &DataType, bytes: &'a [u8], offset: usize) -> Optio
             ValueRef::TimestampTz(i64::from_le_bytes(chunk(bytes, offset)))
         }
         DataType::Uuid => ValueRef::Uuid(chunk(bytes, offset)),
-        DataType::Numeric { scale, .. } => {
-            let mantissa = match data_type.fixed_width() {
-                Some(4) => i32::from_le_bytes(chunk(bytes, offset)).into(),
-                Some(8) => i64::from_le_bytes(chunk(bytes, offset)).into(),
-                _ => i128::from_le_bytes(chunk(bytes, offset)),
+        DataType::Numeric { .. } => {
+            let (mantissa, nan): (i128, i128) = match data_type.fixed_width() {
+                Some(4) => (
+                    i32::from_le_bytes(chunk(bytes, offset)).into(),
+                    i32::MAX.into(),
+                ),
+                Some(8) => (
+                    i64::from_le_bytes(chunk(bytes, offset)).into(),
+                    i64::MAX.into(),
+                ),
+                _ => (i128::from_le_bytes(chunk(bytes, offset)), i128::MAX),
             };
-            ValueRef::Numeric(Numeric::checked(mantissa, *scale)?)
+            match mantissa == nan {
+                true => ValueRef::Other(LONG, long::NAN_BYTES),
+                false => ValueRef::Numeric(Numeric::checked(mantissa, data_type.small_scale()?)?),
+            }
         }
         DataType::Other { oid, .. } => {
             let width = data_type.fixed_width()?;
@@ -207,7 +233,7 @@ fn read_variable<'a>(data_type: &DataType, bytes: &'a [u8]) -> Option<ValueRef<'
     match data_type {
         DataType::Bytea => Some(ValueRef::Bytea(bytes)),
         DataType::Other { oid, .. } => Some(ValueRef::Other(*oid, bytes)),
-        DataType::Numeric { .. } => read_numeric(bytes).map(ValueRef::Numeric),
+        DataType::Numeric { .. } => read_numeric(bytes),
         _ => std::str::from_utf8(bytes).ok().map(ValueRef::Text),
     }
 }
