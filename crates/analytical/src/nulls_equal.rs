@@ -25,10 +25,6 @@ impl<R: OptimizerRule> OptimizerRule for Unseen<R> {
         self.0.apply_order()
     }
 
-    fn supports_rewrite(&self) -> bool {
-        self.0.supports_rewrite()
-    }
-
     fn rewrite(
         &self,
         plan: LogicalPlan,

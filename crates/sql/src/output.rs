@@ -24,7 +24,7 @@ mod kept_row;
 mod other;
 mod pieces;
 
-pub(crate) use kept_row::write_kept_row;
+pub(crate) use kept_row::{kept_row, write_kept_row};
 pub(crate) use pieces::{PIECE_BYTES, Pieces};
 
 pub use formats::Formats;

@@ -11,10 +11,12 @@ use crate::parse::statement::IsolationLevel;
 use crate::styles::Styles;
 
 mod looks;
+mod memory;
 mod path;
 mod table;
+mod without_effect;
 
-pub use table::{Definition, Kind, SERVER_VERSION, SETTINGS, find};
+pub use table::{Definition, Kind, SERVER_VERSION, all, find};
 
 /// The values that differ from the defaults, by lower-case name.
 type Values = Arc<BTreeMap<String, String>>;
@@ -249,7 +251,7 @@ impl Settings {
         }
         let before = std::mem::replace(&mut self.current, values.current);
         self.after = values.after;
-        for definition in SETTINGS.iter().filter(|definition| definition.reported) {
+        for definition in all().filter(|definition| definition.reported) {
             let name = definition.name.to_lowercase();
             if before.get(&name) != self.current.get(&name) {
                 self.note_change(definition.name);
@@ -275,8 +277,7 @@ impl Settings {
     /// All reported settings.
     #[must_use]
     pub fn reported(&self) -> Vec<(String, String)> {
-        SETTINGS
-            .iter()
+        all()
             .filter(|definition| definition.reported)
             .filter_map(|definition| Some((definition.name.to_owned(), self.get(definition.name)?)))
             .collect()
@@ -285,8 +286,7 @@ impl Settings {
     /// All settings: name, value, description; in the order of names.
     #[must_use]
     pub fn all(&self) -> Vec<(String, String, &'static str)> {
-        let mut all: Vec<_> = SETTINGS
-            .iter()
+        let mut all: Vec<_> = all()
             .filter_map(|definition| {
                 let value = self.get(definition.name)?;
                 Some((definition.name.to_owned(), value, definition.description))
@@ -544,6 +544,20 @@ fn accept(definition: &Definition, values: &[String]) -> Result<String> {
             }
             Ok(number.to_string())
         }
+        Kind::Real(min, max) => {
+            let number: f64 = word.parse().map_err(|_| invalid())?;
+            if !(min..=max).contains(&number) {
+                return Err(SqlError::new(
+                    "22023",
+                    format!(
+                        "{number} is outside the valid range for parameter \"{}\" ({min} .. {max})",
+                        definition.name
+                    ),
+                ));
+            }
+            Ok(number.to_string())
+        }
+        Kind::Memory(unit, min, max) => memory::accept(definition.name, value, unit, min..=max),
         Kind::Milliseconds | Kind::MillisecondsOrNever => {
             let least = match definition.kind {
                 Kind::MillisecondsOrNever => -1,

@@ -90,6 +90,18 @@ fn read<'a>(from: &mut &'a [u8]) -> Result<ValueRef<'a>> {
     })
 }
 
+/// The bytes of the kept row at the front of `from`, which begins behind it then.
+pub(crate) fn kept_row<'a>(from: &mut &'a [u8], columns: usize) -> Result<&'a [u8]> {
+    let start = *from;
+    if fixed(from)? != [ROW] {
+        return Err(damaged());
+    }
+    for _ in 0..columns {
+        read(from)?;
+    }
+    Ok(&start[..start.len() - from.len()])
+}
+
 /// Writes the kept row at the front of `from`, which begins behind it then, to its receiver.
 pub(crate) fn write_kept_row(
     from: &mut &[u8],

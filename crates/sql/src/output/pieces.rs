@@ -66,6 +66,11 @@ impl Pieces {
         self.memory.is_empty() && self.file.is_none()
     }
 
+    /// Whether none are in a file.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.file.is_none()
+    }
+
     /// Whether so much is in memory that a file is better.
     pub(crate) fn is_large(&self) -> bool {
         self.memory_bytes > MEMORY_BYTES_MAX || (self.file.is_some() && self.memory_bytes > 0)

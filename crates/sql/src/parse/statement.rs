@@ -261,6 +261,8 @@ pub struct Declare {
     pub hold: bool,
     /// Rows come in binary.
     pub binary: bool,
+    /// SCROLL or NO SCROLL, if either is said.
+    pub scroll: Option<bool>,
     /// The query.
     pub query: Query,
 }
@@ -270,10 +272,23 @@ pub struct Declare {
 pub struct Fetch {
     /// The cursor.
     pub cursor: String,
-    /// How many rows forward; `None` for all that are left.
-    pub count: Option<u64>,
+    /// Which rows.
+    pub direction: Direction,
     /// MOVE: the rows are skipped.
     pub skip: bool,
+}
+
+/// The rows that FETCH gives, from where the cursor stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// The next rows, so many or all.
+    Forward(Option<u64>),
+    /// The rows before, the nearest first.
+    Backward(Option<u64>),
+    /// One row, by its number from 1; negative ones count from the last.
+    Absolute(i64),
+    /// One row, so many further or back.
+    Relative(i64),
 }
 
 /// LOCK TABLE.

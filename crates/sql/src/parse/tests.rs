@@ -3,7 +3,8 @@
 use super::copy::{CopySource, NamedColumns};
 use super::sequence::SequenceOptions;
 use super::statement::{
-    AlterSequence, CreateSequence, Ddl, Fetch, IsolationLevel, Life, Modes, OnCommit, Set,
+    AlterSequence, CreateSequence, Ddl, Direction, Fetch, IsolationLevel, Life, Modes, OnCommit,
+    Set,
 };
 use super::*;
 use crate::copy::CopyFormat;
@@ -155,9 +156,9 @@ fn cursors() {
     let fetch = |sql: &str| match one(sql) {
         Statement::Fetch(Fetch {
             cursor,
-            count,
+            direction,
             skip,
-        }) => (cursor, count, skip),
+        }) => (cursor, direction, skip),
         other => panic!("{other:?}"),
     };
     assert!(matches!(
@@ -168,16 +169,52 @@ fn cursors() {
         one("declare \"n\" binary cursor with hold for values (1)"),
         Statement::Declare(declare) if declare.hold && declare.binary
     ));
-    assert_eq!(
-        fetch("FETCH FORWARD 2 FROM \"n\""),
-        ("n".into(), Some(2), false)
-    );
-    assert_eq!(fetch("fetch next"), ("next".into(), Some(1), false));
-    assert_eq!(fetch("fetch all in c"), ("c".into(), None, false));
-    assert_eq!(fetch("move forward all from c"), ("c".into(), None, true));
-    assert_eq!(fetch("fetch c"), ("c".into(), Some(1), false));
-    assert_eq!(error("fetch -1 from c").sqlstate, "55000");
-    assert_eq!(error("fetch prior from c").sqlstate, "0A000");
+    for (sql, cursor, direction, skip) in [
+        (
+            "FETCH FORWARD 2 FROM \"n\"",
+            "n",
+            Direction::Forward(Some(2)),
+            false,
+        ),
+        ("fetch next", "next", Direction::Forward(Some(1)), false),
+        ("fetch all in c", "c", Direction::Forward(None), false),
+        (
+            "move forward all from c",
+            "c",
+            Direction::Forward(None),
+            true,
+        ),
+        ("fetch c", "c", Direction::Forward(Some(1)), false),
+        ("fetch -1 from c", "c", Direction::Backward(Some(1)), false),
+        (
+            "fetch backward -2 c",
+            "c",
+            Direction::Forward(Some(2)),
+            false,
+        ),
+        (
+            "fetch backward all in c",
+            "c",
+            Direction::Backward(None),
+            false,
+        ),
+        (
+            "fetch prior from c",
+            "c",
+            Direction::Backward(Some(1)),
+            false,
+        ),
+        ("move last in c", "c", Direction::Absolute(-1), true),
+        ("fetch absolute -3 c", "c", Direction::Absolute(-3), false),
+        (
+            "fetch relative 0 from c",
+            "c",
+            Direction::Relative(0),
+            false,
+        ),
+    ] {
+        assert_eq!(fetch(sql), (cursor.into(), direction, skip), "{sql}");
+    }
     assert!(matches!(one("CLOSE ALL"), Statement::CloseCursor(None)));
 }
 

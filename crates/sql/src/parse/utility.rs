@@ -5,7 +5,8 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
 use super::statement::{
-    Accepted, AlterSequence, Ddl, Declare, Explain, Fetch, IsolationLevel, Modes, Set, Statement,
+    Accepted, AlterSequence, Ddl, Declare, Direction, Explain, Fetch, IsolationLevel, Modes, Set,
+    Statement,
 };
 use super::time_zone::zone;
 use super::tokens::Tokens;
@@ -374,11 +375,15 @@ fn execute(tokens: &mut Tokens<'_>) -> Result<Statement> {
 
 fn declare(tokens: &mut Tokens<'_>) -> Result<Statement> {
     let name = tokens.identifier()?;
-    let mut binary = false;
+    let (mut binary, mut scroll) = (false, None);
     while let Some(word) = tokens.one_of(&["binary", "insensitive", "asensitive", "no", "scroll"]) {
         match word {
             "binary" => binary = true,
-            "no" => tokens.expect_keyword("scroll")?,
+            "no" => {
+                tokens.expect_keyword("scroll")?;
+                scroll = Some(false);
+            }
+            "scroll" => scroll = Some(true),
             _ => {}
         }
     }
@@ -399,50 +404,61 @@ fn declare(tokens: &mut Tokens<'_>) -> Result<Statement> {
         name,
         hold,
         binary,
+        scroll,
         query,
     }))
 }
 
 fn fetch(tokens: &mut Tokens<'_>, skip: bool) -> Result<Statement> {
-    const BACKWARD: [&str; 6] = ["prior", "first", "last", "absolute", "relative", "backward"];
     // A direction may also be the cursor's name: `fetch next` is of cursor "next".
     let named = tokens.rest().len() == 1;
-    let mut count = Some(1);
+    let direction = if named {
+        Direction::Forward(Some(1))
+    } else {
+        direction(tokens)?
+    };
     if !named {
-        if let Some(word) = BACKWARD.iter().find(|word| tokens.is_keyword(word)) {
-            return Err(SqlError::new(
-                "0A000",
-                format!(
-                    "FETCH {} is not supported, cursors only go forward",
-                    word.to_uppercase()
-                ),
-            ));
-        }
-        if tokens.keyword("next") {
-        } else if tokens.keyword("all") {
-            count = None;
-        } else {
-            let forward = tokens.keyword("forward");
-            if forward && tokens.keyword("all") {
-                count = None;
-            } else if matches!(
-                tokens.peek(),
-                Some(Token::Number(..) | Token::Minus | Token::Plus)
-            ) {
-                let number = tokens.integer()?;
-                count = Some(u64::try_from(number).map_err(|_| {
-                    SqlError::new("55000", "cursor can only scan forward")
-                        .with_hint("Declare it with SCROLL option to enable backward scan.")
-                })?);
-            }
-        }
         let _ = tokens.keyword("from") || tokens.keyword("in");
     }
     Ok(Statement::Fetch(Fetch {
         cursor: tokens.identifier()?,
-        count,
+        direction,
         skip,
     }))
+}
+
+fn direction(tokens: &mut Tokens<'_>) -> Result<Direction> {
+    const WORDS: [&str; 9] = [
+        "next", "prior", "first", "last", "absolute", "relative", "all", "forward", "backward",
+    ];
+    let word = tokens.one_of(&WORDS);
+    match word {
+        Some("next") => return Ok(Direction::Forward(Some(1))),
+        Some("prior") => return Ok(Direction::Backward(Some(1))),
+        Some("first") => return Ok(Direction::Absolute(1)),
+        Some("last") => return Ok(Direction::Absolute(-1)),
+        Some("absolute") => return Ok(Direction::Absolute(tokens.integer()?)),
+        Some("relative") => return Ok(Direction::Relative(tokens.integer()?)),
+        Some("all") => return Ok(Direction::Forward(None)),
+        _ => {}
+    }
+    let backward = word == Some("backward");
+    let count = if word.is_some() && tokens.keyword("all") {
+        None
+    } else if matches!(
+        tokens.peek(),
+        Some(Token::Number(..) | Token::Minus | Token::Plus)
+    ) {
+        Some(tokens.integer()?)
+    } else {
+        Some(1)
+    };
+    let back = backward != count.is_some_and(|count| count < 0);
+    let count = count.map(i64::unsigned_abs);
+    Ok(match back {
+        true => Direction::Backward(count),
+        false => Direction::Forward(count),
+    })
 }
 
 fn explain(tokens: &mut Tokens<'_>) -> Result<Statement> {

@@ -20,6 +20,7 @@ use super::{Client, Session};
 use crate::error::{Result, SqlError};
 use crate::messages;
 use crate::output::{Formats, RowWriter};
+use crate::parse::statement::Direction;
 use crate::parse::{self, Query, Statement};
 use crate::stack;
 
@@ -404,6 +405,11 @@ impl Session {
     ) -> Result<(u64, bool)> {
         let unread = match &portal.rows {
             PortalRows::Open(unread) => unread,
+            PortalRows::Scroll(_) => {
+                let forward = Direction::Forward(Some(limit as u64));
+                let sent = self.send_scrolled(portal, forward, client).await?;
+                return Ok((sent, sent == limit as u64));
+            }
             PortalRows::Finished => return Ok((0, false)),
             PortalRows::Unstarted => {
                 return Err(SqlError::internal("a portal that was not started"));

@@ -82,6 +82,22 @@ impl KeptRows {
         self.pieces.seal()
     }
 
+    /// The next piece of rows, of which none were taken yet; it is not here any more.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub(super) fn pop(&mut self) -> Result<Option<Vec<u8>>> {
+        match self.pieces.pop()? {
+            Some(piece) => Ok(Some(piece)),
+            None => Ok(Some(std::mem::take(&mut self.last)).filter(|last| !last.is_empty())),
+        }
+    }
+
+    /// Whether all of them are in memory.
+    pub(super) fn are_few(&self) -> bool {
+        self.pieces.is_in_memory()
+    }
+
     /// Writes up to `rows_max` rows, fewer where they are long; 0 when there are no more.
     ///
     /// # Errors

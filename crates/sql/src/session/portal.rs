@@ -10,6 +10,7 @@ use thermocline_storage::value::Value;
 
 use super::Session;
 use super::prepared::{Planned, Prepared};
+use super::scroll::Scroll;
 use super::unread::Unread;
 use crate::error::{Result, SqlError};
 use crate::output::Formats;
@@ -34,6 +35,8 @@ pub(super) enum PortalRows {
     Unstarted,
     /// There are rows, or may be.
     Open(Unread),
+    /// Of a cursor that goes back, too.
+    Scroll(Box<Scroll>),
     /// All were taken.
     Finished,
 }

@@ -136,6 +136,25 @@ impl Rest {
         }
     }
 
+    /// Whether all its rows are few: those of a stream are kept if so, and some if not.
+    ///
+    /// # Errors
+    /// 57014.
+    pub(super) async fn is_small(&mut self, db: &Database, options: &RunOptions) -> Result<bool> {
+        // The second time it says that there are no more.
+        for _ in 0..2 {
+            if self.stream.is_some() {
+                db.interruptible(options, self.keep_some(db)).await?;
+            }
+        }
+        Ok(self.stream.is_none() && self.failed.is_none() && self.kept.are_few())
+    }
+
+    /// The rows that are kept, which are not here any more, and their columns.
+    pub(super) fn take_kept(&mut self) -> (KeptRows, Arc<[OutputColumn]>) {
+        (std::mem::take(&mut self.kept), Arc::clone(&self.columns))
+    }
+
     /// Whether all its rows are in memory, or soon will be, and nothing else is held for them.
     pub(super) fn is_all_there(&self) -> bool {
         self.stream.as_ref().is_none_or(|stream| !stream.is_live())

@@ -8,7 +8,6 @@ use thermocline_engine::backup::BackupOptions;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::ValueRef;
 
-use super::portal::{Portal, PortalRows};
 use super::prepared::Prepared;
 use super::run::Run;
 use super::transaction::Block;
@@ -17,8 +16,8 @@ use crate::bind;
 use crate::ddl::{self, Definition};
 use crate::error::{Result, SqlError};
 use crate::messages;
-use crate::output::{Formats, OutputColumn, RowWriter};
-use crate::parse::statement::{Accepted, Ddl, Declare, Fetch, Modes, Set, Statement};
+use crate::output::{OutputColumn, RowWriter};
+use crate::parse::statement::{Accepted, Ddl, Modes, Set, Statement};
 use crate::settings::{self, Settings};
 
 impl Session {
@@ -407,79 +406,6 @@ impl Session {
         self.statements.insert(prepared, charge)
     }
 
-    async fn declare(&mut self, declare: &Declare, run: &Run<'_>) -> Result<()> {
-        if self.transaction.block() == Block::None && !declare.hold {
-            return Err(SqlError::new(
-                "25P01",
-                "DECLARE CURSOR can only be used in transaction blocks",
-            ));
-        }
-        if self.portals.contains_key(&declare.name) {
-            return Err(SqlError::new(
-                "42P03",
-                format!("cursor \"{}\" already exists", declare.name),
-            ));
-        }
-        let text = Arc::clone(&run.prepared.text);
-        let charge = self.charge_prepared(&text).await?;
-        let query = Statement::Query(declare.query.clone());
-        let prepared = Prepared::new(text, Some(query), run.prepared.declared.clone());
-        let prepared = Arc::new(prepared.of_depth(run.prepared.depth).charged(charge));
-        let planned = self.plan(&prepared, &declare.query).await?;
-        let mut portal = Portal {
-            prepared,
-            planned: Some(planned),
-            parameters: Vec::new(),
-            formats: if declare.binary {
-                Formats::Binary
-            } else {
-                Formats::Text
-            },
-            rows: PortalRows::Unstarted,
-            held: declare.hold,
-            _charge: None,
-        };
-        self.start_portal(&mut portal, &declare.query).await?;
-        if let (true, PortalRows::Open(unread)) = (declare.hold, &portal.rows) {
-            // While its transaction is there.
-            let db = Arc::clone(&self.engine.db);
-            let options = self.options();
-            let mut held = unread.go_on(&db, &options).await?;
-            held.keep_all(&db, &options).await?;
-        }
-        self.portals.insert(declare.name.clone(), portal);
-        Ok(())
-    }
-
-    async fn fetch(&mut self, fetch: &Fetch, run: &Run<'_>, client: &mut Client) -> Result<()> {
-        let mut portal = self
-            .portals
-            .remove(&fetch.cursor)
-            .ok_or_else(|| no_cursor(&fetch.cursor))?;
-        let columns = portal
-            .planned
-            .as_ref()
-            .and_then(|planned| planned.columns.clone())
-            .unwrap_or_default();
-        if run.describe && !fetch.skip {
-            messages::row_description(&mut client.out, &columns, &portal.formats);
-        } else if *run.formats != Formats::Text {
-            portal.formats = run.formats.clone();
-        }
-        let limit = match fetch.count {
-            Some(count) => usize::try_from(count).unwrap_or(usize::MAX),
-            None => usize::MAX,
-        };
-        let count = match &portal.rows {
-            PortalRows::Open(unread) if fetch.skip => self.skip_unread(unread, limit).await?,
-            _ => self.send_portal_rows(&mut portal, limit, client).await?.0,
-        };
-        self.portals.insert(fetch.cursor.clone(), portal);
-        self.rows_processed = count;
-        Self::fetched(client, fetch.skip, count);
-        Ok(())
-    }
-
     fn accept(&mut self, command: &Accepted, client: &mut Client) -> Result<()> {
         if command.outside_transaction && self.transaction.block() == Block::Explicit {
             return Err(SqlError::new(
@@ -622,6 +548,6 @@ pub(super) fn send_texts(
 }
 
 #[cold]
-fn no_cursor(name: &str) -> SqlError {
+pub(super) fn no_cursor(name: &str) -> SqlError {
     SqlError::new("34000", format!("cursor \"{name}\" does not exist"))
 }

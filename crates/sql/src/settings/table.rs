@@ -1,13 +1,19 @@
 //! Every setting there is: its name as SHOW writes it, its default, what
 //! values it takes, whether clients are told of its changes.
 
+use super::without_effect;
+
 /// What values a setting takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// on, off and their synonyms
     Bool,
     /// A whole number within bounds.
     Integer(i64, i64),
+    /// A number within bounds.
+    Real(f64, f64),
+    /// An amount of memory in pieces of so many kB, within bounds; units are understood and shown.
+    Memory(i64, i64, i64),
     /// A time in milliseconds; units are understood and shown.
     Milliseconds,
     /// A time in milliseconds, or -1 for never.
@@ -59,7 +65,7 @@ const MESSAGE_LEVELS: &[&str] = &[
     "debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "notice", "warning", "error",
 ];
 
-const fn user(
+pub(super) const fn user(
     name: &'static str,
     default: &'static str,
     kind: Kind,
@@ -99,8 +105,8 @@ const fn reported(mut definition: Definition) -> Definition {
     definition
 }
 
-/// The settings, by name without regard to case.
-pub const SETTINGS: &[Definition] = &[
+/// The settings that do something, by name without regard to case.
+const SETTINGS: &[Definition] = &[
     reported(user(
         "application_name",
         "",
@@ -130,24 +136,6 @@ pub const SETTINGS: &[Definition] = &[
         "notice",
         Kind::Enum(MESSAGE_LEVELS),
         "Sets the message levels that are sent to the client.",
-    ),
-    user(
-        "cpu_index_tuple_cost",
-        "0.005",
-        Kind::Text,
-        "Accepted for compatibility; plans do not depend on it.",
-    ),
-    user(
-        "cpu_operator_cost",
-        "0.0025",
-        Kind::Text,
-        "Accepted for compatibility; plans do not depend on it.",
-    ),
-    user(
-        "cpu_tuple_cost",
-        "0.01",
-        Kind::Text,
-        "Accepted for compatibility; plans do not depend on it.",
     ),
     reported(user(
         "DateStyle",
@@ -191,58 +179,10 @@ pub const SETTINGS: &[Definition] = &[
         "Sets the default read-only status of new transactions.",
     )),
     user(
-        "enable_bitmapscan",
-        "on",
-        Kind::Bool,
-        "Accepted for compatibility; plans do not depend on it.",
-    ),
-    user(
-        "enable_hashjoin",
-        "on",
-        Kind::Bool,
-        "Accepted for compatibility; plans do not depend on it.",
-    ),
-    user(
-        "enable_indexonlyscan",
-        "on",
-        Kind::Bool,
-        "Accepted for compatibility; plans do not depend on it.",
-    ),
-    user(
-        "enable_indexscan",
-        "on",
-        Kind::Bool,
-        "Accepted for compatibility; plans do not depend on it.",
-    ),
-    user(
-        "enable_mergejoin",
-        "on",
-        Kind::Bool,
-        "Accepted for compatibility; plans do not depend on it.",
-    ),
-    user(
-        "enable_nestloop",
-        "on",
-        Kind::Bool,
-        "Accepted for compatibility; plans do not depend on it.",
-    ),
-    user(
-        "enable_seqscan",
-        "on",
-        Kind::Bool,
-        "Accepted for compatibility; plans do not depend on it.",
-    ),
-    user(
         "extra_float_digits",
         "1",
         Kind::Integer(-15, 3),
         "Sets the number of digits displayed for floating-point values.",
-    ),
-    user(
-        "force_parallel_mode",
-        "off",
-        Kind::Enum(&["off", "on", "regress"]),
-        "Accepted for compatibility; plans do not depend on it.",
     ),
     user(
         "idle_in_transaction_session_timeout",
@@ -272,12 +212,6 @@ pub const SETTINGS: &[Definition] = &[
         Kind::Enum(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]),
         "Sets the display format for interval values.",
     )),
-    user(
-        "jit",
-        "off",
-        Kind::Bool,
-        "Accepted for compatibility; there is no just-in-time compiler.",
-    ),
     user(
         "lc_messages",
         "C",
@@ -345,46 +279,10 @@ pub const SETTINGS: &[Definition] = &[
         "32",
         "Shows the maximum number of index keys.",
     ),
-    user(
-        "max_parallel_workers_per_gather",
-        "2",
-        Kind::Integer(0, 1024),
-        "Accepted for compatibility; plans do not depend on it.",
-    ),
     fixed(
         "memory_limit",
         "0",
         "Shows the most bytes that the process takes.",
-    ),
-    user(
-        "min_parallel_index_scan_size",
-        "512kB",
-        Kind::Text,
-        "Accepted for compatibility; plans do not depend on it.",
-    ),
-    user(
-        "min_parallel_table_scan_size",
-        "8MB",
-        Kind::Text,
-        "Accepted for compatibility; plans do not depend on it.",
-    ),
-    user(
-        "parallel_leader_participation",
-        "on",
-        Kind::Bool,
-        "Accepted for compatibility; plans do not depend on it.",
-    ),
-    user(
-        "parallel_setup_cost",
-        "1000",
-        Kind::Text,
-        "Accepted for compatibility; plans do not depend on it.",
-    ),
-    user(
-        "parallel_tuple_cost",
-        "0.1",
-        Kind::Text,
-        "Accepted for compatibility; plans do not depend on it.",
     ),
     fixed(
         "partitions",
@@ -409,12 +307,6 @@ pub const SETTINGS: &[Definition] = &[
         Kind::Bool,
         "When generating SQL fragments, quote all identifiers.",
     ),
-    user(
-        "random_page_cost",
-        "4",
-        Kind::Text,
-        "Accepted for compatibility; plans do not depend on it.",
-    ),
     user("role", "none", Kind::Text, "Sets the current role."),
     user(
         "row_security",
@@ -427,12 +319,6 @@ pub const SETTINGS: &[Definition] = &[
         "\"$user\", public",
         Kind::Names,
         "Sets the schema search order for names that are not schema-qualified.",
-    ),
-    user(
-        "seq_page_cost",
-        "1",
-        Kind::Text,
-        "Accepted for compatibility; plans do not depend on it.",
     ),
     reported(fixed(
         "server_encoding",
@@ -478,12 +364,6 @@ pub const SETTINGS: &[Definition] = &[
         "Sets the number of connection slots reserved for superusers.",
     ),
     user(
-        "synchronize_seqscans",
-        "on",
-        Kind::Bool,
-        "Accepted for compatibility; plans do not depend on it.",
-    ),
-    user(
         "synchronous_commit",
         "on",
         Kind::Enum(&["local", "remote_write", "remote_apply", "on", "off"]),
@@ -501,6 +381,11 @@ pub const SETTINGS: &[Definition] = &[
         Kind::TimeZone,
         "Sets the time zone for displaying and interpreting time stamps.",
     )),
+    fixed(
+        "transaction_deferrable",
+        "off",
+        "Shows whether a transaction waits for a snapshot that cannot fail: none does.",
+    ),
     user(
         "transaction_isolation",
         "serializable",
@@ -513,24 +398,15 @@ pub const SETTINGS: &[Definition] = &[
         Kind::Bool,
         "Sets the current transaction's read-only status.",
     ),
-    user(
-        "work_mem",
-        "4096",
-        Kind::Integer(64, 2_147_483_647),
-        "Accepted for compatibility; memory_limit bounds every query.",
-    ),
-    user(
-        "xmloption",
-        "content",
-        Kind::Text,
-        "Accepted for compatibility.",
-    ),
 ];
+
+/// All settings.
+pub fn all() -> impl Iterator<Item = &'static Definition> {
+    SETTINGS.iter().chain(without_effect::SETTINGS)
+}
 
 /// The setting of this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Definition> {
-    SETTINGS
-        .iter()
-        .find(|definition| definition.name.eq_ignore_ascii_case(name))
+    all().find(|definition| definition.name.eq_ignore_ascii_case(name))
 }

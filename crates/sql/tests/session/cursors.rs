@@ -75,3 +75,60 @@ fn a_cursor_of_sql_is_a_portal_of_the_protocol() {
     client.sync().unwrap();
     client.tag("commit");
 }
+
+#[test]
+fn a_cursor_goes_back_over_few_and_many_rows() {
+    let server = Server::new();
+    let files = || server.engine.database().spill().report().files;
+    let mut client = server.connect();
+    client.query("create table t (id int primary key, v text)");
+    client.tag("insert into t select g, repeat('x', 100) from generate_series(1, 20000) g");
+    client.query("begin");
+    for (name, scroll, last, sql) in [
+        ("few", "", 9, "select id from t where id <= 9 order by id"),
+        (
+            "memory",
+            "scroll",
+            900,
+            "select id, v from t where id <= 900 order by id",
+        ),
+        ("file", "scroll", 20_000, "select id, v from t order by id"),
+    ] {
+        client.query(&format!("declare {name} {scroll} cursor for {sql}"));
+        let id = |row: &String| row.split('|').next().unwrap().parse::<i32>().unwrap();
+        let mut ids = |what: &str| -> Vec<i32> {
+            let rows = client.rows(&format!("{what} {name}"));
+            rows.iter().map(id).collect()
+        };
+        assert!(ids("fetch prior from").is_empty());
+        assert_eq!(ids("fetch 3 from"), [1, 2, 3]);
+        assert_eq!(ids("fetch backward 2 from"), [2, 1]);
+        assert_eq!(ids("fetch last from"), [last]);
+        assert!(ids("fetch next from").is_empty());
+        assert_eq!(ids("fetch -2 from"), [last, last - 1]);
+        assert_eq!(ids("fetch absolute 5 from"), [5]);
+        assert_eq!(ids("fetch relative -4 from"), [1]);
+        assert_eq!(ids("fetch absolute -3 from"), [last - 2]);
+        let all = ids("fetch backward all from");
+        assert_eq!(all, (1..last - 2).rev().collect::<Vec<_>>());
+        assert_eq!(ids("fetch all from"), (1..=last).collect::<Vec<_>>());
+        for (sql, tag) in [
+            ("move backward all in", format!("MOVE {last}")),
+            ("move 7 in", "MOVE 7".to_owned()),
+            ("move absolute 0 in", "MOVE 0".to_owned()),
+        ] {
+            assert_eq!(client.tag(&format!("{sql} {name}")), tag);
+        }
+    }
+    assert_eq!(files(), 1);
+    client.query("declare forward no scroll cursor for select id from t where id <= 9 order by id");
+    assert_eq!(client.rows("fetch relative 3 from forward"), ["3"]);
+    let error = client.error("fetch prior from forward");
+    assert!(error.starts_with("55000"), "{error}");
+    client.query("rollback");
+    assert_eq!(files(), 0);
+    // Of a held one the transaction that declared it is over.
+    client.query("declare held scroll cursor with hold for select id from t order by id");
+    assert_eq!(client.rows("fetch last from held"), ["20000"]);
+    assert_eq!(client.rows("fetch first from held"), ["1"]);
+}
