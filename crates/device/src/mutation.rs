@@ -42,6 +42,8 @@ pub enum Mutation {
     RemovedKeysIgnored,
     /// Serializable transactions are not validated.
     NotValidated,
+    /// Rows of a table that their transaction made are noted as inserted twice.
+    MadeNotedTwice,
     /// Evicted rows are replaced unread though snapshots are open.
     OverwrittenUnseen,
     /// A log that ends before what a checkpoint had made durable is believed.
@@ -77,7 +79,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 32] = [
+    pub const ALL: [Mutation; 33] = [
         Mutation::LogNotSynced,
         Mutation::LogSectorInPlace,
         Mutation::SegmentNameNotSynced,
@@ -95,6 +97,7 @@ impl Mutation {
         Mutation::UncommittedKept,
         Mutation::RemovedKeysIgnored,
         Mutation::NotValidated,
+        Mutation::MadeNotedTwice,
         Mutation::OverwrittenUnseen,
         Mutation::LogEndBelieved,
         Mutation::NumbersToldEarly,

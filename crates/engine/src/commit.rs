@@ -386,7 +386,9 @@ fn make_visible(
                 }
             }
         }
-        if snapshots_open {
+        // Of a storage that it made itself all rows are noted at once.
+        let noted_once = !txn.sees_draft_of(storage) || Mutation::MadeNotedTwice.is_made();
+        if snapshots_open && noted_once {
             state.versions.push_inserted(InsertedRange {
                 committed: timestamp,
                 storage,
@@ -397,7 +399,8 @@ fn make_visible(
     }
 }
 
-/// Rows in storages that the transaction made have no mark: they are there since its commit.
+/// Rows in storages that the transaction made are there since its commit. Only those that it
+/// inserted after a savepoint had a mark.
 fn note_made(state: &mut PartitionState, made: &[u32], committed: Timestamp) {
     for storage in made {
         let Some(rows) = state.tables.get(storage) else {

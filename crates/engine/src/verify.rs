@@ -82,6 +82,9 @@ impl Database {
         let storages = self.storages();
         let mut references: BTreeMap<u32, References> = BTreeMap::new();
         for state in guards.iter_mut() {
+            if state.versions.overlap() {
+                found.wrong(|| format!("partition {}: rows are inserted twice", state.id));
+            }
             for (storage, rows) in &state.tables {
                 match storages.get(storage) {
                     Some(table) => {

@@ -198,6 +198,14 @@ impl Versions {
         newest_first.take_while(move |range| range.committed > snapshot)
     }
 
+    /// Whether ranges overlap: rows of one that another begins in would not be found.
+    pub fn overlap(&self) -> bool {
+        let ranges = self.inserted_at.values();
+        let mut pairs = ranges.clone().zip(ranges.skip(1));
+        self.inserted.len() != self.inserted_at.len()
+            || pairs.any(|(a, b)| a.storage == b.storage && a.last >= b.first)
+    }
+
     fn inserted_after(&self, row: StoredRow, snapshot: Timestamp) -> bool {
         let before = self.inserted_at.range(..=row).next_back();
         before.is_some_and(|((storage, _), range)| {

@@ -213,9 +213,13 @@ impl World {
                 break;
             }
             self.turn();
+            // Some mistakes are seen for as long as a snapshot is open, and no longer.
+            if self.with_chance(|chance| chance.below(1000) < 3) {
+                self.verify_alive();
+            }
         }
-        if !self.device.is_halted() && !self.has_failed() && self.percent(30) {
-            self.verify("in life");
+        if self.percent(30) {
+            self.verify_alive();
         }
         self.over.set(true);
     }
@@ -399,6 +403,12 @@ impl World {
     fn background<T>(&self, of: &str, result: Result<T, Error>) {
         if let Err(error) = result {
             self.check_error(of, &error, false);
+        }
+    }
+
+    fn verify_alive(&self) {
+        if !self.device.is_halted() && !self.has_failed() {
+            self.verify("in life");
         }
     }
 

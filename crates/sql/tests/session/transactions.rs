@@ -262,3 +262,25 @@ fn vacuum_is_outside_of_transactions() {
     );
     client.tag("rollback");
 }
+
+#[test]
+fn a_snapshot_sees_nothing_of_a_table_made_after_it() {
+    let server = server();
+    let (mut reader, mut client) = (server.connect(), server.connect());
+    reader.tag("begin isolation level repeatable read");
+    reader.rows("select a from t");
+    client.tag("begin");
+    client.tag("create table made (a int primary key, b int)");
+    client.tag("insert into made select g, g from generate_series(1, 40) g");
+    client.tag("delete from made where a % 4 = 0");
+    // Rows from here on are of the savepoint, in numbers of the deleted ones; what was
+    // there before is changed beside its table until the commit.
+    client.tag("savepoint s");
+    client.tag("insert into made select g, g from generate_series(41, 45) g");
+    client.tag("update made set b = -1");
+    client.tag("commit");
+    assert_eq!(reader.rows("select count(*) from made"), ["0"]);
+    assert!(reader.rows("select b from made where a = 3").is_empty());
+    reader.tag("commit");
+    assert_eq!(reader.rows("select count(*), min(b) from made"), ["35|-1"]);
+}
