@@ -1,13 +1,16 @@
 //! What the system views show: memory by use, tables, the device.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use hashbrown::HashMap;
 use thermocline_device::{CountersSnapshot, DeviceProfile};
 
 use crate::account::ClientPoolReport;
+use crate::catalog::Table;
 use crate::database::Database;
 use crate::floor::floor_bytes;
+use crate::partition::Partition;
 
 /// Memory by use, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -214,6 +217,29 @@ impl Database {
             .collect();
         reports.sort_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
         reports
+    }
+
+    /// The rows of a table that are in memory, and their bytes; of partitions that are there.
+    pub fn hot_rows(&self, table: &Table) -> (u64, u64) {
+        let hot = |partition: &Partition| {
+            let state = partition.lock_if_there()?;
+            let rows = state.tables.get(&table.def.storage)?;
+            let count = rows.live.saturating_sub(rows.cold);
+            Some((count, rows.heap.live_bytes() as u64))
+        };
+        let of_partitions = self.partitions.iter().filter_map(hot);
+        of_partitions.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
+    }
+
+    /// Records in blocks and their bytes, by the tables' storage numbers.
+    pub fn cold_rows(&self) -> BTreeMap<u32, (u64, u64)> {
+        let mut rows: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+        self.blocks.each_block(|block| {
+            let of = rows.entry(block.table).or_default();
+            of.0 += u64::from(block.records);
+            of.1 += block.device_bytes;
+        });
+        rows
     }
 
     /// The devices.

@@ -29,6 +29,7 @@ mod scan;
 mod spilling;
 mod threads;
 mod whole;
+mod width;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -54,6 +55,7 @@ use deep::MakeRoom;
 use memory::AnalyticalMemory;
 use spilling::SpillFiles;
 use threads::Threads;
+use width::Widths;
 
 /// Streams that a table is read by at most, whatever the number of cores.
 const STREAMS_MAX: usize = 32;
@@ -136,6 +138,7 @@ pub struct Analytics {
     /// Of statements that are run at once.
     at_once: SessionState,
     memory: Arc<AnalyticalMemory>,
+    widths: Widths,
     streams: usize,
     threads: Threads,
     /// Drivers and tools wait for it.
@@ -176,6 +179,7 @@ impl Analytics {
             state: session(config, Arc::clone(&runtime), last()),
             at_once: session(small, runtime, last()),
             memory,
+            widths: Widths::default(),
             streams,
             threads: Threads::new("analytical", streams, true),
             catalogs: Threads::new("catalogs", 1, false),

@@ -152,10 +152,13 @@ impl Analytics {
         let output = Output::new(&statement.typed, &statement.environment);
         let columns = statement.typed.output_columns();
         let depth = statement.typed.depth;
-        let work = statement.physical(self.state.clone(), Arc::clone(&self.db));
+        let state = self
+            .widths
+            .fitted(&self.db, &statement.typed.tables, &self.state);
+        let context = Arc::new(TaskContext::from(&state));
+        let work = statement.physical(state, Arc::clone(&self.db));
         let task = stack::with_room(depth, || self.threads.spawn(work));
         let physical = task?.outcome().await??;
-        let context = Arc::new(TaskContext::from(&self.state));
         let feed = feed::begin(&self.threads, physical, context, end)?;
         Ok(RowStream::of_batches(columns, output, feed, turn))
     }
