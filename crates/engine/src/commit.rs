@@ -386,9 +386,9 @@ fn make_visible(
                 }
             }
         }
-        // Of a storage that it made itself all rows are noted at once.
-        let noted_once = !txn.sees_draft_of(storage) || Mutation::MadeNotedTwice.is_made();
-        if snapshots_open && noted_once {
+        // Those of a storage that the transaction made are noted with the storage.
+        let with_storage = txn.sees_draft_of(storage) && !Mutation::MadeNotedTwice.is_made();
+        if snapshots_open && !with_storage {
             state.versions.push_inserted(InsertedRange {
                 committed: timestamp,
                 storage,
@@ -399,8 +399,8 @@ fn make_visible(
     }
 }
 
-/// Rows in storages that the transaction made are there since its commit. Only those that it
-/// inserted after a savepoint had a mark.
+/// Notes the rows in storages that the transaction made as inserted by its commit. They have no
+/// mark, but for those inserted after a savepoint.
 fn note_made(state: &mut PartitionState, made: &[u32], committed: Timestamp) {
     for storage in made {
         let Some(rows) = state.tables.get(storage) else {

@@ -101,7 +101,7 @@ pub use locking::{LockWait, TableLock};
 pub use policy::{Identification, Merge, Policy, Retrieval};
 pub use procedure::{Call, PROCEDURE_NAME_BYTES_MAX, Procedure, Procedures, Reach, Row};
 pub use recovery::{RecoveryListener, RecoveryPart, RecoveryProgress};
-pub use report::{CheckpointReport, DeviceReport, MemoryReport, TableReport};
+pub use report::{CheckpointReport, DeviceReport, MemoryReport, TableBlocks, TableReport};
 pub use row_id::RowId;
 pub use savepoint::Savepoint;
 pub use sequence::Given;

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use hashbrown::HashMap;
 use thermocline_device::{CountersSnapshot, DeviceProfile};
 
 use crate::account::ClientPoolReport;
 use crate::catalog::Table;
 use crate::database::Database;
 use crate::floor::floor_bytes;
-use crate::partition::Partition;
+use crate::partition::{Partition, TablePartition};
 
 /// Memory by use, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -119,6 +118,25 @@ pub struct CheckpointReport {
     pub longest_hold_us: u64,
 }
 
+/// What blocks hold of a table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TableBlocks {
+    /// Blocks.
+    pub blocks: u64,
+    /// Their bytes on the device.
+    pub bytes: u64,
+    /// Records in them.
+    pub records: u64,
+    /// Records that are nobody's any more.
+    pub holes: u64,
+}
+
+/// The rows that are in memory, and their bytes.
+fn hot_rows(rows: &TablePartition) -> (u64, u64) {
+    let hot = rows.live.saturating_sub(rows.cold);
+    (hot, rows.heap.live_bytes() as u64)
+}
+
 impl Database {
     /// Bytes of the catalog and of all directories and indexes.
     pub(crate) fn metadata_bytes(&self) -> u64 {
@@ -179,15 +197,7 @@ impl Database {
     /// The tables, in order of schema and name.
     pub fn table_reports(&self) -> Vec<TableReport> {
         let catalog = self.catalog();
-        /// Number, bytes and holes of the blocks of a table.
-        type Blocks = (u64, u64, u64);
-        let mut blocks: HashMap<u32, Blocks> = HashMap::new();
-        self.blocks.each_block(|block| {
-            let of = blocks.entry(block.table).or_default();
-            of.0 += 1;
-            of.1 += block.device_bytes;
-            of.2 += u64::from(block.records - block.live_records);
-        });
+        let blocks = self.table_blocks();
         let mut reports: Vec<TableReport> = catalog
             .tables
             .values()
@@ -201,16 +211,17 @@ impl Database {
                 for partition in &self.partitions {
                     let state = partition.lock_any();
                     if let Some(rows) = state.tables.get(&table.def.storage) {
+                        let (hot, hot_bytes) = hot_rows(rows);
                         report.cold += rows.cold;
-                        report.hot += rows.live.saturating_sub(rows.cold);
-                        report.hot_bytes += rows.heap.live_bytes() as u64;
+                        report.hot += hot;
+                        report.hot_bytes += hot_bytes;
                         report.metadata_bytes += rows.metadata_bytes() as u64;
                     }
                 }
-                if let Some((blocks, bytes, holes)) = blocks.get(&table.def.storage) {
-                    report.blocks = *blocks;
-                    report.block_bytes = *bytes;
-                    report.holes = *holes;
+                if let Some(of) = blocks.get(&table.def.storage) {
+                    report.blocks = of.blocks;
+                    report.block_bytes = of.bytes;
+                    report.holes = of.holes;
                 }
                 report
             })
@@ -221,25 +232,25 @@ impl Database {
 
     /// The rows of a table that are in memory, and their bytes; of partitions that are there.
     pub fn hot_rows(&self, table: &Table) -> (u64, u64) {
-        let hot = |partition: &Partition| {
-            let state = partition.lock_if_there()?;
-            let rows = state.tables.get(&table.def.storage)?;
-            let count = rows.live.saturating_sub(rows.cold);
-            Some((count, rows.heap.live_bytes() as u64))
-        };
-        let of_partitions = self.partitions.iter().filter_map(hot);
+        let there = self.partitions.iter().filter_map(Partition::lock_if_there);
+        let of_partitions = there.filter_map(|state| {
+            let rows = state.tables.get(&table.def.storage);
+            rows.map(|rows| hot_rows(rows))
+        });
         of_partitions.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
     }
 
-    /// Records in blocks and their bytes, by the tables' storage numbers.
-    pub fn cold_rows(&self) -> BTreeMap<u32, (u64, u64)> {
-        let mut rows: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    /// What lies in blocks, by the tables' storage numbers. It looks at all blocks.
+    pub fn table_blocks(&self) -> BTreeMap<u32, TableBlocks> {
+        let mut blocks: BTreeMap<u32, TableBlocks> = BTreeMap::new();
         self.blocks.each_block(|block| {
-            let of = rows.entry(block.table).or_default();
-            of.0 += u64::from(block.records);
-            of.1 += block.device_bytes;
+            let of = blocks.entry(block.table).or_default();
+            of.blocks += 1;
+            of.bytes += block.device_bytes;
+            of.records += u64::from(block.records);
+            of.holes += u64::from(block.records - block.live_records);
         });
-        rows
+        blocks
     }
 
     /// The devices.

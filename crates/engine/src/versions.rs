@@ -198,7 +198,8 @@ impl Versions {
         newest_first.take_while(move |range| range.committed > snapshot)
     }
 
-    /// Whether ranges overlap: rows of one that another begins in would not be found.
+    /// Whether ranges of inserted rows overlap. They must not: where a range begins within
+    /// another, the other's later rows are not found.
     pub fn overlap(&self) -> bool {
         let ranges = self.inserted_at.values();
         let mut pairs = ranges.clone().zip(ranges.skip(1));
@@ -405,5 +406,26 @@ mod tests {
         versions.forget_storage(1);
         assert!(!other.collect(3000, usize::MAX, |_| {}));
         assert_eq!(held.get(), 0);
+    }
+
+    #[test]
+    fn ranges_that_overlap_are_told() {
+        let range = |storage, first, last| InsertedRange {
+            committed: 5,
+            storage,
+            first,
+            last,
+        };
+        let overlap = |ranges: &[InsertedRange]| {
+            let mut versions = Versions::default();
+            for range in ranges {
+                versions.push_inserted(*range);
+            }
+            versions.overlap()
+        };
+        assert!(!overlap(&[range(1, 0, 2), range(1, 3, 3), range(2, 1, 9)]));
+        assert!(overlap(&[range(1, 1, 1), range(1, 0, 2)]));
+        assert!(overlap(&[range(1, 0, 2), range(1, 2, 4)]));
+        assert!(overlap(&[range(1, 0, 0), range(1, 0, 2)]));
     }
 }
