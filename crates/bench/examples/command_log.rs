@@ -29,14 +29,8 @@ const LINES: i64 = 4;
 /// and a text.
 fn make_table(db: &Arc<Database>, name: &str, keys: usize) -> Result<()> {
     let column = |name: String, data_type| ColumnDef {
-        name,
-        data_type,
         not_null: true,
-        default: None,
-        identity: None,
-        sequence: None,
-        missing: Value::Null,
-        added_in: 0,
+        ..ColumnDef::new(name, data_type)
     };
     let mut columns: Vec<ColumnDef> = (0..keys)
         .map(|key| column(format!("key_{key}"), DataType::BigInt))

@@ -93,14 +93,8 @@ fn table(db: &Database) -> Arc<Table> {
 
 fn column(name: &str, data_type: DataType) -> ColumnDef {
     ColumnDef {
-        name: name.into(),
-        data_type,
         not_null: true,
-        default: None,
-        identity: None,
-        sequence: None,
-        missing: Value::Null,
-        added_in: 0,
+        ..ColumnDef::new(name, data_type)
     }
 }
 

@@ -73,14 +73,8 @@ fn open(directory: &Path, limit_mb: u64, set: impl FnOnce(&mut Config)) -> Arc<D
 
 fn column(name: &str, data_type: DataType) -> ColumnDef {
     ColumnDef {
-        name: name.into(),
-        data_type,
         not_null: true,
-        default: None,
-        identity: None,
-        sequence: None,
-        missing: Value::Null,
-        added_in: 0,
+        ..ColumnDef::new(name, data_type)
     }
 }
 

@@ -44,6 +44,8 @@ pub enum Mutation {
     NotValidated,
     /// Rows of a table that their transaction made are noted as inserted twice.
     MadeNotedTwice,
+    /// Writing a table anew leaves out the rows of a partition.
+    PartitionNotRewritten,
     /// Evicted rows are replaced unread though snapshots are open.
     OverwrittenUnseen,
     /// A log that ends before what a checkpoint had made durable is believed.
@@ -79,7 +81,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 33] = [
+    pub const ALL: [Mutation; 34] = [
         Mutation::LogNotSynced,
         Mutation::LogSectorInPlace,
         Mutation::SegmentNameNotSynced,
@@ -98,6 +100,7 @@ impl Mutation {
         Mutation::RemovedKeysIgnored,
         Mutation::NotValidated,
         Mutation::MadeNotedTwice,
+        Mutation::PartitionNotRewritten,
         Mutation::OverwrittenUnseen,
         Mutation::LogEndBelieved,
         Mutation::NumbersToldEarly,

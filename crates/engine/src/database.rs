@@ -476,6 +476,7 @@ impl Database {
                 "Key ({names})=({}) already exists.",
                 String::from_utf8_lossy(&values)
             ),
+            building: false,
         }
     }
 

@@ -4,10 +4,14 @@
 use std::sync::Arc;
 
 use crate::authority::Authority;
-use crate::catalog::{Catalog, IndexDef, SequenceDef, TableDef};
+use crate::catalog::{Catalog, IndexDef, SequenceDef, Table, TableDef};
 use crate::comment::CommentOn;
 use crate::error::{Error, Result};
 use crate::view::ViewDef;
+
+/// Makes the tuple of a row that is written anew: the definition that the row had and its tuple,
+/// the one that it gets, and where the new tuple goes.
+pub type NewTuple<'a> = dyn Fn(&Table, &[u8], &Table, &mut Vec<u8>) -> Result<()> + Sync + 'a;
 
 /// One change of the catalog.
 #[derive(Debug, Clone)]

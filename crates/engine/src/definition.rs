@@ -26,7 +26,6 @@ use crate::table_lock::LockMode;
 use crate::transaction::{RunOptions, Transaction, TxnState};
 use crate::versions::Timestamp;
 use crate::view::ViewDef;
-use crate::wait::give_way;
 
 impl Database {
     /// Carries out a change of the catalog in a transaction. Others see it when
@@ -135,7 +134,7 @@ impl Database {
 
     /// Locks what a change is about. It was made out of what the catalog said: who waited and
     /// finds that it says something else by now has to make it anew.
-    async fn lock_objects(
+    pub(crate) async fn lock_objects(
         &self,
         txn: &mut Transaction,
         options: &RunOptions,
@@ -318,7 +317,7 @@ impl Database {
             .ok_or_else(|| Error::Internal("no definition is under way".into()))
     }
 
-    fn drafted(&self, txn: &mut Transaction, oid: u32) -> Result<Arc<Table>> {
+    pub(crate) fn drafted(&self, txn: &mut Transaction, oid: u32) -> Result<Arc<Table>> {
         let catalog = self.draft(txn)?.catalog(&self.catalog());
         catalog.table(oid).cloned().ok_or_else(|| {
             Error::catalog("42P01", format!("relation with OID {oid} does not exist"))
@@ -471,7 +470,7 @@ impl Database {
     }
 
     /// Gives a table of the draft new storage; the old one goes at commit.
-    fn swap_storage(
+    pub(crate) fn swap_storage(
         &self,
         txn: &mut Transaction,
         old: &Table,
@@ -511,7 +510,11 @@ impl Database {
             // Rows were spread; with a key to go by they are laid out anew, so
             // that a look-up goes to one partition.
             def.partition_key = index.columns.clone();
-            return self.rebuild(txn, options, &old, def).await;
+            let same = |_: &Table, tuple: &[u8], _: &Table, new: &mut Vec<u8>| {
+                new.extend_from_slice(tuple);
+                Ok(())
+            };
+            return self.rebuild(txn, options, &old, def, &same).await;
         }
         let table = Arc::new(old.redefined(def));
         let position = table.def.indexes.len() - 1;
@@ -530,42 +533,6 @@ impl Database {
         self.replace_table(txn, table.def.clone())?;
         self.draft(txn)?.made_indexes.push((storage, index.oid));
         self.checkpoint.poke();
-        Ok(())
-    }
-
-    /// Copies the rows of `old` into new storage with another layout.
-    async fn rebuild(
-        &self,
-        txn: &mut Transaction,
-        options: &RunOptions,
-        old: &Arc<Table>,
-        def: TableDef,
-    ) -> Result<()> {
-        let table = self.swap_storage(txn, old, def)?;
-        let snapshot = txn.snapshot_of_now()?;
-        for partition in 0..self.partitions() {
-            let mut scan = snapshot.scan(old, partition);
-            loop {
-                let mut rows: Vec<Vec<u8>> = Vec::new();
-                let more = scan
-                    .next_chunk(|_, tuple| rows.push(tuple.to_vec()))
-                    .await?;
-                for some in rows.chunks(500) {
-                    self.in_transaction(txn, options, Scope::All, |access| {
-                        for tuple in some {
-                            access.insert(&table, tuple)?;
-                        }
-                        Ok(())
-                    })
-                    .await?;
-                    give_way().await;
-                }
-                self.interruptible(options, self.wait_for_room()).await??;
-                if !more {
-                    break;
-                }
-            }
-        }
         Ok(())
     }
 

@@ -24,6 +24,8 @@ pub enum Error {
         constraint: String,
         /// PostgreSQL's detail line, e.g. `Key (a)=(1) already exists.`
         detail: String,
+        /// Both rows are there already: an index over them cannot be built.
+        building: bool,
     },
     /// The transaction read or wrote something that another one changed
     /// (40001); run it again.
@@ -219,6 +221,11 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Error::UniqueViolation {
+                constraint,
+                building: true,
+                ..
+            } => write!(f, "could not create unique index \"{constraint}\""),
             Error::UniqueViolation { constraint, .. } => write!(
                 f,
                 "duplicate key value violates unique constraint \"{constraint}\""

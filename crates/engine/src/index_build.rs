@@ -186,18 +186,25 @@ impl Database {
     }
 
     fn cannot_be_unique(&self, table: &Table, index: usize, tuple: &[u8]) -> Error {
-        match self.unique_violation(table, index, tuple) {
-            Error::UniqueViolation {
-                table,
-                constraint,
-                detail,
-            } => Error::UniqueViolation {
-                table,
-                constraint,
-                detail: detail.replace("already exists", "is duplicated"),
-            },
-            other => other,
-        }
+        duplicated(self.unique_violation(table, index, tuple))
+    }
+}
+
+/// The error for a key that two rows of a table have that are there already.
+pub(crate) fn duplicated(error: Error) -> Error {
+    match error {
+        Error::UniqueViolation {
+            table,
+            constraint,
+            detail,
+            ..
+        } => Error::UniqueViolation {
+            table,
+            constraint,
+            detail: detail.replace("already exists", "is duplicated"),
+            building: true,
+        },
+        other => other,
     }
 }
 

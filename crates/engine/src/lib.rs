@@ -64,6 +64,7 @@ mod record;
 mod recovery;
 mod report;
 mod reserve;
+mod rewrite;
 mod row_id;
 mod run;
 mod savepoint;

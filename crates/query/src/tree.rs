@@ -310,12 +310,20 @@ pub struct SortKey {
 pub struct Column {
     /// Its name.
     pub name: Arc<str>,
-    /// The number of its type.
+    /// The number of its type; 0 for one that was dropped, which keeps its place only.
     pub oid: u32,
     /// Its type's modifier.
     pub modifier: i32,
     /// The relation's number and the column's place from 1 in it, where it is a column of a table.
     pub origin: Option<(u32, i16)>,
+}
+
+impl Column {
+    /// Whether it was dropped: nothing names it, and no row shows it.
+    #[must_use]
+    pub fn is_dropped(&self) -> bool {
+        self.oid == 0
+    }
 }
 
 /// What a query's relation is.

@@ -1,8 +1,10 @@
 //! Walks over expressions and queries, and when two expressions are the same.
 
+use std::collections::BTreeSet;
+
 use crate::datum::Datum;
 use crate::tree::{
-    Bound, Expr, ExprKind, From, Query, RelationKind, SetOperation, SortKey, Subquery,
+    Bound, Expr, ExprKind, From, Query, Relation, RelationKind, SetOperation, SortKey, Subquery,
 };
 
 /// Calls `f` with what is directly within an expression; the same for both ways of borrowing it.
@@ -415,4 +417,78 @@ pub fn expr_refers_out(expr: &Expr, level: usize) -> bool {
         ExprKind::Subquery(subquery) => refers_out(&subquery.query, level + 1),
         _ => false,
     })
+}
+
+/// A query and those around it.
+#[derive(Clone, Copy)]
+struct Around<'q> {
+    query: &'q Query,
+    outer: Option<&'q Around<'q>>,
+}
+
+impl Around<'_> {
+    /// The relation that an expression names, `level` queries further out.
+    fn relation(&self, level: usize, relation: usize) -> Option<&Relation> {
+        match level {
+            0 => self.query.relations.get(relation),
+            _ => self.outer?.relation(level - 1, relation),
+        }
+    }
+}
+
+/// The columns of tables that a query and those within it read: the tables' numbers and the
+/// columns' places. A whole row is all of its columns.
+#[must_use]
+pub fn columns_read(query: &Query) -> BTreeSet<(u32, usize)> {
+    let mut found = BTreeSet::new();
+    read_by_query(query, None, &mut found);
+    found
+}
+
+fn read_by_query(query: &Query, outer: Option<&Around<'_>>, found: &mut BTreeSet<(u32, usize)>) {
+    let around = Around { query, outer };
+    for common in &query.with {
+        read_by_query(&common.query, Some(&around), found);
+    }
+    for relation in &query.relations {
+        match &relation.kind {
+            RelationKind::Subquery(inner, _) => read_by_query(inner, Some(&around), found),
+            RelationKind::Functions { calls, .. } => {
+                let calls = calls.iter();
+                calls.for_each(|(call, _)| read_by_expr(call, &around, found));
+            }
+            RelationKind::Values(rows, _) => {
+                let exprs = rows.iter().flatten();
+                exprs.for_each(|expr| read_by_expr(expr, &around, found));
+            }
+            RelationKind::Table(_) | RelationKind::Common { .. } => {}
+        }
+    }
+    query.own_exprs(&mut |expr| read_by_expr(expr, &around, found));
+}
+
+fn read_by_expr(expr: &Expr, around: &Around<'_>, found: &mut BTreeSet<(u32, usize)>) {
+    expr.any(&mut |expr| {
+        let (level, relation, columns) = match &expr.kind {
+            ExprKind::Column {
+                level,
+                relation,
+                column,
+            } => (*level, *relation, *column..*column + 1),
+            ExprKind::WholeRow { level, relation } => {
+                let of = around.relation(*level, *relation);
+                (*level, *relation, 0..of.map_or(0, |of| of.columns.len()))
+            }
+            ExprKind::Subquery(subquery) => {
+                read_by_query(&subquery.query, Some(around), found);
+                return false;
+            }
+            _ => return false,
+        };
+        if let Some(RelationKind::Table(oid)) = around.relation(level, relation).map(|of| &of.kind)
+        {
+            found.extend(columns.map(|column| (*oid, column)));
+        }
+        false
+    });
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thermocline_engine::{
-    Catalog, Change, Database, Error, Isolation, LockMode, RunOptions, Transaction,
+    Catalog, Change, Database, Error, Isolation, LockMode, RunOptions, Table, TableDef, Transaction,
 };
 
 use crate::model::{Draft, Effect};
@@ -19,6 +19,35 @@ use crate::world::World;
 /// A transaction that defines may wait for one that waits for it.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(20);
 
+/// What a definition does.
+#[derive(Debug)]
+enum Definition {
+    Change(Change),
+    /// All rows are written anew, as they are.
+    Rewrite(TableDef),
+}
+
+impl Definition {
+    async fn carry_out(
+        self,
+        db: &Arc<Database>,
+        txn: &mut Transaction,
+        options: &RunOptions,
+    ) -> Result<(), Error> {
+        match self {
+            Definition::Change(change) => db.ddl(txn, options, change).await,
+            Definition::Rewrite(def) => {
+                let same = |old: &Table, tuple: &[u8], new: &Table, out: &mut Vec<u8>| {
+                    let values: Vec<_> = old.layouts.tuple(tuple).values().collect();
+                    new.encode_tuple(&values, out);
+                    Ok(())
+                };
+                db.rewrite_table(txn, options, def, &same).await
+            }
+        }
+    }
+}
+
 /// A random change of a table, what it does, and what it makes of the table; `None` where there
 /// is nothing to change.
 fn change(
@@ -27,26 +56,38 @@ fn change(
     catalog: &Catalog,
     slot: usize,
     drafts: &BTreeMap<usize, Draft>,
-) -> (Change, Option<Effect>, Draft) {
+) -> (Definition, Option<Effect>, Draft) {
     let mut shape = world.shape(slot, drafts);
     let emptied = drafts.get(&slot).is_some_and(|draft| draft.emptied);
+    let renewed = drafts.get(&slot).and_then(|draft| draft.renewed.clone());
     let Some(table) = catalog.table_by_name("public", &name(slot)) else {
         let draft = Draft {
             shape: Some(shape.clone()),
             emptied: true,
+            renewed,
         };
-        let change = Change::CreateTable(table_def(db, slot, &shape));
+        let change = Definition::Change(Change::CreateTable(table_def(db, slot, &shape)));
         return (change, Some(Effect::Create(slot, shape)), draft);
     };
     let oid = table.def.oid;
     let secondary = &table.def.indexes[1..];
-    let (change, effect) = match world.below(13) {
+    let (change, effect) = match world.below(14) {
+        13 => {
+            let draft = Draft {
+                shape: Some(shape),
+                emptied,
+                renewed,
+            };
+            return (Definition::Rewrite(table.def.clone()), None, draft);
+        }
         0 => {
             let draft = Draft {
                 shape: None,
                 emptied: true,
+                renewed,
             };
-            return (Change::DropTable(oid), Some(Effect::Drop(slot)), draft);
+            let change = Definition::Change(Change::DropTable(oid));
+            return (change, Some(Effect::Drop(slot)), draft);
         }
         1..4 => {
             let change = Change::Truncate {
@@ -56,7 +97,9 @@ fn change(
             let draft = Draft {
                 shape: Some(shape),
                 emptied: true,
+                renewed,
             };
+            let change = Definition::Change(change);
             return (change, Some(Effect::Truncate(slot)), draft);
         }
         4..6 if !secondary.is_empty() => {
@@ -98,8 +141,9 @@ fn change(
     let draft = Draft {
         shape: Some(shape),
         emptied,
+        renewed,
     };
-    (change, effect, draft)
+    (Definition::Change(change), effect, draft)
 }
 
 /// Settings of the statements of a transaction that defines.
@@ -174,10 +218,14 @@ pub async fn step(
     let begun = begin(world, db, txn, &options, slot).await;
     let (change, effect, mut draft) = change(world, db, &txn.catalog(), slot, &view.drafts);
     let told = format!("{change:?}");
+    let rewritten = matches!(change, Definition::Rewrite(_));
     let defined = match begun {
-        Ok(()) => db.ddl(txn, &options, change).await,
+        Ok(()) => change.carry_out(db, txn, &options).await,
         Err(error) => Err(error),
     };
+    if rewritten && defined.is_ok() {
+        draft.renewed = world.model.borrow().now.tables[slot].clone();
+    }
     if let Some(Effect::Truncate(_)) = effect {
         // Whatever it was before.
         draft.shape = Some(world.shape(slot, &view.drafts));
@@ -189,9 +237,7 @@ pub async fn step(
     });
     match defined {
         Ok(()) => {
-            if let Some(effect) = effect {
-                view.define(effect, slot, draft);
-            }
+            view.define(effect, slot, draft);
             true
         }
         Err(error) => {
@@ -211,7 +257,7 @@ pub async fn define(world: &Rc<World>, db: &Arc<Database>, pending: &Pending) {
     let begun = begin(world, db, &mut txn, &options, slot).await;
     let (change, effect, _) = change(world, db, &txn.catalog(), slot, &BTreeMap::new());
     let defined = match begun {
-        Ok(()) => db.ddl(&mut txn, &options, change).await,
+        Ok(()) => change.carry_out(db, &mut txn, &options).await,
         Err(error) => Err(error),
     };
     match defined {

@@ -48,6 +48,9 @@ pub struct Draft {
     pub shape: Option<Shape>,
     /// It has none of the rows that others see in it.
     pub emptied: bool,
+    /// It was written anew: the table as it was then. Until its end the transaction sees this,
+    /// and not what its snapshot has, and nobody changes it.
+    pub renewed: Option<Rc<TableState>>,
 }
 
 /// All tables. Copies share what is equal.
@@ -75,7 +78,9 @@ impl State {
     pub fn drafted(&self, drafts: &BTreeMap<usize, Draft>) -> State {
         let mut seen = self.clone();
         for (slot, draft) in drafts {
-            let before = seen.tables[*slot].take().filter(|_| !draft.emptied);
+            let before = seen.tables[*slot].take();
+            let before = draft.renewed.clone().or(before);
+            let before = before.filter(|_| !draft.emptied);
             seen.tables[*slot] = draft.shape.as_ref().map(|shape| {
                 Rc::new(TableState {
                     shape: shape.clone(),

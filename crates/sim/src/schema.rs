@@ -163,14 +163,9 @@ pub fn name(slot: usize) -> String {
 
 fn column(name: &str, data_type: DataType, not_null: bool, missing: Value) -> ColumnDef {
     ColumnDef {
-        name: name.into(),
-        data_type,
         not_null,
-        default: None,
-        identity: None,
-        sequence: None,
         missing,
-        added_in: 0,
+        ..ColumnDef::new(name, data_type)
     }
 }
 

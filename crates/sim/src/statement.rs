@@ -141,12 +141,12 @@ impl View {
     }
 
     /// Notes a definition of its own, which makes this of a table.
-    pub fn define(&mut self, effect: Effect, slot: usize, draft: Draft) {
-        if matches!(effect, Effect::Drop(_) | Effect::Truncate(_)) {
+    pub fn define(&mut self, effect: Option<Effect>, slot: usize, draft: Draft) {
+        if matches!(effect, Some(Effect::Drop(_) | Effect::Truncate(_))) {
             self.own.retain(|key, _| key.0 != slot);
             self.bases.retain(|key, _| key.0 != slot);
         }
-        self.definitions.push(effect);
+        self.definitions.extend(effect);
         self.drafts.insert(slot, draft);
     }
 

@@ -224,8 +224,8 @@ impl Actor {
         if self.may(&Object::Table(table.oid), Privileges::SELECT) {
             return Vec::new();
         }
-        (0..table.columns.len())
-            .filter(|column| !self.has_column(table, *column, Privileges::SELECT))
+        let live = table.live_columns().map(|(column, _)| column);
+        live.filter(|column| !self.has_column(table, *column, Privileges::SELECT))
             .collect()
     }
 

@@ -159,7 +159,7 @@ impl Lowerer<'_> {
     ) -> Result<(Rel, Vec<Option<usize>>)> {
         let mut columns = Vec::with_capacity(relation.columns.len());
         for (at, column) in relation.columns.iter().enumerate() {
-            let used = self.is_used(place, at);
+            let used = self.is_used(place, at) && !column.is_dropped();
             columns.push(used.then(|| self.fresh(column.oid)));
         }
         let used = columns
@@ -281,18 +281,17 @@ impl Lowerer<'_> {
         let used = self.scopes.last().and_then(|scope| scope.used.get(place));
         if used.is_some_and(|used| used.whole) {
             let mut parts = Vec::with_capacity(columns.ids.len());
-            for (id, column) in columns.ids.iter().zip(&relation.columns) {
+            let all = columns.ids.iter().zip(&relation.columns);
+            let live = all.filter(|(_, column)| !column.is_dropped());
+            let mut names = Vec::with_capacity(columns.ids.len());
+            for (id, column) in live {
                 let id = id.ok_or_else(|| contradiction("a row without its column"))?;
                 parts.push(bound_column(id, column.oid));
+                names.push(Arc::clone(&column.name));
             }
-            let names = relation
-                .columns
-                .iter()
-                .map(|column| Arc::clone(&column.name));
             let row = Expr::new(ExprKind::Row(parts), ids::RECORD, -1);
             let whole = self.fresh(ids::RECORD);
-            let value =
-                RowFunction::row(&row, names.collect(), &|id| self.types[id], &self.context);
+            let value = RowFunction::row(&row, names, &|id| self.types[id], &self.context);
             rel = rel.with(vec![(whole, value)])?;
             columns.whole = Some(whole);
         }

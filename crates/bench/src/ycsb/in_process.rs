@@ -17,7 +17,7 @@ use thermocline_engine::{
     Config, CountersReading, Database, Isolation, MemoryReport, RunOptions, Scope,
 };
 use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_storage::value::ValueRef;
 
 use super::Options;
 use super::client::Noise;
@@ -219,14 +219,8 @@ fn create(
     data_type: DataType,
 ) -> Result<()> {
     let column = |name: &str, data_type| ColumnDef {
-        name: name.into(),
-        data_type,
         not_null: true,
-        default: None,
-        identity: None,
-        sequence: None,
-        missing: Value::Null,
-        added_in: 0,
+        ..ColumnDef::new(name, data_type)
     };
     let mut columns = vec![column("id", DataType::BigInt)];
     columns.extend(others.iter().map(|name| column(name, data_type)));

@@ -47,6 +47,31 @@ pub struct ColumnDef {
     pub missing: Value,
     /// The layout that introduced the column, which the engine numbers; 0 for the table's own.
     pub added_in: u16,
+    /// It was dropped: nobody reads it or names it, and new tuples have NULL there. It keeps its
+    /// place, so that those after it have theirs and no row is written anew.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dropped: bool,
+}
+
+impl ColumnDef {
+    /// A column that takes NULL and has no default.
+    pub fn new(name: impl Into<String>, data_type: DataType) -> Self {
+        Self {
+            name: name.into(),
+            data_type,
+            not_null: false,
+            default: None,
+            identity: None,
+            sequence: None,
+            missing: Value::Null,
+            added_in: 0,
+            dropped: false,
+        }
+    }
+}
+
+fn dropped_name(position: usize) -> String {
+    format!("........pg.dropped.{}........", position + 1)
 }
 
 /// How an index finds its rows.
@@ -123,6 +148,35 @@ pub struct TableDef {
 }
 
 impl TableDef {
+    /// The columns that there are, with their positions: all but those that were dropped.
+    pub fn live_columns(&self) -> impl DoubleEndedIterator<Item = (usize, &ColumnDef)> {
+        let all = self.columns.iter().enumerate();
+        all.filter(|(_, column)| !column.dropped)
+    }
+
+    /// The positions of the columns that there are.
+    pub fn live(&self) -> Vec<usize> {
+        self.live_columns().map(|(position, _)| position).collect()
+    }
+
+    /// The position of the column of this name.
+    pub fn column_named(&self, name: &str) -> Option<usize> {
+        let mut live = self.live_columns();
+        live.find(|(_, column)| column.name == name)
+            .map(|(position, _)| position)
+    }
+
+    /// Drops a column, which keeps its place and gets the name that PostgreSQL gives it. No index,
+    /// check or partition key is of it any more.
+    pub fn drop_column(&mut self, position: usize) {
+        let column = &mut self.columns[position];
+        *column = ColumnDef {
+            added_in: column.added_in,
+            dropped: true,
+            ..ColumnDef::new(dropped_name(position), column.data_type)
+        };
+    }
+
     /// Whether it has a constraint of this name.
     pub fn has_constraint(&self, name: &str) -> bool {
         let mut keys = self.indexes.iter().filter(|index| index.constraint);

@@ -32,14 +32,8 @@ fn database_with(policy: Policy) -> (Arc<Database>, Arc<Table>) {
         schema: "public".into(),
         name: "t".into(),
         columns: vec![ColumnDef {
-            name: "id".into(),
-            data_type: DataType::BigInt,
             not_null: true,
-            default: None,
-            identity: None,
-            sequence: None,
-            missing: Value::Null,
-            added_in: 0,
+            ..ColumnDef::new("id", DataType::BigInt)
         }],
         indexes: vec![IndexDef {
             oid: db.allocate_oid(),

@@ -74,6 +74,7 @@ impl Analyzer<'_> {
             .columns
             .iter()
             .enumerate()
+            .filter(|(_, of)| !of.is_dropped())
             .map(|(column, of)| {
                 let kind = ExprKind::Column {
                     level: 0,
@@ -545,8 +546,10 @@ pub(super) fn renamed(
         return Ok(columns);
     };
     let names: Vec<&str> = alias.colnames().iter().filter_map(Node::as_str).collect();
-    check_count(names.len(), columns.len(), shown)?;
-    for (column, name) in columns.iter_mut().zip(names) {
+    let live = columns.iter().filter(|column| !column.is_dropped());
+    check_count(names.len(), live.count(), shown)?;
+    let live = columns.iter_mut().filter(|column| !column.is_dropped());
+    for (column, name) in live.zip(names) {
         column.name = Arc::from(name);
     }
     Ok(columns)

@@ -16,7 +16,7 @@ impl Analyzer<'_> {
             self.levels[at].relations.get(relation)
         };
         match &expr.kind {
-            ExprKind::WholeRow { level, relation } => Some(of(*level, *relation)?.columns.clone()),
+            ExprKind::WholeRow { level, relation } => Some(live(of(*level, *relation)?)),
             ExprKind::Column {
                 level,
                 relation,
@@ -40,7 +40,7 @@ impl Analyzer<'_> {
         let expr = &shown.nth(column)?.expr;
         match &expr.kind {
             ExprKind::WholeRow { level: 0, relation } => {
-                Some(query.relations.get(*relation)?.columns.clone())
+                Some(live(query.relations.get(*relation)?))
             }
             ExprKind::Column {
                 level: 0,
@@ -72,6 +72,14 @@ impl Analyzer<'_> {
             _ => self.catalog.composite(expr.oid),
         }
     }
+}
+
+fn live(relation: &Relation) -> Vec<Column> {
+    let live = relation
+        .columns
+        .iter()
+        .filter(|column| !column.is_dropped());
+    live.cloned().collect()
 }
 
 /// The columns that a call gives; polymorphic ones are what its arguments say.

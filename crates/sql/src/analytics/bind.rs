@@ -1,18 +1,20 @@
 //! Analysis of queries against the catalog: users' tables and the system's relations.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pg_raw_parse::Node;
-use thermocline_engine::{Catalog, Database, ViewRead};
+use thermocline_engine::{Catalog, Database, ViewDef, ViewRead};
 use thermocline_query::analyze::{Analyzed, analyze};
 use thermocline_query::functions::Body;
 use thermocline_query::parse::parse;
 use thermocline_query::tree::{Expr, ExprKind, Query};
+use thermocline_query::walk::columns_read;
 
 use super::SessionFacts;
 use super::relations::{Found, Relations};
 use crate::error::{Result, SqlError};
-use crate::pg_catalog::{self, SystemEnvironment};
+use crate::pg_catalog::{self, SystemEnvironment, quote_ident};
 use crate::stack;
 use crate::styles::Styles;
 use crate::typed::{TypedQuery, positioned};
@@ -105,6 +107,25 @@ pub(crate) fn bind_view(
             )
             .with_hint("Use CURRENT_TIMESTAMP or CURRENT_DATE, or write the moment itself.")),
         }
+    })
+}
+
+/// The columns of tables that the query of a view reads, or those of views in it: the tables'
+/// numbers and the columns' positions.
+///
+/// # Errors
+/// As PostgreSQL's analysis.
+pub(crate) fn columns_of_view(
+    view: &ViewDef,
+    catalog: &Arc<Catalog>,
+    db: &Arc<Database>,
+    facts: SessionFacts,
+) -> Result<BTreeSet<(u32, usize)>> {
+    let (schema, name) = (quote_ident(&view.schema), quote_ident(&view.name));
+    let text = format!("SELECT FROM {schema}.{name}");
+    stack::with_room(depth_with_views(catalog), || {
+        let NewView { query, .. } = analyzed_view(&text, catalog, db, facts)?;
+        Ok(columns_read(&query))
     })
 }
 

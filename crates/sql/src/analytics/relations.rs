@@ -123,7 +123,9 @@ impl<'a> Relations<'a> {
             return Err(QueryError::internal("a column that a view reads is gone"));
         }
         stored.columns.truncate(read.columns.len());
-        for (column, name) in stored.columns.iter_mut().zip(&read.columns) {
+        let live = |(column, _): &(&mut Column, &String)| !column.is_dropped();
+        let both = stored.columns.iter_mut().zip(&read.columns);
+        for (column, name) in both.filter(live) {
             column.name = Arc::from(name.as_str());
         }
         let known = |place: &usize| *place < read.columns.len();
@@ -252,7 +254,10 @@ fn stored_table(table: &Table) -> Stored {
     let columns = table.columns.iter().enumerate();
     let columns = columns.map(|(at, column)| Column {
         name: Arc::from(column.name.as_str()),
-        oid: column.data_type.oid(),
+        oid: match column.dropped {
+            true => 0,
+            false => column.data_type.oid(),
+        },
         modifier: column.data_type.typmod(),
         origin: i16::try_from(at + 1).ok().map(|number| (table.oid, number)),
     });

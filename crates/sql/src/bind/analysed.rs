@@ -39,7 +39,10 @@ impl Catalog for InScope<'_> {
         };
         let column = |(place, def): (usize, &thermocline_engine::ColumnDef)| Column {
             name: relation.column_name(place).into(),
-            oid: def.data_type.oid(),
+            oid: match def.dropped {
+                true => 0,
+                false => def.data_type.oid(),
+            },
             modifier: def.data_type.typmod(),
             origin: None,
         };

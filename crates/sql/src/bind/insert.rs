@@ -91,7 +91,7 @@ impl Binder<'_> {
                 _ => {
                     let targets: Vec<usize> = match explicit {
                         true => columns.clone(),
-                        false => (0..table.columns.len()).collect(),
+                        false => table.live(),
                     };
                     let typed = source::of_select(&table, &targets, query)?;
                     let (source, width) = self.insert_query(typed.as_ref().unwrap_or(query))?;
@@ -101,7 +101,7 @@ impl Binder<'_> {
                         }
                         same_width(width, columns.len())?;
                     } else if !explicit {
-                        columns = (0..table.columns.len()).collect();
+                        columns = table.live();
                     }
                     for column in &columns {
                         refuse_generated(&table, *column, overriding)?;
@@ -144,8 +144,7 @@ impl Binder<'_> {
     /// Everything about a target but ON CONFLICT and RETURNING.
     fn target(&mut self, table: &Arc<Table>, columns: Vec<usize>) -> Bindable<InsertTarget> {
         let mut defaults = Vec::new();
-        for column in 0..table.columns.len() {
-            let def = &table.columns[column];
+        for (column, def) in table.live_columns() {
             let has_default = def.default.is_some() || def.identity.is_some();
             if !columns.contains(&column) && has_default {
                 defaults.push((column, self.default_of(table, column)?));
@@ -182,17 +181,13 @@ impl Binder<'_> {
             _ => sqlparser::tokenizer::Span::empty(),
         };
         let column = parts.last().map(String::as_str).unwrap_or_default();
-        table
-            .columns
-            .iter()
-            .position(|def| def.name == column)
-            .ok_or_else(|| {
-                let message = format!(
-                    "column \"{column}\" of relation \"{}\" does not exist",
-                    table.name
-                );
-                Refusal::from(SqlError::new("42703", message)).at(self.context.sql, span)
-            })
+        table.column_named(column).ok_or_else(|| {
+            let message = format!(
+                "column \"{column}\" of relation \"{}\" does not exist",
+                table.name
+            );
+            Refusal::from(SqlError::new("42703", message)).at(self.context.sql, span)
+        })
     }
 
     fn insert_values(
@@ -455,10 +450,12 @@ fn bare(query: &ast::Query) -> bool {
 }
 
 fn first_columns(table: &Table, width: usize) -> Bindable<Vec<usize>> {
-    if width > table.columns.len() {
+    let mut live = table.live();
+    if width > live.len() {
         return Err(more_expressions().into());
     }
-    Ok((0..width).collect())
+    live.truncate(width);
+    Ok(live)
 }
 
 fn same_width(given: usize, wanted: usize) -> Bindable<()> {
@@ -532,7 +529,9 @@ fn replaces(table: &Table, assignments: &[(usize, Expr)]) -> bool {
         .first()
         .map_or(&[][..], |index| &index.columns);
     table.knows_keys()
-        && (0..width).all(|column| taken(column).unwrap_or_else(|| key.contains(&column)))
+        && table
+            .live_columns()
+            .all(|(column, _)| taken(column).unwrap_or_else(|| key.contains(&column)))
         && key
             .iter()
             .all(|column| has_one_form(table.columns[*column].data_type))

@@ -34,7 +34,9 @@ pub use data_type::data_type;
 pub use dialect::rewrite;
 pub use function::{session_function, session_function_names};
 pub use insert::insert_target;
-pub use scalar::{bind_check, bind_condition, bind_default, bind_scalar};
+pub use scalar::{
+    bind_check, bind_condition, bind_default, bind_next_value, bind_scalar, bind_value_over,
+};
 
 pub(crate) use by_query::mentioned_parameters;
 pub(crate) use refusal::{Bindable, Refusal};

@@ -146,7 +146,7 @@ fn overwrites(source: &Source, assignments: &[(usize, Expr)]) -> Option<Vec<(usi
     let table = &*source.table;
     let is_key = |column: usize| key.iter().any(|(of_key, _)| *of_key == column);
     let assigned = |column: usize| assignments.iter().any(|(assigned, _)| *assigned == column);
-    let whole = (0..table.columns.len()).all(|c| assigned(c) != is_key(c));
+    let whole = table.live_columns().all(|(c, _)| assigned(c) != is_key(c));
     let given = assignments.iter().all(|(_, expr)| is_given(expr));
     (whole && given).then_some(key)
 }

@@ -86,7 +86,7 @@ impl Binder<'_> {
             return Err(SqlError::new("42P01", message).into());
         }
         for relation in relations {
-            for column in 0..relation.table.columns.len() {
+            for (column, _) in relation.table.live_columns() {
                 let name = relation.column_name(column).to_owned();
                 let ident = ast::Expr::CompoundIdentifier(vec![
                     ast::Ident::with_quote('"', relation.alias.clone()),

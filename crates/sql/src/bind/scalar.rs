@@ -88,6 +88,36 @@ pub fn bind_default(
     })
 }
 
+/// The next value of a sequence, for a column of this name and type.
+///
+/// # Errors
+/// As [`bind_default`].
+pub fn bind_next_value(
+    sequence: u32,
+    column: &str,
+    data_type: DataType,
+    context: &BindContext<'_>,
+) -> Result<Expr> {
+    Ok(over(None, context).next_value(sequence, column, data_type)?)
+}
+
+/// Binds a value for a column of this name and type, over the columns of `table`.
+///
+/// # Errors
+/// As [`bind_default`].
+pub fn bind_value_over(
+    text: &str,
+    table: &Arc<Table>,
+    column: &str,
+    data_type: DataType,
+    context: &BindContext<'_>,
+) -> Result<Expr> {
+    bind_kept(text, |expr| {
+        let mut binder = over(Some(table), context);
+        Ok(binder.value_for(expr, column, data_type)?)
+    })
+}
+
 /// Binds the text of a CHECK over the columns of `table`.
 ///
 /// # Errors
@@ -115,8 +145,7 @@ impl Binder<'_> {
                 .as_deref()
                 .is_some_and(|text| text.trim_start().starts_with("nextval("));
         if let (Some(sequence), true) = (def.sequence, next_value) {
-            let typed = Typed::known(Expr::NextValue(sequence), DataType::BigInt);
-            return self.assigned(typed, &def.name, def.data_type);
+            return self.next_value(sequence, &def.name, def.data_type);
         }
         let Some(text) = &def.default else {
             return Ok(Expr::Constant(Value::Null));
@@ -131,6 +160,11 @@ impl Binder<'_> {
             ..self.context.of_kept()
         };
         Ok(bind_default(text, &def.name, def.data_type, &context)?)
+    }
+
+    fn next_value(&mut self, sequence: u32, column: &str, to: DataType) -> Bindable<Expr> {
+        let typed = Typed::known(Expr::NextValue(sequence), DataType::BigInt);
+        self.assigned(typed, column, to)
     }
 
     /// The CHECK constraints of `table`.

@@ -122,8 +122,8 @@ pub(crate) struct Relation {
     pub(crate) table: Arc<Table>,
     /// Where its columns begin in the row.
     pub(crate) offset: usize,
-    /// Names given to its columns by the alias, first columns first.
-    pub(crate) column_aliases: Vec<String>,
+    /// Names given to its columns by the alias, and the columns' positions.
+    pub(crate) column_aliases: Vec<(usize, String)>,
 }
 
 impl Relation {
@@ -138,14 +138,17 @@ impl Relation {
     }
 
     pub(crate) fn column_name(&self, column: usize) -> &str {
-        match self.column_aliases.get(column) {
-            Some(alias) => alias,
+        let mut aliases = self.column_aliases.iter();
+        match aliases.find(|(of, _)| *of == column) {
+            Some((_, alias)) => alias,
             None => &self.table.columns[column].name,
         }
     }
 
     fn position(&self, name: &str) -> Option<usize> {
-        (0..self.table.columns.len()).find(|column| self.column_name(*column) == name)
+        let mut live = self.table.live_columns();
+        live.find(|(column, _)| self.column_name(*column) == name)
+            .map(|(column, _)| column)
     }
 
     fn answers_to(&self, schema: Option<&str>, name: &str) -> bool {

@@ -206,20 +206,18 @@ impl Binder<'_> {
         let shown = alias.as_ref().map(|alias| folded(&alias.name));
         let mut relation = Relation::new(table, shown, 0);
         if let Some(alias) = alias {
-            if alias.columns.len() > table.columns.len() {
+            let live = table.live();
+            if alias.columns.len() > live.len() {
                 let message = format!(
                     "table \"{}\" has {} columns available but {} columns specified",
                     relation.alias,
-                    table.columns.len(),
+                    live.len(),
                     alias.columns.len()
                 );
                 return Err(SqlError::new("42P10", message).into());
             }
-            relation.column_aliases = alias
-                .columns
-                .iter()
-                .map(|column| folded(&column.name))
-                .collect();
+            let names = alias.columns.iter().map(|column| folded(&column.name));
+            relation.column_aliases = live.into_iter().zip(names).collect();
         }
         Ok(relation)
     }

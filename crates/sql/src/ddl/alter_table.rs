@@ -8,14 +8,15 @@ use thermocline_engine::{IndexKind, Table, TableDef, ViewDef};
 use thermocline_storage::value::Value;
 
 use super::create_table::{
-    Constraint, Parts, column_part, named_check, position, table_constraint,
+    COLUMNS_MAX, Constraint, Parts, column_part, named_check, position, table_constraint,
 };
+use super::rewrite::NewType;
+use super::verify::contains_null;
 use super::{Definition, exists, names, options};
 use crate::bind;
 use crate::error::{Result, SqlError};
-use crate::expr::{EvalContext, NoRow};
+use crate::expr::{EvalContext, Expr, NoRow};
 use crate::parse::grant::Owned;
-use crate::parse::sequence::SequenceOptions;
 use crate::parse::tokens::{fold, fold_parts};
 use crate::parse::view::AlterView;
 
@@ -41,13 +42,24 @@ impl Definition<'_> {
             return Ok(TAG);
         }
         let oid = self.find_table(&alter.name)?.oid;
-        for operation in &alter.operations {
+        // In PostgreSQL's order: what goes, then new types, all at once, then what comes.
+        let of_pass = |wanted: Pass| {
+            let all = alter.operations.iter();
+            all.filter(move |operation| pass(operation) == wanted)
+        };
+        for operation in of_pass(Pass::Drop) {
             // Each operation sees what the ones before it have done.
-            let catalog = self.catalog();
-            let table = catalog
-                .table(oid)
-                .ok_or_else(|| SqlError::internal("the altered table is gone"))?;
-            self.alter(table, operation).await?;
+            let table = self.current(oid)?;
+            self.alter(&table, operation).await?;
+        }
+        let types: Vec<NewType<'_>> = of_pass(Pass::Type).filter_map(new_type).collect();
+        if !types.is_empty() {
+            let table = self.current(oid)?;
+            self.alter_types(&table, &types).await?;
+        }
+        for operation in of_pass(Pass::Rest) {
+            let table = self.current(oid)?;
+            self.alter(&table, operation).await?;
         }
         Ok(TAG)
     }
@@ -93,9 +105,20 @@ impl Definition<'_> {
                 Ok(())
             }
             Operation::SetOptionsParens { options } => self.set_options(table, options).await,
-            Operation::DropColumn { .. } => Err(SqlError::unsupported(
-                "ALTER TABLE DROP COLUMN is not supported yet",
-            )),
+            Operation::DropColumn {
+                column_names,
+                if_exists,
+                drop_behavior,
+                ..
+            } => {
+                let cascade = matches!(drop_behavior, Some(ast::DropBehavior::Cascade));
+                for name in column_names {
+                    let table = self.current(table.oid)?;
+                    self.drop_column(&table, &fold(name), *if_exists, cascade)
+                        .await?;
+                }
+                Ok(())
+            }
             other => Err(SqlError::unsupported(format!(
                 "ALTER TABLE {other} is not supported"
             ))),
@@ -139,10 +162,9 @@ impl Definition<'_> {
         if_not_exists: bool,
     ) -> Result<()> {
         let mut parts = Parts::default();
-        let identity = SequenceOptions::default();
-        let mut part = column_part(column, &mut std::iter::repeat(&identity), &mut parts)?;
+        let mut part = column_part(column, &mut std::iter::empty(), &mut parts)?;
         let name = part.def.name.clone();
-        if table.columns.iter().any(|column| column.name == name) {
+        if table.column_named(&name).is_some() {
             let message = format!(
                 "column \"{name}\" of relation \"{}\" already exists",
                 table.name
@@ -153,35 +175,33 @@ impl Definition<'_> {
             }
             return Err(SqlError::new("42701", message));
         }
-        if part.sequence.is_some() && self.db.row_estimate(table) > 0 {
-            return Err(SqlError::unsupported(
-                "adding a serial or identity column to a table with rows is not supported yet",
-            ));
-        }
         let mut def = table.def.clone();
+        let position = def.columns.len();
+        if position >= COLUMNS_MAX {
+            let message = format!("tables can have at most {COLUMNS_MAX} columns");
+            return Err(SqlError::new("54011", message));
+        }
         if let Some(options) = part.sequence.take() {
             let mut made = Vec::new();
-            let position = def.columns.len();
             let sequence =
                 self.owned_sequence(&def, &mut part.def, position, &options, &mut made)?;
             self.apply(Change::CreateSequence(sequence)).await?;
-        } else {
-            part.def.missing = self.missing_value(table, &part.def)?;
-            if part.def.not_null
-                && part.def.missing == Value::Null
-                && self.db.row_estimate(table) > 0
-            {
-                return Err(SqlError::new(
-                    "23502",
-                    format!(
-                        "column \"{name}\" of relation \"{}\" contains null values",
-                        table.name
-                    ),
-                ));
+        }
+        match self.value_of_rows(table, &part.def)? {
+            RowsValue::Same(value) => {
+                part.def.missing = value;
+                let is_null = part.def.missing == Value::Null;
+                def.columns.push(part.def);
+                if def.columns[position].not_null && is_null && self.db.row_estimate(table) > 0 {
+                    return Err(contains_null(&def, position));
+                }
+                self.apply(Change::AlterTable(def)).await?;
+            }
+            RowsValue::Own(expression) => {
+                def.columns.push(part.def);
+                self.rewrite(table, def, &[(position, expression)]).await?;
             }
         }
-        def.columns.push(part.def);
-        self.apply(Change::AlterTable(def)).await?;
         let oid = table.oid;
         for key in &parts.keys {
             self.add_key(oid, key).await?;
@@ -193,23 +213,24 @@ impl Definition<'_> {
         self.check_expressions(&altered)
     }
 
-    /// What rows that are there have in a new column: its default, computed
-    /// once.
-    fn missing_value(
+    /// What rows that are there have in a new column.
+    fn value_of_rows(
         &self,
         table: &Table,
         column: &thermocline_engine::ColumnDef,
-    ) -> Result<Value> {
-        let Some(default) = &column.default else {
-            return Ok(Value::Null);
+    ) -> Result<RowsValue> {
+        let (name, data_type) = (&column.name, column.data_type);
+        let expression = match (column.sequence, &column.default) {
+            (Some(sequence), _) => self.kept(&table.schema, |context| {
+                bind::bind_next_value(sequence, name, data_type, context)
+            })?,
+            (None, Some(default)) => self.kept(&table.schema, |context| {
+                bind::bind_default(default, name, data_type, context)
+            })?,
+            (None, None) => return Ok(RowsValue::Same(Value::Null)),
         };
-        let expression = self.kept(&table.schema, |context| {
-            bind::bind_default(default, &column.name, column.data_type, context)
-        })?;
         if expression.is_volatile() {
-            return Err(SqlError::unsupported(
-                "adding a column with a default that differs from row to row is not supported yet",
-            ));
+            return Ok(RowsValue::Own(expression));
         }
         let context = EvalContext {
             parameters: &[],
@@ -217,11 +238,12 @@ impl Definition<'_> {
             session: self.session,
             styles: self.styles,
         };
-        Ok(expression.evaluate(&NoRow, &context)?.into_value())
+        let value = expression.evaluate(&NoRow, &context)?;
+        Ok(RowsValue::Same(value.into_value()))
     }
 
     /// The table as it is now in this transaction.
-    fn current(&self, oid: u32) -> Result<Arc<Table>> {
+    pub(super) fn current(&self, oid: u32) -> Result<Arc<Table>> {
         self.catalog()
             .table(oid)
             .cloned()
@@ -318,9 +340,7 @@ impl Definition<'_> {
         operation: &AlterColumnOperation,
     ) -> Result<()> {
         let column = table
-            .columns
-            .iter()
-            .position(|column| column.name == name)
+            .column_named(name)
             .ok_or_else(|| no_column(name, &table.def))?;
         let mut def = table.def.clone();
         match operation {
@@ -373,9 +393,6 @@ impl Definition<'_> {
                 }
                 self.set_nullability(table, &[column], false).await
             }
-            AlterColumnOperation::SetDataType { .. } => Err(SqlError::unsupported(
-                "ALTER COLUMN TYPE is not supported yet",
-            )),
             other => Err(SqlError::unsupported(format!(
                 "ALTER COLUMN {other} is not supported yet"
             ))),
@@ -442,7 +459,7 @@ impl Definition<'_> {
         let mut def = table.def.clone();
         let column = position(&def, old)?;
         let new = names::truncated(new);
-        if def.columns.iter().any(|column| column.name == new) {
+        if def.column_named(&new).is_some() {
             return Err(SqlError::new(
                 "42701",
                 format!(
@@ -513,6 +530,53 @@ impl Definition<'_> {
     }
 }
 
+/// What rows that are there have in a new column.
+enum RowsValue {
+    /// All the same.
+    Same(Value),
+    /// Each its own.
+    Own(Expr),
+}
+
+/// When an operation is done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    Drop,
+    Type,
+    Rest,
+}
+
+fn pass(operation: &AlterTableOperation) -> Pass {
+    match operation {
+        AlterTableOperation::DropColumn { .. } | AlterTableOperation::DropConstraint { .. } => {
+            Pass::Drop
+        }
+        AlterTableOperation::AlterColumn { op, .. } => match op {
+            AlterColumnOperation::DropDefault | AlterColumnOperation::DropNotNull => Pass::Drop,
+            AlterColumnOperation::SetDataType { .. } => Pass::Type,
+            _ => Pass::Rest,
+        },
+        _ => Pass::Rest,
+    }
+}
+
+fn new_type(operation: &AlterTableOperation) -> Option<NewType<'_>> {
+    match operation {
+        AlterTableOperation::AlterColumn {
+            column_name,
+            op:
+                AlterColumnOperation::SetDataType {
+                    data_type, using, ..
+                },
+        } => Some(NewType {
+            column: fold(column_name),
+            data_type,
+            using: using.as_ref(),
+        }),
+        _ => None,
+    }
+}
+
 /// The role that OWNER TO names.
 fn role_named(owner: &ast::Owner) -> String {
     match owner {
@@ -545,7 +609,7 @@ fn renamed_in(expression: &str, old: &str, new: &str) -> Result<String> {
 }
 
 #[cold]
-fn no_column(name: &str, table: &TableDef) -> SqlError {
+pub(super) fn no_column(name: &str, table: &TableDef) -> SqlError {
     SqlError::new(
         "42703",
         format!(

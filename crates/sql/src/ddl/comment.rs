@@ -34,7 +34,12 @@ impl Definition<'_> {
             },
             CommentObject::Column { relation, column } => {
                 let (oid, columns) = self.relation_of_kind("column", relation)?;
-                let Some(at) = columns.iter().position(|name| name == column) else {
+                let named = columns.iter().position(|name| name == column);
+                let dropped = |at: &usize| {
+                    let table = catalog.table(oid);
+                    table.is_some_and(|table| table.columns[*at].dropped)
+                };
+                let Some(at) = named.filter(|at| !dropped(at)) else {
                     let name = relation.join(".");
                     let message =
                         format!("column \"{column}\" of relation \"{name}\" does not exist");

@@ -9,19 +9,18 @@ use thermocline_engine::{
     CheckDef, ColumnDef, Identity, IndexDef, IndexKind, SequenceDef, Table, TableDef,
 };
 use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
 
 use super::options::{TableOptions, check_access_method, table_options};
 use super::{Definition, exists, names};
 use crate::bind;
 use crate::error::{Result, SqlError};
-use crate::parse::sequence::SequenceOptions;
+use crate::parse::sequence::{SequenceOptions, of_identity};
 use crate::parse::statement::{CreateTable, Life, OnCommit, TableOf};
 use crate::parse::tokens::{fold, fold_parts};
 use crate::temporary::is_temporary;
 
 /// PostgreSQL's limit.
-const COLUMNS_MAX: usize = 1600;
+pub(super) const COLUMNS_MAX: usize = 1600;
 /// PostgreSQL's limit.
 pub(super) const INDEX_COLUMNS_MAX: usize = 32;
 
@@ -119,16 +118,7 @@ impl Definition<'_> {
             ));
         }
         let columns = table.columns.iter().map(|(name, data_type)| ColumnPart {
-            def: ColumnDef {
-                name: name.clone(),
-                data_type: *data_type,
-                not_null: false,
-                default: None,
-                identity: None,
-                sequence: None,
-                missing: Value::Null,
-                added_in: 0,
-            },
+            def: ColumnDef::new(name, *data_type),
             sequence: None,
         });
         let parts = Parts {
@@ -310,9 +300,7 @@ pub(super) fn primary_key(def: &TableDef) -> &[usize] {
 
 /// The place of a column.
 pub(super) fn position(def: &TableDef, name: &str) -> Result<usize> {
-    def.columns
-        .iter()
-        .position(|column| column.name == name)
+    def.column_named(name)
         .ok_or_else(|| SqlError::undefined_column(name))
 }
 
@@ -326,16 +314,12 @@ fn key_columns(def: &TableDef, names: &[String], what: &str) -> Result<Vec<usize
     }
     let mut columns = Vec::with_capacity(names.len());
     for name in names {
-        let column = def
-            .columns
-            .iter()
-            .position(|column| column.name == *name)
-            .ok_or_else(|| {
-                SqlError::new(
-                    "42703",
-                    format!("column \"{name}\" named in key does not exist"),
-                )
-            })?;
+        let column = def.column_named(name).ok_or_else(|| {
+            SqlError::new(
+                "42703",
+                format!("column \"{name}\" named in key does not exist"),
+            )
+        })?;
         with_key(&def.columns[column])?;
         if columns.contains(&column) {
             return Err(SqlError::new(
@@ -384,26 +368,37 @@ pub(super) fn named_check(def: &TableDef, check: CheckConstraint) -> Result<Chec
 
 /// The column that an expression reads, if it is one.
 fn only_column(expression: &ast::Expr, def: &TableDef) -> Option<String> {
+    match columns_of(expression, def).as_slice() {
+        [column] => Some(def.columns[*column].name.clone()),
+        _ => None,
+    }
+}
+
+/// The columns that the text of a check reads.
+pub(super) fn mentioned(check: &str, def: &TableDef) -> Result<Vec<usize>> {
+    let (expression, depth) = crate::parse::expression(check)?;
+    Ok(crate::stack::with_room(depth, || {
+        let found = columns_of(&expression, def);
+        drop(expression);
+        found
+    }))
+}
+
+/// The columns that an expression reads.
+fn columns_of(expression: &ast::Expr, def: &TableDef) -> Vec<usize> {
     use std::ops::ControlFlow;
-    let mut found: Vec<String> = Vec::new();
+    let mut found: Vec<usize> = Vec::new();
     let _ = ast::visit_expressions(expression, |inner| {
         let ident = match inner {
             ast::Expr::Identifier(ident) => Some(ident),
             ast::Expr::CompoundIdentifier(parts) => parts.last(),
             _ => None,
         };
-        if let Some(name) = ident.map(fold)
-            && def.columns.iter().any(|column| column.name == name)
-            && !found.contains(&name)
-        {
-            found.push(name);
-        }
+        let column = ident.and_then(|ident| def.column_named(&fold(ident)));
+        found.extend(column.filter(|column| !found.contains(column)));
         ControlFlow::<()>::Continue(())
     });
-    match found.len() {
-        1 => found.pop(),
-        _ => None,
-    }
+    found
 }
 
 /// 42P16 for what only temporary tables have.
@@ -573,16 +568,7 @@ pub(super) fn column_part<'i>(
     let name = names::truncated(&fold(&column.name));
     let (data_type, serial) = column_type(&column.data_type)?;
     let mut part = ColumnPart {
-        def: ColumnDef {
-            name: name.clone(),
-            data_type,
-            not_null: false,
-            default: None,
-            identity: None,
-            sequence: None,
-            missing: Value::Null,
-            added_in: 0,
-        },
+        def: ColumnDef::new(&name, data_type),
         sequence: serial.then(SequenceOptions::default),
     };
     let mut nullable = false;
@@ -612,7 +598,11 @@ pub(super) fn column_part<'i>(
             }),
             ColumnOption::ForeignKey(_) => return Err(no_foreign_keys()),
             ColumnOption::Collation(collation) => check_collation(&fold_parts(collation))?,
-            ColumnOption::Generated { generated_as, .. } => {
+            ColumnOption::Generated {
+                generated_as,
+                sequence_options,
+                ..
+            } => {
                 let identity = match generated_as {
                     GeneratedAs::Always => Identity::Always,
                     GeneratedAs::ByDefault => Identity::ByDefault,
@@ -632,7 +622,11 @@ pub(super) fn column_part<'i>(
                     return Err(multiple_defaults(&name));
                 }
                 part.def.identity = Some(identity);
-                part.sequence = Some(identities.next().cloned().unwrap_or_default());
+                let given = sequence_options.as_deref().unwrap_or_default();
+                part.sequence = Some(match identities.next() {
+                    Some(read) => read.clone(),
+                    None => of_identity(given)?,
+                });
             }
             other => {
                 return Err(SqlError::unsupported(format!(

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use thermocline_engine::ddl::Change;
-use thermocline_engine::{Catalog, Database, RunOptions, Transaction, ViewDef};
+use thermocline_engine::{Catalog, Database, RunOptions, Table, Transaction, ViewDef};
 
 use super::Definition;
+use super::view_query::columns_of_view;
 use crate::error::{Result, SqlError};
 #[cfg(feature = "analytics")]
-use crate::pg_catalog::quote_ident;
+pub(super) use crate::pg_catalog::quote_ident;
 
 /// A view that reads something that is to be dropped.
 pub(super) struct Dependent {
@@ -19,14 +20,24 @@ pub(super) struct Dependent {
     on: u32,
 }
 
-/// The views that read the roots, in the order in which PostgreSQL names them: each before
-/// those that read it.
-pub(super) fn dependents(catalog: &Catalog, roots: &[u32]) -> Vec<Dependent> {
-    fn visit(catalog: &Catalog, on: u32, seen: &mut BTreeSet<u32>, found: &mut Vec<Dependent>) {
+/// The views that hang on the roots, in the order in which PostgreSQL names them: each before
+/// those that read it. `hangs` says whether one that reads a relation hangs on it.
+pub(super) fn dependents(
+    catalog: &Catalog,
+    roots: &[u32],
+    hangs: &dyn Fn(&ViewDef, u32) -> bool,
+) -> Vec<Dependent> {
+    fn visit(
+        catalog: &Catalog,
+        on: u32,
+        hangs: &dyn Fn(&ViewDef, u32) -> bool,
+        seen: &mut BTreeSet<u32>,
+        found: &mut Vec<Dependent>,
+    ) {
         let over: Vec<_> = catalog.views_over(on).cloned().collect();
         for view in over.into_iter().rev() {
-            if seen.insert(view.oid) {
-                visit(catalog, view.oid, seen, found);
+            if hangs(&view, on) && seen.insert(view.oid) {
+                visit(catalog, view.oid, hangs, seen, found);
                 found.push(Dependent { view, on });
             }
         }
@@ -34,7 +45,7 @@ pub(super) fn dependents(catalog: &Catalog, roots: &[u32]) -> Vec<Dependent> {
     let mut seen: BTreeSet<u32> = roots.iter().copied().collect();
     let mut found = Vec::new();
     for root in roots {
-        visit(catalog, *root, &mut seen, &mut found);
+        visit(catalog, *root, hangs, &mut seen, &mut found);
     }
     found.reverse();
     found
@@ -64,19 +75,64 @@ pub(super) async fn drop_views(
 
 /// Without analytical queries there are no views to speak of.
 #[cfg(not(feature = "analytics"))]
-fn quote_ident(name: &str) -> String {
+pub(super) fn quote_ident(name: &str) -> String {
     name.to_owned()
 }
 
 impl Definition<'_> {
     /// Drops the views that read the roots, or refuses to.
     pub(super) async fn drop_dependents(&mut self, roots: &[u32], cascade: bool) -> Result<()> {
+        let dependents = dependents(&self.catalog(), roots, &|_, _| true);
+        self.drop_found(&dependents, roots, None, cascade).await
+    }
+
+    /// Drops the views that read a column of a table, or refuses to.
+    pub(super) async fn drop_readers(
+        &mut self,
+        table: &Table,
+        column: usize,
+        cascade: bool,
+    ) -> Result<()> {
+        let readers = self.readers(table, column)?;
+        let is_reader = |view: &ViewDef| readers.iter().any(|reader| reader.oid == view.oid);
+        let hangs = |view: &ViewDef, on: u32| on != table.oid || is_reader(view);
+        let dependents = dependents(&self.catalog(), &[table.oid], &hangs);
+        let name = &table.columns[column].name;
+        self.drop_found(&dependents, &[table.oid], Some(name), cascade)
+            .await
+    }
+
+    /// The views whose queries read a column of a table.
+    pub(super) fn readers(&self, table: &Table, column: usize) -> Result<Vec<Arc<ViewDef>>> {
         let catalog = self.catalog();
-        let dependents = dependents(&catalog, roots);
+        let mut readers = Vec::new();
+        for view in catalog.views_over(table.oid) {
+            if columns_of_view(self, view)?.contains(&(table.oid, column)) {
+                readers.push(Arc::clone(view));
+            }
+        }
+        Ok(readers)
+    }
+
+    /// Drops what hangs on the roots, or on a column of the only one, or refuses to.
+    async fn drop_found(
+        &mut self,
+        dependents: &[Dependent],
+        roots: &[u32],
+        column: Option<&str>,
+        cascade: bool,
+    ) -> Result<()> {
+        let catalog = self.catalog();
         if dependents.is_empty() {
             return Ok(());
         }
-        let described = |oid: u32| self.described(&catalog, oid);
+        let described = |oid: u32| match column {
+            Some(column) if roots.contains(&oid) => {
+                let table = self.described(&catalog, oid);
+                format!("column {} of {table}", quote_ident(column))
+            }
+            _ => self.described(&catalog, oid),
+        };
         if !cascade {
             let message = match roots {
                 [root] => format!(

@@ -158,7 +158,7 @@ impl Definition<'_> {
         let catalog = self.catalog();
         let found = catalog
             .table(oid)
-            .and_then(|table| table.columns.iter().position(|column| column.name == name));
+            .and_then(|table| table.column_named(name));
         found.ok_or_else(|| {
             let message = format!(
                 "column \"{name}\" of relation \"{}\" does not exist",

@@ -20,7 +20,7 @@ pub(crate) async fn drop_tables_with_all(
     tables: &[u32],
 ) -> Result<()> {
     db.begin_ddl(txn)?;
-    let views = dependents(&txn.catalog(), tables);
+    let views = dependents(&txn.catalog(), tables, &|_, _| true);
     let views: Vec<u32> = views.iter().map(|one| one.view.oid).collect();
     drop_views(db, txn, options, &views).await?;
     for table in tables {

@@ -3,16 +3,17 @@
 
 use std::sync::Arc;
 
-use thermocline_engine::Table;
+use thermocline_engine::{Table, TableDef};
 use thermocline_storage::value::ValueRef;
 
 use super::Definition;
 use crate::error::{Result, SqlError};
 use crate::expr::{EvalContext, Expr, RowAccess};
 
-struct Stored<'a> {
-    table: &'a Table,
-    tuple: &'a [u8],
+/// The columns of a row as it is stored.
+pub(super) struct Stored<'a> {
+    pub(super) table: &'a Table,
+    pub(super) tuple: &'a [u8],
 }
 
 impl RowAccess for Stored<'_> {
@@ -36,16 +37,7 @@ impl Definition<'_> {
         if !found {
             return Ok(());
         }
-        let name = &table.columns[column].name;
-        Err(SqlError::new(
-            "23502",
-            format!(
-                "column \"{name}\" of relation \"{}\" contains null values",
-                table.name
-            ),
-        )
-        .with_table(&table.schema, &table.name)
-        .with_column(name.clone()))
+        Err(contains_null(table, column))
     }
 
     /// 23514 if a row violates the condition.
@@ -114,4 +106,17 @@ impl Definition<'_> {
         }
         Ok(false)
     }
+}
+
+/// 23502 for a column that takes no NULL and of which a row has one.
+#[cold]
+pub(super) fn contains_null(table: &TableDef, column: usize) -> SqlError {
+    let name = &table.columns[column].name;
+    let message = format!(
+        "column \"{name}\" of relation \"{}\" contains null values",
+        table.name
+    );
+    SqlError::new("23502", message)
+        .with_table(&table.schema, &table.name)
+        .with_column(name.clone())
 }

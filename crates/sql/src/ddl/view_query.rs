@@ -1,13 +1,18 @@
 //! The query of a view that is made: its columns, what it reads, and whether a view of it
 //! could take changes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use thermocline_engine::{Catalog, ViewColumn, ViewRead};
+#[cfg(feature = "analytics")]
+use thermocline_engine::authority::FIRST_ROLE_OID;
+use thermocline_engine::{Catalog, ViewColumn, ViewDef, ViewRead};
 
 use super::Definition;
 use crate::error::{Result, SqlError};
 use crate::parse::view::CreateView;
+#[cfg(feature = "analytics")]
+use crate::privilege::Actor;
 
 /// See the head of this file.
 pub(super) struct ViewQuery {
@@ -28,6 +33,43 @@ pub(super) fn view_query(
     ))
 }
 
+/// The columns of tables that a view's query reads: the tables' numbers and the positions.
+#[cfg(not(feature = "analytics"))]
+pub(super) fn columns_of_view(_: &Definition<'_>, _: &ViewDef) -> Result<BTreeSet<(u32, usize)>> {
+    Ok(BTreeSet::new())
+}
+
+/// The columns of tables that a view's query reads: the tables' numbers and the positions.
+#[cfg(feature = "analytics")]
+pub(super) fn columns_of_view(
+    definition: &Definition<'_>,
+    view: &ViewDef,
+) -> Result<BTreeSet<(u32, usize)>> {
+    let catalog = definition.catalog();
+    // Whoever may drop a column may not be allowed to read the view.
+    let facts = crate::analytics::SessionFacts {
+        actor: Actor::numbered(FIRST_ROLE_OID, &catalog)?,
+        search_path: vec![view.schema.clone()],
+        ..facts(definition)?
+    };
+    let read = crate::analytics::columns_of_view(view, &catalog, definition.db, facts)?;
+    Ok(read)
+}
+
+#[cfg(feature = "analytics")]
+fn facts(definition: &Definition<'_>) -> Result<crate::analytics::SessionFacts> {
+    Ok(crate::analytics::SessionFacts {
+        actor: definition.actor()?,
+        session_user: definition.session_user.to_owned(),
+        database: crate::session::DATABASE_NAME.to_owned(),
+        search_path: definition.search_path.to_vec(),
+        creation_path: definition.creation_path.to_vec(),
+        now_us: definition.now_us,
+        styles: Arc::clone(definition.styles),
+        ..Default::default()
+    })
+}
+
 /// Analyses it as names mean in `catalog`.
 #[cfg(feature = "analytics")]
 pub(super) fn view_query(
@@ -35,16 +77,7 @@ pub(super) fn view_query(
     catalog: &Arc<Catalog>,
     create: &CreateView,
 ) -> Result<ViewQuery> {
-    let facts = crate::analytics::SessionFacts {
-        actor: definition.actor()?,
-        session_user: definition.session_user.to_owned(),
-        database: crate::session::DATABASE_NAME.to_owned(),
-        search_path: definition.search_path.to_vec(),
-        creation_path: definition.creation_path.to_vec(),
-        now_us: definition.now_us,
-        styles: std::sync::Arc::clone(definition.styles),
-        ..Default::default()
-    };
+    let facts = facts(definition)?;
     let analysed = crate::stack::with_room(create.depth, || {
         crate::analytics::bind_view(&create.query, catalog, definition.db, &facts)
     });

@@ -132,8 +132,8 @@ const SHOWN_BYTES_MAX: usize = 64;
 
 fn failing_row<R: RowAccess + ?Sized>(table: &Table, row: &R, styles: &Styles) -> String {
     let mut detail = String::from("Failing row contains (");
-    for (column, def) in table.columns.iter().enumerate() {
-        if column > 0 {
+    for (place, (column, def)) in table.live_columns().enumerate() {
+        if place > 0 {
             detail.push_str(", ");
         }
         let value = row.column(column);

@@ -1,6 +1,9 @@
 //! What an expression needs from outside: a row, the parameters, the
 //! transaction's time, and the session for what only it knows.
 
+use std::sync::Arc;
+
+use thermocline_engine::Catalog;
 use thermocline_storage::value::{Value, ValueRef};
 
 use crate::error::{Result, SqlError};
@@ -52,6 +55,12 @@ pub trait SessionInfo: Send + Sync {
     /// # Errors
     /// 2200H when the sequence is at its end, 55000 and others as the engine's.
     fn next_value(&self, sequence: u32) -> Result<i64>;
+
+    /// Has names and numbers from now on mean what they mean in this catalog: a definition's own,
+    /// in the midst of it.
+    fn see(&self, catalog: &Arc<Catalog>) {
+        let _ = catalog;
+    }
 
     /// Whether the statement is to go on; asked by what takes long.
     ///

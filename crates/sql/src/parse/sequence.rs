@@ -1,6 +1,7 @@
 //! The options of a sequence, in any order as PostgreSQL takes them: of CREATE
 //! and ALTER SEQUENCE and of identity columns.
 
+use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
 use super::life;
@@ -98,6 +99,28 @@ pub(crate) fn options(tokens: &mut Tokens<'_>) -> Result<SequenceOptions> {
             return Err(
                 SqlError::syntax("conflicting or redundant options").with_position(error.position)
             );
+        }
+    }
+    Ok(options)
+}
+
+/// The options of an identity column that is added, as the parser has them.
+pub(crate) fn of_identity(given: &[ast::SequenceOptions]) -> Result<SequenceOptions> {
+    use ast::SequenceOptions as Given;
+    let number = |expr: &ast::Expr| {
+        let text = expr.to_string();
+        let number = text.parse::<i64>();
+        number.map_err(|_| SqlError::syntax(format!("syntax error at or near \"{text}\"")))
+    };
+    let mut options = SequenceOptions::default();
+    for option in given {
+        match option {
+            Given::IncrementBy(by, _) => options.increment = Some(number(by)?),
+            Given::MinValue(min) => options.min = Some(min.as_ref().map(number).transpose()?),
+            Given::MaxValue(max) => options.max = Some(max.as_ref().map(number).transpose()?),
+            Given::StartWith(start, _) => options.start = Some(number(start)?),
+            Given::Cache(cache) => options.cache = Some(number(cache)?),
+            Given::Cycle(no) => options.cycle = Some(!no),
         }
     }
     Ok(options)

@@ -610,6 +610,10 @@ impl SessionInfo for SessionContext {
         self.note_sequence(sequence, given.value);
         Ok(given.value)
     }
+
+    fn see(&self, catalog: &Arc<Catalog>) {
+        self.running.lock().catalog = Arc::clone(catalog);
+    }
 }
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ impl Session {
         let actor = Actor::named(&role, &catalog)?;
         actor.need_some_column(&catalog, &table, needs)?;
         if columns.is_empty() {
-            let all: Vec<usize> = (0..table.columns.len()).collect();
+            let all = table.live();
             for column in &all {
                 actor.need_column(&table, *column, needs)?;
             }
@@ -105,19 +105,15 @@ impl Session {
         }
         let mut places = Vec::with_capacity(columns.len());
         for column in columns {
-            let place = table
-                .columns
-                .iter()
-                .position(|there| there.name == *column)
-                .ok_or_else(|| {
-                    SqlError::new(
-                        "42703",
-                        format!(
-                            "column \"{column}\" of relation \"{}\" does not exist",
-                            table.name
-                        ),
-                    )
-                })?;
+            let place = table.column_named(column).ok_or_else(|| {
+                SqlError::new(
+                    "42703",
+                    format!(
+                        "column \"{column}\" of relation \"{}\" does not exist",
+                        table.name
+                    ),
+                )
+            })?;
             if places.contains(&place) {
                 return Err(SqlError::new(
                     "42701",

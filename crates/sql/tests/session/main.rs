@@ -1,6 +1,7 @@
 //! Sessions as clients see them: the order of messages, tags, errors, the
 //! status of the transaction.
 
+mod alter_table;
 mod by_query;
 mod comments;
 mod copy;

@@ -129,14 +129,8 @@ impl Fixture {
             columns: columns
                 .iter()
                 .map(|(name, data_type, not_null)| ColumnDef {
-                    name: (*name).into(),
-                    data_type: *data_type,
                     not_null: *not_null,
-                    default: None,
-                    identity: None,
-                    sequence: None,
-                    missing: Value::Null,
-                    added_in: 0,
+                    ..ColumnDef::new(*name, *data_type)
                 })
                 .collect(),
             indexes: Vec::new(),

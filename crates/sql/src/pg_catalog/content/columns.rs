@@ -17,6 +17,7 @@ struct Attribute<'a> {
     not_null: bool,
     has_default: bool,
     identity: &'static str,
+    dropped: bool,
 }
 
 /// Dimensions of the type, as far as a column declares them.
@@ -45,6 +46,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
             "atthasdef",
             "attidentity",
             "attgenerated",
+            "attisdropped",
             "attislocal",
             "attcollation",
             "attacl",
@@ -55,7 +57,10 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
         filler.row([
             Datum::oid(attribute.relation),
             Datum::text(attribute.name),
-            Datum::oid(attribute.data_type.oid),
+            Datum::oid(match attribute.dropped {
+                true => 0,
+                false => attribute.data_type.oid,
+            }),
             Datum::Int(-1),
             Datum::Int(known.map_or(-1, |known| i64::from(known.length))),
             Datum::Int(attribute.number),
@@ -70,6 +75,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
             Datum::Bool(attribute.has_default),
             Datum::text(attribute.identity),
             Datum::text(""),
+            Datum::Bool(attribute.dropped),
             Datum::Bool(true),
             Datum::oid(known.map_or(0, |known| known.collation)),
             usize::try_from(attribute.number - 1).map_or(Datum::Null, |column| {
@@ -92,6 +98,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                     Some(Identity::ByDefault) => "d",
                     None => "",
                 },
+                dropped: column.dropped,
             }));
         }
         for index in &table.indexes {
@@ -105,6 +112,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                     not_null: false,
                     has_default: false,
                     identity: "",
+                    dropped: false,
                 }));
             }
         }
@@ -122,6 +130,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                 not_null: false,
                 has_default: false,
                 identity: "",
+                dropped: false,
             }));
         }
     }
@@ -140,6 +149,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                 not_null: true,
                 has_default: false,
                 identity: "",
+                dropped: false,
             }));
         }
     }
@@ -153,6 +163,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                 not_null: false,
                 has_default: false,
                 identity: "",
+                dropped: false,
             }));
         }
     }

@@ -283,12 +283,12 @@ fn columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let mut rows = Vec::new();
     let tables = session.catalog.tables.values();
     for table in tables.filter(|table| !session.is_others(&table.schema)) {
-        for (number, column) in (1..).zip(&table.columns) {
+        for (place, column) in table.live_columns() {
             rows.push(row(&Column {
                 schema: &table.schema,
                 table: &table.name,
                 name: &column.name,
-                number,
+                number: place as i64 + 1,
                 default: column
                     .default
                     .as_deref()

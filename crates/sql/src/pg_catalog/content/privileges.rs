@@ -170,7 +170,7 @@ pub(super) fn of_columns(
         let object = Object::Table(table.oid);
         let (whole, owner) = (authority.grants(&object), authority.owner(&object));
         let rights = authority.rights(&object);
-        for (place, column) in table.columns.iter().enumerate() {
+        for (place, column) in table.live_columns() {
             let own = rights.and_then(|rights| rights.columns.get(&place));
             let grants = merged(&whole, own.map_or(&[], Vec::as_slice));
             shown.each(&grants, owner, OF_COLUMNS, |row, _| {

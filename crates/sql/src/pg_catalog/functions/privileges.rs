@@ -210,7 +210,7 @@ fn held(
 
 fn column_of(table: &Table, column: Option<&Datum>) -> Result<usize> {
     if let Some(name) = column.and_then(Datum::as_text) {
-        let found = table.columns.iter().position(|def| def.name == name);
+        let found = table.column_named(name);
         return found.ok_or_else(|| SqlError::undefined_column(name));
     }
     let number = column.and_then(Datum::as_int).unwrap_or(0);

@@ -43,21 +43,26 @@ pub(crate) fn view_definition(session: &SystemSession, view: &ViewDef) -> String
 /// What has to stand for a name now, if it is not the name.
 fn meant(session: &SystemSession, read: &ViewRead, aliased: bool) -> Option<String> {
     let (schema, name) = session.relation(read.oid)?;
-    let columns: Vec<&str> = match session.catalog.table(read.oid) {
-        Some(table) => table
-            .columns
-            .iter()
-            .map(|column| column.name.as_str())
-            .collect(),
-        None => {
-            let view = session.catalog.views.get(&read.oid)?;
-            view.columns
-                .iter()
-                .map(|column| column.name.as_str())
-                .collect()
+    // The names that the columns have now and had then, of those that there are.
+    let columns: Vec<(&str, Option<&str>)> = {
+        let then = read.columns.iter().map(|name| Some(name.as_str()));
+        let then = then.chain(std::iter::repeat(None));
+        match session.catalog.table(read.oid) {
+            Some(table) => {
+                let all = table.columns.iter().zip(then);
+                let live = all.filter(|(column, _)| !column.dropped);
+                live.map(|(column, then)| (column.name.as_str(), then))
+                    .collect()
+            }
+            None => {
+                let view = session.catalog.views.get(&read.oid)?;
+                let all = view.columns.iter().zip(then);
+                all.map(|(column, then)| (column.name.as_str(), then))
+                    .collect()
+            }
         }
     };
-    let same_columns = columns == read.columns;
+    let same_columns = columns.iter().all(|(now, then)| *then == Some(*now));
     let same_name = match &read.written_schema {
         Some(written) => written == schema && read.written == name,
         None => read.written == name && session.is_visible(read.oid) == Some(true),
@@ -71,13 +76,11 @@ fn meant(session: &SystemSession, read: &ViewRead, aliased: bool) -> Option<Stri
     };
     let mut meant = now;
     if !same_columns {
-        let pairs = columns
-            .iter()
-            .zip(&read.columns)
-            .map(|(now, then)| match now == then {
-                true => quote_ident(now),
-                false => format!("{} AS {}", quote_ident(now), quote_ident(then)),
-            });
+        let pairs = columns.iter().filter_map(|(now, then)| match then {
+            Some(then) if now == then => Some(quote_ident(now)),
+            Some(then) => Some(format!("{} AS {}", quote_ident(now), quote_ident(then))),
+            None => None,
+        });
         let pairs = pairs.collect::<Vec<_>>().join(", ");
         meant = format!("(SELECT {pairs} FROM {meant})");
     }
