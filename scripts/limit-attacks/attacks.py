@@ -343,6 +343,16 @@ def rows_of_100_kb(port, limit):
 
 
 @attack
+def alter_all(port, limit):
+    """Rows written anew, short ones and long ones, of several times the limit."""
+    client = fill(port, "big", 3 * limit // 1000, 850)
+    results = [client.try_("alter table big alter k type bigint"), client.try_("alter table big alter k type text using repeat(k::text, 100)")]
+    results += [client.try_("alter table big drop column k"), client.try_("alter table big add column n serial"), client.try_("select count(distinct n) from big")]
+    client = fill(port, "long", 2 * limit // 1_000_000, 900_000)
+    return answers(results + [client.try_("alter table long alter pad type text using pad || pad || 'x'"), client.try_("alter table long alter pad type text using pad || 'x'")])
+
+
+@attack
 def rows_of_900_kb(port, limit):
     client = fill(port, "big", 3 * limit // 1_000_000, 900_000)
     return answers([client.try_("select sum(length(pad)) from big")])
