@@ -34,12 +34,14 @@ pub use data_type::data_type;
 pub use dialect::rewrite;
 pub use function::{session_function, session_function_names};
 pub use insert::insert_target;
+pub(crate) use scalar::takes_next_of;
 pub use scalar::{
     bind_check, bind_condition, bind_default, bind_next_value, bind_scalar, bind_value_over,
 };
 
 pub(crate) use by_query::mentioned_parameters;
 pub(crate) use refusal::{Bindable, Refusal};
+pub(crate) use scope::is_system_column;
 pub(crate) use typed::assignable;
 
 use sqlparser::ast::Statement;

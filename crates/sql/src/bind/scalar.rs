@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use sqlparser::ast;
-use thermocline_engine::Table;
+use thermocline_engine::{ColumnDef, Table};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
@@ -88,6 +88,15 @@ pub fn bind_default(
     })
 }
 
+/// The sequence whose next value is the column's default: its own.
+pub(crate) fn takes_next_of(column: &ColumnDef) -> Option<u32> {
+    let default = column.default.as_deref();
+    let next = default.is_some_and(|text| text.trim_start().starts_with("nextval("));
+    column
+        .sequence
+        .filter(|_| next || column.identity.is_some())
+}
+
 /// The next value of a sequence, for a column of this name and type.
 ///
 /// # Errors
@@ -139,12 +148,7 @@ impl Binder<'_> {
     /// What `column` of `table` gets when no value is given for it.
     pub(super) fn default_of(&mut self, table: &Table, column: usize) -> Bindable<Expr> {
         let def = &table.columns[column];
-        let next_value = def.identity.is_some()
-            || def
-                .default
-                .as_deref()
-                .is_some_and(|text| text.trim_start().starts_with("nextval("));
-        if let (Some(sequence), true) = (def.sequence, next_value) {
+        if let Some(sequence) = takes_next_of(def) {
             return self.next_value(sequence, &def.name, def.data_type);
         }
         let Some(text) = &def.default else {

@@ -228,7 +228,8 @@ pub(crate) fn find_column<'a>(
     }
 }
 
-fn is_system_column(name: &str) -> bool {
+/// Whether every table has a column of this name in PostgreSQL, so that none can be made.
+pub(crate) fn is_system_column(name: &str) -> bool {
     matches!(
         name,
         "ctid" | "xmin" | "xmax" | "cmin" | "cmax" | "tableoid"

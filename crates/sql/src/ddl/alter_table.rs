@@ -8,7 +8,8 @@ use thermocline_engine::{IndexKind, Table, TableDef, ViewDef};
 use thermocline_storage::value::Value;
 
 use super::create_table::{
-    COLUMNS_MAX, Constraint, Parts, column_part, named_check, position, table_constraint,
+    COLUMNS_MAX, Constraint, Parts, column_part, named_check, not_systems, position,
+    table_constraint,
 };
 use super::rewrite::NewType;
 use super::verify::contains_null;
@@ -42,12 +43,13 @@ impl Definition<'_> {
             return Ok(TAG);
         }
         let oid = self.find_table(&alter.name)?.oid;
-        // In PostgreSQL's order: what goes, then new types, all at once, then what comes.
+        // As PostgreSQL: first what stands in the way of new types, then these, all at once, which
+        // may be made of columns that go, then what comes.
         let of_pass = |wanted: Pass| {
             let all = alter.operations.iter();
             all.filter(move |operation| pass(operation) == wanted)
         };
-        for operation in of_pass(Pass::Drop) {
+        for operation in of_pass(Pass::Loosen) {
             // Each operation sees what the ones before it have done.
             let table = self.current(oid)?;
             self.alter(&table, operation).await?;
@@ -57,7 +59,7 @@ impl Definition<'_> {
             let table = self.current(oid)?;
             self.alter_types(&table, &types).await?;
         }
-        for operation in of_pass(Pass::Rest) {
+        for operation in of_pass(Pass::DropColumn).chain(of_pass(Pass::Rest)) {
             let table = self.current(oid)?;
             self.alter(&table, operation).await?;
         }
@@ -220,7 +222,7 @@ impl Definition<'_> {
         column: &thermocline_engine::ColumnDef,
     ) -> Result<RowsValue> {
         let (name, data_type) = (&column.name, column.data_type);
-        let expression = match (column.sequence, &column.default) {
+        let expression = match (bind::takes_next_of(column), &column.default) {
             (Some(sequence), _) => self.kept(&table.schema, |context| {
                 bind::bind_next_value(sequence, name, data_type, context)
             })?,
@@ -459,6 +461,7 @@ impl Definition<'_> {
         let mut def = table.def.clone();
         let column = position(&def, old)?;
         let new = names::truncated(new);
+        not_systems(&new)?;
         if def.column_named(&new).is_some() {
             return Err(SqlError::new(
                 "42701",
@@ -541,18 +544,18 @@ enum RowsValue {
 /// When an operation is done.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
-    Drop,
+    Loosen,
     Type,
+    DropColumn,
     Rest,
 }
 
 fn pass(operation: &AlterTableOperation) -> Pass {
     match operation {
-        AlterTableOperation::DropColumn { .. } | AlterTableOperation::DropConstraint { .. } => {
-            Pass::Drop
-        }
+        AlterTableOperation::DropConstraint { .. } => Pass::Loosen,
+        AlterTableOperation::DropColumn { .. } => Pass::DropColumn,
         AlterTableOperation::AlterColumn { op, .. } => match op {
-            AlterColumnOperation::DropDefault | AlterColumnOperation::DropNotNull => Pass::Drop,
+            AlterColumnOperation::DropDefault | AlterColumnOperation::DropNotNull => Pass::Loosen,
             AlterColumnOperation::SetDataType { .. } => Pass::Type,
             _ => Pass::Rest,
         },

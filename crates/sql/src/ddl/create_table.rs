@@ -566,6 +566,7 @@ pub(super) fn column_part<'i>(
     parts: &mut Parts,
 ) -> Result<ColumnPart> {
     let name = names::truncated(&fold(&column.name));
+    not_systems(&name)?;
     let (data_type, serial) = column_type(&column.data_type)?;
     let mut part = ColumnPart {
         def: ColumnDef::new(&name, data_type),
@@ -641,6 +642,17 @@ pub(super) fn column_part<'i>(
         )));
     }
     Ok(part)
+}
+
+/// 42701 for the name of a system column.
+pub(super) fn not_systems(name: &str) -> Result<()> {
+    match bind::is_system_column(name) {
+        false => Ok(()),
+        true => Err(SqlError::new(
+            "42701",
+            format!("column name \"{name}\" conflicts with a system column name"),
+        )),
+    }
 }
 
 #[cold]

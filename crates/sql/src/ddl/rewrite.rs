@@ -97,7 +97,7 @@ impl Definition<'_> {
             ));
         }
         let (name, to) = (&altered.name, altered.data_type);
-        let bound = match (altered.sequence, &altered.default) {
+        let bound = match (bind::takes_next_of(altered), &altered.default) {
             (Some(sequence), _) => Some(self.kept(&def.schema, |context| {
                 bind::bind_next_value(sequence, name, to, context)
             })),

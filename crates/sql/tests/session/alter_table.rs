@@ -244,6 +244,20 @@ fn types_change_with_the_values() {
         client.rows("select * from t where a = 1000"),
         ["1000|9|5|NULL"]
     );
+    client.tag("create table numbered (id serial, x int)");
+    assert!(
+        client
+            .error("alter table numbered alter id type date using '2020-01-01'::date + id")
+            .starts_with("42804 default for column \"id\" cannot be cast automatically")
+    );
+    client.tag("alter table numbered alter id drop default, alter id type date using null");
+    client.tag("create table u (f1 int, f2 text, f3 text)");
+    client.tag("insert into u values (1, 'one', 'uno')");
+    client.tag(
+        "alter table u alter f1 type text using f2 || ' and ' || f3, \
+         alter f2 type bigint using f1 * 10, drop column f3",
+    );
+    assert_eq!(client.rows("select * from u"), ["one and uno|10"]);
     // Without writing rows anew: what fits still fits.
     client.tag("alter table t alter d type varchar(9)");
     client.tag("insert into t values (1001, 1, 1, 'longer')");
