@@ -27,7 +27,7 @@ use thermocline_engine::{
     SequenceDef, Table, TableDef, block_on,
 };
 use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_storage::value::ValueRef;
 
 const THREADS: i64 = 2;
 /// Rows read after the first one.

@@ -27,7 +27,7 @@ use thermocline_engine::{
     RunOptions, Scope, Table, TableDef, block_on,
 };
 use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_storage::value::ValueRef;
 
 const ROW_BYTES: usize = 1000;
 const THREADS: u64 = 2;

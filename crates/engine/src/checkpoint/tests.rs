@@ -13,7 +13,7 @@ use thermocline_storage::arena::Arena;
 use thermocline_storage::block_store::BlockInfo;
 use thermocline_storage::row_directory::Word;
 use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_storage::value::ValueRef;
 
 use crate::access::{DEAD, Scope};
 use crate::catalog::{ColumnDef, IndexDef, IndexKind, Table, TableDef};

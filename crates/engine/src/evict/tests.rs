@@ -12,7 +12,7 @@ use crate::transaction::{Isolation, RunOptions};
 use thermocline_device::SimulatedDevice;
 use thermocline_device::block_on;
 use thermocline_storage::types::DataType;
-use thermocline_storage::value::{Value, ValueRef};
+use thermocline_storage::value::ValueRef;
 
 /// A database without threads, with a table of one bigint.
 pub(crate) fn database() -> (Arc<Database>, Arc<Table>) {
