@@ -27,7 +27,7 @@ pub struct Direction {
 #[must_use]
 pub fn has_order(oid: u32) -> bool {
     if let Some(element) = element_of(oid) {
-        return has_order(element.oid);
+        return has_order(element);
     }
     !matches!(oid, ids::JSON | ids::XML | ids::JSONPATH | ids::INT2VECTOR)
 }
@@ -70,6 +70,7 @@ pub fn key(oid: u32, value: &Datum, out: &mut Vec<u8>) -> Result<()> {
         | Datum::Timestamp(value)
         | Datum::TimestampTz(value) => signed64(*value, out),
         Datum::Oid(value) => out.extend(value.to_be_bytes()),
+        Datum::Enum(place) => out.extend(place.to_be_bytes()),
         Datum::Float4(value) => float(f64::from(*value), out),
         Datum::Float8(value) => float(*value, out),
         Datum::Numeric(value) => numeric(value, out),

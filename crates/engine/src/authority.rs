@@ -241,6 +241,8 @@ pub enum Object {
     Sequence(u32),
     /// A schema, by object id.
     Schema(u32),
+    /// A type, by number.
+    Type(u32),
     /// A procedure, by name.
     Procedure(String),
     /// The database.
@@ -264,6 +266,7 @@ impl Object {
             }
             Self::Sequence(_) => P::SELECT | P::UPDATE | P::USAGE,
             Self::Schema(_) => P::USAGE | P::CREATE,
+            Self::Type(_) => P::USAGE,
             Self::Procedure(_) => P::EXECUTE,
             Self::Database => P::CREATE | P::TEMPORARY | P::CONNECT,
         }
@@ -274,6 +277,7 @@ impl Object {
     pub fn public_privileges(&self) -> Privileges {
         match self {
             Self::Schema(PUBLIC_SCHEMA_OID) => Privileges::USAGE,
+            Self::Type(_) => Privileges::USAGE,
             Self::Procedure(_) => Privileges::EXECUTE,
             Self::Database => Privileges::CONNECT | Privileges::TEMPORARY,
             _ => Privileges::NONE,
@@ -587,6 +591,7 @@ fn exists(object: &Object, catalog: &Catalog) -> bool {
         Object::Table(oid) => catalog.tables.contains_key(oid) || catalog.views.contains_key(oid),
         Object::Sequence(oid) => catalog.sequences.contains_key(oid),
         Object::Schema(oid) => catalog.schemas.iter().any(|schema| schema.oid == *oid),
+        Object::Type(oid) => catalog.types.contains_key(oid),
         Object::Procedure(_) | Object::Database => true,
     }
 }

@@ -28,6 +28,7 @@ use crate::authority::Authority;
 use crate::comment::{self, CommentOn, Comments};
 use crate::storages::layouts;
 use crate::table_lock::Gate;
+use crate::user_type::TypeDef;
 use crate::view::{ViewDef, deepest};
 
 /// The first object id given to users' objects, as in PostgreSQL.
@@ -313,6 +314,8 @@ pub struct Catalog {
     pub sequences: BTreeMap<u32, Arc<SequenceDef>>,
     /// Views by object id.
     pub views: BTreeMap<u32, Arc<ViewDef>>,
+    /// Users' types by number.
+    pub types: BTreeMap<u32, Arc<TypeDef>>,
     /// Roles and who may do what.
     pub authority: Arc<Authority>,
     /// What COMMENT says of them.
@@ -343,6 +346,9 @@ pub struct CatalogImage {
     /// Views.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub views: Vec<ViewDef>,
+    /// Users' types.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub types: Vec<TypeDef>,
     /// Roles and who may do what; catalogs made before there were roles do not say.
     #[serde(default)]
     pub authority: Authority,
@@ -363,7 +369,9 @@ impl Catalog {
     pub fn memory_bytes(&self) -> u64 {
         let tables = self.tables.values().map(|table| table.memory_bytes());
         let views = self.views.values().map(|view| view.memory_bytes());
-        let bytes: u64 = tables.chain(views).map(|bytes| bytes as u64).sum();
+        let types = self.types.values().map(|def| def.memory_bytes());
+        let all = tables.chain(views).chain(types);
+        let bytes: u64 = all.map(|bytes| bytes as u64).sum();
         bytes + comment::memory_bytes(&self.comments)
     }
 
@@ -378,6 +386,7 @@ impl Catalog {
             tables: BTreeMap::new(),
             sequences: BTreeMap::new(),
             views: BTreeMap::new(),
+            types: BTreeMap::new(),
             authority: Arc::default(),
             comments: Arc::default(),
             names: HashMap::new(),
@@ -394,6 +403,7 @@ impl Catalog {
             tables: BTreeMap::new(),
             sequences: BTreeMap::new(),
             views: BTreeMap::new(),
+            types: BTreeMap::new(),
             authority: Arc::new(image.authority.clone()),
             comments: Arc::new(image.comments.iter().cloned().collect()),
             names: HashMap::new(),
@@ -411,6 +421,11 @@ impl Catalog {
         for def in &image.views {
             catalog.views.insert(def.oid, Arc::new(def.clone()));
         }
+        for def in &image.types {
+            let known = known.types.get(&def.oid).filter(|known| ***known == *def);
+            let known = known.cloned().unwrap_or_else(|| Arc::new(def.clone()));
+            catalog.types.insert(def.oid, known);
+        }
         catalog.index_names();
         catalog
     }
@@ -422,6 +437,7 @@ impl Catalog {
             tables: self.tables.values().map(|t| t.def.clone()).collect(),
             sequences: self.sequences.values().map(|s| (**s).clone()).collect(),
             views: self.views.values().map(|v| (**v).clone()).collect(),
+            types: self.types.values().map(|t| (**t).clone()).collect(),
             authority: (*self.authority).clone(),
             comments: (*self.comments).clone().into_iter().collect(),
             next_oid,

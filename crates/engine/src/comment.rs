@@ -34,6 +34,8 @@ pub enum CommentOn {
     Role(u32),
     /// The database.
     Database,
+    /// A type, by its number.
+    Type(u32),
 }
 
 /// Comments by what they are on.
@@ -75,6 +77,7 @@ fn exists(on: &CommentOn, catalog: &Catalog) -> bool {
         CommentOn::Schema(oid) => catalog.schemas.iter().any(|schema| schema.oid == *oid),
         CommentOn::Role(oid) => catalog.authority.roles.contains_key(oid),
         CommentOn::Database => true,
+        CommentOn::Type(oid) => catalog.types.contains_key(oid),
     }
 }
 

@@ -7,6 +7,7 @@ use crate::authority::Authority;
 use crate::catalog::{Catalog, IndexDef, SequenceDef, Table, TableDef};
 use crate::comment::CommentOn;
 use crate::error::{Error, Result};
+use crate::user_type::TypeDef;
 use crate::view::ViewDef;
 
 /// Makes the tuple of a row that is written anew: the definition that the row had and its tuple,
@@ -60,6 +61,12 @@ pub enum Change {
     ReplaceView(ViewDef),
     /// Drops a view that no other reads.
     DropView(u32),
+    /// Makes a type.
+    CreateType(TypeDef),
+    /// Replaces a type's definition: names, more labels, labels' names.
+    AlterType(TypeDef),
+    /// Drops a type that no column is of.
+    DropType(u32),
     /// Puts a comment on an object, in the place of the one it has; None: it has none then.
     Comment {
         /// The object.
@@ -81,7 +88,8 @@ pub(crate) fn drop_schema(catalog: &mut Catalog, name: &str) -> Result<()> {
     }
     let used = catalog.tables.values().any(|t| t.def.schema == name)
         || catalog.sequences.values().any(|s| s.schema == name)
-        || catalog.views.values().any(|v| v.schema == name);
+        || catalog.views.values().any(|v| v.schema == name)
+        || catalog.types.values().any(|t| t.schema == name);
     if used {
         return Err(Error::catalog(
             "2BP01",
@@ -108,7 +116,7 @@ pub(crate) fn put_view(catalog: &mut Catalog, def: ViewDef) -> Result<()> {
     let old = catalog.views.remove(&def.oid);
     let stays = old.is_some_and(|old| old.schema == def.schema && old.name == def.name);
     if !stays {
-        free_name(catalog, &def.schema, &def.name)?;
+        free_row_name(catalog, &def.schema, &def.name)?;
         has_schema(catalog, &def.schema)?;
     }
     catalog.views.insert(def.oid, Arc::new(def));
@@ -131,6 +139,18 @@ pub(crate) fn free_name(catalog: &Catalog, schema: &str, name: &str) -> Result<(
     match catalog.relation_exists(schema, name) {
         true => Err(name_taken(name)),
         false => Ok(()),
+    }
+}
+
+/// 42P07 or 42710 unless a table or view may have the name: its rows' type has it, too.
+pub(crate) fn free_row_name(catalog: &Catalog, schema: &str, name: &str) -> Result<()> {
+    free_name(catalog, schema, name)?;
+    match catalog.type_by_name(schema, name) {
+        Some(_) => Err(Error::catalog(
+            "42710",
+            format!("type \"{name}\" already exists"),
+        )),
+        None => Ok(()),
     }
 }
 

@@ -15,7 +15,8 @@ use crate::catalog::{Catalog, CatalogImage, IndexDef, SchemaDef, SequenceDef, Ta
 use crate::comment::{self, CommentOn};
 use crate::database::Database;
 use crate::ddl::{
-    Change, drop_schema, free_name, has_schema, is_read_by_none, name_taken, put_view,
+    Change, drop_schema, free_name, free_row_name, has_schema, is_read_by_none, name_taken,
+    put_view,
 };
 use crate::draft::Draft;
 use crate::error::{Error, Result};
@@ -24,8 +25,8 @@ use crate::record::{RecordKind, record_head};
 use crate::sequence::Sequence;
 use crate::table_lock::LockMode;
 use crate::transaction::{RunOptions, Transaction, TxnState};
+use crate::user_type::{TypeDef, is_of_none, put_type, types_of, types_within};
 use crate::versions::Timestamp;
-use crate::view::ViewDef;
 
 impl Database {
     /// Carries out a change of the catalog in a transaction. Others see it when
@@ -117,6 +118,24 @@ impl Database {
                 catalog.views.remove(&oid);
                 Ok(())
             }),
+            Change::CreateType(def) => self.edit(txn, |catalog| {
+                // Nobody else knows its number.
+                def.tell();
+                put_type(catalog, Arc::new(def))
+            }),
+            Change::AlterType(def) => {
+                // Who made it uses it as it is now; what others see of theirs changes with the
+                // commit.
+                if !self.catalog().types.contains_key(&def.oid) {
+                    def.tell();
+                }
+                self.edit(txn, |catalog| put_type(catalog, Arc::new(def)))
+            }
+            Change::DropType(oid) => self.edit(txn, |catalog| {
+                is_of_none(catalog, oid)?;
+                catalog.types.remove(&oid);
+                Ok(())
+            }),
             Change::Comment { on, text } => self.edit(txn, |catalog| {
                 let comments = Arc::make_mut(&mut catalog.comments);
                 match text {
@@ -141,11 +160,13 @@ impl Database {
         change: &Change,
         catalog: &Catalog,
     ) -> Result<()> {
-        use LockedObject::{Authority, Name, Schema, Sequence, View};
+        use LockedObject::{Authority, Name, Schema, Sequence, Type, View};
         let exclusive = LockMode::AccessExclusive;
         let name = |schema: &String, name: &String| Name(schema.clone(), name.clone());
         let mut tables = Vec::new();
         let mut objects = Vec::new();
+        // Users' types of which something is made.
+        let mut types = Vec::new();
         match change {
             Change::CreateSchema(name) | Change::DropSchema(name) => {
                 objects.push((Schema(name.clone()), exclusive));
@@ -153,6 +174,7 @@ impl Database {
             Change::CreateTable(def) => {
                 objects.push((Schema(def.schema.clone()), LockMode::Share));
                 objects.push((name(&def.schema, &def.name), exclusive));
+                types.extend(types_of(catalog, def));
                 let indexes = def.indexes.iter();
                 objects.extend(indexes.map(|i| (name(&def.schema, &i.name), exclusive)));
             }
@@ -167,6 +189,7 @@ impl Database {
                 let indexes = def.indexes.iter().map(|index| &index.name);
                 let names = indexes.chain([&def.name]).filter(|name| is_new(name));
                 objects.extend(names.map(|new| (name(&def.schema, new), exclusive)));
+                types.extend(types_of(catalog, def));
                 objects.push((Schema(def.schema.clone()), LockMode::Share));
             }
             Change::CreateIndex { table, index } => {
@@ -201,8 +224,28 @@ impl Database {
                 let views = def.reads.iter().map(|read| read.oid);
                 let views = views.filter(|oid| catalog.views.contains_key(oid));
                 objects.extend(views.map(|oid| (View(oid), LockMode::Share)));
+                let columns = def.columns.iter().map(|column| column.type_oid);
+                let of_columns = columns.filter_map(|oid| catalog.type_of(oid));
+                types.extend(of_columns.map(|def| def.oid));
+                types.extend(
+                    def.types
+                        .iter()
+                        .filter_map(|named| catalog.type_of(named.oid).map(|def| def.oid)),
+                );
             }
             Change::DropView(oid) => objects.push((View(*oid), exclusive)),
+            Change::CreateType(def) => {
+                types.extend(types_within(catalog, def));
+                objects.push((Schema(def.schema.clone()), LockMode::Share));
+                objects.push((name(&def.schema, &def.name), exclusive));
+            }
+            Change::AlterType(def) => {
+                types.extend(types_within(catalog, def));
+                objects.push((Type(def.oid), exclusive));
+                objects.push((Schema(def.schema.clone()), LockMode::Share));
+                objects.push((name(&def.schema, &def.name), exclusive));
+            }
+            Change::DropType(oid) => objects.push((Type(*oid), exclusive)),
             Change::Authorize(_) => objects.push((Authority, LockMode::Exclusive)),
             Change::Comment { on, .. } => {
                 let mode = LockMode::ShareUpdateExclusive;
@@ -227,6 +270,7 @@ impl Database {
                         let named = catalog.schemas.iter().find(|schema| schema.oid == *oid);
                         objects.extend(named.map(|schema| (Schema(schema.name.clone()), mode)));
                     }
+                    CommentOn::Type(oid) => objects.push((Type(*oid), mode)),
                     CommentOn::Role(_) | CommentOn::Database => objects.push((Authority, mode)),
                 }
             }
@@ -244,11 +288,18 @@ impl Database {
             let owned = owned.filter(|s| s.owned_by.is_some_and(|(owner, _)| owner == *oid));
             objects.extend(owned.map(|sequence| (Sequence(sequence.oid), exclusive)));
         }
+        objects.extend(types.iter().map(|oid| (Type(*oid), LockMode::Share)));
         let state = txn.state_mut()?;
         for (object, mode) in objects {
             self.lock_object(state, options, object, mode).await?;
         }
         let now = txn.catalog();
+        for oid in types {
+            if let (Some(def), None) = (catalog.types.get(&oid), now.types.get(&oid)) {
+                let message = format!("type \"{}\" does not exist", def.name);
+                return Err(Error::catalog("42704", message));
+            }
+        }
         let same = match change {
             Change::AlterTable(TableDef { oid, .. })
             | Change::CreateIndex { table: oid, .. }
@@ -272,6 +323,9 @@ impl Database {
                     table(catalog) == table(&now) && view(catalog) == view(&now)
                 })
             }
+            Change::AlterType(TypeDef { oid, .. }) | Change::DropType(oid) => {
+                catalog.types.get(oid) == now.types.get(oid)
+            }
             Change::Authorize(_) => Arc::ptr_eq(&catalog.authority, &now.authority),
             _ => true,
         };
@@ -279,23 +333,6 @@ impl Database {
             true => Ok(()),
             false => Err(Error::StalePlan),
         }
-    }
-
-    /// Keeps the tables that a view reads from being dropped while it is made.
-    async fn lock_what_is_read(
-        &self,
-        txn: &mut Transaction,
-        options: &RunOptions,
-        def: &ViewDef,
-    ) -> Result<()> {
-        for read in &def.reads {
-            let shared = self.catalog().table(read.oid).cloned();
-            if let Some(shared) = shared {
-                let (state, mode) = (txn.state_mut()?, LockMode::AccessShare);
-                self.lock_for(state, options, &shared.gate, mode).await?;
-            }
-        }
-        Ok(())
     }
 
     /// Makes this transaction one that changes the catalog. What a change is made of has to be
@@ -378,7 +415,7 @@ impl Database {
         def.take_storage(storage);
         let table = Arc::new(Table::new(def, self.partitions()));
         self.edit(txn, |catalog| {
-            free_name(catalog, &table.def.schema, &table.def.name)?;
+            free_row_name(catalog, &table.def.schema, &table.def.name)?;
             let mut names = vec![table.def.name.as_str()];
             for index in &table.def.indexes {
                 free_name(catalog, &table.def.schema, &index.name)?;
@@ -425,7 +462,7 @@ impl Database {
             if let Some(old) = catalog.tables.remove(&table.def.oid) {
                 let renamed = old.def.name != table.def.name || old.def.schema != table.def.schema;
                 if renamed {
-                    free_name(catalog, &table.def.schema, &table.def.name)?;
+                    free_row_name(catalog, &table.def.schema, &table.def.name)?;
                 }
             }
             catalog.tables.insert(table.def.oid, table.clone());
@@ -578,6 +615,7 @@ impl Database {
             .copied()
             .collect();
         self.drop_sequences(&gone);
+        new.tell_types();
         *catalog = new;
         drop(catalog);
         self.restart_sequences(&draft.restarted);

@@ -95,6 +95,14 @@ impl View {
         }
         let gone = |oid: &u32| base.views.contains_key(oid) && !own.views.contains_key(oid);
         merged.views.retain(|oid, _| !gone(oid));
+        for (oid, def) in &own.types {
+            let known = base.types.get(oid);
+            if known.is_none_or(|known| !Arc::ptr_eq(known, def)) {
+                merged.types.insert(*oid, def.clone());
+            }
+        }
+        let gone = |oid: &u32| base.types.contains_key(oid) && !own.types.contains_key(oid);
+        merged.types.retain(|oid, _| !gone(oid));
         let made = own
             .schemas
             .iter()

@@ -54,6 +54,8 @@ pub(crate) enum LockedObject {
     Sequence(u32),
     /// A view; whoever makes one that reads it shares it.
     View(u32),
+    /// A type; whoever makes something of it shares it.
+    Type(u32),
     /// A table to which indexes are added: whose rows others may read meanwhile.
     Indexes(u32),
     /// Roles and rights.
@@ -265,6 +267,21 @@ impl Database {
     pub async fn lock_authority(&self, txn: &mut Transaction, options: &RunOptions) -> Result<()> {
         let (state, object) = (txn.state_mut()?, LockedObject::Authority);
         self.lock_object(state, options, object, LockMode::Exclusive)
+            .await
+    }
+
+    /// Keeps others from making anything of a type until the transaction ends.
+    ///
+    /// # Errors
+    /// As [`Database::lock_authority`].
+    pub async fn lock_type(
+        &self,
+        txn: &mut Transaction,
+        options: &RunOptions,
+        oid: u32,
+    ) -> Result<()> {
+        let (state, object) = (txn.state_mut()?, LockedObject::Type(oid));
+        self.lock_object(state, options, object, LockMode::AccessExclusive)
             .await
     }
 

@@ -10,6 +10,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::database::Database;
+use crate::error::Result;
+use crate::table_lock::LockMode;
+use crate::transaction::{RunOptions, Transaction};
+
 /// A view.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ViewDef {
@@ -29,6 +34,20 @@ pub struct ViewDef {
     pub obstacle: Option<String>,
     /// How deep the tree of its query is, without those of the views that it reads.
     pub depth: u32,
+    /// What the names of users' types in the text mean.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub types: Vec<ViewType>,
+}
+
+/// A type that a view's query names.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ViewType {
+    /// The schema, where one is written.
+    pub written_schema: Option<String>,
+    /// The name as it is written.
+    pub written: String,
+    /// The type's number.
+    pub oid: u32,
 }
 
 /// A view's column.
@@ -77,9 +96,30 @@ impl ViewDef {
             let names = read.columns.iter().map(|name| 24 + name.len());
             size_of::<ViewRead>() + 16 * read.places.len() + names.sum::<usize>()
         };
-        let columns = self.columns.iter().map(column).sum::<usize>();
+        let named = |named: &ViewType| size_of::<ViewType>() + 2 * named.written.len();
+        let columns = self.columns.iter().map(column).sum::<usize>()
+            + self.types.iter().map(named).sum::<usize>();
         let reads = self.reads.iter().map(read).sum::<usize>();
         size_of::<Self>() + 128 + self.query.len() + columns + reads
+    }
+}
+
+impl Database {
+    /// Keeps the tables that a view reads from being dropped while it is made.
+    pub(crate) async fn lock_what_is_read(
+        &self,
+        txn: &mut Transaction,
+        options: &RunOptions,
+        def: &ViewDef,
+    ) -> Result<()> {
+        for read in &def.reads {
+            let shared = self.catalog().table(read.oid).cloned();
+            if let Some(shared) = shared {
+                let (state, mode) = (txn.state_mut()?, LockMode::AccessShare);
+                self.lock_for(state, options, &shared.gate, mode).await?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -180,6 +180,13 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// The same for a value of another type that is read or shown meanwhile.
+    #[must_use]
+    #[inline]
+    pub const fn making(&self, result: u32) -> Self {
+        Self { result, ..*self }
+    }
+
     /// The session's settings.
     #[must_use]
     pub fn settings(&self) -> &'a Settings {

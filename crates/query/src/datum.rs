@@ -69,6 +69,8 @@ pub enum Datum {
     MacAddr([u8; 8]),
     /// `bit`, `varbit`
     Bit(Arc<BitString>),
+    /// A value of an enum: its place among the labels.
+    Enum(u64),
 }
 
 /// A row's values and their types.
@@ -78,6 +80,9 @@ pub struct Record {
     pub types: Arc<[u32]>,
     /// The columns' names; `f1`, `f2`, … where nothing gave them any.
     pub names: Option<Arc<[Arc<str>]>>,
+    /// The modifiers of the columns' types, where something said them: by them values are read
+    /// (`json_populate_record`).
+    pub modifiers: Option<Arc<[i32]>>,
     /// The columns' values.
     pub values: Vec<Datum>,
 }
@@ -145,6 +150,7 @@ accessors! {
     as_uuid, Uuid, [u8; 16];
     as_inet, Inet, Inet;
     as_macaddr, MacAddr, [u8; 8];
+    as_enum, Enum, u64;
 }
 
 /// As `accessors`, for what is borrowed.

@@ -12,6 +12,7 @@ use crate::error::{QueryError, Result};
 use crate::functions::Body;
 use crate::tree::{Expr, ExprKind, FunctionCall, Now};
 use crate::types::array::{self, Array};
+use crate::types::user::columns_of;
 use crate::types::{self, ids, timestamp};
 
 /// The row that an expression is computed over.
@@ -206,7 +207,7 @@ impl<'a> Evaluator<'a> {
                     .iter()
                     .map(|cast| self.value(cast, scope))
                     .collect::<Result<_>>()?;
-                Ok(record(casts, values))
+                Ok(record(casts, values, expr.oid))
             }
             ExprKind::And(parts) => {
                 let mut unknown = false;
@@ -331,7 +332,7 @@ impl<'a> Evaluator<'a> {
             }
             ExprKind::Array(parts, nested) => {
                 let values = self.values(parts, scope)?;
-                let element = types::element_of(expr.oid).map_or(0, |row| row.oid);
+                let element = types::element_of(expr.oid).unwrap_or(0);
                 let call = Call::new(self.environment, &[], expr.oid);
                 let array = match nested {
                     true => array::construct(&call, element, &values)?,
@@ -341,7 +342,7 @@ impl<'a> Evaluator<'a> {
             }
             ExprKind::Row(parts) => {
                 let values = self.values(parts, scope)?;
-                Ok(record(parts, values))
+                Ok(record(parts, values, expr.oid))
             }
             ExprKind::AnyOfArray(comparison) => self.any_of_array(comparison, scope),
             ExprKind::RowComparison(comparison) => self.row_comparison(comparison, scope),
@@ -431,9 +432,16 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// A record of the values of expressions.
-fn record(exprs: &[Expr], values: Vec<Datum>) -> Datum {
+/// A row of this type of the values of expressions.
+fn record(exprs: &[Expr], values: Vec<Datum>, oid: u32) -> Datum {
+    if oid != ids::RECORD
+        && let Ok(columns) = columns_of(oid)
+        && columns.types.len() == values.len()
+    {
+        return Datum::Record(columns.row(values).into());
+    }
     Datum::Record(Arc::new(Record {
+        modifiers: None,
         types: exprs.iter().map(|expr| expr.oid).collect(),
         names: None,
         values,
@@ -458,13 +466,13 @@ pub(crate) fn relabelled(value: Datum, oid: u32) -> Datum {
             | ids::REGCOLLATION,
         ) => Datum::Oid(value.cast_unsigned()),
         (Datum::Array(array), oid) => match types::element_of(oid) {
-            Some(element) if element.oid != array.element => Datum::Array(Arc::new(Array {
-                element: element.oid,
+            Some(element) if element != array.element => Datum::Array(Arc::new(Array {
+                element,
                 dimensions: array.dimensions.clone(),
                 elements: array
                     .elements
                     .iter()
-                    .map(|value| relabelled(value.clone(), element.oid))
+                    .map(|value| relabelled(value.clone(), element))
                     .collect(),
             })),
             _ => Datum::Array(array),

@@ -109,6 +109,7 @@ pub fn write(value: &Datum, out: &mut Vec<u8>) -> Result<()> {
             write_length(value.length, out);
             write_bytes(&value.bytes, out);
         }
+        Datum::Enum(place) => tagged(27, &place.to_le_bytes(), out),
     }
     Ok(())
 }
@@ -414,6 +415,7 @@ impl<'a> Reader<'a> {
                 elements: self.many(Self::datum)?,
             })),
             22 => Datum::Record(Arc::new(Record {
+                modifiers: None,
                 types: self.many(Self::u32)?.into(),
                 names: match self.byte()? {
                     0 => None,
@@ -434,6 +436,7 @@ impl<'a> Reader<'a> {
                 length: self.length()?,
                 bytes: self.bytes()?.to_vec(),
             })),
+            27 => Datum::Enum(self.i64()?.cast_unsigned()),
             _ => return Err(broken()),
         })
     }

@@ -159,9 +159,7 @@ fn result_type(function: &Function, arguments: &[u32]) -> u32 {
         .iter()
         .zip(arguments)
         .find_map(|(declared, actual)| match *declared {
-            ids::ANYARRAY | ids::ANYCOMPATIBLEARRAY => {
-                types::element_of(*actual).map(|row| row.oid)
-            }
+            ids::ANYARRAY | ids::ANYCOMPATIBLEARRAY => types::element_of(*actual),
             ids::ANYELEMENT
             | ids::ANYNONARRAY
             | ids::ANYCOMPATIBLE
@@ -187,7 +185,7 @@ fn row_text(call: &Call<'_>, columns: &[(&str, u32)], row: Datum) -> Result<Opti
     let types: Arc<[u32]> = columns
         .iter()
         .map(|(_, oid)| match (*oid, element) {
-            (ids::ANYELEMENT, Some(element)) => element.oid,
+            (ids::ANYELEMENT, Some(element)) => element,
             (oid, _) => oid,
         })
         .collect();
@@ -196,6 +194,7 @@ fn row_text(call: &Call<'_>, columns: &[(&str, u32)], row: Datum) -> Result<Opti
         _ => vec![Datum::Null; columns.len()],
     };
     let record = Record {
+        modifiers: None,
         types,
         names: None,
         values,

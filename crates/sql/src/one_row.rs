@@ -143,7 +143,7 @@ fn is_done_here(analyzed: &Analyzed) -> bool {
         !within
     });
     let shown = query.targets.iter().all(|target| {
-        let oid = types::element_of(target.expr.oid).map_or(target.expr.oid, |row| row.oid);
+        let oid = types::element_of(target.expr.oid).unwrap_or(target.expr.oid);
         types::by_oid(oid).is_some()
     });
     plain && source && known && sets && shown

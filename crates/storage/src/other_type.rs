@@ -42,6 +42,14 @@ impl OtherType {
     /// The type of this number, if it is one of these.
     #[must_use]
     pub fn of(oid: u32) -> Option<&'static Self> {
+        if USERS_TYPES.contains(&oid) {
+            return match oid & USERS_CLASS_BITS {
+                0 => Some(&ENUM),
+                2 => Some(&ROW),
+                1 | 3 => Some(&USERS_ARRAY),
+                _ => None,
+            };
+        }
         let place = OTHER_TYPES.binary_search_by_key(&oid, |row| row.oid);
         place.ok().map(|place| &OTHER_TYPES[place])
     }
@@ -69,6 +77,9 @@ pub trait OtherForms: Sync {
     /// # Errors
     /// As the type's receive function in PostgreSQL.
     fn parse_binary(&self, oid: u32, modifier: i32, form: &[u8]) -> Result<Vec<u8>, ValueError>;
+
+    /// The name of a type that a user made, or of its arrays.
+    fn type_name(&self, oid: u32) -> String;
 
     /// Appends a value's text.
     fn write_text(&self, oid: u32, bytes: &[u8], out: &mut Vec<u8>);
@@ -130,6 +141,10 @@ impl OtherForms for NoForms {
 
     fn parse_binary(&self, oid: u32, _: i32, _: &[u8]) -> Result<Vec<u8>, ValueError> {
         Err(unread(oid))
+    }
+
+    fn type_name(&self, oid: u32) -> String {
+        format!("type {oid}")
     }
 
     fn write_text(&self, _: u32, bytes: &[u8], out: &mut Vec<u8>) {
@@ -202,6 +217,20 @@ const fn ordered(
         ..plain(oid, typname, full_name)
     }
 }
+
+/// The numbers of types that users make, whose lowest bits say their class.
+pub const USERS_TYPES: std::ops::Range<u32> = 0x2000_0000..0x4000_0000;
+const USERS_CLASS_BITS: u32 = 7;
+
+/// An enum: its values' places, the highest byte first.
+static ENUM: OtherType = OtherType {
+    width: Some(8),
+    ..fixed(3500, "anyenum", "an enum", 4)
+};
+/// A row of a composite type.
+static ROW: OtherType = plain(2249, "record", "a row");
+/// An array of a type that a user made.
+static USERS_ARRAY: OtherType = plain(2277, "anyarray", "an array");
 
 /// By their numbers.
 static OTHER_TYPES: &[OtherType] = &[

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::other_type::{KeyPart, OtherType};
+use crate::other_type::{KeyPart, OtherType, USERS_TYPES, forms};
 use crate::value_error::ValueError;
 
 /// The most decimal digits that a `numeric` has in its small form.
@@ -345,6 +345,9 @@ impl fmt::Display for DataType {
             Self::Char(length) => write!(f, "character({length})"),
             Self::TimestampTo(digits) => write!(f, "timestamp({digits}) without time zone"),
             Self::TimestampTzTo(digits) => write!(f, "timestamp({digits}) with time zone"),
+            Self::Other { oid, .. } if USERS_TYPES.contains(oid) => {
+                f.write_str(&forms().type_name(*oid))
+            }
             other => f.write_str(other.base_name()),
         }
     }

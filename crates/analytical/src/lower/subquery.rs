@@ -360,7 +360,7 @@ impl Lowerer<'_> {
                 let id = self.fresh(oid);
                 let aggregate = Aggregation::internal(id, kind, vec![value.clone()], oid);
                 let inner = self.reduced(inner, domain, vec![aggregate])?;
-                let element = types::element_of(oid).map_or(value.oid, |row| row.oid);
+                let element = types::element_of(oid).unwrap_or(value.oid);
                 let empty = Datum::Array(Arc::new(Array::of(element, Vec::new())));
                 let parts = vec![bound_column(id, oid), Expr::constant(empty, oid)];
                 Ok((inner, Expr::new(ExprKind::Coalesce(parts), oid, -1)))

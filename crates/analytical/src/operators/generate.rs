@@ -19,6 +19,7 @@ use thermocline_query::error::{QueryError, Result as QueryResult};
 use thermocline_query::functions::Body;
 use thermocline_query::tree::{Expr, ExprKind};
 use thermocline_query::types::ids;
+use thermocline_query::types::user::Class;
 
 use super::{Operator, batch_of, only_input};
 use crate::errors::external;
@@ -59,8 +60,8 @@ impl fmt::Debug for Generate {
 enum Running {
     /// All are here.
     Rows(std::vec::IntoIter<Vec<Datum>>),
-    /// Values, or records that become columns.
-    Items(std::vec::IntoIter<Datum>, usize),
+    /// Values, or records that become columns; whether a record of one column does, too.
+    Items(std::vec::IntoIter<Datum>, usize, bool),
     /// Whole numbers from one to another: the next, the last, the step, and whether of 4 bytes.
     Numbers(Option<i64>, i64, i64, bool),
     /// So many rows without columns.
@@ -71,10 +72,12 @@ impl Running {
     fn next(&mut self) -> Option<Vec<Datum>> {
         match self {
             Self::Rows(rows) => rows.next(),
-            Self::Items(items, columns) => {
+            Self::Items(items, columns, spreads) => {
                 let item = items.next()?;
                 Some(match (item, *columns) {
-                    (Datum::Record(record), columns) if columns != 1 => record.values.clone(),
+                    (Datum::Record(record), columns) if columns != 1 || *spreads => {
+                        record.values.clone()
+                    }
                     (item, 1) => vec![item],
                     (_, columns) => vec![Datum::Null; columns],
                 })
@@ -123,7 +126,9 @@ impl Source {
             }
             Self::Call(expr, columns) => (expr, columns.len()),
         };
-        let one = |value: Datum| Ok(Running::Items(vec![value].into_iter(), columns));
+        // A composite type of one column is a row all the same.
+        let spreads = Class::of(expr.oid) == Some(Class::Composite);
+        let one = |value: Datum| Ok(Running::Items(vec![value].into_iter(), columns, spreads));
         let ExprKind::Call(call) = &expr.kind else {
             return one(evaluate(expr)?);
         };
@@ -158,7 +163,10 @@ impl Source {
         }
         let of = Call::new(context.environment.as_ref(), &call.types, expr.oid);
         match &call.function.body {
-            Body::Set(body) => Ok(Running::Items(body(&of, &arguments)?.into_iter(), columns)),
+            Body::Set(body) => {
+                let items = body(&of, &arguments)?.into_iter();
+                Ok(Running::Items(items, columns, spreads))
+            }
             Body::ServerSet => {
                 let answer = context.environment.call(call.function.name, &arguments)?;
                 let items = match answer {
@@ -166,7 +174,7 @@ impl Source {
                     Datum::Null => Vec::new(),
                     other => vec![other],
                 };
-                Ok(Running::Items(items.into_iter(), columns))
+                Ok(Running::Items(items.into_iter(), columns, spreads))
             }
             _ => Err(QueryError::internal("not a function of rows")),
         }

@@ -405,7 +405,7 @@ fn array_of(element: u32, values: &[Datum]) -> Result<Datum> {
         None => Vec::new(),
     };
     Ok(Datum::Array(Arc::new(Array {
-        element: inner.oid,
+        element: inner,
         dimensions,
         elements,
     })))

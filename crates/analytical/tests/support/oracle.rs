@@ -172,7 +172,9 @@ impl Oracle {
                 // A type that is not known is read as text.
                 oid: number(&row[1])
                     .and_then(|oid| u32::try_from(oid).ok())
-                    .filter(|oid| types::by_oid(*oid).or(types::element_of(*oid)).is_some())
+                    .filter(|oid| {
+                        types::by_oid(*oid).is_some() || types::element_of(*oid).is_some()
+                    })
                     .unwrap_or(types::ids::TEXT),
                 modifier: number(&row[2])
                     .and_then(|modifier| i32::try_from(modifier).ok())

@@ -55,7 +55,7 @@ impl Session {
             return Ok(Datum::Null);
         };
         let oid = row.get(0).and_then(|oid| oid.parse().ok()).unwrap_or(0);
-        let is_known = types::by_oid(oid).or(types::element_of(oid)).is_some();
+        let is_known = types::by_oid(oid).is_some() || types::element_of(oid).is_some();
         match is_known && oid != ids::CSTRING {
             true => super::oracle::value(oid, text),
             false => Ok(Datum::text(text)),

@@ -317,6 +317,7 @@ impl Database {
         for table in catalog.tables.values() {
             self.storages.put(table);
         }
+        catalog.tell_types();
         {
             let mut sequences = self.sequences.write();
             for def in catalog.sequences.values() {

@@ -10,7 +10,7 @@ use crate::call::Call;
 use crate::casts::Context;
 use crate::datum::Datum;
 use crate::error::{QueryError, Result};
-use crate::functions::Function;
+use crate::functions::{Function, POPULATING};
 use crate::tree::{Expr, ExprKind, FunctionCall, SortKey};
 use crate::types::{self, ids};
 
@@ -384,6 +384,13 @@ impl Analyzer<'_> {
                 }
             };
             ordered.push(argument);
+        }
+        if POPULATING.iter().any(|(_, fills)| *fills == function.oid)
+            && let Some(base) = ordered.first_mut()
+            && matches!(base.kind, ExprKind::Constant(Datum::Null))
+            && let Some(nulls) = self.null_row(base.oid)
+        {
+            base.kind = ExprKind::Constant(nulls);
         }
         Ok(Resolved::Call(function, ordered, result))
     }

@@ -5,11 +5,12 @@ use super::Analyzer;
 use super::resolve::element_type;
 use crate::call::Call;
 use crate::casts::{self, Context, Method};
-use crate::datum::Datum;
+use crate::datum::{Datum, Record};
 use crate::error::{QueryError, Result};
 use crate::evaluate::relabelled;
 use crate::functions;
-use crate::tree::{Expr, ExprKind, FunctionCall};
+use crate::tree::{Column, Expr, ExprKind, FunctionCall};
+use crate::types::user::{self, Class};
 use crate::types::{self, format_type, ids};
 
 /// How a value of one type becomes one of another.
@@ -50,7 +51,7 @@ pub(super) fn path(source: u32, target: u32, context: Context) -> Option<Path> {
     }
     // A vector is an array as a source only.
     if let (Some(from), Some(to)) = (element_type(source), types::element_of(target)) {
-        let elements = path(from, to.oid, context)?;
+        let elements = path(from, to, context)?;
         return Some(match elements {
             Path::Same | Path::Relabel => Path::Relabel,
             _ => Path::Elements,
@@ -79,7 +80,7 @@ pub(super) fn can_coerce(sources: &[u32], targets: &[u32], context: Context) -> 
         {
             continue;
         }
-        if *target == 2287 && types::element_of(*source).is_some_and(|row| is_composite(row.oid)) {
+        if *target == 2287 && types::element_of(*source).is_some_and(is_composite) {
             continue;
         }
         if path(*source, *target, context).is_none() {
@@ -90,8 +91,8 @@ pub(super) fn can_coerce(sources: &[u32], targets: &[u32], context: Context) -> 
 }
 
 /// Whether the type is a row's.
-pub(super) fn is_composite(oid: u32) -> bool {
-    oid == ids::RECORD || types::by_oid(oid).is_none() && types::element_of(oid).is_none()
+pub(super) const fn is_composite(oid: u32) -> bool {
+    oid == ids::RECORD || matches!(Class::of(oid), Some(Class::Composite))
 }
 
 impl Analyzer<'_> {
@@ -211,8 +212,8 @@ impl Analyzer<'_> {
                 Ok(cast)
             }
             Some(Path::Elements) => {
-                let from = types::element_of(source).map_or(0, |row| row.oid);
-                let to = types::element_of(oid).map_or(0, |row| row.oid);
+                let from = types::element_of(source).unwrap_or(0);
+                let to = types::element_of(oid).unwrap_or(0);
                 let element = Expr::new(ExprKind::Element, from, location);
                 let cast = self.coerce(element, to, -1, context)?;
                 Ok(Expr::new(
@@ -235,11 +236,10 @@ impl Analyzer<'_> {
         let location = expr.location;
         let types: Vec<u32> = match &expr.kind {
             ExprKind::Row(parts) => parts.iter().map(|part| part.oid).collect(),
-            _ => self
-                .catalog
-                .composite(expr.oid)
-                .map(|columns| columns.iter().map(|column| column.oid).collect())
-                .unwrap_or_default(),
+            _ => match self.row_columns(&expr) {
+                Some(columns) => columns.iter().map(|column| column.oid).collect(),
+                None => return Err(cannot_cast(expr.oid, oid).at(location)),
+            },
         };
         if types.len() != columns.len() {
             let detail = match types.len() < columns.len() {
@@ -280,9 +280,34 @@ impl Analyzer<'_> {
         // An interval's fields decide how a literal is read; others are fitted afterwards.
         let read_with = if oid == ids::INTERVAL { modifier } else { -1 };
         let call = Call::new(self.environment, &[], oid);
-        let value =
-            types::input(&call, oid, text, read_with).map_err(|error| error.at(location))?;
+        let value = match (Class::of(oid), user::by_oid(oid)) {
+            // A row of a table, whose columns the catalog knows.
+            (Some(Class::Composite), None) if let Some(columns) = self.catalog.composite(oid) => {
+                self.row_literal(&call, text, columns)
+            }
+            _ => types::input(&call, oid, text, read_with),
+        };
+        let value = value.map_err(|error| error.at(location))?;
         Ok(Expr::new(ExprKind::Constant(value), oid, location).with_modifier(read_with))
+    }
+
+    fn row_literal(&self, call: &Call<'_>, text: &str, columns: Vec<Column>) -> Result<Datum> {
+        let types: Vec<(u32, i32)> = columns
+            .iter()
+            .map(|column| (column.oid, column.modifier))
+            .collect();
+        let values = types::record::read(call, text, &types)?;
+        Ok(Datum::Record(row_of(&columns, values).into()))
+    }
+
+    /// A NULL of the type of a table's rows as the row of NULLs, for what fills its columns.
+    pub(super) fn null_row(&self, oid: u32) -> Option<Datum> {
+        if Class::of(oid) != Some(Class::Composite) || user::by_oid(oid).is_some() {
+            return None;
+        }
+        let columns = self.catalog.composite(oid)?;
+        let nulls = vec![Datum::Null; columns.len()];
+        Some(Datum::Record(row_of(&columns, nulls).into()))
     }
 
     fn settle_parameter(&mut self, at: usize, oid: u32, location: i32) -> Result<()> {
@@ -374,6 +399,16 @@ impl Analyzer<'_> {
     }
 }
 
+/// The row of these values in these columns.
+pub(super) fn row_of(columns: &[Column], values: Vec<Datum>) -> Record {
+    Record {
+        types: columns.iter().map(|column| column.oid).collect(),
+        names: Some(columns.iter().map(|column| column.name.clone()).collect()),
+        modifiers: Some(columns.iter().map(|column| column.modifier).collect()),
+        values,
+    }
+}
+
 /// Fits to the modifier, unless the expression has it already.
 pub(super) fn fitted(expr: Expr, modifier: i32, explicit: bool, location: i32) -> Expr {
     if modifier < 0 && explicit {
@@ -383,10 +418,8 @@ pub(super) fn fitted(expr: Expr, modifier: i32, explicit: bool, location: i32) -
     if modifier < 0 || expr.modifier == modifier {
         return expr;
     }
-    let has_fit = match types::element_of(expr.oid) {
-        Some(element) => element.fit.is_some(),
-        None => types::by_oid(expr.oid).is_some_and(|row| row.fit.is_some()),
-    };
+    let fits = types::by_oid(types::element_of(expr.oid).unwrap_or(expr.oid));
+    let has_fit = fits.is_some_and(|row| row.fit.is_some());
     if !has_fit {
         return expr.with_modifier(modifier);
     }

@@ -145,8 +145,8 @@ impl Analyzer<'_> {
                 })
                 .collect());
         }
-        let expr = self.expr(node)?;
-        Ok(vec![self.decide_unknown(expr)?])
+        // What a literal is in a row, the row's own type may say yet.
+        Ok(vec![self.expr(node)?])
     }
 
     fn several(
@@ -457,7 +457,7 @@ impl Analyzer<'_> {
         }
         let (element, modifier) = match target {
             Some((oid, modifier)) => {
-                let element = types::element_of(oid).map_or(0, |row| row.oid);
+                let element = types::element_of(oid).unwrap_or(0);
                 (if nested { oid } else { element }, modifier)
             }
             None if elements.is_empty() => {

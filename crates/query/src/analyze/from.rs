@@ -6,11 +6,13 @@ use pg_raw_parse::Node;
 use pg_raw_parse::nodes::{Alias, JoinExpr, RangeFunction, RangeSubselect, RangeVar};
 use pg_raw_parse::raw::JoinType;
 
-use super::coerce::{common_type, is_composite};
+use super::coerce::{common_type, is_composite, row_of};
 use super::row_columns::columns_given;
 use super::scope::{Clause, Item};
 use super::{Analyzer, Mention, column_name};
+use crate::datum::Datum;
 use crate::error::{QueryError, Result};
+use crate::functions::{self, POPULATING};
 use crate::tree::{Column, Expr, ExprKind, From, JoinKind, Relation, RelationKind};
 use crate::types::ids;
 
@@ -297,7 +299,7 @@ impl Analyzer<'_> {
                 continue;
             }
             let expr = self.expr(node)?;
-            let expr = self.decide_unknown(expr)?;
+            let mut expr = self.decide_unknown(expr)?;
             let name = column_name::of_function(node);
             let mut columns = Vec::new();
             if !definitions.is_empty() {
@@ -320,6 +322,7 @@ impl Analyzer<'_> {
                         origin: None,
                     });
                 }
+                populating(&mut expr, &columns);
             } else if let ExprKind::Call(call) = &expr.kind
                 && !call.function.columns.is_empty()
             {
@@ -574,4 +577,26 @@ fn check_count(given: usize, there: usize, shown: &str) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// A call that makes rows of any columns becomes one that fills a row of these.
+fn populating(expr: &mut Expr, columns: &[Column]) {
+    let ExprKind::Call(call) = &mut expr.kind else {
+        return;
+    };
+    let of = POPULATING
+        .iter()
+        .find(|(made, _)| *made == call.function.oid);
+    let Some(fills) = of.and_then(|(_, fills)| functions::by_oid(*fills)) else {
+        return;
+    };
+    let base = row_of(columns, vec![Datum::Null; columns.len()]);
+    let base = Expr::constant(Datum::Record(base.into()), ids::RECORD);
+    call.function = fills;
+    call.arguments.insert(0, base);
+    if fills.arguments.len() > call.arguments.len() {
+        call.arguments
+            .push(Expr::constant(Datum::Bool(false), ids::BOOL));
+    }
+    call.types = call.arguments.iter().map(|argument| argument.oid).collect();
 }

@@ -45,6 +45,7 @@ use crate::call::Environment;
 use crate::error::{QueryError, Result};
 use crate::tree::{Column, Query};
 use crate::types::ids;
+use crate::types::user::columns_of;
 pub use scalar::{Wanted, analyze_scalar};
 use scope::Level;
 
@@ -77,9 +78,23 @@ pub trait Catalog {
 
     /// The columns of a composite type.
     fn composite(&self, oid: u32) -> Option<Vec<Column>> {
-        let _ = oid;
-        None
+        told_columns(oid)
     }
+}
+
+/// The columns of a composite type that was told.
+#[must_use]
+pub fn told_columns(oid: u32) -> Option<Vec<Column>> {
+    let columns = columns_of(oid).ok()?;
+    let types = columns.types.iter().zip(columns.modifiers.iter());
+    let all = columns.names.iter().zip(types);
+    let column = |(name, (oid, modifier)): (&Arc<str>, (&u32, &i32))| Column {
+        name: Arc::clone(name),
+        oid: *oid,
+        modifier: *modifier,
+        origin: None,
+    };
+    Some(all.map(column).collect())
 }
 
 /// A relation of the catalog.

@@ -274,11 +274,12 @@ pub(super) fn check_equality(expr: &Expr) -> Result<()> {
 
 fn has_order(oid: u32) -> bool {
     match types::element_of(oid) {
-        Some(element) => has_order(element.oid),
+        Some(element) => has_order(element),
         None => {
             oid == ids::RECORD
                 || oid == ids::UNKNOWN
-                || types::by_oid(oid).is_none_or(|row| row.compare.is_some())
+                || types::by_oid(oid)
+                    .is_none_or(|row| row.compare.is_some() || row.oid == ids::RECORD)
         }
     }
 }

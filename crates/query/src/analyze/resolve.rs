@@ -6,6 +6,7 @@ use crate::casts::Context;
 use crate::error::{QueryError, Result};
 use crate::functions::{self, Function};
 use crate::operators::{self, Operator};
+use crate::types::user::Class;
 use crate::types::{self, format_type, ids};
 
 /// A function that takes the arguments.
@@ -343,7 +344,9 @@ pub(super) fn generic_types(declared: &[u32], arguments: &[u32]) -> Option<Gener
                 if *argument == ids::UNKNOWN {
                     continue;
                 }
-                if *declared == ids::ANYENUM || generic.element != 0 && generic.element != *argument
+                let is_enum = Class::of(*argument) == Some(Class::Enum);
+                if *declared == ids::ANYENUM && !is_enum
+                    || generic.element != 0 && generic.element != *argument
                 {
                     return None;
                 }
@@ -399,7 +402,7 @@ pub(super) fn generic_types(declared: &[u32], arguments: &[u32]) -> Option<Gener
 /// The type of an array's elements, of vectors, too.
 pub(super) fn element_type(array: u32) -> Option<u32> {
     if let Some(element) = types::element_of(array) {
-        return Some(element.oid);
+        return Some(element);
     }
     match array {
         ids::INT2VECTOR => Some(ids::INT2),

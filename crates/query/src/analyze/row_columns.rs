@@ -57,7 +57,7 @@ impl Analyzer<'_> {
     /// The columns of a row that an expression makes.
     fn columns_made(&self, expr: &Expr) -> Option<Vec<Column>> {
         match &expr.kind {
-            ExprKind::Row(parts) => {
+            ExprKind::Row(parts) if expr.oid == ids::RECORD => {
                 let parts = parts.iter().enumerate();
                 let part = |(at, part): (usize, &Expr)| Column {
                     name: Arc::from(format!("f{}", at + 1)),

@@ -18,7 +18,8 @@ pub(super) use make::{
     Kind, argument_type, check_pairs, field_name, is_plain_text, key_text, kind_of, moment_text,
     number_kept, object_entries, spread,
 };
-pub(super) use populate::{jsonb_populate_record, jsonb_populate_recordset};
+pub(crate) use populate::POPULATING;
+pub(super) use populate::{jsonb_populate_record, jsonb_populate_recordset, without_columns};
 pub(super) use sets::pair_maker;
 
 use self::access::*;
@@ -199,6 +200,18 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ids::TEXT,
         json_object_keys,
     ),
+    Function::row(3204, "json_to_record", &[ids::JSON], ids::RECORD, |_, _| {
+        without_columns("json_to_record")
+    })
+    .stable(),
+    Function::set(
+        3205,
+        "json_to_recordset",
+        &[ids::JSON],
+        ids::RECORD,
+        |_, _| without_columns("json_to_recordset"),
+    )
+    .stable(),
     Function::row(
         3960,
         "json_populate_record",

@@ -17,7 +17,7 @@ use self::contain::*;
 use self::make::*;
 use self::sets::*;
 use super::Function;
-use super::json::{jsonb_populate_record, jsonb_populate_recordset};
+use super::json::{jsonb_populate_record, jsonb_populate_recordset, without_columns};
 use crate::types::ids;
 
 /// The functions of this file.
@@ -321,6 +321,22 @@ pub(super) static FUNCTIONS: &[Function] = &[
         ids::TEXT,
         jsonb_object_keys,
     ),
+    Function::row(
+        3490,
+        "jsonb_to_record",
+        &[ids::JSONB],
+        ids::RECORD,
+        |_, _| without_columns("jsonb_to_record"),
+    )
+    .stable(),
+    Function::set(
+        3491,
+        "jsonb_to_recordset",
+        &[ids::JSONB],
+        ids::RECORD,
+        |_, _| without_columns("jsonb_to_recordset"),
+    )
+    .stable(),
     Function::row(
         3209,
         "jsonb_populate_record",

@@ -12,6 +12,7 @@ mod date;
 mod date_format;
 mod date_part;
 mod encoding;
+mod enumeration;
 mod float;
 mod format;
 mod integer;
@@ -36,6 +37,7 @@ mod timestamp;
 mod uuid;
 mod window;
 
+pub(crate) use self::json::POPULATING;
 pub(crate) use self::pattern::{PathFlags, check_path_pattern, matches_path_pattern};
 
 use std::collections::HashMap;
@@ -413,6 +415,7 @@ static FAMILIES: &[&[Function]] = &[
     date_format::FUNCTIONS,
     date_part::FUNCTIONS,
     encoding::FUNCTIONS,
+    enumeration::FUNCTIONS,
     float::FUNCTIONS,
     format::FUNCTIONS,
     integer::FUNCTIONS,

@@ -85,9 +85,12 @@ fn pg_column_size(call: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
 /// The name of a type, whose modifier is given: there `bit` and `bpchar` are
 /// other types than `bit(1)` and `character(1)`.
 fn name_of_type(oid: u32, modifier: i32) -> Option<String> {
+    if !types::is_built_in(oid) {
+        return None;
+    }
     let (row, brackets) = match types::by_oid(oid) {
         Some(row) => (row, ""),
-        None => (types::element_of(oid)?, "[]"),
+        None => (types::by_oid(types::element_of(oid)?)?, "[]"),
     };
     let without_modifier = matches!(
         row.oid,
@@ -114,15 +117,13 @@ fn format_type(call: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
     let name = match arguments[1] {
         _ if oid == 0 => Some("-".to_owned()),
         Datum::Int4(modifier) => name_of_type(oid, modifier),
-        _ if types::by_oid(oid).is_some() || types::element_of(oid).is_some() => {
-            Some(types::format_type(oid, -1))
-        }
+        _ if types::is_built_in(oid) => Some(types::format_type(oid, -1)),
         _ => None,
     };
     if let Some(name) = name {
         return Ok(Datum::text(name));
     }
-    // Rows of tables have types, too, which the catalog knows.
+    // Others are the catalog's: rows of tables, and what users made.
     match call.environment.call("format_type", arguments) {
         Err(error) if error.sqlstate == "0A000" => Ok(Datum::text("???")),
         result => result,

@@ -217,6 +217,7 @@ fn offset(east: i32) -> Datum {
 fn record(types: &[u32], names: &[&str], values: Vec<Datum>) -> Datum {
     Datum::Record(
         Record {
+            modifiers: None,
             types: types.into(),
             names: Some(names.iter().map(|name| (*name).into()).collect()),
             values,

@@ -7,7 +7,7 @@ mod text;
 
 use std::cmp::Ordering;
 
-use super::{Type, ids};
+use super::{Element, Type, ids};
 use crate::call::{Call, SMALL_VALUE_BYTES};
 use crate::datum::Datum;
 use crate::error::{QueryError, Result};
@@ -239,7 +239,7 @@ impl Equality {
                 compare: Some(compare),
                 ..
             }) => Ok(Self::Order(*compare)),
-            Some(_) if oid == ids::RECORD => Ok(Self::Record),
+            Some(row) if row.oid == ids::RECORD => Ok(Self::Record),
             Some(_) if matches!(oid, ids::XID | ids::CID) => Ok(Self::Number),
             Some(row) if row.element != 0 && row.category == b'A' => Ok(Self::Array),
             None if super::element_of(oid).is_some() => Ok(Self::Array),
@@ -301,12 +301,13 @@ pub fn equal(a: &Datum, b: &Datum) -> Result<bool> {
 
 /// The order of two arrays: by their first elements that differ, then their
 /// number, then dimensions and bounds. NULL is the largest element.
-pub(super) fn compare(element: &'static Type, a: &Datum, b: &Datum) -> Result<Ordering> {
+pub(super) fn compare(element: Element, a: &Datum, b: &Datum) -> Result<Ordering> {
     let (a, b) = (a.as_array(), b.as_array());
     if a.element != b.element {
         return Err(different_elements());
     }
-    if element.compare.is_none() && element.oid != ids::RECORD && element.element == 0 {
+    let row = element.row;
+    if row.compare.is_none() && row.oid != ids::RECORD && row.element == 0 {
         return Err(super::without_order(element.oid));
     }
     for (a, b) in a.elements.iter().zip(&b.elements) {
@@ -314,9 +315,9 @@ pub(super) fn compare(element: &'static Type, a: &Datum, b: &Datum) -> Result<Or
             (Datum::Null, Datum::Null) => Ordering::Equal,
             (Datum::Null, _) => Ordering::Greater,
             (_, Datum::Null) => Ordering::Less,
-            (a, b) => match element.compare {
+            (a, b) => match row.compare {
                 Some(compare) => compare(a, b),
-                None if element.element != 0 => order(a, b)?,
+                None if row.element != 0 => order(a, b)?,
                 None => super::compare(element.oid, a, b)?,
             },
         };
@@ -340,8 +341,8 @@ pub(super) fn compare(element: &'static Type, a: &Datum, b: &Datum) -> Result<Or
 /// 42883 where the elements have no order, 42804 where they differ in type.
 pub fn order(a: &Datum, b: &Datum) -> Result<Ordering> {
     let element = a.as_array().element;
-    match super::by_oid(element) {
-        Some(row) => compare(row, a, b),
+    match Element::new(element) {
+        Some(element) => compare(element, a, b),
         None => Err(super::unknown(element)),
     }
 }
@@ -349,12 +350,12 @@ pub fn order(a: &Datum, b: &Datum) -> Result<Ordering> {
 /// Fits every element to the modifier.
 pub(super) fn fit(
     call: &Call<'_>,
-    element: &'static Type,
+    element: Element,
     value: &Datum,
     modifier: i32,
     explicit: bool,
 ) -> Result<Datum> {
-    let (Some(fit), Datum::Array(array)) = (element.fit, value) else {
+    let (Some(fit), Datum::Array(array)) = (element.row.fit, value) else {
         return Ok(value.clone());
     };
     room(call, array.elements.len())?;

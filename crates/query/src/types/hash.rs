@@ -153,6 +153,7 @@ pub fn hash<H: Hasher>(oid: u32, value: &Datum, state: &mut H) {
             bits.length.hash(state);
             bits.bytes.hash(state);
         }
+        Datum::Enum(place) => place.hash(state),
     }
 }
 

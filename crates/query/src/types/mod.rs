@@ -25,6 +25,7 @@ pub mod record;
 pub mod text;
 pub mod time;
 pub mod timestamp;
+pub mod user;
 pub mod uuid;
 
 pub use hash::hash;
@@ -147,10 +148,19 @@ pub fn all() -> impl Iterator<Item = &'static Type> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
-/// The base type with this number.
+/// The base type with this number; of a type that a user made, what is common to its class.
 #[must_use]
 pub fn by_oid(oid: u32) -> Option<&'static Type> {
-    BY_OID.get(&oid).copied()
+    match user::Class::of(oid) {
+        Some(class) => Some(user::row(class)),
+        None => BY_OID.get(&oid).copied(),
+    }
+}
+
+/// Whether the type, or that of its elements, is one that no user made.
+#[must_use]
+pub fn is_built_in(oid: u32) -> bool {
+    BY_OID.contains_key(&oid) || BY_ARRAY.contains_key(&oid)
 }
 
 /// The base type with this name; `_x` is the array of `x`, whose number is given.
@@ -163,16 +173,35 @@ pub fn oid_named(name: &str) -> Option<u32> {
     (element.array != 0).then_some(element.array)
 }
 
-/// The elements' type of an array type (`_int4`, not `int2vector`), or `None`.
+/// The number of the elements' type of an array type (`_int4`, not `int2vector`), or `None`.
 #[must_use]
-pub fn element_of(oid: u32) -> Option<&'static Type> {
-    BY_ARRAY.get(&oid).copied()
+pub fn element_of(oid: u32) -> Option<u32> {
+    user::element(oid).or_else(|| BY_ARRAY.get(&oid).map(|row| row.oid))
+}
+
+/// The type of an array's elements: its number, and what is known of it or of its class.
+#[derive(Clone, Copy)]
+pub(crate) struct Element {
+    pub(crate) oid: u32,
+    pub(crate) row: &'static Type,
+}
+
+impl Element {
+    /// The type of this number.
+    pub(crate) fn new(oid: u32) -> Option<Self> {
+        by_oid(oid).map(|row| Self { oid, row })
+    }
+
+    /// The type of the elements of the array type of this number.
+    pub(crate) fn of(array: u32) -> Option<Self> {
+        element_of(array).and_then(Self::new)
+    }
 }
 
 /// The number of the array type over these elements; 0 for none.
 #[must_use]
 pub fn array_of(element: u32) -> u32 {
-    by_oid(element).map_or(0, |row| row.array)
+    user::array(element).unwrap_or_else(|| by_oid(element).map_or(0, |row| row.array))
 }
 
 /// The type's category; arrays are `A`.
@@ -194,9 +223,18 @@ pub fn is_preferred(oid: u32) -> bool {
 /// The type's name with its modifier, as PostgreSQL's `format_type`.
 #[must_use]
 pub fn format_type(oid: u32, modifier: i32) -> String {
+    if user::Class::of(oid).is_some() {
+        return user::name(oid);
+    }
     let (row, brackets) = match (by_oid(oid), element_of(oid)) {
         (Some(row), _) => (row, ""),
-        (None, Some(element)) => (element, "[]"),
+        (None, Some(element)) if user::Class::of(element).is_some() => {
+            return format!("{}[]", user::name(element));
+        }
+        (None, Some(element)) => match by_oid(element) {
+            Some(row) => (row, "[]"),
+            None => return "???".to_owned(),
+        },
         (None, None) => return "???".to_owned(),
     };
     let shown = match row.modifier_out {
@@ -219,9 +257,9 @@ pub fn format_type(oid: u32, modifier: i32) -> String {
 /// # Errors
 /// 22P02 and others of the type.
 pub fn input(call: &Call<'_>, oid: u32, text: &str, modifier: i32) -> Result<Datum> {
-    match (by_oid(oid), element_of(oid)) {
-        (Some(row), _) => (row.input)(call, text, modifier),
-        (None, Some(element)) => array::input(call, element, text, modifier),
+    match (by_oid(oid), Element::of(oid)) {
+        (Some(row), _) => (row.input)(&call.making(oid), text, modifier),
+        (None, Some(element)) => array::input(&call.making(element.oid), element, text, modifier),
         (None, None) => Err(unknown(oid)),
     }
 }
@@ -231,9 +269,9 @@ pub fn input(call: &Call<'_>, oid: u32, text: &str, modifier: i32) -> Result<Dat
 /// # Errors
 /// 0A000 for a type without values.
 pub fn output(call: &Call<'_>, oid: u32, value: &Datum, out: &mut String) -> Result<()> {
-    match (by_oid(oid), element_of(oid)) {
-        (Some(row), _) => (row.output)(call, value, out),
-        (None, Some(element)) => array::output(call, element, value, out),
+    match (by_oid(oid), Element::of(oid)) {
+        (Some(row), _) => (row.output)(&call.making(oid), value, out),
+        (None, Some(element)) => array::output(&call.making(element.oid), element, value, out),
         (None, None) => Err(unknown(oid)),
     }
 }
@@ -253,9 +291,11 @@ pub fn to_text(call: &Call<'_>, oid: u32, value: &Datum) -> Result<String> {
 /// # Errors
 /// 22P03 and others of the type.
 pub fn receive(call: &Call<'_>, oid: u32, bytes: &[u8], modifier: i32) -> Result<Datum> {
-    match (by_oid(oid), element_of(oid)) {
-        (Some(row), _) => (row.receive)(call, bytes, modifier),
-        (None, Some(element)) => array::receive(call, element, bytes, modifier),
+    match (by_oid(oid), Element::of(oid)) {
+        (Some(row), _) => (row.receive)(&call.making(oid), bytes, modifier),
+        (None, Some(element)) => {
+            array::receive(&call.making(element.oid), element, bytes, modifier)
+        }
         (None, None) => Err(unknown(oid)),
     }
 }
@@ -265,9 +305,9 @@ pub fn receive(call: &Call<'_>, oid: u32, bytes: &[u8], modifier: i32) -> Result
 /// # Errors
 /// 0A000 for a type without one.
 pub fn send(call: &Call<'_>, oid: u32, value: &Datum, out: &mut Vec<u8>) -> Result<()> {
-    match (by_oid(oid), element_of(oid)) {
-        (Some(row), _) => (row.send)(call, value, out),
-        (None, Some(element)) => array::send(call, element, value, out),
+    match (by_oid(oid), Element::of(oid)) {
+        (Some(row), _) => (row.send)(&call.making(oid), value, out),
+        (None, Some(element)) => array::send(&call.making(element.oid), element, value, out),
         (None, None) => Err(unknown(oid)),
     }
 }
@@ -277,7 +317,7 @@ pub fn send(call: &Call<'_>, oid: u32, value: &Datum, out: &mut Vec<u8>) -> Resu
 /// # Errors
 /// 42883 where the type has no order.
 pub fn compare(oid: u32, a: &Datum, b: &Datum) -> Result<Ordering> {
-    match (by_oid(oid), element_of(oid)) {
+    match (by_oid(oid), Element::of(oid)) {
         (Some(row), _) => match row.compare {
             Some(compare) => Ok(compare(a, b)),
             None if row.oid == ids::RECORD => record::compare(a, b),
@@ -302,7 +342,7 @@ pub fn fit(
     if modifier < 0 || value.is_null() {
         return Ok(value.clone());
     }
-    match (by_oid(oid), element_of(oid)) {
+    match (by_oid(oid), Element::of(oid)) {
         (Some(row), _) => match row.fit {
             Some(fit) => fit(call, value, modifier, explicit),
             None => Ok(value.clone()),

@@ -194,7 +194,7 @@ fn needs_quotes(text: &str) -> bool {
             .any(|byte| matches!(byte, b'"' | b'\\' | b'(' | b')' | b',') || is_space(byte))
 }
 
-fn output(call: &Call<'_>, value: &Datum, out: &mut String) -> Result<()> {
+pub(super) fn output(call: &Call<'_>, value: &Datum, out: &mut String) -> Result<()> {
     let record = value.as_record();
     let _level = Level::enter()?;
     out.push('(');
@@ -228,7 +228,7 @@ fn output(call: &Call<'_>, value: &Datum, out: &mut String) -> Result<()> {
     Ok(())
 }
 
-fn send(call: &Call<'_>, value: &Datum, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn send(call: &Call<'_>, value: &Datum, out: &mut Vec<u8>) -> Result<()> {
     let record = value.as_record();
     let _level = Level::enter()?;
     let count = u32::try_from(record.values.len()).unwrap_or(u32::MAX);
@@ -345,6 +345,7 @@ mod tests {
     fn nested(depth: u32) -> Datum {
         (0..depth).fold(Datum::Null, |value, _| {
             Datum::Record(Arc::new(Record {
+                modifiers: None,
                 types: Arc::new([ids::RECORD]),
                 names: None,
                 values: vec![value],

@@ -203,6 +203,7 @@ async fn rows_compare_as_by_postgresql() {
             })
             .collect();
         Datum::Record(Arc::new(Record {
+            modifiers: None,
             types: row.iter().map(|(oid, _)| *oid).collect(),
             names: None,
             values,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pg_raw_parse::Node;
-use thermocline_engine::{Catalog, Database, ViewDef, ViewRead};
+use thermocline_engine::{Catalog, Database, ViewDef, ViewRead, ViewType};
 use thermocline_query::analyze::{Analyzed, analyze};
 use thermocline_query::functions::Body;
 use thermocline_query::parse::parse;
@@ -63,6 +63,8 @@ pub(crate) struct NewView {
     pub(crate) query: Query,
     /// What it reads.
     pub(crate) reads: Vec<ViewRead>,
+    /// The users' types that it names.
+    pub(crate) types: Vec<ViewType>,
 }
 
 /// Analyses the query of a view that is to be made. `text` is the query's, and errors are
@@ -160,6 +162,7 @@ fn analyzed_view(
     Ok(NewView {
         query,
         reads: found.reads.take(),
+        types: found.types.take(),
     })
 }
 

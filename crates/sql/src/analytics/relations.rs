@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use thermocline_engine::authority::{Object, Privileges};
 use thermocline_engine::catalog::{FIRST_USER_OID, Table};
-use thermocline_engine::{Catalog, ViewDef, ViewRead};
-use thermocline_query::analyze::{self, Mention, Stored};
+use thermocline_engine::{Catalog, ViewDef, ViewRead, ViewType};
+use thermocline_query::analyze::{self, Mention, Stored, told_columns};
 use thermocline_query::error::{QueryError, Result};
 use thermocline_query::tree::Column;
 
+use crate::ddl::type_named;
 use crate::parse::depth::too_deep;
-use crate::pg_catalog::{self, SystemEnvironment};
+use crate::pg_catalog::{self, SystemEnvironment, row_type_oid};
 use crate::privilege::Actor;
 use crate::temporary;
 
@@ -30,8 +31,10 @@ pub(super) struct Found {
     pub(super) tables: RefCell<Vec<Arc<Table>>>,
     /// Whether there was a view.
     pub(super) views: Cell<bool>,
-    /// What a new view reads.
+    /// What a new view reads,
     pub(super) reads: RefCell<Vec<ViewRead>>,
+    /// and what the names of types in it mean.
+    pub(super) types: RefCell<Vec<ViewType>>,
 }
 
 /// Whose names they are.
@@ -241,11 +244,42 @@ impl analyze::Catalog for Relations<'_> {
         }))
     }
 
+    fn composite(&self, oid: u32) -> Option<Vec<Column>> {
+        let of_rows = || {
+            let mut tables = self.catalog().tables.values();
+            let table = tables.find(|table| row_type_oid(table.oid) == oid)?;
+            let columns = stored_table(table).columns.into_iter();
+            Some(columns.filter(|column| !column.is_dropped()).collect())
+        };
+        told_columns(oid).or_else(of_rows)
+    }
+
     fn user_type(&self, schema: Option<&str>, name: &str) -> Option<u32> {
-        match self.names {
-            Names::Statement => self.environment.session().user_type(schema, name),
-            // What such a name means is not kept.
-            Names::Making | Names::View(..) => None,
+        let session = self.environment.session();
+        match &self.names {
+            Names::Statement => session.user_type(schema, name),
+            Names::Making => {
+                // Of the types of tables' rows no view keeps what their names mean.
+                let catalog = self.catalog();
+                let oid = type_named(catalog, &session.facts.search_path, schema, name)?;
+                let named = ViewType {
+                    written_schema: schema.map(str::to_owned),
+                    written: name.to_owned(),
+                    oid,
+                };
+                let mut types = self.found.types.borrow_mut();
+                if !types.contains(&named) {
+                    types.push(named);
+                }
+                Some(oid)
+            }
+            Names::View(view, _) => {
+                let mut named = view.types.iter();
+                let is_it = |named: &&ViewType| {
+                    named.written_schema.as_deref() == schema && named.written == name
+                };
+                named.find(is_it).map(|named| named.oid)
+            }
         }
     }
 }

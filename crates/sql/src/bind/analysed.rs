@@ -14,13 +14,13 @@ use thermocline_storage::types::DataType;
 
 use super::scope::Relation;
 use super::typed::{Binder, Typed};
-use super::{Bindable, Refusal};
+use super::{Bindable, Refusal, TypeNames};
 use crate::error::SqlError;
 use crate::expr::{Analysed, Expr};
 use crate::output::OtherType;
 
-/// The relations in scope, under the names that [`Binder::analysed`] gives them.
-struct InScope<'a>(&'a [Relation]);
+/// The relations in scope, under the names that [`Binder::analysed`] gives them, and users' types.
+struct InScope<'a>(&'a [Relation], TypeNames<'a>);
 
 fn name_of(number: usize) -> String {
     format!("\"relation {number}\"")
@@ -61,6 +61,10 @@ impl Catalog for InScope<'_> {
             view: None,
             reader: None,
         }))
+    }
+
+    fn user_type(&self, schema: Option<&str>, name: &str) -> Option<u32> {
+        self.1.user_type(schema, name)
     }
 }
 
@@ -190,7 +194,7 @@ impl Binder<'_> {
         };
         let analyzed = analyze::analyze_scalar(
             statement,
-            &InScope(&self.relations),
+            &InScope(&self.relations, self.context.type_names()),
             &plain,
             &declared,
             wanted,

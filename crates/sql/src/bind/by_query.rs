@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use sqlparser::ast::{self, TableFactor, TableWithJoins, UpdateTableFromKind};
 use sqlparser::tokenizer::{Token, Tokenizer};
-use thermocline_engine::Table;
 use thermocline_engine::authority::Privileges;
+use thermocline_engine::{Table, TypeKind};
+use thermocline_storage::types::DataType;
 
+use super::data_type::written;
 use super::insert::is_default;
 use super::modify::{is_given, leaves_partition};
 use super::typed::Binder;
@@ -85,7 +87,7 @@ impl Binder<'_> {
                 {
                     return Ok(own);
                 }
-                selected.push(value.to_string());
+                selected.push(binder.as_row_of(value, def.data_type));
                 columns.push(column);
                 Ok(Expr::Parameter(first + selected.len() - 1))
             },
@@ -104,6 +106,20 @@ impl Binder<'_> {
         let query = self.read_query(query, reason);
         let change = ShortPlan::Update(Arc::new(plan));
         Ok((by_query(&target, &columns, source, query, change), shown))
+    }
+
+    /// The text of a value for a column: a row becomes one of the column's own type there.
+    fn as_row_of(&self, value: &ast::Expr, data_type: DataType) -> String {
+        let catalog = self.context.catalog;
+        let DataType::Other { oid, .. } = data_type else {
+            return value.to_string();
+        };
+        match catalog.type_of(oid) {
+            Some(def) if matches!(def.kind, TypeKind::Composite(_)) => {
+                format!("CAST({value} AS {})", written(data_type, catalog))
+            }
+            _ => value.to_string(),
+        }
     }
 
     /// A DELETE, likewise.

@@ -1,5 +1,7 @@
 //! Type names of SQL to types. Synonyms are PostgreSQL's.
 
+use std::sync::LazyLock;
+
 use sqlparser::ast::{self, CharacterLength, ExactNumberInfo, TimezoneInfo};
 use thermocline_query::analyze::{Catalog, Stored, analyze};
 use thermocline_query::call::Plain;
@@ -8,14 +10,55 @@ use thermocline_query::parse::parse;
 use thermocline_query::types::format_type;
 use thermocline_storage::types::{DataType, TEXT_LENGTH_MAX};
 
+use crate::ddl::type_named;
 use crate::error::{Result, SqlError};
+
+/// Where the names of users' types are looked up.
+#[derive(Clone, Copy)]
+pub struct TypeNames<'a> {
+    /// The types there are.
+    pub catalog: &'a thermocline_engine::Catalog,
+    /// Where unqualified names are looked for, in this order.
+    pub search_path: &'a [String],
+}
+
+impl TypeNames<'_> {
+    /// No user has made any.
+    #[must_use]
+    pub fn of_none() -> Self {
+        static NONE: LazyLock<thermocline_engine::Catalog> =
+            LazyLock::new(thermocline_engine::Catalog::empty);
+        Self {
+            catalog: &NONE,
+            search_path: &[],
+        }
+    }
+}
+
+/// A type as a statement writes it, whatever the search path; lengths are left out.
+pub(super) fn written(data_type: DataType, catalog: &thermocline_engine::Catalog) -> String {
+    let def = match data_type {
+        DataType::Other { oid, .. } => catalog.type_of(oid),
+        _ => None,
+    };
+    match def {
+        Some(def) => {
+            let brackets = if data_type.oid() == def.oid { "" } else { "[]" };
+            let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+            format!("{}.{}{brackets}", quoted(&def.schema), quoted(&def.name))
+        }
+        // How long a text may be is asked when it is stored.
+        None if matches!(data_type, DataType::Char(_) | DataType::Varchar(_)) => "text".to_owned(),
+        None => data_type.base_name().to_owned(),
+    }
+}
 
 /// The type that `name` names; a type that no column can have is an error.
 ///
 /// # Errors
 /// 0A000 for a type that PostgreSQL has and this database has not, 42704 for
 /// an unknown one, 22023 for lengths and precisions out of bounds.
-pub fn data_type(name: &ast::DataType) -> Result<DataType> {
+pub fn data_type(name: &ast::DataType, names: TypeNames<'_>) -> Result<DataType> {
     use ast::DataType as Sql;
     Ok(match name {
         Sql::Bool | Sql::Boolean => DataType::Boolean,
@@ -53,14 +96,17 @@ pub fn data_type(name: &ast::DataType) -> Result<DataType> {
             DataType::TimestampTz
         }
         Sql::Uuid => DataType::Uuid,
-        Sql::Custom(custom_name, modifiers) => {
-            custom(&custom_name.to_string(), modifiers, &name.to_string())?
-        }
-        other => analysed(&other.to_string())?,
+        Sql::Custom(custom_name, modifiers) => custom(
+            &custom_name.to_string(),
+            modifiers,
+            &name.to_string(),
+            names,
+        )?,
+        other => analysed(&other.to_string(), names)?,
     })
 }
 
-fn custom(name: &str, modifiers: &[String], text: &str) -> Result<DataType> {
+fn custom(name: &str, modifiers: &[String], text: &str, names: TypeNames<'_>) -> Result<DataType> {
     let folded = name.to_lowercase();
     let bare = folded
         .strip_prefix("pg_catalog.")
@@ -91,31 +137,44 @@ fn custom(name: &str, modifiers: &[String], text: &str) -> Result<DataType> {
         "varchar" => DataType::Varchar(bounded(number(0)?, "varchar")?.unwrap_or(0)),
         "bpchar" => DataType::Char(bounded(number(0)?, "char")?.unwrap_or(0)),
         "numeric" | "decimal" if modifiers.is_empty() => DataType::NUMERIC,
-        _ => return analysed(text),
+        _ => return analysed(text, names),
     })
 }
 
-/// A type that the analyzer knows by this text.
-fn analysed(text: &str) -> Result<DataType> {
-    struct NoTables;
-    impl Catalog for NoTables {
-        fn relation(&self, _: Option<&str>, _: &str) -> QueryResult<Option<Stored>> {
-            Ok(None)
-        }
+impl Catalog for TypeNames<'_> {
+    fn relation(&self, _: Option<&str>, _: &str) -> QueryResult<Option<Stored>> {
+        Ok(None)
     }
+
+    fn user_type(&self, schema: Option<&str>, name: &str) -> Option<u32> {
+        type_named(self.catalog, self.search_path, schema, name)
+    }
+}
+
+/// A type that the analyzer knows by this text.
+fn analysed(text: &str, names: TypeNames<'_>) -> Result<DataType> {
+    let (oid, modifier) = type_of_text(text, names)?;
+    DataType::from_oid(oid, modifier).ok_or_else(|| {
+        let name = format_type(oid, -1);
+        SqlError::unsupported(format!("columns of type {name} are not supported"))
+    })
+}
+
+/// The number and the modifier of the type that a text names.
+///
+/// # Errors
+/// 42704 and others of a type's name and modifiers.
+pub(crate) fn type_of_text(text: &str, names: TypeNames<'_>) -> Result<(u32, i32)> {
     let parsed = parse(&format!("SELECT NULL::{text}")).map_err(without_place)?;
     let Some(statement) = parsed.statements().stmts().next() else {
         return Err(SqlError::internal("a type without a statement"));
     };
-    let analyzed = analyze(statement, &NoTables, &Plain::default(), &[]).map_err(without_place)?;
+    let analyzed = analyze(statement, &names, &Plain::default(), &[]).map_err(without_place)?;
     let columns = analyzed.query.columns();
     let column = columns
         .first()
         .ok_or_else(|| SqlError::internal("a type without a column"))?;
-    DataType::from_oid(column.oid, column.modifier).ok_or_else(|| {
-        let name = format_type(column.oid, -1);
-        SqlError::unsupported(format!("columns of type {name} are not supported"))
-    })
+    Ok((column.oid, column.modifier))
 }
 
 /// An error whose place is in another text than the statement's.

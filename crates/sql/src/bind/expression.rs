@@ -396,7 +396,7 @@ impl Binder<'_> {
             }
             return Err(Refusal::declined("a cast to interval"));
         }
-        let target = match data_type(target) {
+        let target = match data_type(target, self.context.type_names()) {
             Ok(target) => target,
             Err(error) => return Err(Refusal::declined_with("a cast to a type of its own", error)),
         };

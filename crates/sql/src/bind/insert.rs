@@ -68,6 +68,7 @@ impl Binder<'_> {
         // `OVERRIDING SYSTEM VALUE` reaches us as OVERWRITE.
         let overriding = insert.overwrite;
 
+        let catalog = self.context.catalog;
         let mut source = match &insert.source {
             None => InsertSource::Values(vec![Vec::new()]),
             Some(query) => match (&*query.body, bare(query)) {
@@ -82,7 +83,7 @@ impl Binder<'_> {
                             for column in &columns {
                                 refuse_generated(&table, *column, overriding)?;
                             }
-                            let query = source::of_values(&table, &columns, values)?;
+                            let query = source::of_values(&table, catalog, &columns, values)?;
                             self.insert_query(&query)?.0
                         }
                         Err(refusal) => return Err(refusal),
@@ -93,7 +94,7 @@ impl Binder<'_> {
                         true => columns.clone(),
                         false => table.live(),
                     };
-                    let typed = source::of_select(&table, &targets, query)?;
+                    let typed = source::of_select(&table, catalog, &targets, query)?;
                     let (source, width) = self.insert_query(typed.as_ref().unwrap_or(query))?;
                     if let Some(width) = width {
                         if !explicit {

@@ -43,7 +43,7 @@ impl Binder<'_> {
             }
             return self.interval_literal(string(&typed.value.value), None);
         }
-        let target = data_type(&typed.data_type)?;
+        let target = data_type(&typed.data_type, self.context.type_names())?;
         let literal = self.literal(&typed.value)?;
         let expr = self.explicit(literal, target)?;
         Ok(Typed::known(expr, target))

@@ -30,7 +30,8 @@ mod typed;
 mod view;
 pub(crate) mod with;
 
-pub use data_type::data_type;
+pub(crate) use data_type::type_of_text;
+pub use data_type::{TypeNames, data_type};
 pub use dialect::rewrite;
 pub use function::{session_function, session_function_names};
 pub use insert::insert_target;
@@ -94,6 +95,15 @@ impl<'a> BindContext<'a> {
             actor: None,
             styles: Styles::plain(),
             literals: Styles::plain(),
+        }
+    }
+
+    /// Where it finds users' types.
+    #[must_use]
+    pub const fn type_names(&self) -> TypeNames<'a> {
+        TypeNames {
+            catalog: self.catalog,
+            search_path: self.search_path,
         }
     }
 

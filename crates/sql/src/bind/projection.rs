@@ -8,10 +8,11 @@ use sqlparser::ast::{
 use super::aggregate::function_name;
 use super::scope::{folded, name_parts};
 use super::typed::{Binder, Typed};
-use super::{Bindable, Refusal, data_type};
+use super::{Bindable, Refusal, TypeNames, data_type};
 use crate::error::SqlError;
 use crate::expr::Expr;
 use crate::output::{ColumnType, OutputColumn};
+use crate::parse::tokens::fold_parts;
 use crate::plan::OutputExpr;
 
 /// The columns that a select list may have, as in PostgreSQL.
@@ -218,7 +219,11 @@ fn type_column_name(target: &ast::DataType) -> Option<String> {
     if let ast::DataType::Interval { .. } = target {
         return Some("interval".to_owned());
     }
-    data_type(target)
-        .ok()
-        .map(|data_type| data_type.typname().to_owned())
+    if let Ok(built_in) = data_type(target, TypeNames::of_none()) {
+        return Some(built_in.typname().to_owned());
+    }
+    match target {
+        ast::DataType::Custom(name, _) => fold_parts(name).pop(),
+        _ => None,
+    }
 }

@@ -4,9 +4,10 @@
 use sqlparser::ast::{self, SelectItem, SetExpr};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::Parser;
-use thermocline_engine::Table;
+use thermocline_engine::{Catalog, Table, TypeKind};
 use thermocline_storage::types::DataType;
 
+use super::data_type::written;
 use super::insert::is_default;
 use super::{Bindable, Refusal};
 use crate::error::SqlError;
@@ -14,6 +15,7 @@ use crate::error::SqlError;
 /// VALUES that only a query computes, as that query.
 pub(super) fn of_values(
     table: &Table,
+    catalog: &Catalog,
     columns: &[usize],
     values: &ast::Values,
 ) -> Bindable<ast::Query> {
@@ -27,7 +29,7 @@ pub(super) fn of_values(
             if is_default(value) {
                 return Err(Refusal::declined("DEFAULT beside a subquery"));
             }
-            let typed = typed(value, table.columns[*column].data_type);
+            let typed = typed(value, table.columns[*column].data_type, catalog);
             shown.push(typed.unwrap_or_else(|| value.to_string()));
         }
         rows.push(format!("({})", shown.join(", ")));
@@ -39,6 +41,7 @@ pub(super) fn of_values(
 /// operations have looked at the values before, as texts.
 pub(super) fn of_select(
     table: &Table,
+    catalog: &Catalog,
     columns: &[usize],
     query: &ast::Query,
 ) -> Bindable<Option<ast::Query>> {
@@ -55,7 +58,7 @@ pub(super) fn of_select(
             // How many columns these are is not known here.
             break;
         };
-        let Some(typed) = typed(value, table.columns[*column].data_type) else {
+        let Some(typed) = typed(value, table.columns[*column].data_type, catalog) else {
             continue;
         };
         let typed = one_expression(&typed)?;
@@ -71,7 +74,17 @@ pub(super) fn of_select(
 }
 
 /// A value without a type, as one of a column's; `None` for any other.
-fn typed(value: &ast::Expr, data_type: DataType) -> Option<String> {
+fn typed(value: &ast::Expr, data_type: DataType, catalog: &Catalog) -> Option<String> {
+    let of_rows = match data_type {
+        DataType::Other { oid, .. } => catalog.type_of(oid),
+        _ => None,
+    };
+    // A row becomes one of the column's own type.
+    let is_row = of_rows.is_some_and(|def| matches!(def.kind, TypeKind::Composite(_)));
+    let as_type = || format!("CAST({value} AS {})", written(data_type, catalog));
+    if is_row {
+        return Some(as_type());
+    }
     let ast::Expr::Value(untyped) = value else {
         return None;
     };
@@ -79,12 +92,7 @@ fn typed(value: &ast::Expr, data_type: DataType) -> Option<String> {
         untyped.value,
         ast::Value::SingleQuotedString(_) | ast::Value::Null | ast::Value::Placeholder(_)
     );
-    // How long a text may be is asked when it is stored.
-    let name = match data_type {
-        DataType::Char(_) | DataType::Varchar(_) => "text",
-        other => other.base_name(),
-    };
-    is_untyped.then(|| format!("CAST({value} AS {name})"))
+    is_untyped.then(as_type)
 }
 
 /// A query that was printed.

@@ -387,7 +387,10 @@ pub(crate) fn assignable(
         if from.is_none_or(|from| !is_assignable(from, *target)) {
             let message = format!(
                 "column \"{name}\" is of type {} but expression is of type {}",
-                target.base_name(),
+                match target {
+                    DataType::Other { .. } => target.to_string(),
+                    _ => target.base_name().to_owned(),
+                },
                 format_type(column.type_oid, -1)
             );
             return Err(SqlError::new("42804", message)

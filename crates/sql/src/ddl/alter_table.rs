@@ -164,7 +164,9 @@ impl Definition<'_> {
         if_not_exists: bool,
     ) -> Result<()> {
         let mut parts = Parts::default();
-        let mut part = column_part(column, &mut std::iter::empty(), &mut parts)?;
+        let catalog = self.catalog();
+        let names = self.type_names(&catalog);
+        let mut part = column_part(column, &mut std::iter::empty(), names, &mut parts)?;
         let name = part.def.name.clone();
         if table.column_named(&name).is_some() {
             let message = format!(

@@ -28,6 +28,7 @@ impl Definition<'_> {
     fn commented(&self, object: &CommentObject) -> Result<CommentOn> {
         let catalog = self.catalog();
         Ok(match object {
+            CommentObject::Type(name) => CommentOn::Type(self.find_type(name)?.oid),
             CommentObject::Relation { kind, name } => CommentOn::Relation {
                 oid: self.relation_of_kind(kind, name)?.0,
                 column: 0,

@@ -12,7 +12,7 @@ use thermocline_storage::types::DataType;
 
 use super::options::{TableOptions, check_access_method, table_options};
 use super::{Definition, exists, names};
-use crate::bind;
+use crate::bind::{self, TypeNames};
 use crate::error::{Result, SqlError};
 use crate::parse::sequence::{SequenceOptions, of_identity};
 use crate::parse::statement::{CreateTable, Life, OnCommit, TableOf};
@@ -76,7 +76,8 @@ impl Definition<'_> {
             }
             return Err(exists(&name));
         }
-        let parts = parts(statement, &create.identities)?;
+        let catalog = self.catalog();
+        let parts = parts(statement, &create.identities, self.type_names(&catalog))?;
         let (def, sequences) = self.table_def(&schema, &name, parts, options)?;
         let oid = def.oid;
         for sequence in sequences {
@@ -442,7 +443,11 @@ fn refuse_unsupported(statement: &ast::CreateTable) -> Result<()> {
 }
 
 /// Takes the statement apart.
-fn parts(statement: &ast::CreateTable, identities: &[SequenceOptions]) -> Result<Parts> {
+fn parts(
+    statement: &ast::CreateTable,
+    identities: &[SequenceOptions],
+    names: TypeNames<'_>,
+) -> Result<Parts> {
     if statement.columns.len() > COLUMNS_MAX {
         return Err(SqlError::new(
             "54011",
@@ -452,7 +457,7 @@ fn parts(statement: &ast::CreateTable, identities: &[SequenceOptions]) -> Result
     let mut parts = Parts::default();
     let mut identities = identities.iter();
     for column in &statement.columns {
-        let part = column_part(column, &mut identities, &mut parts)?;
+        let part = column_part(column, &mut identities, names, &mut parts)?;
         if parts
             .columns
             .iter()
@@ -541,7 +546,7 @@ fn no_foreign_keys() -> SqlError {
 }
 
 /// The type of a column, and whether it is one of the serial types.
-pub(super) fn column_type(name: &ast::DataType) -> Result<(DataType, bool)> {
+pub(super) fn column_type(name: &ast::DataType, names: TypeNames<'_>) -> Result<(DataType, bool)> {
     if let ast::DataType::Custom(custom, _) = name {
         let parts = fold_parts(custom);
         if let [bare] = parts.as_slice() {
@@ -556,18 +561,19 @@ pub(super) fn column_type(name: &ast::DataType) -> Result<(DataType, bool)> {
             }
         }
     }
-    Ok((bind::data_type(name)?, false))
+    Ok((bind::data_type(name, names)?, false))
 }
 
 /// Reads a column; its constraints go to `parts`.
 pub(super) fn column_part<'i>(
     column: &ast::ColumnDef,
     identities: &mut impl Iterator<Item = &'i SequenceOptions>,
+    names: TypeNames<'_>,
     parts: &mut Parts,
 ) -> Result<ColumnPart> {
-    let name = names::truncated(&fold(&column.name));
+    let name = super::names::truncated(&fold(&column.name));
     not_systems(&name)?;
-    let (data_type, serial) = column_type(&column.data_type)?;
+    let (data_type, serial) = column_type(&column.data_type, names)?;
     let mut part = ColumnPart {
         def: ColumnDef::new(&name, data_type),
         sequence: serial.then(SequenceOptions::default),

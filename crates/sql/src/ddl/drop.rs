@@ -240,7 +240,10 @@ impl Definition<'_> {
             .collect();
         let views = catalog.views.values().filter(|view| view.schema == name);
         let views: Vec<u32> = views.map(|view| view.oid).collect();
-        let empty = tables.is_empty() && sequences.is_empty() && views.is_empty();
+        let types = catalog.types.values().filter(|def| def.schema == name);
+        let types: Vec<_> = types.cloned().collect();
+        let empty =
+            tables.is_empty() && sequences.is_empty() && views.is_empty() && types.is_empty();
         if !cascade && !empty {
             return Err(depended_on(format!(
                 "cannot drop schema {name} because other objects depend on it"
@@ -258,6 +261,9 @@ impl Definition<'_> {
             if self.catalog().sequences.contains_key(&sequence) {
                 self.drop_sequence(sequence, true).await?;
             }
+        }
+        for def in types {
+            self.drop_type_def(&def, true).await?;
         }
         self.apply(Change::DropSchema(name.to_owned())).await
     }

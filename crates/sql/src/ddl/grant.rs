@@ -313,6 +313,15 @@ impl Definition<'_> {
             },
             Owned::Sequence(name) => (self.relation_target(name, true)?, "ALTER SEQUENCE"),
             Owned::Schema(name) => (self.schema_target(name)?, "ALTER SCHEMA"),
+            Owned::Type(name) => {
+                let def = self.find_type(name)?;
+                let target = Target {
+                    object: Object::Type(def.oid),
+                    kind: "type",
+                    name: def.name.clone(),
+                };
+                (target, "ALTER TYPE")
+            }
             Owned::Procedure(name) => (self.procedure_target(name)?, "ALTER PROCEDURE"),
         };
         let actor = self.actor()?;
@@ -365,6 +374,7 @@ impl Definition<'_> {
                 table.or_else(view)
             }
             Object::Sequence(oid) => catalog.sequences.get(oid).map(|s| s.schema.clone()),
+            Object::Type(oid) => catalog.types.get(oid).map(|def| def.schema.clone()),
             Object::Schema(_) | Object::Procedure(_) | Object::Database => {
                 return match authority
                     .privileges(new, &Object::Database)

@@ -4,6 +4,7 @@
 //! several changes happens in one transaction: all or nothing.
 
 mod alter_table;
+mod attribute;
 mod comment;
 mod create_table;
 mod dependents;
@@ -22,6 +23,7 @@ mod role;
 mod schema;
 mod sequence;
 mod temporary;
+mod user_type;
 mod verify;
 mod view;
 mod view_query;
@@ -29,6 +31,7 @@ mod view_query;
 pub(crate) use names::truncated as truncated_name;
 pub(crate) use place::{CreationPlace, find_relation};
 pub(crate) use temporary::{drop_schema_with_all, drop_tables_with_all};
+pub(crate) use user_type::type_named;
 
 use std::sync::Arc;
 
@@ -37,7 +40,7 @@ use thermocline_engine::authority::FIRST_ROLE_OID;
 use thermocline_engine::ddl::Change;
 use thermocline_engine::{Catalog, Database, RunOptions, Table, Transaction, ViewDef};
 
-use crate::bind::BindContext;
+use crate::bind::{BindContext, TypeNames};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::expr::SessionInfo;
@@ -94,6 +97,7 @@ pub(crate) async fn run(statement: &Ddl, definition: &mut Definition<'_>) -> Res
         Ddl::TableOf(table) => definition.create_table_of(table).await,
         Ddl::Comment(comment) => definition.comment(comment).await,
         Ddl::View(command) => definition.view_command(command).await,
+        Ddl::Type(command) => definition.type_command(command).await,
         Ddl::Parsed(statement) => definition.parsed(statement).await,
     }
 }
@@ -165,6 +169,14 @@ impl Definition<'_> {
 
     fn notice(&mut self, sqlstate: &'static str, message: String) {
         self.notices.push(SqlError::new(sqlstate, message));
+    }
+
+    /// Where the statement finds users' types.
+    fn type_names<'c>(&'c self, catalog: &'c Catalog) -> TypeNames<'c> {
+        TypeNames {
+            catalog,
+            search_path: self.search_path,
+        }
     }
 
     /// What defaults and checks are bound against, by this search path.

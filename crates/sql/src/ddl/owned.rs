@@ -82,6 +82,14 @@ impl Definition<'_> {
         }
         for object in &objects {
             let catalog = self.catalog();
+            if let Object::Type(oid) = object
+                && let Some(def) = catalog.types.get(oid)
+            {
+                self.drop_type_def(def, cascade).await?;
+            }
+        }
+        for object in &objects {
+            let catalog = self.catalog();
             let schema = match object {
                 Object::Schema(oid) => catalog.schemas.iter().find(|schema| schema.oid == *oid),
                 _ => None,

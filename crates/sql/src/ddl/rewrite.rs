@@ -50,7 +50,8 @@ impl Definition<'_> {
                 return Err(SqlError::unsupported(message));
             }
             altered.push(column);
-            let (to, serial) = column_type(new.data_type)?;
+            let catalog = self.catalog();
+            let (to, serial) = column_type(new.data_type, self.type_names(&catalog))?;
             if serial {
                 let name = new.data_type.to_string();
                 return Err(SqlError::new(

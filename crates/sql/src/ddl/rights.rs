@@ -69,6 +69,16 @@ pub(super) fn check(change: &Change, actor: &Actor, catalog: &Catalog) -> Result
         }
         Change::AlterSequence(def) => owns_sequence(actor, catalog, def.oid),
         Change::DropSequence(oid) => owns_sequence(actor, catalog, *oid),
+        Change::CreateType(def) => actor.need_schema(catalog, &def.schema, create),
+        Change::AlterType(def) => {
+            owns_type(actor, catalog, def.oid, false)?;
+            let old = catalog.types.get(&def.oid);
+            match old.is_some_and(|old| old.schema != def.schema || old.name != def.name) {
+                true => actor.need_schema(catalog, &def.schema, create),
+                false => Ok(()),
+            }
+        }
+        Change::DropType(oid) => owns_type(actor, catalog, *oid, true),
         Change::Comment { on, .. } => may_comment(on, actor, catalog),
         Change::Authorize(_) => Ok(()),
     }
@@ -100,6 +110,7 @@ fn may_comment(on: &CommentOn, actor: &Actor, catalog: &Catalog) -> Result<()> {
             Err(denied("role", role.map_or("", |role| &role.name)))
         }
         CommentOn::Database => Err(not_owner("database", DATABASE_NAME)),
+        CommentOn::Type(oid) => owns_type(actor, catalog, *oid, false),
     }
 }
 
@@ -131,6 +142,18 @@ fn owns_view(actor: &Actor, catalog: &Catalog, oid: u32, to_drop: bool) -> Resul
     match owns {
         true => Ok(()),
         false => Err(not_owner("view", &view.name)),
+    }
+}
+
+fn owns_type(actor: &Actor, catalog: &Catalog, oid: u32, to_drop: bool) -> Result<()> {
+    let Some(def) = catalog.types.get(&oid) else {
+        return Ok(());
+    };
+    let owns =
+        actor.owns(&Object::Type(oid)) || (to_drop && owns_schema(actor, catalog, &def.schema));
+    match owns {
+        true => Ok(()),
+        false => Err(not_owner("type", &def.name)),
     }
 }
 
@@ -166,6 +189,7 @@ pub(super) fn made_by(change: &Change) -> Option<Made> {
         Change::CreateView(def) => Some(Made::Object(Object::Table(def.oid))),
         Change::CreateSequence(def) => Some(Made::Object(Object::Sequence(def.oid))),
         Change::CreateSchema(name) => Some(Made::Schema(name.clone())),
+        Change::CreateType(def) => Some(Made::Object(Object::Type(def.oid))),
         _ => None,
     }
 }

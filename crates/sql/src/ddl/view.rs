@@ -63,6 +63,7 @@ impl Definition<'_> {
             obstacle: query.obstacle,
             // The view and the columns that it gives are levels, too.
             depth: create.depth + 2,
+            types: query.types,
         };
         if reads_itself(&self.catalog(), &def) {
             return Err(SqlError::new(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 #[cfg(feature = "analytics")]
 use thermocline_engine::authority::FIRST_ROLE_OID;
-use thermocline_engine::{Catalog, ViewColumn, ViewDef, ViewRead};
+use thermocline_engine::{Catalog, ViewColumn, ViewDef, ViewRead, ViewType};
 
 use super::Definition;
 use crate::error::{Result, SqlError};
@@ -18,6 +18,7 @@ use crate::privilege::Actor;
 pub(super) struct ViewQuery {
     pub(super) columns: Vec<ViewColumn>,
     pub(super) reads: Vec<ViewRead>,
+    pub(super) types: Vec<ViewType>,
     /// Why it takes no changes in PostgreSQL.
     pub(super) obstacle: Option<String>,
 }
@@ -106,6 +107,7 @@ pub(super) fn view_query(
     Ok(ViewQuery {
         columns,
         reads: view.reads,
+        types: view.types,
         obstacle: obstacle.map(str::to_owned),
     })
 }
@@ -148,7 +150,7 @@ mod analysis {
                     ExprKind::Constant(value) => {
                         let users = matches!(value, Datum::Oid(oid) if *oid >= FIRST_USER_OID);
                         let array = types::element_of(expr.oid);
-                        let of_names = array.is_some_and(|of| NAMES.contains(&of.oid));
+                        let of_names = array.is_some_and(|of| NAMES.contains(&of));
                         *found |= (NAMES.contains(&expr.oid) && users) || of_names;
                     }
                     ExprKind::Subquery(subquery) => of_query(&subquery.query, found),
@@ -169,13 +171,8 @@ mod analysis {
 
     /// 42P16 for a type that no column of a view has.
     pub(super) fn has_columns_type(column: &Column) -> Result<()> {
-        let pseudo = match types::by_oid(column.oid) {
-            Some(known) => known.category == b'P',
-            None => {
-                let element = types::element_of(column.oid);
-                element.is_none_or(|element| element.category == b'P')
-            }
-        };
+        let of = types::element_of(column.oid).unwrap_or(column.oid);
+        let pseudo = types::by_oid(of).is_none_or(|known| known.category == b'P');
         match pseudo {
             false => Ok(()),
             true => Err(SqlError::new(

@@ -28,6 +28,7 @@ impl Row for FunctionRow<'_> {
     fn whole_row(&self, _: usize, _: usize) -> thermocline_query::error::Result<Datum> {
         Ok(Datum::Record(std::sync::Arc::new(
             thermocline_query::datum::Record {
+                modifiers: None,
                 types: self.types.into(),
                 names: None,
                 values: self.values.to_vec(),

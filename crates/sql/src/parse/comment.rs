@@ -22,6 +22,8 @@ pub(super) fn comment(tokens: &mut Tokens<'_>) -> Result<Statement> {
         CommentObject::Constraint { name, table }
     } else if tokens.keyword("schema") {
         CommentObject::Schema(tokens.identifier()?)
+    } else if tokens.keyword("type") {
+        CommentObject::Type(tokens.qualified_name()?)
     } else if tokens.keyword("role") {
         CommentObject::Role(tokens.identifier()?)
     } else if tokens.keyword("database") {

@@ -56,6 +56,8 @@ pub enum Owned {
     Schema(String),
     /// A procedure.
     Procedure(Vec<String>),
+    /// A type.
+    Type(Vec<String>),
 }
 
 /// REASSIGN OWNED, or DROP OWNED where there is no new owner.

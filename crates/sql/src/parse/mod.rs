@@ -30,6 +30,7 @@ mod system;
 pub(crate) mod table_as;
 mod time_zone;
 pub(crate) mod tokens;
+pub(crate) mod user_type;
 mod utility;
 pub(crate) mod view;
 

@@ -12,6 +12,7 @@ use super::grant::{GrantCommand, Owned, OwnedBy};
 use super::role::RoleCommand;
 use super::sequence::SequenceOptions;
 use super::table_as::TableAs;
+use super::user_type::TypeCommand;
 use super::view::ViewCommand;
 
 /// A query or a change of data.
@@ -346,6 +347,8 @@ pub enum Ddl {
     OwnedBy(OwnedBy),
     /// CREATE and ALTER VIEW.
     View(ViewCommand),
+    /// CREATE, ALTER and DROP TYPE.
+    Type(TypeCommand),
     /// COMMENT ON
     Comment(Comment),
     /// A table whose columns' types are known.
@@ -393,6 +396,8 @@ pub enum CommentObject {
     Role(String),
     /// A database.
     Database(String),
+    /// A type.
+    Type(Vec<String>),
 }
 
 /// CREATE SEQUENCE.

@@ -12,7 +12,7 @@ use super::time_zone::zone;
 use super::tokens::Tokens;
 use super::{
     call, comment, copy, create_table, grant, life, lock, parse_one, parsed, role, sequence,
-    system, table_as, view,
+    system, table_as, user_type, view,
 };
 use crate::error::{Result, SqlError};
 
@@ -35,6 +35,11 @@ pub(super) fn parse(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
         "drop" if tokens.are_keywords(&["drop", "owned", "by"]) => {
             tokens.advance();
             Statement::Ddl(grant::owned_by(tokens, false)?)
+        }
+        "drop" if tokens.are_keywords(&["drop", "type"]) => {
+            tokens.advance();
+            tokens.advance();
+            return user_type::dropped(tokens).map(Some);
         }
         "drop" => return role::dropped(tokens),
         "table" => return table(tokens).map(Some),
@@ -596,6 +601,9 @@ fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
     if let Some(created) = role::created(tokens)? {
         return Ok(Some(created));
     }
+    if tokens.keyword("type") {
+        return user_type::create(tokens).map(Some);
+    }
     if !life::temporary(tokens) {
         tokens.keyword("unlogged");
     }
@@ -624,8 +632,7 @@ fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
             "procedures are written in Rust and registered by the program",
         ),
         (&["trigger"], "triggers are not supported yet"),
-        (&["type"], "user-defined types are not supported yet"),
-        (&["domain"], "user-defined types are not supported yet"),
+        (&["domain"], "domains are not supported yet"),
         (&["extension"], "extensions are not supported"),
         (&["tablespace"], "tablespaces are not supported yet"),
     ];
@@ -649,6 +656,9 @@ fn alter(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
     }
     if tokens.keyword("view") {
         return view::alter(tokens).map(Some);
+    }
+    if tokens.keyword("type") {
+        return user_type::alter(tokens).map(Some);
     }
     if tokens.are_keywords(&["materialized", "view"]) {
         return Err(SqlError::unsupported(

@@ -88,6 +88,7 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession) -> Result<Vec<V
         "pg_constraint" => constraints::constraints(relation, session),
         "pg_type" => types::types(relation, session),
         "pg_range" => types::ranges(relation),
+        "pg_enum" => types::labels(relation, session),
         "pg_am" => server::access_methods(relation),
         "pg_database" => server::databases(relation, session),
         "pg_roles" | "pg_authid" => server::roles(relation, session),

@@ -22,6 +22,7 @@ pub(super) fn typed(value: &Datum, oid: u32, environment: &dyn Environment) -> R
         (Datum::Int(value), ids::INT2) => Typed::Int2(i16::try_from(*value).map_err(|_| wrong())?),
         (Datum::Int(value), ids::INT4) => Typed::Int4(i32::try_from(*value).map_err(|_| wrong())?),
         (Datum::Int(value), ids::INT8 | ids::XID8 | ids::PG_LSN) => Typed::Int8(*value),
+        (Datum::Int(value), ids::FLOAT4) => Typed::Float4(*value as f32),
         (Datum::Int(value), ids::FLOAT8) => Typed::Float8(*value as f64),
         (Datum::Int(value), ids::NUMERIC) => Typed::Numeric(Numeric::from_i64(*value)),
         (Datum::Int(value), _) => Typed::Oid(u32::try_from(*value).map_err(|_| wrong())?),
@@ -42,7 +43,7 @@ pub(super) fn typed(value: &Datum, oid: u32, environment: &dyn Environment) -> R
         (Datum::Array(elements), ids::INT2VECTOR) => vector(elements, ids::INT2, environment)?,
         (Datum::Array(elements), ids::OIDVECTOR) => vector(elements, ids::OID, environment)?,
         (Datum::Array(elements), _) => {
-            let element = types::element_of(oid).ok_or_else(wrong)?.oid;
+            let element = types::element_of(oid).ok_or_else(wrong)?;
             let elements = elements.iter();
             let elements = elements.map(|value| typed(value, element, environment));
             Typed::Array(Arc::new(Array::of(

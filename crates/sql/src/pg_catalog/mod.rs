@@ -24,6 +24,7 @@ use thermocline_query::tree::Column;
 pub(crate) use datum::Datum;
 pub(crate) use environment::SystemEnvironment;
 pub(crate) use functions::{is_answered, quote_ident};
+pub(crate) use oids::row_type_oid;
 pub(crate) use relations::Relation;
 pub(crate) use session::SystemSession;
 

@@ -3,7 +3,9 @@
 //! in ranges that users' objects do not reach, and stay the same as long as
 //! the thing does.
 
+use thermocline_engine::TypeDef;
 use thermocline_engine::catalog::{IndexDef, TableDef};
+use thermocline_query::types::user::ROW_TYPES;
 
 /// The superuser, as in PostgreSQL.
 pub(crate) const OWNER: u32 = 10;
@@ -21,7 +23,8 @@ pub(crate) const DEFAULT_COLLATION: u32 = 100;
 const INDEX_CONSTRAINTS: u32 = 0x4000_0000;
 const CHECKS: u32 = 0x5000_0000;
 const DEFAULTS: u32 = 0x6000_0000;
-const ROW_TYPES: u32 = 0x7000_0000;
+/// The labels of enums.
+pub(crate) const LABELS: u32 = 0x1000_0000;
 /// The largest oid that derivation leaves apart.
 const OID_MASK: u32 = 0x00ff_ffff;
 
@@ -43,4 +46,9 @@ pub(crate) fn default_oid(table: &TableDef, column: usize) -> u32 {
 /// A table's row type.
 pub(crate) fn row_type_oid(table: u32) -> u32 {
     ROW_TYPES | (table & OID_MASK)
+}
+
+/// The relation that a composite type is in `pg_class`.
+pub(crate) fn of_composite(def: &TypeDef) -> u32 {
+    def.oid + 2
 }

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use thermocline_query::types::user;
 use thermocline_storage::types::DataType;
 
 /// A type and its modifier.
@@ -124,6 +125,7 @@ impl PgType {
         match self.oid {
             22 => Some(Self::INT2),
             30 => Some(Self::OID),
+            _ if let Some(element) = user::element(self.oid) => Some(Self::of(element)),
             _ => {
                 let row = type_row(self.oid)?;
                 (row.category == "A" && row.element != 0).then(|| Self::of(row.element))

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use thermocline_engine::authority::{Authority, Grant, Object, PUBLIC, Privileges};
 use thermocline_engine::catalog::{IndexDef, Table};
-use thermocline_engine::{Catalog, Database, TableReport};
+use thermocline_engine::{Catalog, Database, TableReport, TypeKind};
+use thermocline_query::types::array_of;
 
 use super::content;
 use super::datum::Datum;
@@ -17,6 +18,7 @@ use super::oids;
 use super::pg_type::type_by_name;
 use super::relations::{self, Relation};
 use crate::analytics::SessionFacts;
+use crate::ddl::type_named;
 use crate::error::Result;
 use crate::privilege::denied;
 use crate::temporary;
@@ -81,10 +83,19 @@ impl SystemSession {
 
     /// The number of a type that is not built in.
     pub(crate) fn user_type(&self, schema: Option<&str>, name: &str) -> Option<u32> {
-        match schema {
-            Some(schema) => self.type_by_name(&format!("{schema}.{name}")),
-            None => self.type_by_name(name),
+        let path = &self.facts.search_path;
+        if let Some(oid) = type_named(&self.catalog, path, schema, name) {
+            return Some(oid);
         }
+        let table = match schema {
+            Some(schema) => self.relation_oid(temporary::meant(schema, path), name),
+            None => {
+                let mut path = self.search_path();
+                path.find_map(|schema| self.relation_oid(schema, name))
+            }
+        };
+        let table = self.catalog.table(table?)?;
+        Some(oids::row_type_oid(table.oid))
     }
 
     /// Tuples and bytes of the tables.
@@ -170,6 +181,10 @@ impl SystemSession {
         if let Some((table, index)) = self.index(oid) {
             return Some((&table.schema, &index.name));
         }
+        let mut types = self.catalog.types.values();
+        if let Some(def) = types.find(|def| oids::of_composite(def) == oid) {
+            return Some((&def.schema, &def.name));
+        }
         relations::relation_by_oid(oid).map(|relation| (relation.schema, relation.name))
     }
 
@@ -185,6 +200,11 @@ impl SystemSession {
         }
         if let Some((table, index)) = self.catalog.index_by_name(schema, name) {
             return table.indexes.get(index).map(|index| index.oid);
+        }
+        if let Some(def) = self.catalog.type_by_name(schema, name)
+            && matches!(def.kind, TypeKind::Composite(_))
+        {
+            return Some(oids::of_composite(def));
         }
         relations::relation(schema, name).map(|relation| relation.oid)
     }
@@ -312,6 +332,18 @@ impl Names for SystemSession {
     }
 
     fn type_name(&self, oid: u32) -> Option<String> {
+        if let Some(def) = self.catalog.type_of(oid) {
+            let path = &self.facts.search_path;
+            let visible = type_named(&self.catalog, path, None, &def.name) == Some(def.oid);
+            let mut name = quote_ident(&def.name);
+            if !visible {
+                name = format!("{}.{name}", quote_ident(&def.schema));
+            }
+            if oid != def.oid {
+                name.push_str("[]");
+            }
+            return Some(name);
+        }
         let table = self
             .catalog
             .tables
@@ -321,11 +353,22 @@ impl Names for SystemSession {
     }
 
     fn type_by_name(&self, text: &str) -> Option<u32> {
-        type_by_name(text).or_else(|| {
-            let table = self.relation_by_name(text)?;
-            self.catalog.table(table)?;
-            Some(oids::row_type_oid(table))
-        })
+        if let Some(oid) = type_by_name(text) {
+            return Some(oid);
+        }
+        let (name, array) = match text.trim().strip_suffix("[]") {
+            Some(element) => (element, true),
+            None => (text, false),
+        };
+        let oid = match parts(name).as_slice() {
+            [name] => self.user_type(None, name)?,
+            [schema, name] | [_, schema, name] => self.user_type(Some(schema), name)?,
+            _ => return None,
+        };
+        match array {
+            false => Some(oid),
+            true => Some(array_of(oid)).filter(|oid| *oid != 0),
+        }
     }
 }
 

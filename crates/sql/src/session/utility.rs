@@ -392,9 +392,15 @@ impl Session {
         statement: &Statement,
         from: &Prepared,
     ) -> Result<()> {
+        let catalog = self.transaction.catalog(&self.engine.db);
+        let search_path = self.context.settings(|settings| settings.search_path());
+        let names = bind::TypeNames {
+            catalog: &catalog,
+            search_path: &search_path,
+        };
         let declared = types
             .iter()
-            .map(|name| bind::data_type(name).map(|data_type| data_type.oid()))
+            .map(|name| bind::data_type(name, names).map(|data_type| data_type.oid()))
             .collect::<Result<Vec<u32>>>()?;
         let charge = self.charge_prepared(&from.text).await?;
         let text = Arc::clone(&from.text);

@@ -10,6 +10,8 @@
 //! | `timetz` | the time in UTC as `time`, then the zone in seconds likewise |
 //! | `interval` | how long it is, months as 30 days, in microseconds; then months, days, microseconds |
 //! | `macaddr`, `macaddr8` | its bytes |
+//! | an enum | its place, the highest byte first |
+//! | composite types, and arrays with rows in them | `query::serial`, of all columns that there ever were, without names |
 //! | `numeric` beyond its small form | `storage::numeric::long` |
 //! | `inet`, `cidr` | family, the network's address, the bits of the prefix, the address |
 //! | all others | `query::serial` |
@@ -18,16 +20,21 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use std::sync::Arc;
+
+use thermocline_engine::TypeKind;
 use thermocline_query::call::{Call, Plain};
 use thermocline_query::casts::{self, Method};
-use thermocline_query::datum::Datum;
+use thermocline_query::datum::{Datum, Record};
 use thermocline_query::error::{QueryError, Result};
 use thermocline_query::functions::{self, Body, Function};
 use thermocline_query::serial;
+use thermocline_query::types::array::Array;
 use thermocline_query::types::inet::Inet;
 use thermocline_query::types::interval::Interval;
 use thermocline_query::types::numeric::Numeric;
 use thermocline_query::types::time::TimeTz;
+use thermocline_query::types::user::{self, Class, Columns, Kind, UserType};
 use thermocline_query::types::{self, ids};
 use thermocline_storage::arithmetic::Operator;
 use thermocline_storage::numeric::long;
@@ -44,6 +51,13 @@ const DAYS_A_MONTH: i128 = 30;
 
 /// Whether the bytes of a type's values are those of `query::serial`.
 pub(crate) const fn is_serial(oid: u32) -> bool {
+    let made = match user::element(oid) {
+        Some(element) => Class::of(element),
+        None => Class::of(oid),
+    };
+    if made.is_some() {
+        return matches!(made, Some(Class::Enum)) && Class::of(oid).is_none();
+    }
     !matches!(
         oid,
         ids::CHAR
@@ -67,6 +81,7 @@ pub(crate) const fn is_serial(oid: u32) -> bool {
 pub(crate) fn encode(oid: u32, value: &Datum, out: &mut Vec<u8>) -> Result<()> {
     match value {
         Datum::Oid(number) => out.extend(number.to_be_bytes()),
+        Datum::Enum(place) => out.extend(place.to_be_bytes()),
         Datum::Char(byte) => out.push(*byte),
         Datum::Text(text) => out.extend_from_slice(text.as_bytes()),
         Datum::Time(micros) => out.extend(ordered64(*micros)),
@@ -98,6 +113,7 @@ pub(crate) fn encode(oid: u32, value: &Datum, out: &mut Vec<u8>) -> Result<()> {
             out.extend(address);
         }
         Datum::Null => return Err(broken(oid)),
+        value if is_of_rows(oid) => serial::write(&widened(oid, value)?, out)?,
         value => serial::write(value, out)?,
     }
     Ok(())
@@ -125,12 +141,86 @@ pub(crate) fn decode(oid: u32, bytes: &[u8]) -> Result<Datum> {
         }
         ids::INET | ids::CIDR => inet(bytes),
         ids::NUMERIC => return long_numeric(bytes).map(Datum::Numeric),
+        _ if Class::of(oid) == Some(Class::Enum) => bytes
+            .first_chunk()
+            .map(|word| Datum::Enum(u64::from_be_bytes(*word))),
         ids::OID => bytes
             .first_chunk()
             .map(|word| Datum::Oid(u32::from_be_bytes(*word))),
+        _ if is_of_rows(oid) => return narrowed(oid, serial::read(bytes)?),
         _ => return serial::read(bytes),
     };
     read.ok_or_else(|| broken(oid))
+}
+
+/// Whether values of the type are rows of a composite type, or arrays of them.
+fn is_of_rows(oid: u32) -> bool {
+    Class::of(types::element_of(oid).unwrap_or(oid)) == Some(Class::Composite)
+}
+
+/// The elements of an array, each changed.
+fn each(value: &Datum, element: u32, change: fn(u32, Datum) -> Result<Datum>) -> Result<Datum> {
+    let array = value.as_array();
+    let elements = array.elements.iter();
+    let elements = elements.map(|value| change(element, value.clone()));
+    Ok(Datum::Array(Arc::new(Array {
+        element,
+        dimensions: array.dimensions.clone(),
+        elements: elements.collect::<Result<_>>()?,
+    })))
+}
+
+/// A value as tables keep it: a row has no names, and NULLs in the places of columns that were
+/// dropped.
+fn widened(oid: u32, value: &Datum) -> Result<Datum> {
+    if let Some(element) = types::element_of(oid) {
+        return each(value, element, |oid, value| widened(oid, &value));
+    }
+    let Datum::Record(record) = value else {
+        return Ok(value.clone());
+    };
+    let columns = user::columns_of(oid)?;
+    let mut live = record.values.iter().zip(columns.types.iter());
+    let mut wide = Record::default();
+    let mut kept_types = Vec::with_capacity(columns.kept.len());
+    for kept in columns.kept.iter() {
+        let (value, oid) = match kept {
+            true => live.next().ok_or_else(|| broken(oid))?,
+            false => (&Datum::Null, &0),
+        };
+        kept_types.push(*oid);
+        wide.values
+            .push(match is_of_rows(*oid) && !value.is_null() {
+                true => widened(*oid, value)?,
+                false => value.clone(),
+            });
+    }
+    wide.types = kept_types.into();
+    Ok(Datum::Record(wide.into()))
+}
+
+/// A value as queries have it. Rows that were kept before a column was added have NULL there.
+fn narrowed(oid: u32, value: Datum) -> Result<Datum> {
+    if let (Some(element), Datum::Array(_)) = (types::element_of(oid), &value) {
+        return each(&value, element, narrowed);
+    }
+    let Datum::Record(record) = value else {
+        return Ok(value);
+    };
+    let columns = user::columns_of(oid)?;
+    let mut wide = Arc::unwrap_or_clone(record).values.into_iter();
+    let mut values = Vec::with_capacity(columns.types.len());
+    for kept in columns.kept.iter() {
+        let value = wide.next().unwrap_or_default();
+        if *kept {
+            let oid = columns.types.get(values.len()).copied().unwrap_or(0);
+            values.push(match is_of_rows(oid) {
+                true => narrowed(oid, value)?,
+                false => value,
+            });
+        }
+    }
+    Ok(Datum::Record(columns.row(values).into()))
 }
 
 /// The number of the bytes of a long one.
@@ -205,9 +295,32 @@ fn broken(oid: u32) -> QueryError {
 /// Reads and shows stored values for the storage.
 struct Forms;
 
-/// What is registered with the storage, for all databases of the process.
+/// What is registered with the floors below, for all databases of the process.
 pub(crate) fn register() {
     thermocline_storage::other_type::set_forms(&Forms);
+    thermocline_engine::user_type::set_teller(|def| {
+        let kind = match &def.kind {
+            TypeKind::Enum(labels) => {
+                let labels = labels.iter();
+                let labels = labels.map(|(place, label)| (*place, Arc::from(label.as_str())));
+                Kind::Enum(labels.collect())
+            }
+            TypeKind::Composite(all) => Kind::Composite(Columns {
+                names: def
+                    .attributes()
+                    .map(|one| Arc::from(one.name.as_str()))
+                    .collect(),
+                types: def.attributes().map(|one| one.type_oid).collect(),
+                modifiers: def.attributes().map(|one| one.modifier).collect(),
+                kept: all.iter().map(|one| !one.dropped).collect(),
+            }),
+        };
+        user::register(UserType {
+            oid: def.oid,
+            name: Arc::from(def.name.as_str()),
+            kind,
+        })
+    });
 }
 
 impl OtherForms for Forms {
@@ -233,6 +346,10 @@ impl OtherForms for Forms {
         let call = Call::new(&plain, &[], oid);
         let read = types::receive(&call, oid, form, modifier);
         bytes_of(oid, read)
+    }
+
+    fn type_name(&self, oid: u32) -> String {
+        types::format_type(oid, -1)
     }
 
     fn write_text(&self, oid: u32, bytes: &[u8], out: &mut Vec<u8>) {

@@ -24,4 +24,5 @@ mod table_as;
 mod temporary;
 mod transactions;
 mod types;
+mod user_types;
 mod views;

@@ -9,10 +9,7 @@ use crate::types::{element_of, format_type};
 
 /// The elements' type of the call's result.
 fn element_type(call: &Call<'_>, element: usize) -> u32 {
-    element_of(call.result).map_or_else(
-        || call.arguments.get(element).copied().unwrap_or(0),
-        |row| row.oid,
-    )
+    element_of(call.result).unwrap_or_else(|| call.arguments.get(element).copied().unwrap_or(0))
 }
 
 /// The bounds of an array of one dimension that gets one more element, and a

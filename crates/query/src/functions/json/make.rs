@@ -9,6 +9,7 @@ use crate::datum::{Datum, Record};
 use crate::error::{QueryError, Result};
 use crate::types::array::Array;
 use crate::types::json::{is_number, quote, too_deep};
+use crate::types::user::Class;
 use crate::types::{self, ids};
 
 /// How deep arrays and rows may be within each other.
@@ -51,6 +52,7 @@ pub(in super::super) fn kind_of(oid: u32) -> Kind {
         ids::RECORD => Kind::Record,
         ids::ANYARRAY | ids::ANYCOMPATIBLEARRAY => Kind::Array,
         oid if types::element_of(oid).is_some() => Kind::Array,
+        oid if Class::of(oid) == Some(Class::Composite) => Kind::Record,
         _ => Kind::Other,
     }
 }

@@ -11,6 +11,7 @@ use crate::datum::{Datum, Record};
 use crate::error::{QueryError, Result};
 use crate::types::array::{Array, DIMENSIONS_MAX};
 use crate::types::json::{DEPTH_MAX, Event, Reader, quote};
+use crate::types::user::columns_of;
 use crate::types::{self, ids};
 
 /// A part of a text: as it is written, and a string's own characters.
@@ -93,15 +94,20 @@ fn record(call: &Call<'_>, object: &Part<'_>, base: &Arc<Record>) -> Result<Datu
     if fields.is_empty() {
         return Ok(Datum::Record(Arc::clone(base)));
     }
+    let modifier = |place: usize| {
+        let modifiers = base.modifiers.as_deref();
+        modifiers.map_or(-1, |modifiers| modifiers[place])
+    };
     let mut values = Vec::with_capacity(base.values.len());
     for (place, (oid, value)) in base.types.iter().zip(&base.values).enumerate() {
         let column = field_name(base, place);
         values.push(match fields.get(&*column) {
             None => value.clone(),
-            Some(part) => field(call, *oid, Some(&column), value, part)?,
+            Some(part) => field(call, (*oid, modifier(place)), Some(&column), value, part)?,
         });
     }
     Ok(Datum::Record(Arc::new(Record {
+        modifiers: base.modifiers.clone(),
         types: Arc::clone(&base.types),
         names: base.names.clone(),
         values,
@@ -111,7 +117,7 @@ fn record(call: &Call<'_>, object: &Part<'_>, base: &Arc<Record>) -> Result<Datu
 /// The value of a column.
 fn field(
     call: &Call<'_>,
-    oid: u32,
+    (oid, modifier): (u32, i32),
     column: Option<&str>,
     base: &Datum,
     part: &Part<'_>,
@@ -123,7 +129,7 @@ fn field(
         if let Some(element) = types::element_of(oid) {
             return Filler {
                 call,
-                element: element.oid,
+                element,
                 column,
                 elements: Vec::new(),
                 lengths: Vec::new(),
@@ -131,8 +137,8 @@ fn field(
             }
             .fill(part);
         }
-        if let (ids::RECORD, Datum::Record(base)) = (oid, base) {
-            return record(call, part, base);
+        if let Some(base) = base_of(oid, base) {
+            return record(call, part, &base);
         }
         if oid == ids::RECORD {
             return Err(no_row("json_populate_record"));
@@ -144,8 +150,8 @@ fn field(
             quote(text, &mut quoted);
             types::input(call, oid, &quoted, -1)
         }
-        Some(text) => types::input(call, oid, text, -1),
-        None => types::input(call, oid, part.raw, -1),
+        Some(text) => types::input(call, oid, text, modifier),
+        None => types::input(call, oid, part.raw, modifier),
     }
 }
 
@@ -202,7 +208,7 @@ impl Filler<'_> {
         for (place, (_, part)) in parts.iter().enumerate() {
             self.open[depth] = place;
             if !self.lengths.is_empty() && depth + 1 == self.lengths.len() {
-                let value = field(self.call, self.element, None, &Datum::Null, part)?;
+                let value = field(self.call, (self.element, -1), None, &Datum::Null, part)?;
                 self.elements.push(value);
             } else if part.is_array() {
                 self.level(part)?;
@@ -261,13 +267,26 @@ fn argument_text(value: &Datum) -> Option<Cow<'_, str>> {
     }
 }
 
+/// The row that a value is, or the NULLs that stand for a NULL of a composite type.
+fn base_of(oid: u32, value: &Datum) -> Option<Arc<Record>> {
+    match value {
+        Datum::Record(record) => Some(Arc::clone(record)),
+        Datum::Null => Some(Arc::new(columns_of(oid).ok()?.nulls())),
+        _ => None,
+    }
+}
+
+/// The row whose columns are filled.
+fn base(call: &Call<'_>, name: &str, arguments: &[Datum]) -> Result<Arc<Record>> {
+    let oid = call.arguments.first().copied().unwrap_or(ids::RECORD);
+    base_of(oid, &arguments[0]).ok_or_else(|| wrong_base(call, name))
+}
+
 fn populate(call: &Call<'_>, name: &str, arguments: &[Datum]) -> Result<Datum> {
-    let Datum::Record(base) = &arguments[0] else {
-        return Err(wrong_base(call, name));
-    };
+    let base = base(call, name, arguments)?;
     match argument_text(&arguments[1]) {
         None => Ok(arguments[0].clone()),
-        Some(text) => record(call, &whole(&text), base),
+        Some(text) => record(call, &whole(&text), &base),
     }
 }
 
@@ -284,9 +303,7 @@ fn wrong_base(call: &Call<'_>, name: &str) -> QueryError {
 }
 
 fn populate_set(call: &Call<'_>, name: &str, arguments: &[Datum]) -> Result<Vec<Datum>> {
-    let Datum::Record(base) = &arguments[0] else {
-        return Err(wrong_base(call, name));
-    };
+    let base = base(call, name, arguments)?;
     let Some(text) = argument_text(&arguments[1]) else {
         return Ok(Vec::new());
     };
@@ -311,7 +328,7 @@ fn populate_set(call: &Call<'_>, name: &str, arguments: &[Datum]) -> Result<Vec<
                     "argument of {name} must be an array of objects"
                 )));
             }
-            record(call, part, base)
+            record(call, part, &base)
         })
         .collect()
 }
@@ -338,6 +355,17 @@ pub(in super::super) fn jsonb_populate_recordset(
     populate_set(call, "jsonb_populate_recordset", arguments)
 }
 
+/// `json_to_record` and its like: of what columns the row is, the analysis says by a call of
+/// `json_populate_record` in its place ([`POPULATING`]).
+pub(in super::super) fn without_columns<T>(name: &str) -> Result<T> {
+    Err(no_row(name))
+}
+
+/// The functions that make rows of the columns that are listed behind them, and those that fill
+/// a row with its columns.
+pub(crate) const POPULATING: [(u32, u32); 4] =
+    [(3204, 3960), (3205, 3961), (3490, 3209), (3491, 3475)];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -348,6 +376,7 @@ mod tests {
         let environment = Plain::default();
         let call = Call::new(&environment, &[ids::RECORD, ids::JSON], ids::RECORD);
         let base = Datum::Record(Arc::new(Record {
+            modifiers: None,
             types: [ids::INT4, ids::TEXT, ids::JSON, ids::INT4_ARRAY].into(),
             names: Some(["a".into(), "b".into(), "c".into(), "d".into()].into()),
             values: vec![Datum::Int4(1), Datum::Null, Datum::Null, Datum::Null],

@@ -91,6 +91,7 @@ pub(in super::super) fn pair_maker(value: u32) -> impl Fn(Arc<str>, Datum) -> Da
     let names: Arc<[Arc<str>]> = ["key".into(), "value".into()].into();
     move |key, value| {
         Datum::Record(Arc::new(Record {
+            modifiers: None,
             types: Arc::clone(&types),
             names: Some(Arc::clone(&names)),
             values: vec![Datum::Text(key), value],

@@ -5,7 +5,7 @@ use crate::datum::Datum;
 use crate::error::{QueryError, Result};
 use crate::types::numeric::Numeric;
 use crate::types::oid::compare_vectors;
-use crate::types::{by_oid, element_of, format_type};
+use crate::types::{format_type, is_built_in};
 
 /// Comparisons by a key.
 macro_rules! comparisons {
@@ -150,7 +150,7 @@ pub(super) fn oidvectortypes(call: &Call<'_>, a: &[Datum]) -> Result<Datum> {
         let oid = element.as_oid();
         if oid == 0 {
             names.push('-');
-        } else if by_oid(oid).is_some() || element_of(oid).is_some() {
+        } else if is_built_in(oid) {
             names.push_str(&format_type(oid, -1));
         } else {
             match call

@@ -28,7 +28,7 @@ fn alignment(oid: u32) -> usize {
         ids::BOOL | ids::CHAR | ids::NAME | ids::UUID | ids::CSTRING | ids::UNKNOWN => 1,
         ids::INT2 | ids::TID => 2,
         oid => match types::element_of(oid) {
-            Some(element) if alignment(element.oid) == 8 => 8,
+            Some(element) if alignment(element) == 8 => 8,
             _ => 4,
         },
     }

@@ -115,6 +115,7 @@ fn expand_array(call: &Call<'_>, arguments: &[Datum]) -> Result<Vec<Datum>> {
                 Datum::Null
             };
             Datum::Record(Arc::new(Record {
+                modifiers: None,
                 types: Arc::clone(&types),
                 names: Some(Arc::clone(&names)),
                 values: vec![element, Datum::Int4(number)],

@@ -4,7 +4,7 @@ use super::{Array, DIMENSIONS_MAX, check_bounds, count, room, too_many_dimension
 use crate::call::Call;
 use crate::datum::Datum;
 use crate::error::{QueryError, Result};
-use crate::types::{Type, format_type, ids};
+use crate::types::{Element, format_type, ids};
 
 /// Reads a binary form from its beginning on.
 pub(in crate::types) struct Message<'a> {
@@ -89,7 +89,7 @@ pub(in crate::types) fn send_value(
 }
 
 #[cold]
-fn without_binary(direction: &str, element: &Type) -> QueryError {
+fn without_binary(direction: &str, element: Element) -> QueryError {
     QueryError::new(
         "42883",
         format!(
@@ -101,7 +101,7 @@ fn without_binary(direction: &str, element: &Type) -> QueryError {
 
 pub(in crate::types) fn receive(
     call: &Call<'_>,
-    element: &'static Type,
+    element: Element,
     bytes: &[u8],
     modifier: i32,
 ) -> Result<Datum> {
@@ -151,7 +151,7 @@ pub(in crate::types) fn receive(
     for number in 0..items {
         elements.push(match message.value()? {
             None => Datum::Null,
-            Some(bytes) => (element.receive)(call, bytes, modifier)?,
+            Some(bytes) => (element.row.receive)(call, bytes, modifier)?,
         });
         if number % 4096 == 4095 {
             call.environment.check_interrupted()?;
@@ -170,7 +170,7 @@ pub(in crate::types) fn receive(
 
 pub(in crate::types) fn send(
     call: &Call<'_>,
-    element: &'static Type,
+    element: Element,
     value: &Datum,
     out: &mut Vec<u8>,
 ) -> Result<()> {
@@ -190,7 +190,7 @@ pub(in crate::types) fn send(
         if value.is_null() {
             out.extend_from_slice(&(-1_i32).to_be_bytes());
         } else {
-            send_value(out, |out| (element.send)(call, value, out))?;
+            send_value(out, |out| (element.row.send)(call, value, out))?;
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use super::{
 use crate::call::{Call, SMALL_VALUE_BYTES};
 use crate::datum::Datum;
 use crate::error::{QueryError, Result};
-use crate::types::Type;
+use crate::types::Element;
 
 const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
@@ -114,7 +114,7 @@ fn bounds(text: &str) -> Result<(Vec<(i32, i32)>, usize)> {
 
 pub(in crate::types) fn input(
     call: &Call<'_>,
-    element: &'static Type,
+    element: Element,
     text: &str,
     modifier: i32,
 ) -> Result<Datum> {
@@ -323,7 +323,7 @@ fn measure(text: &str) -> Result<Vec<i32>> {
 /// Reads the elements of an array whose dimensions are known.
 fn read(
     call: &Call<'_>,
-    element: &'static Type,
+    element: Element,
     modifier: i32,
     text: &str,
     bytes: &[u8],
@@ -423,7 +423,7 @@ fn read(
             Datum::Null
         } else {
             let item = std::str::from_utf8(&item).map_err(|_| malformed(text))?;
-            (element.input)(call, item, modifier)?
+            (element.row.input)(call, item, modifier)?
         };
         if item_place >= elements.len() {
             elements.resize(item_place, Datum::Null);
@@ -451,7 +451,7 @@ fn needs_quotes(text: &str) -> bool {
 
 pub(in crate::types) fn output(
     call: &Call<'_>,
-    element: &'static Type,
+    element: Element,
     value: &Datum,
     out: &mut String,
 ) -> Result<()> {
@@ -481,7 +481,7 @@ pub(in crate::types) fn output(
         if value.is_null() {
             out.push_str("NULL");
         } else {
-            (element.output)(call, value, out)?;
+            (element.row.output)(call, value, out)?;
             if needs_quotes(&out[start..]) {
                 let text = out.split_off(start);
                 out.push('"');

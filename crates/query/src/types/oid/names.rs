@@ -1,7 +1,7 @@
 //! Text forms of the types whose values are numbers of objects with names. Names are the server's
 //! to know, but for the names of types.
 
-use super::super::{by_oid, element_of, format_type, ids, integer, oid_named};
+use super::super::{by_oid, element_of, format_type, ids, integer, is_built_in, oid_named, user};
 use super::parse;
 use crate::call::Call;
 use crate::datum::Datum;
@@ -47,11 +47,21 @@ pub(super) fn write(
 
 pub(super) fn write_type(call: &Call<'_>, value: &Datum, out: &mut String) -> Result<()> {
     let oid = value.as_oid();
-    if by_oid(oid).is_some() || element_of(oid).is_some() {
+    if is_built_in(oid) {
         out.push_str(&format_type(oid, -1));
         return Ok(());
     }
-    write(call, "regtypeout", value, out)
+    match call.environment.call("regtypeout", &[Datum::Oid(oid)]) {
+        Ok(Datum::Text(name)) => out.push_str(&name),
+        // Where no catalog is at hand, without its schema.
+        _ if user::Class::of(element_of(oid).unwrap_or(oid)).is_some() => {
+            out.push_str(&format_type(oid, -1));
+        }
+        Ok(_) => integer::write(oid.into(), out),
+        Err(error) if error.sqlstate == "0A000" => integer::write(oid.into(), out),
+        Err(error) => return Err(error),
+    }
+    Ok(())
 }
 
 pub(super) fn read_type(call: &Call<'_>, text: &str) -> Result<Datum> {

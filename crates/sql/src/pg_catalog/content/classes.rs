@@ -1,5 +1,6 @@
 //! Schemas, relations, sequences.
 
+use thermocline_engine::TypeKind;
 use thermocline_engine::authority::Object;
 use thermocline_engine::catalog::IndexKind;
 
@@ -171,6 +172,30 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
             Datum::Null,
             session.acl(&Object::Table(view.oid)),
             Datum::Bool(true),
+        ]));
+    }
+    let types = session.catalog.types.values();
+    for def in types.filter(|def| matches!(def.kind, TypeKind::Composite(_))) {
+        rows.push(filler.row([
+            Datum::oid(oids::of_composite(def)),
+            Datum::text(&def.name),
+            schema(&def.schema),
+            Datum::oid(def.oid),
+            session.owner(&Object::Type(def.oid)).0,
+            Datum::Int(0),
+            Datum::Int(0),
+            Datum::Float(-1.0),
+            Datum::Bool(false),
+            persistence(&def.schema),
+            Datum::text("c"),
+            Datum::Int(def.attributes().count() as i64),
+            Datum::Int(0),
+            Datum::Bool(true),
+            Datum::text("n"),
+            Datum::Int(0),
+            Datum::Null,
+            Datum::Null,
+            Datum::Bool(false),
         ]));
     }
     for system in RELATIONS.iter() {

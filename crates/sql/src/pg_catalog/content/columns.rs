@@ -1,10 +1,11 @@
 //! Columns and their defaults.
 
+use thermocline_engine::TypeKind;
 use thermocline_engine::catalog::Identity;
 
 use super::Filler;
 use crate::pg_catalog::datum::Datum;
-use crate::pg_catalog::oids::default_oid;
+use crate::pg_catalog::oids::{default_oid, of_composite};
 use crate::pg_catalog::pg_type::{PgType, type_row};
 use crate::pg_catalog::relations::{RELATIONS, Relation};
 use crate::pg_catalog::session::SystemSession;
@@ -115,6 +116,26 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                     dropped: false,
                 }));
             }
+        }
+    }
+    for def in session.catalog.types.values() {
+        let TypeKind::Composite(attributes) = &def.kind else {
+            continue;
+        };
+        for (number, attribute) in (1..).zip(attributes) {
+            rows.push(row(&Attribute {
+                relation: of_composite(def),
+                name: &attribute.name,
+                number,
+                data_type: PgType {
+                    oid: attribute.type_oid,
+                    typmod: attribute.modifier,
+                },
+                not_null: false,
+                has_default: false,
+                identity: "",
+                dropped: attribute.dropped,
+            }));
         }
     }
     for view in session.catalog.views.values() {

@@ -37,6 +37,7 @@ fn shown(session: &SystemSession, shared: bool) -> impl Iterator<Item = Shown<'_
             CommentOn::Schema(oid) => (*oid, "pg_namespace", 0),
             CommentOn::Role(oid) => (*oid, "pg_authid", 0),
             CommentOn::Database => (oids::DATABASE, "pg_database", 0),
+            CommentOn::Type(oid) => (*oid, "pg_type", 0),
         };
         let is_shared = matches!(on, CommentOn::Role(_) | CommentOn::Database);
         (is_shared == shared).then_some(Shown {

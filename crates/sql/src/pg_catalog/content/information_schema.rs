@@ -245,6 +245,7 @@ fn columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
             _ => None,
         };
         let array = column.data_type.element().is_some();
+        let made = session.catalog.type_of(column.data_type.oid);
         filler.row([
             database(session),
             Datum::text(column.schema),
@@ -253,10 +254,10 @@ fn columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
             Datum::Int(column.number),
             column.default.map_or(Datum::Null, Datum::text),
             yes_or_no(column.nullable),
-            Datum::text(if array {
-                "ARRAY".to_owned()
-            } else {
-                format_type(column.data_type.oid, None)
+            Datum::text(match made {
+                _ if array => "ARRAY".to_owned(),
+                Some(_) => "USER-DEFINED".to_owned(),
+                None => format_type(column.data_type.oid, None),
             }),
             length.into(),
             octets.into(),
@@ -265,8 +266,14 @@ fn columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
             scale.into(),
             time_precision.into(),
             database(session),
-            Datum::text("pg_catalog"),
-            Datum::text(type_row(column.data_type.oid).map_or("", |row| row.name)),
+            Datum::text(made.map_or("pg_catalog", |def| &def.schema)),
+            Datum::text(match made {
+                Some(def) if array => format!("_{}", def.name),
+                Some(def) => def.name.clone(),
+                None => type_row(column.data_type.oid)
+                    .map_or("", |row| row.name)
+                    .to_owned(),
+            }),
             Datum::text(column.number.to_string()),
             yes_or_no(false),
             yes_or_no(column.identity.is_some()),

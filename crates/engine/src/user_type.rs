@@ -1,0 +1,204 @@
+//! Types that users make. To the engine their values are bytes: what a type means is told to the
+//! floor that reads and shows them ([`set_teller`]), for as long as some catalog has the type.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+use thermocline_storage::types::DataType;
+
+use crate::catalog::{Catalog, TableDef};
+use crate::error::{Error, Result};
+
+/// A type.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TypeDef {
+    /// Its number; the next one is that of its arrays. Numbers are chosen at random, so that those
+    /// of two databases in one process differ.
+    pub oid: u32,
+    /// Schema's name.
+    pub schema: String,
+    /// Name.
+    pub name: String,
+    /// What it is.
+    pub kind: TypeKind,
+    /// Kept for as long as the type is told.
+    #[serde(skip)]
+    told: Told,
+}
+
+/// What a type is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum TypeKind {
+    /// An enum: its labels in their order, each with its place. Values are places, which no later
+    /// change of the type touches.
+    Enum(Vec<(u64, String)>),
+    /// A row of these columns.
+    Composite(Vec<AttributeDef>),
+}
+
+/// A column of a composite type. One that is dropped keeps its place in values.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AttributeDef {
+    /// Name.
+    pub name: String,
+    /// The number of its type.
+    pub type_oid: u32,
+    /// Its type's modifier.
+    pub modifier: i32,
+    /// It was dropped.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dropped: bool,
+}
+
+/// What the floor above gave for a definition that it was told; no part of the definition.
+#[derive(Default)]
+struct Told(OnceLock<Arc<dyn Any + Send + Sync>>);
+
+impl Clone for Told {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl PartialEq for Told {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Told").finish_non_exhaustive()
+    }
+}
+
+/// Who is told what a type means; what it gives is kept with the definition.
+pub type Teller = fn(&TypeDef) -> Arc<dyn Any + Send + Sync>;
+
+static TELLER: OnceLock<Teller> = OnceLock::new();
+
+/// Says, once for the process, who is told.
+pub fn set_teller(teller: Teller) {
+    TELLER.get_or_init(|| teller);
+}
+
+impl TypeDef {
+    /// A type.
+    pub fn new(oid: u32, schema: String, name: String, kind: TypeKind) -> Self {
+        Self {
+            oid,
+            schema,
+            name,
+            kind,
+            told: Told::default(),
+        }
+    }
+
+    /// The number of the type of its arrays.
+    pub fn array(&self) -> u32 {
+        self.oid + 1
+    }
+
+    /// The columns that it has, if it is composite.
+    pub fn attributes(&self) -> impl Iterator<Item = &AttributeDef> {
+        let all = match &self.kind {
+            TypeKind::Composite(attributes) => attributes.as_slice(),
+            TypeKind::Enum(_) => &[],
+        };
+        all.iter().filter(|attribute| !attribute.dropped)
+    }
+
+    /// Tells what it means, unless it was told.
+    pub fn tell(&self) {
+        if let Some(teller) = TELLER.get() {
+            self.told.0.get_or_init(|| teller(self));
+        }
+    }
+
+    /// About what it takes in memory, in bytes: here, and where it was told.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let label = |(_, label): &(u64, String)| 2 * (64 + label.len());
+        let attribute = |attribute: &AttributeDef| 2 * (96 + attribute.name.len());
+        let parts: usize = match &self.kind {
+            TypeKind::Enum(labels) => labels.iter().map(label).sum(),
+            TypeKind::Composite(attributes) => attributes.iter().map(attribute).sum(),
+        };
+        size_of::<Self>() + 256 + 2 * self.name.len() + parts
+    }
+}
+
+impl Catalog {
+    /// Tells all types.
+    pub fn tell_types(&self) {
+        self.types.values().for_each(|def| def.tell());
+    }
+
+    /// The type of this name.
+    pub fn type_by_name(&self, schema: &str, name: &str) -> Option<&Arc<TypeDef>> {
+        let mut types = self.types.values();
+        types.find(|def| def.name == name && def.schema == schema)
+    }
+
+    /// The type that a number is of, as itself or as that of its arrays.
+    pub fn type_of(&self, oid: u32) -> Option<&Arc<TypeDef>> {
+        let of_arrays = || self.types.get(&oid.wrapping_sub(1));
+        self.types.get(&oid).or_else(of_arrays)
+    }
+}
+
+/// The numbers of the types of a table's columns that are not built into the storage.
+pub(crate) fn types_of<'a>(catalog: &'a Catalog, def: &'a TableDef) -> impl Iterator<Item = u32> {
+    let columns = def.live_columns().map(|(_, column)| column.data_type);
+    columns.filter_map(|data_type| match data_type {
+        DataType::Other { oid, .. } => catalog.type_of(oid).map(|def| def.oid),
+        _ => None,
+    })
+}
+
+/// The users' types that a type is made of.
+pub(crate) fn types_within<'a>(
+    catalog: &'a Catalog,
+    def: &'a TypeDef,
+) -> impl Iterator<Item = u32> {
+    let attributes = def.attributes();
+    attributes.filter_map(|attribute| Some(catalog.type_of(attribute.type_oid)?.oid))
+}
+
+/// 2BP01 where a column is of the type that is to be dropped.
+pub(crate) fn is_of_none(catalog: &Catalog, oid: u32) -> Result<()> {
+    let has = |def: &TableDef| types_of(catalog, def).any(|of| of == oid);
+    let mut tables = catalog.tables.values();
+    let table = tables.find(|table| has(&table.def));
+    let of_view = |oid: u32| catalog.type_of(oid).map(|def| def.oid);
+    let mut views = catalog.views.values();
+    let view = views.find(|view| {
+        let mut columns = view.columns.iter();
+        columns.any(|column| of_view(column.type_oid) == Some(oid))
+            || view.types.iter().any(|named| named.oid == oid)
+    });
+    let mut types = catalog.types.values();
+    let composite = types.find(|def| types_within(catalog, def).any(|of| of == oid));
+    let user = table.map(|table| &table.def.name);
+    let user = user.or(composite.map(|def| &def.name));
+    match user.or(view.map(|view| &view.name)) {
+        None => Ok(()),
+        Some(name) => Err(Error::catalog("2BP01", format!("{name} depends on it"))),
+    }
+}
+
+/// Puts a type into a catalog, new or in the place of the one of its number.
+pub(crate) fn put_type(catalog: &mut Catalog, def: Arc<TypeDef>) -> Result<()> {
+    let old = catalog.types.remove(&def.oid);
+    let stays = old.is_some_and(|old| old.schema == def.schema && old.name == def.name);
+    if !stays {
+        crate::ddl::has_schema(catalog, &def.schema)?;
+        if catalog.type_by_name(&def.schema, &def.name).is_some() {
+            let message = format!("type \"{}\" already exists", def.name);
+            return Err(Error::catalog("42710", message));
+        }
+    }
+    catalog.types.insert(def.oid, def);
+    Ok(())
+}
