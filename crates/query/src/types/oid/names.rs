@@ -47,6 +47,10 @@ pub(super) fn write(
 
 pub(super) fn write_type(call: &Call<'_>, value: &Datum, out: &mut String) -> Result<()> {
     let oid = value.as_oid();
+    if oid == 0 {
+        out.push('-');
+        return Ok(());
+    }
     if is_built_in(oid) {
         out.push_str(&format_type(oid, -1));
         return Ok(());
