@@ -2,6 +2,7 @@
 //! Subqueries, aggregates and windows are the executors' and come here as columns.
 
 mod compare;
+mod store;
 mod subscript;
 
 use std::sync::Arc;
@@ -351,6 +352,7 @@ impl<'a> Evaluator<'a> {
                 Datum::Record(record) => record.values.get(*at).cloned().unwrap_or_default(),
                 _ => Datum::Null,
             }),
+            ExprKind::Store(store) => self.store(store, expr.oid, scope),
             ExprKind::SubqueryColumn(at) => match scope.columns {
                 Some(columns) => Ok(columns.get(*at).cloned().unwrap_or_default()),
                 None => scope.row.computed(expr),

@@ -91,6 +91,8 @@ pub enum ExprKind {
     Subscript(Box<Subscript>),
     /// A column of a row.
     Field(Box<Expr>, usize),
+    /// A value with a part of it changed: `SET a[1] = …`, `SET c.f = …`.
+    Store(Box<Store>),
     /// A query within an expression.
     Subquery(Box<Subquery>),
     /// A column of the subquery's row, within its test.
@@ -208,10 +210,33 @@ pub struct Subscript {
     /// What is subscripted.
     pub value: Expr,
     /// Lower and upper bound of each dimension; a slice may leave out either, an element has the upper only.
-    pub bounds: Vec<(Option<Expr>, Option<Expr>)>,
+    pub bounds: Vec<Bounds>,
     /// Whether it is a slice.
     pub slice: bool,
 }
+
+/// A value with a part of it changed.
+#[derive(Clone, Debug)]
+pub struct Store {
+    /// The value as it was, which may be NULL.
+    pub container: Expr,
+    /// The part.
+    pub part: Part,
+    /// What the part becomes.
+    pub value: Expr,
+}
+
+/// A part of a value.
+#[derive(Clone, Debug)]
+pub enum Part {
+    /// A column of a row.
+    Field(usize),
+    /// What is at subscripts of an array or of `jsonb`; the flag says that it is a slice.
+    Elements(Vec<Bounds>, bool),
+}
+
+/// The lower and the upper bound of one dimension.
+pub type Bounds = (Option<Expr>, Option<Expr>);
 
 /// How a subquery becomes a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::datum::Datum;
 use crate::tree::{
-    Bound, Expr, ExprKind, From, Query, Relation, RelationKind, SetOperation, SortKey, Subquery,
+    Bound, Expr, ExprKind, From, Part, Query, Relation, RelationKind, SetOperation, SortKey,
+    Subquery,
 };
 
 /// Calls `f` with what is directly within an expression; the same for both ways of borrowing it.
@@ -66,6 +67,15 @@ macro_rules! each_child {
                 $f(& $($mutable)? subscript.value);
                 for (lower, upper) in subscript.bounds.$iter() {
                     lower.$iter().chain(upper.$iter()).for_each(&mut *$f);
+                }
+            }
+            ExprKind::Store(store) => {
+                $f(& $($mutable)? store.container);
+                $f(& $($mutable)? store.value);
+                if let Part::Elements(bounds, _) = & $($mutable)? store.part {
+                    for (lower, upper) in bounds.$iter() {
+                        lower.$iter().chain(upper.$iter()).for_each(&mut *$f);
+                    }
                 }
             }
             ExprKind::Subquery(subquery) => subquery.test.$iter().for_each($f),
@@ -187,6 +197,8 @@ impl Expr {
                         a.0.is_some() == b.0.is_some() && a.1.is_some() == b.1.is_some()
                     })
             }
+            // Parts of values are changed where nothing is compared.
+            (ExprKind::Store(_), ExprKind::Store(_)) => false,
             (ExprKind::Field(_, a), ExprKind::Field(_, b))
             | (ExprKind::SubqueryColumn(a), ExprKind::SubqueryColumn(b)) => a == b,
             (ExprKind::Grouping(a), ExprKind::Grouping(b)) => a == b,
@@ -357,6 +369,35 @@ impl Query {
     }
 }
 
+impl Query {
+    /// Whether it or a query within it locks rows.
+    #[must_use]
+    pub fn locks_rows(&self) -> bool {
+        let mut found = !self.locks.is_empty();
+        for common in &self.with {
+            found = found || common.query.locks_rows();
+        }
+        for relation in &self.relations {
+            if let RelationKind::Subquery(inner, _) = &relation.kind {
+                found = found || inner.locks_rows();
+            }
+        }
+        self.exprs(&mut |expr| found = found || expr.locks_rows());
+        found
+    }
+}
+
+impl Expr {
+    /// Whether a query within it locks rows.
+    #[must_use]
+    pub fn locks_rows(&self) -> bool {
+        self.any(&mut |expr| match &expr.kind {
+            ExprKind::Subquery(subquery) => subquery.query.locks_rows(),
+            _ => false,
+        })
+    }
+}
+
 impl SetOperation {
     /// Its leaves, from left to right.
     #[must_use]
@@ -380,41 +421,63 @@ impl Subquery {
     }
 }
 
+/// What of a query further out counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counts {
+    /// Its rows, and the queries of its WITH.
+    All,
+    /// Its rows alone.
+    Rows,
+}
+
 /// Whether a query refers to one `level` or more queries further out than itself.
 #[must_use]
 pub fn refers_out(query: &Query, level: usize) -> bool {
-    let mut found = false;
-    for common in &query.with {
-        found = found || refers_out(&common.query, level + 1);
-    }
-    for relation in &query.relations {
-        match &relation.kind {
-            RelationKind::Subquery(inner, _) => found = found || refers_out(inner, level + 1),
-            RelationKind::Common { level: of, .. } => found = found || *of >= level,
-            RelationKind::Functions { calls, .. } => {
-                calls
-                    .iter()
-                    .for_each(|(call, _)| found = found || expr_refers_out(call, level));
-            }
-            RelationKind::Values(rows, _) => {
-                rows.iter()
-                    .flatten()
-                    .for_each(|expr| found = found || expr_refers_out(expr, level));
-            }
-            RelationKind::Table(_) => {}
-        }
-    }
-    query.own_exprs(&mut |expr| found = found || expr_refers_out(expr, level));
-    found
+    query_refers(query, level, Counts::All)
 }
 
 /// Whether an expression refers to a query `level` or more queries further out.
 #[must_use]
 pub fn expr_refers_out(expr: &Expr, level: usize) -> bool {
+    expr_refers(expr, level, Counts::All)
+}
+
+/// As [`expr_refers_out`], of rows: the queries of a WITH further out are the same for all rows.
+#[must_use]
+pub fn expr_reads_rows_out(expr: &Expr, level: usize) -> bool {
+    expr_refers(expr, level, Counts::Rows)
+}
+
+fn query_refers(query: &Query, level: usize, counts: Counts) -> bool {
+    let mut found = false;
+    for common in &query.with {
+        found = found || query_refers(&common.query, level + 1, counts);
+    }
+    for relation in &query.relations {
+        found = found
+            || match &relation.kind {
+                RelationKind::Subquery(inner, _) => query_refers(inner, level + 1, counts),
+                RelationKind::Common { level: of, .. } => counts == Counts::All && *of >= level,
+                RelationKind::Functions { calls, .. } => {
+                    let mut calls = calls.iter();
+                    calls.any(|(call, _)| expr_refers(call, level, counts))
+                }
+                RelationKind::Values(rows, _) => {
+                    let mut exprs = rows.iter().flatten();
+                    exprs.any(|expr| expr_refers(expr, level, counts))
+                }
+                RelationKind::Table(_) => false,
+            };
+    }
+    query.own_exprs(&mut |expr| found = found || expr_refers(expr, level, counts));
+    found
+}
+
+fn expr_refers(expr: &Expr, level: usize, counts: Counts) -> bool {
     expr.any(&mut |expr| match &expr.kind {
         ExprKind::Column { level: of, .. } | ExprKind::WholeRow { level: of, .. } => *of >= level,
         ExprKind::Aggregate(call) => call.level >= level,
-        ExprKind::Subquery(subquery) => refers_out(&subquery.query, level + 1),
+        ExprKind::Subquery(subquery) => query_refers(&subquery.query, level + 1, counts),
         _ => false,
     })
 }

@@ -9,6 +9,7 @@
 //! | `bind`, `expr`, `plan`, `exec` | the short path |
 //! | `analytics`, `pg_catalog`, `system_views` | the bridge to DataFusion, the system catalogs |
 //! | `ddl`, `copy` | changes of the catalog; rows in bulk |
+//! | `short` | from typed trees of changes to the short path's plans |
 //! | `session`, `settings` | what one client does; SET and SHOW |
 //! | `styles` | how dates, times and numbers look, by the session's settings |
 //! | `temporary` | the schemas of what is a session's own |
@@ -36,6 +37,8 @@ pub mod plan;
 pub mod privilege;
 pub mod session;
 pub mod settings;
+#[cfg(feature = "analytics")]
+mod short;
 mod stack;
 mod statement_statistics;
 pub mod styles;

@@ -522,7 +522,7 @@ impl Analyzer<'_> {
 }
 
 /// Two items of one name can't stand side by side.
-fn check_unique(items: &[Item], item: &Item) -> Result<()> {
+pub(super) fn check_unique(items: &[Item], item: &Item) -> Result<()> {
     let clash = items.iter().any(|other| {
         other.named
             && item.named

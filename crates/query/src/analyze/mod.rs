@@ -7,6 +7,7 @@
 //! | `scope` | which names mean what where |
 //! | `from`, `view`, `with`, `recursion`, `select`, `group`, `order`, `set_operation`, `window` | the clauses of a query |
 //! | `expression`, `constant`, `operator`, `call`, `aggregate`, `subquery`, `subscript` | expressions |
+//! | `change`, `assign` | INSERT, UPDATE, DELETE; what is assigned to columns and parts of them |
 //! | `scalar` | expressions outside of queries |
 //! | `resolve` | which function or operator a name and types mean |
 //! | `coerce` | casts, written and implied; common types |
@@ -14,7 +15,9 @@
 //! | `column_name` | names of result columns |
 
 mod aggregate;
+mod assign;
 mod call;
+mod change;
 mod coerce;
 mod column_name;
 mod constant;
@@ -43,9 +46,10 @@ use pg_raw_parse::Node;
 
 use crate::call::Environment;
 use crate::error::{QueryError, Result};
-use crate::tree::{Column, Query};
+use crate::tree::{Column, Expr, ExprKind, Query};
 use crate::types::ids;
 use crate::types::user::columns_of;
+pub use change::{AnalyzedChange, analyze_change};
 pub use scalar::{Wanted, analyze_scalar};
 use scope::Level;
 
@@ -56,6 +60,15 @@ pub trait Catalog {
     /// # Errors
     /// 3F000 for a schema that is not there, 42501 without the right to read it.
     fn relation(&self, schema: Option<&str>, name: &str) -> Result<Option<Stored>>;
+
+    /// The table of this name, which a statement changes: whether its rows may be read is not
+    /// asked. `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`Catalog::relation`]; 0A000 for what is no table.
+    fn changed(&self, schema: Option<&str>, name: &str) -> Result<Option<Stored>> {
+        self.relation(schema, name)
+    }
 
     /// Told of every place at which the query names a relation of the catalog.
     fn mentioned(&self, mention: &Mention<'_>) {
@@ -183,6 +196,14 @@ impl Analyzer<'_> {
 
     /// Every parameter has a type in the end, wherever it is mentioned.
     fn settle_parameters(&mut self, query: &mut Query) -> Result<()> {
+        self.settled()?;
+        let parameters = &self.parameters;
+        settle(query, parameters);
+        Ok(())
+    }
+
+    /// 42P18 for a parameter that nothing gave a type.
+    fn settled(&self) -> Result<()> {
         for (at, oid) in self.parameters.iter().enumerate() {
             if matches!(*oid, 0 | ids::UNKNOWN) {
                 return Err(QueryError::new(
@@ -191,23 +212,13 @@ impl Analyzer<'_> {
                 ));
             }
         }
-        let parameters = &self.parameters;
-        settle(query, parameters);
         Ok(())
     }
 }
 
 /// Gives parameters whose type came later than their mention that type.
 fn settle(query: &mut Query, parameters: &[u32]) {
-    use crate::tree::{Expr, ExprKind, RelationKind};
-    fn expr(of: &mut Expr, parameters: &[u32]) {
-        match &mut of.kind {
-            ExprKind::Parameter(at) => of.oid = parameters[*at],
-            ExprKind::Subquery(subquery) => settle(&mut subquery.query, parameters),
-            _ => {}
-        }
-        of.children_mut(&mut |child| expr(child, parameters));
-    }
+    use crate::tree::RelationKind;
     if parameters.is_empty() {
         return;
     }
@@ -219,5 +230,14 @@ fn settle(query: &mut Query, parameters: &[u32]) {
             settle(inner, parameters);
         }
     }
-    query.exprs_mut(&mut |of| expr(of, parameters));
+    query.exprs_mut(&mut |of| settle_expr(of, parameters));
+}
+
+fn settle_expr(of: &mut Expr, parameters: &[u32]) {
+    match &mut of.kind {
+        ExprKind::Parameter(at) => of.oid = parameters[*at],
+        ExprKind::Subquery(subquery) => settle(&mut subquery.query, parameters),
+        _ => {}
+    }
+    of.children_mut(&mut |child| settle_expr(child, parameters));
 }

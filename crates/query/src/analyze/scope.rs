@@ -30,6 +30,8 @@ pub(super) enum Clause {
     WindowPartition,
     WindowOrder,
     WindowFrame,
+    Update,
+    Returning,
 }
 
 impl Clause {
@@ -52,6 +54,8 @@ impl Clause {
             Self::WindowPartition => "window PARTITION BY",
             Self::WindowOrder => "window ORDER BY",
             Self::WindowFrame => "window frame",
+            Self::Update => "UPDATE",
+            Self::Returning => "RETURNING",
         }
     }
 }

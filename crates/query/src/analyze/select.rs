@@ -79,14 +79,15 @@ impl Analyzer<'_> {
             ..Query::default()
         };
         self.window_clause(select.window_clause())?;
-        query.targets = self.targets(select)?;
+        query.targets = self.targets_of(select.target_list().iter())?;
         query.filter = self.condition(select.where_clause(), Clause::Where)?;
         query.having = self.condition(select.having_clause(), Clause::Having)?;
         query.order = self.order(select, &mut query.targets)?;
         let mut group = self.group_clause(select, &mut query.targets)?;
         query.distinct = self.distinct(select, &mut query.targets, &query.order)?;
         self.limits(select, &mut query)?;
-        if decide {
+        if decide || query.distinct != Distinctness::All {
+            // What is compared has a type.
             for target in &mut query.targets {
                 let expr = std::mem::replace(
                     &mut target.expr,
@@ -109,7 +110,7 @@ impl Analyzer<'_> {
         Ok(query)
     }
 
-    fn condition(&mut self, node: Node<'_>, clause: Clause) -> Result<Option<Expr>> {
+    pub(super) fn condition(&mut self, node: Node<'_>, clause: Clause) -> Result<Option<Expr>> {
         if matches!(node, Node::None) {
             return Ok(None);
         }
@@ -119,9 +120,13 @@ impl Analyzer<'_> {
         self.coerce_to_bool(expr?, clause.name()).map(Some)
     }
 
-    fn targets(&mut self, select: &SelectStmt) -> Result<Vec<Target>> {
+    /// A list of results.
+    pub(super) fn targets_of<'n>(
+        &mut self,
+        written: impl Iterator<Item = &'n ResTarget>,
+    ) -> Result<Vec<Target>> {
         let mut targets = Vec::new();
-        for target in select.target_list().iter() {
+        for target in written {
             if let Node::ColumnRef(column) = target.val()
                 && matches!(column.fields().iter().next_back(), Some(Node::A_Star(_)))
             {

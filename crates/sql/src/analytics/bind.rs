@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pg_raw_parse::Node;
-use thermocline_engine::{Catalog, Database, ViewDef, ViewRead, ViewType};
-use thermocline_query::analyze::{Analyzed, analyze};
+use thermocline_engine::{Catalog, Database, Table, ViewDef, ViewRead, ViewType};
+use thermocline_query::analyze::{Analyzed, AnalyzedChange, analyze, analyze_change};
 use thermocline_query::functions::Body;
 use thermocline_query::parse::parse;
 use thermocline_query::tree::{Expr, ExprKind, Query};
@@ -46,6 +46,28 @@ pub(crate) fn bind(
         false => typed,
     };
     Ok(typed.over(found.tables.take()))
+}
+
+/// A change of rows, analysed, and the tables that it names.
+///
+/// # Errors
+/// As PostgreSQL's analysis; 0A000 for what is not done.
+pub(crate) fn bind_change(
+    statement: Node<'_>,
+    text: &str,
+    declared: &[u32],
+    catalog: &Arc<Catalog>,
+    db: &Arc<Database>,
+    facts: SessionFacts,
+) -> Result<(AnalyzedChange, Vec<Arc<Table>>)> {
+    let environment = SystemEnvironment::new(catalog, db, facts, None);
+    let found = Found::default();
+    let relations = Relations::of_statement(&environment, &found);
+    stack::with_room(depth_with_views(catalog), || {
+        let analyzed = analyze_change(statement, &relations, &environment, declared);
+        analyzed.map_err(|error| positioned(error, text))
+    })
+    .map(|analyzed| (analyzed, found.tables.take()))
 }
 
 /// How deep a statement's tree gets when views stand in it.

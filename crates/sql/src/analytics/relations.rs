@@ -139,6 +139,13 @@ impl<'a> Relations<'a> {
         Ok(Some(stored))
     }
 
+    fn found_table(&self, table: &Arc<Table>) {
+        let mut tables = self.found.tables.borrow_mut();
+        if !tables.iter().any(|other| other.oid == table.oid) {
+            tables.push(Arc::clone(table));
+        }
+    }
+
     /// A relation, if it may be read.
     fn stored(&self, meaning: &Meaning<'_>) -> Result<Stored> {
         let catalog = self.catalog();
@@ -161,10 +168,7 @@ impl<'a> Relations<'a> {
                 if asks {
                     actor.need_some_column(catalog, table, Privileges::SELECT)?;
                 }
-                let mut tables = self.found.tables.borrow_mut();
-                if !tables.iter().any(|other| other.oid == table.oid) {
-                    tables.push(Arc::clone(table));
-                }
+                self.found_table(table);
                 Stored {
                     reader,
                     ..stored_table(table)
@@ -197,6 +201,30 @@ impl analyze::Catalog for Relations<'_> {
                 Ok(Some(stored))
             }
             None => Ok(pg_catalog::stored(schema, name, search_path)),
+        }
+    }
+
+    fn changed(&self, schema: Option<&str>, name: &str) -> Result<Option<Stored>> {
+        let session = self.environment.session();
+        match self.named(schema, name) {
+            Some(Meaning::Table(table)) => {
+                temporary::not_others(&table.schema, &session.facts.search_path)?;
+                let actor = &session.facts.actor;
+                actor.need_schema(self.catalog(), &table.schema, Privileges::USAGE)?;
+                self.found_table(table);
+                Ok(Some(stored_table(table)))
+            }
+            // What becomes of a view is asked elsewhere.
+            Some(Meaning::View(view)) => Err(QueryError::unsupported(format!(
+                "changes of view \"{}\" are not supported",
+                view.name
+            ))),
+            None => match pg_catalog::stored(schema, name, &session.facts.search_path) {
+                None => Ok(None),
+                Some(_) => Err(QueryError::unsupported(format!(
+                    "changes of system relation \"{name}\" are not supported"
+                ))),
+            },
         }
     }
 

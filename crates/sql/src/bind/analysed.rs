@@ -295,7 +295,7 @@ impl Binder<'_> {
 const AGGREGATE: &str = "an aggregate";
 
 /// What of an expression cannot be computed from a row.
-fn not_of_a_row(expr: &tree::Expr) -> Option<&'static str> {
+pub(crate) fn not_of_a_row(expr: &tree::Expr) -> Option<&'static str> {
     let mut found = None;
     expr.any(&mut |expr| {
         found = match &expr.kind {
@@ -317,7 +317,7 @@ fn not_of_a_row(expr: &tree::Expr) -> Option<&'static str> {
     found
 }
 
-fn is_volatile(expr: &tree::Expr) -> bool {
+pub(crate) fn is_volatile(expr: &tree::Expr) -> bool {
     expr.any(&mut |expr| match &expr.kind {
         ExprKind::Call(call) => call.function.volatility == Volatility::Volatile,
         _ => false,

@@ -253,7 +253,7 @@ impl Binder<'_> {
 }
 
 /// The row whose key is the parameters behind the statement's own.
-pub(super) fn source_by_key(table: &Arc<Table>, key: &[usize], own_parameters: usize) -> Source {
+pub(crate) fn source_by_key(table: &Arc<Table>, key: &[usize], own_parameters: usize) -> Source {
     let equal = |(number, column): (usize, &usize)| {
         Expr::Compare(
             Comparison::Equal,
@@ -266,7 +266,7 @@ pub(super) fn source_by_key(table: &Arc<Table>, key: &[usize], own_parameters: u
 }
 
 /// How the rows of a source are locked; it gives as many rows, without columns.
-pub(super) fn locking(source: Source, lock: RowLock) -> ShortPlan {
+pub(crate) fn locking(source: Source, lock: RowLock) -> ShortPlan {
     ShortPlan::Select(Arc::new(SelectPlan {
         source: Some(source),
         condition: None,

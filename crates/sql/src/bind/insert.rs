@@ -177,6 +177,9 @@ impl Binder<'_> {
 
     pub(super) fn target_column(&self, table: &Table, name: &ast::ObjectName) -> Bindable<usize> {
         let parts = name_parts(name)?;
+        if parts.len() > 1 {
+            return Err(Refusal::declined("an assignment to a part of a column"));
+        }
         let span = match name.0.first() {
             Some(ast::ObjectNamePart::Identifier(ident)) => ident.span,
             _ => sqlparser::tokenizer::Span::empty(),
@@ -475,7 +478,7 @@ fn more_expressions() -> SqlError {
     SqlError::syntax("INSERT has more expressions than target columns")
 }
 
-fn generated_always(column: &str) -> String {
+pub(crate) fn generated_always(column: &str) -> String {
     format!("Column \"{column}\" is an identity column defined as GENERATED ALWAYS.")
 }
 
@@ -501,7 +504,7 @@ pub(super) fn is_default(expr: &ast::Expr) -> bool {
 }
 
 /// Whether rows that clash in a unique index always share a partition.
-pub(super) fn unique_within_partition(table: &Table) -> bool {
+pub(crate) fn unique_within_partition(table: &Table) -> bool {
     table
         .indexes
         .iter()
@@ -517,7 +520,7 @@ pub(super) fn unique_within_partition(table: &Table) -> bool {
 
 /// Whether `ON CONFLICT DO UPDATE` with these assignments puts the row that was to be
 /// inserted, as it is, in the place of the one with its key.
-fn replaces(table: &Table, assignments: &[(usize, Expr)]) -> bool {
+pub(crate) fn replaces(table: &Table, assignments: &[(usize, Expr)]) -> bool {
     let width = table.columns.len();
     let taken = |column: usize| {
         let mut assigned = assignments.iter().filter(|(to, _)| *to == column);

@@ -40,10 +40,13 @@ pub use scalar::{
     bind_check, bind_condition, bind_default, bind_next_value, bind_scalar, bind_value_over,
 };
 
-pub(crate) use by_query::mentioned_parameters;
+pub(crate) use analysed::{is_volatile, not_of_a_row};
+pub(crate) use by_query::{locking, mentioned_parameters, source_by_key};
+pub(crate) use insert::{generated_always, replaces, unique_within_partition};
+pub(crate) use modify::{leaves_partition, overwrites, whole_key};
 pub(crate) use refusal::{Bindable, Refusal};
 pub(crate) use scope::is_system_column;
-pub(crate) use typed::assignable;
+pub(crate) use typed::{Binder, assignable};
 
 use sqlparser::ast::Statement;
 use thermocline_engine::{Catalog, Table};

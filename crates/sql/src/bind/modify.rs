@@ -117,7 +117,7 @@ impl Binder<'_> {
 
 /// The columns of the key and their values, if one row is named by its whole key and the
 /// engine may be able to do without what it was.
-fn whole_key(source: &Source) -> Option<Vec<(usize, Expr)>> {
+pub(crate) fn whole_key(source: &Source) -> Option<Vec<(usize, Expr)>> {
     let table = &*source.table;
     let Path::Probe(probe) = &source.path else {
         return None;
@@ -141,7 +141,10 @@ fn whole_key(source: &Source) -> Option<Vec<(usize, Expr)>> {
 
 /// The columns of the key and their values, if one row is named by its whole key and given
 /// all its other columns anew, with values that may be evaluated whether it is there or not.
-fn overwrites(source: &Source, assignments: &[(usize, Expr)]) -> Option<Vec<(usize, Expr)>> {
+pub(crate) fn overwrites(
+    source: &Source,
+    assignments: &[(usize, Expr)],
+) -> Option<Vec<(usize, Expr)>> {
     let key = whole_key(source)?;
     let table = &*source.table;
     let is_key = |column: usize| key.iter().any(|(of_key, _)| *of_key == column);
@@ -165,7 +168,7 @@ pub(super) fn is_given(expr: &Expr) -> bool {
 
 /// Whether the assignments may move a row to another partition, or make it
 /// clash with a row of another partition.
-pub(super) fn leaves_partition(table: &Table, assignments: &[(usize, Expr)]) -> bool {
+pub(crate) fn leaves_partition(table: &Table, assignments: &[(usize, Expr)]) -> bool {
     let assigned = |column: &usize| assignments.iter().any(|(assigned, _)| assigned == column);
     let moves = table.partition_key.iter().any(assigned);
     let clashes = table.indexes.iter().any(|index| {

@@ -146,7 +146,7 @@ fn over<'a>(table: Option<&Arc<Table>>, context: &'a BindContext<'a>) -> Binder<
 
 impl Binder<'_> {
     /// What `column` of `table` gets when no value is given for it.
-    pub(super) fn default_of(&mut self, table: &Table, column: usize) -> Bindable<Expr> {
+    pub(crate) fn default_of(&mut self, table: &Table, column: usize) -> Bindable<Expr> {
         let def = &table.columns[column];
         if let Some(sequence) = takes_next_of(def) {
             return self.next_value(sequence, &def.name, def.data_type);
@@ -172,7 +172,7 @@ impl Binder<'_> {
     }
 
     /// The CHECK constraints of `table`.
-    pub(super) fn checks_of(&mut self, table: &Arc<Table>) -> Bindable<Vec<Check>> {
+    pub(crate) fn checks_of(&mut self, table: &Arc<Table>) -> Bindable<Vec<Check>> {
         let path = path_within(&table.schema, self.context.search_path);
         let context = BindContext {
             search_path: &path,

@@ -1,4 +1,4 @@
-//! Queries that sqlparser does not take: PostgreSQL's own grammar has the last word on them.
+//! Queries and changes that sqlparser does not take: PostgreSQL's own grammar has the last word on them.
 //! What only that takes is kept as its text, for the analysis.
 
 use pg_raw_parse::Node;
@@ -11,13 +11,15 @@ use super::tokens::tokenize;
 use crate::error::{Result, SqlError};
 use crate::typed::positioned;
 
-/// Whether a statement begins as a query does.
+/// Whether a statement begins as a query or a change of rows does.
 pub(super) fn is_query(tokens: &[TokenWithSpan]) -> bool {
     let mut tokens = tokens.iter().map(|token| &token.token);
     match tokens.find(|token| **token != Token::LParen) {
-        Some(Token::Word(word)) if word.quote_style.is_none() => ["select", "with", "values"]
-            .iter()
-            .any(|begin| word.value.eq_ignore_ascii_case(begin)),
+        Some(Token::Word(word)) if word.quote_style.is_none() => {
+            ["select", "with", "values", "insert", "update", "delete"]
+                .iter()
+                .any(|begin| word.value.eq_ignore_ascii_case(begin))
+        }
         _ => false,
     }
 }
@@ -44,6 +46,9 @@ pub(super) fn query(sql: &str, extent: Option<(Location, Location)>) -> Result<(
     let mut statements = parsed.statements().stmts();
     match (statements.next(), statements.next()) {
         (Some(Node::SelectStmt(_)), None) => Ok((Query::Text(text.into()), depth)),
+        (Some(Node::InsertStmt(_) | Node::UpdateStmt(_) | Node::DeleteStmt(_)), None) => {
+            Ok((Query::Change(text.into()), depth))
+        }
         _ => Err(SqlError::unsupported("this statement is not supported")),
     }
 }

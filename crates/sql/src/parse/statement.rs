@@ -22,6 +22,8 @@ pub enum Query {
     Tree(Box<ast::Statement>),
     /// A query that only PostgreSQL's own grammar takes: its text.
     Text(Box<str>),
+    /// A change of data that only that takes: its text.
+    Change(Box<str>),
 }
 
 impl Query {
@@ -30,7 +32,7 @@ impl Query {
     pub fn tree(&self) -> Option<&ast::Statement> {
         match self {
             Self::Tree(tree) => Some(tree),
-            Self::Text(_) => None,
+            Self::Text(_) | Self::Change(_) => None,
         }
     }
 
@@ -41,13 +43,21 @@ impl Query {
             ast::Statement::Query(query) => crate::bind::with::changed(query).is_none(),
             _ => false,
         };
-        self.tree().is_none_or(of_tree)
+        match self {
+            Self::Tree(tree) => of_tree(tree),
+            Self::Text(_) => true,
+            Self::Change(_) => false,
+        }
     }
 
     /// Whether it only reads.
     #[must_use]
     pub fn is_pure(&self) -> bool {
-        self.tree().is_none_or(crate::bind::is_pure)
+        match self {
+            Self::Tree(tree) => crate::bind::is_pure(tree),
+            Self::Text(_) => true,
+            Self::Change(_) => false,
+        }
     }
 }
 
@@ -55,7 +65,7 @@ impl fmt::Display for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tree(tree) => tree.fmt(f),
-            Self::Text(text) => f.write_str(text),
+            Self::Text(text) | Self::Change(text) => f.write_str(text),
         }
     }
 }

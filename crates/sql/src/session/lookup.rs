@@ -14,7 +14,7 @@ use super::context::SessionContext;
 use super::prepared::{Binding, PlanSettings, Planned, Prepared, bind_query, declared_oids};
 #[cfg(feature = "analytics")]
 use crate::analytics::{self, SessionFacts};
-use crate::bind::{self, Bound, Refusal};
+use crate::bind::{self, BindContext, Bound, Refusal};
 use crate::error::{Result, SqlError};
 use crate::expr::SessionInfo;
 use crate::one_row;
@@ -22,6 +22,9 @@ use crate::parse::Query;
 #[cfg(feature = "analytics")]
 use crate::pg_catalog;
 use crate::plan::{After, Plan, ReadQuery, ShortPlan};
+use crate::privilege::Actor;
+#[cfg(feature = "analytics")]
+use crate::short;
 use crate::typed;
 use crate::typed::reads::{Reads, reads};
 
@@ -85,6 +88,7 @@ impl Lookup<'_> {
                 let reason = "only PostgreSQL's grammar reads it";
                 return self.analytical(place, reason.to_owned()).map(whole);
             }
+            Query::Change(_) => return self.change(place, settings),
         };
         let reads = match tree.as_ref() {
             ast::Statement::Query(inner) if bind::is_pure(tree) => Some(reads(
@@ -118,7 +122,25 @@ impl Lookup<'_> {
             catalog: &self.catalog,
             settings,
         };
-        let refusal = match bind_query(tree, place.text, place.declared, &binding) {
+        let bound = bind_query(tree, place.text, place.declared, &binding);
+        if !query.is_query() {
+            let planned = match bound {
+                Ok(planned) => self.with_query(planned, place.declared),
+                Err(refusal) => Err(refusal.into()),
+            };
+            return planned.or_else(|error| match error.sqlstate {
+                // What one analysis does not do the other may.
+                "0A000" => {
+                    let changed = self.change(place, settings);
+                    changed.map_err(|told| match told.sqlstate {
+                        "0A000" => error,
+                        _ => told,
+                    })
+                }
+                _ => Err(error),
+            });
+        }
+        let refusal = match bound {
             Ok(planned) => return self.with_query(planned, place.declared),
             Err(refusal) => refusal,
         };
@@ -279,6 +301,34 @@ impl Lookup<'_> {
             _ => "it reads system catalogs",
         };
         self.analysed(query, place, reason.to_owned())
+    }
+
+    /// The plan of a change of rows, by PostgreSQL's grammar and rules.
+    #[cfg(feature = "analytics")]
+    fn change(&self, place: Place<'_>, settings: &PlanSettings) -> Result<Planned> {
+        let parsed = self.parsed(place)?;
+        let statement = query_of(&parsed)?;
+        let Place { text, declared } = place;
+        let facts = facts(self.context)?;
+        let (analyzed, tables) =
+            analytics::bind_change(statement, text, declared, &self.catalog, self.db, facts)?;
+        let oids = declared_oids(&analyzed.parameters, declared);
+        let actor = Actor::named(&settings.role, &self.catalog)?;
+        let context = BindContext {
+            actor: Some(&actor),
+            ..BindContext::new(&self.catalog, &settings.search_path).styled(&settings.styles)
+        };
+        let bound = short::change(analyzed, &tables, &context)?;
+        let mut planned = self.whole(bound, declared, settings.clone());
+        planned.parameter_oids = oids;
+        Ok(planned)
+    }
+
+    #[cfg(not(feature = "analytics"))]
+    fn change(&self, _: Place<'_>, _: &PlanSettings) -> Result<Planned> {
+        Err(SqlError::unsupported(
+            "this build has no statements that only PostgreSQL's grammar reads",
+        ))
     }
 
     /// A query for the analytical side.

@@ -277,10 +277,6 @@ fn values_may_hold_subqueries() {
         ("insert into c (id) values ((select 'x'))", "42804"),
         ("insert into c (id) values ((select 1, 2))", "42601"),
         ("insert into c (id, n) values ((select 7))", "42601"),
-        (
-            "insert into c (id, n) values ((select 7), default)",
-            "0A000",
-        ),
     ] {
         let error = client.error(sql);
         assert!(error.starts_with(expected), "{sql}: {error}");
@@ -341,7 +337,7 @@ fn what_cannot_be_is_told_as_postgresql_tells_it() {
         ("update t set v = (select o.v, o.n from o)", "42601"),
         ("update t set (v, s) = (select o.v from o)", "42601"),
         ("update t set (v, s) = (select 1, 'a', 2)", "42601"),
-        ("update t set (v, s) = (select * from o)", "0A000"),
+        ("update t set (v, s) = (select * from o)", "42601"),
         ("update t set v = o.v / 0 from o", "22012"),
         (
             "update t set id = o.v from o where t.id > 2 and o.id = 2",
@@ -351,7 +347,6 @@ fn what_cannot_be_is_told_as_postgresql_tells_it() {
         ("delete from t using nothing", "42P01"),
         ("delete from t where sum(v) > (select 1)", "42803"),
         ("update keyless set v = o.v from o", "0A000"),
-        ("update t set v = 1 from o returning o.v", "0A000"),
         ("update w set v = (select 1)", "0A000"),
     ] {
         let error = client.error(sql);

@@ -14,6 +14,7 @@ mod inner;
 mod locks;
 mod numerics;
 mod owned;
+mod parts_of_columns;
 mod privileges;
 mod settings;
 mod simple;

@@ -1,0 +1,175 @@
+//! INSERT, UPDATE and DELETE as typed trees: which table, which rows, what of them changes, what
+//! is given back. Which way the change takes is the executors' concern.
+
+use std::sync::Arc;
+
+use crate::tree::{Column, Expr, Query, Target};
+
+/// A statement that changes rows, analysed.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The table's number.
+    pub table: u32,
+    /// What is done.
+    pub kind: ChangeKind,
+    /// What is given back of each row. For INSERT, the table is relation 0 of `scope`; else of the query.
+    pub returning: Option<Vec<Target>>,
+}
+
+/// What a statement does with rows.
+#[derive(Clone, Debug)]
+pub enum ChangeKind {
+    /// INSERT
+    Insert(Box<Insert>),
+    /// UPDATE
+    Update {
+        /// The table is its relation 0; its filter tells the rows. It has no targets.
+        query: Box<Query>,
+        /// The columns and their new values, over the query's relations.
+        assignments: Vec<(usize, Given)>,
+        /// WHERE CURRENT OF this cursor.
+        cursor: Option<Arc<str>>,
+    },
+    /// DELETE
+    Delete {
+        /// As of UPDATE.
+        query: Box<Query>,
+        /// As of UPDATE.
+        cursor: Option<Arc<str>>,
+    },
+}
+
+/// A value for a column.
+#[derive(Clone, Debug)]
+pub enum Given {
+    /// What the column says.
+    Default,
+    /// This, of the column's type.
+    Value(Expr),
+}
+
+/// INSERT
+#[derive(Clone, Debug)]
+pub struct Insert {
+    /// The columns that values are given for.
+    pub columns: Vec<usize>,
+    /// Where the values come from.
+    pub source: Source,
+    /// OVERRIDING
+    pub overriding: Overriding,
+    /// ON CONFLICT
+    pub conflict: Option<Conflict>,
+    /// The scope of `conflict` and of what is returned: the statement's WITH, the table and,
+    /// where there is a conflict, the row that was to be inserted.
+    pub scope: Query,
+}
+
+/// Where the rows of an INSERT come from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// VALUES, a value for each of the columns.
+    Rows(Vec<Vec<Given>>),
+    /// A query that gives the columns.
+    Query(Box<Query>),
+}
+
+/// Which values an INSERT gives identity columns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Overriding {
+    /// Nothing was said.
+    None,
+    /// OVERRIDING USER VALUE: the column's own.
+    User,
+    /// OVERRIDING SYSTEM VALUE: those that are given.
+    System,
+}
+
+/// ON CONFLICT
+#[derive(Clone, Debug)]
+pub struct Conflict {
+    /// With what.
+    pub arbiter: Arbiter,
+    /// DO UPDATE; without it DO NOTHING.
+    pub update: Option<ConflictUpdate>,
+}
+
+/// Which indexes tell a conflict.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Arbiter {
+    /// All that are unique.
+    All,
+    /// The unique ones of these columns.
+    Columns(Vec<usize>),
+    /// The one of this constraint.
+    Constraint(Arc<str>),
+}
+
+/// DO UPDATE. Relation 0 is the row that is there, relation 1 the one that was to be inserted.
+#[derive(Clone, Debug)]
+pub struct ConflictUpdate {
+    /// The columns and their new values.
+    pub assignments: Vec<(usize, Given)>,
+    /// Only where this is true.
+    pub filter: Option<Expr>,
+}
+
+impl Change {
+    /// Calls `f` with each query of the change.
+    pub fn queries_mut(&mut self, f: &mut dyn FnMut(&mut Query)) {
+        match &mut self.kind {
+            ChangeKind::Update { query, .. } | ChangeKind::Delete { query, .. } => f(query),
+            ChangeKind::Insert(insert) => {
+                if let Source::Query(query) = &mut insert.source {
+                    f(query);
+                }
+                f(&mut insert.scope);
+            }
+        }
+    }
+
+    /// Calls `f` with each expression of the change that is in none of its queries.
+    pub fn exprs_mut(&mut self, f: &mut dyn FnMut(&mut Expr)) {
+        for target in self.returning.iter_mut().flatten() {
+            f(&mut target.expr);
+        }
+        match &mut self.kind {
+            ChangeKind::Update { assignments, .. } => each_given(assignments, f),
+            ChangeKind::Delete { .. } => {}
+            ChangeKind::Insert(insert) => {
+                if let Source::Rows(rows) = &mut insert.source {
+                    for given in rows.iter_mut().flatten() {
+                        if let Given::Value(expr) = given {
+                            f(expr);
+                        }
+                    }
+                }
+                let update = insert.conflict.as_mut();
+                if let Some(update) = update.and_then(|conflict| conflict.update.as_mut()) {
+                    each_given(&mut update.assignments, f);
+                    update.filter.iter_mut().for_each(f);
+                }
+            }
+        }
+    }
+
+    /// The columns of what is given back.
+    #[must_use]
+    pub fn columns(&self) -> Option<Vec<Column>> {
+        let column = |target: &Target| Column {
+            name: Arc::clone(&target.name),
+            oid: target.expr.oid,
+            modifier: target.expr.modifier,
+            origin: target.origin,
+        };
+        let returning = self.returning.as_ref()?;
+        Some(returning.iter().map(column).collect())
+    }
+}
+
+fn each_given(assignments: &mut [(usize, Given)], f: &mut dyn FnMut(&mut Expr)) {
+    for (_, given) in assignments {
+        if let Given::Value(expr) = given {
+            f(expr);
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Expressions over a row of the changed table. What the short path has a form of its own for,
+//! comparisons above all, by which indexes are chosen, gets that; the rest is evaluated by
+//! `thermocline_query`.
+
+use std::sync::Arc;
+
+use thermocline_engine::Table;
+use thermocline_query::tree::{self, ArrayComparison, ExprKind, FunctionCall};
+use thermocline_query::types::ids;
+use thermocline_storage::arithmetic::Operator;
+use thermocline_storage::cast::CastContext;
+use thermocline_storage::types::DataType;
+use thermocline_storage::value::Value;
+
+use super::shown::shown;
+use crate::bind::{is_volatile, not_of_a_row};
+use crate::error::{Result, SqlError};
+use crate::expr::{Analysed, CastPath, Comparison, Expr};
+use crate::typed::value;
+
+/// The signs of arithmetic.
+const OPERATORS: [(&str, Operator); 5] = [
+    ("+", Operator::Add),
+    ("-", Operator::Subtract),
+    ("*", Operator::Multiply),
+    ("/", Operator::Divide),
+    ("%", Operator::Remainder),
+];
+
+/// The relations of the tree that are parts of the row: the table, and where its columns begin.
+pub(super) struct Lowering<'a> {
+    pub(super) relations: &'a [(&'a Table, usize)],
+}
+
+impl Lowering<'_> {
+    /// Whether the row gives the expression's value.
+    pub(super) fn gives(&self, expr: &tree::Expr) -> bool {
+        self.obstacle(expr).is_none()
+    }
+
+    /// What keeps the row from giving it.
+    fn obstacle(&self, expr: &tree::Expr) -> Option<&'static str> {
+        let is_other = |expr: &tree::Expr| {
+            matches!(&expr.kind, ExprKind::Column { relation, .. } | ExprKind::WholeRow { relation, .. }
+                if *relation >= self.relations.len())
+        };
+        let whole = self.without_whole_rows(expr);
+        not_of_a_row(&whole).or_else(|| {
+            let other = whole.any(&mut |expr| is_other(expr));
+            other.then_some("another table's column")
+        })
+    }
+
+    /// The expression over the row.
+    ///
+    /// # Errors
+    /// 0A000 for what a row does not give.
+    pub(super) fn row(&self, expr: &tree::Expr) -> Result<Expr> {
+        match self.obstacle(expr) {
+            Some(what) => Err(SqlError::unsupported(format!(
+                "{what} is not supported in this expression"
+            ))),
+            None => Ok(self.lower(expr)),
+        }
+    }
+
+    /// The expression with rows of relations as rows of their columns.
+    fn without_whole_rows(&self, expr: &tree::Expr) -> tree::Expr {
+        let mut expr = expr.clone();
+        self.spell_out(&mut expr);
+        expr
+    }
+
+    fn spell_out(&self, expr: &mut tree::Expr) {
+        if let ExprKind::WholeRow { level: 0, relation } = expr.kind
+            && let Some((table, _)) = self.relations.get(relation)
+        {
+            let column = |(column, def): (usize, &thermocline_engine::ColumnDef)| {
+                let kind = ExprKind::Column {
+                    level: 0,
+                    relation,
+                    column,
+                };
+                tree::Expr::new(kind, def.data_type.oid(), -1).with_modifier(def.data_type.typmod())
+            };
+            expr.kind = ExprKind::Row(table.live_columns().map(column).collect());
+            return;
+        }
+        expr.children_mut(&mut |child| self.spell_out(child));
+    }
+
+    fn lower(&self, expr: &tree::Expr) -> Expr {
+        self.own_form(expr).unwrap_or_else(|| self.analysed(expr))
+    }
+
+    fn all(&self, exprs: &[tree::Expr]) -> Vec<Expr> {
+        exprs.iter().map(|expr| self.lower(expr)).collect()
+    }
+
+    /// The form that the short path has of its own.
+    fn own_form(&self, expr: &tree::Expr) -> Option<Expr> {
+        Some(match &expr.kind {
+            ExprKind::Column {
+                level: 0,
+                relation,
+                column,
+            } => Expr::Column(self.relations.get(*relation)?.1 + column),
+            ExprKind::Constant(datum) if datum.is_null() => Expr::Constant(Value::Null),
+            ExprKind::Constant(datum) => {
+                let data_type = DataType::from_oid(expr.oid, expr.modifier)?;
+                Expr::Constant(value::to_stored(datum, &data_type).ok()?)
+            }
+            ExprKind::Parameter(number) => {
+                DataType::from_oid(expr.oid, -1)?;
+                Expr::Parameter(*number)
+            }
+            ExprKind::And(parts) => Expr::And(self.all(parts)),
+            ExprKind::Or(parts) => Expr::Or(self.all(parts)),
+            ExprKind::Not(inner) => Expr::Not(Box::new(self.lower(inner))),
+            ExprKind::IsNull(inner, wanted) if is_plain(inner) => Expr::IsNull {
+                operand: Box::new(self.lower(inner)),
+                negated: !wanted,
+            },
+            ExprKind::Is(inner, Some(wanted), positive) => Expr::IsTruth {
+                operand: Box::new(self.lower(inner)),
+                wanted: *wanted,
+                negated: !positive,
+            },
+            ExprKind::Call(call) => {
+                let compared = self.comparison(call);
+                compared.or_else(|| self.arithmetic(call, expr.oid))?
+            }
+            ExprKind::AnyOfArray(any) => self.in_list(any)?,
+            _ => return None,
+        })
+    }
+
+    /// A comparison of values that the storage orders as PostgreSQL does.
+    fn comparison(&self, call: &FunctionCall) -> Option<Expr> {
+        let comparison = comparison_of(call.operator?)?;
+        let [left, right] = call.arguments.as_slice() else {
+            return None;
+        };
+        let (left, right) = self.same_type(left, right)?;
+        Some(Expr::Compare(comparison, Box::new(left), Box::new(right)))
+    }
+
+    /// Arithmetic of two numbers of one type, as the storage does it.
+    fn arithmetic(&self, call: &FunctionCall, result: u32) -> Option<Expr> {
+        let sign = call.operator?;
+        let operator = OPERATORS.into_iter().find(|(own, _)| *own == sign)?.1;
+        let [left, right] = call.arguments.as_slice() else {
+            return None;
+        };
+        let is_number = DataType::from_oid(result, -1).is_some_and(|of| of.is_number());
+        let is_result = |operand: &tree::Expr| operand.oid == result;
+        if !is_number || !(is_result(left) || is_result(right)) {
+            return None;
+        }
+        let (left, right) = self.same_type(left, right)?;
+        Some(Expr::Arithmetic(operator, Box::new(left), Box::new(right)))
+    }
+
+    /// `x = ANY (ARRAY[…])`, which is `x IN (…)`.
+    fn in_list(&self, any: &ArrayComparison) -> Option<Expr> {
+        if !any.any || any.operator != "=" {
+            return None;
+        }
+        let elements: Vec<tree::Expr> = match &any.array.kind {
+            ExprKind::Array(parts, false) => parts.clone(),
+            ExprKind::Constant(datum) if !datum.is_null() => {
+                let array = datum.as_array();
+                let element = |value: &thermocline_query::datum::Datum| {
+                    tree::Expr::constant(value.clone(), any.types[1])
+                };
+                array.elements.iter().map(element).collect()
+            }
+            _ => return None,
+        };
+        let mut operand = None;
+        let mut list = Vec::with_capacity(elements.len());
+        for element in &elements {
+            let (left, right) = self.same_type(&any.value, element)?;
+            // All of one type: what each made of the operand is the same.
+            operand.get_or_insert(left);
+            list.push(right);
+        }
+        Some(Expr::InList {
+            operand: Box::new(operand?),
+            list,
+            negated: false,
+        })
+    }
+
+    /// Two operands as values of one type, if the storage compares that as PostgreSQL does.
+    fn same_type(&self, left: &tree::Expr, right: &tree::Expr) -> Option<(Expr, Expr)> {
+        let ((left, left_type), (right, right_type)) = (operand(left)?, operand(right)?);
+        let (left_value, right_value) = (self.lower(left), self.lower(right));
+        if left_type == right_type || (left_type.is_text() && right_type.is_text()) {
+            return Some((left_value, right_value));
+        }
+        if !left_type.is_integer() || !right_type.is_integer() {
+            return None;
+        }
+        Some(match left_type.typlen() < right_type.typlen() {
+            true => (widened(left_value, left_type, right_type), right_value),
+            false => (left_value, widened(right_value, right_type, left_type)),
+        })
+    }
+
+    /// What `thermocline_query` evaluates.
+    fn analysed(&self, expr: &tree::Expr) -> Expr {
+        let mut own = self.without_whole_rows(expr);
+        let mut arguments = Vec::new();
+        self.take_arguments(&mut own, &mut arguments);
+        Expr::Analysed(Arc::new(Analysed {
+            data_type: DataType::from_oid(own.oid, own.modifier),
+            volatile: is_volatile(&own),
+            text: shown(expr, self.relations),
+            expr: own,
+            arguments,
+        }))
+    }
+
+    /// Puts places of `arguments` where the expression has columns and parameters.
+    fn take_arguments(&self, expr: &mut tree::Expr, arguments: &mut Vec<(Expr, DataType)>) {
+        let argument = match &expr.kind {
+            ExprKind::Column {
+                relation, column, ..
+            } => self.relations.get(*relation).map(|(table, offset)| {
+                let data_type = table.columns[*column].data_type;
+                (Expr::Column(offset + column), data_type)
+            }),
+            ExprKind::Parameter(number) => {
+                let data_type = DataType::from_oid(expr.oid, -1).unwrap_or(DataType::Text);
+                Some((Expr::Parameter(*number), data_type))
+            }
+            _ => None,
+        };
+        if let Some(argument) = argument {
+            expr.kind = ExprKind::Column {
+                level: 0,
+                relation: 0,
+                column: arguments.len(),
+            };
+            arguments.push(argument);
+            return;
+        }
+        expr.children_mut(&mut |child| self.take_arguments(child, arguments));
+    }
+}
+
+/// Whether a value is no row, of which IS NULL asks something else.
+fn is_plain(expr: &tree::Expr) -> bool {
+    DataType::from_oid(expr.oid, -1).is_some_and(|data_type| data_type.other().is_none())
+        || expr.oid != ids::RECORD && thermocline_query::types::user::Class::of(expr.oid).is_none()
+}
+
+fn comparison_of(sign: &str) -> Option<Comparison> {
+    let all = [
+        Comparison::Equal,
+        Comparison::NotEqual,
+        Comparison::Less,
+        Comparison::LessOrEqual,
+        Comparison::Greater,
+        Comparison::GreaterOrEqual,
+    ];
+    all.into_iter()
+        .find(|comparison| comparison.symbol() == sign)
+}
+
+/// An operand of a comparison and its type, if the storage orders it as PostgreSQL does.
+fn operand(expr: &tree::Expr) -> Option<(&tree::Expr, DataType)> {
+    let is_text = |oid| matches!(oid, ids::TEXT | ids::VARCHAR);
+    let inner = match &expr.kind {
+        ExprKind::Relabel(inner) if is_text(expr.oid) && is_text(inner.oid) => inner,
+        ExprKind::Relabel(_) => return None,
+        _ => expr,
+    };
+    let data_type = DataType::from_oid(inner.oid, -1)?;
+    let ordered = match data_type {
+        DataType::Char(_) => false,
+        DataType::Other { .. } => data_type.has_key(),
+        _ => true,
+    };
+    ordered.then_some((inner, data_type))
+}
+
+fn widened(expr: Expr, from: DataType, to: DataType) -> Expr {
+    let number = match expr {
+        Expr::Constant(Value::SmallInt(number)) => Some(i64::from(number)),
+        Expr::Constant(Value::Integer(number)) => Some(i64::from(number)),
+        _ => None,
+    };
+    match (number, to) {
+        (Some(number), DataType::BigInt) => Expr::Constant(Value::BigInt(number)),
+        (Some(number), DataType::Integer) if i32::try_from(number).is_ok() => {
+            Expr::Constant(Value::Integer(number as i32))
+        }
+        _ => {
+            let path = CastPath {
+                from,
+                to,
+                context: CastContext::Assignment,
+            };
+            Expr::Cast(Box::new(path), Box::new(expr))
+        }
+    }
+}

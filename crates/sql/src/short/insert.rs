@@ -1,0 +1,209 @@
+//! INSERT: rows that are written out or that a query gives, and what a conflict does.
+
+use std::sync::Arc;
+
+use thermocline_engine::authority::Privileges;
+use thermocline_engine::{Identity, Table};
+use thermocline_query::change::{Arbiter, Conflict, Given, Insert, Overriding, Source};
+use thermocline_query::tree::{Query, Target};
+
+use super::Changer;
+use super::expression::Lowering;
+use crate::bind::{generated_always, replaces, unique_within_partition};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::plan::{
+    ConflictPlan, ConflictUpdate, InsertPlan, InsertSource, InsertTarget, ShortPlan,
+};
+
+impl Changer<'_> {
+    pub(super) fn insert(
+        &mut self,
+        insert: Insert,
+        returning: Option<Vec<Target>>,
+    ) -> Result<ShortPlan> {
+        let table = Arc::clone(&self.table);
+        if let Some(actor) = self.binder.context.actor {
+            let catalog = self.binder.context.catalog;
+            actor.need_some_column(catalog, &table, Privileges::INSERT)?;
+        }
+        for column in &insert.columns {
+            self.may_write(*column, Privileges::INSERT)?;
+        }
+        let shown = returning.iter().flatten().map(|target| &target.expr);
+        self.may_read(&insert.scope, shown)?;
+        let scope = insert.scope;
+        let source = match insert.source {
+            Source::Rows(rows) => {
+                let mut values = Vec::with_capacity(rows.len());
+                for row in rows {
+                    values.push(self.values(&insert.columns, row, insert.overriding, &scope)?);
+                }
+                InsertSource::Values(values)
+            }
+            Source::Query(query) => {
+                for column in &insert.columns {
+                    self.may_insert(*column, insert.overriding)?;
+                }
+                InsertSource::Analytical(self.read_query(*query))
+            }
+        };
+        let mut defaults = Vec::new();
+        for (column, def) in table.live_columns() {
+            let has_default = def.default.is_some() || def.identity.is_some();
+            if !insert.columns.contains(&column) && has_default {
+                defaults.push((column, self.default_of(column)?));
+            }
+        }
+        let conflict = insert.conflict;
+        let conflict = conflict.map(|conflict| self.conflict(conflict, &scope));
+        let conflict = conflict.transpose()?;
+        let returning = self.lifted_targets(returning, &scope);
+        let relations = [(&*table, 0)];
+        let lowering = Lowering {
+            relations: &relations,
+        };
+        let returning = self.returned(returning.as_deref(), &lowering)?;
+        let target = InsertTarget {
+            checks: self.binder.checks_of(&table)?,
+            unique_within_partition: unique_within_partition(&table),
+            table: Arc::clone(&table),
+            columns: insert.columns,
+            defaults,
+            conflict,
+            returning,
+        };
+        Ok(ShortPlan::Insert(Arc::new(InsertPlan {
+            target: Arc::new(target),
+            source,
+        })))
+    }
+
+    /// The values of one row.
+    fn values(
+        &mut self,
+        columns: &[usize],
+        row: Vec<Given>,
+        overriding: Overriding,
+        scope: &Query,
+    ) -> Result<Vec<Expr>> {
+        let lowering = Lowering { relations: &[] };
+        let mut values = Vec::with_capacity(row.len());
+        for (column, given) in columns.iter().zip(row) {
+            let is_identity = self.table.columns[*column].identity.is_some();
+            values.push(match given {
+                Given::Value(mut expr) if !is_identity || overriding != Overriding::User => {
+                    self.may_insert(*column, overriding)?;
+                    self.lift(&mut expr, scope);
+                    lowering.row(&expr)?
+                }
+                _ => self.default_of(*column)?,
+            });
+        }
+        Ok(values)
+    }
+
+    /// 428C9 for a value for a column that is always generated.
+    fn may_insert(&self, column: usize, overriding: Overriding) -> Result<()> {
+        let def = &self.table.columns[column];
+        match (def.identity, overriding) {
+            (Some(Identity::Always), Overriding::None) => {
+                let message = format!(
+                    "cannot insert a non-DEFAULT value into column \"{}\"",
+                    def.name
+                );
+                Err(SqlError::new("428C9", message)
+                    .with_detail(generated_always(&def.name))
+                    .with_hint("Use OVERRIDING SYSTEM VALUE to override."))
+            }
+            (Some(_), Overriding::User) => Err(SqlError::unsupported(
+                "OVERRIDING USER VALUE with a query is not supported",
+            )
+            .with_hint("Leave the identity column out of the list.")),
+            _ => Ok(()),
+        }
+    }
+
+    fn conflict(&mut self, conflict: Conflict, scope: &Query) -> Result<ConflictPlan> {
+        let table = Arc::clone(&self.table);
+        let arbiters = arbiters(&table, &conflict.arbiter)?;
+        let Some(update) = conflict.update else {
+            return Ok(ConflictPlan {
+                arbiters,
+                update: None,
+            });
+        };
+        let mut assignments = update.assignments;
+        for (column, given) in &mut assignments {
+            self.may_write(*column, Privileges::UPDATE)?;
+            self.may_assign(*column, given)?;
+            if let Given::Value(expr) = given {
+                self.lift(expr, scope);
+            }
+        }
+        let mut filter = update.filter;
+        if let Some(filter) = &mut filter {
+            self.lift(filter, scope);
+        }
+        let values = assignments.iter().filter_map(|(_, given)| match given {
+            Given::Value(expr) => Some(expr),
+            Given::Default => None,
+        });
+        // The row that was to be inserted anybody may read who may insert it.
+        let mut known = scope.clone();
+        known.relations.truncate(1);
+        self.may_read(&known, values.chain(&filter))?;
+        let relations = [(&*table, 0), (&*table, table.columns.len())];
+        let lowering = Lowering {
+            relations: &relations,
+        };
+        let assignments = self.assigned(assignments, &lowering)?;
+        let filter = filter.map(|filter| lowering.row(&filter)).transpose()?;
+        Ok(ConflictPlan {
+            arbiters,
+            update: Some(ConflictUpdate {
+                replaces: filter.is_none() && replaces(&table, &assignments),
+                assignments,
+                filter,
+            }),
+        })
+    }
+}
+
+/// The unique indexes that tell a conflict.
+fn arbiters(table: &Table, arbiter: &Arbiter) -> Result<Vec<usize>> {
+    let indexes = table.indexes.iter().enumerate();
+    let mut unique = indexes.filter(|(_, index)| index.unique);
+    match arbiter {
+        Arbiter::All => Ok(unique.map(|(number, _)| number).collect()),
+        Arbiter::Columns(columns) => {
+            let mut wanted = columns.clone();
+            wanted.sort_unstable();
+            wanted.dedup();
+            let of_these = |columns: &[usize]| {
+                let mut columns = columns.to_vec();
+                columns.sort_unstable();
+                columns == wanted
+            };
+            let found = unique.filter(|(_, index)| of_these(&index.columns));
+            let found: Vec<usize> = found.map(|(number, _)| number).collect();
+            match found.is_empty() {
+                false => Ok(found),
+                true => Err(SqlError::new(
+                    "42P10",
+                    "there is no unique or exclusion constraint matching the ON CONFLICT specification",
+                )),
+            }
+        }
+        Arbiter::Constraint(name) => {
+            let found = unique.find(|(_, index)| index.name == **name);
+            found.map(|(number, _)| vec![number]).ok_or_else(|| {
+                let message = format!(
+                    "constraint \"{name}\" for table \"{}\" does not exist",
+                    table.name
+                );
+                SqlError::new("42704", message)
+            })
+        }
+    }
+}

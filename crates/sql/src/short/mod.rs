@@ -1,0 +1,249 @@
+//! From typed trees to the short path's plans: INSERT, UPDATE and DELETE as
+//! `thermocline_query::analyze` understood them.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `expression` | an expression over a row of the changed table |
+//! | `lift` | subqueries that do not depend on the row: they run before the change |
+//! | `update` | UPDATE and DELETE, in place or of rows that a query finds |
+//! | `insert` | INSERT with its conflict |
+//! | `shown` | expressions as EXPLAIN shows them |
+//!
+//! Names and types are settled before; which index finds the rows is `plan::choose`'s.
+
+mod expression;
+mod insert;
+mod lift;
+mod shown;
+mod update;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use thermocline_engine::authority::Privileges;
+use thermocline_engine::{Identity, Table};
+use thermocline_query::analyze::{Analyzed, AnalyzedChange};
+use thermocline_query::change::{ChangeKind, Given};
+use thermocline_query::tree::{self, Query, RelationKind, Target};
+use thermocline_query::walk::columns_read;
+use thermocline_storage::types::DataType;
+
+use crate::bind::{BindContext, Binder, Bound, Command, generated_always};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::output::{ColumnType, OtherType, OutputColumn};
+use crate::plan::{OutputExpr, Plan, ReadQuery};
+use crate::typed::TypedQuery;
+use expression::Lowering;
+use lift::Lifted;
+
+/// Why a query of the analytical side is asked.
+const BY_QUERY: &str = "a query finds its rows";
+
+/// The plan of a change. `tables` are those that the statement names.
+///
+/// # Errors
+/// 42501 without the rights; 0A000 for what no plan does; what defaults and checks raise.
+pub(crate) fn change(
+    analyzed: AnalyzedChange,
+    tables: &[Arc<Table>],
+    context: &BindContext<'_>,
+) -> Result<Bound> {
+    let AnalyzedChange { change, parameters } = analyzed;
+    let Some(table) = context.catalog.table(change.table) else {
+        return Err(SqlError::internal("a change of a table that is not there"));
+    };
+    let columns = change.columns().map(|columns| shown_columns(&columns));
+    let mut changer = Changer {
+        binder: Binder::new(context),
+        table: Arc::clone(table),
+        tables,
+        lifted: Lifted::new(parameters.len()),
+        parameters,
+    };
+    let returning = change.returning;
+    let (command, plan) = match change.kind {
+        ChangeKind::Insert(insert) => (Command::Insert, changer.insert(*insert, returning)?),
+        ChangeKind::Update {
+            query,
+            assignments,
+            cursor: None,
+        } => (
+            Command::Update,
+            changer.update(*query, assignments, returning)?,
+        ),
+        ChangeKind::Delete {
+            query,
+            cursor: None,
+        } => (Command::Delete, changer.delete(*query, returning)?),
+        ChangeKind::Update { .. } | ChangeKind::Delete { .. } => {
+            return Err(SqlError::unsupported("WHERE CURRENT OF is not supported")
+                .with_hint("Name the row by its primary key."));
+        }
+    };
+    let held = |oid: &u32| DataType::from_oid(*oid, -1).unwrap_or(DataType::Text);
+    let parameters = changer.parameters.iter().map(held).collect();
+    Ok(Bound {
+        parameters,
+        columns,
+        plan: Plan::Short(changer.lifted.before(plan)),
+        catalog_version: context.catalog.version,
+        command,
+    })
+}
+
+/// A change on its way to a plan.
+struct Changer<'a> {
+    binder: Binder<'a>,
+    table: Arc<Table>,
+    /// The tables that the statement names.
+    tables: &'a [Arc<Table>],
+    /// The numbers of the statement's parameters' types.
+    parameters: Vec<u32>,
+    lifted: Lifted,
+}
+
+impl Changer<'_> {
+    /// The rights that an expression's columns of the changed table need.
+    fn may_read<'e>(
+        &self,
+        query: &Query,
+        exprs: impl Iterator<Item = &'e tree::Expr>,
+    ) -> Result<()> {
+        let Some(actor) = self.binder.context.actor else {
+            return Ok(());
+        };
+        let mut all = query.clone();
+        all.targets.extend(exprs.map(|expr| target(expr.clone())));
+        for (table, column) in columns_read(&all) {
+            if table == self.table.oid {
+                actor.need_column(&self.table, column, Privileges::SELECT)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn may_write(&self, column: usize, needs: Privileges) -> Result<()> {
+        match self.binder.context.actor {
+            Some(actor) => actor.need_column(&self.table, column, needs),
+            None => Ok(()),
+        }
+    }
+
+    /// What the column gets where nothing is given.
+    fn default_of(&mut self, column: usize) -> Result<Expr> {
+        let table = Arc::clone(&self.table);
+        Ok(self.binder.default_of(&table, column)?)
+    }
+
+    /// 428C9 for a value for a column that is always generated.
+    fn may_assign(&self, column: usize, given: &Given) -> Result<()> {
+        let def = &self.table.columns[column];
+        if def.identity != Some(Identity::Always) || matches!(given, Given::Default) {
+            return Ok(());
+        }
+        let message = format!("column \"{}\" can only be updated to DEFAULT", def.name);
+        Err(SqlError::new("428C9", message).with_detail(generated_always(&def.name)))
+    }
+
+    /// A query of the analytical side, with these columns.
+    fn read_query(&self, query: Query) -> ReadQuery {
+        let named = tables_of(&query);
+        let tables = self
+            .tables
+            .iter()
+            .filter(|table| named.contains(&table.oid));
+        let tables = tables.cloned().collect();
+        let typed = TypedQuery::of(Analyzed {
+            query,
+            parameters: self.parameters.clone(),
+        });
+        ReadQuery {
+            text: String::new(),
+            declared: Vec::new(),
+            typed: Some(Arc::new(typed.over(tables))),
+            reason: BY_QUERY.to_owned(),
+        }
+    }
+
+    /// The list of results over rows of the changed table; what no row gives is refused.
+    fn returned(
+        &self,
+        targets: Option<&[Target]>,
+        lowering: &Lowering<'_>,
+    ) -> Result<Option<Vec<OutputExpr>>> {
+        let Some(targets) = targets else {
+            return Ok(None);
+        };
+        let mut output = Vec::with_capacity(targets.len());
+        for target in targets {
+            output.push(OutputExpr {
+                expr: lowering.row(&target.expr)?,
+                column_type: column_type(&target.expr),
+            });
+        }
+        Ok(Some(output))
+    }
+}
+
+/// A column of a query of ours.
+fn target(expr: tree::Expr) -> Target {
+    Target {
+        expr,
+        name: Arc::from("?column?"),
+        hidden: false,
+        origin: None,
+    }
+}
+
+/// The type in which a value is written.
+fn column_type(expr: &tree::Expr) -> ColumnType {
+    match DataType::from_oid(expr.oid, expr.modifier) {
+        Some(data_type) => ColumnType::Scalar(data_type),
+        None => ColumnType::Other(OtherType(expr.oid)),
+    }
+}
+
+fn shown_columns(columns: &[tree::Column]) -> Vec<OutputColumn> {
+    let column = |column: &tree::Column| {
+        let data_type = match DataType::from_oid(column.oid, column.modifier) {
+            Some(data_type) => ColumnType::Scalar(data_type),
+            None => ColumnType::Other(OtherType(column.oid)),
+        };
+        let mut shown = OutputColumn::new(&*column.name, data_type);
+        if let Some((table, number)) = column.origin {
+            (shown.table_oid, shown.column_number) = (table, number);
+        }
+        shown
+    };
+    columns.iter().map(column).collect()
+}
+
+/// The numbers of the tables that a query names, and those within it.
+fn tables_of(query: &Query) -> BTreeSet<u32> {
+    fn of_query(query: &Query, found: &mut BTreeSet<u32>) {
+        for common in &query.with {
+            of_query(&common.query, found);
+        }
+        for relation in &query.relations {
+            match &relation.kind {
+                RelationKind::Table(oid) => {
+                    found.insert(*oid);
+                }
+                RelationKind::Subquery(inner, _) => of_query(inner, found),
+                _ => {}
+            }
+        }
+        query.exprs(&mut |expr| {
+            expr.any(&mut |expr| {
+                if let tree::ExprKind::Subquery(subquery) = &expr.kind {
+                    of_query(&subquery.query, found);
+                }
+                false
+            });
+        });
+    }
+    let mut found = BTreeSet::new();
+    of_query(query, &mut found);
+    found
+}

@@ -1,0 +1,343 @@
+//! UPDATE and DELETE. Where the row itself gives all that is asked for, it is changed in place.
+//! Otherwise a query finds the rows' primary keys and what the row does not give, and each row is
+//! changed by its key.
+
+use std::sync::Arc;
+
+use thermocline_engine::authority::Privileges;
+use thermocline_query::change::Given;
+use thermocline_query::tree::{self, ExprKind, Query, Target};
+use thermocline_query::walk::expr_reads_rows_out;
+use thermocline_storage::types::DataType;
+
+use super::expression::Lowering;
+use super::{Changer, column_type, target};
+use crate::bind::{leaves_partition, locking, overwrites, source_by_key, whole_key};
+use crate::error::{Result, SqlError};
+use crate::expr::Expr;
+use crate::plan::{
+    ByQuery, DeletePlan, LockMode, LockedRows, OutputExpr, RowLock, ShortPlan, UpdatePlan, choose,
+};
+
+/// What a query finds beside the rows' keys.
+struct Found {
+    /// Its columns, the key's before all.
+    selected: Vec<tree::Expr>,
+    /// What they are stored as, and the table's column.
+    stored: Vec<(DataType, String)>,
+    /// The columns that are changed: what is found of them is what they were.
+    changed: Vec<usize>,
+}
+
+impl Changer<'_> {
+    pub(super) fn update(
+        &mut self,
+        query: Query,
+        assignments: Vec<(usize, Given)>,
+        returning: Option<Vec<Target>>,
+    ) -> Result<ShortPlan> {
+        for (column, given) in &assignments {
+            self.may_write(*column, Privileges::UPDATE)?;
+            self.may_assign(*column, given)?;
+        }
+        let values = assignments.iter().filter_map(|(_, given)| match given {
+            Given::Value(expr) => Some(expr),
+            Given::Default => None,
+        });
+        let shown = returning.iter().flatten().map(|target| &target.expr);
+        self.may_read(&query, values.clone().chain(shown))?;
+        let table = Arc::clone(&self.table);
+        let relations = [(&*table, 0)];
+        let lowering = Lowering {
+            relations: &relations,
+        };
+        let alone = query.relations.len() == 1 && query.with.is_empty();
+        let of_row = query.filter.iter().chain(values);
+        if !alone || !of_row.clone().all(|expr| lowering.gives(expr)) {
+            return self.update_by_query(query, assignments, returning);
+        }
+        let scope = Query::default();
+        let returning = self.lifted_targets(returning, &scope);
+        let condition = query.filter.as_ref();
+        let condition = condition.map(|filter| lowering.row(filter)).transpose()?;
+        let assignments = self.assigned(assignments, &lowering)?;
+        let returning = self.returned(returning.as_deref(), &lowering)?;
+        let (source, _) = choose(&table, condition, &[], || false);
+        Ok(ShortPlan::Update(Arc::new(UpdatePlan {
+            overwrites: overwrites(&source, &assignments),
+            source,
+            checks: self.binder.checks_of(&table)?,
+            leaves_partition: leaves_partition(&table, &assignments),
+            assignments,
+            returning,
+        })))
+    }
+
+    pub(super) fn delete(
+        &mut self,
+        query: Query,
+        returning: Option<Vec<Target>>,
+    ) -> Result<ShortPlan> {
+        let table = Arc::clone(&self.table);
+        if let Some(actor) = self.binder.context.actor {
+            actor.need_table(self.binder.context.catalog, &table, Privileges::DELETE)?;
+        }
+        let shown = returning.iter().flatten().map(|target| &target.expr);
+        self.may_read(&query, shown)?;
+        let relations = [(&*table, 0)];
+        let lowering = Lowering {
+            relations: &relations,
+        };
+        let alone = query.relations.len() == 1 && query.with.is_empty();
+        if !alone || !query.filter.iter().all(|expr| lowering.gives(expr)) {
+            return self.delete_by_query(query, returning);
+        }
+        let returning = self.lifted_targets(returning, &Query::default());
+        let condition = query.filter.as_ref();
+        let condition = condition.map(|filter| lowering.row(filter)).transpose()?;
+        let returning = self.returned(returning.as_deref(), &lowering)?;
+        let (source, _) = choose(&table, condition, &[], || false);
+        Ok(ShortPlan::Delete(Arc::new(DeletePlan {
+            by_key: returning.is_none() && whole_key(&source).is_some(),
+            source,
+            returning,
+        })))
+    }
+
+    /// The new values over the row; those that it does not give are refused.
+    pub(super) fn assigned(
+        &mut self,
+        assignments: Vec<(usize, Given)>,
+        lowering: &Lowering<'_>,
+    ) -> Result<Vec<(usize, Expr)>> {
+        let mut assigned = Vec::with_capacity(assignments.len());
+        for (column, given) in assignments {
+            let value = match given {
+                Given::Default => self.default_of(column)?,
+                Given::Value(expr) => lowering.row(&expr)?,
+            };
+            assigned.push((column, value));
+        }
+        Ok(assigned)
+    }
+
+    pub(super) fn lifted_targets(
+        &mut self,
+        targets: Option<Vec<Target>>,
+        scope: &Query,
+    ) -> Option<Vec<Target>> {
+        let mut targets = targets?;
+        for target in &mut targets {
+            self.lift(&mut target.expr, scope);
+        }
+        Some(targets)
+    }
+
+    fn update_by_query(
+        &mut self,
+        query: Query,
+        assignments: Vec<(usize, Given)>,
+        returning: Option<Vec<Target>>,
+    ) -> Result<ShortPlan> {
+        let table = Arc::clone(&self.table);
+        let relations = [(&*table, 0)];
+        let lowering = Lowering {
+            relations: &relations,
+        };
+        let (key, mut found) = self.by_key()?;
+        found.changed = assignments.iter().map(|(column, _)| *column).collect();
+        let mut assigned = Vec::with_capacity(assignments.len());
+        for (column, given) in assignments {
+            let value = match given {
+                Given::Default => self.default_of(column)?,
+                Given::Value(expr) if lowering.gives(&expr) => lowering.row(&expr)?,
+                Given::Value(expr) => {
+                    let def = &table.columns[column];
+                    self.selected(&mut found, expr, (def.data_type, def.name.clone()))
+                }
+            };
+            assigned.push((column, value));
+        }
+        let returning = self.returned_of_found(returning, &query, &mut found, &lowering)?;
+        let source = source_by_key(&table, &key, self.lifted.parameters());
+        let plan = UpdatePlan {
+            overwrites: None,
+            source,
+            checks: self.binder.checks_of(&table)?,
+            leaves_partition: leaves_partition(&table, &assigned),
+            assignments: assigned,
+            returning,
+        };
+        let change = ShortPlan::Update(Arc::new(plan));
+        Ok(self.by_query(query, &key, found, change))
+    }
+
+    fn delete_by_query(
+        &mut self,
+        query: Query,
+        returning: Option<Vec<Target>>,
+    ) -> Result<ShortPlan> {
+        let table = Arc::clone(&self.table);
+        let relations = [(&*table, 0)];
+        let lowering = Lowering {
+            relations: &relations,
+        };
+        let (key, mut found) = self.by_key()?;
+        let returning = self.returned_of_found(returning, &query, &mut found, &lowering)?;
+        let plan = DeletePlan {
+            by_key: false,
+            source: source_by_key(&table, &key, self.lifted.parameters()),
+            returning,
+        };
+        let change = ShortPlan::Delete(Arc::new(plan));
+        Ok(self.by_query(query, &key, found, change))
+    }
+
+    /// The columns of the table's primary key, by which its rows are found.
+    fn by_key(&self) -> Result<(Vec<usize>, Found)> {
+        let table = &self.table;
+        let Some(primary) = table.indexes.iter().find(|index| index.primary) else {
+            let message = format!(
+                "a change of table \"{}\" by a query is not supported: it has no primary key",
+                table.name
+            );
+            return Err(SqlError::unsupported(message));
+        };
+        let key = primary.columns.clone();
+        let column = |column: &usize| {
+            let data_type = table.columns[*column].data_type;
+            let kind = ExprKind::Column {
+                level: 0,
+                relation: 0,
+                column: *column,
+            };
+            tree::Expr::new(kind, data_type.oid(), -1).with_modifier(data_type.typmod())
+        };
+        let stored = |column: &usize| {
+            let def = &table.columns[*column];
+            (def.data_type, def.name.clone())
+        };
+        let found = Found {
+            selected: key.iter().map(column).collect(),
+            stored: key.iter().map(stored).collect(),
+            changed: Vec::new(),
+        };
+        Ok((key, found))
+    }
+
+    /// A value that the query gives, as a parameter of the change.
+    fn selected(&self, found: &mut Found, expr: tree::Expr, stored: (DataType, String)) -> Expr {
+        found.selected.push(expr);
+        found.stored.push(stored);
+        Expr::Parameter(self.lifted.parameters() + found.selected.len() - 1)
+    }
+
+    /// RETURNING: what the changed row gives, and what the query found beside it.
+    fn returned_of_found(
+        &mut self,
+        returning: Option<Vec<Target>>,
+        query: &Query,
+        found: &mut Found,
+        lowering: &Lowering<'_>,
+    ) -> Result<Option<Vec<OutputExpr>>> {
+        let Some(mut returning) = returning else {
+            return Ok(None);
+        };
+        for target in &mut returning {
+            spell_out(&mut target.expr, query);
+            self.take_found(&mut target.expr, found)?;
+        }
+        let mut output = Vec::with_capacity(returning.len());
+        for target in &returning {
+            output.push(OutputExpr {
+                expr: lowering.row(&target.expr)?,
+                column_type: column_type(&target.expr),
+            });
+        }
+        Ok(Some(output))
+    }
+
+    /// Puts parameters where an expression has what the query gives: other tables' columns, and
+    /// subqueries.
+    fn take_found(&self, expr: &mut tree::Expr, found: &mut Found) -> Result<()> {
+        let is_found = match &expr.kind {
+            ExprKind::Column {
+                level: 0, relation, ..
+            } => *relation > 0,
+            ExprKind::Subquery(_) => true,
+            _ => false,
+        };
+        if !is_found {
+            let mut done = Ok(());
+            expr.children_mut(&mut |child| {
+                if done.is_ok() {
+                    done = self.take_found(child, found);
+                }
+            });
+            return done;
+        }
+        if matches!(expr.kind, ExprKind::Subquery(_))
+            && expr_reads_rows_out(expr, 0)
+            && !found.changed.is_empty()
+        {
+            return Err(SqlError::unsupported(
+                "a subquery over the changed row is not supported in RETURNING",
+            ));
+        }
+        let (oid, modifier, location) = (expr.oid, expr.modifier, expr.location);
+        let Some(data_type) = DataType::from_oid(oid, modifier) else {
+            return Err(SqlError::unsupported(
+                "RETURNING what the changed row does not have is not supported for this type",
+            ));
+        };
+        let number = self.lifted.parameters() + found.selected.len();
+        let parameter = tree::Expr::new(ExprKind::Parameter(number), oid, location);
+        let taken = std::mem::replace(expr, parameter.with_modifier(modifier));
+        found.selected.push(taken);
+        found.stored.push((data_type, "?column?".to_owned()));
+        Ok(())
+    }
+
+    fn by_query(
+        &self,
+        mut query: Query,
+        key: &[usize],
+        found: Found,
+        change: ShortPlan,
+    ) -> ShortPlan {
+        query.targets = found.selected.into_iter().map(target).collect();
+        let own_parameters = self.lifted.parameters();
+        let source = source_by_key(&self.table, key, own_parameters);
+        let lock = RowLock {
+            mode: LockMode::Update,
+            locked: LockedRows::Wait,
+        };
+        ShortPlan::ByQuery(Arc::new(ByQuery {
+            query: self.read_query(query),
+            own_parameters,
+            targets: found.stored,
+            key_columns: key.len(),
+            change,
+            lock: locking(source, lock),
+        }))
+    }
+}
+
+/// Rows of relations as rows of their columns.
+fn spell_out(expr: &mut tree::Expr, query: &Query) {
+    if let ExprKind::WholeRow { level: 0, relation } = expr.kind {
+        let columns = query.relations[relation].columns.iter().enumerate();
+        let live = columns.filter(|(_, column)| !column.is_dropped());
+        let column = |(place, column): (usize, &tree::Column)| {
+            let kind = ExprKind::Column {
+                level: 0,
+                relation,
+                column: place,
+            };
+            tree::Expr::new(kind, column.oid, -1).with_modifier(column.modifier)
+        };
+        expr.kind = ExprKind::Row(live.map(column).collect());
+        return;
+    }
+    expr.children_mut(&mut |child| spell_out(child, query));
+}
