@@ -14,6 +14,18 @@ impl RowId {
         RowId((u64::from(partition) << 32) | u64::from(row))
     }
 
+    /// The row of this number, as [`RowId::number`] gives it.
+    #[inline]
+    pub fn numbered(number: u64) -> Self {
+        RowId(number)
+    }
+
+    /// The row's number among those of all partitions.
+    #[inline]
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
     /// The partition.
     #[inline]
     pub fn partition(self) -> u16 {

@@ -14,6 +14,7 @@ use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::error::{DataFusionError, Result};
 use thermocline_analytical::errors::external;
 use thermocline_analytical::form::{ColumnBuilder, Form};
+use thermocline_engine::RowId;
 use thermocline_engine::catalog::{Table, TableDef};
 use thermocline_query::datum::Datum;
 use thermocline_query::serial;
@@ -49,16 +50,19 @@ pub(crate) fn batch_rows(memory_limit: u64) -> usize {
     ((memory_limit >> 16) as usize).clamp(1024, BATCH_ROWS)
 }
 
-/// The Arrow schema of a table, in the forms of `thermocline_analytical`.
+/// The name of the column behind all others, which has the rows' numbers ([`RowId`]). No column
+/// is called so: names have no NUL.
+const ROW_NUMBER: &str = "row\0";
+
+/// The Arrow schema of a table, in the forms of `thermocline_analytical`; the rows' numbers are
+/// behind the columns.
 pub(super) fn table_schema(table: &TableDef) -> SchemaRef {
-    let fields: Vec<Field> = table
-        .columns
-        .iter()
-        .map(|column| {
-            let form = Form::of(column.data_type.oid());
-            Field::new(&column.name, form.arrow(), true)
-        })
-        .collect();
+    let columns = table.columns.iter().map(|column| {
+        let form = Form::of(column.data_type.oid());
+        Field::new(&column.name, form.arrow(), true)
+    });
+    let number = Field::new(ROW_NUMBER, Form::of(DataType::BigInt.oid()).arrow(), true);
+    let fields: Vec<Field> = columns.chain([number]).collect();
     Schema::new(fields).into()
 }
 
@@ -252,8 +256,9 @@ impl BatchBuilder {
         let columns = columns
             .iter()
             .map(|&column| {
-                let data_type = &table.columns[column].data_type;
-                (column, Builder::new(data_type, capacity, text_block))
+                let def = table.columns.get(column);
+                let data_type = def.map_or(DataType::BigInt, |def| def.data_type);
+                (column, Builder::new(&data_type, capacity, text_block))
             })
             .collect();
         Self {
@@ -268,12 +273,16 @@ impl BatchBuilder {
 
     /// Adds a tuple. The first error is kept and reported by [`Self::finish`].
     #[inline]
-    pub(crate) fn push(&mut self, table: &Table, tuple: &[u8]) {
+    pub(crate) fn push(&mut self, table: &Table, row: RowId, tuple: &[u8]) {
         if self.error.is_some() {
             return;
         }
         for (column, builder) in &mut self.columns {
-            match builder.append(table.value(tuple, *column)) {
+            let value = match *column == table.columns.len() {
+                true => ValueRef::BigInt(row.number().cast_signed()),
+                false => table.value(tuple, *column),
+            };
+            match builder.append(value) {
                 Ok(bytes) => self.bytes += bytes,
                 Err(error) => {
                     self.error = Some(error);

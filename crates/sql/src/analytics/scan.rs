@@ -173,7 +173,10 @@ impl DisplayAs for SnapshotScanExec {
         let names: Vec<&str> = self
             .columns
             .iter()
-            .map(|&column| self.table.columns[column].name.as_str())
+            .map(|&column| match self.table.columns.get(column) {
+                Some(def) => def.name.as_str(),
+                None => "row number",
+            })
             .collect();
         write!(
             f,
@@ -302,7 +305,7 @@ impl Reader {
             };
             let (table, builder) = (&self.table, &mut self.builder);
             let more = scan
-                .next_chunk(|_, tuple| builder.push(table, tuple))
+                .next_chunk(|row, tuple| builder.push(table, row, tuple))
                 .await
                 .map_err(external)?;
             if !more {

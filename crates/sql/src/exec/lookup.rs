@@ -30,6 +30,8 @@ pub(crate) enum Keys {
     Points(Vec<Vec<u8>>),
     /// Intervals of a B+tree.
     Ranges(Vec<KeyRange>),
+    /// One row.
+    Row(RowId),
 }
 
 /// Keys and where to look for them.
@@ -47,6 +49,17 @@ impl Lookup {
         let table = &*source.table;
         let keys = match &source.path {
             Path::Scan => Keys::Scan,
+            Path::Row(number) => {
+                let number = number.evaluate(&NoRow, context)?;
+                let ValueRef::BigInt(number) = number.as_ref() else {
+                    return Ok(Self::nothing());
+                };
+                let row = RowId::numbered(number.cast_unsigned());
+                return Ok(Self {
+                    keys: Keys::Row(row),
+                    scope: Scope::One(row.partition()),
+                });
+            }
             Path::Probe(probe) => keys_of(table, probe, context)?,
         };
         // One hash serves both when the index is over the partition key.
@@ -308,7 +321,7 @@ pub(crate) fn visit(
     };
     let (index, backward) = match &source.path {
         Path::Probe(probe) => (probe.index, probe.backward),
-        Path::Scan => (0, false),
+        Path::Scan | Path::Row(_) => (0, false),
     };
     match keys {
         Keys::Nothing => Ok(()),
@@ -321,6 +334,10 @@ pub(crate) fn visit(
             }
             Ok(())
         }
+        Keys::Row(row) => match access.tuple(table, *row)? {
+            Some(tuple) => admitted(*row, tuple).map(|_| ()),
+            None => Ok(()),
+        },
         Keys::Scan => {
             let mut stop = None;
             access.scan(table, &mut |row, tuple| {

@@ -154,7 +154,7 @@ pub(super) async fn update(
     let body = |access: &mut Access<'_>| -> std::result::Result<u64, Stop> {
         rows.rewind(mark);
         targets.clear();
-        let mut pace = Pace::new(db, options, true);
+        let mut pace = Pace::new(db, options, !matches!(keys, Keys::Row(_)));
         visit(
             access,
             &plan.source,

@@ -166,6 +166,7 @@ fn reach(source: &Source) -> String {
     };
     match &source.path {
         Path::Scan => format!("a scan; {partitions}"),
+        Path::Row(_) => "a row by its number; its partition".to_owned(),
         Path::Probe(probe) => {
             let index = &source.table.indexes[probe.index].name;
             let how = if probe.is_unique(&source.table) {
@@ -198,6 +199,7 @@ fn explain_source(source: &Source, depth: usize, lines: &mut Vec<String>) {
     let table = &*source.table;
     match &source.path {
         Path::Scan => lines.push(indented(depth, &format!("Seq Scan on {}", table.name))),
+        Path::Row(_) => lines.push(indented(depth, &format!("Row of {}", table.name))),
         Path::Probe(probe) => {
             let backward = if probe.backward { " Backward" } else { "" };
             let index = &table.indexes[probe.index];

@@ -213,6 +213,8 @@ pub enum Path {
     Scan,
     /// Through an index.
     Probe(Probe),
+    /// One row, by its number ([`thermocline_engine::RowId`]); of a table without a primary key.
+    Row(Expr),
 }
 
 /// A look into an index: leading columns equal to given values, then
@@ -258,6 +260,7 @@ impl Source {
         match &self.path {
             Path::Scan => false,
             Path::Probe(probe) => probe.is_bounded(),
+            Path::Row(_) => true,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! UPDATE and DELETE. Where the row itself gives all that is asked for, it is changed in place.
 //! Otherwise a query finds the rows' primary keys and what the row does not give, and each row is
-//! changed by its key.
+//! changed by its key; rows of a table without one are found by their numbers.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use thermocline_query::change::Given;
 use thermocline_query::tree::{self, ExprKind, Query, Target};
 use thermocline_query::walk::expr_reads_rows_out;
 use thermocline_storage::types::DataType;
+use thermocline_storage::value::Value;
 
 use super::expression::Lowering;
 use super::{Changer, column_type, target};
@@ -16,8 +17,17 @@ use crate::bind::{leaves_partition, locking, overwrites, source_by_key, whole_ke
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{
-    ByQuery, DeletePlan, LockMode, LockedRows, OutputExpr, RowLock, ShortPlan, UpdatePlan, choose,
+    ByQuery, DeletePlan, LockMode, LockedRows, OutputExpr, Path, RowLock, ShortPlan, Source,
+    UpdatePlan, choose,
 };
+
+/// What names a row of the table.
+enum Key {
+    /// Its primary key, of these columns.
+    Columns(Vec<usize>),
+    /// Its number: the table has no primary key.
+    Row,
+}
 
 /// What a query finds beside the rows' keys.
 struct Found {
@@ -144,7 +154,7 @@ impl Changer<'_> {
         let lowering = Lowering {
             relations: &relations,
         };
-        let (key, mut found) = self.by_key()?;
+        let (key, mut found) = self.by_key();
         found.changed = assignments.iter().map(|(column, _)| *column).collect();
         let mut assigned = Vec::with_capacity(assignments.len());
         for (column, given) in assignments {
@@ -159,7 +169,7 @@ impl Changer<'_> {
             assigned.push((column, value));
         }
         let returning = self.returned_of_found(returning, &query, &mut found, &lowering)?;
-        let source = source_by_key(&table, &key, self.lifted.parameters());
+        let source = self.source_by(&key);
         let plan = UpdatePlan {
             overwrites: None,
             source,
@@ -169,7 +179,7 @@ impl Changer<'_> {
             returning,
         };
         let change = ShortPlan::Update(Arc::new(plan));
-        Ok(self.by_query(query, &key, found, change))
+        self.by_query(query, &key, found, change)
     }
 
     fn delete_by_query(
@@ -182,47 +192,68 @@ impl Changer<'_> {
         let lowering = Lowering {
             relations: &relations,
         };
-        let (key, mut found) = self.by_key()?;
+        let (key, mut found) = self.by_key();
         let returning = self.returned_of_found(returning, &query, &mut found, &lowering)?;
         let plan = DeletePlan {
             by_key: false,
-            source: source_by_key(&table, &key, self.lifted.parameters()),
+            source: self.source_by(&key),
             returning,
         };
         let change = ShortPlan::Delete(Arc::new(plan));
-        Ok(self.by_query(query, &key, found, change))
+        self.by_query(query, &key, found, change)
     }
 
-    /// The columns of the table's primary key, by which its rows are found.
-    fn by_key(&self) -> Result<(Vec<usize>, Found)> {
+    /// What names the table's rows, and how a query finds that.
+    fn by_key(&self) -> (Key, Found) {
         let table = &self.table;
-        let Some(primary) = table.indexes.iter().find(|index| index.primary) else {
-            let message = format!(
-                "a change of table \"{}\" by a query is not supported: it has no primary key",
-                table.name
-            );
-            return Err(SqlError::unsupported(message));
-        };
-        let key = primary.columns.clone();
-        let column = |column: &usize| {
-            let data_type = table.columns[*column].data_type;
+        let column = |column: usize, data_type: DataType| {
             let kind = ExprKind::Column {
                 level: 0,
                 relation: 0,
-                column: *column,
+                column,
             };
             tree::Expr::new(kind, data_type.oid(), -1).with_modifier(data_type.typmod())
         };
-        let stored = |column: &usize| {
-            let def = &table.columns[*column];
-            (def.data_type, def.name.clone())
+        let of_column = |place: &usize| {
+            let def = &table.columns[*place];
+            let stored = (def.data_type, def.name.clone());
+            (column(*place, def.data_type), stored)
         };
+        let primary = table.indexes.iter().find(|index| index.primary);
+        let (key, found): (Key, Vec<_>) = match primary {
+            Some(primary) => {
+                let columns = primary.columns.clone();
+                let found = columns.iter().map(of_column).collect();
+                (Key::Columns(columns), found)
+            }
+            None => {
+                let number = column(table.columns.len(), DataType::BigInt);
+                (Key::Row, vec![(number, (DataType::BigInt, String::new()))])
+            }
+        };
+        let (selected, stored) = found.into_iter().unzip();
         let found = Found {
-            selected: key.iter().map(column).collect(),
-            stored: key.iter().map(stored).collect(),
+            selected,
+            stored,
             changed: Vec::new(),
         };
-        Ok((key, found))
+        (key, found)
+    }
+
+    /// The row whose key is the parameters behind the statement's own.
+    fn source_by(&self, key: &Key) -> Source {
+        let own_parameters = self.lifted.parameters();
+        match key {
+            Key::Columns(columns) => source_by_key(&self.table, columns, own_parameters),
+            Key::Row => Source {
+                table: Arc::clone(&self.table),
+                path: Path::Row(Expr::Parameter(own_parameters)),
+                filter: None,
+                // By the number alone a row is found.
+                condition: Some(Expr::Constant(Value::Boolean(false))),
+                partition: None,
+            },
+        }
     }
 
     /// A value that the query gives, as a parameter of the change.
@@ -301,26 +332,73 @@ impl Changer<'_> {
     fn by_query(
         &self,
         mut query: Query,
-        key: &[usize],
+        key: &Key,
         found: Found,
         change: ShortPlan,
-    ) -> ShortPlan {
+    ) -> Result<ShortPlan> {
         query.targets = found.selected.into_iter().map(target).collect();
-        let own_parameters = self.lifted.parameters();
-        let source = source_by_key(&self.table, key, own_parameters);
+        let key_columns = match key {
+            Key::Columns(columns) => columns.len(),
+            Key::Row => {
+                numbered(&mut query)?;
+                1
+            }
+        };
         let lock = RowLock {
             mode: LockMode::Update,
             locked: LockedRows::Wait,
         };
-        ShortPlan::ByQuery(Arc::new(ByQuery {
+        Ok(ShortPlan::ByQuery(Arc::new(ByQuery {
             query: self.read_query(query),
-            own_parameters,
+            own_parameters: self.lifted.parameters(),
             targets: found.stored,
-            key_columns: key.len(),
+            key_columns,
             change,
-            lock: locking(source, lock),
-        }))
+            lock: locking(self.source_by(key), lock),
+        })))
     }
+}
+
+/// Gives the query the numbers of the changed table's rows, as a column behind its others.
+fn numbered(query: &mut Query) -> Result<()> {
+    let mut targets = std::mem::take(&mut query.targets);
+    for target in &mut targets {
+        spell_out(&mut target.expr, query);
+    }
+    let mut filter = query.filter.take();
+    if let Some(filter) = &mut filter {
+        spell_out(filter, query);
+    }
+    (query.targets, query.filter) = (targets, filter);
+    if names_rows(query) {
+        return Err(SqlError::unsupported(
+            "a whole row in this change of a table without a primary key is not supported",
+        )
+        .with_hint("Name the columns, or give the table a primary key."));
+    }
+    if let Some(relation) = query.relations.first_mut() {
+        relation.columns.push(tree::Column {
+            name: Arc::from("row number"),
+            oid: DataType::BigInt.oid(),
+            modifier: -1,
+            origin: None,
+        });
+    }
+    Ok(())
+}
+
+/// Whether a whole row is named that may be that of the changed table.
+fn names_rows(query: &Query) -> bool {
+    let mut found = false;
+    query.exprs(&mut |expr| {
+        found = found
+            || expr.any(&mut |expr| match &expr.kind {
+                ExprKind::WholeRow { .. } => true,
+                ExprKind::Subquery(subquery) => names_rows(&subquery.query),
+                _ => false,
+            });
+    });
+    found
 }
 
 /// Rows of relations as rows of their columns.

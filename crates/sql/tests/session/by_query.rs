@@ -8,13 +8,18 @@ use crate::fixture::{Connection, Server};
 
 /// Four accounts and what is paid to three of them, to one of them twice.
 fn prepared(server: &Server) -> Connection {
+    prepared_by(server, "primary key")
+}
+
+/// The same, with the accounts found by their primary key, or without one.
+fn prepared_by(server: &Server, key: &str) -> Connection {
     let mut client = server.connect();
-    client.tag(
-        "create table t (id int primary key, v int, s text);
+    client.tag(&format!(
+        "create table t (id int {key}, v int, s text);
          insert into t values (1, 10, 'a'), (2, 20, 'b'), (3, 30, 'c'), (4, 40, 'd');
          create table o (id int primary key, t int, v int, n numeric);
-         insert into o values (1, 1, 100, 1.5), (2, 2, 200, 2.5), (3, 2, 200, 2.5), (4, 9, 1, 1)",
-    );
+         insert into o values (1, 1, 100, 1.5), (2, 2, 200, 2.5), (3, 2, 200, 2.5), (4, 9, 1, 1)"
+    ));
     client
 }
 
@@ -346,7 +351,6 @@ fn what_cannot_be_is_told_as_postgresql_tells_it() {
         ("update t set v = 1 from t", "42712"),
         ("delete from t using nothing", "42P01"),
         ("delete from t where sum(v) > (select 1)", "42803"),
-        ("update keyless set v = o.v from o", "0A000"),
         ("update w set v = (select 1)", "0A000"),
     ] {
         let error = client.error(sql);
@@ -390,12 +394,13 @@ fn only_who_may_read_the_other_table_may_use_it() {
 
 /// What another transaction does before it commits, while a change waits for it.
 fn beside(
+    key: &str,
     isolation: &str,
     other_does: &str,
     change: &str,
 ) -> (Result<String, String>, Vec<String>) {
     let server = Server::new();
-    let mut client = prepared(&server);
+    let mut client = prepared_by(&server, key);
     let mut other = server.connect();
     other.tag("begin isolation level read committed");
     other.tag(other_does);
@@ -421,54 +426,117 @@ fn beside(
 #[test]
 fn read_committed_changes_rows_as_they_are_then() {
     let change = "update t set v = t.v + o.v from o where o.t = t.id";
-    for (other_does, tag, rows) in [
-        // The new value is what is added to.
-        (
-            "update t set v = 11 where id = 1",
-            "UPDATE 2",
-            &["1|111|a", "2|220|b", "3|30|c", "4|40|d"][..],
-        ),
-        (
-            "delete from t where id = 2",
-            "UPDATE 1",
-            &["1|110|a", "3|30|c", "4|40|d"],
-        ),
-        // What was found is not what the condition means any more.
-        (
-            "update t set id = 7 where id = 1",
-            "UPDATE 1",
-            &["2|220|b", "3|30|c", "4|40|d", "7|10|a"],
-        ),
-    ] {
-        let (told, left) = beside("read committed", other_does, change);
-        assert_eq!(told.as_deref(), Ok(tag), "{other_does}");
-        assert_eq!(left, rows, "{other_does}");
+    for key in KEYS {
+        for (other_does, tag, rows) in [
+            // The new value is what is added to.
+            (
+                "update t set v = 11 where id = 1",
+                "UPDATE 2",
+                &["1|111|a", "2|220|b", "3|30|c", "4|40|d"][..],
+            ),
+            (
+                "delete from t where id = 2",
+                "UPDATE 1",
+                &["1|110|a", "3|30|c", "4|40|d"],
+            ),
+            // Another row has its place, perhaps.
+            (
+                "delete from t where id = 2; insert into t values (5, 50, 'e')",
+                "UPDATE 1",
+                &["1|110|a", "3|30|c", "4|40|d", "5|50|e"],
+            ),
+            // What was found is not what the condition means any more.
+            (
+                "update t set id = 7 where id = 1",
+                "UPDATE 1",
+                &["2|220|b", "3|30|c", "4|40|d", "7|10|a"],
+            ),
+        ] {
+            let (told, left) = beside(key, "read committed", other_does, change);
+            assert_eq!(told.as_deref(), Ok(tag), "{key}: {other_does}");
+            assert_eq!(left, rows, "{key}: {other_does}");
+        }
+        let (told, left) = beside(
+            key,
+            "read committed",
+            "update t set v = 5 where id = 1",
+            "delete from t where v >= 10 and id in (select t from o)",
+        );
+        assert_eq!(told.as_deref(), Ok("DELETE 1"), "{key}");
+        assert_eq!(left, ["1|5|a", "3|30|c", "4|40|d"], "{key}");
     }
-    let (told, left) = beside(
-        "read committed",
-        "update t set v = 5 where id = 1",
-        "delete from t where v >= 10 and id in (select t from o)",
-    );
-    assert_eq!(told.as_deref(), Ok("DELETE 1"));
-    assert_eq!(left, ["1|5|a", "3|30|c", "4|40|d"]);
 }
+
+/// Rows are found by their primary key, or by their numbers.
+const KEYS: [&str; 2] = ["primary key", ""];
 
 #[test]
 fn one_snapshot_is_not_changed_over() {
-    for isolation in ["repeatable read", "serializable"] {
+    for (isolation, key) in [
+        ("repeatable read", KEYS[0]),
+        ("serializable", KEYS[0]),
+        ("repeatable read", KEYS[1]),
+        ("serializable", KEYS[1]),
+    ] {
         let (told, left) = beside(
+            key,
             isolation,
             "update t set v = 11 where id = 1",
             "update t set v = t.v + o.v from o where o.t = t.id",
         );
         let error = told.unwrap_err();
-        assert!(error.starts_with("40001"), "{isolation}: {error}");
+        assert!(error.starts_with("40001"), "{isolation}, {key}: {error}");
         assert_eq!(
             left,
             ["1|11|a", "2|20|b", "3|30|c", "4|40|d"],
-            "{isolation}"
+            "{isolation}, {key}"
         );
     }
+}
+
+#[test]
+fn rows_without_a_key_are_found_by_their_numbers() {
+    let server = Server::new();
+    let mut client = prepared_by(&server, "");
+    client.tag("alter table t add column gone int");
+    client.tag("alter table t drop column gone");
+    client.tag("insert into t values (4, 40, 'd'), (4, 40, 'd')");
+    let mut back = client.rows(
+        "update t set v = t.v + o.v from o where o.t = t.id and o.id < 3 returning t.*, o.n, row(t.*)",
+    );
+    back.sort();
+    assert_eq!(back, ["1|110|a|1.5|(1,110,a)", "2|220|b|2.5|(2,220,b)"]);
+    assert_eq!(
+        client.tag("update t set s = (select max(n) from o where o.t <= t.id) where id > 2"),
+        "UPDATE 4"
+    );
+    assert_eq!(
+        all(&mut client),
+        [
+            "1|110|a", "2|220|b", "3|30|2.5", "4|40|2.5", "4|40|2.5", "4|40|2.5"
+        ]
+    );
+    client.tag("begin");
+    client.tag("insert into t values (9, 90, 'x')");
+    assert_eq!(
+        client.tag("delete from t where id in (select t from o) or id >= (select 4)"),
+        "DELETE 6"
+    );
+    assert_eq!(all(&mut client), ["3|30|2.5"]);
+    client.tag("rollback");
+    assert_eq!(client.rows("select count(*) from t"), ["6"]);
+    assert_eq!(
+        client.tag("delete from t using o where o.v > t.v"),
+        "DELETE 5"
+    );
+    assert_eq!(all(&mut client), ["2|220|b"]);
+    let error =
+        client.error("delete from t where exists (select from o p (a, b) where t is not null)");
+    assert!(error.starts_with("0A000"), "{error}");
+    let explained = client
+        .rows("explain delete from t using o where o.t = t.id")
+        .join("\n");
+    assert!(explained.contains("Delete on t"), "{explained}");
 }
 
 #[test]
