@@ -5,7 +5,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `scope` | which names mean what where |
-//! | `from`, `view`, `with`, `recursion`, `select`, `group`, `order`, `set_operation`, `window` | the clauses of a query |
+//! | `from`, `view`, `with`, `recursion`, `search_cycle`, `select`, `group`, `order`, `set_operation`, `window` | the clauses of a query |
 //! | `expression`, `constant`, `operator`, `call`, `aggregate`, `subquery`, `subscript` | expressions |
 //! | `change`, `assign` | INSERT, UPDATE, DELETE; what is assigned to columns and parts of them |
 //! | `scalar` | expressions outside of queries |
@@ -31,6 +31,7 @@ mod resolve;
 mod row_columns;
 mod scalar;
 mod scope;
+mod search_cycle;
 mod select;
 mod set_operation;
 mod subquery;

@@ -43,10 +43,9 @@ impl Analyzer<'_> {
             )
             .at(common.location));
         };
-        if common.search_clause().is_some() || common.cycle_clause().is_some() {
-            return Err(
-                QueryError::unsupported("SEARCH and CYCLE are not supported").at(common.location),
-            );
+        let extended = common.search_clause().is_some() || common.cycle_clause().is_some();
+        if extended && !recursive {
+            return Err(QueryError::new("42601", "WITH query is not recursive").at(common.location));
         }
         let place = self.level().with.len();
         let aliases: Vec<&str> = common
@@ -67,8 +66,8 @@ impl Analyzer<'_> {
             self.level().with.push(placeholder);
         }
         let aliases_owned: Vec<String> = aliases.iter().map(|alias| (*alias).to_owned()).collect();
-        let query = self.query(select, recursive.then_some((place, &aliases_owned)))?;
-        let columns =
+        let mut query = self.query(select, recursive.then_some((place, &aliases_owned)))?;
+        let mut columns =
             self.common_columns(query.columns(), &aliases_owned, name, common.location)?;
         let materialized = match common.ctematerialized {
             CTEMaterialize::CTEMaterializeAlways => Some(true),
@@ -91,7 +90,12 @@ impl Analyzer<'_> {
                     .with_hint("Cast the output of the non-recursive term to the correct type."));
                 }
             }
+            if extended {
+                let added = self.search_and_cycle(&mut query, &columns, common, place)?;
+                columns.extend(added);
+            }
             let own = &mut self.level().with[place];
+            own.columns = columns;
             own.query = query;
             own.materialized = materialized;
             return Ok(());

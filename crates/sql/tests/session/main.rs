@@ -16,6 +16,7 @@ mod numerics;
 mod owned;
 mod parts_of_columns;
 mod privileges;
+mod search_cycle;
 mod settings;
 mod simple;
 mod slow_rows;
