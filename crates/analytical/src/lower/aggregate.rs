@@ -72,15 +72,20 @@ impl Lowerer<'_> {
         base: &Rel,
     ) -> Result<Rel> {
         let mut replaced = Vec::new();
-        let mut keys = Vec::new();
+        let mut ids = Vec::new();
+        let mut bounds = Vec::new();
         for expr in &grouping.exprs {
             let definition = self.define(expr)?;
             let (bound, with) = self.bound(expr, rel)?;
             rel = with;
             let id = self.fresh(expr.oid);
             replaced.push((definition, id));
-            keys.push((id, bound));
+            ids.push(id);
+            bounds.push(bound);
         }
+        // Functions that give rows do so before the rows are grouped.
+        rel = self.generated(rel, &mut bounds)?;
+        let keys: Vec<(usize, Expr)> = ids.into_iter().zip(bounds).collect();
         let mut found = Found::default();
         for expr in after_groups(query) {
             found.in_expr(expr, 0);

@@ -126,7 +126,7 @@ impl Lowerer<'_> {
     }
 
     /// Runs the functions that give rows, the innermost first; those of one depth side by side.
-    fn generated(&mut self, mut rel: Rel, exprs: &mut [Expr]) -> Result<Rel> {
+    pub(super) fn generated(&mut self, mut rel: Rel, exprs: &mut [Expr]) -> Result<Rel> {
         while exprs.iter().any(has_set) {
             let mut taken: Vec<(usize, Expr)> = Vec::new();
             for expr in exprs.iter_mut() {

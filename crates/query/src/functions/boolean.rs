@@ -9,6 +9,20 @@ use crate::types::ids;
 
 /// The functions of this file.
 pub(super) static FUNCTIONS: &[Function] = &[
+    Function::row(
+        2515,
+        "booland_statefunc",
+        &[ids::BOOL, ids::BOOL],
+        ids::BOOL,
+        |_, a| truth(a.iter().all(|value| matches!(value, Datum::Bool(true)))),
+    ),
+    Function::row(
+        2516,
+        "boolor_statefunc",
+        &[ids::BOOL, ids::BOOL],
+        ids::BOOL,
+        |_, a| truth(a.iter().any(|value| matches!(value, Datum::Bool(true)))),
+    ),
     Function::row(60, "booleq", &[ids::BOOL, ids::BOOL], ids::BOOL, |_, a| {
         truth(order(a).is_eq())
     }),

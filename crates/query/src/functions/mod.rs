@@ -26,6 +26,7 @@ mod numeric;
 mod oid;
 mod pattern;
 mod record;
+mod send;
 mod server;
 mod set;
 mod text;
@@ -429,6 +430,7 @@ static FAMILIES: &[&[Function]] = &[
     oid::FUNCTIONS,
     pattern::FUNCTIONS,
     record::FUNCTIONS,
+    send::FUNCTIONS,
     server::administration::FUNCTIONS,
     server::catalog::FUNCTIONS,
     server::information::FUNCTIONS,

@@ -17,6 +17,7 @@ mod owned;
 mod parts_of_columns;
 mod privileges;
 mod search_cycle;
+mod sets;
 mod settings;
 mod simple;
 mod slow_rows;
