@@ -40,13 +40,20 @@ pub use scalar::{
     bind_check, bind_condition, bind_default, bind_next_value, bind_scalar, bind_value_over,
 };
 
-pub(crate) use analysed::{is_volatile, not_of_a_row};
-pub(crate) use by_query::{locking, mentioned_parameters, source_by_key};
-pub(crate) use insert::{generated_always, replaces, unique_within_partition};
-pub(crate) use modify::{leaves_partition, overwrites, whole_key};
+pub(crate) use by_query::mentioned_parameters;
 pub(crate) use refusal::{Bindable, Refusal};
 pub(crate) use scope::is_system_column;
-pub(crate) use typed::{Binder, assignable};
+pub(crate) use typed::assignable;
+
+// What `short` has of the binder.
+#[cfg(feature = "analytics")]
+pub(crate) use {
+    analysed::{is_volatile, not_of_a_row},
+    by_query::{locking, source_by_key},
+    insert::{generated_always, replaces, unique_within_partition},
+    modify::{leaves_partition, overwrites, whole_key},
+    typed::Binder,
+};
 
 use sqlparser::ast::Statement;
 use thermocline_engine::{Catalog, Table};

@@ -14,7 +14,9 @@ use super::context::SessionContext;
 use super::prepared::{Binding, PlanSettings, Planned, Prepared, bind_query, declared_oids};
 #[cfg(feature = "analytics")]
 use crate::analytics::{self, SessionFacts};
-use crate::bind::{self, BindContext, Bound, Refusal};
+#[cfg(feature = "analytics")]
+use crate::bind::BindContext;
+use crate::bind::{self, Bound, Refusal};
 use crate::error::{Result, SqlError};
 use crate::expr::SessionInfo;
 use crate::one_row;
@@ -22,6 +24,7 @@ use crate::parse::Query;
 #[cfg(feature = "analytics")]
 use crate::pg_catalog;
 use crate::plan::{After, Plan, ReadQuery, ShortPlan};
+#[cfg(feature = "analytics")]
 use crate::privilege::Actor;
 #[cfg(feature = "analytics")]
 use crate::short;
