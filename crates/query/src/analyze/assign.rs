@@ -108,20 +108,10 @@ impl Analyzer<'_> {
         match part.source() {
             Node::RowExpr(row) => {
                 let written: Vec<Node<'_>> = row.args().iter().collect();
-                if written
-                    .iter()
-                    .any(|node| matches!(node, Node::SetToDefault(_)))
-                    && let Some(Node::SetToDefault(_)) = written.get(at)
-                {
-                    return match written.len() == count {
-                        true => Ok(Given::Default),
-                        false => Err(unequal().at(row.location)),
-                    };
-                }
                 let is_default = |node: &Node<'_>| matches!(node, Node::SetToDefault(_));
                 if written.iter().any(is_default) {
                     return match written.len() == count {
-                        true => self.expr(written[at]).map(Given::Value),
+                        true => self.given(written[at]),
                         false => Err(unequal().at(row.location)),
                     };
                 }

@@ -189,7 +189,7 @@ fn analyzed_view(
 }
 
 /// 0A000 where a query calls a function that nobody answers.
-fn answered(query: &Query) -> Result<()> {
+pub(crate) fn answered(query: &Query) -> Result<()> {
     match unanswered(query) {
         None => Ok(()),
         Some(name) => Err(SqlError::unsupported(format!(

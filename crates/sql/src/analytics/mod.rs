@@ -42,7 +42,7 @@ use datafusion::prelude::SessionConfig;
 use thermocline_analytical::run::session;
 use thermocline_engine::{Database, WaitsFor};
 
-pub(crate) use bind::{bind, bind_change, bind_view, columns_of_view};
+pub(crate) use bind::{answered, bind, bind_change, bind_view, columns_of_view};
 pub(crate) use errors::sql_error;
 pub use row_stream::{RowStream, SettingChange};
 

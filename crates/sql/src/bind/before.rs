@@ -6,7 +6,6 @@
 //! so a statement that reads what its list changes is refused.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use sqlparser::ast::{
     self, ObjectName, SetExpr, Statement, Visit, VisitMut, Visitor, VisitorMut, With,
@@ -23,7 +22,7 @@ use super::typed::Binder;
 use super::{Bindable, BoundPlan, Refusal};
 use crate::error::SqlError;
 use crate::output::{ColumnType, OutputColumn};
-use crate::plan::{After, Before, BeforeColumn, ShortPlan};
+use crate::plan::{Before, BeforeColumn, ShortPlan};
 
 /// What was taken out of a statement so far.
 #[derive(Default)]
@@ -396,13 +395,6 @@ impl BeforeColumn {
 impl TakenOut {
     /// The plan behind those that run before it.
     pub(super) fn before(self, plan: ShortPlan) -> ShortPlan {
-        match self.before.is_empty() {
-            true => plan,
-            false => ShortPlan::After(Arc::new(After {
-                before: self.before,
-                plan,
-                own_parameters: self.own_parameters,
-            })),
-        }
+        plan.behind(self.before, self.own_parameters)
     }
 }

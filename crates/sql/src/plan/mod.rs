@@ -164,6 +164,20 @@ impl ShortPlan {
         }
     }
 
+    /// The plan behind those that run before it, if there are any. Its statement has so many
+    /// parameters of its own.
+    #[must_use]
+    pub(crate) fn behind(self, before: Vec<Before>, own_parameters: usize) -> Self {
+        match before.is_empty() {
+            true => self,
+            false => Self::After(Arc::new(After {
+                before,
+                plan: self,
+                own_parameters,
+            })),
+        }
+    }
+
     /// What the query's columns are stored as, and in which columns.
     pub(crate) fn read_targets(&self) -> Vec<(DataType, String)> {
         match self {

@@ -40,13 +40,11 @@ impl Lowering<'_> {
 
     /// What keeps the row from giving it.
     fn obstacle(&self, expr: &tree::Expr) -> Option<&'static str> {
-        let is_other = |expr: &tree::Expr| {
-            matches!(&expr.kind, ExprKind::Column { relation, .. } | ExprKind::WholeRow { relation, .. }
-                if *relation >= self.relations.len())
-        };
-        let whole = self.without_whole_rows(expr);
-        not_of_a_row(&whole).or_else(|| {
-            let other = whole.any(&mut |expr| is_other(expr));
+        not_of_a_row(expr).or_else(|| {
+            let other = expr.any(&mut |expr| {
+                matches!(expr.kind, ExprKind::Column { relation, .. }
+                    if relation >= self.relations.len())
+            });
             other.then_some("another table's column")
         })
     }
@@ -62,31 +60,6 @@ impl Lowering<'_> {
             ))),
             None => Ok(self.lower(expr)),
         }
-    }
-
-    /// The expression with rows of relations as rows of their columns.
-    fn without_whole_rows(&self, expr: &tree::Expr) -> tree::Expr {
-        let mut expr = expr.clone();
-        self.spell_out(&mut expr);
-        expr
-    }
-
-    fn spell_out(&self, expr: &mut tree::Expr) {
-        if let ExprKind::WholeRow { level: 0, relation } = expr.kind
-            && let Some((table, _)) = self.relations.get(relation)
-        {
-            let column = |(column, def): (usize, &thermocline_engine::ColumnDef)| {
-                let kind = ExprKind::Column {
-                    level: 0,
-                    relation,
-                    column,
-                };
-                tree::Expr::new(kind, def.data_type.oid(), -1).with_modifier(def.data_type.typmod())
-            };
-            expr.kind = ExprKind::Row(table.live_columns().map(column).collect());
-            return;
-        }
-        expr.children_mut(&mut |child| self.spell_out(child));
     }
 
     fn lower(&self, expr: &tree::Expr) -> Expr {
@@ -210,7 +183,7 @@ impl Lowering<'_> {
 
     /// What `thermocline_query` evaluates.
     fn analysed(&self, expr: &tree::Expr) -> Expr {
-        let mut own = self.without_whole_rows(expr);
+        let mut own = expr.clone();
         let mut arguments = Vec::new();
         self.take_arguments(&mut own, &mut arguments);
         Expr::Analysed(Arc::new(Analysed {

@@ -45,7 +45,7 @@ impl Changer<'_> {
                 for column in &insert.columns {
                     self.may_insert(*column, insert.overriding)?;
                 }
-                InsertSource::Analytical(self.read_query(*query))
+                InsertSource::Analytical(self.read_query(*query)?)
             }
         };
         let mut defaults = Vec::new();
@@ -58,7 +58,7 @@ impl Changer<'_> {
         let conflict = insert.conflict;
         let conflict = conflict.map(|conflict| self.conflict(conflict, &scope));
         let conflict = conflict.transpose()?;
-        let returning = self.lifted_targets(returning, &scope);
+        let returning = self.lifted_targets(returning, &scope)?;
         let relations = [(&*table, 0)];
         let lowering = Lowering {
             relations: &relations,
@@ -94,7 +94,7 @@ impl Changer<'_> {
             values.push(match given {
                 Given::Value(mut expr) if !is_identity || overriding != Overriding::User => {
                     self.may_insert(*column, overriding)?;
-                    self.lift(&mut expr, scope);
+                    self.lift(&mut expr, scope)?;
                     lowering.row(&expr)?
                 }
                 _ => self.default_of(*column)?,
@@ -138,12 +138,12 @@ impl Changer<'_> {
             self.may_write(*column, Privileges::UPDATE)?;
             self.may_assign(*column, given)?;
             if let Given::Value(expr) = given {
-                self.lift(expr, scope);
+                self.lift(expr, scope)?;
             }
         }
         let mut filter = update.filter;
         if let Some(filter) = &mut filter {
-            self.lift(filter, scope);
+            self.lift(filter, scope)?;
         }
         let values = assignments.iter().filter_map(|(_, given)| match given {
             Given::Value(expr) => Some(expr),

@@ -13,7 +13,8 @@ use thermocline_query::walk::expr_reads_rows_out;
 use thermocline_storage::types::DataType;
 
 use super::{Changer, target};
-use crate::plan::{After, Before, BeforeColumn, LockingRead, ShortPlan};
+use crate::error::Result;
+use crate::plan::{Before, BeforeColumn, LockingRead, ShortPlan};
 
 /// What was lifted out of a change.
 pub(super) struct Lifted {
@@ -36,30 +37,31 @@ impl Lifted {
 
     /// The plan behind what runs before it.
     pub(super) fn before(self, plan: ShortPlan) -> ShortPlan {
-        match self.before.is_empty() {
-            true => plan,
-            false => ShortPlan::After(Arc::new(After {
-                before: self.before,
-                plan,
-                own_parameters: self.own_parameters,
-            })),
-        }
+        plan.behind(self.before, self.own_parameters)
     }
 }
 
 impl Changer<'_> {
     /// Puts parameters in the place of subqueries that no row decides. `scope` has the WITH that
     /// they may name.
-    pub(super) fn lift(&mut self, expr: &mut Expr, scope: &Query) {
+    ///
+    /// # Errors
+    /// 0A000 for one that cannot be asked before.
+    pub(super) fn lift(&mut self, expr: &mut Expr, scope: &Query) -> Result<()> {
         let is_value = matches!(&expr.kind, ExprKind::Subquery(_)) && !expr_reads_rows_out(expr, 0);
         if is_value {
-            self.lift_one(expr, scope);
-            return;
+            return self.lift_one(expr, scope);
         }
-        expr.children_mut(&mut |child| self.lift(child, scope));
+        let mut done = Ok(());
+        expr.children_mut(&mut |child| {
+            if done.is_ok() {
+                done = self.lift(child, scope);
+            }
+        });
+        done
     }
 
-    fn lift_one(&mut self, expr: &mut Expr, scope: &Query) {
+    fn lift_one(&mut self, expr: &mut Expr, scope: &Query) -> Result<()> {
         let (oid, modifier, location) = (expr.oid, expr.modifier, expr.location);
         let held = DataType::from_oid(oid, -1).filter(|_| element_of(oid).is_none());
         let taken = std::mem::replace(expr, Expr::constant(Datum::Null, oid));
@@ -69,7 +71,7 @@ impl Changer<'_> {
             ..Query::default()
         };
         let read = LockingRead {
-            query: self.read_query(query),
+            query: self.read_query(query)?,
             locks: Vec::new(),
             limit: None,
             offset: None,
@@ -99,5 +101,6 @@ impl Changer<'_> {
             None => Expr::new(ExprKind::ThroughText(Box::new(value)), oid, location)
                 .with_modifier(modifier),
         };
+        Ok(())
     }
 }

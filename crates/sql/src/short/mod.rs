@@ -23,11 +23,12 @@ use std::sync::Arc;
 use thermocline_engine::authority::Privileges;
 use thermocline_engine::{Identity, Table};
 use thermocline_query::analyze::{Analyzed, AnalyzedChange};
-use thermocline_query::change::{ChangeKind, Given};
-use thermocline_query::tree::{self, Query, RelationKind, Target};
+use thermocline_query::change::{Change, ChangeKind, Given};
+use thermocline_query::tree::{self, ExprKind, Query, RelationKind, Target};
 use thermocline_query::walk::columns_read;
 use thermocline_storage::types::DataType;
 
+use crate::analytics;
 use crate::bind::{BindContext, Binder, Bound, Command, generated_always};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -49,7 +50,11 @@ pub(crate) fn change(
     tables: &[Arc<Table>],
     context: &BindContext<'_>,
 ) -> Result<Bound> {
-    let AnalyzedChange { change, parameters } = analyzed;
+    let AnalyzedChange {
+        mut change,
+        parameters,
+    } = analyzed;
+    spell_out_rows(&mut change);
     let Some(table) = context.catalog.table(change.table) else {
         return Err(SqlError::internal("a change of a table that is not there"));
     };
@@ -147,7 +152,11 @@ impl Changer<'_> {
     }
 
     /// A query of the analytical side, with these columns.
-    fn read_query(&self, query: Query) -> ReadQuery {
+    ///
+    /// # Errors
+    /// 0A000 where it calls a function that nobody answers there.
+    fn read_query(&self, query: Query) -> Result<ReadQuery> {
+        analytics::answered(&query)?;
         let named = tables_of(&query);
         let tables = self
             .tables
@@ -158,12 +167,12 @@ impl Changer<'_> {
             query,
             parameters: self.parameters.clone(),
         });
-        ReadQuery {
+        Ok(ReadQuery {
             text: String::new(),
             declared: Vec::new(),
             typed: Some(Arc::new(typed.over(tables))),
             reason: BY_QUERY.to_owned(),
-        }
+        })
     }
 
     /// The list of results over rows of the changed table; what no row gives is refused.
@@ -179,7 +188,7 @@ impl Changer<'_> {
         for target in targets {
             output.push(OutputExpr {
                 expr: lowering.row(&target.expr)?,
-                column_type: column_type(&target.expr),
+                column_type: column_type(target.expr.oid, target.expr.modifier),
             });
         }
         Ok(Some(output))
@@ -197,19 +206,60 @@ fn target(expr: tree::Expr) -> Target {
 }
 
 /// The type in which a value is written.
-fn column_type(expr: &tree::Expr) -> ColumnType {
-    match DataType::from_oid(expr.oid, expr.modifier) {
+fn column_type(oid: u32, modifier: i32) -> ColumnType {
+    match DataType::from_oid(oid, modifier) {
         Some(data_type) => ColumnType::Scalar(data_type),
-        None => ColumnType::Other(OtherType(expr.oid)),
+        None => ColumnType::Other(OtherType(oid)),
     }
+}
+
+/// Has rows of the changed table, and of the row that was to be inserted, stand as rows of their
+/// columns: they are never the NULL that an outer join gives.
+fn spell_out_rows(change: &mut Change) {
+    let (relations, known) = match &mut change.kind {
+        ChangeKind::Insert(insert) => {
+            (insert.scope.relations.clone(), insert.scope.relations.len())
+        }
+        ChangeKind::Update { query, .. } | ChangeKind::Delete { query, .. } => {
+            let relations = query.relations.clone();
+            if let Some(filter) = &mut query.filter {
+                spell_out(filter, &relations[..1]);
+            }
+            (relations, 1)
+        }
+    };
+    change.exprs_mut(&mut |expr| spell_out(expr, &relations[..known]));
+}
+
+/// Rows of these relations as rows of their columns.
+fn spell_out(expr: &mut tree::Expr, relations: &[tree::Relation]) {
+    if let ExprKind::WholeRow { level: 0, relation } = expr.kind
+        && let Some(of) = relations.get(relation)
+    {
+        expr.kind = row_of(of, relation);
+        return;
+    }
+    expr.children_mut(&mut |child| spell_out(child, relations));
+}
+
+/// The row of a relation's columns.
+fn row_of(of: &tree::Relation, relation: usize) -> ExprKind {
+    let columns = of.columns.iter().enumerate();
+    let live = columns.filter(|(_, column)| !column.is_dropped());
+    let column = |(place, column): (usize, &tree::Column)| {
+        let kind = ExprKind::Column {
+            level: 0,
+            relation,
+            column: place,
+        };
+        tree::Expr::new(kind, column.oid, -1).with_modifier(column.modifier)
+    };
+    ExprKind::Row(live.map(column).collect())
 }
 
 fn shown_columns(columns: &[tree::Column]) -> Vec<OutputColumn> {
     let column = |column: &tree::Column| {
-        let data_type = match DataType::from_oid(column.oid, column.modifier) {
-            Some(data_type) => ColumnType::Scalar(data_type),
-            None => ColumnType::Other(OtherType(column.oid)),
-        };
+        let data_type = column_type(column.oid, column.modifier);
         let mut shown = OutputColumn::new(&*column.name, data_type);
         if let Some((table, number)) = column.origin {
             (shown.table_oid, shown.column_number) = (table, number);
@@ -236,7 +286,7 @@ fn tables_of(query: &Query) -> BTreeSet<u32> {
         }
         query.exprs(&mut |expr| {
             expr.any(&mut |expr| {
-                if let tree::ExprKind::Subquery(subquery) = &expr.kind {
+                if let ExprKind::Subquery(subquery) = &expr.kind {
                     of_query(&subquery.query, found);
                 }
                 false

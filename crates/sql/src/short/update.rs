@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use thermocline_engine::authority::Privileges;
 use thermocline_query::change::Given;
-use thermocline_query::tree::{self, ExprKind, Query, Target};
+use thermocline_query::tree::{self, ExprKind, From, JoinKind, Query, Target};
 use thermocline_query::walk::expr_reads_rows_out;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
 use super::expression::Lowering;
-use super::{Changer, column_type, target};
+use super::{Changer, row_of, target};
 use crate::bind::{leaves_partition, locking, overwrites, source_by_key, whole_key};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -67,7 +67,7 @@ impl Changer<'_> {
             return self.update_by_query(query, assignments, returning);
         }
         let scope = Query::default();
-        let returning = self.lifted_targets(returning, &scope);
+        let returning = self.lifted_targets(returning, &scope)?;
         let condition = query.filter.as_ref();
         let condition = condition.map(|filter| lowering.row(filter)).transpose()?;
         let assignments = self.assigned(assignments, &lowering)?;
@@ -102,7 +102,7 @@ impl Changer<'_> {
         if !alone || !query.filter.iter().all(|expr| lowering.gives(expr)) {
             return self.delete_by_query(query, returning);
         }
-        let returning = self.lifted_targets(returning, &Query::default());
+        let returning = self.lifted_targets(returning, &Query::default())?;
         let condition = query.filter.as_ref();
         let condition = condition.map(|filter| lowering.row(filter)).transpose()?;
         let returning = self.returned(returning.as_deref(), &lowering)?;
@@ -135,12 +135,12 @@ impl Changer<'_> {
         &mut self,
         targets: Option<Vec<Target>>,
         scope: &Query,
-    ) -> Option<Vec<Target>> {
-        let mut targets = targets?;
-        for target in &mut targets {
-            self.lift(&mut target.expr, scope);
+    ) -> Result<Option<Vec<Target>>> {
+        let mut targets = targets;
+        for target in targets.iter_mut().flatten() {
+            self.lift(&mut target.expr, scope)?;
         }
-        Some(targets)
+        Ok(targets)
     }
 
     fn update_by_query(
@@ -271,38 +271,33 @@ impl Changer<'_> {
         found: &mut Found,
         lowering: &Lowering<'_>,
     ) -> Result<Option<Vec<OutputExpr>>> {
-        let Some(mut returning) = returning else {
-            return Ok(None);
-        };
-        for target in &mut returning {
-            spell_out(&mut target.expr, query);
-            self.take_found(&mut target.expr, found)?;
+        let mut returning = returning;
+        for target in returning.iter_mut().flatten() {
+            self.take_found(&mut target.expr, query, found)?;
         }
-        let mut output = Vec::with_capacity(returning.len());
-        for target in &returning {
-            output.push(OutputExpr {
-                expr: lowering.row(&target.expr)?,
-                column_type: column_type(&target.expr),
-            });
-        }
-        Ok(Some(output))
+        self.returned(returning.as_deref(), lowering)
     }
 
     /// Puts parameters where an expression has what the query gives: other tables' columns, and
     /// subqueries.
-    fn take_found(&self, expr: &mut tree::Expr, found: &mut Found) -> Result<()> {
+    fn take_found(&self, expr: &mut tree::Expr, query: &Query, found: &mut Found) -> Result<()> {
+        if let ExprKind::WholeRow { level: 0, relation } = expr.kind
+            && query.from.iter().any(|from| gives_rows(from, relation))
+        {
+            expr.kind = row_of(&query.relations[relation], relation);
+        }
         let is_found = match &expr.kind {
             ExprKind::Column {
                 level: 0, relation, ..
             } => *relation > 0,
-            ExprKind::Subquery(_) => true,
+            ExprKind::WholeRow { .. } | ExprKind::Subquery(_) => true,
             _ => false,
         };
         if !is_found {
             let mut done = Ok(());
             expr.children_mut(&mut |child| {
                 if done.is_ok() {
-                    done = self.take_found(child, found);
+                    done = self.take_found(child, query, found);
                 }
             });
             return done;
@@ -349,7 +344,7 @@ impl Changer<'_> {
             locked: LockedRows::Wait,
         };
         Ok(ShortPlan::ByQuery(Arc::new(ByQuery {
-            query: self.read_query(query),
+            query: self.read_query(query)?,
             own_parameters: self.lifted.parameters(),
             targets: found.stored,
             key_columns,
@@ -361,15 +356,6 @@ impl Changer<'_> {
 
 /// Gives the query the numbers of the changed table's rows, as a column behind its others.
 fn numbered(query: &mut Query) -> Result<()> {
-    let mut targets = std::mem::take(&mut query.targets);
-    for target in &mut targets {
-        spell_out(&mut target.expr, query);
-    }
-    let mut filter = query.filter.take();
-    if let Some(filter) = &mut filter {
-        spell_out(filter, query);
-    }
-    (query.targets, query.filter) = (targets, filter);
     if names_rows(query) {
         return Err(SqlError::unsupported(
             "a whole row in this change of a table without a primary key is not supported",
@@ -387,13 +373,13 @@ fn numbered(query: &mut Query) -> Result<()> {
     Ok(())
 }
 
-/// Whether a whole row is named that may be that of the changed table.
+/// Whether a query within names a whole row of those around it, which may be the changed table's.
 fn names_rows(query: &Query) -> bool {
     let mut found = false;
     query.exprs(&mut |expr| {
         found = found
             || expr.any(&mut |expr| match &expr.kind {
-                ExprKind::WholeRow { .. } => true,
+                ExprKind::WholeRow { level, .. } => *level > 0,
                 ExprKind::Subquery(subquery) => names_rows(&subquery.query),
                 _ => false,
             });
@@ -401,21 +387,15 @@ fn names_rows(query: &Query) -> bool {
     found
 }
 
-/// Rows of relations as rows of their columns.
-fn spell_out(expr: &mut tree::Expr, query: &Query) {
-    if let ExprKind::WholeRow { level: 0, relation } = expr.kind {
-        let columns = query.relations[relation].columns.iter().enumerate();
-        let live = columns.filter(|(_, column)| !column.is_dropped());
-        let column = |(place, column): (usize, &tree::Column)| {
-            let kind = ExprKind::Column {
-                level: 0,
-                relation,
-                column: place,
-            };
-            tree::Expr::new(kind, column.oid, -1).with_modifier(column.modifier)
-        };
-        expr.kind = ExprKind::Row(live.map(column).collect());
-        return;
+/// Whether the relation gives a row of its own to each row of the join: no outer join has NULL for it.
+fn gives_rows(from: &From, relation: usize) -> bool {
+    match from {
+        From::Relation(of) => *of == relation,
+        From::Join {
+            kind, left, right, ..
+        } => {
+            matches!(kind, JoinKind::Inner | JoinKind::Left) && gives_rows(left, relation)
+                || matches!(kind, JoinKind::Inner | JoinKind::Right) && gives_rows(right, relation)
+        }
     }
-    expr.children_mut(&mut |child| spell_out(child, query));
 }
