@@ -2,6 +2,7 @@
 //! are the datum's own words; all else is *opaque*: bytes of `serial`.
 
 use std::sync::Arc;
+use thermocline_query::types::domain::base;
 
 use datafusion::arrow::array::builder::{
     BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, PrimitiveBuilder, StringViewBuilder,
@@ -57,8 +58,8 @@ pub enum Form {
 impl Form {
     /// The form of a type's values.
     #[must_use]
-    pub const fn of(oid: u32) -> Self {
-        match oid {
+    pub fn of(oid: u32) -> Self {
+        match base(oid) {
             ids::BOOL => Self::Bool,
             ids::CHAR => Self::Char,
             ids::INT2 => Self::Int2,

@@ -19,7 +19,7 @@ use crate::reserve::RESERVE;
 pub(crate) const MANIFEST: &str = "manifest";
 const MANIFEST_NEW: &str = "manifest.new";
 /// The format that this build writes.
-pub(crate) const FORMAT_VERSION: u32 = 8;
+pub(crate) const FORMAT_VERSION: u32 = 9;
 /// The oldest that it reads: the same without roles and rights, lost layouts, the log's end,
 /// dropped columns and users' types. A build that does not know them must not open what has them, and lose them.
 const FORMAT_OLDEST: u32 = 5;

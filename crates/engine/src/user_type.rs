@@ -36,6 +36,34 @@ pub enum TypeKind {
     Enum(Vec<(u64, String)>),
     /// A row of these columns.
     Composite(Vec<AttributeDef>),
+    /// Another type's values with conditions. Tables hold them as that type's.
+    Domain(DomainDef),
+}
+
+/// What a domain is made of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DomainDef {
+    /// The number of the type that it is made of, which may be a domain.
+    pub below: u32,
+    /// That type's modifier.
+    pub modifier: i32,
+    /// NULL is none of its values.
+    pub not_null: bool,
+    /// The SQL text of what columns without a default of their own get.
+    pub default: Option<String>,
+    /// Its conditions, in the order of their names; VALUE is the value.
+    pub checks: Vec<DomainCheckDef>,
+}
+
+/// A condition of a domain.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DomainCheckDef {
+    /// Name.
+    pub name: String,
+    /// The condition's SQL text.
+    pub expression: String,
+    /// What was there before it was asked, too.
+    pub valid: bool,
 }
 
 /// A column of a composite type. One that is dropped keeps its place in values.
@@ -105,7 +133,7 @@ impl TypeDef {
     pub fn attributes(&self) -> impl Iterator<Item = &AttributeDef> {
         let all = match &self.kind {
             TypeKind::Composite(attributes) => attributes.as_slice(),
-            TypeKind::Enum(_) => &[],
+            TypeKind::Enum(_) | TypeKind::Domain(_) => &[],
         };
         all.iter().filter(|attribute| !attribute.dropped)
     }
@@ -124,6 +152,12 @@ impl TypeDef {
         let parts: usize = match &self.kind {
             TypeKind::Enum(labels) => labels.iter().map(label).sum(),
             TypeKind::Composite(attributes) => attributes.iter().map(attribute).sum(),
+            TypeKind::Domain(domain) => {
+                // Analysed, a condition is many times its text.
+                let check = |check: &DomainCheckDef| 1024 + 64 * check.expression.len();
+                let default = domain.default.as_ref().map_or(0, String::len);
+                default + domain.checks.iter().map(check).sum::<usize>()
+            }
         };
         size_of::<Self>() + 256 + 2 * self.name.len() + parts
     }
@@ -150,10 +184,13 @@ impl Catalog {
 
 /// The numbers of the types of a table's columns that are not built into the storage.
 pub(crate) fn types_of<'a>(catalog: &'a Catalog, def: &'a TableDef) -> impl Iterator<Item = u32> {
-    let columns = def.live_columns().map(|(_, column)| column.data_type);
-    columns.filter_map(|data_type| match data_type {
-        DataType::Other { oid, .. } => catalog.type_of(oid).map(|def| def.oid),
-        _ => None,
+    let columns = def.live_columns().map(|(_, column)| column);
+    columns.flat_map(|column| {
+        let stored = match column.data_type {
+            DataType::Other { oid, .. } => catalog.type_of(oid).map(|def| def.oid),
+            _ => None,
+        };
+        stored.into_iter().chain(column.domain)
     })
 }
 
@@ -162,8 +199,13 @@ pub(crate) fn types_within<'a>(
     catalog: &'a Catalog,
     def: &'a TypeDef,
 ) -> impl Iterator<Item = u32> {
-    let attributes = def.attributes();
-    attributes.filter_map(|attribute| Some(catalog.type_of(attribute.type_oid)?.oid))
+    let below = match &def.kind {
+        TypeKind::Domain(domain) => Some(domain.below),
+        TypeKind::Enum(_) | TypeKind::Composite(_) => None,
+    };
+    let attributes = def.attributes().map(|attribute| attribute.type_oid);
+    let all = attributes.chain(below);
+    all.filter_map(|oid| Some(catalog.type_of(oid)?.oid))
 }
 
 /// 2BP01 where a column is of the type that is to be dropped.

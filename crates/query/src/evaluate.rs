@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::call::{Call, Environment};
 use crate::datum::{Datum, Record};
+use crate::domain;
 use crate::error::{QueryError, Result};
 use crate::functions::Body;
 use crate::tree::{Expr, ExprKind, FunctionCall, Now};
@@ -174,6 +175,12 @@ impl<'a> Evaluator<'a> {
                 let value = self.value(inner, scope)?;
                 let call = Call::new(self.environment, &[], expr.oid);
                 types::fit(&call, expr.oid, &value, expr.modifier, *explicit)
+            }
+            ExprKind::Checked(inner) => {
+                let value = self.value(inner, scope)?;
+                let call = Call::new(self.environment, &[], expr.oid);
+                domain::check(&call, expr.oid, &value)?;
+                Ok(value)
             }
             ExprKind::ArrayCast(inner, cast) => {
                 let value = self.value(inner, scope)?;

@@ -8,6 +8,7 @@
 //! | `types` | rows of `pg_type`: text and binary forms, order, one file a type |
 //! | `functions` | rows of `pg_proc` and their bodies, one file a family |
 //! | `operators`, `casts` | rows of `pg_operator` and `pg_cast` |
+//! | `domain` | whether a value is one of a domain |
 //! | `change` | what statements that change rows mean |
 //! | `serial` | values as bytes |
 //! | `call` | what a function knows beside its arguments |
@@ -19,6 +20,7 @@ pub mod call;
 pub mod casts;
 pub mod change;
 pub mod datum;
+pub mod domain;
 pub mod error;
 pub mod evaluate;
 pub mod functions;

@@ -51,6 +51,8 @@ pub enum ExprKind {
     ThroughText(Box<Expr>),
     /// Fitted to this expression's modifier; the flag says that the cast is written (a text that is too long is cut).
     Fit(Box<Expr>, bool),
+    /// As a value of this expression's type, a domain, which it must be.
+    Checked(Box<Expr>),
     /// An array whose elements are cast one by one: the array, and the cast of [`ExprKind::Element`].
     ArrayCast(Box<Expr>, Box<Expr>),
     /// The element, within an `ArrayCast`.

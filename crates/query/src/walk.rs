@@ -26,6 +26,7 @@ macro_rules! each_child {
             }
             ExprKind::Relabel(inner)
             | ExprKind::ThroughText(inner)
+            | ExprKind::Checked(inner)
             | ExprKind::Fit(inner, _)
             | ExprKind::Not(inner)
             | ExprKind::IsNull(inner, _)

@@ -19,6 +19,7 @@ use thermocline_query::datum::Datum;
 use thermocline_query::error::QueryError;
 use thermocline_query::parse::Parsed;
 use thermocline_query::tree::{ExprKind, Query};
+use thermocline_query::types::domain::base_of;
 use thermocline_query::types::{self, ids};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
@@ -98,11 +99,12 @@ impl TypedQuery {
         let columns = self.query.columns();
         let column = |column: &thermocline_query::tree::Column| {
             let (table_oid, column_number) = column.origin.unwrap_or_default();
+            let (type_oid, type_modifier) = base_of(column.oid, column.modifier);
             OutputColumn {
                 name: column.name.to_string(),
-                type_oid: column.oid,
-                type_size: types::by_oid(column.oid).map_or(-1, |row| row.length),
-                type_modifier: column.modifier,
+                type_oid,
+                type_size: types::by_oid(type_oid).map_or(-1, |row| row.length),
+                type_modifier,
                 table_oid,
                 column_number,
                 data_type: column_type(column.oid, column.modifier),
@@ -113,7 +115,7 @@ impl TypedQuery {
 
     /// What the parameters' values are before they are data: texts of types that tables don't hold.
     fn parameter_types(&self) -> Vec<DataType> {
-        let held = |oid: &u32| DataType::from_oid(*oid, -1).unwrap_or(DataType::Text);
+        let held = |oid: &u32| held(*oid, -1).unwrap_or(DataType::Text);
         self.parameters.iter().map(held).collect()
     }
 
@@ -131,7 +133,7 @@ impl TypedQuery {
             return Err(SqlError::new("42P02", missing));
         }
         let argument = |(given, oid): (&Value, &u32)| {
-            let held = DataType::from_oid(*oid, -1).is_some();
+            let held = held(*oid, -1).is_some();
             match given {
                 Value::Text(text) if !held || *oid == ids::BPCHAR => {
                     let call = Call::new(environment, &[], *oid);
@@ -168,8 +170,16 @@ pub(crate) fn query_of(parsed: &Parsed) -> Option<Node<'_>> {
     })
 }
 
+/// The type in which tables hold values of a type, of a domain's that of what it is made of;
+/// `None` where none do.
+pub(crate) fn held(oid: u32, modifier: i32) -> Option<DataType> {
+    let (oid, modifier) = base_of(oid, modifier);
+    DataType::from_oid(oid, modifier)
+}
+
 /// The type of a result column; values of types that tables don't hold are texts of their types.
 fn column_type(oid: u32, modifier: i32) -> ColumnType {
+    let (oid, modifier) = base_of(oid, modifier);
     match oid {
         ids::NUMERIC | ids::BPCHAR => ColumnType::Other(OtherType(oid)),
         _ => match DataType::from_oid(oid, modifier) {

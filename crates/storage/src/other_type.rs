@@ -46,7 +46,7 @@ impl OtherType {
             return match oid & USERS_CLASS_BITS {
                 0 => Some(&ENUM),
                 2 => Some(&ROW),
-                1 | 3 => Some(&USERS_ARRAY),
+                1 | 3 | 5 => Some(&USERS_ARRAY),
                 _ => None,
             };
         }

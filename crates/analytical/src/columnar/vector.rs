@@ -32,7 +32,7 @@ pub enum Kind {
 
 impl Kind {
     /// The kind of a type's values.
-    pub const fn of(oid: u32) -> Self {
+    pub fn of(oid: u32) -> Self {
         match Form::of(oid) {
             Form::Bool => Self::Bool,
             Form::Char

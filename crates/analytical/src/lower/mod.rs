@@ -10,6 +10,7 @@ mod aggregate;
 mod bind;
 mod expr;
 mod from;
+mod ground;
 mod join;
 mod member;
 mod native_group;
@@ -75,7 +76,7 @@ pub fn lower(query: &Query, tables: &dyn Tables, context: &Context) -> Result<Lo
         outside: Vec::new(),
         generation: Generation::default(),
     };
-    let (relation, outputs) = lowerer.query(query, None, true)?;
+    let (relation, outputs) = lowerer.query(&ground::grounded(query), None, true)?;
     let types = outputs.iter().map(|id| lowerer.types[*id]).collect();
     let exprs = outputs.iter().map(|id| crate::udf::column(*id)).collect();
     Ok(Lowered {

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use thermocline_query::types::domain::base;
 
 use async_trait::async_trait;
 use datafusion::arrow::array::{ArrayRef, RecordBatch, UInt64Array};
@@ -124,10 +125,13 @@ impl Source {
                     _ => Running::Empty(0),
                 });
             }
-            Self::Call(expr, columns) => (expr, columns.len()),
+            Self::Call(expr, columns) => (expr, columns),
         };
-        // A composite type of one column is a row all the same.
-        let spreads = Class::of(expr.oid) == Some(Class::Composite);
+        // A composite type of one column is a row all the same, unless rows are wanted.
+        let is_row = |oid: u32| Class::of(base(oid)) == Some(Class::Composite);
+        let spreads = is_row(expr.oid)
+            && !matches!(columns.as_slice(), [(_, oid)] if base(*oid) == base(expr.oid));
+        let columns = columns.len();
         let one = |value: Datum| Ok(Running::Items(vec![value].into_iter(), columns, spreads));
         let ExprKind::Call(call) = &expr.kind else {
             return one(evaluate(expr)?);

@@ -35,6 +35,9 @@ pub struct ColumnDef {
     pub name: String,
     /// Type.
     pub data_type: DataType,
+    /// The domain that it is declared as; its values are those of `data_type`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<u32>,
     /// NULL is refused.
     pub not_null: bool,
     /// The default's SQL text.
@@ -59,6 +62,7 @@ impl ColumnDef {
         Self {
             name: name.into(),
             data_type,
+            domain: None,
             not_null: false,
             default: None,
             identity: None,
@@ -66,6 +70,19 @@ impl ColumnDef {
             missing: Value::Null,
             added_in: 0,
             dropped: false,
+        }
+    }
+
+    /// The number of the type that it is declared as.
+    pub fn type_oid(&self) -> u32 {
+        self.domain.unwrap_or_else(|| self.data_type.oid())
+    }
+
+    /// The modifier of that type, which is a domain's own affair; -1 for none.
+    pub fn type_modifier(&self) -> i32 {
+        match self.domain {
+            Some(_) => -1,
+            None => self.data_type.typmod(),
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::tree::{
     Column, Expr, ExprKind, From, Part, Query, Relation, RelationKind, Store, Subquery,
     SubqueryKind, Target,
 };
+use crate::types::domain::{base, is_domain};
 use crate::types::format_type;
 
 /// A table's columns, as the target of a change.
@@ -75,8 +76,8 @@ impl Analyzer<'_> {
                 (Given::Value(value), _) => {
                     let column = &of.columns[place];
                     let container = match known.map(|at| assignments.remove(at).1) {
-                        Some(Given::Value(before)) if matches!(before.kind, ExprKind::Store(_)) => {
-                            before
+                        Some(Given::Value(before)) => {
+                            unchecked(before).ok_or_else(|| twice(column))?
                         }
                         Some(_) => return Err(twice(column)),
                         None => column_of(place, column),
@@ -174,6 +175,11 @@ impl Analyzer<'_> {
         value: Expr,
     ) -> Result<Expr> {
         let (oid, modifier, location) = (container.oid, container.modifier, value.location);
+        if is_domain(oid) {
+            let below = self.as_base(container).with_modifier(modifier);
+            let stored = self.stored(column, below, steps, value)?;
+            return self.coerce(stored, oid, -1, Context::Assignment);
+        }
         let run = steps
             .iter()
             .take_while(|step| matches!(step, Node::A_Indices(_)))
@@ -241,7 +247,7 @@ impl Analyzer<'_> {
         location: i32,
     ) -> Result<(usize, Column)> {
         let shown = format_type(container.oid, -1);
-        let Some(columns) = self.catalog.composite(container.oid) else {
+        let Some(columns) = self.catalog.composite(base(container.oid)) else {
             return Err(QueryError::new(
                 "42804",
                 format!("cannot assign to field \"{name}\" of column \"{column}\" because its type {shown} is not a composite type"),
@@ -278,6 +284,18 @@ impl Analyzer<'_> {
             .with_hint("You will need to rewrite or cast the expression.")
             .at(location)
         })
+    }
+}
+
+/// A value whose parts have been assigned, before a domain is asked about it.
+fn unchecked(value: Expr) -> Option<Expr> {
+    match value.kind {
+        ExprKind::Store(_) => Some(value),
+        ExprKind::Checked(inner) => unchecked(*inner).map(|inner| Expr {
+            oid: value.oid,
+            ..inner
+        }),
+        _ => None,
     }
 }
 

@@ -10,6 +10,7 @@ use crate::error::{QueryError, Result};
 use crate::evaluate::relabelled;
 use crate::functions;
 use crate::tree::{Column, Expr, ExprKind, FunctionCall};
+use crate::types::domain::{base, base_of, is_domain};
 use crate::types::user::{self, Class};
 use crate::types::{self, format_type, ids};
 
@@ -39,6 +40,8 @@ pub(super) const fn is_polymorphic(oid: u32) -> bool {
 
 /// The way from `source` to `target` that is open in `context`.
 pub(super) fn path(source: u32, target: u32, context: Context) -> Option<Path> {
+    // A domain's values are those of the type at its bottom.
+    let (source, target) = (base(source), base(target));
     if source == target {
         return Some(Path::Same);
     }
@@ -53,7 +56,7 @@ pub(super) fn path(source: u32, target: u32, context: Context) -> Option<Path> {
     if let (Some(from), Some(to)) = (element_type(source), types::element_of(target)) {
         let elements = path(from, to, context)?;
         return Some(match elements {
-            Path::Same | Path::Relabel => Path::Relabel,
+            Path::Same | Path::Relabel if !is_domain(to) || from == to => Path::Relabel,
             _ => Path::Elements,
         });
     }
@@ -75,7 +78,7 @@ pub(super) fn can_coerce(sources: &[u32], targets: &[u32], context: Context) -> 
             generic = true;
             continue;
         }
-        if *source == ids::RECORD && is_composite(*target)
+        if base(*source) == ids::RECORD && is_composite(*target)
             || *target == ids::RECORD && is_composite(*source)
         {
             continue;
@@ -90,8 +93,9 @@ pub(super) fn can_coerce(sources: &[u32], targets: &[u32], context: Context) -> 
     !generic || super::resolve::generic_types(targets, sources).is_some()
 }
 
-/// Whether the type is a row's.
-pub(super) const fn is_composite(oid: u32) -> bool {
+/// Whether the type is a row's, or a domain over one.
+pub(super) fn is_composite(oid: u32) -> bool {
+    let oid = base(oid);
     oid == ids::RECORD || matches!(Class::of(oid), Some(Class::Composite))
 }
 
@@ -127,9 +131,19 @@ impl Analyzer<'_> {
     ) -> Result<Expr> {
         let source = expr.oid;
         let location = expr.location;
+        if oid == ids::ANYARRAY && is_domain(source) {
+            return Ok(self.as_base(expr));
+        }
         if source == oid || matches!(oid, ids::ANY) || is_polymorphic(oid) {
             // A literal that nothing else decides is a text to a function of any type.
             return Ok(expr);
+        }
+        if is_domain(oid) {
+            return self.coerce_to_domain(expr, oid, context);
+        }
+        if is_domain(source) {
+            let below = self.as_base(expr);
+            return self.coerce(below, oid, modifier, context);
         }
         if source == ids::UNKNOWN {
             match expr.kind {
@@ -223,6 +237,37 @@ impl Analyzer<'_> {
                 ))
             }
         }
+    }
+
+    /// A domain's value as one of the type at its bottom.
+    pub(super) fn as_base(&self, expr: Expr) -> Expr {
+        let oid = base(expr.oid);
+        if oid == expr.oid {
+            return expr;
+        }
+        let location = expr.location;
+        match expr.kind {
+            kind @ ExprKind::Constant(_) => Expr::new(kind, oid, location),
+            _ => Expr::new(ExprKind::Relabel(Box::new(expr)), oid, location),
+        }
+    }
+
+    /// `expr` as a value of a domain, which is asked where it is computed.
+    fn coerce_to_domain(&mut self, expr: Expr, oid: u32, context: Context) -> Result<Expr> {
+        let location = expr.location;
+        if let (ids::UNKNOWN, ExprKind::Parameter(at)) = (expr.oid, &expr.kind) {
+            // As one of the type below, which is asked like any other.
+            let at = *at;
+            self.settle_parameter(at, base(oid), location)?;
+            let value = Expr::new(ExprKind::Parameter(at), base(oid), location);
+            return self.coerce_to_domain(value, oid, context);
+        }
+        let (below, modifier) = base_of(oid, -1);
+        let value = self.coerce(expr, below, modifier, context)?;
+        let value = fitted(value, modifier, context == Context::Explicit, location);
+        let modifier = value.modifier;
+        let checked = Expr::new(ExprKind::Checked(Box::new(value)), oid, location);
+        Ok(checked.with_modifier(modifier))
     }
 
     fn coerce_row(&mut self, expr: Expr, oid: u32, context: Context) -> Result<Expr> {
@@ -443,10 +488,10 @@ pub(super) fn common_type(exprs: &[&Expr], construct: &str) -> Result<u32> {
     if first.oid != ids::UNKNOWN && exprs.iter().all(|expr| expr.oid == first.oid) {
         return Ok(first.oid);
     }
-    let mut chosen = first.oid;
+    let mut chosen = base(first.oid);
     let mut from = *first;
     for expr in &exprs[1..] {
-        let next = expr.oid;
+        let next = base(expr.oid);
         if next == ids::UNKNOWN || next == chosen {
             continue;
         }

@@ -1,5 +1,6 @@
 //! Expressions: each kind of node.
 
+use crate::types::domain::{base, is_domain};
 use pg_raw_parse::Node;
 use pg_raw_parse::nodes::{
     A_ArrayExpr, BoolExpr, BooleanTest, CaseExpr, ColumnRef, NullTest, ParamRef, SQLValueFunction,
@@ -271,7 +272,14 @@ impl Analyzer<'_> {
         if self.parameters[at] == 0 {
             self.parameters[at] = ids::UNKNOWN;
         }
-        Ok(Expr::new(ExprKind::Parameter(at), oid, parameter.location))
+        let value = Expr::new(ExprKind::Parameter(at), base(oid), parameter.location);
+        match is_domain(oid) {
+            false => Ok(value),
+            true => {
+                let kind = ExprKind::Checked(Box::new(value));
+                Ok(Expr::new(kind, oid, parameter.location))
+            }
+        }
     }
 
     fn type_cast(&mut self, cast: &TypeCast) -> Result<Expr> {

@@ -14,7 +14,8 @@ use crate::datum::Datum;
 use crate::error::{QueryError, Result};
 use crate::functions::{self, POPULATING};
 use crate::tree::{Column, Expr, ExprKind, From, JoinKind, Relation, RelationKind};
-use crate::types::ids;
+use crate::types::domain::base;
+use crate::types::{format_type, ids};
 
 impl Analyzer<'_> {
     /// The whole clause: what is multiplied.
@@ -322,13 +323,13 @@ impl Analyzer<'_> {
                         origin: None,
                     });
                 }
-                populating(&mut expr, &columns);
+                populating(&mut expr, &columns)?;
             } else if let ExprKind::Call(call) = &expr.kind
                 && !call.function.columns.is_empty()
             {
                 columns.extend(columns_given(call));
             } else if is_composite(expr.oid) && expr.oid != ids::RECORD {
-                columns = self.catalog.composite(expr.oid).unwrap_or_default();
+                columns = self.catalog.composite(base(expr.oid)).unwrap_or_default();
             } else if expr.oid == ids::RECORD {
                 return Err(QueryError::new(
                     "42601",
@@ -579,19 +580,31 @@ fn check_count(given: usize, there: usize, shown: &str) -> Result<()> {
     Ok(())
 }
 
-/// A call that makes rows of any columns becomes one that fills a row of these.
-fn populating(expr: &mut Expr, columns: &[Column]) {
+/// A call that makes rows of any columns becomes one that fills a row of these; one that fills a
+/// row is given a row of these.
+fn populating(expr: &mut Expr, columns: &[Column]) -> Result<()> {
     let ExprKind::Call(call) = &mut expr.kind else {
-        return;
+        return Ok(());
     };
+    let base = row_of(columns, vec![Datum::Null; columns.len()]);
+    let base = Expr::constant(Datum::Record(base.into()), ids::RECORD);
+    if POPULATING
+        .iter()
+        .any(|(_, fills)| *fills == call.function.oid)
+    {
+        match call.arguments.first_mut() {
+            Some(row) if matches!(row.kind, ExprKind::Constant(Datum::Null)) => *row = base,
+            Some(row) => is_row_of(row, columns)?,
+            None => {}
+        }
+        return Ok(());
+    }
     let of = POPULATING
         .iter()
         .find(|(made, _)| *made == call.function.oid);
     let Some(fills) = of.and_then(|(_, fills)| functions::by_oid(*fills)) else {
-        return;
+        return Ok(());
     };
-    let base = row_of(columns, vec![Datum::Null; columns.len()]);
-    let base = Expr::constant(Datum::Record(base.into()), ids::RECORD);
     call.function = fills;
     call.arguments.insert(0, base);
     if fills.arguments.len() > call.arguments.len() {
@@ -599,4 +612,31 @@ fn populating(expr: &mut Expr, columns: &[Column]) {
             .push(Expr::constant(Datum::Bool(false), ids::BOOL));
     }
     call.types = call.arguments.iter().map(|argument| argument.oid).collect();
+    Ok(())
+}
+
+/// 42804 where a row that is written out has other columns than these.
+fn is_row_of(row: &Expr, columns: &[Column]) -> Result<()> {
+    let ExprKind::Row(parts) = &row.kind else {
+        return Ok(());
+    };
+    let (given, wanted) = (parts.len(), columns.len());
+    let detail = if given != wanted {
+        let s = if given == 1 { "" } else { "s" };
+        format!("Returned row contains {given} attribute{s}, but query expects {wanted}.")
+    } else {
+        let mut both = parts.iter().zip(columns).enumerate();
+        let Some((at, (part, column))) = both.find(|(_, (part, column))| part.oid != column.oid)
+        else {
+            return Ok(());
+        };
+        format!(
+            "Returned type {} at ordinal position {}, but query expects {}.",
+            format_type(part.oid, -1),
+            at + 1,
+            format_type(column.oid, -1)
+        )
+    };
+    let message = "function return row and query-specified return row do not match";
+    Err(QueryError::new("42804", message).with_detail(detail))
 }

@@ -53,6 +53,7 @@ use crate::types::user::columns_of;
 pub use change::{AnalyzedChange, analyze_change};
 pub use scalar::{Wanted, analyze_scalar};
 use scope::Level;
+pub use type_name::written_type;
 
 /// What the analyzer asks of the catalog: names become tables here, and rights are looked at.
 pub trait Catalog {

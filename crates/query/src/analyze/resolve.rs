@@ -6,6 +6,7 @@ use crate::casts::Context;
 use crate::error::{QueryError, Result};
 use crate::functions::{self, Function};
 use crate::operators::{self, Operator};
+use crate::types::domain::base;
 use crate::types::user::Class;
 use crate::types::{self, format_type, ids};
 
@@ -49,6 +50,8 @@ pub(super) fn function(
     is_literal: bool,
 ) -> Found {
     let candidates = candidates(name, arguments.len(), names, variadic);
+    let given = arguments;
+    let arguments: &[u32] = &given.iter().map(|oid| base(*oid)).collect::<Vec<_>>();
     // An exact match first.
     let exact = |candidate: &&Candidate| candidate.types == arguments;
     if let Some(candidate) = best_exact(candidates.iter().filter(exact)) {
@@ -79,7 +82,7 @@ pub(super) fn function(
     let exists = !functions::named(name).is_empty();
     let fitting: Vec<&Candidate> = candidates
         .iter()
-        .filter(|candidate| can_coerce(arguments, &candidate.types, Context::Implicit))
+        .filter(|candidate| can_coerce(given, &candidate.types, Context::Implicit))
         .collect();
     match fitting.as_slice() {
         [] => Found::None {
@@ -344,7 +347,7 @@ pub(super) fn generic_types(declared: &[u32], arguments: &[u32]) -> Option<Gener
                 if *argument == ids::UNKNOWN {
                     continue;
                 }
-                let is_enum = Class::of(*argument) == Some(Class::Enum);
+                let is_enum = Class::of(base(*argument)) == Some(Class::Enum);
                 if *declared == ids::ANYENUM && !is_enum
                     || generic.element != 0 && generic.element != *argument
                 {
@@ -356,10 +359,11 @@ pub(super) fn generic_types(declared: &[u32], arguments: &[u32]) -> Option<Gener
                 if *argument == ids::UNKNOWN {
                     continue;
                 }
-                if generic.array != 0 && generic.array != *argument {
+                let array = base(*argument);
+                if generic.array != 0 && generic.array != array {
                     return None;
                 }
-                generic.array = *argument;
+                generic.array = array;
             }
             ids::ANYCOMPATIBLE | ids::ANYCOMPATIBLENONARRAY => {
                 compatible_mentioned = true;
@@ -401,6 +405,7 @@ pub(super) fn generic_types(declared: &[u32], arguments: &[u32]) -> Option<Gener
 
 /// The type of an array's elements, of vectors, too.
 pub(super) fn element_type(array: u32) -> Option<u32> {
+    let array = base(array);
     if let Some(element) = types::element_of(array) {
         return Some(element);
     }
@@ -476,6 +481,7 @@ pub(super) enum FoundOperator {
 
 /// The operator that a sign means between these types (0: no left operand).
 pub(super) fn operator(name: &str, left: u32, right: u32) -> FoundOperator {
+    let (left, right) = (base(left), base(right));
     let rows = operators::named(name);
     let prefix = left == 0;
     let rows: Vec<&'static Operator> = rows

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Analyzer;
 use super::resolve::generic_types;
 use crate::tree::{Column, Expr, ExprKind, FunctionCall, Query, Relation, RelationKind};
+use crate::types::domain::base;
 use crate::types::ids;
 
 impl Analyzer<'_> {
@@ -69,7 +70,7 @@ impl Analyzer<'_> {
             }
             ExprKind::Call(call) if !call.function.columns.is_empty() => Some(columns_given(call)),
             _ if expr.oid == ids::RECORD => None,
-            _ => self.catalog.composite(expr.oid),
+            _ => self.catalog.composite(base(expr.oid)),
         }
     }
 }

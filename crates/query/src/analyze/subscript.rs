@@ -86,6 +86,8 @@ impl Analyzer<'_> {
 
     pub(super) fn subscripts(&mut self, value: Expr, steps: &[Node<'_>]) -> Result<Expr> {
         let location = value.location;
+        let shown = value.oid;
+        let value = self.as_base(value);
         let is_json = value.oid == ids::JSONB;
         let element = element_type(value.oid);
         if element.is_none() && !is_json {
@@ -93,7 +95,7 @@ impl Analyzer<'_> {
                 "42804",
                 format!(
                     "cannot subscript type {} because it does not support subscripting",
-                    format_type(value.oid, -1)
+                    format_type(shown, -1)
                 ),
             )
             .at(location));

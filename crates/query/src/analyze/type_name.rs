@@ -3,8 +3,10 @@
 use pg_raw_parse::nodes::TypeName;
 use pg_raw_parse::{ConstValue, Node};
 
-use super::Analyzer;
+use super::{Analyzer, Catalog};
+use crate::call::Plain;
 use crate::error::{QueryError, Result};
+use crate::parse::parse;
 use crate::types::{self, ids};
 
 impl Analyzer<'_> {
@@ -90,4 +92,35 @@ impl Analyzer<'_> {
         }
         read(&given).map_err(|error| error.at(name.location))
     }
+}
+
+/// The number and the modifier of the type that a text names.
+///
+/// # Errors
+/// 42601 for a text that is none, 42704 and others of a type's name and modifiers.
+pub fn written_type(text: &str, catalog: &dyn Catalog) -> Result<(u32, i32)> {
+    let parsed = parse(&format!("SELECT NULL::{text}"))?;
+    let mut statements = parsed.statements().stmts();
+    let cast = match (statements.next(), statements.next()) {
+        (Some(Node::SelectStmt(select)), None) if select.from_clause().is_empty() => {
+            let mut targets = select.target_list().iter();
+            match (targets.next(), targets.next()) {
+                (Some(target), None) if target.name().is_none() => Some(target.val()),
+                _ => None,
+            }
+        }
+        _ => None,
+    };
+    let name = match cast {
+        Some(Node::TypeCast(cast)) => cast.type_name(),
+        _ => None,
+    };
+    let name = name.ok_or_else(|| QueryError::new("42601", "invalid type name"))?;
+    let analyzer = Analyzer {
+        catalog,
+        environment: &Plain::default(),
+        parameters: Vec::new(),
+        levels: Vec::new(),
+    };
+    analyzer.type_of(name)
 }

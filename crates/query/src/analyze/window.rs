@@ -11,6 +11,7 @@ use super::order::check_equality;
 use super::scope::Clause;
 use crate::error::{QueryError, Result};
 use crate::tree::{Bound, Exclusion, Expr, ExprKind, FrameUnit, SortKey, Window};
+use crate::types::domain::base;
 use crate::types::{self, format_type, ids};
 
 const fn has(options: i32, flag: u32) -> bool {
@@ -197,7 +198,7 @@ impl Analyzer<'_> {
                     )
                     .at(location));
                 };
-                let wanted = match key.expr.oid {
+                let wanted = match base(key.expr.oid) {
                     ids::DATE
                     | ids::TIME
                     | ids::TIMETZ

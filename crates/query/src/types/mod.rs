@@ -8,6 +8,7 @@ pub mod boolean;
 pub mod bytea;
 pub mod date;
 pub mod datetime;
+pub mod domain;
 pub mod float;
 mod hash;
 pub mod ids;
@@ -148,11 +149,16 @@ pub fn all() -> impl Iterator<Item = &'static Type> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
-/// The base type with this number; of a type that a user made, what is common to its class.
+/// The base type with this number; of a type that a user made, what is common to its class, and of
+/// a domain what is known of the type at its bottom.
 #[must_use]
 pub fn by_oid(oid: u32) -> Option<&'static Type> {
     match user::Class::of(oid) {
-        Some(class) => Some(user::row(class)),
+        Some(user::Class::Domain) => match domain::base(oid) {
+            base if base == oid => None,
+            base => by_oid(base),
+        },
+        Some(class) => user::row(class),
         None => BY_OID.get(&oid).copied(),
     }
 }
@@ -173,9 +179,11 @@ pub fn oid_named(name: &str) -> Option<u32> {
     (element.array != 0).then_some(element.array)
 }
 
-/// The number of the elements' type of an array type (`_int4`, not `int2vector`), or `None`.
+/// The number of the elements' type of an array type (`_int4`, not `int2vector`) or of a domain
+/// over one, or `None`.
 #[must_use]
 pub fn element_of(oid: u32) -> Option<u32> {
+    let oid = domain::base(oid);
     user::element(oid).or_else(|| BY_ARRAY.get(&oid).map(|row| row.oid))
 }
 
@@ -201,6 +209,10 @@ impl Element {
 /// The number of the array type over these elements; 0 for none.
 #[must_use]
 pub fn array_of(element: u32) -> u32 {
+    if domain::is_domain(element) && by_oid(element).is_none() {
+        // Over an array: there are no arrays of these here.
+        return 0;
+    }
     user::array(element).unwrap_or_else(|| by_oid(element).map_or(0, |row| row.array))
 }
 
@@ -217,7 +229,7 @@ pub fn category(oid: u32) -> u8 {
 /// Whether the type is the preferred one of its category.
 #[must_use]
 pub fn is_preferred(oid: u32) -> bool {
-    by_oid(oid).is_some_and(|row| row.preferred)
+    !domain::is_domain(oid) && by_oid(oid).is_some_and(|row| row.preferred)
 }
 
 /// The type's name with its modifier, as PostgreSQL's `format_type`.
@@ -257,6 +269,11 @@ pub fn format_type(oid: u32, modifier: i32) -> String {
 /// # Errors
 /// 22P02 and others of the type.
 pub fn input(call: &Call<'_>, oid: u32, text: &str, modifier: i32) -> Result<Datum> {
+    if domain::is_domain(oid) {
+        let (base, modifier) = domain::base_of(oid, modifier);
+        let value = input(call, base, text, modifier)?;
+        return crate::domain::check(call, oid, &value).map(|()| value);
+    }
     match (by_oid(oid), Element::of(oid)) {
         (Some(row), _) => (row.input)(&call.making(oid), text, modifier),
         (None, Some(element)) => array::input(&call.making(element.oid), element, text, modifier),
@@ -269,6 +286,7 @@ pub fn input(call: &Call<'_>, oid: u32, text: &str, modifier: i32) -> Result<Dat
 /// # Errors
 /// 0A000 for a type without values.
 pub fn output(call: &Call<'_>, oid: u32, value: &Datum, out: &mut String) -> Result<()> {
+    let oid = domain::base(oid);
     match (by_oid(oid), Element::of(oid)) {
         (Some(row), _) => (row.output)(&call.making(oid), value, out),
         (None, Some(element)) => array::output(&call.making(element.oid), element, value, out),
@@ -291,6 +309,11 @@ pub fn to_text(call: &Call<'_>, oid: u32, value: &Datum) -> Result<String> {
 /// # Errors
 /// 22P03 and others of the type.
 pub fn receive(call: &Call<'_>, oid: u32, bytes: &[u8], modifier: i32) -> Result<Datum> {
+    if domain::is_domain(oid) {
+        let (base, modifier) = domain::base_of(oid, modifier);
+        let value = receive(call, base, bytes, modifier)?;
+        return crate::domain::check(call, oid, &value).map(|()| value);
+    }
     match (by_oid(oid), Element::of(oid)) {
         (Some(row), _) => (row.receive)(&call.making(oid), bytes, modifier),
         (None, Some(element)) => {
@@ -305,6 +328,7 @@ pub fn receive(call: &Call<'_>, oid: u32, bytes: &[u8], modifier: i32) -> Result
 /// # Errors
 /// 0A000 for a type without one.
 pub fn send(call: &Call<'_>, oid: u32, value: &Datum, out: &mut Vec<u8>) -> Result<()> {
+    let oid = domain::base(oid);
     match (by_oid(oid), Element::of(oid)) {
         (Some(row), _) => (row.send)(&call.making(oid), value, out),
         (None, Some(element)) => array::send(&call.making(element.oid), element, value, out),
@@ -317,6 +341,7 @@ pub fn send(call: &Call<'_>, oid: u32, value: &Datum, out: &mut Vec<u8>) -> Resu
 /// # Errors
 /// 42883 where the type has no order.
 pub fn compare(oid: u32, a: &Datum, b: &Datum) -> Result<Ordering> {
+    let oid = domain::base(oid);
     match (by_oid(oid), Element::of(oid)) {
         (Some(row), _) => match row.compare {
             Some(compare) => Ok(compare(a, b)),

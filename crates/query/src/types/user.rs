@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, RwLock, Weak};
 
+use super::domain::Domain;
 use super::{Type, ids};
 use crate::call::Call;
 use crate::datum::{Datum, Record};
@@ -27,6 +28,8 @@ pub enum Class {
     Enum,
     /// `CREATE TYPE … AS (…)`, and the rows of a table
     Composite,
+    /// `CREATE DOMAIN`
+    Domain,
 }
 
 impl Class {
@@ -41,6 +44,7 @@ impl Class {
         match self {
             Self::Enum => 0,
             Self::Composite => 2,
+            Self::Domain => 4,
         }
     }
 
@@ -56,6 +60,7 @@ impl Class {
         match oid & CLASS_BITS {
             0 => Some(Self::Enum),
             2 => Some(Self::Composite),
+            4 => Some(Self::Domain),
             _ => None,
         }
     }
@@ -98,6 +103,8 @@ pub enum Kind {
     Enum(Vec<(u64, Arc<str>)>),
     /// A row of these columns.
     Composite(Columns),
+    /// Another type's values with conditions.
+    Domain(Domain),
 }
 
 /// The columns of a composite type.
@@ -167,11 +174,12 @@ pub fn by_oid(oid: u32) -> Option<Arc<UserType>> {
     known.get(&oid)?.iter().rev().find_map(Weak::upgrade)
 }
 
-/// What is common to the types of a class.
-pub(super) const fn row(class: Class) -> &'static Type {
+/// What is common to the types of a class; nothing is to domains, whose values are other types'.
+pub(super) const fn row(class: Class) -> Option<&'static Type> {
     match class {
-        Class::Enum => &ENUM,
-        Class::Composite => &COMPOSITE,
+        Class::Enum => Some(&ENUM),
+        Class::Composite => Some(&COMPOSITE),
+        Class::Domain => None,
     }
 }
 
@@ -248,9 +256,9 @@ fn known(oid: u32) -> Result<Arc<UserType>> {
 /// # Errors
 /// 0A000 for the rows of a table, XX000 where there is no such type.
 pub fn columns_of(oid: u32) -> Result<Columns> {
-    match &known(oid)?.kind {
+    match &known(super::domain::base(oid))?.kind {
         Kind::Composite(columns) => Ok(columns.clone()),
-        Kind::Enum(_) => Err(QueryError::internal("an enum has no columns")),
+        Kind::Enum(_) | Kind::Domain(_) => Err(QueryError::internal("the type has no columns")),
     }
 }
 
@@ -259,9 +267,9 @@ pub fn columns_of(oid: u32) -> Result<Columns> {
 /// # Errors
 /// XX000 where there is none.
 pub(crate) fn labels_of<T>(oid: u32, pick: impl FnOnce(&[(u64, Arc<str>)]) -> T) -> Result<T> {
-    match &known(oid)?.kind {
+    match &known(super::domain::base(oid))?.kind {
         Kind::Enum(labels) => Ok(pick(labels)),
-        Kind::Composite(_) => Err(QueryError::internal("a row has no labels")),
+        Kind::Composite(_) | Kind::Domain(_) => Err(QueryError::internal("the type has no labels")),
     }
 }
 
@@ -393,6 +401,10 @@ mod tests {
         assert_eq!(array(number).and_then(element), Some(number));
         assert_eq!((Class::of(number + 1), element(number)), (None, None));
         assert_eq!((Class::of(25), element(1009)), (None, None));
+        let domain = Class::Domain.number(u32::MAX);
+        assert!(
+            super::super::domain::is_domain(domain) && !super::super::domain::is_domain(number)
+        );
         let rows = ROW_TYPES | 20_000;
         assert_eq!(Class::of(rows), Some(Class::Composite));
         assert_eq!((array(rows), element(rows + 1)), (Some(0), None));

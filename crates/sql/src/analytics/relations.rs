@@ -318,9 +318,9 @@ fn stored_table(table: &Table) -> Stored {
         name: Arc::from(column.name.as_str()),
         oid: match column.dropped {
             true => 0,
-            false => column.data_type.oid(),
+            false => column.type_oid(),
         },
-        modifier: column.data_type.typmod(),
+        modifier: column.type_modifier(),
         origin: i16::try_from(at + 1).ok().map(|number| (table.oid, number)),
     });
     let primary = table.indexes.iter().find(|index| index.primary);

@@ -1,6 +1,7 @@
 //! The rows of an analytical statement, handed out as the receiver takes them.
 //! No more than one batch waits; dropping the stream ends the statement.
 
+use crate::typed::held;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
@@ -136,7 +137,7 @@ impl Output {
         rows: &mut RowWriter,
     ) -> Result<()> {
         if let Some(text) = reader.text(row)
-            && let Some(data_type) = DataType::from_oid(of.0, of.1)
+            && let Some(data_type) = held(of.0, of.1)
         {
             rows.value(ValueRef::Text(text), &data_type);
             return Ok(());

@@ -1,6 +1,7 @@
 //! Expressions that the binder has no form for: analysed by `thermocline_query`, whose functions,
 //! operators and casts are PostgreSQL's, and evaluated by it over columns and parameters.
 
+use crate::typed::held;
 use sqlparser::ast;
 use thermocline_engine::authority::Privileges;
 use thermocline_query::analyze::{self, Catalog, Stored, Wanted};
@@ -41,9 +42,9 @@ impl Catalog for InScope<'_> {
             name: relation.column_name(place).into(),
             oid: match def.dropped {
                 true => 0,
-                false => def.data_type.oid(),
+                false => def.type_oid(),
             },
-            modifier: def.data_type.typmod(),
+            modifier: def.type_modifier(),
             origin: None,
         };
         Ok(Some(Stored {
@@ -219,7 +220,7 @@ impl Binder<'_> {
             if matches!(*oid, 0 | ids::UNKNOWN) {
                 continue;
             }
-            let Some(data_type) = DataType::from_oid(*oid, -1) else {
+            let Some(data_type) = held(*oid, -1) else {
                 let message = format!("a parameter of type number {oid} is not supported here");
                 return Err(SqlError::unsupported(message));
             };
@@ -228,7 +229,7 @@ impl Binder<'_> {
         let mut arguments = Vec::new();
         self.take_arguments(&mut expr, &mut arguments)?;
         let oid = expr.oid;
-        let data_type = DataType::from_oid(oid, expr.modifier);
+        let data_type = held(oid, expr.modifier);
         let volatile = is_volatile(&expr);
         let analysed = Analysed {
             expr,
@@ -267,7 +268,7 @@ impl Binder<'_> {
                 Some((Expr::Column(scope.offset + column), data_type))
             }
             ExprKind::Parameter(number) => {
-                let data_type = DataType::from_oid(expr.oid, -1).unwrap_or(DataType::Text);
+                let data_type = held(expr.oid, -1).unwrap_or(DataType::Text);
                 Some((Expr::Parameter(*number), data_type))
             }
             _ => None,

@@ -3,10 +3,8 @@
 use std::sync::LazyLock;
 
 use sqlparser::ast::{self, CharacterLength, ExactNumberInfo, TimezoneInfo};
-use thermocline_query::analyze::{Catalog, Stored, analyze};
-use thermocline_query::call::Plain;
+use thermocline_query::analyze::{Catalog, Stored, written_type};
 use thermocline_query::error::{QueryError, Result as QueryResult};
-use thermocline_query::parse::parse;
 use thermocline_query::types::format_type;
 use thermocline_storage::types::{DataType, TEXT_LENGTH_MAX};
 
@@ -165,16 +163,7 @@ fn analysed(text: &str, names: TypeNames<'_>) -> Result<DataType> {
 /// # Errors
 /// 42704 and others of a type's name and modifiers.
 pub(crate) fn type_of_text(text: &str, names: TypeNames<'_>) -> Result<(u32, i32)> {
-    let parsed = parse(&format!("SELECT NULL::{text}")).map_err(without_place)?;
-    let Some(statement) = parsed.statements().stmts().next() else {
-        return Err(SqlError::internal("a type without a statement"));
-    };
-    let analyzed = analyze(statement, &names, &Plain::default(), &[]).map_err(without_place)?;
-    let columns = analyzed.query.columns();
-    let column = columns
-        .first()
-        .ok_or_else(|| SqlError::internal("a type without a column"))?;
-    Ok((column.oid, column.modifier))
+    written_type(text, &names).map_err(without_place)
 }
 
 /// An error whose place is in another text than the statement's.

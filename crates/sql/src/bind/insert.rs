@@ -1,5 +1,6 @@
 //! INSERT: the target columns, defaults, ON CONFLICT, RETURNING.
 
+use crate::bind::default_text;
 use std::sync::Arc;
 
 use sqlparser::ast::{
@@ -146,7 +147,8 @@ impl Binder<'_> {
     fn target(&mut self, table: &Arc<Table>, columns: Vec<usize>) -> Bindable<InsertTarget> {
         let mut defaults = Vec::new();
         for (column, def) in table.live_columns() {
-            let has_default = def.default.is_some() || def.identity.is_some();
+            let catalog = self.context.catalog;
+            let has_default = def.identity.is_some() || default_text(catalog, table, def).is_some();
             if !columns.contains(&column) && has_default {
                 defaults.push((column, self.default_of(table, column)?));
             }

@@ -35,10 +35,10 @@ pub use data_type::{TypeNames, data_type};
 pub use dialect::rewrite;
 pub use function::{session_function, session_function_names};
 pub use insert::insert_target;
-pub(crate) use scalar::takes_next_of;
 pub use scalar::{
     bind_check, bind_condition, bind_default, bind_next_value, bind_scalar, bind_value_over,
 };
+pub(crate) use scalar::{default_text, domain_checks, domain_condition, takes_next_of};
 
 pub(crate) use by_query::mentioned_parameters;
 pub(crate) use refusal::{Bindable, Refusal};

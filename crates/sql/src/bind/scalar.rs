@@ -5,15 +5,20 @@
 use std::sync::Arc;
 
 use sqlparser::ast;
-use thermocline_engine::{ColumnDef, Table};
+use thermocline_engine::user_type::DomainDef;
+use thermocline_engine::{Catalog, ColumnDef, Table, TableDef, TypeDef, TypeKind};
+use thermocline_query::domain::condition;
+use thermocline_query::tree::ExprKind;
+use thermocline_query::types::format_type;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
+use super::analysed::is_volatile;
 use super::scope::Relation;
 use super::typed::{Binder, Typed};
 use super::{BindContext, Bindable, Refusal};
 use crate::error::{Result, SqlError};
-use crate::expr::Expr;
+use crate::expr::{Analysed, Expr};
 use crate::plan::Check;
 use crate::temporary::path_within;
 
@@ -135,6 +140,86 @@ pub fn bind_check(text: &str, table: &Arc<Table>, context: &BindContext<'_>) -> 
     bind_kept(text, |expr| bind_condition(expr, table, "CHECK", context))
 }
 
+/// What a column is given where nothing else is, as text, and the schema in which that is read:
+/// its own default, or that of its domain.
+pub(crate) fn default_text<'c>(
+    catalog: &'c Catalog,
+    table: &'c TableDef,
+    column: &'c ColumnDef,
+) -> Option<(&'c str, &'c str)> {
+    if let Some(own) = &column.default {
+        return Some((own, &table.schema));
+    }
+    let mut all = domains(catalog, column.domain?);
+    all.find_map(|(def, domain)| Some((domain.default.as_deref()?, def.schema.as_str())))
+}
+
+/// A domain, and those that it is made of.
+fn domains(catalog: &Catalog, oid: u32) -> impl Iterator<Item = (&TypeDef, &DomainDef)> {
+    let of = |oid: u32| match catalog.types.get(&oid).map(|def| (def, &def.kind)) {
+        Some((def, TypeKind::Domain(domain))) => Some((&**def, domain)),
+        _ => None,
+    };
+    std::iter::successors(of(oid), move |(_, domain)| of(domain.below))
+}
+
+/// What a column's domain asks of its values, the innermost domain first. The catalog's word
+/// counts: a change of a domain that is not committed yet is known nowhere else.
+///
+/// # Errors
+/// XX000 for a condition that has no meaning.
+pub(crate) fn domain_checks(catalog: &Catalog, table: &Table, column: usize) -> Result<Vec<Check>> {
+    let Some(oid) = table.columns[column].domain else {
+        return Ok(Vec::new());
+    };
+    let mut all: Vec<_> = domains(catalog, oid).collect();
+    all.reverse();
+    let mut checks = Vec::new();
+    for (def, domain) in all {
+        let check = |name: &str, condition: Expr| Check {
+            name: name.to_owned(),
+            condition,
+            domain: Some(format_type(def.oid, -1)),
+        };
+        if domain.not_null {
+            let operand = Box::new(Expr::Column(column));
+            let negated = true;
+            checks.push(check("", Expr::IsNull { operand, negated }));
+        }
+        for one in &domain.checks {
+            let condition = domain_condition(&one.expression, domain, table, column)?;
+            checks.push(check(&one.name, condition));
+        }
+    }
+    Ok(checks)
+}
+
+/// A domain's condition over the row of a table that has it in a column.
+///
+/// # Errors
+/// As the condition's analysis.
+pub(crate) fn domain_condition(
+    text: &str,
+    domain: &DomainDef,
+    table: &Table,
+    column: usize,
+) -> Result<Expr> {
+    let mut expr = condition(text, domain.below, domain.modifier)?;
+    // All its columns are VALUE.
+    let mut arguments = Vec::new();
+    if !matches!(expr.kind, ExprKind::Constant(_)) {
+        arguments.push((Expr::Column(column), table.columns[column].data_type));
+    }
+    expr.location = -1;
+    Ok(Expr::Analysed(Arc::new(Analysed {
+        volatile: is_volatile(&expr),
+        data_type: Some(DataType::Boolean),
+        text: text.to_owned(),
+        expr,
+        arguments,
+    })))
+}
+
 fn over<'a>(table: Option<&Arc<Table>>, context: &'a BindContext<'a>) -> Binder<'a> {
     let mut binder = Binder::new(context);
     binder.relations = table
@@ -151,12 +236,12 @@ impl Binder<'_> {
         if let Some(sequence) = takes_next_of(def) {
             return self.next_value(sequence, &def.name, def.data_type);
         }
-        let Some(text) = &def.default else {
+        let Some((text, schema)) = default_text(self.context.catalog, table, def) else {
             return Ok(Expr::Constant(Value::Null));
         };
         // The text's positions mean nothing in the statement's text. A sequence that it names
         // and the column does not own is used with the rights of whoever inserts.
-        let path = path_within(&table.schema, self.context.search_path);
+        let path = path_within(schema, self.context.search_path);
         let context = BindContext {
             search_path: &path,
             parameters: &[],
@@ -186,7 +271,13 @@ impl Binder<'_> {
             checks.push(Check {
                 name: check.name.clone(),
                 condition: bind_check(&check.expression, table, &context)?,
+                domain: None,
             });
+        }
+        for (column, def) in table.live_columns() {
+            if def.domain.is_some() {
+                checks.extend(domain_checks(self.context.catalog, table, column)?);
+            }
         }
         Ok(checks)
     }

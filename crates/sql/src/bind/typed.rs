@@ -2,6 +2,7 @@
 //! leaves literals and parameters *unknown* until their surroundings say what
 //! they are.
 
+use crate::typed::held;
 use sqlparser::ast::With;
 use sqlparser::tokenizer::Span;
 use thermocline_query::types::{format_type, ids};
@@ -383,7 +384,7 @@ pub(crate) fn assignable(
     targets: &[(DataType, String)],
 ) -> Result<(), SqlError> {
     for (column, (target, name)) in given.iter().zip(targets) {
-        let from = DataType::from_oid(column.type_oid, -1);
+        let from = held(column.type_oid, -1);
         if from.is_none_or(|from| !is_assignable(from, *target)) {
             let message = format!(
                 "column \"{name}\" is of type {} but expression is of type {}",

@@ -207,6 +207,7 @@ impl Definition<'_> {
             }
         }
         let oid = table.oid;
+        self.verify_new_domain(oid, position).await?;
         for key in &parts.keys {
             self.add_key(oid, key).await?;
         }
@@ -224,11 +225,13 @@ impl Definition<'_> {
         column: &thermocline_engine::ColumnDef,
     ) -> Result<RowsValue> {
         let (name, data_type) = (&column.name, column.data_type);
-        let expression = match (bind::takes_next_of(column), &column.default) {
+        let catalog = self.catalog();
+        let default = bind::default_text(&catalog, table, column);
+        let expression = match (bind::takes_next_of(column), default) {
             (Some(sequence), _) => self.kept(&table.schema, |context| {
                 bind::bind_next_value(sequence, name, data_type, context)
             })?,
-            (None, Some(default)) => self.kept(&table.schema, |context| {
+            (None, Some((default, schema))) => self.kept(schema, |context| {
                 bind::bind_default(default, name, data_type, context)
             })?,
             (None, None) => return Ok(RowsValue::Same(Value::Null)),
@@ -360,8 +363,9 @@ impl Definition<'_> {
                 self.kept(&table.schema, |context| {
                     bind::bind_default(&text, name, data_type, context)
                 })?;
-                let null = text.eq_ignore_ascii_case("null");
-                def.columns[column].default = (!null).then_some(text);
+                let of_domain = def.columns[column].domain.is_some();
+                let said = of_domain || !text.eq_ignore_ascii_case("null");
+                def.columns[column].default = said.then_some(text);
                 self.apply(Change::AlterTable(def)).await
             }
             AlterColumnOperation::DropDefault => {

@@ -1,9 +1,9 @@
 //! The columns of composite types: their making, and ALTER TYPE … ATTRIBUTE. A column that goes
 //! keeps its place in the values that tables have.
 
+use crate::typed::held;
 use thermocline_engine::{AttributeDef, Catalog, TypeDef, TypeKind};
 use thermocline_query::types;
-use thermocline_storage::types::DataType;
 
 use super::{Definition, names};
 use crate::bind::type_of_text;
@@ -20,7 +20,7 @@ impl Definition<'_> {
         let (type_oid, modifier) = type_of_text(&attribute.type_text, self.type_names(&catalog))?;
         let element = types::element_of(type_oid).unwrap_or(type_oid);
         let pseudo = types::by_oid(element).is_none_or(|row| row.category == b'P');
-        if pseudo || DataType::from_oid(type_oid, modifier).is_none() {
+        if pseudo || held(type_oid, modifier).is_none() {
             let shown = types::format_type(type_oid, -1);
             let name = &attribute.name;
             return Err(match pseudo {
@@ -75,8 +75,17 @@ impl Definition<'_> {
                 name: attribute,
                 if_exists,
             } => {
+                let catalog = self.catalog();
+                let mut types = catalog.types.values();
+                let asked = types.any(|other| {
+                    matches!(&other.kind, TypeKind::Domain(domain)
+                        if !domain.checks.is_empty() && is_within(&catalog, oid, domain.below))
+                });
                 let attributes = attributes_of(def)?;
                 match live(attributes, attribute) {
+                    Some(_) if asked => Err(SqlError::unsupported(format!(
+                        "cannot drop column {attribute} of composite type {name} because a domain is made of it"
+                    ))),
                     Some(at) => {
                         attributes[at].dropped = true;
                         Ok(())
@@ -98,13 +107,18 @@ impl Definition<'_> {
         let has = |of: u32| is_within(&catalog, oid, of);
         for table in catalog.tables.values() {
             for (_, column) in table.live_columns() {
-                if has(column.data_type.oid()) {
+                if has(column.type_oid()) {
                     return Some(format!("column \"{}.{}\"", table.name, column.name));
                 }
             }
         }
         let mut types = catalog.types.values();
-        let user = types.find(|def| def.attributes().any(|one| has(one.type_oid)))?;
+        let user = types.find(|def| match &def.kind {
+            TypeKind::Domain(domain) => has(domain.below),
+            TypeKind::Enum(_) | TypeKind::Composite(_) => {
+                def.attributes().any(|one| has(one.type_oid))
+            }
+        })?;
         Some(format!("type \"{}\"", user.name))
     }
 
@@ -124,7 +138,7 @@ impl Definition<'_> {
 pub(super) fn attributes_of(def: &mut TypeDef) -> Result<&mut Vec<AttributeDef>> {
     match &mut def.kind {
         TypeKind::Composite(attributes) => Ok(attributes),
-        TypeKind::Enum(_) => Err(SqlError::new(
+        TypeKind::Enum(_) | TypeKind::Domain(_) => Err(SqlError::new(
             "42809",
             format!("\"{}\" is not a composite type", def.name),
         )),
@@ -180,6 +194,9 @@ fn is_within(catalog: &Catalog, oid: u32, of: u32) -> bool {
         if !seen.contains(&def.oid) {
             seen.push(def.oid);
             next.extend(def.attributes().map(|attribute| attribute.type_oid));
+            if let TypeKind::Domain(domain) = &def.kind {
+                next.push(domain.below);
+            }
         }
     }
     false

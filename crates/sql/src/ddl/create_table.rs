@@ -8,8 +8,8 @@ use thermocline_engine::ddl::Change;
 use thermocline_engine::{
     CheckDef, ColumnDef, Identity, IndexDef, IndexKind, SequenceDef, Table, TableDef,
 };
-use thermocline_storage::types::DataType;
 
+use super::column_type::column_type;
 use super::options::{TableOptions, check_access_method, table_options};
 use super::{Definition, exists, names};
 use crate::bind::{self, TypeNames};
@@ -118,8 +118,11 @@ impl Definition<'_> {
                 format!("tables can have at most {COLUMNS_MAX} columns"),
             ));
         }
-        let columns = table.columns.iter().map(|(name, data_type)| ColumnPart {
-            def: ColumnDef::new(name, *data_type),
+        let columns = table.columns.iter().map(|column| ColumnPart {
+            def: ColumnDef {
+                domain: column.domain,
+                ..ColumnDef::new(&column.name, column.data_type)
+            },
             sequence: None,
         });
         let parts = Parts {
@@ -545,25 +548,6 @@ fn no_foreign_keys() -> SqlError {
     )
 }
 
-/// The type of a column, and whether it is one of the serial types.
-pub(super) fn column_type(name: &ast::DataType, names: TypeNames<'_>) -> Result<(DataType, bool)> {
-    if let ast::DataType::Custom(custom, _) = name {
-        let parts = fold_parts(custom);
-        if let [bare] = parts.as_slice() {
-            let serial = match bare.as_str() {
-                "serial" | "serial4" => Some(DataType::Integer),
-                "bigserial" | "serial8" => Some(DataType::BigInt),
-                "smallserial" | "serial2" => Some(DataType::SmallInt),
-                _ => None,
-            };
-            if let Some(data_type) = serial {
-                return Ok((data_type, true));
-            }
-        }
-    }
-    Ok((bind::data_type(name, names)?, false))
-}
-
 /// Reads a column; its constraints go to `parts`.
 pub(super) fn column_part<'i>(
     column: &ast::ColumnDef,
@@ -573,10 +557,14 @@ pub(super) fn column_part<'i>(
 ) -> Result<ColumnPart> {
     let name = super::names::truncated(&fold(&column.name));
     not_systems(&name)?;
-    let (data_type, serial) = column_type(&column.data_type, names)?;
+    let declared = column_type(&column.data_type, names)?;
+    let data_type = declared.data_type;
     let mut part = ColumnPart {
-        def: ColumnDef::new(&name, data_type),
-        sequence: serial.then(SequenceOptions::default),
+        def: ColumnDef {
+            domain: declared.domain,
+            ..ColumnDef::new(&name, data_type)
+        },
+        sequence: declared.serial.then(SequenceOptions::default),
     };
     let mut nullable = false;
     for option in &column.options {
@@ -589,7 +577,9 @@ pub(super) fn column_part<'i>(
                     return Err(multiple_defaults(&name));
                 }
                 let text = expression.to_string();
-                part.def.default = (!text.eq_ignore_ascii_case("null")).then_some(text);
+                // A domain may have a default that is not NULL.
+                let said = part.def.domain.is_some() || !text.eq_ignore_ascii_case("null");
+                part.def.default = said.then_some(text);
             }
             ColumnOption::PrimaryKey(_) | ColumnOption::Unique(_) => {
                 parts.keys.push(KeyConstraint {

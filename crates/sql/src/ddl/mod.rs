@@ -5,9 +5,11 @@
 
 mod alter_table;
 mod attribute;
+mod column_type;
 mod comment;
 mod create_table;
 mod dependents;
+mod domain;
 mod drop;
 mod drop_column;
 mod grant;
@@ -98,6 +100,7 @@ pub(crate) async fn run(statement: &Ddl, definition: &mut Definition<'_>) -> Res
         Ddl::Comment(comment) => definition.comment(comment).await,
         Ddl::View(command) => definition.view_command(command).await,
         Ddl::Type(command) => definition.type_command(command).await,
+        Ddl::Domain(command) => definition.domain_command(command).await,
         Ddl::Parsed(statement) => definition.parsed(statement).await,
     }
 }

@@ -10,7 +10,8 @@ use thermocline_engine::{Error, Table, TableDef};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::ValueRef;
 
-use super::create_table::{column_type, mentioned, with_key};
+use super::column_type::column_type;
+use super::create_table::{mentioned, with_key};
 use super::dependents::quote_ident;
 use super::verify::{Stored, contains_null};
 use super::{Definition, rights};
@@ -51,8 +52,9 @@ impl Definition<'_> {
             }
             altered.push(column);
             let catalog = self.catalog();
-            let (to, serial) = column_type(new.data_type, self.type_names(&catalog))?;
-            if serial {
+            let declared = column_type(new.data_type, self.type_names(&catalog))?;
+            let to = declared.data_type;
+            if declared.serial {
                 let name = new.data_type.to_string();
                 return Err(SqlError::new(
                     "42704",
@@ -62,6 +64,7 @@ impl Definition<'_> {
             self.is_read_by_no_view(table, column)?;
             let from = def.columns[column].data_type;
             def.columns[column].data_type = to;
+            def.columns[column].domain = declared.domain;
             values.push((column, self.conversion(table, new, to)?));
             self.check_altered(&def, column)?;
             rewrites |= new.using.is_some() || !is_same_in_tuples(from, to);
@@ -70,6 +73,9 @@ impl Definition<'_> {
             self.rewrite(table, def, &values).await?;
         } else {
             self.apply(Change::AlterTable(def)).await?;
+        }
+        for column in &altered {
+            self.verify_new_domain(table.oid, *column).await?;
         }
         self.check_again(table.oid, &altered).await
     }

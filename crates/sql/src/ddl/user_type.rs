@@ -67,6 +67,8 @@ enum Hanging {
     Check(Arc<Table>, usize),
     Attribute(Arc<TypeDef>, usize),
     View(u32, String),
+    /// A domain that is made of it.
+    Domain(Arc<TypeDef>),
 }
 
 impl Definition<'_> {
@@ -123,7 +125,12 @@ impl Definition<'_> {
             .await
     }
 
-    async fn create_type(&mut self, name: &[String], class: Class, kind: TypeKind) -> Result<()> {
+    pub(super) async fn create_type(
+        &mut self,
+        name: &[String],
+        class: Class,
+        kind: TypeKind,
+    ) -> Result<()> {
         let (schema, name) = self.new_name(name, false).await?;
         if is_temporary(&schema) {
             return Err(SqlError::unsupported(
@@ -237,36 +244,45 @@ impl Definition<'_> {
                 is_new(&to, attributes)?;
                 attributes[at].name = to;
             }
-            AlterType::Rename(name) => {
-                let name = names::truncated(name);
-                self.free_type_name(&def.schema, &name)?;
-                self.is_named_by_none(&old)?;
-                def.name = name;
-            }
-            AlterType::Schema(schema) => {
-                let schema = meant(schema, self.search_path);
-                if self.catalog().schema(schema).is_none() {
-                    return Err(no_schema(schema));
-                }
-                if schema == def.schema {
-                    return Ok(());
-                }
-                if is_temporary(schema) {
-                    return Err(SqlError::unsupported(
-                        "cannot move objects into or out of temporary schemas",
-                    ));
-                }
-                if self.free_type_name(schema, &def.name).is_err() {
-                    let message = format!(
-                        "type \"{}\" already exists in schema \"{schema}\"",
-                        def.name
-                    );
-                    return Err(SqlError::new("42710", message));
-                }
-                self.is_named_by_none(&old)?;
-                schema.clone_into(&mut def.schema);
-            }
+            AlterType::Rename(name) => return self.rename_type(&old, name).await,
+            AlterType::Schema(schema) => return self.move_type(&old, schema).await,
         }
+        self.apply(Change::AlterType(def)).await
+    }
+
+    pub(super) async fn rename_type(&mut self, old: &TypeDef, name: &str) -> Result<()> {
+        let name = names::truncated(name);
+        self.free_type_name(&old.schema, &name)?;
+        self.is_named_by_none(old)?;
+        let mut def = old.clone();
+        def.name = name;
+        self.apply(Change::AlterType(def)).await
+    }
+
+    /// Puts a type into another schema.
+    pub(super) async fn move_type(&mut self, old: &TypeDef, schema: &str) -> Result<()> {
+        let schema = meant(schema, self.search_path);
+        if self.catalog().schema(schema).is_none() {
+            return Err(no_schema(schema));
+        }
+        if schema == old.schema {
+            return Ok(());
+        }
+        if is_temporary(schema) {
+            return Err(SqlError::unsupported(
+                "cannot move objects into or out of temporary schemas",
+            ));
+        }
+        if self.free_type_name(schema, &old.name).is_err() {
+            let message = format!(
+                "type \"{}\" already exists in schema \"{schema}\"",
+                old.name
+            );
+            return Err(SqlError::new("42710", message));
+        }
+        self.is_named_by_none(old)?;
+        let mut def = old.clone();
+        schema.clone_into(&mut def.schema);
         self.apply(Change::AlterType(def)).await
     }
 
@@ -278,7 +294,10 @@ impl Definition<'_> {
                 &table.columns[*column].name
             })),
             Hanging::Check(table, check) => Some((table, "the check", &table.checks[*check].name)),
-            Hanging::Column(..) | Hanging::Attribute(..) | Hanging::View(..) => None,
+            Hanging::Column(..)
+            | Hanging::Attribute(..)
+            | Hanging::View(..)
+            | Hanging::Domain(_) => None,
         });
         match named {
             None => Ok(()),
@@ -369,7 +388,17 @@ impl Definition<'_> {
                     attributes_of(&mut altered)?[*attribute].dropped = true;
                     self.apply(Change::AlterType(altered)).await?;
                 }
-                Hanging::Column(..) | Hanging::View(..) => {}
+                Hanging::Column(..) | Hanging::View(..) | Hanging::Domain(_) => {}
+            }
+        }
+        for one in &hanging {
+            let Hanging::Domain(domain) = one else {
+                continue;
+            };
+            // What hangs on it is among these, too.
+            if let Some(domain) = self.catalog().types.get(&domain.oid) {
+                let domain = Arc::clone(domain);
+                Box::pin(self.drop_type_def(&domain, true)).await?;
             }
         }
         for one in &hanging {
@@ -392,8 +421,9 @@ impl Definition<'_> {
                 Ok::<_, SqlError>(types_in(text, &catalog, &path)?.contains(&def.oid))
             };
             for (at, column) in table.live_columns() {
-                let of = match column.data_type {
-                    DataType::Other { oid, .. } => oid,
+                let of = match (column.domain, column.data_type) {
+                    (Some(domain), _) => domain,
+                    (None, DataType::Other { oid, .. }) => oid,
                     _ => 0,
                 };
                 if of == def.oid || of == def.array() {
@@ -411,8 +441,15 @@ impl Definition<'_> {
             }
         }
         for composite in catalog.types.values() {
-            let TypeKind::Composite(attributes) = &composite.kind else {
-                continue;
+            let attributes = match &composite.kind {
+                TypeKind::Composite(attributes) => attributes,
+                TypeKind::Domain(domain) => {
+                    if domain.below == def.oid || domain.below == def.array() {
+                        hanging.push(Hanging::Domain(Arc::clone(composite)));
+                    }
+                    continue;
+                }
+                TypeKind::Enum(_) => continue,
             };
             for (at, attribute) in attributes.iter().enumerate() {
                 let of = attribute.type_oid;
@@ -453,7 +490,7 @@ fn described(one: &Hanging) -> String {
         Hanging::Attribute(composite, attribute) => {
             let attributes = match &composite.kind {
                 TypeKind::Composite(attributes) => attributes.as_slice(),
-                TypeKind::Enum(_) => &[],
+                TypeKind::Enum(_) | TypeKind::Domain(_) => &[],
             };
             let name = attributes.get(*attribute).map_or("", |one| &one.name);
             format!(
@@ -463,11 +500,12 @@ fn described(one: &Hanging) -> String {
             )
         }
         Hanging::View(_, name) => format!("view {}", quote_ident(name)),
+        Hanging::Domain(domain) => format!("type {}", quote_ident(&domain.name)),
     }
 }
 
 /// The users' types that an expression that is kept as text names.
-fn types_in(text: &str, catalog: &Catalog, path: &[String]) -> Result<Vec<u32>> {
+pub(super) fn types_in(text: &str, catalog: &Catalog, path: &[String]) -> Result<Vec<u32>> {
     if catalog.types.is_empty() {
         return Ok(Vec::new());
     }
@@ -507,7 +545,7 @@ fn types_in(text: &str, catalog: &Catalog, path: &[String]) -> Result<Vec<u32>> 
 fn labels_of(def: &mut TypeDef) -> Result<&mut Vec<(u64, String)>> {
     match &mut def.kind {
         TypeKind::Enum(labels) => Ok(labels),
-        TypeKind::Composite(_) => Err(SqlError::new(
+        TypeKind::Composite(_) | TypeKind::Domain(_) => Err(SqlError::new(
             "42809",
             format!("{} is not an enum", def.name),
         )),

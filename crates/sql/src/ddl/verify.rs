@@ -29,15 +29,18 @@ impl Definition<'_> {
         table: &Arc<Table>,
         column: usize,
     ) -> Result<()> {
-        let found = self
-            .any_row(table, |tuple| {
-                Ok(matches!(table.value(tuple, column), ValueRef::Null))
-            })
-            .await?;
-        if !found {
-            return Ok(());
+        match self.has_null(table, column).await? {
+            false => Ok(()),
+            true => Err(contains_null(table, column)),
         }
-        Err(contains_null(table, column))
+    }
+
+    /// Whether a row has NULL in the column.
+    pub(super) async fn has_null(&mut self, table: &Arc<Table>, column: usize) -> Result<bool> {
+        self.any_row(table, |tuple| {
+            Ok(matches!(table.value(tuple, column), ValueRef::Null))
+        })
+        .await
     }
 
     /// 23514 if a row violates the condition.
@@ -47,22 +50,7 @@ impl Definition<'_> {
         name: &str,
         condition: &Expr,
     ) -> Result<()> {
-        let session = self.session;
-        let (now_us, styles) = (self.now_us, self.styles);
-        let found = self
-            .any_row(table, |tuple| {
-                let context = EvalContext {
-                    parameters: &[],
-                    now_us,
-                    session,
-                    styles,
-                };
-                let row = Stored { table, tuple };
-                // NULL satisfies a CHECK.
-                Ok(condition.truth(&row, &context)? == Some(false))
-            })
-            .await?;
-        if !found {
+        if !self.some_row_is_not(table, condition).await? {
             return Ok(());
         }
         Err(SqlError::new(
@@ -74,6 +62,28 @@ impl Definition<'_> {
         )
         .with_table(&table.schema, &table.name)
         .with_constraint(name))
+    }
+
+    /// Whether the condition is false of some row.
+    pub(super) async fn some_row_is_not(
+        &mut self,
+        table: &Arc<Table>,
+        condition: &Expr,
+    ) -> Result<bool> {
+        let session = self.session;
+        let (now_us, styles) = (self.now_us, self.styles);
+        self.any_row(table, |tuple| {
+            let context = EvalContext {
+                parameters: &[],
+                now_us,
+                session,
+                styles,
+            };
+            let row = Stored { table, tuple };
+            // NULL satisfies a CHECK.
+            Ok(condition.truth(&row, &context)? == Some(false))
+        })
+        .await
     }
 
     /// Whether some row of the table is as `matches` says.

@@ -19,6 +19,7 @@ mod sink;
 mod update;
 
 pub use insert::insert_rows;
+pub(crate) use row::of_no_domain;
 pub(crate) use sink::Window;
 
 use std::sync::Arc;

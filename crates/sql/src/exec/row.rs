@@ -95,6 +95,9 @@ pub(crate) fn verify_checks<R: RowAccess + ?Sized>(
 ) -> Result<()> {
     for check in checks {
         if check.condition.truth(row, context)? == Some(false) {
+            if let Some(domain) = &check.domain {
+                return Err(of_no_domain(domain, &check.name));
+            }
             let message = format!(
                 "new row for relation \"{}\" violates check constraint \"{}\"",
                 table.name, check.name
@@ -106,6 +109,22 @@ pub(crate) fn verify_checks<R: RowAccess + ?Sized>(
         }
     }
     Ok(())
+}
+
+/// 23514, or 23502 without a constraint's name: a value that is none of a domain.
+#[cold]
+pub(crate) fn of_no_domain(domain: &str, constraint: &str) -> SqlError {
+    match constraint {
+        "" => SqlError::new(
+            "23502",
+            format!("domain {domain} does not allow null values"),
+        ),
+        _ => {
+            let message =
+                format!("value for domain {domain} violates check constraint \"{constraint}\"");
+            SqlError::new("23514", message).with_constraint(constraint)
+        }
+    }
 }
 
 /// 23502: NULL for a column that refuses it.

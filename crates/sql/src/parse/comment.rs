@@ -18,11 +18,16 @@ pub(super) fn comment(tokens: &mut Tokens<'_>) -> Result<Statement> {
     } else if tokens.keyword("constraint") {
         let name = tokens.identifier()?;
         tokens.expect_keyword("on")?;
+        if tokens.keyword("domain") {
+            return Err(SqlError::unsupported(
+                "COMMENT ON CONSTRAINT of a domain is not supported",
+            ));
+        }
         let table = tokens.qualified_name()?;
         CommentObject::Constraint { name, table }
     } else if tokens.keyword("schema") {
         CommentObject::Schema(tokens.identifier()?)
-    } else if tokens.keyword("type") {
+    } else if tokens.one_of(&["type", "domain"]).is_some() {
         CommentObject::Type(tokens.qualified_name()?)
     } else if tokens.keyword("role") {
         CommentObject::Role(tokens.identifier()?)

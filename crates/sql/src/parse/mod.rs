@@ -17,6 +17,7 @@ pub(crate) mod copy;
 mod create_table;
 pub(crate) mod depth;
 mod dialect;
+pub(crate) mod domain;
 mod footprint;
 pub(crate) mod grant;
 mod life;

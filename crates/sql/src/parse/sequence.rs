@@ -4,8 +4,9 @@
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
+use super::grant::Owned;
 use super::life;
-use super::statement::{CreateSequence, Ddl, Statement};
+use super::statement::{AlterSequence, CreateSequence, Ddl, Statement};
 use super::tokens::Tokens;
 use crate::error::{Result, SqlError};
 
@@ -128,4 +129,29 @@ pub(crate) fn of_identity(given: &[ast::SequenceOptions]) -> Result<SequenceOpti
 
 fn replace<T>(option: &mut Option<T>, value: T) -> bool {
     option.replace(value).is_none()
+}
+
+/// What follows ALTER SEQUENCE.
+pub(super) fn alter(tokens: &mut Tokens<'_>) -> Result<Statement> {
+    let if_exists = tokens.keywords(&["if", "exists"]);
+    let name = tokens.qualified_name()?;
+    let change = if tokens.keywords(&["rename", "to"]) {
+        let change = AlterSequence::Rename(tokens.identifier()?);
+        tokens.end()?;
+        change
+    } else if tokens.keywords(&["owner", "to"]) {
+        let role = tokens.identifier()?;
+        tokens.end()?;
+        return Ok(Statement::Ddl(Ddl::Owner {
+            owned: Owned::Sequence(name),
+            role,
+        }));
+    } else {
+        AlterSequence::Options(options(tokens)?)
+    };
+    Ok(Statement::Ddl(Ddl::AlterSequence {
+        name,
+        if_exists,
+        change,
+    }))
 }

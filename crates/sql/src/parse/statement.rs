@@ -8,6 +8,7 @@ use thermocline_engine::LockMode;
 use thermocline_storage::types::DataType;
 
 use super::copy::Copy;
+use super::domain::DomainCommand;
 use super::grant::{GrantCommand, Owned, OwnedBy};
 use super::role::RoleCommand;
 use super::sequence::SequenceOptions;
@@ -359,6 +360,8 @@ pub enum Ddl {
     View(ViewCommand),
     /// CREATE, ALTER and DROP TYPE.
     Type(TypeCommand),
+    /// CREATE, ALTER and DROP DOMAIN.
+    Domain(DomainCommand),
     /// COMMENT ON
     Comment(Comment),
     /// A table whose columns' types are known.
@@ -433,7 +436,18 @@ pub struct TableOf {
     /// An existing one is left alone.
     pub if_not_exists: bool,
     /// Its columns.
-    pub columns: Vec<(String, DataType)>,
+    pub columns: Vec<ColumnOf>,
+}
+
+/// A column of a table of columns whose types are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnOf {
+    /// Its name.
+    pub name: String,
+    /// What its values are held as.
+    pub data_type: DataType,
+    /// The domain that it is of.
+    pub domain: Option<u32>,
 }
 
 /// How long a new table and its rows live.

@@ -295,6 +295,16 @@ pub(super) fn alter(tokens: &mut Tokens<'_>) -> Result<Statement> {
 
 /// What follows DROP TYPE.
 pub(super) fn dropped(tokens: &mut Tokens<'_>) -> Result<Statement> {
+    let (names, if_exists, cascade) = dropped_types(tokens)?;
+    Ok(command(TypeCommand::Drop {
+        names,
+        if_exists,
+        cascade,
+    }))
+}
+
+/// The names of types that are to go, whether they may be missing, and CASCADE.
+pub(super) fn dropped_types(tokens: &mut Tokens<'_>) -> Result<(Vec<Vec<String>>, bool, bool)> {
     let if_exists = tokens.keywords(&["if", "exists"]);
     let mut names = vec![tokens.qualified_name()?];
     while tokens.token(&Token::Comma) {
@@ -302,9 +312,5 @@ pub(super) fn dropped(tokens: &mut Tokens<'_>) -> Result<Statement> {
     }
     let cascade = tokens.one_of(&["cascade", "restrict"]) == Some("cascade");
     tokens.end()?;
-    Ok(command(TypeCommand::Drop {
-        names,
-        if_exists,
-        cascade,
-    }))
+    Ok((names, if_exists, cascade))
 }

@@ -5,14 +5,13 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::Token;
 
 use super::statement::{
-    Accepted, AlterSequence, Ddl, Declare, Direction, Explain, Fetch, IsolationLevel, Modes, Set,
-    Statement,
+    Accepted, Declare, Direction, Explain, Fetch, IsolationLevel, Modes, Set, Statement,
 };
 use super::time_zone::zone;
 use super::tokens::Tokens;
 use super::{
-    call, comment, copy, create_table, grant, life, lock, parse_one, parsed, role, sequence,
-    system, table_as, user_type, view,
+    call, comment, copy, create_table, domain, grant, life, lock, parse_one, parsed, role,
+    sequence, system, table_as, user_type, view,
 };
 use crate::error::{Result, SqlError};
 
@@ -40,6 +39,11 @@ pub(super) fn parse(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
             tokens.advance();
             tokens.advance();
             return user_type::dropped(tokens).map(Some);
+        }
+        "drop" if tokens.are_keywords(&["drop", "domain"]) => {
+            tokens.advance();
+            tokens.advance();
+            return domain::dropped(tokens).map(Some);
         }
         "drop" => return role::dropped(tokens),
         "table" => return table(tokens).map(Some),
@@ -604,6 +608,9 @@ fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
     if tokens.keyword("type") {
         return user_type::create(tokens).map(Some);
     }
+    if tokens.keyword("domain") {
+        return domain::create(tokens).map(Some);
+    }
     if !life::temporary(tokens) {
         tokens.keyword("unlogged");
     }
@@ -632,7 +639,6 @@ fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
             "procedures are written in Rust and registered by the program",
         ),
         (&["trigger"], "triggers are not supported yet"),
-        (&["domain"], "domains are not supported yet"),
         (&["extension"], "extensions are not supported"),
         (&["tablespace"], "tablespaces are not supported yet"),
     ];
@@ -660,6 +666,9 @@ fn alter(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
     if tokens.keyword("type") {
         return user_type::alter(tokens).map(Some);
     }
+    if tokens.keyword("domain") {
+        return domain::alter(tokens).map(Some);
+    }
     if tokens.are_keywords(&["materialized", "view"]) {
         return Err(SqlError::unsupported(
             "materialized views are not supported yet",
@@ -668,25 +677,5 @@ fn alter(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
     if !tokens.keyword("sequence") {
         return Ok(None);
     }
-    let if_exists = tokens.keywords(&["if", "exists"]);
-    let name = tokens.qualified_name()?;
-    let change = if tokens.keywords(&["rename", "to"]) {
-        let change = AlterSequence::Rename(tokens.identifier()?);
-        tokens.end()?;
-        change
-    } else if tokens.keywords(&["owner", "to"]) {
-        let role = tokens.identifier()?;
-        tokens.end()?;
-        return Ok(Some(Statement::Ddl(Ddl::Owner {
-            owned: grant::Owned::Sequence(name),
-            role,
-        })));
-    } else {
-        AlterSequence::Options(sequence::options(tokens)?)
-    };
-    Ok(Some(Statement::Ddl(Ddl::AlterSequence {
-        name,
-        if_exists,
-        change,
-    })))
+    sequence::alter(tokens).map(Some)
 }

@@ -7,6 +7,7 @@ mod classes;
 mod columns;
 mod comments;
 mod constraints;
+mod domains;
 mod information_schema;
 mod privileges;
 mod server;

@@ -22,6 +22,7 @@ pub(crate) const DEFAULT_COLLATION: u32 = 100;
 
 const INDEX_CONSTRAINTS: u32 = 0x4000_0000;
 const CHECKS: u32 = 0x5000_0000;
+const DOMAIN_CHECKS: u32 = 0x1800_0000;
 const DEFAULTS: u32 = 0x6000_0000;
 /// The labels of enums.
 pub(crate) const LABELS: u32 = 0x1000_0000;
@@ -36,6 +37,12 @@ pub(crate) fn index_constraint_oid(index: &IndexDef) -> u32 {
 /// The number of a CHECK constraint of a table.
 pub(crate) fn check_oid(table: &TableDef, number: usize) -> u32 {
     CHECKS | ((table.oid & 0x000f_ffff) << 8) | (number as u32 & 0xff)
+}
+
+/// The number of a condition of a domain.
+pub(crate) fn domain_check_oid(domain: u32, number: usize) -> u32 {
+    // Each eighth number is that of a domain.
+    DOMAIN_CHECKS | (((domain >> 3) & 0x0007_ffff) << 8) | (number as u32 & 0xff)
 }
 
 /// The default of a column (from 0).

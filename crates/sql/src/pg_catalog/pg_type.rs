@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
+use thermocline_engine::ColumnDef;
 
 use thermocline_query::types::user;
 use thermocline_storage::types::DataType;
@@ -113,10 +114,10 @@ impl PgType {
     }
 
     /// The type of a column of ours.
-    pub(crate) const fn of_column(data_type: &DataType) -> Self {
+    pub(crate) fn of_column(column: &ColumnDef) -> Self {
         Self {
-            oid: data_type.oid(),
-            typmod: data_type.typmod(),
+            oid: column.type_oid(),
+            typmod: column.type_modifier(),
         }
     }
 

@@ -550,10 +550,12 @@ pub struct After {
 /// A CHECK constraint, bound.
 #[derive(Clone, Debug)]
 pub struct Check {
-    /// The constraint's name.
+    /// The constraint's name; empty for a domain's NOT NULL.
     pub name: String,
     /// What must not be false.
     pub condition: Expr,
+    /// The domain of a column that it is of, as messages name it; none: it is the table's.
+    pub domain: Option<String>,
 }
 
 /// Where and how an INSERT or a COPY FROM stores rows.

@@ -6,6 +6,7 @@
 //! since. Under READ COMMITTED the rows are locked first and the query is asked again, until it
 //! finds none that is not locked: what is stored was computed from rows as they are.
 
+use crate::typed::held;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -89,7 +90,7 @@ impl Session {
         let columns = typed.output_columns();
         let mut paths = Vec::with_capacity(columns.len());
         for (column, (to, _)) in columns.iter().zip(&plan.targets) {
-            let from = DataType::from_oid(column.type_oid, column.type_modifier);
+            let from = held(column.type_oid, column.type_modifier);
             paths.push(CastPath {
                 from: from.unwrap_or(DataType::Text),
                 to: *to,

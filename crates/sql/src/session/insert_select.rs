@@ -2,6 +2,7 @@
 //! the analytical side, in batches, and are stored as those of a COPY are. All
 //! of it is one transaction; the query does not see what is stored.
 
+use crate::typed::held;
 use std::sync::Arc;
 
 use thermocline_storage::types::DataType;
@@ -92,5 +93,5 @@ impl Session {
 
 /// The type of a column's values as they are stored: texts of types that tables don't hold.
 fn held_type(oid: u32, modifier: i32) -> DataType {
-    DataType::from_oid(oid, modifier).unwrap_or(DataType::Text)
+    held(oid, modifier).unwrap_or(DataType::Text)
 }

@@ -1,12 +1,12 @@
 //! SELECT … FOR UPDATE of rows that a query finds (`bind/locking_read.rs`), and statements that
 //! run before the one they stand in (`bind/before.rs`). All of it is one transaction.
 
+use crate::typed::held;
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use thermocline_engine::{Charge, ChargeKind};
-use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
 use super::Session;
@@ -131,12 +131,10 @@ impl Session {
                         rows.value(value.as_ref(), &data_type);
                     }
                     (ColumnType::Other(of), Value::Text(text)) => rows.other(text, of)?,
-                    (ColumnType::Other(of), value) => {
-                        match DataType::from_oid(of.oid(), column.type_modifier) {
-                            Some(data_type) => rows.value(value.as_ref(), &data_type),
-                            None => return Err(SqlError::internal("a value of no known type")),
-                        }
-                    }
+                    (ColumnType::Other(of), value) => match held(of.oid(), column.type_modifier) {
+                        Some(data_type) => rows.value(value.as_ref(), &data_type),
+                        None => return Err(SqlError::internal("a value of no known type")),
+                    },
                 }
             }
             rows.end_row();

@@ -2,6 +2,7 @@
 //! types that the statement gave its parameters. A client may declare a type
 //! that no column has (`name`, `oid`, arrays): its values become texts.
 
+use crate::typed::held;
 use thermocline_storage::binary_format;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
@@ -116,7 +117,7 @@ fn other_text(oid: u32, bytes: &[u8], styles: &Styles) -> Result<String> {
             format!("incorrect binary data format for a value of type {oid}"),
         )
     };
-    if let Some(data_type) = DataType::from_oid(oid, -1) {
+    if let Some(data_type) = held(oid, -1) {
         let value = binary_format::parse_binary(&data_type, bytes)?;
         let mut text = Vec::new();
         styles.write(value.as_ref(), &data_type, &mut text)?;

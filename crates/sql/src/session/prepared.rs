@@ -3,6 +3,7 @@
 //! table it scans has changed. SQL's PREPARE and the protocol's Parse share
 //! one name space. Texts of the simple protocol that come again are kept too.
 
+use crate::typed::held;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, OnceLock};
@@ -272,10 +273,7 @@ pub(super) fn bind_query(
         settings,
     } = *binding;
     let actor = Actor::named(&settings.role, catalog)?;
-    let parameters: Vec<Option<DataType>> = declared
-        .iter()
-        .map(|oid| DataType::from_oid(*oid, -1))
-        .collect();
+    let parameters: Vec<Option<DataType>> = declared.iter().map(|oid| held(*oid, -1)).collect();
     let sizes = Mutex::new(Vec::new());
     let row_estimate = |table: &Table| {
         let rows = db.row_estimate(table);

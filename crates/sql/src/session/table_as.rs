@@ -1,7 +1,9 @@
 //! CREATE TABLE AS and SELECT INTO: the table is made, and the query's rows are stored in it as
 //! those of an INSERT … SELECT are, in one transaction.
 
+use crate::parse::statement::ColumnOf;
 use std::sync::Arc;
+use thermocline_query::types::domain::is_domain;
 
 use thermocline_storage::types::DataType;
 
@@ -84,7 +86,12 @@ impl Session {
         }
         let columns = bound.columns.unwrap_or_default();
         definition.columns = table_columns(&columns, &create.columns)?;
-        let types: Vec<DataType> = definition.columns.iter().map(|(_, of)| *of).collect();
+        let columns = typed.query.columns();
+        for (column, of) in definition.columns.iter_mut().zip(&columns) {
+            column.domain = Some(of.oid).filter(|oid| is_domain(*oid));
+        }
+        let types = definition.columns.iter().map(|column| column.data_type);
+        let types: Vec<DataType> = types.collect();
         self.define(&Ddl::TableOf(definition), client).await?;
         if !create.with_data {
             return Ok(None);
@@ -112,7 +119,7 @@ impl Session {
 }
 
 /// The columns of a table for a query's columns, the first under the names that are given.
-fn table_columns(columns: &[OutputColumn], given: &[String]) -> Result<Vec<(String, DataType)>> {
+fn table_columns(columns: &[OutputColumn], given: &[String]) -> Result<Vec<ColumnOf>> {
     if given.len() > columns.len() {
         return Err(SqlError::syntax("too many column names were specified"));
     }
@@ -121,10 +128,10 @@ fn table_columns(columns: &[OutputColumn], given: &[String]) -> Result<Vec<(Stri
             "a table of a query without columns is not supported",
         ));
     }
-    let mut named: Vec<(String, DataType)> = Vec::with_capacity(columns.len());
+    let mut named: Vec<ColumnOf> = Vec::with_capacity(columns.len());
     for (at, column) in columns.iter().enumerate() {
         let name = truncated_name(given.get(at).unwrap_or(&column.name));
-        if named.iter().any(|(other, _)| *other == name) {
+        if named.iter().any(|other| other.name == name) {
             let message = format!("column \"{name}\" specified more than once");
             return Err(SqlError::new("42701", message));
         }
@@ -138,7 +145,11 @@ fn table_columns(columns: &[OutputColumn], given: &[String]) -> Result<Vec<(Stri
                     "column \"{name}\" is of type {of}, which columns cannot have yet"
                 ))
             })?;
-        named.push((name, of));
+        named.push(ColumnOf {
+            name,
+            data_type: of,
+            domain: None,
+        });
     }
     Ok(named)
 }

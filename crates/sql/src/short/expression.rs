@@ -2,10 +2,12 @@
 //! comparisons above all, by which indexes are chosen, gets that; the rest is evaluated by
 //! `thermocline_query`.
 
+use crate::typed::held;
 use std::sync::Arc;
 
 use thermocline_engine::Table;
 use thermocline_query::tree::{self, ArrayComparison, ExprKind, FunctionCall};
+use thermocline_query::types::domain::{base, is_domain};
 use thermocline_query::types::ids;
 use thermocline_storage::arithmetic::Operator;
 use thermocline_storage::cast::CastContext;
@@ -80,11 +82,11 @@ impl Lowering<'_> {
             } => Expr::Column(self.relations.get(*relation)?.1 + column),
             ExprKind::Constant(datum) if datum.is_null() => Expr::Constant(Value::Null),
             ExprKind::Constant(datum) => {
-                let data_type = DataType::from_oid(expr.oid, expr.modifier)?;
+                let data_type = held(expr.oid, expr.modifier)?;
                 Expr::Constant(value::to_stored(datum, &data_type).ok()?)
             }
             ExprKind::Parameter(number) => {
-                DataType::from_oid(expr.oid, -1)?;
+                held(expr.oid, -1)?;
                 Expr::Parameter(*number)
             }
             ExprKind::And(parts) => Expr::And(self.all(parts)),
@@ -104,6 +106,9 @@ impl Lowering<'_> {
                 compared.or_else(|| self.arithmetic(call, expr.oid))?
             }
             ExprKind::AnyOfArray(any) => self.in_list(any)?,
+            ExprKind::Relabel(_) if !std::ptr::eq(below_domain(expr), expr) => {
+                self.lower(below_domain(expr))
+            }
             _ => return None,
         })
     }
@@ -125,7 +130,7 @@ impl Lowering<'_> {
         let [left, right] = call.arguments.as_slice() else {
             return None;
         };
-        let is_number = DataType::from_oid(result, -1).is_some_and(|of| of.is_number());
+        let is_number = held(result, -1).is_some_and(|of| of.is_number());
         let is_result = |operand: &tree::Expr| operand.oid == result;
         if !is_number || !(is_result(left) || is_result(right)) {
             return None;
@@ -187,7 +192,7 @@ impl Lowering<'_> {
         let mut arguments = Vec::new();
         self.take_arguments(&mut own, &mut arguments);
         Expr::Analysed(Arc::new(Analysed {
-            data_type: DataType::from_oid(own.oid, own.modifier),
+            data_type: held(own.oid, own.modifier),
             volatile: is_volatile(&own),
             text: shown(expr, self.relations),
             expr: own,
@@ -205,7 +210,7 @@ impl Lowering<'_> {
                 (Expr::Column(offset + column), data_type)
             }),
             ExprKind::Parameter(number) => {
-                let data_type = DataType::from_oid(expr.oid, -1).unwrap_or(DataType::Text);
+                let data_type = held(expr.oid, -1).unwrap_or(DataType::Text);
                 Some((Expr::Parameter(*number), data_type))
             }
             _ => None,
@@ -225,8 +230,9 @@ impl Lowering<'_> {
 
 /// Whether a value is no row, of which IS NULL asks something else.
 fn is_plain(expr: &tree::Expr) -> bool {
-    DataType::from_oid(expr.oid, -1).is_some_and(|data_type| data_type.other().is_none())
-        || expr.oid != ids::RECORD && thermocline_query::types::user::Class::of(expr.oid).is_none()
+    held(expr.oid, -1).is_some_and(|data_type| data_type.other().is_none())
+        || expr.oid != ids::RECORD
+            && thermocline_query::types::user::Class::of(base(expr.oid)).is_none()
 }
 
 fn comparison_of(sign: &str) -> Option<Comparison> {
@@ -245,18 +251,31 @@ fn comparison_of(sign: &str) -> Option<Comparison> {
 /// An operand of a comparison and its type, if the storage orders it as PostgreSQL does.
 fn operand(expr: &tree::Expr) -> Option<(&tree::Expr, DataType)> {
     let is_text = |oid| matches!(oid, ids::TEXT | ids::VARCHAR);
+    let expr = below_domain(expr);
     let inner = match &expr.kind {
-        ExprKind::Relabel(inner) if is_text(expr.oid) && is_text(inner.oid) => inner,
+        ExprKind::Relabel(inner) if is_text(expr.oid) && is_text(base(inner.oid)) => {
+            below_domain(inner)
+        }
         ExprKind::Relabel(_) => return None,
         _ => expr,
     };
-    let data_type = DataType::from_oid(inner.oid, -1)?;
+    let data_type = held(inner.oid, -1)?;
     let ordered = match data_type {
         DataType::Char(_) => false,
         DataType::Other { .. } => data_type.has_key(),
         _ => true,
     };
     ordered.then_some((inner, data_type))
+}
+
+/// What is taken for the same value of the type that its domain is made of.
+fn below_domain(expr: &tree::Expr) -> &tree::Expr {
+    match &expr.kind {
+        ExprKind::Relabel(inner) if is_domain(inner.oid) && base(inner.oid) == base(expr.oid) => {
+            below_domain(inner)
+        }
+        _ => expr,
+    }
 }
 
 fn widened(expr: Expr, from: DataType, to: DataType) -> Expr {

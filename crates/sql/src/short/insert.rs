@@ -1,5 +1,6 @@
 //! INSERT: rows that are written out or that a query gives, and what a conflict does.
 
+use crate::bind::default_text;
 use std::sync::Arc;
 
 use thermocline_engine::authority::Privileges;
@@ -50,7 +51,9 @@ impl Changer<'_> {
         };
         let mut defaults = Vec::new();
         for (column, def) in table.live_columns() {
-            let has_default = def.default.is_some() || def.identity.is_some();
+            let catalog = self.binder.context.catalog;
+            let has_default =
+                def.identity.is_some() || default_text(catalog, &table, def).is_some();
             if !insert.columns.contains(&column) && has_default {
                 defaults.push((column, self.default_of(column)?));
             }

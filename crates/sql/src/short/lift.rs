@@ -4,10 +4,12 @@
 //! PostgreSQL runs such a subquery when its value is first needed. Here it runs once in any case:
 //! an error in one whose value nobody needs is told, too.
 
+use crate::typed::held;
 use std::sync::Arc;
 
 use thermocline_query::datum::Datum;
 use thermocline_query::tree::{Expr, ExprKind, Query, Subscript};
+use thermocline_query::types::domain::base;
 use thermocline_query::types::{array_of, element_of, ids};
 use thermocline_query::walk::expr_reads_rows_out;
 use thermocline_storage::types::DataType;
@@ -62,8 +64,8 @@ impl Changer<'_> {
     }
 
     fn lift_one(&mut self, expr: &mut Expr, scope: &Query) -> Result<()> {
-        let (oid, modifier, location) = (expr.oid, expr.modifier, expr.location);
-        let held = DataType::from_oid(oid, -1).filter(|_| element_of(oid).is_none());
+        let (oid, modifier, location) = (base(expr.oid), expr.modifier, expr.location);
+        let held = held(oid, -1).filter(|_| element_of(oid).is_none());
         let taken = std::mem::replace(expr, Expr::constant(Datum::Null, oid));
         let query = Query {
             with: scope.with.clone(),

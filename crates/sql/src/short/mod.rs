@@ -17,8 +17,10 @@ mod lift;
 mod shown;
 mod update;
 
+use crate::typed::held;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use thermocline_query::types::domain::base;
 
 use thermocline_engine::authority::Privileges;
 use thermocline_engine::{Identity, Table};
@@ -86,7 +88,7 @@ pub(crate) fn change(
                 .with_hint("Name the row by its primary key."));
         }
     };
-    let held = |oid: &u32| DataType::from_oid(*oid, -1).unwrap_or(DataType::Text);
+    let held = |oid: &u32| held(*oid, -1).unwrap_or(DataType::Text);
     let parameters = changer.parameters.iter().map(held).collect();
     Ok(Bound {
         parameters,
@@ -207,9 +209,9 @@ fn target(expr: tree::Expr) -> Target {
 
 /// The type in which a value is written.
 fn column_type(oid: u32, modifier: i32) -> ColumnType {
-    match DataType::from_oid(oid, modifier) {
+    match held(oid, modifier) {
         Some(data_type) => ColumnType::Scalar(data_type),
-        None => ColumnType::Other(OtherType(oid)),
+        None => ColumnType::Other(OtherType(base(oid))),
     }
 }
 

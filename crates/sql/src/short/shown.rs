@@ -66,7 +66,10 @@ fn show(expr: &Expr, relations: &[(&Table, usize)], out: &mut String) {
                 out.push(')');
             }
         },
-        ExprKind::Relabel(inner) | ExprKind::ThroughText(inner) | ExprKind::Fit(inner, _) => {
+        ExprKind::Relabel(inner)
+        | ExprKind::ThroughText(inner)
+        | ExprKind::Checked(inner)
+        | ExprKind::Fit(inner, _) => {
             nested(inner, out);
             let _ = write!(out, "::{}", format_type(expr.oid, expr.modifier));
         }

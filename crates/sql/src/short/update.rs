@@ -2,6 +2,7 @@
 //! Otherwise a query finds the rows' primary keys and what the row does not give, and each row is
 //! changed by its key; rows of a table without one are found by their numbers.
 
+use crate::typed::held;
 use std::sync::Arc;
 
 use thermocline_engine::authority::Privileges;
@@ -311,7 +312,7 @@ impl Changer<'_> {
             ));
         }
         let (oid, modifier, location) = (expr.oid, expr.modifier, expr.location);
-        let Some(data_type) = DataType::from_oid(oid, modifier) else {
+        let Some(data_type) = held(oid, modifier) else {
             return Err(SqlError::unsupported(
                 "RETURNING what the changed row does not have is not supported for this type",
             ));

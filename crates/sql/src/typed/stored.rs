@@ -30,6 +30,7 @@ use thermocline_query::error::{QueryError, Result};
 use thermocline_query::functions::{self, Body, Function};
 use thermocline_query::serial;
 use thermocline_query::types::array::Array;
+use thermocline_query::types::domain::{Condition, Domain, base, is_domain};
 use thermocline_query::types::inet::Inet;
 use thermocline_query::types::interval::Interval;
 use thermocline_query::types::numeric::Numeric;
@@ -50,8 +51,9 @@ const MICROS_A_DAY: i128 = 86_400_000_000;
 const DAYS_A_MONTH: i128 = 30;
 
 /// Whether the bytes of a type's values are those of `query::serial`.
-pub(crate) const fn is_serial(oid: u32) -> bool {
+pub(crate) fn is_serial(oid: u32) -> bool {
     let made = match user::element(oid) {
+        Some(element) if is_domain(element) => return !is_of_rows(oid),
         Some(element) => Class::of(element),
         None => Class::of(oid),
     };
@@ -155,7 +157,8 @@ pub(crate) fn decode(oid: u32, bytes: &[u8]) -> Result<Datum> {
 
 /// Whether values of the type are rows of a composite type, or arrays of them.
 fn is_of_rows(oid: u32) -> bool {
-    Class::of(types::element_of(oid).unwrap_or(oid)) == Some(Class::Composite)
+    let oid = base(oid);
+    Class::of(base(types::element_of(oid).unwrap_or(oid))) == Some(Class::Composite)
 }
 
 /// The elements of an array, each changed.
@@ -314,6 +317,16 @@ pub(crate) fn register() {
                 modifiers: def.attributes().map(|one| one.modifier).collect(),
                 kept: all.iter().map(|one| !one.dropped).collect(),
             }),
+            TypeKind::Domain(domain) => {
+                let checks = domain.checks.iter();
+                let checks = checks.map(|check| Condition::new(&check.name, &check.expression));
+                Kind::Domain(Domain {
+                    below: domain.below,
+                    modifier: domain.modifier,
+                    not_null: domain.not_null,
+                    checks: checks.collect(),
+                })
+            }
         };
         user::register(UserType {
             oid: def.oid,

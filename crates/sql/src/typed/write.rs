@@ -1,5 +1,6 @@
 //! Values on their way to a client.
 
+use crate::typed::held;
 use thermocline_query::call::{Call, Environment};
 use thermocline_query::datum::Datum;
 use thermocline_query::types::{self, ids};
@@ -23,7 +24,7 @@ pub(crate) fn write_value(
     }
     let held = match oid {
         ids::NUMERIC | ids::BPCHAR => None,
-        _ => DataType::from_oid(oid, modifier),
+        _ => held(oid, modifier),
     };
     if let (Some(data_type), Some(value)) = (held, value::borrowed(value)) {
         rows.value(value, &data_type);

@@ -7,6 +7,7 @@ mod comments;
 mod copy;
 mod cursors;
 mod ddl;
+mod domains;
 mod extended;
 mod fixture;
 mod idle_plans;

@@ -8,6 +8,7 @@ use crate::call::{Call, SMALL_VALUE_BYTES};
 use crate::datum::{Datum, Record};
 use crate::error::{QueryError, Result};
 use crate::types::array::Array;
+use crate::types::domain::base;
 use crate::types::json::{is_number, quote, too_deep};
 use crate::types::user::Class;
 use crate::types::{self, ids};
@@ -39,7 +40,7 @@ impl Kind {
 
 /// How values of this type become JSON.
 pub(in super::super) fn kind_of(oid: u32) -> Kind {
-    match oid {
+    match base(oid) {
         ids::BOOL => Kind::Bool,
         ids::INT2 | ids::INT4 | ids::INT8 | ids::FLOAT4 | ids::FLOAT8 | ids::NUMERIC => {
             Kind::Number

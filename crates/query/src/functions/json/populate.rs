@@ -8,8 +8,10 @@ use std::sync::Arc;
 use super::make::field_name;
 use crate::call::Call;
 use crate::datum::{Datum, Record};
+use crate::domain;
 use crate::error::{QueryError, Result};
 use crate::types::array::{Array, DIMENSIONS_MAX};
+use crate::types::domain::{base_of, is_domain};
 use crate::types::json::{DEPTH_MAX, Event, Reader, quote};
 use crate::types::user::columns_of;
 use crate::types::{self, ids};
@@ -91,9 +93,6 @@ fn record(call: &Call<'_>, object: &Part<'_>, base: &Arc<Record>) -> Result<Datu
         )));
     }
     let fields: HashMap<_, _> = object.parts()?.into_iter().collect();
-    if fields.is_empty() {
-        return Ok(Datum::Record(Arc::clone(base)));
-    }
     let modifier = |place: usize| {
         let modifiers = base.modifiers.as_deref();
         modifiers.map_or(-1, |modifiers| modifiers[place])
@@ -102,7 +101,10 @@ fn record(call: &Call<'_>, object: &Part<'_>, base: &Arc<Record>) -> Result<Datu
     for (place, (oid, value)) in base.types.iter().zip(&base.values).enumerate() {
         let column = field_name(base, place);
         values.push(match fields.get(&*column) {
-            None => value.clone(),
+            None => {
+                domain::check(call, *oid, value)?;
+                value.clone()
+            }
             Some(part) => field(call, (*oid, modifier(place)), Some(&column), value, part)?,
         });
     }
@@ -122,6 +124,10 @@ fn field(
     base: &Datum,
     part: &Part<'_>,
 ) -> Result<Datum> {
+    if is_domain(oid) {
+        let value = field(call, base_of(oid, modifier), column, base, part)?;
+        return domain::check(call, oid, &value).map(|()| value);
+    }
     if part.is_null() {
         return Ok(Datum::Null);
     }
@@ -130,6 +136,7 @@ fn field(
             return Filler {
                 call,
                 element,
+                modifier,
                 column,
                 elements: Vec::new(),
                 lengths: Vec::new(),
@@ -137,7 +144,7 @@ fn field(
             }
             .fill(part);
         }
-        if let Some(base) = base_of(oid, base) {
+        if let Some(base) = row_of(oid, base) {
             return record(call, part, &base);
         }
         if oid == ids::RECORD {
@@ -159,6 +166,8 @@ fn field(
 struct Filler<'a> {
     call: &'a Call<'a>,
     element: u32,
+    /// The elements' modifier.
+    modifier: i32,
     column: Option<&'a str>,
     elements: Vec<Datum>,
     /// The lengths of the dimensions, as far as they are known; empty before
@@ -208,7 +217,13 @@ impl Filler<'_> {
         for (place, (_, part)) in parts.iter().enumerate() {
             self.open[depth] = place;
             if !self.lengths.is_empty() && depth + 1 == self.lengths.len() {
-                let value = field(self.call, (self.element, -1), None, &Datum::Null, part)?;
+                let value = field(
+                    self.call,
+                    (self.element, self.modifier),
+                    None,
+                    &Datum::Null,
+                    part,
+                )?;
                 self.elements.push(value);
             } else if part.is_array() {
                 self.level(part)?;
@@ -268,7 +283,7 @@ fn argument_text(value: &Datum) -> Option<Cow<'_, str>> {
 }
 
 /// The row that a value is, or the NULLs that stand for a NULL of a composite type.
-fn base_of(oid: u32, value: &Datum) -> Option<Arc<Record>> {
+fn row_of(oid: u32, value: &Datum) -> Option<Arc<Record>> {
     match value {
         Datum::Record(record) => Some(Arc::clone(record)),
         Datum::Null => Some(Arc::new(columns_of(oid).ok()?.nulls())),
@@ -279,15 +294,22 @@ fn base_of(oid: u32, value: &Datum) -> Option<Arc<Record>> {
 /// The row whose columns are filled.
 fn base(call: &Call<'_>, name: &str, arguments: &[Datum]) -> Result<Arc<Record>> {
     let oid = call.arguments.first().copied().unwrap_or(ids::RECORD);
-    base_of(oid, &arguments[0]).ok_or_else(|| wrong_base(call, name))
+    row_of(oid, &arguments[0]).ok_or_else(|| wrong_base(call, name))
 }
 
 fn populate(call: &Call<'_>, name: &str, arguments: &[Datum]) -> Result<Datum> {
     let base = base(call, name, arguments)?;
     match argument_text(&arguments[1]) {
         None => Ok(arguments[0].clone()),
-        Some(text) => record(call, &whole(&text), &base),
+        Some(text) => filled(call, &whole(&text), &base),
     }
+}
+
+/// A row with what an object says of its columns, as the type of the row that was given.
+fn filled(call: &Call<'_>, object: &Part<'_>, base: &Arc<Record>) -> Result<Datum> {
+    let row = record(call, object, base)?;
+    let given = call.arguments.first().copied().unwrap_or(ids::RECORD);
+    domain::check(call, given, &row).map(|()| row)
 }
 
 /// What is said of a base that is no row.
@@ -328,7 +350,7 @@ fn populate_set(call: &Call<'_>, name: &str, arguments: &[Datum]) -> Result<Vec<
                     "argument of {name} must be an array of objects"
                 )));
             }
-            record(call, part, &base)
+            filled(call, part, &base)
         })
         .collect()
 }

@@ -4,6 +4,7 @@ use super::{Array, DIMENSIONS_MAX, check_bounds, count, room, too_many_dimension
 use crate::call::Call;
 use crate::datum::Datum;
 use crate::error::{QueryError, Result};
+use crate::types::domain::is_domain;
 use crate::types::{Element, format_type, ids};
 
 /// Reads a binary form from its beginning on.
@@ -150,7 +151,13 @@ pub(in crate::types) fn receive(
     let mut elements = Vec::with_capacity(likely);
     for number in 0..items {
         elements.push(match message.value()? {
-            None => Datum::Null,
+            None => {
+                crate::domain::check(call, element.oid, &Datum::Null)?;
+                Datum::Null
+            }
+            Some(bytes) if is_domain(element.oid) => {
+                crate::types::receive(call, element.oid, bytes, modifier)?
+            }
             Some(bytes) => (element.row.receive)(call, bytes, modifier)?,
         });
         if number % 4096 == 4095 {

@@ -7,6 +7,7 @@ use crate::call::{Call, SMALL_VALUE_BYTES};
 use crate::datum::Datum;
 use crate::error::{QueryError, Result};
 use crate::types::Element;
+use crate::types::domain::is_domain;
 
 const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
@@ -420,10 +421,14 @@ fn read(
             return Err(malformed(text));
         }
         let value = if !quoted && item.eq_ignore_ascii_case(b"NULL") {
+            crate::domain::check(call, element.oid, &Datum::Null)?;
             Datum::Null
         } else {
             let item = std::str::from_utf8(&item).map_err(|_| malformed(text))?;
-            (element.row.input)(call, item, modifier)?
+            match is_domain(element.oid) {
+                true => crate::types::input(call, element.oid, item, modifier)?,
+                false => (element.row.input)(call, item, modifier)?,
+            }
         };
         if item_place >= elements.len() {
             elements.resize(item_place, Datum::Null);

@@ -3,6 +3,8 @@
 use thermocline_engine::TypeKind;
 use thermocline_engine::catalog::Identity;
 
+use thermocline_query::types::domain::base;
+
 use super::Filler;
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::oids::{default_oid, of_composite};
@@ -54,7 +56,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
         ],
     );
     let row = |attribute: &Attribute<'_>| {
-        let known = type_row(attribute.data_type.oid);
+        let known = type_row(base(attribute.data_type.oid));
         filler.row([
             Datum::oid(attribute.relation),
             Datum::text(attribute.name),
@@ -91,7 +93,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                 relation: table.oid,
                 name: &column.name,
                 number,
-                data_type: PgType::of_column(&column.data_type),
+                data_type: PgType::of_column(column),
                 not_null: column.not_null,
                 has_default: column.default.is_some() && column.identity.is_none(),
                 identity: match column.identity {
@@ -109,7 +111,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                     relation: index.oid,
                     name: &column.name,
                     number,
-                    data_type: PgType::of_column(&column.data_type),
+                    data_type: PgType::of_column(column),
                     not_null: false,
                     has_default: false,
                     identity: "",

@@ -1,10 +1,11 @@
 //! Indexes and constraints.
 
+use thermocline_engine::TypeKind;
 use thermocline_engine::catalog::{IndexDef, Table};
 
 use super::Filler;
 use crate::pg_catalog::datum::Datum;
-use crate::pg_catalog::oids::{check_oid, index_constraint_oid};
+use crate::pg_catalog::oids::{check_oid, domain_check_oid, index_constraint_oid};
 use crate::pg_catalog::pg_type::type_row;
 use crate::pg_catalog::relations::Relation;
 use crate::pg_catalog::session::SystemSession;
@@ -88,6 +89,7 @@ pub(super) fn constraints(relation: &Relation, session: &SystemSession) -> Vec<V
             "connoinherit",
             "conkey",
             "conbin",
+            "contypid",
         ],
     );
     let mut rows = Vec::new();
@@ -109,6 +111,7 @@ pub(super) fn constraints(relation: &Relation, session: &SystemSession) -> Vec<V
                 Datum::Bool(true),
                 numbers(&index.columns),
                 Datum::Null,
+                Datum::Int(0),
             ]));
         }
         for (number, check) in table.checks.iter().enumerate() {
@@ -127,6 +130,32 @@ pub(super) fn constraints(relation: &Relation, session: &SystemSession) -> Vec<V
                 Datum::Bool(false),
                 Datum::Null,
                 Datum::text(&check.expression),
+                Datum::Int(0),
+            ]));
+        }
+    }
+    for def in session.catalog.types.values() {
+        let TypeKind::Domain(domain) = &def.kind else {
+            continue;
+        };
+        let schema = session.schema_oid(&def.schema).unwrap_or(0);
+        for (number, check) in domain.checks.iter().enumerate() {
+            rows.push(filler.row([
+                Datum::oid(domain_check_oid(def.oid, number)),
+                Datum::text(&check.name),
+                Datum::oid(schema),
+                Datum::text("c"),
+                Datum::Bool(check.valid),
+                Datum::Int(0),
+                Datum::Int(0),
+                Datum::text(" "),
+                Datum::text(" "),
+                Datum::text(" "),
+                Datum::Bool(true),
+                Datum::Bool(false),
+                Datum::Null,
+                Datum::text(&check.expression),
+                Datum::oid(def.oid),
             ]));
         }
     }

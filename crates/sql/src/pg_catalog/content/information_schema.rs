@@ -2,10 +2,12 @@
 
 use thermocline_engine::authority::Object;
 use thermocline_engine::catalog::Identity;
+use thermocline_engine::{TypeDef, TypeKind};
+use thermocline_query::types::domain::base_of;
 use thermocline_query::types::ids;
 use thermocline_storage::types::DataType;
 
-use super::{Filler, privileges};
+use super::{Filler, domains, privileges};
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::functions::view_definition;
 use crate::pg_catalog::pg_type::{PgType, format_type, type_row};
@@ -22,6 +24,9 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datu
         "tables" => tables(relation, session),
         "views" => views(relation, session),
         "columns" => columns(relation, session),
+        "domains" => domains::domains(relation, session),
+        "domain_constraints" => domains::constraints(relation, session),
+        "column_domain_usage" => domains::columns(relation, session),
         "table_constraints" => table_constraints(relation, session),
         "key_column_usage" => key_columns(relation, session),
         "constraint_column_usage" => constraint_columns(relation, session),
@@ -37,11 +42,11 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datu
     }
 }
 
-fn database(session: &SystemSession) -> Datum {
+pub(super) fn database(session: &SystemSession) -> Datum {
     Datum::text(&session.facts.database)
 }
 
-fn yes_or_no(yes: bool) -> Datum {
+pub(super) fn yes_or_no(yes: bool) -> Datum {
     Datum::text(if yes { "YES" } else { "NO" })
 }
 
@@ -186,6 +191,9 @@ fn columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
             "numeric_precision_radix",
             "numeric_scale",
             "datetime_precision",
+            "domain_catalog",
+            "domain_schema",
+            "domain_name",
             "udt_catalog",
             "udt_schema",
             "udt_name",
@@ -199,53 +207,16 @@ fn columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
         ],
     );
     let row = |column: &Column<'_>| {
-        let scalar = DataType::from_oid(column.data_type.oid, column.data_type.typmod);
-        let length = match scalar {
-            Some(DataType::Varchar(length) | DataType::Char(length)) if length > 0 => {
-                Some(i64::from(length))
-            }
-            _ => None,
+        let of = PgType {
+            oid: base_of(column.data_type.oid, -1).0,
+            typmod: base_of(column.data_type.oid, column.data_type.typmod).1,
         };
-        let octets = match scalar {
-            Some(data_type) if data_type.is_text() => {
-                Some(length.map_or(1 << 30, |length| length * 4))
-            }
-            _ => None,
-        };
-        let (precision, radix, scale) = match scalar {
-            Some(DataType::SmallInt) => (Some(16), Some(2), Some(0)),
-            Some(DataType::Integer) => (Some(32), Some(2), Some(0)),
-            Some(DataType::BigInt) => (Some(64), Some(2), Some(0)),
-            Some(DataType::Real) => (Some(24), Some(2), None),
-            Some(DataType::Double) => (Some(53), Some(2), None),
-            Some(DataType::Numeric { precision, scale }) if precision > 0 => {
-                (Some(i64::from(precision)), Some(10), Some(i64::from(scale)))
-            }
-            Some(DataType::Numeric { .. }) => (None, Some(10), None),
-            _ => (None, None, None),
-        };
-        let time_precision = match scalar {
-            Some(DataType::Date) => Some(0),
-            Some(DataType::TimestampTo(digits) | DataType::TimestampTzTo(digits)) => {
-                Some(i64::from(digits))
-            }
-            Some(DataType::Other {
-                oid: ids::TIME | ids::TIMETZ,
-                modifier,
-            }) => Some(if modifier < 0 { 6 } else { i64::from(modifier) }),
-            // A precision is the lower half of an interval's modifier; the upper are its fields.
-            Some(DataType::Other {
-                oid: ids::INTERVAL,
-                modifier,
-            }) => Some(match modifier & 0xffff {
-                0xffff => 6,
-                digits => i64::from(digits),
-            }),
-            Some(data_type) if data_type.is_timestamp() => Some(6),
-            _ => None,
-        };
-        let array = column.data_type.element().is_some();
-        let made = session.catalog.type_of(column.data_type.oid);
+        let [length, octets, precision, radix, scale, time_precision] = bounds(of);
+        let domain = session.catalog.types.get(&column.data_type.oid);
+        let domain = domain.filter(|def| matches!(def.kind, TypeKind::Domain(_)));
+        let of_domain =
+            |part: &dyn Fn(&TypeDef) -> Datum| domain.map_or(Datum::Null, |def| part(def));
+        let kind = Declared::of(of, session);
         filler.row([
             database(session),
             Datum::text(column.schema),
@@ -254,26 +225,19 @@ fn columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
             Datum::Int(column.number),
             column.default.map_or(Datum::Null, Datum::text),
             yes_or_no(column.nullable),
-            Datum::text(match made {
-                _ if array => "ARRAY".to_owned(),
-                Some(_) => "USER-DEFINED".to_owned(),
-                None => format_type(column.data_type.oid, None),
-            }),
-            length.into(),
-            octets.into(),
-            precision.into(),
-            radix.into(),
-            scale.into(),
-            time_precision.into(),
+            Datum::text(kind.data_type),
+            length,
+            octets,
+            precision,
+            radix,
+            scale,
+            time_precision,
+            of_domain(&|_| database(session)),
+            of_domain(&|def| Datum::text(&def.schema)),
+            of_domain(&|def| Datum::text(&def.name)),
             database(session),
-            Datum::text(made.map_or("pg_catalog", |def| &def.schema)),
-            Datum::text(match made {
-                Some(def) if array => format!("_{}", def.name),
-                Some(def) => def.name.clone(),
-                None => type_row(column.data_type.oid)
-                    .map_or("", |row| row.name)
-                    .to_owned(),
-            }),
+            Datum::text(kind.schema),
+            Datum::text(kind.name),
             Datum::text(column.number.to_string()),
             yes_or_no(false),
             yes_or_no(column.identity.is_some()),
@@ -301,7 +265,7 @@ fn columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
                     .as_deref()
                     .filter(|_| column.identity.is_none()),
                 nullable: !column.not_null,
-                data_type: PgType::of_column(&column.data_type),
+                data_type: PgType::of_column(column),
                 identity: column.identity,
                 updatable: true,
             }));
@@ -342,6 +306,82 @@ fn columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
         }
     }
     rows
+}
+
+/// What a type's modifier says: length, octets, precision, its radix, scale, digits of seconds.
+pub(super) fn bounds(of: PgType) -> [Datum; 6] {
+    let scalar = DataType::from_oid(of.oid, of.typmod);
+    let length = match scalar {
+        Some(DataType::Varchar(length) | DataType::Char(length)) if length > 0 => {
+            Some(i64::from(length))
+        }
+        _ => None,
+    };
+    let octets = match scalar {
+        Some(data_type) if data_type.is_text() => Some(length.map_or(1 << 30, |length| length * 4)),
+        _ => None,
+    };
+    let (precision, radix, scale) = match scalar {
+        Some(DataType::SmallInt) => (Some(16), Some(2), Some(0)),
+        Some(DataType::Integer) => (Some(32), Some(2), Some(0)),
+        Some(DataType::BigInt) => (Some(64), Some(2), Some(0)),
+        Some(DataType::Real) => (Some(24), Some(2), None),
+        Some(DataType::Double) => (Some(53), Some(2), None),
+        Some(DataType::Numeric { precision, scale }) if precision > 0 => {
+            (Some(i64::from(precision)), Some(10), Some(i64::from(scale)))
+        }
+        Some(DataType::Numeric { .. }) => (None, Some(10), None),
+        _ => (None, None, None),
+    };
+    let time_precision = match scalar {
+        Some(DataType::Date) => Some(0),
+        Some(DataType::TimestampTo(digits) | DataType::TimestampTzTo(digits)) => {
+            Some(i64::from(digits))
+        }
+        Some(DataType::Other {
+            oid: ids::TIME | ids::TIMETZ,
+            modifier,
+        }) => Some(if modifier < 0 { 6 } else { i64::from(modifier) }),
+        // A precision is the lower half of an interval's modifier; the upper are its fields.
+        Some(DataType::Other {
+            oid: ids::INTERVAL,
+            modifier,
+        }) => Some(match modifier & 0xffff {
+            0xffff => 6,
+            digits => i64::from(digits),
+        }),
+        Some(data_type) if data_type.is_timestamp() => Some(6),
+        _ => None,
+    };
+    [length, octets, precision, radix, scale, time_precision].map(Datum::from)
+}
+
+/// A type as the standard has it.
+pub(super) struct Declared {
+    pub(super) data_type: String,
+    pub(super) schema: String,
+    pub(super) name: String,
+}
+
+impl Declared {
+    pub(super) fn of(of: PgType, session: &SystemSession) -> Self {
+        let array = of.element().is_some();
+        let made = session.catalog.type_of(of.oid);
+        let built_in = || type_row(of.oid).map_or("", |row| row.name).to_owned();
+        Self {
+            data_type: match made {
+                _ if array => "ARRAY".to_owned(),
+                Some(_) => "USER-DEFINED".to_owned(),
+                None => format_type(of.oid, None),
+            },
+            schema: made.map_or("pg_catalog", |def| &def.schema).to_owned(),
+            name: match made {
+                Some(def) if array => format!("_{}", def.name),
+                Some(def) => def.name.clone(),
+                None => built_in(),
+            },
+        }
+    }
 }
 
 fn table_constraints(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {

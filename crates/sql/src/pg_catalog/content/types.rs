@@ -2,11 +2,14 @@
 
 use thermocline_engine::TypeKind;
 use thermocline_engine::authority::Object;
+use thermocline_query::types;
+use thermocline_query::types::domain::base;
+use thermocline_query::types::user::Class;
 
 use super::Filler;
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::oids::{self, row_type_oid};
-use crate::pg_catalog::pg_type::TYPES;
+use crate::pg_catalog::pg_type::{TYPES, type_row};
 use crate::pg_catalog::relations::Relation;
 use crate::pg_catalog::session::SystemSession;
 
@@ -32,6 +35,9 @@ pub(super) fn types(relation: &Relation, session: &SystemSession) -> Vec<Vec<Dat
             "typstorage",
             "typtypmod",
             "typcollation",
+            "typnotnull",
+            "typbasetype",
+            "typdefault",
         ],
     );
     let built_in = TYPES.iter().map(|row| {
@@ -54,6 +60,9 @@ pub(super) fn types(relation: &Relation, session: &SystemSession) -> Vec<Vec<Dat
             Datum::text(row.storage),
             Datum::Int(-1),
             Datum::oid(row.collation),
+            Datum::Bool(false),
+            Datum::Int(0),
+            Datum::Null,
         ])
     });
     let rows = session.catalog.tables.values().map(|table| {
@@ -78,6 +87,9 @@ pub(super) fn types(relation: &Relation, session: &SystemSession) -> Vec<Vec<Dat
             Datum::text("x"),
             Datum::Int(-1),
             Datum::Int(0),
+            Datum::Bool(false),
+            Datum::Int(0),
+            Datum::Null,
         ])
     });
     let made = session.catalog.types.values().flat_map(|def| {
@@ -87,26 +99,39 @@ pub(super) fn types(relation: &Relation, session: &SystemSession) -> Vec<Vec<Dat
                 .map_or(Datum::Int(0), Datum::oid)
         };
         let owner = Datum::oid(session.catalog.authority.owner(&Object::Type(def.oid)));
-        let is_enum = matches!(def.kind, TypeKind::Enum(_));
+        let domain = match &def.kind {
+            TypeKind::Domain(domain) => Some(domain),
+            TypeKind::Enum(_) | TypeKind::Composite(_) => None,
+        };
+        let form = Form::of(&def.kind, def.oid);
         let itself = filler.row([
             Datum::oid(def.oid),
             Datum::text(&def.name),
             schema(),
             owner.clone(),
-            Datum::Int(if is_enum { 4 } else { -1 }),
-            Datum::Bool(is_enum),
-            Datum::text(if is_enum { "e" } else { "c" }),
-            Datum::text(if is_enum { "E" } else { "C" }),
+            Datum::Int(form.length),
+            Datum::Bool(form.by_value),
+            Datum::text(form.kind),
+            Datum::text(form.category),
             Datum::Bool(false),
             Datum::Bool(true),
             Datum::text(","),
-            Datum::oid(if is_enum { 0 } else { oids::of_composite(def) }),
+            Datum::oid(match def.kind {
+                TypeKind::Composite(_) => oids::of_composite(def),
+                TypeKind::Enum(_) | TypeKind::Domain(_) => 0,
+            }),
             Datum::Int(0),
             Datum::oid(def.array()),
-            Datum::text(if is_enum { "i" } else { "d" }),
-            Datum::text(if is_enum { "p" } else { "x" }),
-            Datum::Int(-1),
-            Datum::Int(0),
+            Datum::text(form.alignment),
+            Datum::text(form.storage),
+            Datum::Int(domain.map_or(-1, |domain| domain.modifier.into())),
+            Datum::oid(form.collation),
+            Datum::Bool(domain.is_some_and(|domain| domain.not_null)),
+            Datum::oid(domain.map_or(0, |domain| domain.below)),
+            match domain.and_then(|domain| domain.default.as_ref()) {
+                Some(text) => Datum::text(text),
+                None => Datum::Null,
+            },
         ]);
         let arrays = filler.row([
             Datum::oid(def.array()),
@@ -127,10 +152,78 @@ pub(super) fn types(relation: &Relation, session: &SystemSession) -> Vec<Vec<Dat
             Datum::text("x"),
             Datum::Int(-1),
             Datum::Int(0),
+            Datum::Bool(false),
+            Datum::Int(0),
+            Datum::Null,
         ]);
         [itself, arrays]
     });
     built_in.chain(rows).chain(made).collect()
+}
+
+/// How values of a user's type lie in PostgreSQL.
+struct Form {
+    length: i64,
+    by_value: bool,
+    kind: &'static str,
+    category: &'static str,
+    alignment: &'static str,
+    storage: &'static str,
+    collation: u32,
+}
+
+impl Form {
+    fn of(kind: &TypeKind, oid: u32) -> Self {
+        const ENUM: Form = Form {
+            length: 4,
+            by_value: true,
+            kind: "e",
+            category: "E",
+            alignment: "i",
+            storage: "p",
+            collation: 0,
+        };
+        const COMPOSITE: Form = Form {
+            length: -1,
+            by_value: false,
+            kind: "c",
+            category: "C",
+            alignment: "d",
+            storage: "x",
+            collation: 0,
+        };
+        match kind {
+            TypeKind::Enum(_) => ENUM,
+            TypeKind::Composite(_) => COMPOSITE,
+            TypeKind::Domain(_) => {
+                let below = base(oid);
+                let of_class = match Class::of(below) {
+                    Some(Class::Enum) => ENUM,
+                    _ => COMPOSITE,
+                };
+                let category = match types::category(below) {
+                    b'A' => "A",
+                    _ => of_class.category,
+                };
+                let found = type_row(below).map_or(
+                    Self {
+                        category,
+                        ..of_class
+                    },
+                    |row| Self {
+                        length: row.length.into(),
+                        by_value: row.by_value,
+                        kind: "d",
+                        category: row.category,
+                        alignment: row.alignment,
+                        storage: row.storage,
+                        collation: row.collation,
+                    },
+                );
+                Self { kind: "d", ..found }
+            }
+        }
+    }
 }
 
 /// The labels of enums. Their numbers are those of their places among all.
@@ -142,7 +235,7 @@ pub(super) fn labels(relation: &Relation, session: &SystemSession) -> Vec<Vec<Da
     let all = session.catalog.types.values().flat_map(|def| {
         let labels = match &def.kind {
             TypeKind::Enum(labels) => labels.as_slice(),
-            TypeKind::Composite(_) => &[],
+            TypeKind::Composite(_) | TypeKind::Domain(_) => &[],
         };
         labels
             .iter()

@@ -1,13 +1,22 @@
 //! Definitions as PostgreSQL writes them: constraints, indexes, the sequence
 //! of a column.
 
+use thermocline_engine::TypeKind;
 use thermocline_engine::catalog::{IndexDef, IndexKind, Table};
 
 use super::quote_ident;
 use crate::error::{Result, SqlError};
 use crate::pg_catalog::datum::Datum;
-use crate::pg_catalog::oids::{check_oid, index_constraint_oid};
+use crate::pg_catalog::oids::{check_oid, domain_check_oid, index_constraint_oid};
 use crate::pg_catalog::session::{Names, SystemSession};
+
+fn check_text(expression: &str, pretty: bool) -> String {
+    let whole = parenthesised(expression);
+    match pretty {
+        true => format!("CHECK {whole}"),
+        false => format!("CHECK ({whole})"),
+    }
+}
 
 fn columns(table: &Table, index: &IndexDef) -> String {
     let names: Vec<String> = index
@@ -34,13 +43,19 @@ pub(super) fn constraint(session: &SystemSession, oid: u32, pretty: bool) -> Opt
         }
         for (number, check) in table.checks.iter().enumerate() {
             if check_oid(table, number) == oid {
-                let whole = parenthesised(&check.expression);
-                return Some(if pretty {
-                    format!("CHECK {whole}")
-                } else {
-                    format!("CHECK ({whole})")
-                });
+                return Some(check_text(&check.expression, pretty));
             }
+        }
+    }
+    for def in session.catalog.types.values() {
+        let TypeKind::Domain(domain) = &def.kind else {
+            continue;
+        };
+        let mut checks = domain.checks.iter().enumerate();
+        let check = checks.find(|(number, _)| domain_check_oid(def.oid, *number) == oid);
+        if let Some((_, check)) = check {
+            let not_valid = if check.valid { "" } else { " NOT VALID" };
+            return Some(check_text(&check.expression, pretty) + not_valid);
         }
     }
     None
