@@ -77,7 +77,11 @@ impl Analyzer<'_> {
                     let column = &of.columns[place];
                     let container = match known.map(|at| assignments.remove(at).1) {
                         Some(Given::Value(before)) => {
-                            unchecked(before).ok_or_else(|| twice(column))?
+                            let before = unchecked(before);
+                            if !matches!(before.kind, ExprKind::Store(_)) {
+                                return Err(twice(column));
+                            }
+                            before
                         }
                         Some(_) => return Err(twice(column)),
                         None => column_of(place, column),
@@ -287,15 +291,24 @@ impl Analyzer<'_> {
     }
 }
 
-/// A value whose parts have been assigned, before a domain is asked about it.
-fn unchecked(value: Expr) -> Option<Expr> {
+/// A value whose parts have been assigned, before a domain is asked about it; any other as it is.
+pub(super) fn unchecked(value: Expr) -> Expr {
+    fn is_stored(expr: &Expr) -> bool {
+        match &expr.kind {
+            ExprKind::Store(_) => true,
+            ExprKind::Checked(inner) | ExprKind::Fit(inner, _) => is_stored(inner),
+            _ => false,
+        }
+    }
+    if !is_stored(&value) {
+        return value;
+    }
     match value.kind {
-        ExprKind::Store(_) => Some(value),
-        ExprKind::Checked(inner) => unchecked(*inner).map(|inner| Expr {
+        ExprKind::Checked(inner) | ExprKind::Fit(inner, _) => Expr {
             oid: value.oid,
-            ..inner
-        }),
-        _ => None,
+            ..unchecked(*inner)
+        },
+        _ => value,
     }
 }
 

@@ -9,7 +9,7 @@ use pg_raw_parse::nodes::{
 };
 use pg_raw_parse::raw::{OnConflictAction, OverridingKind, SetOperation};
 
-use super::assign::{Assigned, nothing, part_default, steps_of};
+use super::assign::{Assigned, nothing, part_default, steps_of, unchecked};
 use super::scope::{Clause, Item, Level};
 use super::{Analyzer, Catalog, Stored};
 use crate::call::Environment;
@@ -431,7 +431,7 @@ impl Analyzer<'_> {
                         Some(at) => {
                             columns.remove(at);
                             match given.remove(at) {
-                                Given::Value(before) => before,
+                                Given::Value(before) => unchecked(before),
                                 Given::Default => nothing(column),
                             }
                         }

@@ -3,6 +3,7 @@
 use crate::typed::held;
 use thermocline_query::call::{Call, Environment};
 use thermocline_query::datum::Datum;
+use thermocline_query::types::domain::base_of;
 use thermocline_query::types::{self, ids};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
@@ -22,6 +23,7 @@ pub(crate) fn write_value(
         rows.null();
         return Ok(());
     }
+    let (oid, modifier) = base_of(oid, modifier);
     let held = match oid {
         ids::NUMERIC | ids::BPCHAR => None,
         _ => held(oid, modifier),

@@ -496,3 +496,58 @@ fn a_domain_is_refused_where_it_has_no_meaning() {
         "already exists",
     );
 }
+
+#[test]
+fn a_domain_is_asked_when_all_parts_of_a_value_are_there() {
+    let server = Server::new();
+    let mut client = server.connect();
+    for statement in [
+        "create type pair as (a int, b text[])",
+        "create domain whole as pair check ((value).b[1] is not null)",
+        "create domain rising as int[] check (value[1] < value[2])",
+        "create table t (id int primary key, w whole, n rising)",
+        "create table u (id int primary key, all_of whole[])",
+        "insert into t (id, w.a, w.b, n[1], n[2]) values (1, 1, '{x}', 1, 2)",
+        "insert into t (id, w.b[1], w.b[2], n[1], n[2]) values (2, 'x', 'y', 1, 2), (3, 'z', 'y', 1, 2)",
+        "insert into t (id, w.b[1], w.b[2], n[1], n[2]) select 4, 'x', 'y', 1, 2",
+        "insert into u (id, all_of[1].b[1], all_of[1].b[2]) select 5, 'x', 'y'",
+        "update t set n[1] = 7, n[2] = 8, w.b[1] = 'u' where id = 1",
+    ] {
+        client.tag(statement);
+    }
+    refused(
+        &mut client,
+        "insert into t (id, w.a) values (6, 1)",
+        "23514",
+        "whole",
+    );
+    refused(
+        &mut client,
+        "insert into t (id, n[1], n[2]) select 6, 2, 1",
+        "23514",
+        "rising",
+    );
+    refused(
+        &mut client,
+        "update t set n[1] = 8 where id = 1",
+        "23514",
+        "rising",
+    );
+    refused(
+        &mut client,
+        "update u set all_of[1].b = null",
+        "23514",
+        "whole",
+    );
+    assert_eq!(
+        client.rows("select * from t order by id"),
+        [
+            "1|(1,{u})|{7,8}",
+            "2|(,\"{x,y}\")|{1,2}",
+            "3|(,\"{z,y}\")|{1,2}",
+            "4|(,\"{x,y}\")|{1,2}"
+        ]
+    );
+    let array = r#"5|{"(,\"{x,y}\")"}"#;
+    assert_eq!(client.rows("select * from u"), [array]);
+}
