@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::time::Duration;
 
 use sqlparser::parser::ParserError;
 use thermocline_storage::value_error::ValueError;
@@ -29,6 +30,15 @@ impl DerefMut for SqlError {
     fn deref_mut(&mut self) -> &mut ErrorFields {
         &mut self.0
     }
+}
+
+/// What a function of a statement waits for (`session/signal.rs`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wait {
+    /// The end of the session with this number.
+    SessionEnd(i32),
+    /// So much time.
+    Time(Duration),
 }
 
 /// The fields of an [`SqlError`].
@@ -56,8 +66,8 @@ pub struct ErrorFields {
     pub constraint: Option<String>,
     /// A table was changed since the statement was bound: to be bound again.
     pub(crate) stale_plan: bool,
-    /// No error: the statement is to be run again once this session has ended.
-    pub(crate) awaited_session: Option<i32>,
+    /// No error: the statement is to be run again after this wait.
+    pub(crate) wait: Option<Wait>,
     /// No error: the statement takes too long for where it runs, and is to be run elsewhere.
     pub(crate) takes_long: bool,
 }
@@ -136,10 +146,10 @@ impl SqlError {
 
     /// Not an error: see `session/signal.rs`.
     #[cold]
-    pub(crate) fn awaited_session(process_id: i32) -> Self {
-        let mut awaited = Self::internal("a statement that waits for the end of a session");
-        awaited.awaited_session = Some(process_id);
-        awaited
+    pub(crate) fn waits(wait: Wait) -> Self {
+        let mut waits = Self::internal("a statement that waits for a session or a time");
+        waits.wait = Some(wait);
+        waits
     }
 
     /// With more about it.

@@ -37,6 +37,9 @@ pub(crate) const SESSION_FUNCTIONS: [&str; 14] = [
     "version",
 ];
 
+/// Functions that only wait.
+const SLEEPS: [&str; 3] = ["pg_sleep", "pg_sleep_for", "pg_sleep_until"];
+
 /// A catalog without relations: whoever names one is the binder's.
 struct NoRelations;
 
@@ -179,7 +182,10 @@ fn is_known(expr: &Expr) -> bool {
         ExprKind::Call(call) if call.function.name == "pg_typeof" => false,
         _ if is_of_catalog(expr.oid) => true,
         ExprKind::Call(call) => match call.function.body {
-            Body::Server => !SESSION_FUNCTIONS.contains(&call.function.name),
+            Body::Server => {
+                let name = &call.function.name;
+                !SESSION_FUNCTIONS.contains(name) && !SLEEPS.contains(name)
+            }
             Body::ServerSet => true,
             // Its rows may be without end: they are for an operator that stops.
             Body::Set(_) => call.function.name == "generate_series",

@@ -19,6 +19,7 @@ use crate::copy::CopyEncoder;
 use crate::error::{Result, SqlError};
 use crate::styles::Styles;
 
+mod column;
 mod formats;
 mod kept_row;
 mod other;
@@ -27,95 +28,9 @@ mod pieces;
 pub(crate) use kept_row::{kept_row, write_kept_row};
 pub(crate) use pieces::{PIECE_BYTES, Pieces};
 
+pub use column::{ColumnType, OutputColumn};
 pub use formats::Formats;
 pub use other::OtherType;
-
-/// The type of a result column.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ColumnType {
-    /// A type that tables hold.
-    Scalar(DataType),
-    /// A type of catalog queries; values come as text.
-    Other(OtherType),
-}
-
-impl ColumnType {
-    /// The type's number in `pg_type`.
-    #[must_use]
-    pub const fn oid(&self) -> u32 {
-        match self {
-            Self::Scalar(data_type) => data_type.oid(),
-            Self::Other(other) => other.oid(),
-        }
-    }
-
-    /// PostgreSQL's length of the type in bytes; -1 when it varies.
-    #[must_use]
-    pub fn typlen(&self) -> i16 {
-        match self {
-            Self::Scalar(data_type) => data_type.typlen(),
-            Self::Other(other) => other.typlen(),
-        }
-    }
-
-    /// PostgreSQL's modifier of the type; -1 when there is none.
-    #[must_use]
-    pub const fn typmod(&self) -> i32 {
-        match self {
-            Self::Scalar(data_type) => data_type.typmod(),
-            Self::Other(_) => -1,
-        }
-    }
-}
-
-/// A column of a result, as RowDescription tells it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct OutputColumn {
-    /// The column's name.
-    pub name: String,
-    /// The type's number in `pg_type`.
-    pub type_oid: u32,
-    /// The type's length in bytes; -1 when it varies.
-    pub type_size: i16,
-    /// The type's modifier; -1 when there is none.
-    pub type_modifier: i32,
-    /// The table the column is taken from; 0 for a computed one.
-    pub table_oid: u32,
-    /// The column's number in that table, from 1; 0 for a computed one.
-    pub column_number: i16,
-    /// The type.
-    pub data_type: ColumnType,
-}
-
-impl OutputColumn {
-    /// A computed column.
-    #[must_use]
-    pub fn new(name: impl Into<String>, data_type: ColumnType) -> Self {
-        Self {
-            name: name.into(),
-            type_oid: data_type.oid(),
-            type_size: data_type.typlen(),
-            type_modifier: data_type.typmod(),
-            table_oid: 0,
-            column_number: 0,
-            data_type,
-        }
-    }
-
-    /// A computed column of a type that tables hold.
-    #[must_use]
-    pub fn scalar(name: impl Into<String>, data_type: DataType) -> Self {
-        Self::new(name, ColumnType::Scalar(data_type))
-    }
-
-    /// Taken from column `number` (from 1) of table `oid`.
-    #[must_use]
-    pub fn from_table(mut self, oid: u32, number: usize) -> Self {
-        self.table_oid = oid;
-        self.column_number = number as i16;
-        self
-    }
-}
 
 /// A place in a writer's output to go back to.
 #[derive(Clone, Copy, Debug)]
@@ -157,6 +72,10 @@ pub struct RowWriter {
     /// Where they are not the plain ones.
     styles: Option<Arc<Styles>>,
     refused: Option<SqlError>,
+    /// Only so many values of a row are for the client.
+    shown: Option<usize>,
+    /// What the last row had behind them.
+    hidden: Option<Vec<i64>>,
 }
 
 /// What a statement may hold beside its rows without a charge, and the steps beyond it.
@@ -217,6 +136,19 @@ impl RowWriter {
         self
     }
 
+    /// The same, which sends only so many values of each row; those behind them are numbers, see
+    /// [`Self::take_hidden`].
+    #[must_use]
+    pub(crate) fn hiding(mut self, shown: Option<usize>) -> Self {
+        self.shown = shown;
+        self
+    }
+
+    /// The numbers that the last row had and its client does not get.
+    pub(crate) fn take_hidden(&mut self) -> Option<Vec<i64>> {
+        self.hidden.take()
+    }
+
     fn new(sink: Sink, buffer: Vec<u8>) -> Self {
         Self {
             sink,
@@ -229,6 +161,8 @@ impl RowWriter {
             work_bytes: WORK_BYTES,
             styles: None,
             refused: None,
+            shown: None,
+            hidden: None,
         }
     }
 
@@ -401,6 +335,9 @@ impl RowWriter {
     pub fn end_row(&mut self) {
         match &mut self.sink {
             Sink::Wire(_) => {
+                if let Some(shown) = self.shown {
+                    self.hide(shown);
+                }
                 let start = self.row_start;
                 let length = (self.buffer.len() - start - 1) as u32;
                 let count = (self.column as u16).to_be_bytes();
@@ -428,6 +365,40 @@ impl RowWriter {
         if self.buffer.len() >= self.piece_bytes {
             self.close_piece();
         }
+    }
+
+    /// Takes the values behind the first `shown` out of the row.
+    fn hide(&mut self, shown: usize) {
+        let row = &self.buffer[self.row_start + ROW_HEADER_BYTES..];
+        let mut from = row;
+        let mut value = || {
+            let (length, rest) = from.split_first_chunk()?;
+            let length = usize::try_from(i32::from_be_bytes(*length)).unwrap_or(0);
+            let (value, rest) = rest.split_at_checked(length)?;
+            from = rest;
+            Some((value, row.len() - rest.len()))
+        };
+        let mut end = 0;
+        for _ in 0..shown {
+            end = value().map_or(end, |(_, behind)| behind);
+        }
+        let mut hidden = Vec::with_capacity(self.column.saturating_sub(shown));
+        while let Some((value, _)) = value() {
+            let binary = || value.try_into().ok().map(i64::from_be_bytes);
+            let text = || std::str::from_utf8(value).ok()?.parse().ok();
+            let number = match matches!(&self.sink, Sink::Wire(formats) if formats.is_binary(shown))
+            {
+                true => binary(),
+                false => text(),
+            };
+            hidden.extend(number);
+        }
+        self.buffer
+            .truncate(self.row_start + ROW_HEADER_BYTES + end);
+        let count = (shown as u16).to_be_bytes();
+        self.buffer[self.row_start + 5..self.row_start + 7].copy_from_slice(&count);
+        self.column = shown;
+        self.hidden = Some(hidden);
     }
 
     #[cold]

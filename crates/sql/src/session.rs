@@ -15,6 +15,7 @@ mod call;
 mod charges;
 mod context;
 mod copy;
+mod current_of;
 mod cursor;
 mod engine;
 mod explain;

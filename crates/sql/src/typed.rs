@@ -41,6 +41,8 @@ pub struct TypedQuery {
     pub(crate) parameters: Vec<u32>,
     /// The users' tables that it names.
     pub(crate) tables: Vec<Arc<Table>>,
+    /// It shows the session's own cursors or statements.
+    pub(crate) shows_own: bool,
     /// It makes a series, which may be long.
     has_series: bool,
     /// How deep its tree is, if views stand in it; else the statement's text says it.
@@ -62,13 +64,32 @@ impl TypedQuery {
             query: analyzed.query,
             parameters: analyzed.parameters,
             tables: Vec::new(),
+            shows_own: false,
             depth: 0,
+        }
+    }
+
+    /// The same for another tree over the same tables.
+    pub(crate) fn with_query(&self, query: Query) -> Self {
+        Self {
+            query,
+            parameters: self.parameters.clone(),
+            tables: self.tables.clone(),
+            shows_own: self.shows_own,
+            has_series: self.has_series,
+            depth: self.depth,
         }
     }
 
     /// The same, whose tree is so deep.
     pub(crate) fn of_depth(mut self, depth: u32) -> Self {
         self.depth = depth;
+        self
+    }
+
+    /// The same, which shows the session's own cursors or statements, if so.
+    pub(crate) fn showing_own(mut self, shows: bool) -> Self {
+        self.shows_own = shows;
         self
     }
 
@@ -217,7 +238,7 @@ impl Awaited {
     /// A function's error in the words of `thermocline_query`.
     #[cold]
     pub(crate) fn note(&self, error: SqlError) -> QueryError {
-        if error.awaited_session.is_some() {
+        if error.wait.is_some() {
             *self.0.lock() = Some(error.clone());
         }
         error.into()

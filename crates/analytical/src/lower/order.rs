@@ -6,7 +6,7 @@ use datafusion::logical_expr::expr::Sort as SortExpr;
 use datafusion::logical_expr::{Expr as DfExpr, LogicalPlan, Sort, lit};
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result};
-use thermocline_query::tree::{Distinctness, Exclusion, Expr, FrameUnit, Query};
+use thermocline_query::tree::{Exclusion, Expr, FrameUnit, Query};
 use thermocline_query::types::ids;
 
 use super::query::has_query;
@@ -36,39 +36,26 @@ fn whole_partition() -> Frame {
 }
 
 impl Lowerer<'_> {
-    /// Leaves out rows that are equal to others.
-    pub(super) fn distinct(
+    /// DISTINCT ON: the first row of those that agree in the targets at `places`; `columns` are
+    /// those of the targets, as far as they are there.
+    pub(super) fn first_of_each(
         &mut self,
         query: &Query,
         rel: Rel,
         domain: &[usize],
-        targets: &[usize],
-        shown: &[usize],
+        columns: &[Option<usize>],
+        places: &[usize],
     ) -> Result<Rel> {
-        match &query.distinct {
-            Distinctness::All => Ok(rel),
-            Distinctness::Distinct => self.different(rel, domain, shown),
-            Distinctness::On(places) => {
-                let mut partition = self.domain_keys(domain);
-                for id in places.iter().filter_map(|place| targets.get(*place)) {
-                    partition.push((bound_column(*id, self.types[*id]), Direction::default()));
-                }
-                let order = query.order.iter().filter_map(|order| {
-                    let id = targets.get(order.target)?;
-                    let direction = Direction {
-                        descending: order.descending,
-                        nulls_first: order.nulls_first,
-                    };
-                    Some((bound_column(*id, self.types[*id]), direction))
-                });
-                let order: Vec<(Expr, Direction)> = order.collect();
-                let number = self.fresh(ids::INT8);
-                let function = Function::Ranking("row_number", Vec::new());
-                let functions = vec![(number, ids::INT8, function)];
-                self.windowed(rel, &partition, &order, functions, whole_partition())?
-                    .filtered(column(number).eq(lit(1_i64)))
-            }
+        let mut partition = self.domain_keys(domain);
+        for id in places.iter().filter_map(|place| *columns.get(*place)?) {
+            partition.push((bound_column(id, self.types[id]), Direction::default()));
         }
+        let order = self.order_keys(query, columns);
+        let number = self.fresh(ids::INT8);
+        let function = Function::Ranking("row_number", Vec::new());
+        let functions = vec![(number, ids::INT8, function)];
+        self.windowed(rel, &partition, &order, functions, whole_partition())?
+            .filtered(column(number).eq(lit(1_i64)))
     }
 
     /// Sorted, so that what is above sees the order.

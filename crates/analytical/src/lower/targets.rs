@@ -56,28 +56,33 @@ impl Lowerer<'_> {
         let first = sets
             && !query.order.is_empty()
             && !ordered_by_sets
-            && query.distinct == Distinctness::All;
+            && query.distinct != Distinctness::Distinct;
         let mut ids: Vec<Option<usize>> = vec![None; exprs.len()];
         rel = self.computed(rel, &exprs, &mut ids)?;
         if first {
-            // Rows that functions make of a row stay together.
+            // Rows that functions make of a row stay together, and are made of those that
+            // DISTINCT ON leaves.
+            if let Distinctness::On(places) = &query.distinct {
+                rel = self.first_of_each(query, rel, domain, &ids, places)?;
+            }
             let keys = self.order_keys(query, &ids);
             rel = self.ordered(rel, &keys)?;
         }
         rel = self.generated(rel, &mut exprs)?;
         rel = self.computed(rel, &exprs, &mut ids)?;
-        let ids: Vec<usize> = ids.into_iter().flatten().collect();
-        let shown: Vec<usize> = query
-            .targets
-            .iter()
-            .zip(&ids)
-            .filter(|(target, _)| !target.hidden)
-            .map(|(_, id)| *id)
-            .collect();
-        rel = self.distinct(query, rel, domain, &ids, &shown)?;
+        let shown = query.targets.iter().zip(&ids);
+        let shown = shown.filter(|(target, _)| !target.hidden);
+        let shown: Vec<usize> = shown.filter_map(|(_, id)| *id).collect();
+        match &query.distinct {
+            Distinctness::Distinct => rel = self.different(rel, domain, &shown)?,
+            Distinctness::On(places) if !first => {
+                rel = self.first_of_each(query, rel, domain, &ids, places)?;
+            }
+            _ => {}
+        }
         let mut keys = match first {
             true => Vec::new(),
-            false => self.order_keys(query, &ids.iter().copied().map(Some).collect::<Vec<_>>()),
+            false => self.order_keys(query, &ids),
         };
         if query.distinct == Distinctness::Distinct && !keys.is_empty() && !query.with_ties {
             // As PostgreSQL, which sorts by all columns to tell equal rows.
@@ -152,7 +157,11 @@ impl Lowerer<'_> {
         Ok(rel)
     }
 
-    fn order_keys(&self, query: &Query, ids: &[Option<usize>]) -> Vec<(Expr, Direction)> {
+    pub(super) fn order_keys(
+        &self,
+        query: &Query,
+        ids: &[Option<usize>],
+    ) -> Vec<(Expr, Direction)> {
         let key = |order: &thermocline_query::tree::Order| {
             let id = ids.get(order.target).copied().flatten()?;
             let direction = Direction {

@@ -43,6 +43,7 @@ pub(crate) use self::pattern::{PathFlags, check_path_pattern, matches_path_patte
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
+pub use timestamp::clock;
 
 use crate::call::Call;
 use crate::datum::Datum;

@@ -262,8 +262,9 @@ fn statement_timestamp(call: &Call<'_>, _: &[Datum]) -> Result<Datum> {
     Ok(Datum::TimestampTz(call.environment.statement_time()))
 }
 
-/// What the machine's clock shows.
-fn clock() -> i64 {
+/// What the machine's clock shows: microseconds since 2000-01-01 UTC.
+#[must_use]
+pub fn clock() -> i64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();

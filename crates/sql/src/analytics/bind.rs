@@ -45,7 +45,7 @@ pub(crate) fn bind(
         true => typed.of_depth(depth),
         false => typed,
     };
-    Ok(typed.over(found.tables.take()))
+    Ok(typed.showing_own(found.own.get()).over(found.tables.take()))
 }
 
 /// A change of rows, analysed, and the tables that it names.

@@ -86,8 +86,51 @@ pub struct SessionFacts {
     pub activity: Arc<Vec<Activity>>,
     /// Transactions committed and rolled back since the start.
     pub transactions: (u64, u64),
+    /// The session's own cursors and statements, for a query that shows them.
+    pub own: Arc<Own>,
     /// What statements took, of all sessions.
     pub(crate) sessions: Option<Arc<Sessions>>,
+}
+
+/// What only its own session shows.
+#[derive(Debug, Clone, Default)]
+pub struct Own {
+    /// As `pg_cursors` shows them.
+    pub cursors: Vec<CursorFacts>,
+    /// As `pg_prepared_statements` shows them.
+    pub statements: Vec<StatementFacts>,
+}
+
+/// A cursor.
+#[derive(Debug, Clone)]
+pub struct CursorFacts {
+    /// Its name.
+    pub name: String,
+    /// What its client sent to declare it.
+    pub text: Arc<str>,
+    /// It outlives its transaction.
+    pub is_held: bool,
+    /// Rows come in binary.
+    pub is_binary: bool,
+    /// It goes back, too.
+    pub goes_back: bool,
+    /// When it was made, in microseconds since 2000-01-01 UTC.
+    pub made_us: i64,
+}
+
+/// A prepared statement.
+#[derive(Debug, Clone)]
+pub struct StatementFacts {
+    /// Its name.
+    pub name: String,
+    /// What its client sent to prepare it.
+    pub text: Arc<str>,
+    /// The numbers of its parameters' types.
+    pub parameters: Vec<u32>,
+    /// By PREPARE, not by a message of the protocol.
+    pub from_sql: bool,
+    /// When it was made, in microseconds since 2000-01-01 UTC.
+    pub made_us: i64,
 }
 
 /// A session, as `pg_stat_activity` shows it.

@@ -29,8 +29,10 @@ const NESTED_MAX: u32 = 1000;
 pub(super) struct Found {
     /// The users' tables, those below views among them.
     pub(super) tables: RefCell<Vec<Arc<Table>>>,
-    /// Whether there was a view.
+    /// Whether there was a view,
     pub(super) views: Cell<bool>,
+    /// or a relation that shows the session's own cursors or statements.
+    pub(super) own: Cell<bool>,
     /// What a new view reads,
     pub(super) reads: RefCell<Vec<ViewRead>>,
     /// and what the names of types in it mean.
@@ -105,6 +107,15 @@ impl<'a> Relations<'a> {
         }
     }
 
+    /// A relation of the system.
+    fn system(&self, schema: Option<&str>, name: &str, search_path: &[String]) -> Option<Stored> {
+        let stored = pg_catalog::stored(schema, name, search_path)?;
+        if matches!(name, "pg_cursors" | "pg_prepared_statements") {
+            self.found.own.set(true);
+        }
+        Some(stored)
+    }
+
     /// What a name that a view wrote meant when it was made.
     fn read(&self, view: &ViewDef, schema: Option<&str>, name: &str) -> Result<Option<Stored>> {
         let mut reads = view.reads.iter();
@@ -112,7 +123,7 @@ impl<'a> Relations<'a> {
             .find(|read| read.written_schema.as_deref() == schema && read.written == name)
             .ok_or_else(|| QueryError::internal(format!("{name} is no name of the view")))?;
         if read.oid < FIRST_USER_OID {
-            return Ok(pg_catalog::stored(Some(&read.schema), name, &[]));
+            return Ok(self.system(Some(&read.schema), name, &[]));
         }
         let catalog = self.catalog();
         let meaning = match (catalog.table(read.oid), catalog.views.get(&read.oid)) {
@@ -200,7 +211,7 @@ impl analyze::Catalog for Relations<'_> {
                 }
                 Ok(Some(stored))
             }
-            None => Ok(pg_catalog::stored(schema, name, search_path)),
+            None => Ok(self.system(schema, name, search_path)),
         }
     }
 

@@ -276,6 +276,7 @@ pub(crate) fn locking(source: Source, lock: RowLock) -> ShortPlan {
         limit: None,
         offset: None,
         lock: Some(lock),
+        numbered: false,
     }))
 }
 

@@ -122,6 +122,7 @@ impl Binder<'_> {
             limit,
             offset,
             lock: around.lock,
+            numbered: false,
         };
         let grouped = aggregation.is_some();
         plan.aggregate = aggregation.map(|aggregation| AggregatePlan {

@@ -73,9 +73,12 @@ pub async fn execute(
         ShortPlan::Insert(insert) => insert::insert(insert, context, parameters, rows).await,
         ShortPlan::Update(update) => update::update(update, context, parameters, rows).await,
         ShortPlan::Delete(delete) => delete::delete(delete, context, parameters, rows).await,
-        ShortPlan::ByQuery(_) | ShortPlan::LockingRead(_) | ShortPlan::After(_) => Err(
-            SqlError::internal("a statement with a query within is the session's to run"),
-        ),
+        ShortPlan::ByQuery(_)
+        | ShortPlan::CurrentOf(_)
+        | ShortPlan::LockingRead(_)
+        | ShortPlan::After(_) => Err(SqlError::internal(
+            "a statement with a query or a cursor within is the session's to run",
+        )),
     };
     if result.is_err() {
         rows.rewind(mark);

@@ -24,6 +24,21 @@ impl RowAccess for TupleRow<'_> {
     }
 }
 
+/// A stored tuple, and behind its columns the row's number.
+pub(crate) struct NumberedRow<'a> {
+    pub(crate) row: TupleRow<'a>,
+    pub(crate) number: i64,
+}
+
+impl RowAccess for NumberedRow<'_> {
+    fn column(&self, column: usize) -> ValueRef<'_> {
+        match column == self.row.table.columns.len() {
+            true => ValueRef::BigInt(self.number),
+            false => self.row.column(column),
+        }
+    }
+}
+
 /// A row about to be stored.
 #[derive(Clone, Copy)]
 pub(crate) struct NewRow<'a, 'v>(pub(crate) &'a [Datum<'v>]);

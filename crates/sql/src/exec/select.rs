@@ -7,7 +7,7 @@ use thermocline_storage::value::Value;
 
 use super::lookup::{Keys, Lookup, visit};
 use super::pace::Pace;
-use super::row::TupleRow;
+use super::row::{NumberedRow, TupleRow};
 use super::sink::{Sink, Window};
 use super::{ExecContext, Stop, bulk, run};
 use crate::bind::SMALL_TABLE_ROWS;
@@ -100,7 +100,7 @@ pub(super) async fn select(
                 &evaluation,
                 &mut found,
                 &mut pace,
-                |_, tuple| Ok(sink.row(tuple, rows)?),
+                |row, tuple| Ok(give(plan, &mut sink, row, tuple, rows)?),
             )?;
         }
         sink.finish(rows)?;
@@ -116,6 +116,25 @@ pub(super) async fn select(
         (ran, _) => ran?,
     }
     Ok(rows.rows() - before)
+}
+
+/// Gives a row to what becomes of it.
+#[inline]
+fn give(
+    plan: &SelectPlan,
+    sink: &mut Sink<'_>,
+    row: RowId,
+    tuple: &TupleRow<'_>,
+    rows: &mut RowWriter,
+) -> Result<ControlFlow<()>> {
+    if plan.numbered {
+        let numbered = NumberedRow {
+            row: *tuple,
+            number: row.number().cast_signed(),
+        };
+        return sink.row(&numbered, rows);
+    }
+    sink.row(tuple, rows)
 }
 
 /// Locks a row. Whether it is to be shown.
@@ -181,7 +200,7 @@ fn locked(
             }
             if let Some(tuple) = access.tuple(table, *row)? {
                 let tuple = TupleRow { table, tuple };
-                if sink.row(&tuple, rows)?.is_break() {
+                if give(plan, sink, *row, &tuple, rows)?.is_break() {
                     return Ok(());
                 }
             }

@@ -70,6 +70,15 @@ pub trait SessionInfo: Send + Sync {
         Ok(())
     }
 
+    /// Sleeps so many seconds.
+    ///
+    /// # Errors
+    /// The wait itself: the statement is run again after it.
+    fn sleep(&self, seconds: f64) -> Result<()> {
+        let _ = seconds;
+        Err(SqlError::unsupported("pg_sleep is not available here"))
+    }
+
     /// Asks for room for a large value, before an expression makes it.
     ///
     /// # Errors

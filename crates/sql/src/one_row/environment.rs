@@ -3,6 +3,7 @@
 use thermocline_query::call::{Environment, Settings};
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result};
+use thermocline_query::functions::clock;
 
 use crate::error::SqlError;
 use crate::expr::SessionInfo;
@@ -26,6 +27,24 @@ impl<'a> StatementEnvironment<'a> {
             styles,
             awaited: Awaited::default(),
         }
+    }
+}
+
+/// How long `pg_sleep` and its like sleep by their argument.
+fn seconds(argument: Option<&Datum>) -> f64 {
+    const MICROSECONDS: f64 = 1e6;
+    match argument {
+        Some(Datum::Float8(seconds)) => *seconds,
+        Some(Datum::Interval(time)) => {
+            let days = f64::from(time.months) * 30.0 + f64::from(time.days);
+            days * 86_400.0 + time.micros as f64 / MICROSECONDS
+        }
+        Some(Datum::TimestampTz(until)) if *until == i64::MAX => f64::INFINITY,
+        Some(Datum::TimestampTz(until)) => {
+            let left = until.saturating_sub(clock());
+            left as f64 / MICROSECONDS
+        }
+        _ => 0.0,
     }
 }
 
@@ -65,6 +84,11 @@ impl Environment for StatementEnvironment<'_> {
     }
 
     fn call(&self, name: &str, arguments: &[Datum]) -> Result<Datum> {
+        if super::SLEEPS.contains(&name) {
+            let slept = self.session.sleep(seconds(arguments.first()));
+            slept.map_err(|error| self.awaited.note(error))?;
+            return Ok(Datum::Text("".into()));
+        }
         if !super::SESSION_FUNCTIONS.contains(&name) {
             return Err(QueryError::unsupported(format!(
                 "function {name} is not available here"

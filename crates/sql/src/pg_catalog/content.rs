@@ -102,6 +102,8 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession) -> Result<Vec<V
         "pg_stat_statements" => statistics::statements(relation, session),
         "pg_stat_statements_info" => statistics::statements_info(relation, session),
         "pg_stat_activity" => activity::activity(relation, session),
+        "pg_cursors" => activity::cursors(relation, session),
+        "pg_prepared_statements" => activity::statements(relation, session),
         "pg_locks" => activity::locks(relation, session),
         "pg_stat_database" => statistics::database(relation, session),
         "pg_stat_bgwriter" => statistics::background_writer(relation),

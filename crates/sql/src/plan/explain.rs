@@ -112,6 +112,11 @@ impl ShortPlan {
                 let found = format!("Analytical Query  ({})", plan.query.reason);
                 lines.push(indented(2, &found));
             }
+            Self::CurrentOf(plan) => {
+                let mut inner = plan.change.explain();
+                inner.pop();
+                lines.extend(inner);
+            }
             Self::LockingRead(read) => {
                 let depth = usize::from(!read.locks.is_empty());
                 if depth > 0 {
@@ -152,6 +157,7 @@ impl ShortPlan {
             Self::Update(update) => reach(&update.source),
             Self::Delete(delete) => reach(&delete.source),
             Self::ByQuery(_) => "a query finds the rows, by key they are changed".to_owned(),
+            Self::CurrentOf(plan) => format!("the row of cursor {}", plan.cursor),
             Self::LockingRead(_) => "a query finds the rows, by key they are locked".to_owned(),
             Self::After(after) => after.plan.why(),
         }

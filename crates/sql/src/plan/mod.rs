@@ -10,6 +10,7 @@ pub(crate) use choose::{OrderKey, choose};
 pub(crate) use fit::{Fit, fit};
 
 use std::sync::Arc;
+use thermocline_storage::value::Value;
 
 use thermocline_engine::Table;
 use thermocline_storage::types::DataType;
@@ -60,6 +61,8 @@ pub enum ShortPlan {
     Delete(Arc<DeletePlan>),
     /// UPDATE or DELETE of rows that a query finds: for the session, which runs it.
     ByQuery(Arc<ByQuery>),
+    /// UPDATE or DELETE of the row that a cursor stands on: for the session likewise.
+    CurrentOf(Arc<CurrentOf>),
     /// SELECT of rows that a query finds and locks: for the session likewise.
     LockingRead(Arc<LockingRead>),
     /// A statement behind others: for the session likewise.
@@ -79,6 +82,7 @@ impl ShortPlan {
             | Self::Update(_)
             | Self::Delete(_)
             | Self::ByQuery(_)
+            | Self::CurrentOf(_)
             | Self::After(_) => false,
         }
     }
@@ -106,6 +110,7 @@ impl ShortPlan {
             Self::Update(update) => Some(&update.source.table),
             Self::Delete(delete) => Some(&delete.source.table),
             Self::ByQuery(plan) => plan.change.changed_table(),
+            Self::CurrentOf(plan) => Some(&plan.table),
             Self::After(after) => after.plan.changed_table(),
             Self::Select(_) | Self::Values(_) | Self::OneRow(_) | Self::LockingRead(_) => None,
         }
@@ -218,6 +223,18 @@ pub struct Source {
     /// The values of the partition key columns, where equalities give them:
     /// then only these partitions are touched.
     pub partition: Option<Vec<KeyChoice>>,
+}
+
+/// The row whose number is a parameter.
+pub(crate) fn row_numbered(table: &Arc<Table>, parameter: usize) -> Source {
+    Source {
+        table: Arc::clone(table),
+        path: Path::Row(Expr::Parameter(parameter)),
+        filter: None,
+        // By the number alone a row is found.
+        condition: Some(Expr::Constant(Value::Boolean(false))),
+        partition: None,
+    }
 }
 
 /// The way to the rows.
@@ -359,6 +376,8 @@ pub struct SelectPlan {
     pub offset: Option<Expr>,
     /// FOR UPDATE, FOR SHARE.
     pub lock: Option<RowLock>,
+    /// Behind the table's columns there is the row's number. Only where an index bounds the rows.
+    pub numbered: bool,
 }
 
 impl SelectPlan {
@@ -480,6 +499,19 @@ pub struct ByQuery {
     pub change: ShortPlan,
     /// How a row is locked.
     pub lock: ShortPlan,
+    /// The statement's own parameters.
+    pub own_parameters: usize,
+}
+
+/// UPDATE or DELETE WHERE CURRENT OF.
+#[derive(Clone, Debug)]
+pub struct CurrentOf {
+    /// The cursor's name.
+    pub cursor: Arc<str>,
+    /// The table.
+    pub table: Arc<Table>,
+    /// What is done with the row, whose number is the parameter behind the statement's own.
+    pub change: ShortPlan,
     /// The statement's own parameters.
     pub own_parameters: usize,
 }

@@ -8,6 +8,8 @@ use thermocline_storage::value::Value;
 
 use super::context::SessionContext;
 use super::engine::Engine;
+#[cfg(feature = "analytics")]
+use crate::analytics::Own;
 use crate::error::Result;
 use crate::output::{OutputColumn, RowWriter};
 use crate::typed::TypedQuery;
@@ -22,6 +24,9 @@ pub(super) struct AnalyticalQuery<'a> {
     pub(super) context: &'a SessionContext,
     pub(super) typed: &'a Arc<TypedQuery>,
     pub(super) catalog: &'a Arc<Catalog>,
+    /// What its session alone shows.
+    #[cfg(feature = "analytics")]
+    pub(super) own: Arc<Own>,
 }
 
 #[cfg(feature = "analytics")]
@@ -126,7 +131,9 @@ mod present {
         }
 
         fn facts(&self) -> Result<SessionFacts> {
-            facts(self.context, self.engine)
+            let facts = facts(self.context, self.engine)?;
+            let own = Arc::clone(&self.own);
+            Ok(SessionFacts { own, ..facts })
         }
     }
 
@@ -161,6 +168,7 @@ mod present {
             ),
             activity: Arc::new(activity),
             transactions: engine.sessions.transactions(),
+            own: Arc::default(),
             sessions: Some(Arc::clone(&engine.sessions)),
         })
     }

@@ -17,7 +17,7 @@ use thermocline_storage::value::Value;
 
 use super::engine::{DATABASE_OID, Sessions};
 use super::notify::Listening;
-use super::signal::{AwaitedEnds, Signal};
+use super::signal::{Signal, Waits};
 use crate::ddl::find_relation;
 use crate::error::{Result, SqlError};
 use crate::expr::SessionInfo;
@@ -67,7 +67,7 @@ pub struct SessionContext {
     /// See `notify.rs`.
     pub(super) listening: Listening,
     /// See `signal.rs`.
-    pub(super) awaited: Mutex<AwaitedEnds>,
+    pub(super) waits: Mutex<Waits>,
     /// Transactions that ended well, and that did not.
     pub(super) committed: AtomicU64,
     pub(super) rolled_back: AtomicU64,
@@ -146,7 +146,7 @@ impl SessionContext {
             cancel: Cancel::new(),
             transaction: Arc::default(),
             notices: Mutex::default(),
-            awaited: Mutex::default(),
+            waits: Mutex::default(),
             listening: Listening::default(),
             committed: AtomicU64::new(0),
             rolled_back: AtomicU64::new(0),
@@ -487,6 +487,10 @@ impl SessionInfo for SessionContext {
 
     fn check_interrupted(&self) -> Result<()> {
         Ok(self.cancel.check()?)
+    }
+
+    fn sleep(&self, seconds: f64) -> Result<()> {
+        Self::sleep(self, seconds)
     }
 
     fn call(&self, name: &str, arguments: &[Value]) -> Result<Value> {

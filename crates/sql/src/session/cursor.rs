@@ -37,11 +37,14 @@ impl Session {
         let charge = self.charge_prepared(&text).await?;
         let query = Statement::Query(declare.query.clone());
         let prepared = Prepared::new(text, Some(query), run.prepared.declared.clone());
-        let prepared = Arc::new(prepared.of_depth(run.prepared.depth).charged(charge));
+        let prepared = prepared
+            .of_message(run.prepared)
+            .of_depth(run.prepared.depth);
+        let prepared = Arc::new(prepared.charged(charge));
         let planned = self.plan(&prepared, &declare.query).await?;
         let mut portal = Portal {
             prepared,
-            planned: Some(planned),
+            planned: Some(Arc::clone(&planned)),
             parameters: Vec::new(),
             formats: if declare.binary {
                 Formats::Binary
@@ -50,9 +53,14 @@ impl Session {
             },
             rows: PortalRows::Unstarted,
             held: declare.hold,
+            stand: None,
+            is_of_before: false,
+            made_us: self.context.activity().statement_us,
             _charge: None,
         };
-        self.start_portal(&mut portal, &declare.query).await?;
+        if !self.start_standing(&mut portal, &planned).await? {
+            self.start_portal(&mut portal, &declare.query).await?;
+        }
         let mut scroll = None;
         if let PortalRows::Open(unread) = &portal.rows {
             let db = Arc::clone(&self.engine.db);
@@ -100,7 +108,9 @@ impl Session {
         }
         let count = match (&mut portal.rows, fetch.direction) {
             (PortalRows::Scroll(scroll), direction) if fetch.skip => {
-                scroll.pass(direction).count as u64
+                let count = scroll.pass(direction).count as u64;
+                portal.look()?;
+                count
             }
             (PortalRows::Scroll(_), direction) => {
                 self.send_scrolled(&mut portal, direction, client).await?
@@ -137,7 +147,14 @@ impl Session {
         client: &mut Client,
     ) -> Result<u64> {
         match &portal.rows {
-            PortalRows::Open(unread) if skip => self.skip_unread(unread, limit).await,
+            PortalRows::Open(unread) if skip => {
+                let shown = portal.stand.as_ref().map(|stand| stand.shown);
+                let (count, at) = self.skip_unread(unread, limit, shown).await?;
+                if let Some(stand) = &mut portal.stand {
+                    stand.at = at.filter(|_| count == limit as u64);
+                }
+                Ok(count)
+            }
             _ => Ok(self.send_portal_rows(portal, limit, client).await?.0),
         }
     }
@@ -155,7 +172,8 @@ impl Session {
         let (db, options) = (Arc::clone(&self.engine.db), self.options());
         let buffer = std::mem::take(&mut self.row_buffer);
         let rows = RowWriter::wire(buffer, portal.formats.clone());
-        let mut rows = rows.styled(self.context.styles());
+        let shown = portal.stand.as_ref().map(|stand| stand.shown);
+        let mut rows = rows.styled(self.context.styles()).hiding(shown);
         let span = scroll.pass(direction);
         for at in 0..span.count {
             let number = match span.backward {
@@ -174,6 +192,7 @@ impl Session {
         rows.move_to(&mut client.out)?;
         client.flush_if_large().await?;
         self.keep_buffer(rows);
+        portal.look()?;
         Ok(span.count as u64)
     }
 }

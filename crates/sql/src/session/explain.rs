@@ -45,6 +45,8 @@ impl Session {
                 context: &self.context,
                 typed,
                 catalog: &planned.catalog,
+                #[cfg(feature = "analytics")]
+                own: Arc::default(),
             };
             let mut plan = analytical.explain().await?;
             plan.append(&mut lines);

@@ -63,7 +63,7 @@ impl Session {
             self.note_catalog(&prepared);
             self.plan(&prepared, query).await?;
         }
-        self.statements.insert(prepared, charge)
+        self.statements.insert(prepared, charge, false)
     }
 
     /// 25P02 for what a failed transaction does not let through.
@@ -190,6 +190,9 @@ impl Session {
             formats,
             rows: PortalRows::Unstarted,
             held: false,
+            stand: None,
+            is_of_before: false,
+            made_us: now_us,
             _charge: Some(charge),
         })
     }
@@ -269,7 +272,7 @@ impl Session {
             .ok_or_else(|| no_portal(portal))?;
         let again = !matches!(taken.rows, PortalRows::Unstarted);
         let executed = self.execute_taken(&mut taken, max_rows, client).await;
-        self.forget_awaited();
+        self.forget_waits();
         let step = Step::Execute {
             statement: &taken.prepared.name,
             portal,
@@ -417,8 +420,14 @@ impl Session {
         };
         let buffer = std::mem::take(&mut self.row_buffer);
         let rows = RowWriter::wire(buffer, portal.formats.clone());
-        let mut rows = rows.styled(self.context.styles());
+        let shown = portal.stand.as_ref().map(|stand| stand.shown);
+        let mut rows = rows.styled(self.context.styles()).hiding(shown);
         let (sent, more) = self.send_unread(unread, &mut rows, limit, client).await?;
+        if let Some(stand) = &mut portal.stand {
+            stand.at = rows
+                .take_hidden()
+                .filter(|_| sent > 0 && (sent == limit as u64));
+        }
         self.keep_buffer(rows);
         if !more {
             portal.rows = PortalRows::Finished;

@@ -218,8 +218,8 @@ fn behind(error: SqlError, is_behind: bool) -> SqlError {
         let message = "could not serialize access: a table was redefined meanwhile";
         return SqlError::new("40001", message);
     }
-    if is_behind && error.awaited_session.is_some() {
-        let message = "waiting for a session's end behind a change is not supported";
+    if is_behind && error.wait.is_some() {
+        let message = "waiting for a session or a time behind a change is not supported";
         return SqlError::unsupported(message);
     }
     error

@@ -11,6 +11,7 @@ use thermocline_query::parse::{Parsed, parse};
 use thermocline_storage::types::DataType;
 
 use super::context::SessionContext;
+use super::current_of::Standing;
 use super::prepared::{Binding, PlanSettings, Planned, Prepared, bind_query, declared_oids};
 #[cfg(feature = "analytics")]
 use crate::analytics::{self, SessionFacts};
@@ -304,6 +305,12 @@ impl Lookup<'_> {
             _ => "it reads system catalogs",
         };
         self.analysed(query, place, reason.to_owned())
+    }
+
+    /// The tree of a cursor's query, if it is one to stand on.
+    pub(super) fn standing(&self, place: Place<'_>) -> Option<Standing> {
+        let bound = self.analytical(place, String::new()).ok()?;
+        Standing::of(bound.plan.typed()?)
     }
 
     /// The plan of a change of rows, by PostgreSQL's grammar and rules.

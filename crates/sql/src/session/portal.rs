@@ -9,9 +9,12 @@ use thermocline_engine::Charge;
 use thermocline_storage::value::Value;
 
 use super::Session;
+use super::current_of::{Stand, numbers_of};
 use super::prepared::{Planned, Prepared};
 use super::scroll::Scroll;
 use super::unread::Unread;
+#[cfg(feature = "analytics")]
+use crate::analytics::{CursorFacts, Own};
 use crate::error::{Result, SqlError};
 use crate::output::Formats;
 
@@ -25,6 +28,12 @@ pub(super) struct Portal {
     pub(super) rows: PortalRows,
     /// It outlives its transaction (WITH HOLD).
     pub(super) held: bool,
+    /// The rows that it stands on, for WHERE CURRENT OF.
+    pub(super) stand: Option<Stand>,
+    /// The transaction that declared it has ended.
+    pub(super) is_of_before: bool,
+    /// When it was made, in microseconds since 2000-01-01 UTC.
+    pub(super) made_us: i64,
     /// The values of its parameters.
     pub(super) _charge: Option<Charge>,
 }
@@ -41,16 +50,52 @@ pub(super) enum PortalRows {
     Finished,
 }
 
+impl Portal {
+    /// Notes the row on which a cursor that goes back stands.
+    ///
+    /// # Errors
+    /// Those of its file.
+    pub(super) fn look(&mut self) -> Result<()> {
+        if let (PortalRows::Scroll(scroll), Some(stand)) = (&mut self.rows, &mut self.stand) {
+            stand.at = match scroll.position() {
+                Some(row) => Some(numbers_of(scroll, row, stand.shown)?),
+                None => None,
+            };
+        }
+        Ok(())
+    }
+}
+
 impl Session {
     /// The portal of this name.
     pub(super) fn portal(&self, name: &str) -> Result<&Portal> {
         self.portals.get(name).ok_or_else(|| no_portal(name))
     }
 
+    /// What `pg_cursors` and `pg_prepared_statements` show.
+    #[cfg(feature = "analytics")]
+    pub(super) fn own(&self) -> Own {
+        let cursor = |(name, portal): (&String, &Portal)| CursorFacts {
+            name: name.clone(),
+            text: portal.prepared.shown_message(),
+            is_held: portal.held,
+            is_binary: portal.formats == Formats::Binary,
+            goes_back: matches!(portal.rows, PortalRows::Scroll(_)),
+            made_us: portal.made_us,
+        };
+        Own {
+            cursors: self.portals.iter().map(cursor).collect(),
+            statements: self.statements.facts(),
+        }
+    }
+
     /// Closes the portals that belong to the transaction that ends.
     pub(super) fn close_transaction_portals(&mut self) {
         if !self.portals.is_empty() {
-            self.portals.retain(|_, portal| portal.held);
+            self.portals.retain(|_, portal| {
+                portal.is_of_before = true;
+                portal.held
+            });
         }
     }
 }

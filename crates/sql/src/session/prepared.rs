@@ -3,10 +3,13 @@
 //! table it scans has changed. SQL's PREPARE and the protocol's Parse share
 //! one name space. Texts of the simple protocol that come again are kept too.
 
+#[cfg(feature = "analytics")]
+use crate::analytics::StatementFacts;
 use crate::typed::held;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, OnceLock};
+use thermocline_query::functions::clock;
 
 use parking_lot::Mutex;
 use sqlparser::ast;
@@ -140,6 +143,12 @@ impl Prepared {
             depth: 0,
             charge: None,
         }
+    }
+
+    /// The same, which came in the same message as another.
+    pub(super) fn of_message(mut self, other: &Self) -> Self {
+        self.message = Arc::clone(&other.message);
+        self
     }
 
     /// The same, with what it holds charged for as long as it is there.
@@ -331,7 +340,31 @@ pub(super) struct Named {
     text: Arc<str>,
     declared: Vec<u32>,
     known: Arc<KnownColumns>,
+    made: Made,
     place: Arc<Place<Prepared>>,
+}
+
+/// How a named statement came about.
+pub(super) struct Made {
+    /// What its client sent.
+    text: Arc<str>,
+    parameters: Box<[u32]>,
+    from_sql: bool,
+    us: i64,
+}
+
+impl Made {
+    /// Now, by PREPARE or by a message of the protocol.
+    pub(super) fn now(prepared: &Prepared, from_sql: bool) -> Self {
+        let planned = prepared.planned.lock();
+        let parameters = planned.as_ref().map(|planned| &planned.parameter_oids);
+        Self {
+            text: prepared.shown_message(),
+            parameters: parameters.unwrap_or(&prepared.declared).as_slice().into(),
+            from_sql,
+            us: clock(),
+        }
+    }
 }
 
 impl Named {
@@ -403,7 +436,12 @@ impl Statements {
         Ok(named.known.lock().clone().flatten())
     }
 
-    pub(super) fn insert(&mut self, prepared: Prepared, charge: Charge) -> Result<()> {
+    pub(super) fn insert(
+        &mut self,
+        prepared: Prepared,
+        charge: Charge,
+        from_sql: bool,
+    ) -> Result<()> {
         if prepared.name.is_empty() {
             self.unnamed = Some(Arc::new(prepared.charged(charge)));
             return Ok(());
@@ -420,6 +458,7 @@ impl Statements {
             text: Arc::clone(&prepared.text),
             declared: prepared.declared.clone(),
             known: Arc::clone(&prepared.known),
+            made: Made::now(&prepared, from_sql),
             place: self.shelf.place(Arc::new(prepared), charge),
         };
         self.named.insert(name, Arc::new(named));
@@ -433,6 +472,19 @@ impl Statements {
         } else {
             self.named.remove(name).is_some()
         }
+    }
+
+    /// What `pg_prepared_statements` shows.
+    #[cfg(feature = "analytics")]
+    pub(super) fn facts(&self) -> Vec<StatementFacts> {
+        let facts = |named: &Arc<Named>| StatementFacts {
+            name: named.name.to_string(),
+            text: Arc::clone(&named.made.text),
+            parameters: named.made.parameters.to_vec(),
+            from_sql: named.made.from_sql,
+            made_us: named.made.us,
+        };
+        self.named.values().map(facts).collect()
     }
 
     /// Forgets all named statements.
@@ -592,10 +644,10 @@ mod tests {
         let prepared = |name: &str| Prepared::new("".into(), None, Vec::new()).named(name);
         let charge = || account.charge(ChargeKind::Plan, 1000).unwrap();
         assert_eq!(statements.get("").err().unwrap().sqlstate, "26000");
-        statements.insert(prepared(""), charge()).unwrap();
-        statements.insert(prepared(""), charge()).unwrap();
-        statements.insert(prepared("a"), charge()).unwrap();
-        let again = statements.insert(prepared("a"), charge());
+        statements.insert(prepared(""), charge(), false).unwrap();
+        statements.insert(prepared(""), charge(), false).unwrap();
+        statements.insert(prepared("a"), charge(), true).unwrap();
+        let again = statements.insert(prepared("a"), charge(), true);
         assert_eq!(again.unwrap_err().sqlstate, "42P05");
         assert_eq!(account.total(), 2000);
         assert!(statements.remove("a") && !statements.remove("a"));

@@ -219,11 +219,16 @@ impl Session {
         rows: &mut RowWriter,
     ) -> Result<Answer> {
         let start = rows.mark();
+        // A statement that waits more than once has one deadline.
+        let mut options = None;
         let answer = loop {
             let answer = self.answer_by_plan(query, planned, parameters, rows);
             match answer.await {
-                Err(error) => match error.awaited_session {
-                    Some(process_id) => boxed(self.await_session_end(process_id)).await?,
+                Err(error) => match error.wait {
+                    Some(wait) => {
+                        let options = options.get_or_insert_with(|| self.options());
+                        boxed(self.wait(wait, options)).await?;
+                    }
                     None => return Err(error),
                 },
                 Ok(answer) => break answer,
@@ -329,6 +334,9 @@ impl Session {
             ShortPlan::ByQuery(plan) => {
                 return boxed(self.change_by_query(plan, parameters, rows)).await;
             }
+            ShortPlan::CurrentOf(plan) => {
+                return boxed(self.change_current(plan, parameters, rows)).await;
+            }
             ShortPlan::LockingRead(plan) => {
                 return boxed(self.run_locking_read(plan, styles, parameters, rows)).await;
             }
@@ -372,6 +380,11 @@ impl Session {
             context: &context,
             typed,
             catalog,
+            #[cfg(feature = "analytics")]
+            own: match typed.shows_own {
+                true => Arc::new(self.own()),
+                false => Arc::default(),
+            },
         };
         let needs = analytical.prepare()?;
         let Some(turn_bytes) = needs.turn_bytes else {

@@ -141,6 +141,18 @@ impl Scroll {
         Ok(self.charge.resize(held as u64)?)
     }
 
+    /// How many rows there are.
+    pub(super) const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The number of the row that it stands on, from 1.
+    pub(super) fn position(&self) -> Option<usize> {
+        (1..=self.rows)
+            .contains(&self.position)
+            .then_some(self.position)
+    }
+
     /// The rows that lie in a direction; the cursor stands where FETCH leaves it then.
     pub(super) fn pass(&mut self, direction: Direction) -> Span {
         let (span, position) = steps(direction, self.position, self.rows);

@@ -13,7 +13,7 @@ use thermocline_engine::{Database, RunOptions};
 use super::unread::{Rest, Unread};
 use super::{Client, STREAM_BYTES, Session};
 use crate::error::Result;
-use crate::output::RowWriter;
+use crate::output::{Formats, RowWriter};
 
 /// A session at rest keeps a buffer for rows up to here, in bytes.
 const ROW_BUFFER_BYTES: usize = 8 << 10;
@@ -139,20 +139,28 @@ impl Session {
         Ok((sent as u64, more))
     }
 
-    /// Passes over up to `limit` rows; how many there were.
-    pub(super) async fn skip_unread(&self, unread: &Unread, limit: usize) -> Result<u64> {
+    /// Passes over up to `limit` rows; how many there were, and what is hidden behind so many
+    /// columns of the last one.
+    pub(super) async fn skip_unread(
+        &self,
+        unread: &Unread,
+        limit: usize,
+        shown: Option<usize>,
+    ) -> Result<(u64, Option<Vec<i64>>)> {
         let db = Arc::clone(&self.engine.db);
         let options = self.options();
         let mut held = unread.go_on(&db, &options).await?;
         let mut skipped = 0;
+        let mut hidden = None;
         while skipped < limit {
-            let mut rows = RowWriter::kept();
+            let mut rows = RowWriter::wire(Vec::new(), Formats::Text).hiding(shown);
             let next = held.next(&mut rows, (limit - skipped).min(PIECE_ROWS));
             match db.interruptible(&options, next).await?? {
                 0 => break,
                 taken => skipped += taken,
             }
+            hidden = rows.take_hidden();
         }
-        Ok(skipped as u64)
+        Ok((skipped as u64, hidden))
     }
 }

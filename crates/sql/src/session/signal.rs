@@ -1,18 +1,19 @@
-//! `pg_cancel_backend` and `pg_terminate_backend`: a session has another one, or itself, stop.
+//! `pg_cancel_backend` and `pg_terminate_backend`: a session has another one, or itself, stop;
+//! and `pg_sleep`.
 //!
-//! Functions do not wait. One that has to, for a session's end, says so with an error that is
-//! none ([`SqlError::awaited_session`]): the statement is run again when the wait is over, and
-//! finds what came of it.
+//! Functions do not wait. One that has to, for a session's end or a time, says so with an error
+//! that is none ([`SqlError::waits`]): the statement is run again when the wait is over, and finds
+//! what came of it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thermocline_engine::SessionEnd;
+use thermocline_engine::{RunOptions, SessionEnd};
 
 use super::context::SessionContext;
 use super::{Client, Session};
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, Wait};
 use crate::privilege::Actor;
 
 /// How often it is looked whether a session has ended.
@@ -27,9 +28,19 @@ pub(crate) enum Signal {
     Terminate(i64),
 }
 
-/// The sessions that a statement waits for or has waited for, and whether they ended in time.
+/// How long `pg_sleep` sleeps at most: longer than any session lasts.
+const LONGEST_SLEEP: f64 = 1e9;
+
+/// What a statement waits for or has waited for.
 #[derive(Debug, Default)]
-pub(super) struct AwaitedEnds(BTreeMap<i32, (Duration, Option<bool>)>);
+pub(super) struct Waits {
+    /// The sessions, how long they have to end, and whether they ended in time.
+    ends: BTreeMap<i32, (Duration, Option<bool>)>,
+    /// Sleeps that are over.
+    slept: usize,
+    /// Sleeps that this run of the statement has come to.
+    sleeps: usize,
+}
 
 impl SessionContext {
     /// Stops what the session with this number does, or the session; false when there is no
@@ -46,7 +57,7 @@ impl SessionContext {
             Signal::Terminate(timeout) => Duration::from_millis(timeout as u32 as u64),
             Signal::Cancel => Duration::ZERO,
         };
-        let noted = self.awaited.lock().0.get(&process_id).copied();
+        let noted = self.waits.lock().ends.get(&process_id).copied();
         if let (Signal::Terminate(_), Some((_, Some(ended)))) = (signal, noted) {
             return Ok(ended);
         }
@@ -64,8 +75,25 @@ impl SessionContext {
         if timeout.is_zero() {
             return Ok(true);
         }
-        self.awaited.lock().0.insert(process_id, (timeout, None));
-        Err(SqlError::awaited_session(process_id))
+        self.waits.lock().ends.insert(process_id, (timeout, None));
+        Err(SqlError::waits(Wait::SessionEnd(process_id)))
+    }
+
+    /// Sleeps so many seconds; not at all if there are none, or no number is given.
+    ///
+    /// # Errors
+    /// The wait, if this is the first time that the statement comes here.
+    pub(super) fn sleep(&self, seconds: f64) -> Result<()> {
+        if seconds.is_nan() || seconds <= 0.0 {
+            return Ok(());
+        }
+        let mut waits = self.waits.lock();
+        waits.sleeps += 1;
+        if waits.sleeps <= waits.slept {
+            return Ok(());
+        }
+        let time = Duration::from_secs_f64(seconds.min(LONGEST_SLEEP));
+        Err(SqlError::waits(Wait::Time(time)))
     }
 
     fn warn(&self, message: String) {
@@ -96,13 +124,24 @@ fn need_signal(actor: &Actor, user: &str, signal: Signal) -> Result<()> {
 }
 
 impl Session {
-    /// Waits for the end of a session that a function of the statement has ended.
+    /// Waits as a function of the statement has asked for.
     ///
     /// # Errors
     /// 57014 and others when the statement has to end itself.
-    pub(super) async fn await_session_end(&self, process_id: i32) -> Result<()> {
-        let options = self.options();
-        let awaited = self.context.awaited.lock().0.get(&process_id).copied();
+    pub(super) async fn wait(&self, wait: Wait, options: &RunOptions) -> Result<()> {
+        match wait {
+            Wait::SessionEnd(process_id) => self.await_session_end(process_id, options).await?,
+            Wait::Time(time) => {
+                self.engine.db.wait_for(options, time).await?;
+                self.context.waits.lock().slept += 1;
+            }
+        }
+        self.context.waits.lock().sleeps = 0;
+        Ok(())
+    }
+
+    async fn await_session_end(&self, process_id: i32, options: &RunOptions) -> Result<()> {
+        let awaited = self.context.waits.lock().ends.get(&process_id).copied();
         let timeout = awaited.map_or(Duration::ZERO, |(timeout, _)| timeout);
         let db = &self.engine.db;
         let until = db.now() + timeout;
@@ -113,7 +152,7 @@ impl Session {
         };
         let mut ended = !is_there();
         while !ended && db.now() < until {
-            db.wait_for(&options, LOOK_INTERVAL.min(until - db.now()))
+            db.wait_for(options, LOOK_INTERVAL.min(until - db.now()))
                 .await?;
             ended = !is_there();
         }
@@ -124,17 +163,17 @@ impl Session {
                 "backend with PID {process_id} did not terminate within {milliseconds} millisecond{plural}"
             ));
         }
-        let mut awaited = self.context.awaited.lock();
-        awaited.0.insert(process_id, (timeout, Some(ended)));
+        let mut waits = self.context.waits.lock();
+        waits.ends.insert(process_id, (timeout, Some(ended)));
         Ok(())
     }
 
     /// A statement has ended, however: the next one waits anew.
-    pub(super) fn forget_awaited(&self) {
-        let mut awaited = self.context.awaited.lock();
-        if !awaited.0.is_empty() {
-            awaited.0.clear();
-        }
+    pub(super) fn forget_waits(&self) {
+        let mut waits = self.context.waits.lock();
+        waits.ends.clear();
+        waits.slept = 0;
+        waits.sleeps = 0;
     }
 
     /// Tells the client what the statement's functions have to say.

@@ -26,7 +26,7 @@ impl Session {
         self.portals.remove("");
         let outcome = self.run_text(sql, client).await;
         self.log_step(began, &Step::Query, sql, &[], outcome.as_ref().err());
-        self.forget_awaited();
+        self.forget_waits();
         if let Err(error) = outcome {
             self.tell_notices(client);
             // Of a session that has to end the client hears only that.

@@ -405,11 +405,12 @@ impl Session {
         let charge = self.charge_prepared(&from.text).await?;
         let text = Arc::clone(&from.text);
         let prepared = Prepared::new(text, Some(statement.clone()), declared);
-        let prepared = prepared.of_depth(from.depth).named(name);
+        let prepared = prepared.of_message(from).of_depth(from.depth);
+        let prepared = prepared.named(name);
         if let Some(query) = prepared.query() {
             self.plan(&prepared, query).await?;
         }
-        self.statements.insert(prepared, charge)
+        self.statements.insert(prepared, charge, true)
     }
 
     fn accept(&mut self, command: &Accepted, client: &mut Client) -> Result<()> {

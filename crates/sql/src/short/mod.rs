@@ -74,18 +74,13 @@ pub(crate) fn change(
         ChangeKind::Update {
             query,
             assignments,
-            cursor: None,
+            cursor,
         } => (
             Command::Update,
-            changer.update(*query, assignments, returning)?,
+            changer.update(*query, assignments, cursor, returning)?,
         ),
-        ChangeKind::Delete {
-            query,
-            cursor: None,
-        } => (Command::Delete, changer.delete(*query, returning)?),
-        ChangeKind::Update { .. } | ChangeKind::Delete { .. } => {
-            return Err(SqlError::unsupported("WHERE CURRENT OF is not supported")
-                .with_hint("Name the row by its primary key."));
+        ChangeKind::Delete { query, cursor } => {
+            (Command::Delete, changer.delete(*query, cursor, returning)?)
         }
     };
     let held = |oid: &u32| held(*oid, -1).unwrap_or(DataType::Text);

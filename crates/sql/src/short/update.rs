@@ -10,7 +10,6 @@ use thermocline_query::change::Given;
 use thermocline_query::tree::{self, ExprKind, From, JoinKind, Query, Target};
 use thermocline_query::walk::expr_reads_rows_out;
 use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
 
 use super::expression::Lowering;
 use super::{Changer, row_of, target};
@@ -18,8 +17,8 @@ use crate::bind::{leaves_partition, locking, overwrites, source_by_key, whole_ke
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{
-    ByQuery, DeletePlan, LockMode, LockedRows, OutputExpr, Path, RowLock, ShortPlan, Source,
-    UpdatePlan, choose,
+    ByQuery, CurrentOf, DeletePlan, LockMode, LockedRows, OutputExpr, RowLock, ShortPlan, Source,
+    UpdatePlan, choose, row_numbered,
 };
 
 /// What names a row of the table.
@@ -44,7 +43,8 @@ impl Changer<'_> {
     pub(super) fn update(
         &mut self,
         query: Query,
-        assignments: Vec<(usize, Given)>,
+        mut assignments: Vec<(usize, Given)>,
+        cursor: Option<Arc<str>>,
         returning: Option<Vec<Target>>,
     ) -> Result<ShortPlan> {
         for (column, given) in &assignments {
@@ -63,6 +63,22 @@ impl Changer<'_> {
             relations: &relations,
         };
         let alone = query.relations.len() == 1 && query.with.is_empty();
+        if let Some(cursor) = cursor {
+            if !alone {
+                return Err(with_others());
+            }
+            for (_, given) in &mut assignments {
+                if let Given::Value(expr) = given {
+                    self.lift(expr, &query)?;
+                }
+            }
+            let returning = self.lifted_targets(returning, &query)?;
+            let assignments = self.assigned(assignments, &lowering)?;
+            let returning = self.returned(returning.as_deref(), &lowering)?;
+            let source = row_numbered(&table, self.lifted.parameters());
+            let plan = self.update_plan(source, assignments, returning)?;
+            return Ok(self.of_cursor(cursor, plan));
+        }
         let of_row = query.filter.iter().chain(values);
         if !alone || !of_row.clone().all(|expr| lowering.gives(expr)) {
             return self.update_by_query(query, assignments, returning);
@@ -74,6 +90,16 @@ impl Changer<'_> {
         let assignments = self.assigned(assignments, &lowering)?;
         let returning = self.returned(returning.as_deref(), &lowering)?;
         let (source, _) = choose(&table, condition, &[], || false);
+        self.update_plan(source, assignments, returning)
+    }
+
+    fn update_plan(
+        &mut self,
+        source: Source,
+        assignments: Vec<(usize, Expr)>,
+        returning: Option<Vec<OutputExpr>>,
+    ) -> Result<ShortPlan> {
+        let table = Arc::clone(&self.table);
         Ok(ShortPlan::Update(Arc::new(UpdatePlan {
             overwrites: overwrites(&source, &assignments),
             source,
@@ -84,9 +110,20 @@ impl Changer<'_> {
         })))
     }
 
+    /// The change of the row that a cursor stands on.
+    fn of_cursor(&self, cursor: Arc<str>, change: ShortPlan) -> ShortPlan {
+        ShortPlan::CurrentOf(Arc::new(CurrentOf {
+            cursor,
+            table: Arc::clone(&self.table),
+            change,
+            own_parameters: self.lifted.parameters(),
+        }))
+    }
+
     pub(super) fn delete(
         &mut self,
         query: Query,
+        cursor: Option<Arc<str>>,
         returning: Option<Vec<Target>>,
     ) -> Result<ShortPlan> {
         let table = Arc::clone(&self.table);
@@ -100,6 +137,18 @@ impl Changer<'_> {
             relations: &relations,
         };
         let alone = query.relations.len() == 1 && query.with.is_empty();
+        if let Some(cursor) = cursor {
+            if !alone {
+                return Err(with_others());
+            }
+            let returning = self.lifted_targets(returning, &query)?;
+            let plan = DeletePlan {
+                by_key: false,
+                returning: self.returned(returning.as_deref(), &lowering)?,
+                source: row_numbered(&table, self.lifted.parameters()),
+            };
+            return Ok(self.of_cursor(cursor, ShortPlan::Delete(Arc::new(plan))));
+        }
         if !alone || !query.filter.iter().all(|expr| lowering.gives(expr)) {
             return self.delete_by_query(query, returning);
         }
@@ -246,14 +295,7 @@ impl Changer<'_> {
         let own_parameters = self.lifted.parameters();
         match key {
             Key::Columns(columns) => source_by_key(&self.table, columns, own_parameters),
-            Key::Row => Source {
-                table: Arc::clone(&self.table),
-                path: Path::Row(Expr::Parameter(own_parameters)),
-                filter: None,
-                // By the number alone a row is found.
-                condition: Some(Expr::Constant(Value::Boolean(false))),
-                partition: None,
-            },
+            Key::Row => row_numbered(&self.table, own_parameters),
         }
     }
 
@@ -353,6 +395,12 @@ impl Changer<'_> {
             lock: locking(self.source_by(key), lock),
         })))
     }
+}
+
+#[cold]
+fn with_others() -> SqlError {
+    SqlError::unsupported("WHERE CURRENT OF beside other tables is not supported")
+        .with_hint("Ask for their values by subqueries.")
 }
 
 /// Gives the query the numbers of the changed table's rows, as a column behind its others.

@@ -41,6 +41,10 @@ fn rows_are_made_before_they_are_grouped_by_them() {
             &["2|6", "3|5"],
         ),
         (
+            "select distinct on (a) a, generate_series(1, id) from few order by a, id desc",
+            &["a|1", "a|2", "b|1", "b|2", "b|3"],
+        ),
+        (
             "select count(*), generate_series(1, count(*)::int) from few",
             &["3|1", "3|2", "3|3"],
         ),

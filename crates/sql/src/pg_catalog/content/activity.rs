@@ -1,11 +1,13 @@
-//! `pg_stat_activity` and `pg_locks`: what each session does, what it waits for and for whom.
-//! Of others' sessions a role sees no more than in PostgreSQL.
+//! `pg_stat_activity` and `pg_locks`: what each session does, what it waits for and for whom;
+//! `pg_cursors` and `pg_prepared_statements`: what the session itself holds. Of others' sessions a role sees no more than in PostgreSQL.
+
+use std::sync::Arc;
 
 use thermocline_engine::WaitsFor;
 
 use super::Filler;
 use super::statistics::time;
-use crate::analytics::Activity;
+use crate::analytics::{Activity, CursorFacts, StatementFacts};
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::oids;
 use crate::pg_catalog::relations::Relation;
@@ -107,6 +109,57 @@ pub(super) fn activity(relation: &Relation, session: &SystemSession) -> Vec<Vec<
         ])
     };
     session.facts.activity.iter().map(row).collect()
+}
+
+/// `pg_cursors`: the session's own.
+pub(super) fn cursors(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &[
+            "name",
+            "statement",
+            "is_holdable",
+            "is_binary",
+            "is_scrollable",
+            "creation_time",
+        ],
+    );
+    let row = |cursor: &CursorFacts| {
+        filler.row([
+            Datum::text(&cursor.name),
+            Datum::Text(Arc::clone(&cursor.text)),
+            Datum::Bool(cursor.is_held),
+            Datum::Bool(cursor.is_binary),
+            Datum::Bool(cursor.goes_back),
+            time(cursor.made_us),
+        ])
+    };
+    session.facts.own.cursors.iter().map(row).collect()
+}
+
+/// `pg_prepared_statements`: the session's own. There is no other plan than the generic one, and
+/// nobody counts its uses.
+pub(super) fn statements(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &[
+            "name",
+            "statement",
+            "prepare_time",
+            "parameter_types",
+            "from_sql",
+        ],
+    );
+    let row = |statement: &StatementFacts| {
+        filler.row([
+            Datum::text(&statement.name),
+            Datum::Text(Arc::clone(&statement.text)),
+            time(statement.made_us),
+            Datum::array(statement.parameters.iter().map(|oid| Datum::oid(*oid))),
+            Datum::Bool(statement.from_sql),
+        ])
+    };
+    session.facts.own.statements.iter().map(row).collect()
 }
 
 /// What a lock is of.
