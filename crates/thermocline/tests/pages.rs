@@ -12,7 +12,13 @@ const SHORT_PAGES: &[(&str, usize)] = &[("README.md", 90), ("docs/benchmarks.md"
 const FIRST_PAGE: &str = "docs/index.md";
 
 /// Pages, and directories of pages, whose sentences are short.
-const PLAIN_PAGES: &[&str] = &["README.md", "docs/index.md", "docs/start.md", "docs/guides"];
+const PLAIN_PAGES: &[&str] = &[
+    "README.md",
+    "docs/index.md",
+    "docs/start.md",
+    "docs/guides",
+    "docs/explain",
+];
 
 /// The longest sentence of those, in words.
 const WORDS_MAX: usize = 30;
