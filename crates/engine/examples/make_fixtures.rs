@@ -1,6 +1,6 @@
 //! Writes `tests/fixtures` anew: a data directory of the current format, and
 //! copies of it that are damaged in one place each. To be run when the format
-//! changes (docs/format.md, "Fixtures"):
+//! changes (docs/internals/format.md, "Fixtures"):
 //!
 //! ```text
 //! cargo run -p thermocline-engine --example make_fixtures

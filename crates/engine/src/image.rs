@@ -1,4 +1,4 @@
-//! A partition's image in files (docs/format.md, "A partition's image"): frames,
+//! A partition's image in files (docs/internals/format.md, "A partition's image"): frames,
 //! each checksummed together with all before it, written through one buffer and
 //! read through one, so that neither takes memory in proportion to the data.
 //!

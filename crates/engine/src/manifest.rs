@@ -1,4 +1,4 @@
-//! The manifest: which files make up the last checkpoint (docs/format.md).
+//! The manifest: which files make up the last checkpoint (docs/internals/format.md).
 //!
 //! One JSON line and its CRC-32C in hexadecimal on the next. It is written to
 //! a temporary name, synced, renamed over `manifest`, and the directory synced:

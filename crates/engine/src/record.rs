@@ -1,4 +1,4 @@
-//! What a log record says (docs/format.md, "Log records").
+//! What a log record says (docs/internals/format.md, "Log records").
 //!
 //! A record is one transaction's changes, or one step of a transaction that is
 //! not committed yet (a provisional record, which counts only once the

@@ -1,6 +1,6 @@
 //! What only grows begins right before a boundary of its number, and passes it: places in the
 //! log and in files, ids of blocks, addresses, transactions, checkpoints, object ids, storages.
-//! (docs/reliability.md has the list.)
+//! (docs/internals/boundaries.md has the list.)
 
 mod fixture;
 

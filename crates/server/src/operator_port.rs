@@ -291,11 +291,11 @@ mod tests {
             assert!(!name.split('_').any(|word| units.contains(&word)), "{name}");
         }
         assert!(families.len() > 50, "{}", families.len());
-        let documented = include_str!("../../../docs/operations.md");
+        let documented = include_str!("../../../docs/reference/metrics.md");
         for (name, _) in &families {
             assert!(
                 documented.contains(&format!("`{name}`")),
-                "{name} is not in docs/operations.md"
+                "{name} is not in docs/reference/metrics.md"
             );
         }
         drop(engine);

@@ -1,4 +1,4 @@
-//! Attempts to get in or to see too much, through a real client (docs/security.md). Each is
+//! Attempts to get in or to see too much, through a real client (docs/reliability/attempts.md). Each is
 //! refused with its SQLSTATE, on both paths, and nothing has changed at the end. What is
 //! allowed is tried, too: a server that refuses everybody would pass otherwise.
 

@@ -1,4 +1,4 @@
-//! A procedure in Rust, called from Rust and from SQL (docs/procedures.md).
+//! A procedure in Rust, called from Rust and from SQL (docs/guides/procedures.md).
 //!
 //! `cargo run --example procedure -- DIRECTORY`
 

@@ -1,4 +1,4 @@
-//! What a generation of a backup looks like (docs/format.md, "Backups").
+//! What a generation of a backup looks like (docs/internals/format.md, "Backups").
 //!
 //! `backup-N` describes generation N: JSON and its checksum, as the manifest, put
 //! in place by a rename when all that it names is durable. `packs-N` says in

@@ -1,5 +1,5 @@
 //! A command: what the log says of a deterministic procedure's call in place of
-//! the rows it changed (004 §2; docs/format.md, "Log records").
+//! the rows it changed (004 §2; docs/internals/format.md, "Log records").
 //!
 //! Run again on the same partition in the same state it does the same. The
 //! state is the same because a partition's records are applied in the order in
