@@ -10,10 +10,22 @@ use crate::tree::{Column, Expr, Query, Target};
 pub struct Change {
     /// The table's number.
     pub table: u32,
+    /// The view that was named in its place.
+    pub via: Option<Via>,
     /// What is done.
     pub kind: ChangeKind,
     /// What is given back of each row. For INSERT, the table is relation 0 of `scope`; else of the query.
     pub returning: Option<Vec<Target>>,
+}
+
+/// A view whose rows are a table's. The statement needs its role's right to change the view; what
+/// it does to the table it does by the rights of the view's owner.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Via {
+    /// The view's number.
+    pub view: u32,
+    /// Whether what the view shows is read, too.
+    pub reads: bool,
 }
 
 /// What a statement does with rows.

@@ -56,6 +56,7 @@ struct Read {
     synchronous_commit: bool,
     isolation: IsolationLevel,
     read_only: bool,
+    deferrable: bool,
     analytical_only: bool,
     tracks_statements: bool,
     styles: Arc<Styles>,
@@ -93,6 +94,7 @@ impl Settings {
                 synchronous_commit: true,
                 isolation: IsolationLevel::Serializable,
                 read_only: false,
+                deferrable: false,
                 analytical_only: false,
                 tracks_statements: true,
                 styles: Styles::plain_shared(),
@@ -347,6 +349,12 @@ impl Settings {
         self.read.read_only
     }
 
+    /// `default_transaction_deferrable`
+    #[must_use]
+    pub fn default_deferrable(&self) -> bool {
+        self.read.deferrable
+    }
+
     /// `thermocline.path`: whether queries that only read never take the
     /// short path.
     #[must_use]
@@ -438,6 +446,7 @@ impl Settings {
             isolation: IsolationLevel::from_name(&text("default_transaction_isolation"))
                 .unwrap_or(IsolationLevel::Serializable),
             read_only: text("default_transaction_read_only") == "on",
+            deferrable: text("default_transaction_deferrable") == "on",
             analytical_only: text("thermocline.path") == "analytical",
             tracks_statements: text("pg_stat_statements.track") != "none",
             styles: Styles::renewed(&self.read.styles, text),

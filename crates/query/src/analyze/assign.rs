@@ -6,6 +6,7 @@ use pg_raw_parse::nodes::{MultiAssignRef, ResTarget};
 use pg_raw_parse::raw::SubLinkType;
 
 use super::Analyzer;
+use super::change_view::Through;
 use super::resolve::element_type;
 use super::scope::Clause;
 use crate::casts::Context;
@@ -25,12 +26,19 @@ pub(super) struct Assigned<'a> {
     pub(super) table: &'a str,
     /// Its columns.
     pub(super) columns: &'a [Column],
+    /// The view, if it is one.
+    pub(super) through: Option<&'a Through>,
 }
 
 impl Assigned<'_> {
     /// The place of a column that is named.
     pub(super) fn place(&self, target: &ResTarget) -> Result<usize> {
         let name = target.name().unwrap_or_default();
+        if let Some(through) = self.through {
+            through
+                .check(name)
+                .map_err(|error| error.at(target.location))?;
+        }
         let mut live = self.columns.iter().enumerate();
         let found = live.find(|(_, column)| !column.is_dropped() && *column.name == *name);
         found.map(|(place, _)| place).ok_or_else(|| {

@@ -10,11 +10,12 @@ use pg_raw_parse::nodes::{
 use pg_raw_parse::raw::{OnConflictAction, OverridingKind, SetOperation};
 
 use super::assign::{Assigned, nothing, part_default, steps_of, unchecked};
+use super::change_view::{Through, Verb};
 use super::scope::{Clause, Item, Level};
 use super::{Analyzer, Catalog, Stored};
 use crate::call::Environment;
 use crate::change::{
-    Arbiter, Change, ChangeKind, Conflict, ConflictUpdate, Given, Insert, Overriding, Source,
+    Arbiter, Change, ChangeKind, Conflict, ConflictUpdate, Given, Insert, Overriding, Source, Via,
 };
 use crate::error::{QueryError, Result};
 use crate::tree::{Column, Expr, ExprKind, From, Query, Relation, RelationKind, Target};
@@ -75,10 +76,12 @@ pub fn analyze_change(
 type InsertTarget<'n> = (usize, Option<&'n ResTarget>);
 
 /// The table of a change.
-struct Changed {
-    table: u32,
-    columns: Vec<Column>,
-    name: String,
+pub(super) struct Changed {
+    pub(super) table: u32,
+    pub(super) columns: Vec<Column>,
+    pub(super) name: String,
+    /// The view that was named in its place.
+    pub(super) through: Option<Through>,
 }
 
 impl Changed {
@@ -86,14 +89,45 @@ impl Changed {
         Assigned {
             table: &self.name,
             columns: &self.columns,
+            through: self.through.as_ref(),
         }
     }
 
     /// The places of the columns that there are.
     fn live(&self) -> Vec<usize> {
+        if let Some(through) = &self.through {
+            return through.order.clone();
+        }
         let columns = self.columns.iter().enumerate();
         let live = columns.filter(|(_, column)| !column.is_dropped());
         live.map(|(place, _)| place).collect()
+    }
+}
+
+impl Changed {
+    /// The view in the table's place, and the rows that the statement sees.
+    fn seen(
+        &self,
+        assignments: &[(usize, Given)],
+        (filter, cursor): (Option<Expr>, &Option<Arc<str>>),
+        returning: &Option<Vec<Target>>,
+    ) -> Result<(Option<Via>, Option<Expr>)> {
+        let Some(through) = &self.through else {
+            return Ok((None, filter));
+        };
+        if cursor.is_some() {
+            return Err(QueryError::unsupported(
+                "WHERE CURRENT OF with a view is not supported",
+            ));
+        }
+        let mut is_column = |expr: &Expr| matches!(expr.kind, ExprKind::Column { .. });
+        let reads = filter.is_some()
+            || returning.is_some()
+            || assignments.iter().any(|(_, given)| match given {
+                Given::Value(expr) => expr.any(&mut is_column),
+                Given::Default => false,
+            });
+        Ok((Some(through.via(reads)), through.rows(filter)))
     }
 }
 
@@ -102,14 +136,16 @@ impl Analyzer<'_> {
         if let Some(with) = update.with_clause() {
             self.with_clause(with)?;
         }
-        let (changed, item) = self.changed(update.relation())?;
+        let (changed, item) = self.changed(update.relation(), Verb::Update)?;
         let from = self.members_beside(update.from_clause(), item)?;
         let assignments = self.assignments(update.target_list().iter(), &changed.assigned())?;
         let (filter, cursor) = self.rows_of(update.where_clause())?;
         let returning = self.returning(update.returning_clause())?;
+        let (via, filter) = changed.seen(&assignments, (filter, &cursor), &returning)?;
         let query = Box::new(self.found(from, filter));
         Ok(Change {
             table: changed.table,
+            via,
             kind: ChangeKind::Update {
                 query,
                 assignments,
@@ -123,13 +159,15 @@ impl Analyzer<'_> {
         if let Some(with) = delete.with_clause() {
             self.with_clause(with)?;
         }
-        let (changed, item) = self.changed(delete.relation())?;
+        let (changed, item) = self.changed(delete.relation(), Verb::Delete)?;
         let from = self.members_beside(delete.using_clause(), item)?;
         let (filter, cursor) = self.rows_of(delete.where_clause())?;
         let returning = self.returning(delete.returning_clause())?;
+        let (via, filter) = changed.seen(&[], (filter, &cursor), &returning)?;
         let query = Box::new(self.found(from, filter));
         Ok(Change {
             table: changed.table,
+            via,
             kind: ChangeKind::Delete { query, cursor },
             returning,
         })
@@ -149,7 +187,7 @@ impl Analyzer<'_> {
     }
 
     /// The table of a change as a relation of the level at hand.
-    fn changed(&mut self, range: Option<&RangeVar>) -> Result<(Changed, Item)> {
+    fn changed(&mut self, range: Option<&RangeVar>, verb: Verb) -> Result<(Changed, Item)> {
         let Some(range) = range else {
             return Err(QueryError::internal("a change of no table"));
         };
@@ -163,11 +201,16 @@ impl Analyzer<'_> {
             return Err(QueryError::new("42P01", message).at(range.location));
         };
         let alias = range.alias().and_then(|alias| alias.aliasname());
+        if let Some(text) = &stored.view {
+            let changed = self.changed_view(&stored, text, (name, alias), verb);
+            return changed.map_err(|error| error.at(range.location));
+        }
         let item = self.add_table(&stored, alias.unwrap_or(name), alias.is_some());
         let changed = Changed {
             table: stored.oid,
             columns: stored.columns,
             name: name.to_owned(),
+            through: None,
         };
         Ok((changed, item))
     }
@@ -238,7 +281,7 @@ impl Analyzer<'_> {
         }
         // The table is not seen by the source, which has a scope of its own.
         self.levels.push(Level::default());
-        let changed = self.changed(insert.relation());
+        let changed = self.changed(insert.relation(), Verb::Insert);
         let own = self.levels.pop().unwrap_or_default();
         let (changed, mut item) = changed?;
         let (targets, explicit) = self.insert_targets(insert, &changed)?;
@@ -251,7 +294,10 @@ impl Analyzer<'_> {
         outer.items = vec![item.clone()];
         let conflict = match insert.on_conflict_clause() {
             None => None,
-            Some(clause) => Some(self.conflict(clause, &changed)?),
+            Some(clause) => match &changed.through {
+                Some(through) => return Err(through.no_conflict()),
+                None => Some(self.conflict(clause, &changed)?),
+            },
         };
         self.level().items = vec![item];
         let returning = self.returning(insert.returning_clause())?;
@@ -268,8 +314,10 @@ impl Analyzer<'_> {
             conflict,
             scope,
         };
+        let through = changed.through.as_ref();
         Ok(Change {
             table: changed.table,
+            via: through.map(|through| through.via(returning.is_some())),
             kind: ChangeKind::Insert(Box::new(insert)),
             returning,
         })
@@ -300,6 +348,9 @@ impl Analyzer<'_> {
             targets.push((place, Some(target)));
         }
         if targets.is_empty() {
+            if let Some(through) = &changed.through {
+                through.check_all()?;
+            }
             let all = changed.live().into_iter();
             return Ok((all.map(|place| (place, None)).collect(), false));
         }

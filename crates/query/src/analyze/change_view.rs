@@ -10,7 +10,7 @@ use super::change::Changed;
 use super::scope::Item;
 use crate::change::Via;
 use crate::error::{QueryError, Result};
-use crate::tree::{Distinctness, Expr, ExprKind, From, Query, Relation, RelationKind};
+use crate::tree::{Column, Distinctness, Expr, ExprKind, From, Query, Relation, RelationKind};
 
 /// What is done with a view's rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,44 +92,70 @@ impl Through {
     }
 }
 
-/// Why a view's rows are no table's.
-fn obstacle(query: &Query) -> Option<&'static str> {
-    let single = match (query.relations.as_slice(), query.from.as_slice()) {
-        ([relation], [From::Relation(0)]) => {
-            matches!(
-                relation.kind,
-                RelationKind::Table(_) | RelationKind::Subquery(..)
-            ) && relation.sample.is_none()
+/// Why a view of the query takes no changes, in PostgreSQL's words.
+#[must_use]
+pub fn view_obstacle(query: &Query) -> Option<&'static str> {
+    let any = |is: &dyn Fn(&ExprKind) -> bool| {
+        let mut targets = query.targets.iter();
+        targets.any(|target| target.expr.any(&mut |expr| is(&expr.kind)))
+    };
+    let is_grouped = |by: bool| {
+        let group = query.group.as_ref();
+        group.is_some_and(|group| (group.sets.len() != 1 || !group.exprs.is_empty()) == by)
+    };
+    if query.distinct != Distinctness::All {
+        return Some("Views containing DISTINCT are not automatically updatable.");
+    }
+    if query.set_operation.is_some() {
+        return Some(
+            "Views containing UNION, INTERSECT, or EXCEPT are not automatically updatable.",
+        );
+    }
+    if is_grouped(true) {
+        return Some("Views containing GROUP BY are not automatically updatable.");
+    }
+    if query.having.is_some() {
+        return Some("Views containing HAVING are not automatically updatable.");
+    }
+    if !query.with.is_empty() {
+        return Some("Views containing WITH are not automatically updatable.");
+    }
+    if query.limit.is_some() || query.offset.is_some() {
+        return Some("Views containing LIMIT or OFFSET are not automatically updatable.");
+    }
+    if query.group.is_some() || any(&|kind| matches!(kind, ExprKind::Aggregate(_))) {
+        return Some("Views that return aggregate functions are not automatically updatable.");
+    }
+    if any(&|kind| matches!(kind, ExprKind::Window(_))) {
+        return Some("Views that return window functions are not automatically updatable.");
+    }
+    if query.has_set_targets {
+        return Some("Views that return set-returning functions are not automatically updatable.");
+    }
+    let single = match query.from.as_slice() {
+        [From::Relation(place)] => query.relations.get(*place),
+        _ => None,
+    };
+    let is_stored = |kind: &RelationKind, columns: &[Column]| match kind {
+        RelationKind::Table(_) => true,
+        // A view's columns are its own, a subquery's are nobody's.
+        RelationKind::Subquery(inner, _) => {
+            columns.iter().all(|column| column.origin.is_some())
+                && inner
+                    .columns()
+                    .iter()
+                    .zip(columns)
+                    .any(|(a, b)| a.origin != b.origin)
         }
         _ => false,
     };
-    Some(if !query.with.is_empty() {
-        "Views containing WITH are not automatically updatable."
-    } else if query.set_operation.is_some() {
-        "Views containing UNION, INTERSECT, or EXCEPT are not automatically updatable."
-    } else if query.distinct != Distinctness::All {
-        "Views containing DISTINCT are not automatically updatable."
-    } else if query.having.is_some() {
-        "Views containing HAVING are not automatically updatable."
-    } else if query
-        .group
-        .as_ref()
-        .is_some_and(|group| !group.exprs.is_empty())
-    {
-        "Views containing GROUP BY are not automatically updatable."
-    } else if query.group.is_some() {
-        "Views that return aggregate functions are not automatically updatable."
-    } else if query.limit.is_some() || query.offset.is_some() {
-        "Views containing LIMIT or OFFSET are not automatically updatable."
-    } else if !query.windows.is_empty() {
-        "Views that return window functions are not automatically updatable."
-    } else if query.has_set_targets {
-        "Views that return set-returning functions are not automatically updatable."
-    } else if !single {
-        "Views that do not select from a single table or view are not automatically updatable."
-    } else {
-        return None;
-    })
+    if !single.is_some_and(|relation| is_stored(&relation.kind, &relation.columns)) {
+        return Some(
+            "Views that do not select from a single table or view are not automatically \
+             updatable.",
+        );
+    }
+    None
 }
 
 impl Analyzer<'_> {
@@ -142,7 +168,7 @@ impl Analyzer<'_> {
         verb: Verb,
     ) -> Result<(Changed, Item)> {
         let mut query = self.view(stored, text)?;
-        if let Some(detail) = obstacle(&query) {
+        if let Some(detail) = view_obstacle(&query) {
             let what = match verb {
                 Verb::Insert => "insert into",
                 Verb::Update => "update",

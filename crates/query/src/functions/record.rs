@@ -18,9 +18,16 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::row(438, "num_nulls", &[ids::ANY], ids::INT4, pg_num_nulls).called_on_null().variadic(ids::ANY),
     Function::row(1269, "pg_column_size", &[ids::ANY], ids::INT4, pg_column_size).stable(),
     Function::row(1619, "pg_typeof", &[ids::ANY], ids::REGTYPE, pg_typeof).called_on_null().stable(),
+    Function::row(3187, "btrecordimagecmp", &[ids::RECORD, ids::RECORD], ids::INT4, btrecordimagecmp),
     Function::row(2981, "record_eq", &[ids::RECORD, ids::RECORD], ids::BOOL, record_eq),
     Function::row(2986, "record_ge", &[ids::RECORD, ids::RECORD], ids::BOOL, record_ge),
     Function::row(2984, "record_gt", &[ids::RECORD, ids::RECORD], ids::BOOL, record_gt),
+    Function::row(3181, "record_image_eq", &[ids::RECORD, ids::RECORD], ids::BOOL, record_image_eq),
+    Function::row(3186, "record_image_ge", &[ids::RECORD, ids::RECORD], ids::BOOL, record_image_ge),
+    Function::row(3184, "record_image_gt", &[ids::RECORD, ids::RECORD], ids::BOOL, record_image_gt),
+    Function::row(3185, "record_image_le", &[ids::RECORD, ids::RECORD], ids::BOOL, record_image_le),
+    Function::row(3183, "record_image_lt", &[ids::RECORD, ids::RECORD], ids::BOOL, record_image_lt),
+    Function::row(3182, "record_image_ne", &[ids::RECORD, ids::RECORD], ids::BOOL, record_image_ne),
     Function::row(2985, "record_le", &[ids::RECORD, ids::RECORD], ids::BOOL, record_le),
     Function::row(2983, "record_lt", &[ids::RECORD, ids::RECORD], ids::BOOL, record_lt),
     Function::row(2982, "record_ne", &[ids::RECORD, ids::RECORD], ids::BOOL, record_ne),
@@ -52,6 +59,41 @@ fn record_ge(_: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
 
 fn btrecordcmp(_: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
     record::compare(&arguments[0], &arguments[1]).map(|order| Datum::Int4(order as i32))
+}
+
+fn record_image_eq(call: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
+    record::compare_images(call, &arguments[0], &arguments[1])
+        .map(|order| Datum::Bool(order.is_eq()))
+}
+
+fn record_image_ne(call: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
+    record::compare_images(call, &arguments[0], &arguments[1])
+        .map(|order| Datum::Bool(order.is_ne()))
+}
+
+fn record_image_lt(call: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
+    record::compare_images(call, &arguments[0], &arguments[1])
+        .map(|order| Datum::Bool(order.is_lt()))
+}
+
+fn record_image_le(call: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
+    record::compare_images(call, &arguments[0], &arguments[1])
+        .map(|order| Datum::Bool(order.is_le()))
+}
+
+fn record_image_gt(call: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
+    record::compare_images(call, &arguments[0], &arguments[1])
+        .map(|order| Datum::Bool(order.is_gt()))
+}
+
+fn record_image_ge(call: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
+    record::compare_images(call, &arguments[0], &arguments[1])
+        .map(|order| Datum::Bool(order.is_ge()))
+}
+
+fn btrecordimagecmp(call: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
+    record::compare_images(call, &arguments[0], &arguments[1])
+        .map(|order| Datum::Int4(order as i32))
 }
 
 fn pg_typeof(call: &Call<'_>, _: &[Datum]) -> Result<Datum> {

@@ -294,6 +294,41 @@ pub fn compare(a: &Datum, b: &Datum) -> Result<Ordering> {
     Ok(Ordering::Equal)
 }
 
+/// The order of two rows by their columns' bytes, in the binary form of the protocol.
+///
+/// # Errors
+/// 42804 where the columns' types differ, and those of the binary forms.
+pub fn compare_images(call: &Call<'_>, a: &Datum, b: &Datum) -> Result<Ordering> {
+    let (a, b) = (a.as_record(), b.as_record());
+    let _level = Level::enter()?;
+    let (mut of_left, mut of_right) = (Vec::new(), Vec::new());
+    for (number, (left, right)) in a.values.iter().zip(&b.values).enumerate() {
+        let oid = type_of(a, number);
+        if oid != type_of(b, number) {
+            return Err(dissimilar(oid, type_of(b, number), number));
+        }
+        let order = match (left, right) {
+            (Datum::Null, Datum::Null) => Ordering::Equal,
+            (Datum::Null, _) => Ordering::Greater,
+            (_, Datum::Null) => Ordering::Less,
+            (left, right) => {
+                of_left.clear();
+                of_right.clear();
+                super::send(call, oid, left, &mut of_left)?;
+                super::send(call, oid, right, &mut of_right)?;
+                of_left.cmp(&of_right)
+            }
+        };
+        if order.is_ne() {
+            return Ok(order);
+        }
+    }
+    if a.values.len() != b.values.len() {
+        return Err(different_lengths());
+    }
+    Ok(Ordering::Equal)
+}
+
 /// Refuses a type without an order.
 fn has_order(oid: u32) -> Result<()> {
     match super::by_oid(oid) {

@@ -107,7 +107,7 @@ impl Binder<'_> {
         }
         let depth = usize::from(!matches!(statement, Statement::Query(_)));
         self.take_out_below(&mut statement, depth)?;
-        self.check_unchanged(&statement)?;
+        self.check_statement(&statement)?;
         self.with = None;
         Ok(statement)
     }
@@ -236,7 +236,10 @@ impl Binder<'_> {
 
     /// Binds one and keeps it; the query for its place, if it gives columns.
     fn taken(&mut self, inner: &ast::Query) -> Bindable<Option<ast::Query>> {
-        self.check_unchanged(inner)?;
+        match &*inner.body {
+            SetExpr::Insert(insert) => self.check_statement(insert)?,
+            _ => self.check_unchanged(inner)?,
+        }
         let (plan, columns) = self.bound_inner(inner)?;
         self.relations.clear();
         self.aggregation = None;
@@ -280,6 +283,31 @@ impl Binder<'_> {
                     bound => bound,
                 }
             }
+        }
+    }
+
+    /// As [`Self::check_unchanged`]; but an INSERT without a conflict may add to what was changed.
+    fn check_statement(&self, statement: &Statement) -> Bindable<()> {
+        match statement {
+            Statement::Query(query) => match &*query.body {
+                SetExpr::Insert(insert) => {
+                    if let Some(list) = &query.with {
+                        self.check_unchanged(list)?;
+                    }
+                    self.check_statement(insert)
+                }
+                _ => self.check_unchanged(statement),
+            },
+            Statement::Insert(insert) if insert.on.is_none() => {
+                if let Some(source) = &insert.source {
+                    self.check_unchanged(source)?;
+                }
+                match &insert.returning {
+                    Some(returning) => self.check_unchanged(returning),
+                    None => Ok(()),
+                }
+            }
+            other => self.check_unchanged(other),
         }
     }
 

@@ -103,7 +103,7 @@ pub(super) fn view_query(
             modifier: column.modifier,
         });
     }
-    let obstacle = analysis::obstacle(query);
+    let obstacle = thermocline_query::analyze::view_obstacle(query);
     Ok(ViewQuery {
         columns,
         reads: view.reads,
@@ -116,9 +116,7 @@ pub(super) fn view_query(
 mod analysis {
     use thermocline_engine::catalog::FIRST_USER_OID;
     use thermocline_query::datum::Datum;
-    use thermocline_query::tree::{
-        Column, Distinctness, Expr, ExprKind, From, Query, RelationKind,
-    };
+    use thermocline_query::tree::{Column, Expr, ExprKind, Query};
     use thermocline_query::types::{self, format_type, ids};
 
     use crate::error::{Result, SqlError};
@@ -184,72 +182,5 @@ mod analysis {
                 ),
             )),
         }
-    }
-
-    /// Why a view of the query takes no changes, in PostgreSQL's words.
-    pub(super) fn obstacle(query: &Query) -> Option<&'static str> {
-        let any = |is: &dyn Fn(&ExprKind) -> bool| {
-            let mut targets = query.targets.iter();
-            targets.any(|target| target.expr.any(&mut |expr| is(&expr.kind)))
-        };
-        let is_grouped = |by: bool| {
-            let group = query.group.as_ref();
-            group.is_some_and(|group| (group.sets.len() != 1 || !group.exprs.is_empty()) == by)
-        };
-        if query.distinct != Distinctness::All {
-            return Some("Views containing DISTINCT are not automatically updatable.");
-        }
-        if query.set_operation.is_some() {
-            return Some(
-                "Views containing UNION, INTERSECT, or EXCEPT are not automatically updatable.",
-            );
-        }
-        if is_grouped(true) {
-            return Some("Views containing GROUP BY are not automatically updatable.");
-        }
-        if query.having.is_some() {
-            return Some("Views containing HAVING are not automatically updatable.");
-        }
-        if !query.with.is_empty() {
-            return Some("Views containing WITH are not automatically updatable.");
-        }
-        if query.limit.is_some() || query.offset.is_some() {
-            return Some("Views containing LIMIT or OFFSET are not automatically updatable.");
-        }
-        if query.group.is_some() || any(&|kind| matches!(kind, ExprKind::Aggregate(_))) {
-            return Some("Views that return aggregate functions are not automatically updatable.");
-        }
-        if any(&|kind| matches!(kind, ExprKind::Window(_))) {
-            return Some("Views that return window functions are not automatically updatable.");
-        }
-        if query.has_set_targets {
-            return Some(
-                "Views that return set-returning functions are not automatically updatable.",
-            );
-        }
-        let single = match query.from.as_slice() {
-            [From::Relation(place)] => query.relations.get(*place),
-            _ => None,
-        };
-        let is_stored = |kind: &RelationKind, columns: &[Column]| match kind {
-            RelationKind::Table(_) => true,
-            // A view's columns are its own, a subquery's are nobody's.
-            RelationKind::Subquery(inner, _) => {
-                columns.iter().all(|column| column.origin.is_some())
-                    && inner
-                        .columns()
-                        .iter()
-                        .zip(columns)
-                        .any(|(a, b)| a.origin != b.origin)
-            }
-            _ => false,
-        };
-        if !single.is_some_and(|relation| is_stored(&relation.kind, &relation.columns)) {
-            return Some(
-                "Views that do not select from a single table or view are not automatically \
-                 updatable.",
-            );
-        }
-        None
     }
 }

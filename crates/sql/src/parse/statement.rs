@@ -223,6 +223,8 @@ pub struct Modes {
     pub isolation: Option<IsolationLevel>,
     /// READ ONLY or READ WRITE
     pub read_only: Option<bool>,
+    /// DEFERRABLE or NOT DEFERRABLE: shown, and without effect, since no snapshot can fail.
+    pub deferrable: Option<bool>,
 }
 
 /// The four levels that SQL names.

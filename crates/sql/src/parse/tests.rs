@@ -104,14 +104,16 @@ fn transaction_control() {
         one("set session characteristics as transaction isolation level serializable"),
         Statement::SetSessionCharacteristics(Modes {
             isolation: Some(IsolationLevel::Serializable),
-            read_only: None
+            read_only: None,
+            deferrable: None
         })
     ));
     assert!(matches!(
         one("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"),
         Statement::SetTransaction(Modes {
             isolation: Some(IsolationLevel::RepeatableRead),
-            read_only: Some(true)
+            read_only: Some(true),
+            deferrable: None
         })
     ));
 }

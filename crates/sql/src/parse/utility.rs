@@ -157,8 +157,10 @@ fn modes(tokens: &mut Tokens<'_>) -> Result<Modes> {
             modes.read_only = Some(true);
         } else if tokens.keywords(&["read", "write"]) {
             modes.read_only = Some(false);
-        } else if tokens.keyword("deferrable") || tokens.keywords(&["not", "deferrable"]) {
-            // Only a wait for a safe snapshot in PostgreSQL.
+        } else if tokens.keyword("deferrable") {
+            modes.deferrable = Some(true);
+        } else if tokens.keywords(&["not", "deferrable"]) {
+            modes.deferrable = Some(false);
         } else {
             return Err(tokens.error());
         }

@@ -58,23 +58,15 @@ pub enum AlterView {
 
 /// A CREATE of a view, behind CREATE; `None` if something else is made.
 pub(super) fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
-    const REFUSED: [(&[&str], &str); 2] = [
-        (
-            &["materialized", "view"],
-            "materialized views are not supported yet",
-        ),
-        (
-            &["recursive", "view"],
-            "CREATE RECURSIVE VIEW is not supported; use WITH RECURSIVE",
-        ),
-    ];
     let whole = Tokens::new(tokens.sql(), tokens.rest());
     let replace = tokens.keywords(&["or", "replace"]);
     let temporary = life::temporary(tokens);
-    let mut refused = REFUSED.iter();
-    if let Some((_, message)) = refused.find(|(words, _)| tokens.are_keywords(words)) {
-        return Err(SqlError::unsupported(*message));
+    if tokens.are_keywords(&["materialized", "view"]) {
+        return Err(SqlError::unsupported(
+            "materialized views are not supported yet",
+        ));
     }
+    let recursive = tokens.are_keywords(&["recursive", "view"]) && tokens.keyword("recursive");
     if !tokens.keyword("view") {
         *tokens = whole;
         return Ok(None);
@@ -82,6 +74,7 @@ pub(super) fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
     let name = tokens.qualified_name()?;
     let columns = match tokens.peek() {
         Some(Token::LParen) => tokens.identifier_list()?,
+        _ if recursive => return Err(tokens.error()),
         _ => Vec::new(),
     };
     if tokens.keyword("with") {
@@ -96,17 +89,36 @@ pub(super) fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
     }
     let sql = tokens.sql();
     let (start, text) = slice(sql, extent(query)).ok_or_else(|| tokens.error())?;
+    let before = sql[..start].chars().count();
+    let (query_text, before) = match recursive {
+        true => of_recursive(&name, &columns, text, before),
+        false => (text.to_owned(), before),
+    };
     Ok(Some(Statement::Ddl(Ddl::View(ViewCommand::Create(
         CreateView {
             replace,
             temporary,
             name,
             columns,
-            query: text.into(),
-            before: u32::try_from(sql[..start].chars().count()).unwrap_or(0),
+            query: query_text.into(),
+            before: u32::try_from(before).unwrap_or(0),
             depth: depth::shape(sql, query)?.depth,
         },
     )))))
+}
+
+/// The query of a recursive view, and what stands before it as far as places in the text tell.
+fn of_recursive(name: &[String], columns: &[String], text: &str, before: usize) -> (String, usize) {
+    let quoted = |name: &String| format!("\"{}\"", name.replace('"', "\"\""));
+    let name = name.last().map(quoted).unwrap_or_default();
+    let columns: Vec<String> = columns.iter().map(quoted).collect();
+    let columns = columns.join(", ");
+    let head = format!("WITH RECURSIVE {name} ({columns}) AS (");
+    let before = before.saturating_sub(head.chars().count());
+    (
+        format!("{head}{text}) SELECT {columns} FROM {name}"),
+        before,
+    )
 }
 
 /// Whether a query ends with WITH [LOCAL | CASCADED] CHECK OPTION.

@@ -140,7 +140,7 @@ impl Session {
             // Nothing is read: the lowest level is as good.
             self.transaction.set_modes(Modes {
                 isolation: Some(IsolationLevel::ReadCommitted),
-                read_only: None,
+                ..Modes::default()
             })?;
         }
         messages::copy_in_response(&mut client.out, incoming.binary, incoming.types.len());

@@ -137,7 +137,8 @@ impl Lookup<'_> {
                 "0A000" => {
                     let changed = self.change(place, settings);
                     changed.map_err(|told| match told.sqlstate {
-                        "0A000" => error,
+                        // Who gives a reason says more.
+                        "0A000" if told.detail.is_none() => error,
                         _ => told,
                     })
                 }

@@ -30,6 +30,7 @@ struct SavepointState {
     name: String,
     point: Savepoint,
     settings: SavedSettings,
+    read_only: bool,
     /// What was asked for before it.
     asked: usize,
 }
@@ -45,6 +46,7 @@ pub(super) struct TransactionState {
     settled: bool,
     isolation: IsolationLevel,
     read_only: bool,
+    deferrable: bool,
     /// The session has something temporary: that may be changed in a transaction that only
     /// reads, and the session refuses all else.
     has_temporary: bool,
@@ -66,6 +68,7 @@ impl TransactionState {
             settled: false,
             isolation: IsolationLevel::Serializable,
             read_only: false,
+            deferrable: false,
             has_temporary: false,
             began_us: 0,
             saved: None,
@@ -102,6 +105,13 @@ impl TransactionState {
         }
     }
 
+    pub(super) fn is_deferrable(&self, context: &SessionContext) -> bool {
+        match self.block {
+            Block::None => context.settings(|settings| settings.default_deferrable()),
+            Block::Implicit | Block::Explicit => self.deferrable,
+        }
+    }
+
     pub(super) fn isolation(&self, context: &SessionContext) -> IsolationLevel {
         match self.block {
             Block::None => context.settings(|settings| settings.default_isolation()),
@@ -121,15 +131,17 @@ impl TransactionState {
     /// real one.
     pub(super) fn begin(&mut self, block: Block, context: &SessionContext) {
         if self.block == Block::None {
-            let (isolation, read_only, saved) = context.settings(|settings| {
+            let (isolation, read_only, deferrable, saved) = context.settings(|settings| {
                 (
                     settings.default_isolation(),
                     settings.default_read_only(),
+                    settings.default_deferrable(),
                     settings.save(),
                 )
             });
             self.isolation = isolation;
             self.read_only = read_only;
+            self.deferrable = deferrable;
             self.saved = Some(saved);
             self.has_temporary = context.has_temporary();
             self.settled = false;
@@ -163,6 +175,22 @@ impl TransactionState {
                 ));
             }
             self.read_only = read_only;
+        }
+        if let Some(deferrable) = modes.deferrable.filter(|wanted| *wanted != self.deferrable) {
+            let refused = match (self.savepoints.is_empty(), self.settled) {
+                (false, _) => Some("cannot be called within a subtransaction"),
+                (true, true) => Some("must be called before any query"),
+                (true, false) => None,
+            };
+            if let Some(why) = refused {
+                let message = format!("SET TRANSACTION [NOT] DEFERRABLE {why}");
+                return Err(SqlError::new("25001", message));
+            }
+            self.deferrable = deferrable;
+        }
+        // What a savepoint may take back is the session's to see to.
+        if !self.savepoints.is_empty() {
+            return Ok(());
         }
         if let (Some(transaction), false) = (&mut self.transaction, self.settled) {
             let read_only = self.read_only && !self.has_temporary;
@@ -287,6 +315,7 @@ impl TransactionState {
             name: name.to_owned(),
             point,
             settings: context.settings(|settings| settings.save()),
+            read_only: self.read_only,
             asked: context.asked(),
         });
         Ok(())
@@ -295,6 +324,8 @@ impl TransactionState {
     pub(super) fn release(&mut self, name: &str) -> Result<()> {
         self.require_block("RELEASE SAVEPOINT")?;
         let at = self.find_savepoint(name)?;
+        // As in PostgreSQL it is a mode of the savepoint.
+        self.read_only = self.savepoints[at].read_only;
         self.savepoints.truncate(at);
         if let (true, Some(transaction)) = (self.savepoints.is_empty(), &mut self.transaction) {
             transaction.forget_savepoints();
@@ -312,6 +343,7 @@ impl TransactionState {
         transaction.rollback_to(&state.point).await?;
         context.settings(|settings| settings.restore(&state.settings));
         context.forget_asked(state.asked);
+        self.read_only = state.read_only;
         self.savepoints.truncate(at + 1);
         self.failed = false;
         Ok(())

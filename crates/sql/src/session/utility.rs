@@ -240,6 +240,7 @@ impl Session {
         let modes = Modes {
             isolation: Some(self.transaction.isolation(&self.context)),
             read_only: Some(self.transaction.is_read_only(&self.context)),
+            deferrable: Some(self.transaction.is_deferrable(&self.context)),
         };
         self.close_transaction_portals();
         let committed = if commit {
@@ -286,6 +287,10 @@ impl Session {
                 let value = [if read_only { "on" } else { "off" }.to_owned()];
                 settings.set("default_transaction_read_only", Some(&value), false)?;
             }
+            if let Some(deferrable) = modes.deferrable {
+                let value = [if deferrable { "on" } else { "off" }.to_owned()];
+                settings.set("default_transaction_deferrable", Some(&value), false)?;
+            }
             Ok(())
         })
     }
@@ -303,15 +308,15 @@ impl Session {
                 self.set_transaction(
                     Modes {
                         isolation,
-                        read_only: None,
+                        ..Modes::default()
                     },
                     client,
                 )
             }
             ("transaction_read_only", Some(value)) => self.set_transaction(
                 Modes {
-                    isolation: None,
                     read_only: Some(matches!(value.as_str(), "on" | "true" | "1")),
+                    ..Modes::default()
                 },
                 client,
             ),
@@ -332,6 +337,10 @@ impl Session {
             "transaction_read_only" => {
                 let read_only = self.transaction.is_read_only(&self.context);
                 Ok(if read_only { "on" } else { "off" }.to_owned())
+            }
+            "transaction_deferrable" => {
+                let deferrable = self.transaction.is_deferrable(&self.context);
+                Ok(if deferrable { "on" } else { "off" }.to_owned())
             }
             _ => self.context.settings(|settings| settings.show(name)),
         }

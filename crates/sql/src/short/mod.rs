@@ -22,10 +22,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use thermocline_query::types::domain::base;
 
-use thermocline_engine::authority::Privileges;
+use thermocline_engine::authority::{Object, Privileges};
 use thermocline_engine::{Identity, Table};
 use thermocline_query::analyze::{Analyzed, AnalyzedChange};
-use thermocline_query::change::{Change, ChangeKind, Given};
+use thermocline_query::change::{Change, ChangeKind, Given, Via};
 use thermocline_query::tree::{self, ExprKind, Query, RelationKind, Target};
 use thermocline_query::walk::columns_read;
 use thermocline_storage::types::DataType;
@@ -36,6 +36,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::output::{ColumnType, OtherType, OutputColumn};
 use crate::plan::{OutputExpr, Plan, ReadQuery};
+use crate::privilege::Actor;
 use crate::typed::TypedQuery;
 use expression::Lowering;
 use lift::Lifted;
@@ -59,6 +60,19 @@ pub(crate) fn change(
     spell_out_rows(&mut change);
     let Some(table) = context.catalog.table(change.table) else {
         return Err(SqlError::internal("a change of a table that is not there"));
+    };
+    let owner;
+    let of_owner;
+    let context = match change.via {
+        None => context,
+        Some(via) => {
+            owner = owner_of(via, &change.kind, context)?;
+            of_owner = BindContext {
+                actor: owner.as_ref(),
+                ..*context
+            };
+            &of_owner
+        }
     };
     let columns = change.columns().map(|columns| shown_columns(&columns));
     let mut changer = Changer {
@@ -92,6 +106,30 @@ pub(crate) fn change(
         catalog_version: context.catalog.version,
         command,
     })
+}
+
+/// The owner of a view, by whose rights its table is changed.
+///
+/// # Errors
+/// 42501 where the statement's role may not change the view.
+fn owner_of(via: Via, kind: &ChangeKind, context: &BindContext<'_>) -> Result<Option<Actor>> {
+    let (Some(actor), catalog) = (context.actor, context.catalog) else {
+        return Ok(None);
+    };
+    let Some(view) = catalog.views.get(&via.view) else {
+        return Err(SqlError::internal("a change of a view that is not there"));
+    };
+    let mut needs = match kind {
+        ChangeKind::Insert(_) => Privileges::INSERT,
+        ChangeKind::Update { .. } => Privileges::UPDATE,
+        ChangeKind::Delete { .. } => Privileges::DELETE,
+    };
+    if via.reads {
+        needs |= Privileges::SELECT;
+    }
+    actor.need_view(catalog, view, needs)?;
+    let owner = catalog.authority.owner(&Object::Table(via.view));
+    Actor::numbered(owner, catalog).map(Some)
 }
 
 /// A change on its way to a plan.

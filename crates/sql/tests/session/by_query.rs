@@ -331,7 +331,7 @@ fn parameters_are_the_querys_too() {
 fn what_cannot_be_is_told_as_postgresql_tells_it() {
     let server = Server::new();
     let mut client = prepared(&server);
-    client.tag("create table keyless (v int); create view w as select * from o");
+    client.tag("create table keyless (v int)");
     for (sql, expected) in [
         ("update t set v = nothing.v from o", "42P01"),
         ("update t set v = o.nothing from o", "42703"),
@@ -351,7 +351,6 @@ fn what_cannot_be_is_told_as_postgresql_tells_it() {
         ("update t set v = 1 from t", "42712"),
         ("delete from t using nothing", "42P01"),
         ("delete from t where sum(v) > (select 1)", "42803"),
-        ("update w set v = (select 1)", "0A000"),
     ] {
         let error = client.error(sql);
         assert!(error.starts_with(expected), "{sql}: {error}");

@@ -366,3 +366,31 @@ fn what_a_change_reads_is_read_by_nobody_else() {
         }
     }
 }
+
+#[test]
+fn rows_that_a_part_takes_away_come_back_changed() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag("create table t (a int primary key)");
+    client.tag("insert into t values (1), (2), (3)");
+    assert_eq!(
+        client.rows("with gone as (delete from t where a < 3 returning a) insert into t select a * 10 from gone returning a"),
+        ["10", "20"]
+    );
+    assert_eq!(
+        client.rows("with gone as (delete from t returning a) insert into t select a from gone where a > 3 returning a"),
+        ["10", "20"]
+    );
+    client.tag(
+        "with more as (insert into t values (1) returning a) insert into t select a + 1 from more",
+    );
+    assert_eq!(
+        client.rows("select * from t order by a"),
+        ["1", "2", "10", "20"]
+    );
+    assert!(
+        client
+            .error("with gone as (delete from t) insert into t select a from t")
+            .starts_with("0A000 ")
+    );
+}

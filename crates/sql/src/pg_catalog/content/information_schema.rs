@@ -142,6 +142,9 @@ fn views(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
         .filter(|view| !session.is_others(&view.schema))
         .map(|view| {
             let owns = session.facts.actor.owns(&Object::Table(view.oid));
+            let mut reads = view.reads.iter();
+            let of_tables = reads.all(|read| session.catalog.table(read.oid).is_some());
+            let takes_changes = view.obstacle.is_none() && of_tables;
             filler.row([
                 database(session),
                 Datum::text(&view.schema),
@@ -151,8 +154,8 @@ fn views(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
                     false => Datum::Null,
                 },
                 Datum::text("NONE"),
-                yes_or_no(false),
-                yes_or_no(false),
+                yes_or_no(takes_changes),
+                yes_or_no(takes_changes),
                 yes_or_no(false),
                 yes_or_no(false),
                 yes_or_no(false),
