@@ -16,7 +16,6 @@ use thermocline_device::{StopPoint, stop_at};
 use thermocline_storage::changed_pages::Paged;
 use thermocline_storage::row_directory::{PAGE_WORDS, RowDirectory, Word};
 
-use crate::access::DEAD;
 use crate::catalog::{IndexKind, Table};
 use crate::checkpoint::Pace;
 use crate::database::Database;
@@ -24,6 +23,7 @@ use crate::error::Result;
 use crate::evict::{Evictor, cold_copy, fingerprint};
 use crate::image::{Frame, ImageWriter, begin_frame, end_frame};
 use crate::partition::{Index, PartitionState, TablePartition};
+use crate::row_state::DEAD;
 use crate::steps::Moment;
 
 /// Pages of a directory that one turn looks at; each asks for up to

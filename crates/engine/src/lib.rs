@@ -4,7 +4,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | `database`, `config` | the database and what it is opened with |
-//! | `partition` | rows and indexes behind one lock |
+//! | `partition`, `row_state` | rows and indexes behind one lock; what a row goes through, the only writer of its word |
 //! | `run`, `batch`, `access` | running a statement: locks, pre-pass, restart; what it sees and changes |
 //! | `procedure` | transactions written in Rust, called by name; command logging |
 //! | `account`, `changes`, `parts` | what clients cause: a pool, an account a session, charged before it is taken; what changes hold until they are committed |
@@ -66,6 +66,7 @@ mod report;
 mod reserve;
 mod rewrite;
 mod row_id;
+mod row_state;
 mod run;
 mod savepoint;
 mod sequence;

@@ -12,13 +12,14 @@ use thermocline_storage::block::{self, Record};
 use thermocline_storage::key_hash::key_hash;
 use thermocline_storage::row_directory::{ColdAddress, Word};
 
-use crate::access::{DEAD, Scope};
+use crate::access::Scope;
 use crate::catalog::{IndexDef, Table};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::evict::{cold_copy, has_fingerprint};
 use crate::manifest::Manifest;
 use crate::partition::{Index, PartitionState, TablePartition};
+use crate::row_state::DEAD;
 
 /// Problems that are told apart; more are only counted.
 const PROBLEMS_KEPT: usize = 100;

@@ -646,11 +646,6 @@ pub(crate) fn address_key(address: ColdAddress) -> u64 {
     (u64::from(address.block) << 16) | u64::from(address.slot)
 }
 
-/// The word of a row that a transaction under way has deleted: nobody sees it,
-/// and its number is not given out. The directory takes unknown tags for free
-/// when it is restored.
-pub(crate) const DEAD: Word = Word(3 << 62);
-
 /// Whether `key` lies between the bounds.
 pub(crate) fn in_bounds(key: &[u8], lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> bool {
     let above = match lower {

@@ -18,13 +18,14 @@ use thermocline_storage::temperature;
 use super::point::warm;
 use super::undo::UndoStep;
 use super::write::{check_size, logged_bytes};
-use super::{Access, DEAD, Image};
+use super::{Access, Image};
 use crate::catalog::Table;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::partition::Index;
 use crate::record::push_removed;
 use crate::row_id::RowId;
+use crate::row_state::DEAD;
 
 /// The only index, where a table has one.
 const ONLY: usize = 0;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use thermocline_storage::log::Lsn;
 use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
 
-use super::commands::free_row;
 use super::{Access, Scratch};
 use crate::catalog::{Catalog, Table};
 use crate::error::{Error, Result};
@@ -265,6 +264,7 @@ impl Access<'_> {
                 storage,
                 row,
             } => {
+                let numbers = self.numbers();
                 let state = self.guards.at_mut(position);
                 let partition = state.id;
                 if let (Some(table), Some(rows)) =
@@ -273,9 +273,7 @@ impl Access<'_> {
                 {
                     let tuple = rows.heap.payload(hot.pointer()).to_vec();
                     rows.unindex_tuple(table, &tuple, row, &mut key);
-                    rows.heap.free(hot.pointer());
-                    free_row(&mut rows.directory, row, self.recorded.is_some());
-                    rows.live -= 1;
+                    rows.undo_insert(row, hot.word(), numbers);
                     state.forget_uncommitted((storage, row));
                 }
                 if let Some(txn) = self.txn.as_deref_mut()
@@ -444,6 +442,7 @@ impl Access<'_> {
     }
 
     fn finish_steps(&mut self, timestamp: Timestamp, snapshots_open: bool) {
+        let numbers = self.numbers();
         let mut undo = std::mem::take(&mut self.scratch.undo);
         let (mut steps, mut moved) = (
             std::mem::take(&mut undo.steps),
@@ -502,7 +501,7 @@ impl Access<'_> {
                             rows.heap.free(hot.pointer());
                         }
                         if !kept {
-                            free_row(&mut rows.directory, row, self.recorded.is_some());
+                            rows.bury(row, numbers);
                         }
                     }
                     if word.is_uncommitted() {
@@ -527,7 +526,7 @@ impl Access<'_> {
                 } => {
                     let state = self.guards.at_mut(position);
                     if let Some(rows) = state.tables.get_mut(&storage) {
-                        free_row(&mut rows.directory, row, self.recorded.is_some());
+                        rows.bury(row, numbers);
                     }
                 }
                 UndoStep::Overwrite { .. } | UndoStep::Overlay { .. } => {}

@@ -6,9 +6,8 @@ use thermocline_device::{PanicPoint, panic_at};
 use thermocline_storage::row_directory::Word;
 use thermocline_storage::temperature;
 
-use super::commands::free_row;
 use super::undo::{Before, STEP_BYTES, UndoStep};
-use super::{Access, DEAD, Image, Obstacle, Use};
+use super::{Access, Image, Obstacle, Use};
 use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::evict::cold_copy;
@@ -16,6 +15,7 @@ use crate::partition::TablePartition;
 use crate::parts::Place;
 use crate::record::{CHANGE_HEAD_BYTES, push_removed};
 use crate::row_id::RowId;
+use crate::row_state::DEAD;
 use crate::table_lock::LockMode;
 use crate::transaction::{Isolation, Overlaid, TxnId};
 
@@ -47,30 +47,20 @@ impl Access<'_> {
             let is_marked = txn.level > 0 || !txn.sees_draft_of(table.def.storage);
             is_marked.then_some((txn.id, txn.level))
         });
+        let numbers = self.numbers();
         let mut keys = std::mem::take(&mut self.scratch.key);
         let state = self.guards.at_mut(position);
         let partition = state.id;
         let rows = state.table_mut(table);
         let result = (|| {
             let row = match &mut self.recorded {
-                None => rows.directory.allocate().ok_or_else(|| {
-                    Error::TooLarge("the partition has no row numbers left".into())
-                })?,
-                Some(recorded) => recorded.take(table.def.storage, &mut rows.directory)?,
+                None => rows.take_number()?,
+                Some(recorded) => recorded.take(table.def.storage, rows)?,
             };
-            let Some(pointer) = rows.heap.insert(row, 0, tuple) else {
-                free_row(&mut rows.directory, row, self.recorded.is_some());
-                return Err(Error::OutOfMemory("the arena is exhausted".into()));
-            };
-            let uncommitted = owner.is_some();
-            rows.directory.set(
-                row,
-                Word::hot(pointer)
-                    .with_uncommitted(uncommitted)
-                    .with_temperature(temperature::WRITTEN),
-            );
-            rows.became_hot(row);
-            rows.live += 1;
+            if let Err(error) = rows.insert(row, tuple, owner.is_some()) {
+                rows.give_number(row, numbers);
+                return Err(error);
+            }
             self.scratch.undo.push(UndoStep::Insert {
                 position,
                 table: table.def.oid,

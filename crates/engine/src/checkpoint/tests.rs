@@ -15,7 +15,7 @@ use thermocline_storage::row_directory::Word;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::ValueRef;
 
-use crate::access::{DEAD, Scope};
+use crate::access::Scope;
 use crate::catalog::{ColumnDef, IndexDef, IndexKind, Table, TableDef};
 use crate::checkpoint::{Last, Pace, Purpose};
 use crate::compaction::Compactor;
@@ -26,6 +26,7 @@ use crate::evict::{Evictor, cold_copy};
 use crate::partition::{Index, PartitionState, TablePartition};
 use crate::policy::{Identification, Merge, Policy};
 use crate::recovery::images::{Restored, restore_partition};
+use crate::row_state::DEAD;
 use crate::transaction::{Isolation, RunOptions, Transaction};
 
 const PARTITIONS: usize = 2;

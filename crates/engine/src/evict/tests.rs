@@ -164,9 +164,10 @@ fn an_old_copy_is_not_taken_for_one_that_another_made_since() {
     table.encode_tuple(&[ValueRef::BigInt(1)], &mut tuple);
     let mut state = db.partitions[0].lock();
     let rows = state.table_mut(&table);
-    let row = rows.directory.allocate().expect("a row number");
-    let pointer = rows.heap.insert(row, 0, &tuple).expect("room");
-    rows.directory.set(row, Word::hot(pointer));
+    let row = rows.take_number().expect("a row number");
+    rows.insert(row, &tuple, false).expect("room");
+    let hot = rows.directory.get(row).as_hot().expect("it is hot");
+    let pointer = hot.pointer();
 
     let mut evictor = Evictor::new(1 << 20);
     evictor.begin_block();
