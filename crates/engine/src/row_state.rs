@@ -10,16 +10,22 @@
 //! |---|---|---|
 //! | [`insert`](TablePartition::insert) | free | dirty |
 //! | [`undo_insert`](TablePartition::undo_insert) | hot | free |
+//! | [`change`](TablePartition::change) | hot, cold | dirty |
+//! | [`undo_change`](TablePartition::undo_change) | dirty | what it was, if that was hot |
+//! | [`undo_change_of_cold`](TablePartition::undo_change_of_cold) | dirty | cold |
+//! | [`replay`](TablePartition::replay) | free, hot, cold | dirty |
 //! | [`bury`](TablePartition::bury) | dead | free |
 //!
 //! Guarantees: a transition changes all that belongs to it, or nothing. Assumes the partition's
 //! lock, and that the caller says rightly what the row is: debug builds look. Indexes, blocks'
 //! counts of what lives in them, the log and versions are the caller's.
 
-use thermocline_storage::row_directory::Word;
+use thermocline_storage::arena::TuplePtr;
+use thermocline_storage::row_directory::{ColdAddress, ColdWord, HotWord, Word};
 use thermocline_storage::temperature;
 
 use crate::error::{Error, Result};
+use crate::evict::cold_copy;
 use crate::partition::TablePartition;
 
 /// The word of a row that a transaction under way has deleted: nobody sees it,
@@ -34,6 +40,15 @@ pub(crate) enum Numbers {
     Listed,
     /// Nobody yet: rows are being restored, and each brings its own.
     Restoring,
+}
+
+/// What became of a row that the log has a tuple for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Replayed {
+    /// It was not there.
+    Inserted,
+    /// It was there; the copy that its tuple had is a hole now.
+    Changed(Option<ColdAddress>),
 }
 
 impl TablePartition {
@@ -71,14 +86,19 @@ impl TablePartition {
     #[inline]
     pub fn insert(&mut self, row: u32, tuple: &[u8], uncommitted: bool) -> Result<()> {
         debug_assert!(self.directory.get(row).is_free(), "row {row} is not free");
-        let pointer = self.heap.insert(row, 0, tuple).ok_or_else(exhausted)?;
-        let word = Word::hot(pointer)
-            .with_uncommitted(uncommitted)
-            .with_temperature(temperature::WRITTEN);
+        let word = self.store_new(row, tuple, uncommitted)?;
         self.directory.set(row, word);
+        Ok(())
+    }
+
+    #[inline]
+    fn store_new(&mut self, row: u32, tuple: &[u8], uncommitted: bool) -> Result<Word> {
+        let pointer = self.heap.insert(row, 0, tuple).ok_or_else(exhausted)?;
         self.became_hot(row);
         self.live += 1;
-        Ok(())
+        Ok(Word::hot(pointer)
+            .with_uncommitted(uncommitted)
+            .with_temperature(temperature::WRITTEN))
     }
 
     /// A row is as if it had never been inserted.
@@ -89,6 +109,81 @@ impl TablePartition {
             self.live -= 1;
             self.free(row, numbers);
         }
+    }
+
+    /// A row's tuple becomes another, which no block has. `warmer`: so many uses of the row
+    /// were not counted before. Returns where the copy lies that the old tuple had: a hole from
+    /// now on.
+    ///
+    /// # Errors
+    /// The arena is exhausted; the row is as it was.
+    #[inline]
+    pub fn change(
+        &mut self,
+        row: u32,
+        word: Word,
+        tuple: &[u8],
+        warmer: u8,
+    ) -> Result<Option<ColdAddress>> {
+        debug_assert!(self.is_now(row, word) && is_there(word));
+        let (pointer, hole) = match (word.as_hot(), word.as_cold()) {
+            (Some(hot), _) => {
+                let hole = cold_copy(self.heap.cold(hot.pointer()));
+                (self.heap.replace(hot.pointer(), tuple), hole)
+            }
+            (_, cold) => {
+                let hole = cold.map(ColdWord::address);
+                (self.heap.insert(row, 0, tuple), hole)
+            }
+        };
+        let pointer = pointer.ok_or_else(exhausted)?;
+        debug_assert!(self.heap.cold(pointer) == 0, "a changed tuple has a copy");
+        let warmth = temperature::of_changed(word.temperature(), word.is_cold());
+        let warmth = (warmth + warmer).min(temperature::MAX);
+        let hot = hot_word(pointer, word).with_temperature(warmth);
+        self.directory.set(row, hot);
+        if word.is_cold() {
+            self.cold -= 1;
+            self.became_hot(row);
+        }
+        Ok(hole)
+    }
+
+    /// A row that was changed where it lay has its old tuple again, and `copy`, which the tuple's
+    /// header said of its copy.
+    pub fn undo_change(&mut self, row: u32, hot: HotWord, old: &[u8], copy: u64) {
+        debug_assert!(self.is_now(row, hot.word()) && self.heap.cold(hot.pointer()) == 0);
+        if let Some(pointer) = self.heap.replace(hot.pointer(), old) {
+            self.heap.set_cold(pointer, copy);
+            self.directory.set(row, hot.with_pointer(pointer));
+        }
+    }
+
+    /// A row that was cold and was changed is again where it was.
+    pub fn undo_change_of_cold(&mut self, row: u32, hot: HotWord, cold: ColdWord) {
+        debug_assert!(self.is_now(row, hot.word()) && self.heap.cold(hot.pointer()) == 0);
+        self.heap.free(hot.pointer());
+        self.directory.set(row, cold.word());
+        self.cold += 1;
+    }
+
+    /// At a restart: the log has this tuple for a row, whether it was there or not.
+    ///
+    /// # Errors
+    /// The arena is exhausted; the row is as it was.
+    pub fn replay(&mut self, row: u32, tuple: &[u8], provisional: bool) -> Result<Replayed> {
+        let word = self.directory.get(row);
+        if !is_there(word) {
+            let word = self.store_new(row, tuple, provisional)?;
+            self.directory.restore(row, word);
+            return Ok(Replayed::Inserted);
+        }
+        let hole = self.change(row, word, tuple, 0)?;
+        if word.is_hot() {
+            // Nothing else counts as its use.
+            self.became_hot(row);
+        }
+        Ok(Replayed::Changed(hole))
     }
 
     /// The word of a row that is no more.
@@ -103,6 +198,15 @@ impl TablePartition {
     fn is_now(&self, row: u32, word: Word) -> bool {
         self.directory.get(row) == word
     }
+}
+
+/// The word of a row whose tuple is in the heap now, and was not, or elsewhere.
+#[inline]
+fn hot_word(pointer: TuplePtr, before: Word) -> Word {
+    Word::hot(pointer)
+        .with_aside(before.is_aside())
+        .with_uncommitted(before.is_uncommitted())
+        .with_temperature(before.temperature())
 }
 
 /// Whether the word is of a row that is there, hot or cold.

@@ -13,7 +13,6 @@
 use thermocline_device::{Mutation, PanicPoint, panic_at};
 use thermocline_storage::key_hash::{WHOLE_BITS, is_whole, key_hash};
 use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
-use thermocline_storage::temperature;
 
 use super::point::warm;
 use super::undo::UndoStep;
@@ -21,7 +20,7 @@ use super::write::{check_size, logged_bytes};
 use super::{Access, Image};
 use crate::catalog::Table;
 use crate::counters::Counters;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::partition::Index;
 use crate::record::push_removed;
 use crate::row_id::RowId;
@@ -156,18 +155,8 @@ impl Access<'_> {
         let first_run = self.first_run;
         let state = self.guards.at_mut(position);
         let rows = state.table_mut(table);
-        let Some(pointer) = rows.heap.insert(row, 0, tuple) else {
-            return Err(Error::OutOfMemory("the arena is exhausted".into()));
-        };
-        let word = cold.word();
         // A use like any other: a cold tuple that is written once need not stay.
-        let warmth = (word.temperature() + u8::from(first_run)).min(temperature::MAX);
-        let hot = Word::hot(pointer)
-            .with_aside(word.is_aside())
-            .with_temperature(warmth);
-        rows.directory.set(row, hot);
-        rows.cold -= 1;
-        rows.became_hot(row);
+        let hole = rows.change(row, cold.word(), tuple, u8::from(first_run))?;
         state.uses += u64::from(first_run);
         let undo = &mut self.scratch.undo;
         undo.push(UndoStep::Overwrite {
@@ -176,7 +165,9 @@ impl Access<'_> {
             row,
             word: cold,
         });
-        undo.dead_copy(cold.address().block);
+        if let Some(address) = hole {
+            undo.dead_copy(address.block);
+        }
         self.scratch.changes.put(table.def.storage, id, tuple, &[]);
         Counters::add(&self.db.counters.overwrites, 1);
         Ok(Some(id))

@@ -35,7 +35,7 @@ pub(crate) enum UndoStep {
         /// The cold copy that the old image had.
         cold: u64,
         /// The word, if the row was cold and not merged.
-        was_cold: Option<Word>,
+        was_cold: Option<ColdWord>,
     },
     /// The row was cold, and what it was is not known.
     Overwrite {
@@ -301,17 +301,8 @@ impl Access<'_> {
                     // Going back to keys that were there cannot fail.
                     let _ = rows.reindex_tuple(table, &new, old, row, &mut keys);
                     match was_cold {
-                        Some(word) => {
-                            rows.heap.free(hot.pointer());
-                            rows.directory.set(row, word);
-                            rows.cold += 1;
-                        }
-                        None => {
-                            if let Some(pointer) = rows.heap.replace(hot.pointer(), old) {
-                                rows.heap.set_cold(pointer, cold);
-                                rows.directory.set(row, hot.with_pointer(pointer));
-                            }
-                        }
+                        Some(cold) => rows.undo_change_of_cold(row, hot, cold),
+                        None => rows.undo_change(row, hot, old, cold),
                     }
                 }
             }
@@ -325,9 +316,7 @@ impl Access<'_> {
                 if let Some(rows) = state.tables.get_mut(&storage)
                     && let Some(hot) = rows.directory.get(row).as_hot()
                 {
-                    rows.heap.free(hot.pointer());
-                    rows.directory.set(row, word.word());
-                    rows.cold += 1;
+                    rows.undo_change_of_cold(row, hot, word);
                 }
             }
             UndoStep::Delete {

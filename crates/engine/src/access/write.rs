@@ -3,8 +3,6 @@
 //! latter).
 
 use thermocline_device::{PanicPoint, panic_at};
-use thermocline_storage::row_directory::Word;
-use thermocline_storage::temperature;
 
 use super::undo::{Before, STEP_BYTES, UndoStep};
 use super::{Access, Image, Obstacle, Use};
@@ -431,70 +429,40 @@ impl Access<'_> {
         removed.clear();
         let word = rows.directory.get(row.row());
         let result = (|| {
-            let (step, copy) = match old {
+            let (before, cold) = match old {
                 Image::Hot(pointer) => {
-                    let cold = rows.heap.cold(*pointer);
                     let before = self.scratch.undo.keep(rows.heap.payload(*pointer));
-                    let step = UndoStep::Replace {
-                        position,
-                        table: table.def.oid,
-                        storage: table.def.storage,
-                        row: row.row(),
-                        before,
-                        cold,
-                        was_cold: None,
-                    };
-                    (step, cold_copy(cold))
+                    (before, rows.heap.cold(*pointer))
                 }
-                Image::Beside(bytes) => {
-                    let before = self.scratch.undo.keep_beside(bytes);
-                    let address = word.as_cold().map(|cold| cold.address());
-                    let step = UndoStep::Replace {
-                        position,
-                        table: table.def.oid,
-                        storage: table.def.storage,
-                        row: row.row(),
-                        before,
-                        cold: 0,
-                        was_cold: Some(word),
-                    };
-                    (step, address)
-                }
+                Image::Beside(bytes) => (self.scratch.undo.keep_beside(bytes), 0),
                 Image::Gone | Image::Evicted => return Ok(()),
             };
-            let UndoStep::Replace { before, .. } = &step else {
-                return Ok(());
-            };
+            debug_assert!(matches!(old, Image::Hot(_)) == word.is_hot());
             let moved = keys_differ && {
-                let old_bytes = self.scratch.undo.kept(before);
+                let old_bytes = self.scratch.undo.kept(&before);
                 note_removed(table, old_bytes, tuple, &mut keys, &mut removed);
                 rows.reindex_tuple(table, old_bytes, tuple, row.row(), &mut keys)?
             };
-            let pointer = match old {
-                Image::Hot(pointer) => rows.heap.replace(*pointer, tuple),
-                _ => rows.heap.insert(row.row(), 0, tuple),
-            };
-            let Some(pointer) = pointer else {
-                if moved {
-                    let old_bytes = self.scratch.undo.kept(before);
-                    rows.reindex_tuple(table, tuple, old_bytes, row.row(), &mut keys)?;
+            let hole = match rows.change(row.row(), word, tuple, 0) {
+                Ok(hole) => hole,
+                Err(error) => {
+                    if moved {
+                        let old_bytes = self.scratch.undo.kept(&before);
+                        rows.reindex_tuple(table, tuple, old_bytes, row.row(), &mut keys)?;
+                    }
+                    return Err(error);
                 }
-                return Err(Error::OutOfMemory("the arena is exhausted".into()));
             };
-            if word.is_cold() {
-                rows.cold -= 1;
-            }
-            rows.heap.set_cold(pointer, 0);
-            let hot = Word::hot(pointer)
-                .with_aside(word.is_aside())
-                .with_uncommitted(word.is_uncommitted());
-            let warmth = temperature::of_changed(word.temperature(), word.is_cold());
-            rows.directory.set(row.row(), hot.with_temperature(warmth));
-            if word.is_cold() {
-                rows.became_hot(row.row());
-            }
-            self.scratch.undo.push(step);
-            if let Some(address) = copy {
+            self.scratch.undo.push(UndoStep::Replace {
+                position,
+                table: table.def.oid,
+                storage: table.def.storage,
+                row: row.row(),
+                before,
+                cold,
+                was_cold: word.as_cold(),
+            });
+            if let Some(address) = hole {
                 self.scratch.undo.dead_copy(address.block);
             }
             self.scratch.undo.note_moved(moved);

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use thermocline_device::{Mutation, StopPoint, block_on, stop_at};
 use thermocline_storage::row_directory::Word;
-use thermocline_storage::temperature;
 
 use super::events::{Definitions, Event};
 use super::loading::Loading;
@@ -24,6 +23,7 @@ use crate::fetch::plan;
 use crate::partition::TablePartition;
 use crate::record::{RowChange, changes};
 use crate::row_id::RowId;
+use crate::row_state::Replayed;
 use crate::transaction::TxnId;
 
 /// Rows of a transaction without a commit that are removed at a time.
@@ -251,42 +251,15 @@ impl Database {
                 table.def.name
             )));
         }
-        let word = rows.directory.get(row);
-        let existed = word.is_hot() || word.is_cold();
-        let uncommitted = if existed {
-            word.is_uncommitted()
-        } else {
-            provisional
-        };
-        let pointer = match word.as_hot() {
-            Some(hot) => {
-                if let Some(address) = cold_copy(rows.heap.cold(hot.pointer())) {
+        match rows.replay(row, tuple, provisional)? {
+            Replayed::Inserted => Ok(false),
+            Replayed::Changed(hole) => {
+                if let Some(address) = hole {
                     self.blocks.sub_live(address.block, 1);
                 }
-                rows.heap.replace(hot.pointer(), tuple)
+                Ok(true)
             }
-            None => {
-                if let Some(cold) = word.as_cold() {
-                    self.blocks.sub_live(cold.address().block, 1);
-                    rows.cold -= 1;
-                }
-                rows.heap.insert(row, 0, tuple)
-            }
-        };
-        let pointer = pointer.ok_or_else(|| Error::OutOfMemory("the arena is exhausted".into()))?;
-        rows.heap.set_cold(pointer, 0);
-        let warmth = temperature::of_changed(word.temperature(), word.is_cold());
-        rows.directory.restore(
-            row,
-            Word::hot(pointer)
-                .with_uncommitted(uncommitted)
-                .with_temperature(warmth),
-        );
-        rows.became_hot(row);
-        if !existed {
-            rows.live += 1;
         }
-        Ok(existed)
     }
 
     fn forget_tuple(&self, rows: &mut TablePartition, row: u32) {
