@@ -27,7 +27,6 @@ use thermocline_storage::row_directory::RowDirectory;
 use crate::arrivals::{Arrivals, Loader};
 use crate::catalog::{IndexDef, IndexKind, Table};
 use crate::error::{Error, Result};
-use crate::row_state::Numbers;
 use crate::transaction::TxnId;
 use crate::versions::{StoredRow, Timestamp, Versions};
 
@@ -586,7 +585,7 @@ impl PartitionState {
         let tables = &mut self.tables;
         self.versions.collect(horizon, at_most, |(storage, row)| {
             if let Some(table) = tables.get_mut(&storage) {
-                table.bury(row, Numbers::Listed);
+                table.free_number(row);
             }
         })
     }

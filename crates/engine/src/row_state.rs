@@ -14,7 +14,11 @@
 //! | [`undo_change`](TablePartition::undo_change) | dirty | what it was, if that was hot |
 //! | [`undo_change_of_cold`](TablePartition::undo_change_of_cold) | dirty | cold |
 //! | [`replay`](TablePartition::replay) | free, hot, cold | dirty |
-//! | [`bury`](TablePartition::bury) | dead | free |
+//! | [`die`](TablePartition::die) | hot, cold | dead |
+//! | [`undo_die`](TablePartition::undo_die) | dead | what it was |
+//! | [`bury`](TablePartition::bury) | dead | dead, without a tuple; or free |
+//! | [`free_number`](TablePartition::free_number) | dead, without a tuple | free |
+//! | [`forget`](TablePartition::forget) | hot, cold | free |
 //!
 //! Guarantees: a transition changes all that belongs to it, or nothing. Assumes the partition's
 //! lock, and that the caller says rightly what the row is: debug builds look. Indexes, blocks'
@@ -70,12 +74,6 @@ impl TablePartition {
     /// Gives a number back that no row got.
     pub fn give_number(&mut self, row: u32, numbers: Numbers) {
         debug_assert!(self.directory.get(row).is_free(), "row {row} is not free");
-        self.free(row, numbers);
-    }
-
-    /// Gives the number of a dead row back.
-    pub fn bury(&mut self, row: u32, numbers: Numbers) {
-        debug_assert!(self.directory.get(row) == DEAD, "row {row} is not dead");
         self.free(row, numbers);
     }
 
@@ -186,12 +184,83 @@ impl TablePartition {
         Ok(Replayed::Changed(hole))
     }
 
+    /// A row is deleted. Its tuple, if it is hot, stays until it is buried. Returns where the
+    /// tuple's copy lies: a hole, if this is not undone.
+    #[inline]
+    pub fn die(&mut self, row: u32, word: Word) -> Option<ColdAddress> {
+        debug_assert!(self.is_now(row, word) && is_there(word));
+        self.directory.set(row, DEAD);
+        self.live -= 1;
+        match (word.as_hot(), word.as_cold()) {
+            (Some(hot), _) => cold_copy(self.heap.cold(hot.pointer())),
+            (_, cold) => {
+                self.cold -= u64::from(word.is_cold());
+                cold.map(ColdWord::address)
+            }
+        }
+    }
+
+    /// A dead row is what it was.
+    pub fn undo_die(&mut self, row: u32, word: Word) {
+        debug_assert!(self.is_now(row, DEAD) && is_there(word));
+        debug_assert!(self.has_tuple_of(row, word), "row {row} died for good");
+        self.directory.set(row, word);
+        self.live += 1;
+        self.cold += u64::from(word.is_cold());
+    }
+
+    /// A row that had this word when it died is dead for good: its tuple goes. So does its
+    /// number, unless it is `kept`, for snapshots to which the row is still there.
+    pub fn bury(&mut self, row: u32, word: Word, kept: bool, numbers: Numbers) {
+        debug_assert!(self.is_now(row, DEAD) && is_there(word));
+        debug_assert!(self.has_tuple_of(row, word), "row {row} was buried before");
+        if let Some(hot) = word.as_hot() {
+            self.heap.free(hot.pointer());
+        }
+        if !kept {
+            self.free(row, numbers);
+        }
+    }
+
+    /// No snapshot sees a dead row any more: its number may be another's.
+    pub fn free_number(&mut self, row: u32) {
+        debug_assert!(self.is_now(row, DEAD), "row {row} is not dead");
+        self.free(row, Numbers::Listed);
+    }
+
+    /// At a restart: a row goes, whatever it was, with its tuple and its number. Returns where
+    /// the tuple's copy lies: a hole from now on.
+    pub fn forget(&mut self, row: u32) -> Option<ColdAddress> {
+        let word = self.directory.get(row);
+        let hole = match (word.as_hot(), word.as_cold()) {
+            (Some(hot), _) => {
+                let hole = cold_copy(self.heap.cold(hot.pointer()));
+                self.heap.free(hot.pointer());
+                hole
+            }
+            (_, cold) => {
+                self.cold -= u64::from(word.is_cold());
+                cold.map(ColdWord::address)
+            }
+        };
+        // An image may have been wrong about how many there are.
+        self.live = self.live.saturating_sub(u64::from(is_there(word)));
+        self.free(row, Numbers::Restoring);
+        hole
+    }
+
     /// The word of a row that is no more.
     fn free(&mut self, row: u32, numbers: Numbers) {
         match numbers {
             Numbers::Listed => self.directory.release(row),
             Numbers::Restoring => self.directory.restore(row, Word(0)),
         }
+    }
+
+    /// Whether the heap has the tuple that a word leads to.
+    fn has_tuple_of(&self, row: u32, word: Word) -> bool {
+        let is_its = |hot: HotWord| self.heap.row(hot.pointer()) == row;
+        word.as_hot().is_none_or(is_its)
     }
 
     /// Whether the caller knows the row as it is.

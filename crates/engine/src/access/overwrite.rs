@@ -24,7 +24,6 @@ use crate::error::Result;
 use crate::partition::Index;
 use crate::record::push_removed;
 use crate::row_id::RowId;
-use crate::row_state::DEAD;
 
 /// The only index, where a table has one.
 const ONLY: usize = 0;
@@ -192,9 +191,7 @@ impl Access<'_> {
         self.take(logged_bytes(key.len()) + key.len(), 0)?;
         let rows = self.guards.at_mut(position).table_mut(table);
         rows.unindex_key(table, ONLY, key, row);
-        rows.directory.set(row, DEAD);
-        rows.live -= 1;
-        rows.cold -= 1;
+        let hole = rows.die(row, cold.word());
         let undo = &mut self.scratch.undo;
         let key_kept = undo.keep_key(key);
         undo.push(UndoStep::DeleteUnread {
@@ -205,7 +202,9 @@ impl Access<'_> {
             word: cold,
             key: key_kept,
         });
-        undo.dead_copy(cold.address().block);
+        if let Some(address) = hole {
+            undo.dead_copy(address.block);
+        }
         let removed = &mut self.scratch.removed;
         removed.clear();
         push_removed(removed, table.def.indexes[ONLY].oid, key);

@@ -331,11 +331,7 @@ impl Access<'_> {
                 if let (Some(table), Some(rows)) =
                     (tables.get(table, storage), state.tables.get_mut(&storage))
                 {
-                    rows.directory.set(row, word);
-                    rows.live += 1;
-                    if word.is_cold() {
-                        rows.cold += 1;
-                    }
+                    rows.undo_die(row, word);
                     let _ = rows.index_tuple(table, undo.kept(&before), row, &mut key);
                 }
             }
@@ -351,9 +347,7 @@ impl Access<'_> {
                 if let (Some(table), Some(rows)) =
                     (tables.get(table, storage), state.tables.get_mut(&storage))
                 {
-                    rows.directory.set(row, word.word());
-                    rows.live += 1;
-                    rows.cold += 1;
+                    rows.undo_die(row, word.word());
                     let _ = rows.index_key(table, 0, undo.images.kept(key), row);
                 }
             }
@@ -486,12 +480,7 @@ impl Access<'_> {
                     // A row that was never committed is no snapshot's.
                     let kept = snapshots_open && !word.is_uncommitted();
                     if let Some(rows) = state.tables.get_mut(&storage) {
-                        if let Some(hot) = word.as_hot() {
-                            rows.heap.free(hot.pointer());
-                        }
-                        if !kept {
-                            rows.bury(row, numbers);
-                        }
+                        rows.bury(row, word, kept, numbers);
                     }
                     if word.is_uncommitted() {
                         state.forget_uncommitted((storage, row));
@@ -511,11 +500,12 @@ impl Access<'_> {
                     position,
                     storage,
                     row,
+                    word,
                     ..
                 } => {
                     let state = self.guards.at_mut(position);
                     if let Some(rows) = state.tables.get_mut(&storage) {
-                        rows.bury(row, numbers);
+                        rows.bury(row, word.word(), false, numbers);
                     }
                 }
                 UndoStep::Overwrite { .. } | UndoStep::Overlay { .. } => {}

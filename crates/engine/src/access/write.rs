@@ -8,12 +8,10 @@ use super::undo::{Before, STEP_BYTES, UndoStep};
 use super::{Access, Image, Obstacle, Use};
 use crate::catalog::Table;
 use crate::error::{Error, Result};
-use crate::evict::cold_copy;
 use crate::partition::TablePartition;
 use crate::parts::Place;
 use crate::record::{CHANGE_HEAD_BYTES, push_removed};
 use crate::row_id::RowId;
-use crate::row_state::DEAD;
 use crate::table_lock::LockMode;
 use crate::transaction::{Isolation, Overlaid, TxnId};
 
@@ -495,16 +493,10 @@ impl Access<'_> {
         let mut removed = std::mem::take(&mut self.scratch.removed);
         removed.clear();
         let word = rows.directory.get(row.row());
-        let (before, copy) = match old {
-            Image::Hot(pointer) => (
-                self.scratch.undo.keep(rows.heap.payload(*pointer)),
-                cold_copy(rows.heap.cold(*pointer)),
-            ),
-            Image::Beside(bytes) => (
-                self.scratch.undo.keep_beside(bytes),
-                word.as_cold().map(|cold| cold.address()),
-            ),
-            Image::Gone | Image::Evicted => (Before::Copied(Place::default()), None),
+        let before = match old {
+            Image::Hot(pointer) => self.scratch.undo.keep(rows.heap.payload(*pointer)),
+            Image::Beside(bytes) => self.scratch.undo.keep_beside(bytes),
+            Image::Gone | Image::Evicted => Before::Copied(Place::default()),
         };
         {
             let bytes = self.scratch.undo.kept(&before);
@@ -515,12 +507,7 @@ impl Access<'_> {
             }
             rows.unindex_tuple(table, bytes, row.row(), &mut key);
         }
-        rows.directory.set(row.row(), DEAD);
-        rows.live -= 1;
-        if word.is_cold() {
-            rows.cold -= 1;
-        }
-        if let Some(address) = copy {
+        if let Some(address) = rows.die(row.row(), word) {
             self.scratch.undo.dead_copy(address.block);
         }
         self.scratch.undo.push(UndoStep::Delete {

@@ -9,7 +9,6 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use thermocline_device::{Mutation, StopPoint, block_on, stop_at};
-use thermocline_storage::row_directory::Word;
 
 use super::events::{Definitions, Event};
 use super::loading::Loading;
@@ -18,7 +17,6 @@ use crate::access::Scratch;
 use crate::catalog::Table;
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::evict::cold_copy;
 use crate::fetch::plan;
 use crate::partition::TablePartition;
 use crate::record::{RowChange, changes};
@@ -177,11 +175,10 @@ impl Replayer {
                 }
             }
             RowChange::Delete { removed, .. } => {
-                db.forget_tuple(rows, row.row());
+                db.forget_row(rows, row.row());
                 for (oid, key) in removed.iter() {
                     remove_key(rows, oid, key, row.row());
                 }
-                rows.live = rows.live.saturating_sub(1);
                 state.forget_uncommitted((storage, row.row()));
             }
         }
@@ -262,18 +259,10 @@ impl Database {
         }
     }
 
-    fn forget_tuple(&self, rows: &mut TablePartition, row: u32) {
-        let word = rows.directory.get(row);
-        if let Some(hot) = word.as_hot() {
-            if let Some(address) = cold_copy(rows.heap.cold(hot.pointer())) {
-                self.blocks.sub_live(address.block, 1);
-            }
-            rows.heap.free(hot.pointer());
-        } else if let Some(cold) = word.as_cold() {
-            self.blocks.sub_live(cold.address().block, 1);
-            rows.cold -= 1;
+    fn forget_row(&self, rows: &mut TablePartition, row: u32) {
+        if let Some(address) = rows.forget(row) {
+            self.blocks.sub_live(address.block, 1);
         }
-        rows.directory.restore(row, Word(0));
     }
 
     /// Removes those of the rows that are evicted. Their keys are wanted for the
@@ -318,9 +307,8 @@ impl Database {
         let rows = state.table_mut(table);
         if let Some(tuple) = tuple {
             rows.unindex_tuple(table, tuple, id.row(), &mut Vec::new());
-            rows.live = rows.live.saturating_sub(1);
         }
-        self.forget_tuple(rows, id.row());
+        self.forget_row(rows, id.row());
         state.forget_uncommitted((table.def.storage, id.row()));
     }
 }
