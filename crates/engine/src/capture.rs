@@ -20,7 +20,7 @@ use crate::catalog::{IndexKind, Table};
 use crate::checkpoint::Pace;
 use crate::database::Database;
 use crate::error::Result;
-use crate::evict::{Evictor, cold_copy, fingerprint};
+use crate::evict::{Evictor, fingerprint};
 use crate::image::{Frame, ImageWriter, begin_frame, end_frame};
 use crate::partition::{Index, PartitionState, TablePartition};
 use crate::row_state::DEAD;
@@ -525,7 +525,7 @@ impl Words {
         out.reserve(PAGE_WORDS * 8);
         for (row, word) in (RowDirectory::first_row(page)..).zip(words) {
             let saved = match word.as_hot() {
-                Some(hot) => match cold_copy(rows.heap.cold(hot.pointer())) {
+                Some(hot) => match rows.copy_of(hot) {
                     Some(address) => {
                         let tuple = rows.heap.payload(hot.pointer());
                         Word::cold(address, fingerprint(table, tuple, &mut self.key))

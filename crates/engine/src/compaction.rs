@@ -15,7 +15,7 @@ use thermocline_storage::row_directory::{ColdAddress, Word};
 use crate::counters::Counters;
 use crate::database::Database;
 use crate::error::Error;
-use crate::evict::{LeftPage, cold_copy, store_failed};
+use crate::evict::{LeftPage, store_failed};
 use crate::partition::TablePartition;
 use crate::steps::Moment;
 
@@ -323,7 +323,7 @@ fn is_copy_of(rows: &TablePartition, row: u32, block: u32, slot: u16) -> bool {
     let word = rows.directory.get(row);
     let address = match (word.as_cold(), word.as_hot()) {
         (Some(cold), _) => Some(cold.address()),
-        (_, Some(hot)) => cold_copy(rows.heap.cold(hot.pointer())),
+        (_, Some(hot)) => rows.copy_of(hot),
         _ => None,
     };
     address.is_some_and(|a| a.block == block && a.slot == slot)

@@ -13,14 +13,12 @@
 mod clean;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use thermocline_device::{AlignedBuffer, Mutation};
-use thermocline_storage::arena::TuplePtr;
 use thermocline_storage::block::BlockBuilder;
 use thermocline_storage::block_store::{BlockStoreError, NewBlock};
 use thermocline_storage::key_hash::{fingerprint_of, key_hash};
-use thermocline_storage::row_directory::{ColdAddress, ColdWord, PAGE_WORDS, Word};
+use thermocline_storage::row_directory::{ColdAddress, ColdWord, HotWord, PAGE_WORDS};
 use thermocline_storage::temperature;
 
 use crate::catalog::Table;
@@ -31,6 +29,7 @@ use crate::error::{Error, Result};
 use crate::memory::Pressure;
 use crate::partition::{PartitionState, TablePartition};
 use crate::policy::Identification;
+use crate::row_state::Copying;
 use crate::steps::Moment;
 
 /// Words that the hand passes in one turn under the lock. Here as in the other turns: a
@@ -48,27 +47,6 @@ const TIDY_TURN_BYTES: usize = 32 << 10;
 const TIDY_TURNS: usize = 32;
 /// Bytes that are copied in one turn under the lock.
 const TURN_BYTES: usize = 32 << 10;
-
-/// In place of a cold address: the tuple is being copied into a block. A
-/// change of the tuple overwrites it, and the copy is then not the tuple's.
-/// Below it the number of the copying and the slot: the evictor and the
-/// checkpointer copy at the same time, and a tuple that the one copied, that
-/// was changed, and that the other copied since is not the first one's.
-const COPYING: u64 = 1 << 63;
-const SLOT_BITS: u32 = 16;
-static NEXT_COPYING: AtomicU64 = AtomicU64::new(0);
-
-/// The cold copy that a tuple's header names, if it has one.
-pub(crate) fn cold_copy(cold: u64) -> Option<ColdAddress> {
-    (cold & COPYING == 0)
-        .then(|| ColdAddress::from_word(cold))
-        .flatten()
-}
-
-/// What a tuple's header says while it is copied.
-fn mark(copying: u64, slot: u16) -> u64 {
-    COPYING | copying << SLOT_BITS | u64::from(slot)
-}
 
 /// The fingerprint of a tuple for its cold word; 0 where nobody will compare it.
 pub(crate) fn fingerprint(table: &Table, tuple: &[u8], key: &mut Vec<u8>) -> u8 {
@@ -149,7 +127,7 @@ pub(crate) struct Evictor {
     builder: BlockBuilder,
     picked: Vec<Picked>,
     /// The number of this copying, like no other's.
-    copying: u64,
+    copying: Copying,
     key: Vec<u8>,
     partition: usize,
     turn: u64,
@@ -162,7 +140,7 @@ impl Evictor {
         Evictor {
             builder: BlockBuilder::new(AlignedBuffer::new_zeroed(block_bytes as usize)),
             picked: Vec::new(),
-            copying: 0,
+            copying: Copying::default(),
             key: Vec::new(),
             partition: 0,
             turn: 0,
@@ -336,7 +314,7 @@ impl Evictor {
                 }
                 _ => {}
             }
-            match self.take(db, rows, table, row, word, hot.pointer(), evicted) {
+            match self.take(db, rows, table, row, hot, evicted) {
                 Taken::Left => self.left.note(rows, row),
                 Taken::Busy => {}
                 Taken::Copied(bytes) => copied += bytes,
@@ -372,7 +350,7 @@ impl Evictor {
             *passed += 1;
             let word = rows.directory.get(row);
             if let Some(hot) = word.as_hot() {
-                match self.take(db, rows, table, row, word, hot.pointer(), evicted) {
+                match self.take(db, rows, table, row, hot, evicted) {
                     Taken::Left => self.left.note(rows, row),
                     Taken::Copied(bytes) => copied += bytes,
                     Taken::Full => return Some(true),
@@ -394,59 +372,47 @@ impl Evictor {
     }
 
     /// Evicts a hot tuple that has a copy, or copies it into the block.
-    #[allow(clippy::too_many_arguments)]
     fn take(
         &mut self,
         db: &Database,
         rows: &mut TablePartition,
         table: &Table,
         row: u32,
-        word: Word,
-        pointer: TuplePtr,
+        hot: HotWord,
         evicted: &mut Evicted,
     ) -> Taken {
-        let cold = rows.heap.cold(pointer);
-        if let Some(address) = cold_copy(cold) {
-            let tuple = rows.heap.payload(pointer);
+        if let Some(address) = rows.copy_of(hot) {
+            let tuple = rows.heap.payload(hot.pointer());
             evicted.bytes += tuple.len() as u64;
             evicted.tuples += 1;
             let fingerprint = fingerprint(table, tuple, &mut self.key);
-            // Its copy is where the last checkpoint knows it.
-            let cold = left_behind(word, address, fingerprint);
-            rows.directory.set_unsaved(row, cold);
-            leave(rows, pointer);
+            rows.leave_clean(row, hot, address, fingerprint);
             Counters::add(&db.counters.clean_evictions, 1);
             return Taken::Left;
         }
-        if cold != 0 {
+        if !rows.is_dirty(hot) {
             return Taken::Busy;
         }
-        if !self.copy(rows, table, row, pointer) {
+        if !self.copy(rows, table, row, hot) {
             return Taken::Full;
         }
-        Taken::Copied(rows.heap.payload(pointer).len())
+        Taken::Copied(rows.heap.payload(hot.pointer()).len())
     }
 
     fn begin_block(&mut self) {
         self.builder.clear();
         self.picked.clear();
-        self.copying = NEXT_COPYING.fetch_add(1, Ordering::Relaxed);
+        self.copying = Copying::begin();
     }
 
     /// Copies a dirty tuple into the block. False: the block is full.
-    fn copy(
-        &mut self,
-        rows: &mut TablePartition,
-        table: &Table,
-        row: u32,
-        pointer: TuplePtr,
-    ) -> bool {
-        let tuple = rows.heap.payload(pointer);
+    fn copy(&mut self, rows: &mut TablePartition, table: &Table, row: u32, hot: HotWord) -> bool {
+        let tuple = rows.heap.payload(hot.pointer());
         let Some((slot, extent)) = self.builder.try_push(row, tuple, 0) else {
             return false;
         };
         let fingerprint = fingerprint(table, tuple, &mut self.key);
-        rows.heap.set_cold(pointer, mark(self.copying, slot));
+        rows.copy(row, hot, self.copying, slot);
         self.picked.push(Picked {
             row,
             slot,
@@ -553,61 +519,41 @@ fn swing(
     db: &Database,
     rows: &mut TablePartition,
     picked: &Picked,
-    copying: u64,
+    copying: Copying,
     written: &Result<u32>,
     leaving: Leaving,
     done: &mut Evicted,
 ) {
     // The tuple may have moved within the heap; its mark went with it.
-    let word = rows.directory.get(picked.row);
-    let pointer = word.as_hot().map(|hot| hot.pointer());
-    let unchanged = pointer.filter(|p| {
-        rows.heap.cold(*p) == mark(copying, picked.slot) || Mutation::EvictedThoughChanged.is_made()
+    let hot = rows.directory.get(picked.row).as_hot();
+    let unchanged = hot.filter(|hot| {
+        rows.is_as_copied(*hot, copying, picked.slot) || Mutation::EvictedThoughChanged.is_made()
     });
     match (written, unchanged) {
-        (Ok(block), Some(pointer)) => {
+        (Ok(block), Some(hot)) => {
             let address = ColdAddress {
                 block: *block,
                 slot: picked.slot,
                 extent: picked.extent,
             };
             done.tuples += 1;
-            done.bytes += rows.heap.payload(pointer).len() as u64;
+            done.bytes += rows.heap.payload(hot.pointer()).len() as u64;
             match leaving {
                 Leaving::Evicted => {
-                    let cold = left_behind(word, address, picked.fingerprint);
-                    rows.directory.set(picked.row, cold);
-                    leave(rows, pointer);
+                    rows.leave_copied(picked.row, hot, address, picked.fingerprint);
                 }
-                Leaving::Kept => {
-                    rows.heap.set_cold(pointer, address.to_word());
-                    rows.directory.mark_changed(picked.row);
-                }
+                Leaving::Kept => rows.stay_clean(picked.row, hot, address),
             }
         }
         (Ok(block), None) => {
             db.blocks.sub_live(*block, 1);
         }
-        (Err(_), Some(pointer)) => rows.heap.set_cold(pointer, 0),
+        (Err(_), Some(hot)) => rows.not_copied(picked.row, hot),
         (Err(_), None) => {}
     }
     if leaving == Leaving::Evicted && rows.directory.get(picked.row).is_hot() {
         rows.became_hot(picked.row);
     }
-}
-
-/// The word of a tuple that leaves memory.
-fn left_behind(word: Word, address: ColdAddress, fingerprint: u8) -> Word {
-    Word::cold(address, fingerprint)
-        .with_aside(word.is_aside())
-        .with_uncommitted(word.is_uncommitted())
-        .with_temperature(word.temperature())
-}
-
-/// Takes a tuple out of memory; its word is cold already.
-fn leave(rows: &mut TablePartition, pointer: TuplePtr) {
-    rows.heap.free(pointer);
-    rows.cold += 1;
 }
 
 impl TablePartition {

@@ -14,6 +14,11 @@
 //! | [`undo_change`](TablePartition::undo_change) | dirty | what it was, if that was hot |
 //! | [`undo_change_of_cold`](TablePartition::undo_change_of_cold) | dirty | cold |
 //! | [`replay`](TablePartition::replay) | free, hot, cold | dirty |
+//! | [`copy`](TablePartition::copy) | dirty | copying |
+//! | [`not_copied`](TablePartition::not_copied) | copying | dirty |
+//! | [`stay_clean`](TablePartition::stay_clean) | copying | clean |
+//! | [`leave_copied`](TablePartition::leave_copied) | copying | cold |
+//! | [`leave_clean`](TablePartition::leave_clean) | clean | cold |
 //! | [`die`](TablePartition::die) | hot, cold | dead |
 //! | [`undo_die`](TablePartition::undo_die) | dead | what it was |
 //! | [`bury`](TablePartition::bury) | dead | dead, without a tuple; or free |
@@ -24,18 +29,67 @@
 //! lock, and that the caller says rightly what the row is: debug builds look. Indexes, blocks'
 //! counts of what lives in them, the log and versions are the caller's.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use thermocline_device::Mutation;
 use thermocline_storage::arena::TuplePtr;
 use thermocline_storage::row_directory::{ColdAddress, ColdWord, HotWord, Word};
 use thermocline_storage::temperature;
 
 use crate::error::{Error, Result};
-use crate::evict::cold_copy;
 use crate::partition::TablePartition;
 
 /// The word of a row that a transaction under way has deleted: nobody sees it,
 /// and its number is not given out. The directory takes unknown tags for free
 /// when it is restored.
 pub(crate) const DEAD: Word = Word(3 << 62);
+
+/// What the header of a hot tuple says of its copy on a device: nothing if there is none, the
+/// copy's address, or that one is being made. A change of the tuple overwrites it, and the copy
+/// is then not the tuple's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CopyWord(u64);
+
+impl CopyWord {
+    /// There is no copy.
+    pub const NONE: CopyWord = CopyWord(0);
+    /// One is being made: below it the number of the copying and the slot.
+    const UNDER_WAY: u64 = 1 << 63;
+    const SLOT_BITS: u32 = 16;
+
+    /// Where the copy is, if there is one.
+    #[inline]
+    pub fn address(self) -> Option<ColdAddress> {
+        (!self.is_under_way())
+            .then(|| ColdAddress::from_word(self.0))
+            .flatten()
+    }
+
+    /// Whether one is being made.
+    #[inline]
+    fn is_under_way(self) -> bool {
+        self.0 & Self::UNDER_WAY != 0
+    }
+}
+
+/// A copying of tuples into one block, like no other: the evictor and the checkpointer copy at
+/// the same time, and a tuple that the one copied, that was changed, and that the other copied
+/// since is not the first one's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Copying(u64);
+
+impl Copying {
+    /// The next one.
+    pub fn begin() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Copying(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// What a tuple's header says while it is copied.
+    fn mark(self, slot: u16) -> CopyWord {
+        CopyWord(CopyWord::UNDER_WAY | self.0 << CopyWord::SLOT_BITS | u64::from(slot))
+    }
+}
 
 /// Who has the numbers that no row has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +110,30 @@ pub(crate) enum Replayed {
 }
 
 impl TablePartition {
+    /// What is said of a hot tuple's copy.
+    #[inline]
+    pub fn copy_word(&self, hot: HotWord) -> CopyWord {
+        CopyWord(self.heap.cold(hot.pointer()))
+    }
+
+    /// Where a hot tuple's copy lies, if it is clean.
+    #[inline]
+    pub fn copy_of(&self, hot: HotWord) -> Option<ColdAddress> {
+        self.copy_word(hot).address()
+    }
+
+    /// Whether a hot tuple has no copy, and none is being made.
+    #[inline]
+    pub fn is_dirty(&self, hot: HotWord) -> bool {
+        self.copy_word(hot) == CopyWord::NONE
+    }
+
+    /// Whether a hot tuple is still as it was when it was copied.
+    #[inline]
+    pub fn is_as_copied(&self, hot: HotWord, copying: Copying, slot: u16) -> bool {
+        self.copy_word(hot) == copying.mark(slot)
+    }
+
     /// A number for a new row, which is free until [`Self::insert`].
     pub fn take_number(&mut self) -> Result<u32> {
         let number = self.directory.allocate();
@@ -126,7 +204,7 @@ impl TablePartition {
         debug_assert!(self.is_now(row, word) && is_there(word));
         let (pointer, hole) = match (word.as_hot(), word.as_cold()) {
             (Some(hot), _) => {
-                let hole = cold_copy(self.heap.cold(hot.pointer()));
+                let hole = self.copy_of(hot);
                 (self.heap.replace(hot.pointer(), tuple), hole)
             }
             (_, cold) => {
@@ -149,17 +227,17 @@ impl TablePartition {
 
     /// A row that was changed where it lay has its old tuple again, and `copy`, which the tuple's
     /// header said of its copy.
-    pub fn undo_change(&mut self, row: u32, hot: HotWord, old: &[u8], copy: u64) {
-        debug_assert!(self.is_now(row, hot.word()) && self.heap.cold(hot.pointer()) == 0);
+    pub fn undo_change(&mut self, row: u32, hot: HotWord, old: &[u8], copy: CopyWord) {
+        debug_assert!(self.is_now(row, hot.word()) && self.is_dirty(hot));
         if let Some(pointer) = self.heap.replace(hot.pointer(), old) {
-            self.heap.set_cold(pointer, copy);
+            self.heap.set_cold(pointer, copy.0);
             self.directory.set(row, hot.with_pointer(pointer));
         }
     }
 
     /// A row that was cold and was changed is again where it was.
     pub fn undo_change_of_cold(&mut self, row: u32, hot: HotWord, cold: ColdWord) {
-        debug_assert!(self.is_now(row, hot.word()) && self.heap.cold(hot.pointer()) == 0);
+        debug_assert!(self.is_now(row, hot.word()) && self.is_dirty(hot));
         self.heap.free(hot.pointer());
         self.directory.set(row, cold.word());
         self.cold += 1;
@@ -184,6 +262,45 @@ impl TablePartition {
         Ok(Replayed::Changed(hole))
     }
 
+    /// A tuple is being copied into a block, as the record in this slot.
+    #[inline]
+    pub fn copy(&mut self, row: u32, hot: HotWord, copying: Copying, slot: u16) {
+        debug_assert!(self.is_now(row, hot.word()) && self.is_dirty(hot));
+        self.heap.set_cold(hot.pointer(), copying.mark(slot).0);
+    }
+
+    /// The block that a tuple was copied into could not be written.
+    pub fn not_copied(&mut self, row: u32, hot: HotWord) {
+        debug_assert!(self.is_now(row, hot.word()) && self.may_take_copy(hot));
+        self.heap.set_cold(hot.pointer(), CopyWord::NONE.0);
+    }
+
+    /// A tuple that was copied has its copy, and stays in memory.
+    pub fn stay_clean(&mut self, row: u32, hot: HotWord, address: ColdAddress) {
+        debug_assert!(self.is_now(row, hot.word()) && self.may_take_copy(hot));
+        self.heap.set_cold(hot.pointer(), address.to_word());
+        self.directory.mark_changed(row);
+    }
+
+    /// A tuple that was copied leaves memory for its copy.
+    pub fn leave_copied(&mut self, row: u32, hot: HotWord, address: ColdAddress, fingerprint: u8) {
+        debug_assert!(self.is_now(row, hot.word()) && self.may_take_copy(hot));
+        self.directory
+            .set(row, cold_word(address, fingerprint, hot));
+        self.heap.free(hot.pointer());
+        self.cold += 1;
+    }
+
+    /// A tuple leaves memory for the copy that it has, without a write: that is where the last
+    /// checkpoint knows it.
+    pub fn leave_clean(&mut self, row: u32, hot: HotWord, address: ColdAddress, fingerprint: u8) {
+        debug_assert!(self.is_now(row, hot.word()) && self.copy_of(hot) == Some(address));
+        let cold = cold_word(address, fingerprint, hot);
+        self.directory.set_unsaved(row, cold);
+        self.heap.free(hot.pointer());
+        self.cold += 1;
+    }
+
     /// A row is deleted. Its tuple, if it is hot, stays until it is buried. Returns where the
     /// tuple's copy lies: a hole, if this is not undone.
     #[inline]
@@ -192,7 +309,7 @@ impl TablePartition {
         self.directory.set(row, DEAD);
         self.live -= 1;
         match (word.as_hot(), word.as_cold()) {
-            (Some(hot), _) => cold_copy(self.heap.cold(hot.pointer())),
+            (Some(hot), _) => self.copy_of(hot),
             (_, cold) => {
                 self.cold -= u64::from(word.is_cold());
                 cold.map(ColdWord::address)
@@ -234,7 +351,7 @@ impl TablePartition {
         let word = self.directory.get(row);
         let hole = match (word.as_hot(), word.as_cold()) {
             (Some(hot), _) => {
-                let hole = cold_copy(self.heap.cold(hot.pointer()));
+                let hole = self.copy_of(hot);
                 self.heap.free(hot.pointer());
                 hole
             }
@@ -263,6 +380,11 @@ impl TablePartition {
         word.as_hot().is_none_or(is_its)
     }
 
+    /// Whether a copy that was made may be the tuple's.
+    fn may_take_copy(&self, hot: HotWord) -> bool {
+        self.copy_word(hot).is_under_way() || Mutation::EvictedThoughChanged.is_made()
+    }
+
     /// Whether the caller knows the row as it is.
     fn is_now(&self, row: u32, word: Word) -> bool {
         self.directory.get(row) == word
@@ -273,6 +395,16 @@ impl TablePartition {
 #[inline]
 fn hot_word(pointer: TuplePtr, before: Word) -> Word {
     Word::hot(pointer)
+        .with_aside(before.is_aside())
+        .with_uncommitted(before.is_uncommitted())
+        .with_temperature(before.temperature())
+}
+
+/// The word of a row whose tuple leaves memory.
+#[inline]
+fn cold_word(address: ColdAddress, fingerprint: u8, before: HotWord) -> Word {
+    let before = before.word();
+    Word::cold(address, fingerprint)
         .with_aside(before.is_aside())
         .with_uncommitted(before.is_uncommitted())
         .with_temperature(before.temperature())

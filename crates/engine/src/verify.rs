@@ -16,7 +16,7 @@ use crate::access::Scope;
 use crate::catalog::{IndexDef, Table};
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::evict::{cold_copy, has_fingerprint};
+use crate::evict::has_fingerprint;
 use crate::manifest::Manifest;
 use crate::partition::{Index, PartitionState, TablePartition};
 use crate::row_state::DEAD;
@@ -156,7 +156,7 @@ impl Database {
             if let Some(hot) = word.as_hot() {
                 live += 1;
                 let tuple = rows.heap.payload(hot.pointer());
-                if let Some(address) = cold_copy(rows.heap.cold(hot.pointer())) {
+                if let Some(address) = rows.copy_of(hot) {
                     refer(address, false);
                 }
                 if rows.heap.row(hot.pointer()) != row {

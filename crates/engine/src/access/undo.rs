@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::parts::{Parts, Place};
 use crate::record::{RecordKind, commit_head, only_deletes, pieces, record_head};
 use crate::row_id::RowId;
+use crate::row_state::CopyWord;
 use crate::transaction::{Overlaid, TxnId};
 use crate::versions::{Timestamp, Version};
 
@@ -32,8 +33,8 @@ pub(crate) enum UndoStep {
         storage: u32,
         row: u32,
         before: Before,
-        /// The cold copy that the old image had.
-        cold: u64,
+        /// What was said of the old image's copy.
+        copy: CopyWord,
         /// The word, if the row was cold and not merged.
         was_cold: Option<ColdWord>,
     },
@@ -288,7 +289,7 @@ impl Access<'_> {
                 storage,
                 row,
                 before,
-                cold,
+                copy,
                 was_cold,
             } => {
                 let state = self.guards.at_mut(position);
@@ -302,7 +303,7 @@ impl Access<'_> {
                     let _ = rows.reindex_tuple(table, &new, old, row, &mut keys);
                     match was_cold {
                         Some(cold) => rows.undo_change_of_cold(row, hot, cold),
-                        None => rows.undo_change(row, hot, old, cold),
+                        None => rows.undo_change(row, hot, old, copy),
                     }
                 }
             }

@@ -12,6 +12,7 @@ use crate::partition::TablePartition;
 use crate::parts::Place;
 use crate::record::{CHANGE_HEAD_BYTES, push_removed};
 use crate::row_id::RowId;
+use crate::row_state::CopyWord;
 use crate::table_lock::LockMode;
 use crate::transaction::{Isolation, Overlaid, TxnId};
 
@@ -427,14 +428,12 @@ impl Access<'_> {
         removed.clear();
         let word = rows.directory.get(row.row());
         let result = (|| {
-            let (before, cold) = match old {
-                Image::Hot(pointer) => {
-                    let before = self.scratch.undo.keep(rows.heap.payload(*pointer));
-                    (before, rows.heap.cold(*pointer))
-                }
-                Image::Beside(bytes) => (self.scratch.undo.keep_beside(bytes), 0),
+            let before = match old {
+                Image::Hot(pointer) => self.scratch.undo.keep(rows.heap.payload(*pointer)),
+                Image::Beside(bytes) => self.scratch.undo.keep_beside(bytes),
                 Image::Gone | Image::Evicted => return Ok(()),
             };
+            let copy = word.as_hot().map(|hot| rows.copy_word(hot));
             debug_assert!(matches!(old, Image::Hot(_)) == word.is_hot());
             let moved = keys_differ && {
                 let old_bytes = self.scratch.undo.kept(&before);
@@ -457,7 +456,7 @@ impl Access<'_> {
                 storage: table.def.storage,
                 row: row.row(),
                 before,
-                cold,
+                copy: copy.unwrap_or(CopyWord::NONE),
                 was_cold: word.as_cold(),
             });
             if let Some(address) = hole {

@@ -47,16 +47,14 @@ fn evict_all(db: &Database) {
         for row in 0..rows.directory.appended() {
             let word = rows.directory.get(row);
             let Some(hot) = word.as_hot() else { continue };
-            let address = crate::evict::cold_copy(rows.heap.cold(hot.pointer()));
+            let address = rows.copy_of(hot);
             let fingerprint = {
                 let tables = db.storages();
                 let table = tables.values().next().expect("a table");
                 fingerprint_of(table, rows.heap.payload(hot.pointer()))
             };
             let address = address.expect("it is clean");
-            rows.directory.set(row, Word::cold(address, fingerprint));
-            rows.heap.free(hot.pointer());
-            rows.cold += 1;
+            rows.leave_clean(row, hot, address, fingerprint);
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::compaction::Compactor;
 use crate::config::Config;
 use crate::database::Database;
 use crate::ddl::Change;
-use crate::evict::{Evictor, cold_copy};
+use crate::evict::Evictor;
 use crate::partition::{Index, PartitionState, TablePartition};
 use crate::policy::{Identification, Merge, Policy};
 use crate::recovery::images::{Restored, restore_partition};
@@ -416,7 +416,7 @@ fn saved(rows: &TablePartition, row: u32) -> (Word, Option<Vec<u8>>) {
     let word = rows.directory.get(row);
     let flags = |cold: Word| cold.with_uncommitted(word.is_uncommitted());
     match (word.as_hot(), word.as_cold()) {
-        (Some(hot), _) => match cold_copy(rows.heap.cold(hot.pointer())) {
+        (Some(hot), _) => match rows.copy_of(hot) {
             Some(address) => (flags(Word::cold(address, 0)), None),
             None => {
                 let tuple = rows.heap.payload(hot.pointer()).to_vec();

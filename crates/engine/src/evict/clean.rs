@@ -90,9 +90,9 @@ impl Evictor {
         let first = RowDirectory::first_row(page);
         for row in first..first.saturating_add(PAGE_WORDS as u32) {
             if let Some(hot) = rows.directory.get(row).as_hot()
-                && rows.heap.cold(hot.pointer()) == 0
+                && rows.is_dirty(hot)
             {
-                if !self.copy(rows, table, row, hot.pointer()) {
+                if !self.copy(rows, table, row, hot) {
                     return None;
                 }
                 copied += rows.heap.payload(hot.pointer()).len();

@@ -167,17 +167,17 @@ fn an_old_copy_is_not_taken_for_one_that_another_made_since() {
     let row = rows.take_number().expect("a row number");
     rows.insert(row, &tuple, false).expect("room");
     let hot = rows.directory.get(row).as_hot().expect("it is hot");
-    let pointer = hot.pointer();
 
     let mut evictor = Evictor::new(1 << 20);
     evictor.begin_block();
-    assert!(evictor.copy(rows, &table, row, pointer));
+    assert!(evictor.copy(rows, &table, row, hot));
     // Before the evictor has written, the tuple is changed where it lies,
     // and a checkpoint copies it, into the first slot of its block, too.
-    rows.heap.set_cold(pointer, 0);
+    let word = rows.directory.get(row);
+    rows.change(row, word, &tuple, 0).expect("room");
     let mut checkpoint = Evictor::new(1 << 20);
     checkpoint.begin_block();
-    assert!(checkpoint.copy(rows, &table, row, pointer));
+    assert!(checkpoint.copy(rows, &table, row, hot));
     assert_eq!(evictor.picked[0].slot, checkpoint.picked[0].slot);
     drop(state);
 
