@@ -14,11 +14,13 @@
 //! | [`undo_change`](TablePartition::undo_change) | dirty | what it was, if that was hot |
 //! | [`undo_change_of_cold`](TablePartition::undo_change_of_cold) | dirty | cold |
 //! | [`replay`](TablePartition::replay) | free, hot, cold | dirty |
+//! | [`restore_dirty`](TablePartition::restore_dirty) | free | dirty |
 //! | [`copy`](TablePartition::copy) | dirty | copying |
 //! | [`not_copied`](TablePartition::not_copied) | copying | dirty |
 //! | [`stay_clean`](TablePartition::stay_clean) | copying | clean |
 //! | [`leave_copied`](TablePartition::leave_copied) | copying | cold |
 //! | [`leave_clean`](TablePartition::leave_clean) | clean | cold |
+//! | [`come_back`](TablePartition::come_back) | cold | clean |
 //! | [`die`](TablePartition::die) | hot, cold | dead |
 //! | [`undo_die`](TablePartition::undo_die) | dead | what it was |
 //! | [`bury`](TablePartition::bury) | dead | dead, without a tuple; or free |
@@ -243,6 +245,26 @@ impl TablePartition {
         self.cold += 1;
     }
 
+    /// At a restart: an image has a row's tuple, which was in no block. Rows are counted already.
+    ///
+    /// # Errors
+    /// The arena is exhausted.
+    pub fn restore_dirty(
+        &mut self,
+        row: u32,
+        tuple: &[u8],
+        warmth: u8,
+        marked: bool,
+    ) -> Result<()> {
+        debug_assert!(self.directory.get(row).is_free(), "row {row} is not free");
+        let pointer = self.heap.insert(row, 0, tuple).ok_or_else(exhausted)?;
+        let word = Word::hot(pointer)
+            .with_temperature(warmth)
+            .with_uncommitted(marked);
+        self.directory.restore(row, word);
+        Ok(())
+    }
+
     /// At a restart: the log has this tuple for a row, whether it was there or not.
     ///
     /// # Errors
@@ -299,6 +321,20 @@ impl TablePartition {
         self.directory.set_unsaved(row, cold);
         self.heap.free(hot.pointer());
         self.cold += 1;
+    }
+
+    /// A cold tuple was read, and is in memory again. It keeps its copy, so that to leave again
+    /// costs no write. None: the arena is exhausted, and it stays where it was.
+    pub fn come_back(&mut self, row: u32, cold: ColdWord, tuple: &[u8]) -> Option<TuplePtr> {
+        debug_assert!(self.is_now(row, cold.word()));
+        let copy = cold.address().to_word();
+        let pointer = self.heap.insert(row, copy, tuple)?;
+        // The last checkpoint has nothing new to learn.
+        let word = hot_word(pointer, cold.word());
+        self.directory.set_unsaved(row, word);
+        self.became_hot(row);
+        self.cold -= 1;
+        Some(pointer)
     }
 
     /// A row is deleted. Its tuple, if it is hot, stays until it is buried. Returns where the

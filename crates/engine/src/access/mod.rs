@@ -19,7 +19,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use thermocline_storage::arena::TuplePtr;
-use thermocline_storage::row_directory::{ColdAddress, Word};
+use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
 use thermocline_storage::temperature;
 
 use crate::account::Account;
@@ -585,7 +585,7 @@ impl<'a> Access<'a> {
         };
         let bytes = bytes.clone();
         if self.admits(word)
-            && let Some(pointer) = self.merge(position, table, row, word, &bytes)
+            && let Some(pointer) = self.merge(position, table, row, cold, &bytes)
         {
             return Ok(Image::Hot(pointer));
         }
@@ -609,32 +609,18 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// Makes a fetched tuple hot; it keeps its cold address, so that evicting
-    /// it again costs no write (design point 8).
+    /// Makes a fetched tuple hot.
     fn merge(
         &mut self,
         position: usize,
         table: &Table,
         row: RowId,
-        word: Word,
+        cold: ColdWord,
         bytes: &[u8],
     ) -> Option<TuplePtr> {
-        let address = word.as_cold()?.address();
-        let rows = self
-            .guards
-            .at_mut(position)
-            .tables
-            .get_mut(&table.def.storage)?;
-        let pointer = rows.heap.insert(row.row(), address.to_word(), bytes)?;
-        rows.directory.set_unsaved(
-            row.row(),
-            Word::hot(pointer)
-                .with_aside(word.is_aside())
-                .with_uncommitted(word.is_uncommitted())
-                .with_temperature(word.temperature()),
-        );
-        rows.became_hot(row.row());
-        rows.cold -= 1;
+        let state = self.guards.at_mut(position);
+        let rows = state.tables.get_mut(&table.def.storage)?;
+        let pointer = rows.come_back(row.row(), cold, bytes)?;
         self.db.counters.merged();
         Some(pointer)
     }

@@ -353,10 +353,9 @@ impl Access<'_> {
                     return Ok(None);
                 };
                 let word = rows.directory.get(row.row());
-                let merged = self
-                    .admits(word)
-                    .then(|| self.merge(position, table, row, word, &bytes))
-                    .flatten();
+                let admitted = word.as_cold().filter(|_| self.admits(word));
+                let merged =
+                    admitted.and_then(|cold| self.merge(position, table, row, cold, &bytes));
                 match merged {
                     Some(pointer) => (row, pointer),
                     None => {

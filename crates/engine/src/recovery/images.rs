@@ -9,7 +9,7 @@ use thermocline_storage::hash_index::HashIndex;
 use thermocline_storage::heap::Heap;
 use thermocline_storage::index_snapshot::{Corrupt, Reader};
 use thermocline_storage::lru_chain::LruChain;
-use thermocline_storage::row_directory::{PAGE_WORDS, RowDirectory, Word};
+use thermocline_storage::row_directory::{PAGE_WORDS, RowDirectory};
 
 use crate::catalog::IndexKind;
 use crate::error::{Error, Result};
@@ -243,14 +243,8 @@ fn read_tuples(
         if row >= rows.directory.appended() || !rows.directory.get(row).is_free() {
             return Err(Corrupt("a tuple of a row that is elsewhere"));
         }
-        let pointer = rows
-            .heap
-            .insert(row, 0, tuple)
-            .ok_or(Corrupt("a tuple for which there is no room"))?;
-        let word = Word::hot(pointer)
-            .with_temperature(flags & 7)
-            .with_uncommitted(flags & 8 != 0);
-        rows.directory.restore(row, word);
+        rows.restore_dirty(row, tuple, flags & 7, flags & 8 != 0)
+            .map_err(|_| Corrupt("a tuple for which there is no room"))?;
     }
     from.end()
 }
