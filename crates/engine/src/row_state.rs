@@ -21,6 +21,7 @@
 //! | [`leave_copied`](TablePartition::leave_copied) | copying | cold |
 //! | [`leave_clean`](TablePartition::leave_clean) | clean | cold |
 //! | [`come_back`](TablePartition::come_back) | cold | clean |
+//! | [`move_copy`](TablePartition::move_copy) | clean, cold | the same, its copy elsewhere |
 //! | [`die`](TablePartition::die) | hot, cold | dead |
 //! | [`undo_die`](TablePartition::undo_die) | dead | what it was |
 //! | [`bury`](TablePartition::bury) | dead | dead, without a tuple; or free |
@@ -136,6 +137,15 @@ impl TablePartition {
         self.copy_word(hot) == copying.mark(slot)
     }
 
+    /// Where a row's copy lies, if it has one: it is clean, or cold.
+    #[inline]
+    pub fn copy_of_row(&self, word: Word) -> Option<ColdAddress> {
+        match (word.as_hot(), word.as_cold()) {
+            (Some(hot), _) => self.copy_of(hot),
+            (_, cold) => cold.map(ColdWord::address),
+        }
+    }
+
     /// A number for a new row, which is free until [`Self::insert`].
     pub fn take_number(&mut self) -> Result<u32> {
         let number = self.directory.allocate();
@@ -204,15 +214,10 @@ impl TablePartition {
         warmer: u8,
     ) -> Result<Option<ColdAddress>> {
         debug_assert!(self.is_now(row, word) && is_there(word));
-        let (pointer, hole) = match (word.as_hot(), word.as_cold()) {
-            (Some(hot), _) => {
-                let hole = self.copy_of(hot);
-                (self.heap.replace(hot.pointer(), tuple), hole)
-            }
-            (_, cold) => {
-                let hole = cold.map(ColdWord::address);
-                (self.heap.insert(row, 0, tuple), hole)
-            }
+        let hole = self.copy_of_row(word);
+        let pointer = match word.as_hot() {
+            Some(hot) => self.heap.replace(hot.pointer(), tuple),
+            None => self.heap.insert(row, 0, tuple),
         };
         let pointer = pointer.ok_or_else(exhausted)?;
         debug_assert!(self.heap.cold(pointer) == 0, "a changed tuple has a copy");
@@ -337,6 +342,17 @@ impl TablePartition {
         Some(pointer)
     }
 
+    /// A row's copy was copied to another block.
+    pub fn move_copy(&mut self, row: u32, word: Word, to: ColdAddress) {
+        debug_assert!(self.is_now(row, word) && self.copy_of_row(word).is_some());
+        if let Some(cold) = word.as_cold() {
+            self.directory.set(row, cold.with_address(to));
+        } else if let Some(hot) = word.as_hot() {
+            self.heap.set_cold(hot.pointer(), to.to_word());
+            self.directory.mark_changed(row);
+        }
+    }
+
     /// A row is deleted. Its tuple, if it is hot, stays until it is buried. Returns where the
     /// tuple's copy lies: a hole, if this is not undone.
     #[inline]
@@ -344,13 +360,8 @@ impl TablePartition {
         debug_assert!(self.is_now(row, word) && is_there(word));
         self.directory.set(row, DEAD);
         self.live -= 1;
-        match (word.as_hot(), word.as_cold()) {
-            (Some(hot), _) => self.copy_of(hot),
-            (_, cold) => {
-                self.cold -= u64::from(word.is_cold());
-                cold.map(ColdWord::address)
-            }
-        }
+        self.cold -= u64::from(word.is_cold());
+        self.copy_of_row(word)
     }
 
     /// A dead row is what it was.
@@ -385,17 +396,11 @@ impl TablePartition {
     /// the tuple's copy lies: a hole from now on.
     pub fn forget(&mut self, row: u32) -> Option<ColdAddress> {
         let word = self.directory.get(row);
-        let hole = match (word.as_hot(), word.as_cold()) {
-            (Some(hot), _) => {
-                let hole = self.copy_of(hot);
-                self.heap.free(hot.pointer());
-                hole
-            }
-            (_, cold) => {
-                self.cold -= u64::from(word.is_cold());
-                cold.map(ColdWord::address)
-            }
-        };
+        let hole = self.copy_of_row(word);
+        if let Some(hot) = word.as_hot() {
+            self.heap.free(hot.pointer());
+        }
+        self.cold -= u64::from(word.is_cold());
         // An image may have been wrong about how many there are.
         self.live = self.live.saturating_sub(u64::from(is_there(word)));
         self.free(row, Numbers::Restoring);
