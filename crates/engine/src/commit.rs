@@ -380,10 +380,7 @@ fn make_visible(
         state.uncommitted.remove(&first);
         if let Some(rows) = state.tables.get_mut(&storage) {
             for row in first.1..=last {
-                let word = rows.directory.get(row);
-                if word.is_uncommitted() {
-                    rows.directory.set(row, word.with_uncommitted(false));
-                }
+                rows.commit_insert(row);
             }
         }
         // Those of a storage that the transaction made are noted with the storage.

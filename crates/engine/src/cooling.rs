@@ -133,7 +133,7 @@ fn cool_all(db: &Database) {
                 for row in first..last {
                     let word = rows.directory.get(row);
                     if word.is_hot() && word.temperature() > 0 {
-                        rows.directory.set_unsaved(row, word.with_temperature(0));
+                        rows.cool(row, word, 0);
                     }
                 }
                 if last == end {
@@ -145,8 +145,8 @@ fn cool_all(db: &Database) {
     }
 }
 
-/// The word, cooler by `degrees`.
+/// The temperature of a tuple that cools by `degrees`.
 #[inline]
-pub(crate) fn cooler(word: Word, degrees: u8) -> Word {
-    word.with_temperature(word.temperature().saturating_sub(degrees))
+pub(crate) fn cooler(word: Word, degrees: u8) -> u8 {
+    word.temperature().saturating_sub(degrees)
 }

@@ -294,7 +294,7 @@ impl Evictor {
             let word = rows.directory.get(row);
             let Some(hot) = word.as_hot() else {
                 if rows.cooling > 0 && word.is_cold() && word.temperature() > 0 {
-                    rows.directory.set_unsaved(row, cooler(word, rows.cooling));
+                    rows.cool(row, word, cooler(word, rows.cooling));
                 }
                 continue;
             };
@@ -302,14 +302,14 @@ impl Evictor {
             match identification {
                 Identification::Temperature if !self.cooling.meets(warmth) => {
                     if rows.cooling > 0 {
-                        rows.directory.set_unsaved(row, cooler(word, rows.cooling));
+                        rows.cool(row, word, cooler(word, rows.cooling));
                     }
                     self.cooling.stays(warmth.saturating_sub(rows.cooling));
                     continue;
                 }
                 Identification::Clock if warmth > 0 => {
                     let left = warmth.min(CLOCK_CHANCES) - 1;
-                    rows.directory.set_unsaved(row, word.with_temperature(left));
+                    rows.cool(row, word, left);
                     continue;
                 }
                 _ => {}

@@ -569,10 +569,7 @@ impl PartitionState {
     pub fn unlock_row(&mut self, row: StoredRow) {
         self.locks.remove(&row);
         if let Some(rows) = self.tables.get_mut(&row.0) {
-            let word = rows.directory.get(row.1);
-            if word.is_hot() || word.is_cold() {
-                rows.directory.set_unsaved(row.1, word.with_aside(false));
-            }
+            rows.set_locked(row.1, false);
         }
     }
 

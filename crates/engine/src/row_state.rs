@@ -28,6 +28,10 @@
 //! | [`free_number`](TablePartition::free_number) | dead, without a tuple | free |
 //! | [`forget`](TablePartition::forget) | hot, cold | free |
 //!
+//! Beside these a row that is there becomes warmer and cooler, is locked and free again, and is
+//! committed, whatever else it is: [`used`](TablePartition::used), [`cool`](TablePartition::cool),
+//! [`set_locked`](TablePartition::set_locked), [`commit_insert`](TablePartition::commit_insert).
+//!
 //! Guarantees: a transition changes all that belongs to it, or nothing. Assumes the partition's
 //! lock, and that the caller says rightly what the row is: debug builds look. Indexes, blocks'
 //! counts of what lives in them, the log and versions are the caller's.
@@ -248,6 +252,53 @@ impl TablePartition {
         self.heap.free(hot.pointer());
         self.directory.set(row, cold.word());
         self.cold += 1;
+    }
+
+    /// A row that is there is used: it is a degree warmer, and the newest in its chain. Returns
+    /// its word.
+    #[inline]
+    pub fn used(&mut self, row: u32, word: Word) -> Word {
+        debug_assert!(self.is_now(row, word) && is_there(word));
+        let warmth = word.temperature();
+        let warmer = match warmth < temperature::MAX {
+            true => word.with_temperature(warmth + 1),
+            false => word,
+        };
+        if warmer != word {
+            self.directory.set_unsaved(row, warmer);
+        }
+        if let Some(chain) = &mut self.chain
+            && word.is_hot()
+        {
+            chain.used(row);
+        }
+        warmer
+    }
+
+    /// A row that is there cools to this temperature.
+    #[inline]
+    pub fn cool(&mut self, row: u32, word: Word, to: u8) {
+        debug_assert!(self.is_now(row, word) && is_there(word) && to <= word.temperature());
+        self.directory.set_unsaved(row, word.with_temperature(to));
+    }
+
+    /// Notes that somebody has locked a row, or nobody any more: who it is, the partition's
+    /// locks say. A row that is dead or free takes no note.
+    pub fn set_locked(&mut self, row: u32, locked: bool) {
+        let word = self.directory.get(row);
+        if is_there(word) {
+            self.directory.set_unsaved(row, word.with_aside(locked));
+        }
+    }
+
+    /// The transaction that inserted a row has committed.
+    #[inline]
+    pub fn commit_insert(&mut self, row: u32) {
+        let word = self.directory.get(row);
+        if word.is_uncommitted() {
+            debug_assert!(is_there(word), "row {row} died uncommitted");
+            self.directory.set(row, word.with_uncommitted(false));
+        }
     }
 
     /// At a restart: an image has a row's tuple, which was in no block. Rows are counted already.

@@ -533,18 +533,11 @@ impl<'a> Access<'a> {
         let mut word = rows.directory.get(row.row());
         if usage == Use::First && first_run {
             state.uses += 1;
-            let warmth = word.temperature();
-            if word.is_cold() && warmth > 0 {
+            if word.is_cold() && word.temperature() > 0 {
                 state.returns += 1;
             }
-            if warmth < temperature::MAX && (word.is_hot() || word.is_cold()) {
-                word = word.with_temperature(warmth + 1);
-                rows.directory.set_unsaved(row.row(), word);
-            }
-            if let Some(chain) = &mut rows.chain
-                && word.is_hot()
-            {
-                chain.used(row.row());
+            if word.is_hot() || word.is_cold() {
+                word = rows.used(row.row(), word);
             }
         }
         if word.is_uncommitted() && !self.owns(position, stored) {

@@ -14,7 +14,6 @@ use thermocline_device::{Mutation, PanicPoint, panic_at};
 use thermocline_storage::key_hash::{WHOLE_BITS, is_whole, key_hash};
 use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
 
-use super::point::warm;
 use super::undo::UndoStep;
 use super::write::{check_size, logged_bytes};
 use super::{Access, Image};
@@ -124,7 +123,7 @@ impl Access<'_> {
                 let state = self.guards.at_mut(position);
                 if first_run {
                     state.uses += 1;
-                    warm(state.table_mut(table), row, word);
+                    state.table_mut(table).used(row, word);
                 }
                 let id = RowId::new(state.id, row);
                 match word.as_hot() {

@@ -13,7 +13,6 @@ use std::sync::atomic::Ordering;
 use thermocline_storage::arena::TuplePtr;
 use thermocline_storage::key_hash::key_hash;
 use thermocline_storage::row_directory::{ColdWord, Word};
-use thermocline_storage::temperature;
 
 use super::{Access, Missing, Scope, address_key};
 use crate::catalog::Table;
@@ -147,21 +146,6 @@ enum Found {
 const USED_MAX: usize = 4;
 type Used = [Option<(u32, Word)>; USED_MAX];
 
-/// A use makes the tuple a degree warmer, and the newest of its chain.
-#[inline]
-pub(super) fn warm(rows: &mut TablePartition, row: u32, word: Word) {
-    let warmth = word.temperature();
-    if warmth < temperature::MAX {
-        rows.directory
-            .set_unsaved(row, word.with_temperature(warmth + 1));
-    }
-    if let Some(chain) = &mut rows.chain
-        && word.is_hot()
-    {
-        chain.used(row);
-    }
-}
-
 /// What [`Database::try_get`] came to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum TryGet<R> {
@@ -249,7 +233,7 @@ impl Database {
         match walk {
             Walk::Found(row, word) => {
                 state.uses += 1;
-                warm(rows, row, word);
+                rows.used(row, word);
                 let hot = word.as_hot();
                 Ok(TryGet::Done(
                     hot.map(|hot| each(rows.heap.payload(hot.pointer()))),
@@ -331,7 +315,7 @@ impl Access<'_> {
             for (row, word) in used.into_iter().flatten() {
                 state.uses += 1;
                 state.returns += u32::from(word.is_cold() && word.temperature() > 0);
-                warm(rows, row, word);
+                rows.used(row, word);
             }
         }
         Some(found)

@@ -263,10 +263,7 @@ impl Access<'_> {
         let state = self.guards.at_mut(position);
         state.locks.insert(stored, id);
         if let Some(rows) = state.tables.get_mut(&stored.0) {
-            let word = rows.directory.get(row.row());
-            if !word.is_free() {
-                rows.directory.set_unsaved(row.row(), word.with_aside(true));
-            }
+            rows.set_locked(row.row(), true);
         }
         let partition = row.partition();
         if let Some(txn) = self.txn.as_deref_mut() {

@@ -102,9 +102,9 @@ fn after_a_load_what_is_used_comes_in_and_stays_before_what_is_not() {
     let used: Vec<u32> = cold.iter().copied().step_by(10).collect();
     for row in cold {
         let mut state = db.partitions[0].lock();
-        let directory = &mut state.table_mut(&table).directory;
-        let word = directory.get(row);
-        directory.set_unsaved(row, word.with_temperature(0));
+        let rows = state.table_mut(&table);
+        let word = rows.directory.get(row);
+        rows.cool(row, word, 0);
     }
     let mut key = Vec::new();
     for row in &used {

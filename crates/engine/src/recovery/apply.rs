@@ -196,10 +196,7 @@ impl Replayer {
                 continue;
             };
             for row in first.1..=last {
-                let word = rows.directory.get(row);
-                if word.is_uncommitted() {
-                    rows.directory.set(row, word.with_uncommitted(false));
-                }
+                rows.commit_insert(row);
             }
         }
     }
