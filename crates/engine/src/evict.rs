@@ -340,10 +340,10 @@ impl Evictor {
         evicted: &mut Evicted,
         passed: &mut u64,
     ) -> Option<bool> {
-        rows.chain.as_ref()?.oldest()?;
+        rows.oldest()?;
         let mut copied = 0;
         for _ in 0..TURN_TUPLES {
-            let Some(row) = rows.chain.as_ref().and_then(|chain| chain.oldest()) else {
+            let Some(row) = rows.oldest() else {
                 *passed = u64::MAX;
                 break;
             };
@@ -355,15 +355,13 @@ impl Evictor {
                     Taken::Copied(bytes) => copied += bytes,
                     Taken::Full => return Some(true),
                     Taken::Busy => {
-                        rows.became_hot(row);
+                        rows.becomes_newest(row);
                         continue;
                     }
                 }
             }
             // Copied: if it changes before the block is written it comes back.
-            if let Some(chain) = &mut rows.chain {
-                chain.remove(row);
-            }
+            rows.unchain(row);
             if copied >= TURN_BYTES {
                 break;
             }
@@ -552,25 +550,7 @@ fn swing(
         (Err(_), None) => {}
     }
     if leaving == Leaving::Evicted && rows.directory.get(picked.row).is_hot() {
-        rows.became_hot(picked.row);
-    }
-}
-
-impl TablePartition {
-    /// Moves tuples out of sparse pages, about `bytes_max` of them, when a
-    /// share of the heap larger than this is free slots. Bytes of pages that
-    /// became empty.
-    pub fn compact_heap(&mut self, bytes_max: usize, free_share: f64) -> usize {
-        if self.heap.fragmentation() < free_share {
-            return 0;
-        }
-        let directory = &mut self.directory;
-        let moved = self.heap.evacuate(bytes_max, &mut |row, _, new| {
-            if let Some(hot) = directory.get(row).as_hot() {
-                directory.set_unsaved(row, hot.with_pointer(new));
-            }
-        });
-        moved.released_bytes
+        rows.becomes_newest(picked.row);
     }
 }
 

@@ -322,19 +322,9 @@ impl TablePartition {
         }
     }
 
-    /// A row's tuple has become hot.
-    #[inline]
-    pub fn became_hot(&mut self, row: u32) {
-        if let Some(chain) = &mut self.chain {
-            chain.touch(row);
-        }
-    }
-
     /// Bytes of directory and indexes.
     pub fn metadata_bytes(&self) -> usize {
-        self.directory.bytes()
-            + self.indexes.iter().map(|i| i.index.bytes()).sum::<usize>()
-            + self.chain.as_ref().map_or(0, |chain| chain.bytes())
+        self.state_bytes() + self.indexes.iter().map(|i| i.index.bytes()).sum::<usize>()
     }
 
     /// The index at `position` of the table's definition; it must be the one

@@ -186,7 +186,7 @@ impl TablePartition {
     #[inline]
     fn store_new(&mut self, row: u32, tuple: &[u8], uncommitted: bool) -> Result<Word> {
         let pointer = self.heap.insert(row, 0, tuple).ok_or_else(exhausted)?;
-        self.became_hot(row);
+        self.put_in_chain(row);
         self.live += 1;
         Ok(Word::hot(pointer)
             .with_uncommitted(uncommitted)
@@ -231,7 +231,7 @@ impl TablePartition {
         self.directory.set(row, hot);
         if word.is_cold() {
             self.cold -= 1;
-            self.became_hot(row);
+            self.put_in_chain(row);
         }
         Ok(hole)
     }
@@ -301,6 +301,56 @@ impl TablePartition {
         }
     }
 
+    /// Moves tuples out of sparse pages, about `bytes_max` of them, when a
+    /// share of the heap larger than this is free slots. Bytes of pages that
+    /// became empty.
+    pub fn compact_heap(&mut self, bytes_max: usize, free_share: f64) -> usize {
+        if self.heap.fragmentation() < free_share {
+            return 0;
+        }
+        let directory = &mut self.directory;
+        let moved = self.heap.evacuate(bytes_max, &mut |row, _, new| {
+            if let Some(hot) = directory.get(row).as_hot() {
+                directory.set_unsaved(row, hot.with_pointer(new));
+            }
+        });
+        moved.released_bytes
+    }
+
+    /// The hot row at the old end of the chain, where there is one: rows that are hot no more
+    /// may be found there, too.
+    #[inline]
+    pub fn oldest(&self) -> Option<u32> {
+        self.chain.as_ref()?.oldest()
+    }
+
+    /// A row is taken from the chain: it has left, or is being copied. If it stays after all,
+    /// [`Self::becomes_newest`] brings it back.
+    pub fn unchain(&mut self, row: u32) {
+        if let Some(chain) = &mut self.chain {
+            chain.remove(row);
+        }
+    }
+
+    /// A hot row that stays has its place at the new end of the chain.
+    #[inline]
+    pub fn becomes_newest(&mut self, row: u32) {
+        debug_assert!(self.directory.get(row).is_hot(), "row {row} is not hot");
+        self.put_in_chain(row);
+    }
+
+    /// Bytes of what is kept of rows beside their tuples: directory and chain.
+    pub fn state_bytes(&self) -> usize {
+        self.directory.bytes() + self.chain.as_ref().map_or(0, |chain| chain.bytes())
+    }
+
+    #[inline]
+    fn put_in_chain(&mut self, row: u32) {
+        if let Some(chain) = &mut self.chain {
+            chain.touch(row);
+        }
+    }
+
     /// At a restart: an image has a row's tuple, which was in no block. Rows are counted already.
     ///
     /// # Errors
@@ -335,7 +385,7 @@ impl TablePartition {
         let hole = self.change(row, word, tuple, 0)?;
         if word.is_hot() {
             // Nothing else counts as its use.
-            self.became_hot(row);
+            self.put_in_chain(row);
         }
         Ok(Replayed::Changed(hole))
     }
@@ -388,7 +438,7 @@ impl TablePartition {
         // The last checkpoint has nothing new to learn.
         let word = hot_word(pointer, cold.word());
         self.directory.set_unsaved(row, word);
-        self.became_hot(row);
+        self.put_in_chain(row);
         self.cold -= 1;
         Some(pointer)
     }
