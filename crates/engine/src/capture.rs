@@ -22,8 +22,10 @@ use crate::database::Database;
 use crate::error::Result;
 use crate::evict::{Evictor, fingerprint};
 use crate::image::{Frame, ImageWriter, begin_frame, end_frame};
-use crate::partition::{Index, PartitionState, TablePartition};
+use crate::index::Index;
+use crate::partition::PartitionState;
 use crate::row_state::DEAD;
+use crate::row_state::TablePartition;
 use crate::steps::Moment;
 
 /// Pages of a directory that one turn looks at; each asks for up to
@@ -74,7 +76,7 @@ impl<'a> Capture<'a> {
         self.held(|state| {
             let mut changed = 0;
             for rows in state.tables.values_mut() {
-                changed += rows.directory.changed().count();
+                changed += rows.changed().count();
                 for slot in &mut rows.indexes {
                     slot.index
                         .each_part(&mut |part| changed += part.changed().count());
@@ -89,8 +91,8 @@ impl<'a> Capture<'a> {
     pub fn want_all(&self) {
         self.held(|state| {
             for rows in state.tables.values_mut() {
-                let pages = rows.directory.pages();
-                rows.directory.changed().mark_all(pages);
+                let pages = rows.directory().pages();
+                rows.changed().mark_all(pages);
                 for slot in &mut rows.indexes {
                     slot.index.each_part(&mut |part| {
                         let pages = part.pages();
@@ -188,13 +190,13 @@ impl<'a> Capture<'a> {
                 let section = begin_section(frames, Frame::Words, storage, 0);
                 let mut count = 0;
                 for _ in 0..db.at_a_time(TURN_WORD_PAGES) {
-                    let Some(page) = rows.directory.changed().next(from) else {
+                    let Some(page) = rows.changed().next(from) else {
                         end_section(frames, section, count);
                         return (count, false);
                     };
                     from = page + 1;
                     if words.copy(table, rows, page, frames, None) {
-                        rows.directory.changed().clear(page);
+                        rows.changed().clear(page);
                         count += 1;
                     }
                 }
@@ -418,7 +420,7 @@ fn cut_words(
         let section = begin_section(frames, Frame::Words, table.def.storage, 0);
         let mut count = 0;
         while more && !is_full(&section, frames) {
-            let Some(page) = rows.directory.changed().next(from) else {
+            let Some(page) = rows.changed().next(from) else {
                 more = false;
                 break;
             };
@@ -426,7 +428,7 @@ fn cut_words(
             let tuples = late.len();
             count += u32::from(words.copy(table, rows, page, frames, Some(&mut *late)));
             if late.len() == tuples {
-                rows.directory.changed().clear(page);
+                rows.changed().clear(page);
             }
         }
         end_section(frames, section, count);
@@ -445,11 +447,11 @@ fn write_late(rows: &TablePartition, storage: u32, late: &[u32], frames: &mut Ve
             let Some(row) = late.next() else {
                 break;
             };
-            let word = rows.directory.get(*row);
+            let word = rows.directory().get(*row);
             let Some(hot) = word.as_hot() else {
                 continue;
             };
-            let tuple = rows.heap.payload(hot.pointer());
+            let tuple = rows.heap().payload(hot.pointer());
             frames.extend_from_slice(&row.to_le_bytes());
             frames.push(word.temperature() | u8::from(word.is_uncommitted()) << 3);
             frames.extend_from_slice(&(tuple.len() as u32).to_le_bytes());
@@ -468,8 +470,8 @@ fn write_end(state: &PartitionState, is_known: impl Fn(u32) -> bool, out: &mut V
     let mut head = Vec::new();
     for (storage, rows) in tables() {
         out.extend_from_slice(&storage.to_le_bytes());
-        out.extend_from_slice(&rows.live.to_le_bytes());
-        out.extend_from_slice(&rows.directory.appended().to_le_bytes());
+        out.extend_from_slice(&rows.live().to_le_bytes());
+        out.extend_from_slice(&rows.directory().appended().to_le_bytes());
         out.extend_from_slice(&(rows.indexes.len() as u32).to_le_bytes());
         for slot in &rows.indexes {
             head.clear();
@@ -512,12 +514,12 @@ impl Words {
         out: &mut Vec<u8>,
         mut late: Option<&mut Vec<u32>>,
     ) -> bool {
-        let Some(words) = rows.directory.page(page) else {
+        let Some(words) = rows.directory().page(page) else {
             return false;
         };
         for word in words.clone() {
             if let Some(hot) = word.as_hot() {
-                rows.heap.prefetch(hot.pointer());
+                rows.heap().prefetch(hot.pointer());
             }
         }
         let start = out.len();
@@ -527,7 +529,7 @@ impl Words {
             let saved = match word.as_hot() {
                 Some(hot) => match rows.copy_of(hot) {
                     Some(address) => {
-                        let tuple = rows.heap.payload(hot.pointer());
+                        let tuple = rows.heap().payload(hot.pointer());
                         Word::cold(address, fingerprint(table, tuple, &mut self.key))
                             .with_uncommitted(word.is_uncommitted())
                             .with_temperature(word.temperature())

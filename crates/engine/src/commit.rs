@@ -403,10 +403,10 @@ fn note_made(state: &mut PartitionState, made: &[u32], committed: Timestamp) {
         let Some(rows) = state.tables.get(storage) else {
             continue;
         };
-        let appended = rows.directory.appended();
+        let appended = rows.directory().appended();
         // A free number is given to somebody else's row next.
         let is_there =
-            |row: &u32| rows.live == u64::from(appended) || !rows.directory.get(*row).is_free();
+            |row: &u32| rows.live() == u64::from(appended) || !rows.directory().get(*row).is_free();
         let mut numbers = 0..appended;
         while let Some(first) = numbers.find(is_there) {
             let last = numbers.find(|row| !is_there(row)).unwrap_or(appended) - 1;

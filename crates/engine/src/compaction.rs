@@ -16,7 +16,7 @@ use crate::counters::Counters;
 use crate::database::Database;
 use crate::error::Error;
 use crate::evict::{LeftPage, store_failed};
-use crate::partition::TablePartition;
+use crate::row_state::TablePartition;
 use crate::steps::Moment;
 
 /// What a block's header and the padding of its records may take.
@@ -178,7 +178,7 @@ impl Compactor {
                     return Ok(());
                 };
                 for record in some {
-                    let word = rows.directory.get(record.row);
+                    let word = rows.directory().get(record.row);
                     if !is_copy_of(rows, word, block.id, record.slot) {
                         continue;
                     }
@@ -327,7 +327,7 @@ fn is_copy_of(rows: &TablePartition, word: Word, block: u32, slot: u16) -> bool 
 
 /// Makes the new copy the row's, if the old one still is.
 fn swing(rows: &mut TablePartition, moved: &Moved, to: ColdAddress) -> bool {
-    let word = rows.directory.get(moved.row);
+    let word = rows.directory().get(moved.row);
     let still_is = is_copy_of(rows, word, moved.from.block, moved.from.slot);
     if still_is {
         rows.move_copy(moved.row, word, to);

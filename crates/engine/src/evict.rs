@@ -27,9 +27,10 @@ use crate::counters::Counters;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::memory::Pressure;
-use crate::partition::{PartitionState, TablePartition};
+use crate::partition::PartitionState;
 use crate::policy::Identification;
 use crate::row_state::Copying;
+use crate::row_state::TablePartition;
 use crate::steps::Moment;
 
 /// Words that the hand passes in one turn under the lock. Here as in the other turns: a
@@ -116,7 +117,7 @@ impl LeftPage {
     pub fn note(&mut self, rows: &mut TablePartition, row: u32) {
         let before = self.0.replace(row).unwrap_or(row);
         if before / PAGE_WORDS as u32 != row / PAGE_WORDS as u32 {
-            rows.directory.pack(before);
+            rows.pack(before);
         }
     }
 }
@@ -186,8 +187,8 @@ impl Evictor {
         let state = db.partitions[partition].lock_any();
         let evictable = |storage: &u32, rows: &TablePartition| {
             let table = storages.get(storage)?;
-            (table.def.evictable && rows.heap.tuples() > 0)
-                .then(|| (table, rows.heap.allocated_bytes() as u64))
+            (table.def.evictable && rows.heap().tuples() > 0)
+                .then(|| (table, rows.heap().allocated_bytes() as u64))
         };
         let total: u64 = state
             .tables
@@ -228,12 +229,12 @@ impl Evictor {
                 return Ok(evicted);
             };
             // A block, but not so much of a small table that its warm part goes.
-            let goal = (rows.heap.live_bytes() as u64 / 4).max(16 << 10);
+            let goal = (rows.heap().live_bytes() as u64 / 4).max(16 << 10);
             let rounds = match db.policy.identification {
                 Identification::Temperature => 1,
                 _ => 4,
             };
-            (goal, u64::from(rows.directory.appended()) * rounds)
+            (goal, u64::from(rows.directory().appended()) * rounds)
         };
         loop {
             let mut state = db.partitions[partition].lock_any();
@@ -268,7 +269,7 @@ impl Evictor {
         let identification = db.policy.identification;
         // A table may be dropped between two turns: it must not come back here.
         let rows = state.tables.get_mut(&table.def.storage);
-        let end = rows.as_ref().map_or(0, |rows| rows.directory.appended());
+        let end = rows.as_ref().map_or(0, |rows| rows.directory().appended());
         let Some(rows) = rows.filter(|_| end > 0) else {
             *passed = u64::MAX;
             return false;
@@ -283,7 +284,7 @@ impl Evictor {
                 self.cooling.begin_round(rows);
             }
             let row = rows.hand;
-            let settled = rows.directory.settled_from(row);
+            let settled = rows.directory().settled_from(row);
             if settled > 0 && rows.cooling == 0 {
                 rows.hand += settled;
                 *passed += u64::from(settled);
@@ -291,7 +292,7 @@ impl Evictor {
             }
             rows.hand += 1;
             *passed += 1;
-            let word = rows.directory.get(row);
+            let word = rows.directory().get(row);
             let Some(hot) = word.as_hot() else {
                 if rows.cooling > 0 && word.is_cold() && word.temperature() > 0 {
                     rows.cool(row, word, cooler(word, rows.cooling));
@@ -348,7 +349,7 @@ impl Evictor {
                 break;
             };
             *passed += 1;
-            let word = rows.directory.get(row);
+            let word = rows.directory().get(row);
             if let Some(hot) = word.as_hot() {
                 match self.take(db, rows, table, row, hot, evicted) {
                     Taken::Left => self.left.note(rows, row),
@@ -380,7 +381,7 @@ impl Evictor {
         evicted: &mut Evicted,
     ) -> Taken {
         if let Some(address) = rows.copy_of(hot) {
-            let tuple = rows.heap.payload(hot.pointer());
+            let tuple = rows.heap().payload(hot.pointer());
             evicted.bytes += tuple.len() as u64;
             evicted.tuples += 1;
             let fingerprint = fingerprint(table, tuple, &mut self.key);
@@ -394,7 +395,7 @@ impl Evictor {
         if !self.copy(rows, table, row, hot) {
             return Taken::Full;
         }
-        Taken::Copied(rows.heap.payload(hot.pointer()).len())
+        Taken::Copied(rows.heap().payload(hot.pointer()).len())
     }
 
     fn begin_block(&mut self) {
@@ -405,7 +406,7 @@ impl Evictor {
 
     /// Copies a dirty tuple into the block. False: the block is full.
     fn copy(&mut self, rows: &mut TablePartition, table: &Table, row: u32, hot: HotWord) -> bool {
-        let tuple = rows.heap.payload(hot.pointer());
+        let tuple = rows.heap().payload(hot.pointer());
         let Some((slot, extent)) = self.builder.try_push(row, tuple, 0) else {
             return false;
         };
@@ -523,7 +524,7 @@ fn swing(
     done: &mut Evicted,
 ) {
     // The tuple may have moved within the heap; its mark went with it.
-    let hot = rows.directory.get(picked.row).as_hot();
+    let hot = rows.directory().get(picked.row).as_hot();
     let unchanged = hot.filter(|hot| {
         rows.is_as_copied(*hot, copying, picked.slot) || Mutation::EvictedThoughChanged.is_made()
     });
@@ -535,7 +536,7 @@ fn swing(
                 extent: picked.extent,
             };
             done.tuples += 1;
-            done.bytes += rows.heap.payload(hot.pointer()).len() as u64;
+            done.bytes += rows.heap().payload(hot.pointer()).len() as u64;
             match leaving {
                 Leaving::Evicted => {
                     rows.leave_copied(picked.row, hot, address, picked.fingerprint);
@@ -549,7 +550,7 @@ fn swing(
         (Err(_), Some(hot)) => rows.not_copied(picked.row, hot),
         (Err(_), None) => {}
     }
-    if leaving == Leaving::Evicted && rows.directory.get(picked.row).is_hot() {
+    if leaving == Leaving::Evicted && rows.directory().get(picked.row).is_hot() {
         rows.becomes_newest(picked.row);
     }
 }

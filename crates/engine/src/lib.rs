@@ -4,7 +4,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | `database`, `config` | the database and what it is opened with |
-//! | `partition`, `row_state` | rows and indexes behind one lock; what a row goes through, the only writer of its word |
+//! | `partition`, `row_state`, `index` | rows and indexes behind one lock; what a row goes through, the only writer of its word |
 //! | `run`, `batch`, `access` | running a statement: locks, pre-pass, restart; what it sees and changes |
 //! | `procedure` | transactions written in Rust, called by name; command logging |
 //! | `account`, `changes`, `parts` | what clients cause: a pool, an account a session, charged before it is taken; what changes hold until they are committed |
@@ -50,6 +50,7 @@ mod fetch;
 mod fetched;
 mod floor;
 mod image;
+mod index;
 mod index_build;
 mod locking;
 mod manifest;

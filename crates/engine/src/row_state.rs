@@ -36,15 +36,19 @@
 //! lock, and that the caller says rightly what the row is: debug builds look. Indexes, blocks'
 //! counts of what lives in them, the log and versions are the caller's.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use thermocline_device::Mutation;
-use thermocline_storage::arena::TuplePtr;
-use thermocline_storage::row_directory::{ColdAddress, ColdWord, HotWord, Word};
+use thermocline_storage::arena::{Arena, TuplePtr};
+use thermocline_storage::changed_pages::ChangedPages;
+use thermocline_storage::heap::Heap;
+use thermocline_storage::lru_chain::LruChain;
+use thermocline_storage::row_directory::{ColdAddress, ColdWord, HotWord, RowDirectory, Word};
 use thermocline_storage::temperature;
 
 use crate::error::{Error, Result};
-use crate::partition::TablePartition;
+use crate::index::IndexSlot;
 
 /// The word of a row that a transaction under way has deleted: nobody sees it,
 /// and its number is not given out. The directory takes unknown tags for free
@@ -107,6 +111,26 @@ pub(crate) enum Numbers {
     Restoring,
 }
 
+/// The rows of one table in one partition.
+pub(crate) struct TablePartition {
+    heap: Heap,
+    directory: RowDirectory,
+    pub indexes: Vec<IndexSlot>,
+    /// Rows that are there, hot or cold.
+    live: u64,
+    /// Of these, the cold ones.
+    cold: u64,
+    /// Where the evictor's hand stands.
+    pub hand: u32,
+    /// Degrees of [`crate::cooling`] that the hand's rounds have taken, this one
+    /// included.
+    pub cooled: u32,
+    /// Degrees that this round takes from each tuple.
+    pub cooling: u8,
+    /// The hot rows in the order of their use, where the policy wants it.
+    chain: Option<Box<LruChain>>,
+}
+
 /// What became of a row that the log has a tuple for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Replayed {
@@ -117,6 +141,67 @@ pub(crate) enum Replayed {
 }
 
 impl TablePartition {
+    /// No rows yet. `chain_sample`: the policy wants a chain, in which one of so many uses counts.
+    pub fn new(arena: &Arc<Arena>, indexes: Vec<IndexSlot>, chain_sample: Option<u32>) -> Self {
+        TablePartition {
+            heap: Heap::new(arena.clone()),
+            directory: RowDirectory::new(),
+            indexes,
+            live: 0,
+            cold: 0,
+            hand: 0,
+            cooled: 0,
+            cooling: 0,
+            chain: chain_sample.map(|sample| Box::new(LruChain::new(sample))),
+        }
+    }
+
+    /// At a restart: has these words, of cold rows, of which there are so many, and counts of
+    /// rows that are there those that follow one by one, too ([`Self::restore_dirty`]).
+    pub fn restore(&mut self, directory: RowDirectory, cold: u64, live: u64) {
+        debug_assert!(self.directory.is_empty() && self.heap.tuples() == 0);
+        (self.directory, self.cold, self.live) = (directory, cold, live);
+    }
+
+    /// At a restart, when all rows are there: which numbers are free.
+    pub fn list_free_numbers(&mut self) {
+        self.directory.rebuild_free_list();
+    }
+
+    /// The words of the rows.
+    #[inline]
+    pub fn directory(&self) -> &RowDirectory {
+        &self.directory
+    }
+
+    /// The tuples of the hot rows, and those of dead ones that are not buried.
+    #[inline]
+    pub fn heap(&self) -> &Heap {
+        &self.heap
+    }
+
+    /// Rows that are there, hot or cold.
+    #[inline]
+    pub fn live(&self) -> u64 {
+        self.live
+    }
+
+    /// Of these, the cold ones.
+    #[inline]
+    pub fn cold(&self) -> u64 {
+        self.cold
+    }
+
+    /// The pages of the directory that changed in what a checkpoint says of them.
+    pub fn changed(&mut self) -> &mut ChangedPages {
+        self.directory.changed()
+    }
+
+    /// Packs the words around `row` in memory where that pays ([`RowDirectory::pack`]).
+    pub fn pack(&mut self, row: u32) {
+        self.directory.pack(row);
+    }
+
     /// What is said of a hot tuple's copy.
     #[inline]
     pub fn copy_word(&self, hot: HotWord) -> CopyWord {
@@ -560,4 +645,17 @@ fn is_there(word: Word) -> bool {
 
 fn exhausted() -> Error {
     Error::OutOfMemory("the arena is exhausted".into())
+}
+
+#[cfg(test)]
+impl TablePartition {
+    /// For tests of what looks for damage: a word that no transition would have written.
+    pub fn spoil_word(&mut self, row: u32, word: Word) {
+        self.directory.set(row, word);
+    }
+
+    /// As [`Self::spoil_word`]: a row too many is counted.
+    pub fn spoil_count(&mut self) {
+        self.live += 1;
+    }
 }

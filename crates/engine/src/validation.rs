@@ -17,10 +17,12 @@ use crate::catalog::Table;
 use crate::counters::Counters;
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::partition::{Index, PartitionState, TablePartition};
+use crate::index::Index;
+use crate::partition::PartitionState;
 use crate::reads::{
     EVERYWHERE, ReadEntry, ReadWhat, about, covers_key, covers_rows, keys_of, rows_of,
 };
+use crate::row_state::TablePartition;
 use crate::transaction::{Isolation, RunOptions, TxnState};
 use crate::versions::{Seen, Timestamp};
 
@@ -265,9 +267,9 @@ impl<'a> ReadHere<'a> {
                     let Some(rows) = state.tables.get(&self.storage) else {
                         return true;
                     };
-                    let word = rows.directory.get(row);
+                    let word = rows.directory().get(row);
                     match word.as_hot() {
-                        Some(hot) => covered(rows.heap.payload(hot.pointer())),
+                        Some(hot) => covered(rows.heap().payload(hot.pointer())),
                         None => {
                             if word.is_cold() {
                                 cold.insert(row);

@@ -17,9 +17,11 @@ use crate::catalog::{IndexDef, Table};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::evict::has_fingerprint;
+use crate::index::Index;
 use crate::manifest::Manifest;
-use crate::partition::{Index, PartitionState, TablePartition};
+use crate::partition::PartitionState;
 use crate::row_state::DEAD;
+use crate::row_state::TablePartition;
 
 /// Problems that are told apart; more are only counted.
 const PROBLEMS_KEPT: usize = 100;
@@ -128,7 +130,7 @@ impl Database {
         let place = || format!("table {} partition {}", table.def.name, state.id);
         let indexes = self.indexes_that_agree(table);
         let (mut live, mut cold) = (0, 0);
-        for (row, word) in rows.directory.iter() {
+        for (row, word) in rows.directory().iter() {
             if word == DEAD {
                 continue;
             }
@@ -155,11 +157,11 @@ impl Database {
             };
             if let Some(hot) = word.as_hot() {
                 live += 1;
-                let tuple = rows.heap.payload(hot.pointer());
+                let tuple = rows.heap().payload(hot.pointer());
                 if let Some(address) = rows.copy_of(hot) {
                     refer(address, false);
                 }
-                if rows.heap.row(hot.pointer()) != row {
+                if rows.heap().row(hot.pointer()) != row {
                     found.wrong(|| format!("{}: row {row} has another row's tuple", place()));
                 }
                 verify_tuple((table, indexes), rows, (state.id, row), tuple, found);
@@ -174,13 +176,13 @@ impl Database {
         }
         found.rows += live;
         found.cold_rows += cold;
-        if rows.live != live || rows.cold != cold {
+        if rows.live() != live || rows.cold() != cold {
             found.wrong(|| {
                 format!(
                     "{}: {} rows, {} cold are counted; {live}, {cold} are there",
                     place(),
-                    rows.live,
-                    rows.cold
+                    rows.live(),
+                    rows.cold()
                 )
             });
         }
@@ -348,7 +350,7 @@ fn verify_record(
     record: &Record<'_>,
     found: &mut Verified,
 ) {
-    let word: Word = rows.directory.get(reference.row);
+    let word: Word = rows.directory().get(reference.row);
     if reference.only {
         let at = (partition, reference.row);
         verify_tuple((table, indexes), rows, at, record.payload, found);
@@ -364,7 +366,7 @@ fn verify_record(
             });
         }
     } else if let Some(hot) = word.as_hot()
-        && rows.heap.payload(hot.pointer()) != record.payload
+        && rows.heap().payload(hot.pointer()) != record.payload
     {
         found.wrong(|| {
             format!(

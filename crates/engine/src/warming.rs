@@ -105,10 +105,10 @@ impl Database {
                     let Some(rows) = state.tables.get(&storage) else {
                         break;
                     };
-                    let end = rows.directory.appended();
+                    let end = rows.directory().appended();
                     let last = end.min(first + TURN_WORDS);
                     let wanted = (first..last).filter_map(|row| {
-                        let word = rows.directory.get(row);
+                        let word = rows.directory().get(row);
                         let cold = word.as_cold().filter(|_| word.temperature() >= coolest)?;
                         Some((RowId::new(partition, row), cold.address()))
                     });
@@ -164,7 +164,7 @@ impl Database {
         let Some(rows) = state.tables.get_mut(&storage) else {
             return false;
         };
-        let now = rows.directory.get(row.row()).as_cold();
+        let now = rows.directory().get(row.row()).as_cold();
         let cold = now.filter(|cold| cold.address() == read.address);
         cold.is_some_and(|cold| rows.come_back(row.row(), cold, tuple).is_some())
     }

@@ -9,10 +9,10 @@ use thermocline_storage::log::Lsn;
 use super::Access;
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
-use crate::partition::TablePartition;
 use crate::procedure::command::{digest, tail};
 use crate::record::{RecordKind, record_head};
 use crate::row_state::Numbers;
+use crate::row_state::TablePartition;
 
 /// The numbers that a replayed command's inserts take, in order.
 #[derive(Debug)]

@@ -30,11 +30,12 @@ use crate::error::{Error, Result};
 use crate::fetch::read_range;
 use crate::fetched::Fetched;
 use crate::locking::Visit;
-use crate::partition::{PartitionGuard, PartitionState, TablePartition};
+use crate::partition::{PartitionGuard, PartitionState};
 use crate::policy::Merge;
 use crate::reads::{EVERYWHERE, ReadEntry, ReadWhat};
 use crate::record::ChangeWriter;
 use crate::row_id::RowId;
+use crate::row_state::TablePartition;
 use crate::table_lock::{Gate, LockMode, Modes};
 use crate::transaction::{Isolation, TxnId, TxnState};
 use crate::versions::{Seen, StoredRow, Timestamp};
@@ -373,7 +374,7 @@ impl<'a> Access<'a> {
         let Some(rows) = self.table_at(position, table) else {
             return Ok(None);
         };
-        let word = rows.directory.get(row.row());
+        let word = rows.directory().get(row.row());
         match self.resolve_current(position, table, row, word)? {
             Image::Gone | Image::Evicted => Ok(None),
             Image::Hot(pointer) => Ok(self.hot_bytes(position, table, pointer)),
@@ -489,7 +490,7 @@ impl<'a> Access<'a> {
 
     #[inline]
     fn hot_bytes(&self, position: usize, table: &Table, pointer: TuplePtr) -> Option<&[u8]> {
-        Some(self.table_at(position, table)?.heap.payload(pointer))
+        Some(self.table_at(position, table)?.heap().payload(pointer))
     }
 
     /// Bytes of an image.
@@ -530,7 +531,7 @@ impl<'a> Access<'a> {
         let Some(rows) = state.tables.get_mut(&storage) else {
             return Ok(Image::Gone);
         };
-        let mut word = rows.directory.get(row.row());
+        let mut word = rows.directory().get(row.row());
         if usage == Use::First && first_run {
             state.uses += 1;
             if word.is_cold() && word.temperature() > 0 {

@@ -20,7 +20,7 @@ use super::{Access, Image};
 use crate::catalog::Table;
 use crate::counters::Counters;
 use crate::error::Result;
-use crate::partition::Index;
+use crate::index::Index;
 use crate::record::push_removed;
 use crate::row_id::RowId;
 
@@ -221,15 +221,15 @@ impl Access<'_> {
         let is_hot = |word: Word| {
             word.as_hot().is_some_and(|hot| {
                 // All of it is wanted: it is kept for an undo, and replaced.
-                rows.heap.prefetch(hot.pointer());
-                table.has_index_key(ONLY, rows.heap.payload(hot.pointer()), key)
+                rows.heap().prefetch(hot.pointer());
+                table.has_index_key(ONLY, rows.heap().payload(hot.pointer()), key)
             })
         };
         let mut known = None;
         match rows.index(table, ONLY)? {
             Index::BTree(btree) => {
                 for row in btree.rows_equal(key) {
-                    let word = rows.directory.get(row);
+                    let word = rows.directory().get(row);
                     match word.as_cold() {
                         _ if word.is_uncommitted() || known.is_some() => return Ok(None),
                         Some(cold) => known = Some(Known::Evicted(row, cold)),
@@ -242,7 +242,7 @@ impl Access<'_> {
                 let hash = key_hash(key);
                 let mut candidates = index.candidates(hash);
                 while let Some(row) = candidates.next() {
-                    let word = rows.directory.get(row);
+                    let word = rows.directory().get(row);
                     match word.as_cold() {
                         _ if word.is_uncommitted() => return Ok(None),
                         Some(cold) if !table.may_be_key_of(ONLY, hash, cold) => {}

@@ -19,8 +19,9 @@ use crate::catalog::Table;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::fetched::Fetched;
-use crate::partition::{Index, TablePartition};
+use crate::index::Index;
 use crate::row_id::RowId;
+use crate::row_state::TablePartition;
 use crate::table_lock::LockMode;
 use crate::transaction::RunOptions;
 
@@ -61,11 +62,11 @@ impl Sought<'_> {
     #[inline(always)]
     fn walk(&self, rows: &TablePartition, candidates: impl Iterator<Item = u32>) -> Walk {
         for row in candidates {
-            let word = rows.directory.get(row);
+            let word = rows.directory().get(row);
             if let Some(hot) = word.as_hot() {
                 // All of it at once, before the first line is waited for.
-                rows.heap.prefetch(hot.pointer());
-                let tuple = rows.heap.payload(hot.pointer());
+                rows.heap().prefetch(hot.pointer());
+                let tuple = rows.heap().payload(hot.pointer());
                 // An uncommitted row may stand beside the one that it replaces.
                 if self.is_key_of(tuple) && !word.is_uncommitted() {
                     return Walk::Found(row, word);
@@ -94,14 +95,14 @@ impl Sought<'_> {
         let mut used = [None; USED_MAX];
         let mut used_count = 0;
         for row in candidates {
-            let word = rows.directory.get(row);
+            let word = rows.directory().get(row);
             // It may stand beside the one that it replaces.
             if word.is_uncommitted() {
                 continue;
             }
             if let Some(hot) = word.as_hot() {
-                rows.heap.prefetch(hot.pointer());
-                if !self.is_key_of(rows.heap.payload(hot.pointer())) {
+                rows.heap().prefetch(hot.pointer());
+                if !self.is_key_of(rows.heap().payload(hot.pointer())) {
                     continue;
                 }
                 found = Found::Hot(row, hot.pointer());
@@ -236,7 +237,7 @@ impl Database {
                 rows.used(row, word);
                 let hot = word.as_hot();
                 Ok(TryGet::Done(
-                    hot.map(|hot| each(rows.heap.payload(hot.pointer()))),
+                    hot.map(|hot| each(rows.heap().payload(hot.pointer()))),
                 ))
             }
             Walk::Absent => Ok(TryGet::Done(None)),
@@ -336,7 +337,7 @@ impl Access<'_> {
                 let Some(rows) = self.table_at(position, table) else {
                     return Ok(None);
                 };
-                let word = rows.directory.get(row.row());
+                let word = rows.directory().get(row.row());
                 let admitted = word.as_cold().filter(|_| self.admits(word));
                 let merged =
                     admitted.and_then(|cold| self.merge(position, table, row, cold, &bytes));
@@ -383,11 +384,11 @@ impl Access<'_> {
                 .filter_map(|&hash| hash_index.candidates(hash).next()),
         );
         for &row in candidates.iter() {
-            rows.directory.prefetch(row);
+            rows.directory().prefetch(row);
         }
         for &row in candidates.iter() {
-            if let Some(hot) = rows.directory.get(row).as_hot() {
-                rows.heap.prefetch(hot.pointer());
+            if let Some(hot) = rows.directory().get(row).as_hot() {
+                rows.heap().prefetch(hot.pointer());
             }
         }
     }

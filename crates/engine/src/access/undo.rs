@@ -270,9 +270,9 @@ impl Access<'_> {
                 let partition = state.id;
                 if let (Some(table), Some(rows)) =
                     (tables.get(table, storage), state.tables.get_mut(&storage))
-                    && let Some(hot) = rows.directory.get(row).as_hot()
+                    && let Some(hot) = rows.directory().get(row).as_hot()
                 {
-                    let tuple = rows.heap.payload(hot.pointer()).to_vec();
+                    let tuple = rows.heap().payload(hot.pointer()).to_vec();
                     rows.unindex_tuple(table, &tuple, row, &mut key);
                     rows.undo_insert(row, hot.word(), numbers);
                     state.forget_uncommitted((storage, row));
@@ -295,9 +295,9 @@ impl Access<'_> {
                 let state = self.guards.at_mut(position);
                 if let (Some(table), Some(rows)) =
                     (tables.get(table, storage), state.tables.get_mut(&storage))
-                    && let Some(hot) = rows.directory.get(row).as_hot()
+                    && let Some(hot) = rows.directory().get(row).as_hot()
                 {
-                    let new = rows.heap.payload(hot.pointer()).to_vec();
+                    let new = rows.heap().payload(hot.pointer()).to_vec();
                     let old = undo.kept(&before);
                     // Going back to keys that were there cannot fail.
                     let _ = rows.reindex_tuple(table, &new, old, row, &mut keys);
@@ -315,7 +315,7 @@ impl Access<'_> {
             } => {
                 let state = self.guards.at_mut(position);
                 if let Some(rows) = state.tables.get_mut(&storage)
-                    && let Some(hot) = rows.directory.get(row).as_hot()
+                    && let Some(hot) = rows.directory().get(row).as_hot()
                 {
                     rows.undo_change_of_cold(row, hot, word);
                 }

@@ -8,11 +8,11 @@ use super::undo::{Before, STEP_BYTES, UndoStep};
 use super::{Access, Image, Obstacle, Use};
 use crate::catalog::Table;
 use crate::error::{Error, Result};
-use crate::partition::TablePartition;
 use crate::parts::Place;
 use crate::record::{CHANGE_HEAD_BYTES, push_removed};
 use crate::row_id::RowId;
 use crate::row_state::CopyWord;
+use crate::row_state::TablePartition;
 use crate::table_lock::LockMode;
 use crate::transaction::{Isolation, Overlaid, TxnId};
 
@@ -158,7 +158,7 @@ impl Access<'_> {
         let Some(rows) = state.tables.get(&stored.0) else {
             return Err(Error::Internal("a locked row has no table".into()));
         };
-        let word = rows.directory.get(row.row());
+        let word = rows.directory().get(row.row());
         let old = self.resolve_current(position, table, row, word)?;
         match (&old, &overlaid.new) {
             (Image::Gone, _) => Err(Error::Internal("a locked row is gone".into())),
@@ -194,7 +194,7 @@ impl Access<'_> {
         let Some(rows) = self.table_at(position, table) else {
             return Ok(());
         };
-        let word = rows.directory.get(row.row());
+        let word = rows.directory().get(row.row());
         match self.resolve_current(position, table, row, word)? {
             Image::Gone | Image::Evicted => Ok(()),
             old => self.delete_in_place(position, table, row, &old),
@@ -218,7 +218,7 @@ impl Access<'_> {
         let Some(rows) = state.tables.get(&stored.0) else {
             return Ok(true);
         };
-        let word = rows.directory.get(row.row());
+        let word = rows.directory().get(row.row());
         let holder = word
             .is_aside()
             .then(|| state.locks.get(&stored).copied())
@@ -342,7 +342,7 @@ impl Access<'_> {
                 continue;
             };
             // What counts is what is stored now, not what a snapshot sees.
-            let word = rows.directory.get(row.row());
+            let word = rows.directory().get(row.row());
             if word.is_uncommitted() && self.recorded.is_some() {
                 // Rolled back by then, or the run would have waited.
                 continue;
@@ -423,10 +423,10 @@ impl Access<'_> {
         let mut keys = std::mem::take(&mut self.scratch.keys);
         let mut removed = std::mem::take(&mut self.scratch.removed);
         removed.clear();
-        let word = rows.directory.get(row.row());
+        let word = rows.directory().get(row.row());
         let result = (|| {
             let before = match old {
-                Image::Hot(pointer) => self.scratch.undo.keep(rows.heap.payload(*pointer)),
+                Image::Hot(pointer) => self.scratch.undo.keep(rows.heap().payload(*pointer)),
                 Image::Beside(bytes) => self.scratch.undo.keep_beside(bytes),
                 Image::Gone | Image::Evicted => return Ok(()),
             };
@@ -488,9 +488,9 @@ impl Access<'_> {
         let mut key = std::mem::take(&mut self.scratch.key);
         let mut removed = std::mem::take(&mut self.scratch.removed);
         removed.clear();
-        let word = rows.directory.get(row.row());
+        let word = rows.directory().get(row.row());
         let before = match old {
-            Image::Hot(pointer) => self.scratch.undo.keep(rows.heap.payload(*pointer)),
+            Image::Hot(pointer) => self.scratch.undo.keep(rows.heap().payload(*pointer)),
             Image::Beside(bytes) => self.scratch.undo.keep_beside(bytes),
             Image::Gone | Image::Evicted => Before::Copied(Place::default()),
         };
@@ -577,7 +577,7 @@ const LOCK_BYTES: usize = 96;
 #[inline]
 fn copied_bytes(rows: &TablePartition, old: &Image) -> usize {
     match old {
-        Image::Hot(pointer) => rows.heap.payload(*pointer).len(),
+        Image::Hot(pointer) => rows.heap().payload(*pointer).len(),
         _ => 0,
     }
 }

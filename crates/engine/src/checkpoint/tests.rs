@@ -23,10 +23,12 @@ use crate::config::Config;
 use crate::database::Database;
 use crate::ddl::Change;
 use crate::evict::Evictor;
-use crate::partition::{Index, PartitionState, TablePartition};
+use crate::index::Index;
+use crate::partition::PartitionState;
 use crate::policy::{Identification, Merge, Policy};
 use crate::recovery::images::{Restored, restore_partition};
 use crate::row_state::DEAD;
+use crate::row_state::TablePartition;
 use crate::transaction::{Isolation, RunOptions, Transaction};
 
 const PARTITIONS: usize = 2;
@@ -413,13 +415,13 @@ impl Run {
 
 /// What an image says of a row, its temperature aside.
 fn saved(rows: &TablePartition, row: u32) -> (Word, Option<Vec<u8>>) {
-    let word = rows.directory.get(row);
+    let word = rows.directory().get(row);
     let flags = |cold: Word| cold.with_uncommitted(word.is_uncommitted());
     match (word.as_hot(), word.as_cold()) {
         (Some(hot), _) => match rows.copy_of(hot) {
             Some(address) => (flags(Word::cold(address, 0)), None),
             None => {
-                let tuple = rows.heap.payload(hot.pointer()).to_vec();
+                let tuple = rows.heap().payload(hot.pointer()).to_vec();
                 (flags(Word(1)), Some(tuple))
             }
         },
@@ -432,9 +434,9 @@ fn saved(rows: &TablePartition, row: u32) -> (Word, Option<Vec<u8>>) {
 }
 
 fn compare(rows: &TablePartition, copy: &TablePartition) {
-    assert_eq!(rows.live, copy.live);
-    assert_eq!(rows.directory.appended(), copy.directory.appended());
-    for row in 0..rows.directory.appended() {
+    assert_eq!(rows.live(), copy.live());
+    assert_eq!(rows.directory().appended(), copy.directory().appended());
+    for row in 0..rows.directory().appended() {
         assert_eq!(saved(rows, row), saved(copy, row), "row {row}");
     }
     assert_eq!(rows.indexes.len(), copy.indexes.len());

@@ -18,10 +18,10 @@ use crate::catalog::Table;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::fetch::plan;
-use crate::partition::TablePartition;
 use crate::record::{RowChange, changes};
 use crate::row_id::RowId;
 use crate::row_state::Replayed;
+use crate::row_state::TablePartition;
 use crate::transaction::TxnId;
 
 /// Rows of a transaction without a commit that are removed at a time.
@@ -146,7 +146,7 @@ impl Replayer {
         if piece.lsn <= loading.catalog_lsn && !state.tables.contains_key(&storage) {
             // The catalog is of later, and has indexes of which this record and
             // those that follow say nothing: they are built at the end.
-            let rows = TablePartition::new(&state.arena, &[]);
+            let rows = TablePartition::new(&state.arena, Vec::new(), state.chain_sample);
             state.tables.insert(storage, Box::new(rows));
         }
         let rows = state.table_mut(table);
@@ -273,7 +273,7 @@ impl Database {
     ) -> Result<()> {
         let (mut reads, pin) = {
             let mut state = self.partitions[partition as usize].lock();
-            let directory = &state.table_mut(table).directory;
+            let directory = state.table_mut(table).directory();
             plan(
                 &self.blocks,
                 rows.filter_map(|row| {
