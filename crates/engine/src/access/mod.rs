@@ -27,7 +27,7 @@ use crate::catalog::{Catalog, Table};
 use crate::changes::{Grant, Need, Taken};
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::fetch::read_range;
+use crate::fetch::{address_key, read_range};
 use crate::fetched::Fetched;
 use crate::locking::Visit;
 use crate::partition::{PartitionGuard, PartitionState};
@@ -618,12 +618,6 @@ impl<'a> Access<'a> {
         self.db.counters.merged();
         Some(pointer)
     }
-}
-
-/// The key of a cold address among fetched tuples.
-#[inline]
-pub(crate) fn address_key(address: ColdAddress) -> u64 {
-    (u64::from(address.block) << 16) | u64::from(address.slot)
 }
 
 /// Whether `key` lies between the bounds.

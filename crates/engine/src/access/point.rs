@@ -14,10 +14,11 @@ use thermocline_storage::arena::TuplePtr;
 use thermocline_storage::key_hash::key_hash;
 use thermocline_storage::row_directory::{ColdWord, Word};
 
-use super::{Access, Missing, Scope, address_key};
+use super::{Access, Missing, Scope};
 use crate::catalog::Table;
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::fetch::address_key;
 use crate::fetched::Fetched;
 use crate::index::Index;
 use crate::row_id::RowId;
