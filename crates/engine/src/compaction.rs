@@ -14,8 +14,8 @@ use thermocline_storage::row_directory::{ColdAddress, Word};
 
 use crate::counters::Counters;
 use crate::database::Database;
-use crate::error::Error;
-use crate::evict::{LeftPage, store_failed};
+use crate::error::{Error, store_failed};
+use crate::evict::LeftPage;
 use crate::row_state::TablePartition;
 use crate::steps::Moment;
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use thermocline_device::{AlignedBuffer, Mutation};
 use thermocline_storage::block::BlockBuilder;
-use thermocline_storage::block_store::{BlockStoreError, NewBlock};
+use thermocline_storage::block_store::NewBlock;
 use thermocline_storage::key_hash::{fingerprint_of, key_hash};
 use thermocline_storage::row_directory::{ColdAddress, ColdWord, HotWord, PAGE_WORDS};
 use thermocline_storage::temperature;
@@ -25,7 +25,7 @@ use crate::catalog::Table;
 use crate::cooling::{Cooling, cooler};
 use crate::counters::Counters;
 use crate::database::Database;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, store_failed};
 use crate::memory::Pressure;
 use crate::partition::PartitionState;
 use crate::policy::Identification;
@@ -552,16 +552,6 @@ fn swing(
     }
     if leaving == Leaving::Evicted && rows.directory().get(picked.row).is_hot() {
         rows.becomes_newest(picked.row);
-    }
-}
-
-pub(crate) fn store_failed(error: BlockStoreError) -> Error {
-    match error {
-        BlockStoreError::StorageFull => Error::DiskFull("blocks".into()),
-        // For statements it is the same: nothing can leave memory.
-        BlockStoreError::OutOfIds => Error::DiskFull("blocks: all their ids are used".into()),
-        BlockStoreError::Io { doing, source } => Error::io(source, format!("blocks: {doing}")),
-        other => Error::Corrupt(other.to_string()),
     }
 }
 
