@@ -20,7 +20,7 @@ use crate::catalog::{IndexKind, Table};
 use crate::checkpoint::Pace;
 use crate::database::Database;
 use crate::error::Result;
-use crate::evict::{Evictor, fingerprint};
+use crate::evict::Evictor;
 use crate::image::{Frame, ImageWriter, begin_frame, end_frame};
 use crate::index::Index;
 use crate::partition::PartitionState;
@@ -530,7 +530,7 @@ impl Words {
                 Some(hot) => match rows.copy_of(hot) {
                     Some(address) => {
                         let tuple = rows.heap().payload(hot.pointer());
-                        Word::cold(address, fingerprint(table, tuple, &mut self.key))
+                        Word::cold(address, table.fingerprint(tuple, &mut self.key))
                             .with_uncommitted(word.is_uncommitted())
                             .with_temperature(word.temperature())
                     }

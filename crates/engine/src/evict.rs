@@ -17,8 +17,7 @@ use std::sync::Arc;
 use thermocline_device::{AlignedBuffer, Mutation};
 use thermocline_storage::block::BlockBuilder;
 use thermocline_storage::block_store::NewBlock;
-use thermocline_storage::key_hash::{fingerprint_of, key_hash};
-use thermocline_storage::row_directory::{ColdAddress, ColdWord, HotWord, PAGE_WORDS};
+use thermocline_storage::row_directory::{ColdAddress, HotWord, PAGE_WORDS};
 use thermocline_storage::temperature;
 
 use crate::catalog::Table;
@@ -48,28 +47,6 @@ const TIDY_TURN_BYTES: usize = 32 << 10;
 const TIDY_TURNS: usize = 32;
 /// Bytes that are copied in one turn under the lock.
 const TURN_BYTES: usize = 32 << 10;
-
-/// The fingerprint of a tuple for its cold word; 0 where nobody will compare it.
-pub(crate) fn fingerprint(table: &Table, tuple: &[u8], key: &mut Vec<u8>) -> u8 {
-    match table.fingerprint_index() {
-        Some(index) => {
-            key.clear();
-            table.index_key_of(index, tuple, key);
-            fingerprint_of(key_hash(key))
-        }
-        None => 0,
-    }
-}
-
-/// Whether a cold word has the fingerprint of its tuple, where it must.
-pub(crate) fn has_fingerprint(
-    table: &Table,
-    cold: ColdWord,
-    tuple: &[u8],
-    key: &mut Vec<u8>,
-) -> bool {
-    table.fingerprint_index().is_none() || cold.may_be(fingerprint(table, tuple, key))
-}
 
 /// A tuple copied into a block that is not written yet.
 struct Picked {
@@ -384,7 +361,7 @@ impl Evictor {
             let tuple = rows.heap().payload(hot.pointer());
             evicted.bytes += tuple.len() as u64;
             evicted.tuples += 1;
-            let fingerprint = fingerprint(table, tuple, &mut self.key);
+            let fingerprint = table.fingerprint(tuple, &mut self.key);
             rows.leave_clean(row, hot, address, fingerprint);
             Counters::add(&db.counters.clean_evictions, 1);
             return Taken::Left;
@@ -410,7 +387,7 @@ impl Evictor {
         let Some((slot, extent)) = self.builder.try_push(row, tuple, 0) else {
             return false;
         };
-        let fingerprint = fingerprint(table, tuple, &mut self.key);
+        let fingerprint = table.fingerprint(tuple, &mut self.key);
         rows.copy(row, hot, self.copying, slot);
         self.picked.push(Picked {
             row,

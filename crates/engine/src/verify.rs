@@ -16,7 +16,6 @@ use crate::access::Scope;
 use crate::catalog::{IndexDef, Table};
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::evict::has_fingerprint;
 use crate::index::Index;
 use crate::manifest::Manifest;
 use crate::partition::PartitionState;
@@ -356,7 +355,7 @@ fn verify_record(
         verify_tuple((table, indexes), rows, at, record.payload, found);
         let differs = word
             .as_cold()
-            .is_some_and(|cold| !has_fingerprint(table, cold, record.payload, &mut Vec::new()));
+            .is_some_and(|cold| !table.has_fingerprint(cold, record.payload, &mut Vec::new()));
         if differs {
             found.wrong(|| {
                 format!(

@@ -9,7 +9,6 @@ use thermocline_storage::key_hash::key_hash;
 use super::{Check, TablesByStorage, block_place};
 use crate::catalog::Table;
 use crate::error::Result;
-use crate::evict::has_fingerprint;
 use crate::index::Index;
 use crate::manifest::PartitionFiles;
 use crate::partition::PartitionState;
@@ -158,7 +157,7 @@ impl Check<'_> {
             seen.note(record.row);
             let what = if !table.layouts.validate(record.payload) {
                 "is no tuple of the table".to_owned()
-            } else if !has_fingerprint(table, cold, record.payload, &mut key) {
+            } else if !table.has_fingerprint(cold, record.payload, &mut key) {
                 "does not fit the fingerprint in the directory".to_owned()
             } else if !rows.directory().get(record.row).is_uncommitted()
                 && let Some(index) = unindexed(table, rows, record.payload, record.row, &mut key)

@@ -60,7 +60,7 @@ fn evict_all(db: &Database) {
 }
 
 fn fingerprint_of(table: &Table, tuple: &[u8]) -> u8 {
-    crate::evict::fingerprint(table, tuple, &mut Vec::new())
+    table.fingerprint(tuple, &mut Vec::new())
 }
 
 fn said(findings: &[Finding], what: &str) {
