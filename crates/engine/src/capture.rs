@@ -23,10 +23,10 @@ use crate::error::Result;
 use crate::evict::Evictor;
 use crate::image::{Frame, ImageWriter, begin_frame, end_frame};
 use crate::index::Index;
+use crate::moment::Moment;
 use crate::partition::PartitionState;
 use crate::row_state::DEAD;
 use crate::row_state::TablePartition;
-use crate::steps::Moment;
 
 /// Pages of a directory that one turn looks at; each asks for up to
 /// [`PAGE_WORDS`] tuples' headers.

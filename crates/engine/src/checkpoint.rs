@@ -28,9 +28,9 @@ use crate::error::{Error, Result, store_failed};
 use crate::evict::Evictor;
 use crate::image::ImageWriter;
 use crate::manifest::{FORMAT_VERSION, Manifest, PartitionFiles, write_file};
+use crate::moment::Moment;
 use crate::recovery::log_broken;
 use crate::run::log_failed;
-use crate::steps::Moment;
 use crate::transaction::RunOptions;
 
 /// Deltas that a start reads at most for each partition.

@@ -16,8 +16,8 @@ use crate::counters::Counters;
 use crate::database::Database;
 use crate::error::{Error, store_failed};
 use crate::evict::LeftPage;
+use crate::moment::Moment;
 use crate::row_state::TablePartition;
-use crate::steps::Moment;
 
 /// What a block's header and the padding of its records may take.
 const BLOCK_SLACK: u32 = 8 << 10;

@@ -26,11 +26,11 @@ use crate::counters::Counters;
 use crate::database::Database;
 use crate::error::{Error, Result, store_failed};
 use crate::memory::Pressure;
+use crate::moment::Moment;
 use crate::partition::PartitionState;
 use crate::policy::Identification;
 use crate::row_state::Copying;
 use crate::row_state::TablePartition;
-use crate::steps::Moment;
 
 /// Words that the hand passes in one turn under the lock. Here as in the other turns: a
 /// thread runs a statement in a microsecond or two, so that a turn of a hundred stops them

@@ -55,6 +55,7 @@ mod index_build;
 mod locking;
 mod manifest;
 mod memory;
+mod moment;
 mod partition;
 mod parts;
 mod policy;
