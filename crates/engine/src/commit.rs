@@ -299,7 +299,7 @@ impl Database {
         &self,
         partition: u16,
         storage: u32,
-        owner: crate::transaction::TxnId,
+        owner: crate::txn_id::TxnId,
         from: u32,
     ) -> Result<()> {
         const ROWS_AT_ONCE: usize = 1000;

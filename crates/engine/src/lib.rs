@@ -79,6 +79,7 @@ pub mod steps;
 mod storages;
 mod table_lock;
 mod transaction;
+mod txn_id;
 pub mod user_type;
 mod validation;
 mod verify;

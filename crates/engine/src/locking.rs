@@ -12,7 +12,8 @@ use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::savepoint::Savepoint;
 use crate::table_lock::{Gate, LockMode};
-use crate::transaction::{RunOptions, Transaction, Transactions, TxnId, TxnState};
+use crate::transaction::{RunOptions, Transaction, Transactions, TxnState};
+use crate::txn_id::TxnId;
 use crate::wait::WaitsFor;
 use crate::waits::Awaited;
 

@@ -23,7 +23,7 @@ use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::index::{Index, IndexSlot, position_of};
 use crate::row_state::TablePartition;
-use crate::transaction::TxnId;
+use crate::txn_id::TxnId;
 use crate::versions::{StoredRow, Timestamp, Versions};
 
 /// A partition; no two share a cache line.

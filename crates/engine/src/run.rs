@@ -22,7 +22,8 @@ use crate::fetch::{PlannedRead, plan};
 use crate::fetched::Fetched;
 use crate::locking::Visit;
 use crate::table_lock::{Gate, LockMode};
-use crate::transaction::{Isolation, RunOptions, Transaction, TxnId, TxnState};
+use crate::transaction::{Isolation, RunOptions, Transaction, TxnState};
+use crate::txn_id::TxnId;
 use crate::wait::WaitsFor;
 
 thread_local! {

@@ -23,7 +23,8 @@ use crate::locking::Visit;
 use crate::reads::{EVERYWHERE, ReadEntry, ReadWhat};
 use crate::row_id::RowId;
 use crate::table_lock::LockMode;
-use crate::transaction::{Isolation, RunOptions, Transaction, TxnId};
+use crate::transaction::{Isolation, RunOptions, Transaction};
+use crate::txn_id::TxnId;
 use crate::versions::{Seen, Timestamp};
 use crate::wait::give_way;
 

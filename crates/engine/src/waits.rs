@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use crate::error::Error;
 use crate::locking::LockWait;
 use crate::table_lock::{Gate, LockMode};
-use crate::transaction::TxnId;
+use crate::txn_id::TxnId;
 
 /// What somebody waits for.
 #[derive(Debug, Clone)]

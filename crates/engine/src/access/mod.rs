@@ -37,7 +37,8 @@ use crate::record::ChangeWriter;
 use crate::row_id::RowId;
 use crate::row_state::TablePartition;
 use crate::table_lock::{Gate, LockMode, Modes};
-use crate::transaction::{Isolation, TxnId, TxnState};
+use crate::transaction::{Isolation, TxnState};
+use crate::txn_id::TxnId;
 use crate::versions::{Seen, StoredRow, Timestamp};
 
 pub(crate) use commands::RecordedRows;

@@ -16,7 +16,8 @@ use crate::parts::{Parts, Place};
 use crate::record::{RecordKind, commit_head, only_deletes, pieces, record_head};
 use crate::row_id::RowId;
 use crate::row_state::CopyWord;
-use crate::transaction::{Overlaid, TxnId};
+use crate::transaction::Overlaid;
+use crate::txn_id::TxnId;
 use crate::versions::{Timestamp, Version};
 
 /// One change and what it takes to undo it.

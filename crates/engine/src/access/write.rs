@@ -14,7 +14,8 @@ use crate::row_id::RowId;
 use crate::row_state::CopyWord;
 use crate::row_state::TablePartition;
 use crate::table_lock::LockMode;
-use crate::transaction::{Isolation, Overlaid, TxnId};
+use crate::transaction::{Isolation, Overlaid};
+use crate::txn_id::TxnId;
 
 /// The largest tuple, in bytes: it must fit in a block.
 pub const TUPLE_BYTES_MAX: usize = (1 << 20) - 8192;

@@ -22,7 +22,7 @@ use crate::record::{RowChange, changes};
 use crate::row_id::RowId;
 use crate::row_state::Replayed;
 use crate::row_state::TablePartition;
-use crate::transaction::TxnId;
+use crate::txn_id::TxnId;
 
 /// Rows of a transaction without a commit that are removed at a time.
 const REMOVED_AT_ONCE: u32 = 8192;

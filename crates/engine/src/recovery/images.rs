@@ -16,7 +16,7 @@ use crate::index::{Index, IndexSlot};
 use crate::manifest::{Manifest, PartitionFiles, read_file};
 use crate::partition::{PartitionState, UncommittedRange};
 use crate::row_state::TablePartition;
-use crate::transaction::TxnId;
+use crate::txn_id::TxnId;
 
 /// What the images of some partitions hold.
 #[derive(Default)]
