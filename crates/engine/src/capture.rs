@@ -25,8 +25,7 @@ use crate::image::{Frame, ImageWriter, begin_frame, end_frame};
 use crate::index::Index;
 use crate::moment::Moment;
 use crate::partition::PartitionState;
-use crate::row_state::DEAD;
-use crate::row_state::TablePartition;
+use crate::row_state::{DEAD, TablePartition};
 
 /// Pages of a directory that one turn looks at; each asks for up to
 /// [`PAGE_WORDS`] tuples' headers.

@@ -36,8 +36,11 @@
 //! lock, and that the caller says rightly what the row is: debug builds look. Indexes, blocks'
 //! counts of what lives in them, the log and versions are the caller's.
 
+mod copy_word;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use thermocline_device::Mutation;
 use thermocline_storage::arena::{Arena, TuplePtr};
@@ -49,58 +52,12 @@ use thermocline_storage::temperature;
 
 use crate::error::{Error, Result};
 use crate::index::IndexSlot;
+pub(crate) use copy_word::{CopyWord, Copying};
 
 /// The word of a row that a transaction under way has deleted: nobody sees it,
 /// and its number is not given out. The directory takes unknown tags for free
 /// when it is restored.
 pub(crate) const DEAD: Word = Word(3 << 62);
-
-/// What the header of a hot tuple says of its copy on a device: nothing if there is none, the
-/// copy's address, or that one is being made. A change of the tuple overwrites it, and the copy
-/// is then not the tuple's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CopyWord(u64);
-
-impl CopyWord {
-    /// There is no copy.
-    pub const NONE: CopyWord = CopyWord(0);
-    /// One is being made: below it the number of the copying and the slot.
-    const UNDER_WAY: u64 = 1 << 63;
-    const SLOT_BITS: u32 = 16;
-
-    /// Where the copy is, if there is one.
-    #[inline]
-    pub fn address(self) -> Option<ColdAddress> {
-        (!self.is_under_way())
-            .then(|| ColdAddress::from_word(self.0))
-            .flatten()
-    }
-
-    /// Whether one is being made.
-    #[inline]
-    fn is_under_way(self) -> bool {
-        self.0 & Self::UNDER_WAY != 0
-    }
-}
-
-/// A copying of tuples into one block, like no other: the evictor and the checkpointer copy at
-/// the same time, and a tuple that the one copied, that was changed, and that the other copied
-/// since is not the first one's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Copying(u64);
-
-impl Copying {
-    /// The next one.
-    pub fn begin() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Copying(NEXT.fetch_add(1, Ordering::Relaxed))
-    }
-
-    /// What a tuple's header says while it is copied.
-    fn mark(self, slot: u16) -> CopyWord {
-        CopyWord(CopyWord::UNDER_WAY | self.0 << CopyWord::SLOT_BITS | u64::from(slot))
-    }
-}
 
 /// Who has the numbers that no row has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -265,6 +222,7 @@ impl TablePartition {
         debug_assert!(self.directory.get(row).is_free(), "row {row} is not free");
         let word = self.store_new(row, tuple, uncommitted)?;
         self.directory.set(row, word);
+        self.check(row);
         Ok(())
     }
 
@@ -286,6 +244,7 @@ impl TablePartition {
             self.live -= 1;
             self.free(row, numbers);
         }
+        self.check(row);
     }
 
     /// A row's tuple becomes another, which no block has. `warmer`: so many uses of the row
@@ -318,6 +277,7 @@ impl TablePartition {
             self.cold -= 1;
             self.put_in_chain(row);
         }
+        self.check(row);
         Ok(hole)
     }
 
@@ -329,6 +289,7 @@ impl TablePartition {
             self.heap.set_cold(pointer, copy.0);
             self.directory.set(row, hot.with_pointer(pointer));
         }
+        self.check(row);
     }
 
     /// A row that was cold and was changed is again where it was.
@@ -337,6 +298,7 @@ impl TablePartition {
         self.heap.free(hot.pointer());
         self.directory.set(row, cold.word());
         self.cold += 1;
+        self.check(row);
     }
 
     /// A row that is there is used: it is a degree warmer, and the newest in its chain. Returns
@@ -394,8 +356,9 @@ impl TablePartition {
             return 0;
         }
         let directory = &mut self.directory;
-        let moved = self.heap.evacuate(bytes_max, &mut |row, _, new| {
+        let moved = self.heap.evacuate(bytes_max, &mut |row, old, new| {
             if let Some(hot) = directory.get(row).as_hot() {
+                debug_assert!(hot.pointer() == old, "row {row} has two tuples");
                 directory.set_unsaved(row, hot.with_pointer(new));
             }
         });
@@ -453,6 +416,8 @@ impl TablePartition {
             .with_temperature(warmth)
             .with_uncommitted(marked);
         self.directory.restore(row, word);
+        self.put_in_chain(row);
+        self.check(row);
         Ok(())
     }
 
@@ -502,6 +467,7 @@ impl TablePartition {
             .set(row, cold_word(address, fingerprint, hot));
         self.heap.free(hot.pointer());
         self.cold += 1;
+        self.check(row);
     }
 
     /// A tuple leaves memory for the copy that it has, without a write: that is where the last
@@ -512,6 +478,7 @@ impl TablePartition {
         self.directory.set_unsaved(row, cold);
         self.heap.free(hot.pointer());
         self.cold += 1;
+        self.check(row);
     }
 
     /// A cold tuple was read, and is in memory again. It keeps its copy, so that to leave again
@@ -525,6 +492,7 @@ impl TablePartition {
         self.directory.set_unsaved(row, word);
         self.put_in_chain(row);
         self.cold -= 1;
+        self.check(row);
         Some(pointer)
     }
 
@@ -547,6 +515,7 @@ impl TablePartition {
         self.directory.set(row, DEAD);
         self.live -= 1;
         self.cold -= u64::from(word.is_cold());
+        self.check(row);
         self.copy_of_row(word)
     }
 
@@ -557,6 +526,7 @@ impl TablePartition {
         self.directory.set(row, word);
         self.live += 1;
         self.cold += u64::from(word.is_cold());
+        self.check(row);
     }
 
     /// A row that had this word when it died is dead for good: its tuple goes. So does its
@@ -605,6 +575,16 @@ impl TablePartition {
     fn has_tuple_of(&self, row: u32, word: Word) -> bool {
         let is_its = |hot: HotWord| self.heap.row(hot.pointer()) == row;
         word.as_hot().is_none_or(is_its)
+    }
+
+    /// Debug builds look at what every transition leaves.
+    #[inline]
+    fn check(&self, row: u32) {
+        debug_assert!(self.cold <= self.live, "cold rows are counted twice");
+        debug_assert!(
+            self.has_tuple_of(row, self.directory.get(row)),
+            "row {row} leads to another's tuple"
+        );
     }
 
     /// Whether a copy that was made may be the tuple's.

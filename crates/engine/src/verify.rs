@@ -19,8 +19,7 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::manifest::Manifest;
 use crate::partition::PartitionState;
-use crate::row_state::DEAD;
-use crate::row_state::TablePartition;
+use crate::row_state::{DEAD, TablePartition};
 
 /// Problems that are told apart; more are only counted.
 const PROBLEMS_KEPT: usize = 100;

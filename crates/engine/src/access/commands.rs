@@ -11,8 +11,7 @@ use crate::catalog::Catalog;
 use crate::error::{Error, Result};
 use crate::procedure::command::{digest, tail};
 use crate::record::{RecordKind, record_head};
-use crate::row_state::Numbers;
-use crate::row_state::TablePartition;
+use crate::row_state::{Numbers, TablePartition};
 
 /// The numbers that a replayed command's inserts take, in order.
 #[derive(Debug)]

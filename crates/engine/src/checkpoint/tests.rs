@@ -27,8 +27,7 @@ use crate::index::Index;
 use crate::partition::PartitionState;
 use crate::policy::{Identification, Merge, Policy};
 use crate::recovery::images::{Restored, restore_partition};
-use crate::row_state::DEAD;
-use crate::row_state::TablePartition;
+use crate::row_state::{DEAD, TablePartition};
 use crate::transaction::{Isolation, RunOptions, Transaction};
 
 const PARTITIONS: usize = 2;

@@ -20,8 +20,7 @@ use crate::error::{Error, Result};
 use crate::fetch::plan;
 use crate::record::{RowChange, changes};
 use crate::row_id::RowId;
-use crate::row_state::Replayed;
-use crate::row_state::TablePartition;
+use crate::row_state::{Replayed, TablePartition};
 use crate::txn_id::TxnId;
 
 /// Rows of a transaction without a commit that are removed at a time.
