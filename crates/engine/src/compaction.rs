@@ -15,9 +15,8 @@ use thermocline_storage::row_directory::{ColdAddress, Word};
 use crate::counters::Counters;
 use crate::database::Database;
 use crate::error::{Error, store_failed};
-use crate::evict::LeftPage;
 use crate::moment::Moment;
-use crate::row_state::TablePartition;
+use crate::row_state::{LeftPage, TablePartition};
 
 /// What a block's header and the padding of its records may take.
 const BLOCK_SLACK: u32 = 8 << 10;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use thermocline_device::{AlignedBuffer, Mutation};
 use thermocline_storage::block::BlockBuilder;
 use thermocline_storage::block_store::NewBlock;
-use thermocline_storage::row_directory::{ColdAddress, HotWord, PAGE_WORDS};
+use thermocline_storage::row_directory::{ColdAddress, HotWord};
 use thermocline_storage::temperature;
 
 use crate::catalog::Table;
@@ -29,8 +29,7 @@ use crate::memory::Pressure;
 use crate::moment::Moment;
 use crate::partition::PartitionState;
 use crate::policy::Identification;
-use crate::row_state::Copying;
-use crate::row_state::TablePartition;
+use crate::row_state::{Copying, LeftPage, TablePartition};
 
 /// Words that the hand passes in one turn under the lock. Here as in the other turns: a
 /// thread runs a statement in a microsecond or two, so that a turn of a hundred stops them
@@ -82,21 +81,6 @@ enum Taken {
 pub(crate) struct Evicted {
     pub tuples: u64,
     pub bytes: u64,
-}
-
-/// The page of a directory from which rows leave, to be packed when they come from the next.
-#[derive(Default)]
-pub(crate) struct LeftPage(Option<u32>);
-
-impl LeftPage {
-    /// A row has left, or moved to another block.
-    #[inline]
-    pub fn note(&mut self, rows: &mut TablePartition, row: u32) {
-        let before = self.0.replace(row).unwrap_or(row);
-        if before / PAGE_WORDS as u32 != row / PAGE_WORDS as u32 {
-            rows.pack(before);
-        }
-    }
 }
 
 /// The evictor's place and its buffer, made once: it never allocates more to

@@ -37,6 +37,7 @@
 //! counts of what lives in them, the log and versions are the caller's.
 
 mod copy_word;
+mod left_page;
 #[cfg(test)]
 mod tests;
 
@@ -53,6 +54,7 @@ use thermocline_storage::temperature;
 use crate::error::{Error, Result};
 use crate::index::IndexSlot;
 pub(crate) use copy_word::{CopyWord, Copying};
+pub(crate) use left_page::LeftPage;
 
 /// The word of a row that a transaction under way has deleted: nobody sees it,
 /// and its number is not given out. The directory takes unknown tags for free
