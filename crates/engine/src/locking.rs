@@ -14,6 +14,7 @@ use crate::savepoint::Savepoint;
 use crate::table_lock::{Gate, LockMode};
 use crate::transaction::{RunOptions, Transaction, Transactions, TxnState};
 use crate::txn_id::TxnId;
+use crate::view::ViewDef;
 use crate::wait::WaitsFor;
 use crate::waits::Awaited;
 
@@ -239,6 +240,23 @@ impl Database {
         }
         self.take(&mut state.locks, options, gate, mode).await?;
         self.charge_lock(state)
+    }
+
+    /// Keeps the tables that a view reads from being dropped while it is made.
+    pub(crate) async fn lock_what_is_read(
+        &self,
+        txn: &mut Transaction,
+        options: &RunOptions,
+        def: &ViewDef,
+    ) -> Result<()> {
+        for read in &def.reads {
+            let shared = self.catalog().table(read.oid).cloned();
+            if let Some(shared) = shared {
+                let (state, mode) = (txn.state_mut()?, LockMode::AccessShare);
+                self.lock_for(state, options, &shared.gate, mode).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Locks something that is no table, for a definition.
