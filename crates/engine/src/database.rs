@@ -23,6 +23,7 @@ use crate::counters::{Counters, CountersReading};
 use crate::error::{Error, Result};
 use crate::fetch::Fetcher;
 use crate::locking::LockedObject;
+use crate::manifest::is_file_name;
 use crate::memory::Memory;
 use crate::partition::Partition;
 use crate::policy::Policy;
@@ -298,6 +299,11 @@ impl Database {
     /// The engine's counters.
     pub fn counters(&self) -> CountersReading {
         self.counters.read()
+    }
+
+    /// Whether a file of this name in a data directory is the database's own.
+    pub fn is_file_name(name: &str) -> bool {
+        is_file_name(name)
     }
 
     /// The device.
