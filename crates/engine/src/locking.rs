@@ -16,7 +16,7 @@ use crate::transaction::{RunOptions, Transaction, Transactions, TxnState};
 use crate::txn_id::TxnId;
 use crate::view::ViewDef;
 use crate::wait::WaitsFor;
-use crate::waits::Awaited;
+use crate::waits::{Awaited, LockWait};
 
 /// A lock of a table that somebody holds or waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,20 +29,6 @@ pub struct TableLock {
     pub mode: LockMode,
     /// Held; otherwise waited for.
     pub granted: bool,
-}
-
-/// Somebody who waits for others.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LockWait {
-    /// The transaction's number, or that of a statement without one.
-    pub transaction: u64,
-    /// Whose it is, as [`RunOptions::session`] said.
-    pub session: u64,
-    /// The transactions it waits for: those that have what it wants, and those that stand in
-    /// line for it before.
-    pub holders: Vec<u64>,
-    /// The table, if it waits for one.
-    pub table: Option<(u32, LockMode)>,
 }
 
 /// What a definition locks beside tables, so that no two change it at the same time.
