@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::access::Scope;
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::scope::Scope;
 use crate::transaction::RunOptions;
 use crate::wait::Event;
 

@@ -11,13 +11,14 @@ use std::sync::atomic::Ordering;
 use thermocline_device::Mutation;
 use thermocline_storage::log::Lsn;
 
-use crate::access::{Access, RunKind, Scope, Scratch};
+use crate::access::{Access, RunKind, Scratch};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::fetched::Fetched;
 use crate::partition::PartitionState;
 use crate::record::{RecordKind, commit_head, only_deletes, record_head};
 use crate::row_id::RowId;
+use crate::scope::Scope;
 use crate::transaction::{Isolation, Overlaid, RunOptions, Transaction, TxnState};
 use crate::versions::{InsertedRange, Timestamp};
 use crate::wait::give_way;

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::access::{Guards, Scope};
+use crate::access::Guards;
 use crate::authority::Authority;
 use crate::catalog::{Catalog, CatalogImage, IndexDef, SchemaDef, SequenceDef, Table, TableDef};
 use crate::comment::{self, CommentOn};
@@ -22,6 +22,7 @@ use crate::draft::Draft;
 use crate::error::{Error, Result};
 use crate::locking::LockedObject;
 use crate::record::{RecordKind, record_head};
+use crate::scope::Scope;
 use crate::sequence::Sequence;
 use crate::table_lock::LockMode;
 use crate::transaction::{RunOptions, Transaction, TxnState};

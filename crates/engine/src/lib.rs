@@ -71,6 +71,7 @@ mod row_id;
 mod row_state;
 mod run;
 mod savepoint;
+mod scope;
 mod sequence;
 mod snapshot;
 pub mod spill;
@@ -89,7 +90,7 @@ mod wait;
 mod waits;
 mod warming;
 
-pub use access::{Access, Direction, Scope, TUPLE_BYTES_MAX, TryGet};
+pub use access::{Access, Direction, TUPLE_BYTES_MAX, TryGet};
 pub use account::{
     Account, CLIENTS_SHARE_DIVISOR, Charge, ChargeKind, ClientPool, ClientPoolReport, Reclaim,
     WAIT_MAX,
@@ -110,6 +111,7 @@ pub use recovery::{RecoveryListener, RecoveryPart, RecoveryProgress};
 pub use report::{CheckpointReport, DeviceReport, MemoryReport, TableBlocks, TableReport};
 pub use row_id::RowId;
 pub use savepoint::Savepoint;
+pub use scope::Scope;
 pub use sequence::Given;
 pub use snapshot::{Entry, Snapshot, SnapshotScan};
 pub use storages::LostLayout;

@@ -13,7 +13,7 @@ use thermocline_device::Mutation;
 use thermocline_storage::block_store::BlockPin;
 use thermocline_storage::log::{LogFailed, Lsn};
 
-use crate::access::{Access, Guards, Obstacle, RunKind, Scope, Scratch};
+use crate::access::{Access, Guards, Obstacle, RunKind, Scratch};
 use crate::account::Expected;
 use crate::changes::{Grant, Need};
 use crate::database::Database;
@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::fetch::{PlannedRead, plan};
 use crate::fetched::Fetched;
 use crate::locking::Visit;
+use crate::scope::Scope;
 use crate::table_lock::{Gate, LockMode};
 use crate::transaction::{Isolation, RunOptions, Transaction, TxnState};
 use crate::txn_id::TxnId;

@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use thermocline_storage::row_directory::ColdAddress;
 
-use crate::access::Scope;
 use crate::catalog::{Catalog, Table};
 use crate::counters::Counters;
 use crate::database::Database;
@@ -22,6 +21,7 @@ use crate::fetch::{PlannedRead, Span, plan};
 use crate::locking::Visit;
 use crate::reads::{EVERYWHERE, ReadEntry, ReadWhat};
 use crate::row_id::RowId;
+use crate::scope::Scope;
 use crate::table_lock::LockMode;
 use crate::transaction::{Isolation, RunOptions, Transaction};
 use crate::txn_id::TxnId;

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use hashbrown::HashSet;
 use thermocline_storage::key_hash::key_hash;
 
-use crate::access::{Guards, Scope};
+use crate::access::Guards;
 use crate::catalog::Table;
 use crate::counters::Counters;
 use crate::database::Database;
@@ -23,6 +23,7 @@ use crate::reads::{
     EVERYWHERE, ReadEntry, ReadWhat, about, covers_key, covers_rows, keys_of, rows_of,
 };
 use crate::row_state::TablePartition;
+use crate::scope::Scope;
 use crate::transaction::{Isolation, RunOptions, TxnState};
 use crate::versions::{Seen, Timestamp};
 

@@ -12,7 +12,6 @@ use thermocline_storage::block::{self, Record};
 use thermocline_storage::key_hash::key_hash;
 use thermocline_storage::row_directory::{ColdAddress, Word};
 
-use crate::access::Scope;
 use crate::catalog::{IndexDef, Table};
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -20,6 +19,7 @@ use crate::index::Index;
 use crate::manifest::Manifest;
 use crate::partition::PartitionState;
 use crate::row_state::{DEAD, TablePartition};
+use crate::scope::Scope;
 
 /// Problems that are told apart; more are only counted.
 const PROBLEMS_KEPT: usize = 100;

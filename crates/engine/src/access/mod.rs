@@ -41,6 +41,7 @@ use crate::transaction::{Isolation, TxnState};
 use crate::txn_id::TxnId;
 use crate::versions::{Seen, StoredRow, Timestamp};
 
+pub use crate::scope::Scope;
 pub(crate) use commands::RecordedRows;
 pub use point::TryGet;
 pub use read::EachRow;
@@ -60,17 +61,6 @@ pub(crate) struct RunKind {
     pub read_only: bool,
     /// How often the body has been run before.
     pub attempt: u32,
-}
-
-/// Which partitions a statement needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
-    /// This one.
-    One(u16),
-    /// These.
-    Many(Vec<u16>),
-    /// All.
-    All,
 }
 
 /// A direction of an ordered scan.

@@ -14,7 +14,7 @@ use thermocline_storage::arena::TuplePtr;
 use thermocline_storage::key_hash::key_hash;
 use thermocline_storage::row_directory::{ColdWord, Word};
 
-use super::{Access, Missing, Scope};
+use super::{Access, Missing};
 use crate::catalog::Table;
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -23,6 +23,7 @@ use crate::fetched::Fetched;
 use crate::index::Index;
 use crate::row_id::RowId;
 use crate::row_state::TablePartition;
+use crate::scope::Scope;
 use crate::table_lock::LockMode;
 use crate::transaction::RunOptions;
 

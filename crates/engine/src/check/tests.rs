@@ -3,11 +3,11 @@ use thermocline_storage::row_directory::Word;
 use thermocline_storage::value::ValueRef;
 
 use super::*;
-use crate::access::Scope;
 use crate::checkpoint::Purpose;
 use crate::database::Database;
 use crate::evict::tests::database;
 use crate::row_state::TablePartition;
+use crate::scope::Scope;
 use crate::transaction::RunOptions;
 
 const ROWS: i64 = 20;

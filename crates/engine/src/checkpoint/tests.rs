@@ -15,7 +15,6 @@ use thermocline_storage::row_directory::Word;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::ValueRef;
 
-use crate::access::Scope;
 use crate::catalog::{ColumnDef, IndexDef, IndexKind, Table, TableDef};
 use crate::checkpoint::{Last, Pace, Purpose};
 use crate::compaction::Compactor;
@@ -28,6 +27,7 @@ use crate::partition::PartitionState;
 use crate::policy::{Identification, Merge, Policy};
 use crate::recovery::images::{Restored, restore_partition};
 use crate::row_state::{DEAD, TablePartition};
+use crate::scope::Scope;
 use crate::transaction::{Isolation, RunOptions, Transaction};
 
 const PARTITIONS: usize = 2;

@@ -3,11 +3,11 @@
 use super::*;
 use std::collections::BTreeMap;
 
-use crate::access::Scope;
 use crate::catalog::{ColumnDef, IndexDef, IndexKind, TableDef};
 use crate::config::Config;
 use crate::ddl::Change;
 use crate::policy::Policy;
+use crate::scope::Scope;
 use crate::transaction::{Isolation, RunOptions};
 use thermocline_device::SimulatedDevice;
 use thermocline_device::block_on;
