@@ -5,10 +5,10 @@
 //! |---|---|
 //! | `database`, `config` | the database and what it is opened with |
 //! | `partition`, `row_state`, `index` | rows and indexes behind one lock; what a row goes through, the only writer of its word |
-//! | `run`, `batch`, `access` | running a statement: locks, pre-pass, restart; what it sees and changes |
+//! | `run`, `batch`, `scope`, `access` | running a statement: locks, pre-pass, restart; what it sees and changes |
 //! | `procedure` | transactions written in Rust, called by name; command logging |
 //! | `account`, `changes`, `parts` | what clients cause: a pool, an account a session, charged before it is taken; what changes hold until they are committed |
-//! | `transaction`, `savepoint`, `commit`, `reads`, `validation`, `versions`, `snapshot` | interactive transactions, what they read and whether it is still so, before-images, scans at one moment |
+//! | `transaction`, `txn_id`, `savepoint`, `commit`, `reads`, `validation`, `versions`, `snapshot` | interactive transactions, what they read and whether it is still so, before-images, scans at one moment |
 //! | `table_lock`, `locking`, `waits` | locks of tables; waiting for others, and who waits for whom |
 //! | `evict`, `cooling`, `fetch`, `fetched`, `compaction`, `memory`, `floor`, `policy` | anti-caching: eviction, temperature, retrieval, holes, the limit, the choices |
 //! | `record`, `checkpoint`, `capture`, `image`, `manifest`, `recovery`, `arrivals`, `warming` | what is logged, what is kept, how it comes back, who waits for it |
@@ -17,7 +17,7 @@
 //! | `backup` | generations of a backup, the log's archive, restoring to a point in time |
 //! | `catalog`, `view`, `ddl`, `definition`, `draft`, `index_build`, `sequence`, `storages` | definitions and their changes; what reads a storage's rows |
 //! | `authority` | roles, owners, privileges |
-//! | `background`, `pulse`, `steps`, `counters`, `report`, `wait` | threads, when they rest, what a simulator drives instead, figures, waiting |
+//! | `background`, `pulse`, `steps`, `moment`, `counters`, `report`, `wait` | threads, when they rest, what a simulator drives instead, figures, waiting |
 //! | `verify` | everything that must agree, checked |
 //!
 //! No SQL here, no wire protocol, no async runtime.
