@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::changes::ChangesShare;
+use crate::changes_share::ChangesShare;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::transaction::RunOptions;
