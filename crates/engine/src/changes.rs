@@ -13,7 +13,8 @@
 //!
 //! What small runs take costs two additions: as many as there are threads run at a time.
 
-use crate::account::{Account, Charge, ChargeKind, Expected, WAIT_MAX};
+use crate::account::{Account, Charge, ChargeKind, WAIT_MAX};
+use crate::charging::Expected;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::transaction::{RunOptions, TxnState};

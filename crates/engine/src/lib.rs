@@ -7,7 +7,7 @@
 //! | `partition`, `row_state`, `index` | rows and indexes behind one lock; what a row goes through, the only writer of its word |
 //! | `run`, `batch`, `scope`, `access` | running a statement: locks, pre-pass, restart; what it sees and changes |
 //! | `procedure` | transactions written in Rust, called by name; command logging |
-//! | `account`, `changes`, `changes_share`, `parts` | what clients cause: a pool, an account a session, charged before it is taken; what changes hold until they are committed |
+//! | `account`, `charging`, `changes`, `changes_share`, `parts` | what clients cause: a pool, an account a session, charged before it is taken; what changes hold until they are committed |
 //! | `transaction`, `txn_id`, `savepoint`, `commit`, `reads`, `validation`, `versions`, `snapshot` | interactive transactions, what they read and whether it is still so, before-images, scans at one moment |
 //! | `table_lock`, `locking`, `waits` | locks of tables; waiting for others, and who waits for whom |
 //! | `evict`, `cooling`, `fetch`, `fetched`, `compaction`, `memory`, `floor`, `policy` | anti-caching: eviction, temperature, retrieval, holes, the limit, the choices |
@@ -33,6 +33,7 @@ mod capture;
 pub mod catalog;
 mod changes;
 mod changes_share;
+mod charging;
 pub mod check;
 mod checkpoint;
 pub mod comment;

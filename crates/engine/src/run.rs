@@ -14,8 +14,8 @@ use thermocline_storage::block_store::BlockPin;
 use thermocline_storage::log::Lsn;
 
 use crate::access::{Access, Guards, Obstacle, RunKind, Scratch};
-use crate::account::Expected;
 use crate::changes::{Grant, Need};
+use crate::charging::Expected;
 use crate::database::Database;
 use crate::error::{Error, Result, log_failed};
 use crate::fetch::{PlannedRead, plan};
