@@ -24,10 +24,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::changes::ChangesShare;
-use crate::database::Database;
+use crate::changes_share::ChangesShare;
 use crate::error::{Error, Result};
-use crate::transaction::RunOptions;
 use crate::wait::Event;
 
 /// The pool's share of `memory_limit`: one part of this many.
@@ -38,9 +36,6 @@ pub const WAIT_MAX: Duration = Duration::from_secs(5);
 /// between these.
 const CHUNK_BYTES_MIN: u64 = 4 << 10;
 const CHUNK_BYTES_MAX: u64 = 64 << 10;
-/// A charge above this waits until rows have left for it.
-const BURST_BYTES: u64 = 256 << 10;
-
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal),* $(,)?) => {
         /// What charged bytes are for.
@@ -102,7 +97,7 @@ pub struct ClientPool {
     next_ticket: AtomicU64,
     queue: Mutex<VecDeque<u64>>,
     waiting: AtomicUsize,
-    freed: Event,
+    pub(crate) freed: Event,
     reclaim: Mutex<Vec<Weak<dyn Reclaim>>>,
     /// A share of its own, and as large.
     pub(crate) changes: ChangesShare,
@@ -323,7 +318,7 @@ impl Account {
     }
 
     /// Takes `bytes` if there is room, giving up what is idle first.
-    fn take_or_reclaim(&self, kind: ChargeKind, bytes: u64) -> bool {
+    pub(crate) fn take_or_reclaim(&self, kind: ChargeKind, bytes: u64) -> bool {
         if self.take(kind, bytes) {
             return true;
         }
@@ -415,7 +410,7 @@ impl Account {
 
     /// Why so much cannot be had.
     #[cold]
-    fn refusal(&self, kind: ChargeKind, bytes: u64) -> Error {
+    pub(crate) fn refusal(&self, kind: ChargeKind, bytes: u64) -> Error {
         use fmt::Write;
         let pool = &self.0.pool;
         pool.refused.fetch_add(1, Relaxed);
@@ -469,6 +464,16 @@ impl Charge {
         &self.account
     }
 
+    /// What is charged.
+    pub(crate) fn kind(&self) -> ChargeKind {
+        self.kind
+    }
+
+    /// Holds `bytes` more, which were taken from its account.
+    pub(crate) fn has_grown(&mut self, bytes: u64) {
+        self.bytes += bytes;
+    }
+
     /// Charges `bytes` in all.
     ///
     /// # Errors
@@ -516,13 +521,13 @@ impl Drop for Charge {
 }
 
 /// A place in the pool's queue.
-struct Ticket<'a> {
+pub(crate) struct Ticket<'a> {
     pool: &'a ClientPool,
     number: u64,
 }
 
 impl<'a> Ticket<'a> {
-    fn enter(pool: &'a ClientPool) -> Self {
+    pub fn enter(pool: &'a ClientPool) -> Self {
         let mut queue = pool.queue.lock();
         let number = pool.next_ticket.fetch_add(1, Relaxed);
         queue.push_back(number);
@@ -531,7 +536,7 @@ impl<'a> Ticket<'a> {
         Ticket { pool, number }
     }
 
-    fn is_first(&self) -> bool {
+    pub fn is_first(&self) -> bool {
         self.pool.queue.lock().front() == Some(&self.number)
     }
 }
@@ -541,90 +546,6 @@ impl Drop for Ticket<'_> {
         self.pool.queue.lock().retain(|other| *other != self.number);
         self.pool.waiting.fetch_sub(1, Relaxed);
         self.pool.freed.notify();
-    }
-}
-
-impl Database {
-    /// The pool of what clients cause.
-    pub fn clients(&self) -> &Arc<ClientPool> {
-        &self.memory.clients
-    }
-
-    /// Lets `charge` grow by `bytes`, waiting for others to give room, in the order of
-    /// coming, and for rows to leave memory. It is counted against the pool at once;
-    /// the memory is there to be taken when this returns.
-    ///
-    /// # Errors
-    /// 53200 for more than one account may hold, or after [`WAIT_MAX`]; 57014 on
-    /// cancel and after the statement's deadline.
-    pub async fn charge_waiting(
-        &self,
-        charge: &mut Charge,
-        bytes: u64,
-        options: &RunOptions,
-    ) -> Result<()> {
-        let waits = self.charge_within(charge, bytes, options, WAIT_MAX);
-        waits.await
-    }
-
-    /// As [`Database::charge_waiting`], for as long as `patience`: for who holds nothing
-    /// that others wait for.
-    ///
-    /// # Errors
-    /// As there.
-    pub async fn charge_within(
-        &self,
-        charge: &mut Charge,
-        bytes: u64,
-        options: &RunOptions,
-        patience: Duration,
-    ) -> Result<()> {
-        let (account, kind) = (charge.account.clone(), charge.kind);
-        if !account.take_or_reclaim(kind, bytes) {
-            let pool = account.pool();
-            if account.total() + bytes > pool.account_max() || self.works_alone() {
-                return Err(account.refusal(kind, bytes));
-            }
-            let until = self.now() + patience;
-            let ticket = Ticket::enter(pool);
-            loop {
-                let freed = pool.freed.listen();
-                if ticket.is_first() && account.take_or_reclaim(kind, bytes) {
-                    break;
-                }
-                match self.or_interrupted(options, Some(until), freed).await {
-                    Err(Error::LockTimeout) => return Err(account.refusal(kind, bytes)),
-                    waited => waited?,
-                }
-            }
-        }
-        charge.bytes += bytes;
-        if bytes > BURST_BYTES {
-            let room = self.make_room_beside(bytes);
-            self.interruptible(options, room).await??;
-        }
-        Ok(())
-    }
-
-    /// Waits until rows have left for `bytes` that are about to be taken.
-    async fn make_room_beside(&self, bytes: u64) -> Result<()> {
-        let _expected = self.expect_memory(bytes);
-        self.wait_for_room().await
-    }
-
-    /// Counts memory that is about to be taken, until this is dropped.
-    pub(crate) fn expect_memory(&self, bytes: u64) -> Expected<'_> {
-        self.memory.expect(bytes);
-        Expected(self, bytes)
-    }
-}
-
-/// See [`Database::expect_memory`].
-pub(crate) struct Expected<'a>(&'a Database, u64);
-
-impl Drop for Expected<'_> {
-    fn drop(&mut self) {
-        self.0.memory.no_longer_expect(self.1);
     }
 }
 

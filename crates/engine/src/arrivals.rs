@@ -13,10 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::access::Scope;
-use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::transaction::RunOptions;
+use crate::scope::Scope;
 use crate::wait::Event;
 
 thread_local! {
@@ -54,7 +52,7 @@ pub(crate) struct Arrivals {
     missing: AtomicUsize,
     inner: Mutex<Inner>,
     /// A partition is there, or never will be.
-    changed: Event,
+    pub changed: Event,
     /// The same, for threads that wait with nothing else to do.
     signal: Condvar,
 }
@@ -91,6 +89,11 @@ impl Arrivals {
     #[inline]
     pub fn are_complete(&self) -> bool {
         self.missing.load(Ordering::Acquire) == 0
+    }
+
+    /// Whether nobody brings partitions but those who ask for them.
+    pub fn are_brought_by_hand(&self) -> bool {
+        self.inner.lock().by_hand
     }
 
     /// Partitions that are not there.
@@ -139,7 +142,7 @@ impl Arrivals {
     }
 
     /// Has these come before others. Of all none is first.
-    fn want(&self, scope: &Scope) {
+    pub fn want(&self, scope: &Scope) {
         let mut inner = self.inner.lock();
         let partitions = match scope {
             Scope::One(partition) => std::slice::from_ref(partition),
@@ -156,7 +159,7 @@ impl Arrivals {
     }
 
     /// Whether all of these are there; an error if one never will be.
-    fn have(&self, scope: &Scope) -> Result<bool> {
+    pub fn have(&self, scope: &Scope) -> Result<bool> {
         let inner = self.inner.lock();
         if inner.closed {
             return Err(Error::ShuttingDown);
@@ -185,7 +188,7 @@ impl Arrivals {
     }
 
     /// Waits with nothing else to do. An error if one of them never will be there.
-    fn wait(&self, scope: &Scope) -> Result<()> {
+    pub fn wait(&self, scope: &Scope) -> Result<()> {
         self.want(scope);
         while !self.have(scope)? {
             let mut inner = self.inner.lock();
@@ -201,7 +204,7 @@ impl Arrivals {
     /// Waits for a partition whose lock was asked for before it is there. Statements wait for
     /// theirs before; this is for whoever forgot it.
     pub fn wait_for(&self, partition: u16) {
-        let by_hand = self.inner.lock().by_hand;
+        let by_hand = self.are_brought_by_hand();
         assert!(
             !by_hand,
             "partition {partition} is not there, and nobody waited for it"
@@ -211,57 +214,6 @@ impl Arrivals {
         {
             panic!("partition {partition} is locked, which cannot be read: {error}");
         }
-    }
-}
-
-impl Database {
-    /// Waits until the partitions of a scope are there, but not beyond a cancel or the
-    /// statement's deadline; an error if one of them cannot be read.
-    #[inline]
-    pub(crate) async fn there(&self, options: &RunOptions, scope: &Scope) -> Result<()> {
-        match self.arrivals.are_complete() {
-            true => Ok(()),
-            false => self.wait_until_there(options, scope).await,
-        }
-    }
-
-    async fn wait_until_there(&self, options: &RunOptions, scope: &Scope) -> Result<()> {
-        self.arrivals.want(scope);
-        loop {
-            let changed = self.arrivals.changed.listen();
-            if self.arrivals.have(scope)? {
-                return Ok(());
-            }
-            self.or_interrupted(options, None, changed).await?;
-        }
-    }
-
-    /// Waits until all partitions are there, as long as the statement may.
-    ///
-    /// # Errors
-    /// Why one of them cannot be read; 57014.
-    pub async fn all_there(&self, options: &RunOptions) -> Result<()> {
-        self.there(options, &Scope::All).await
-    }
-
-    /// Waits until all partitions are there. They serve before that, each as soon as it is
-    /// there; who wants figures of all, or nothing to go on beside, waits.
-    ///
-    /// # Errors
-    /// Why one of them cannot be read; 57P01 when the database is closed meanwhile.
-    pub fn wait_for_partitions(&self) -> Result<()> {
-        if self.arrivals.are_complete() {
-            return Ok(());
-        }
-        if self.arrivals.inner.lock().by_hand {
-            while self.load_step() {}
-        }
-        self.arrivals.wait(&Scope::All)
-    }
-
-    /// How many partitions there are, and how many of them are there.
-    pub(crate) fn partitions_there(&self) -> u16 {
-        self.partitions() - self.arrivals.missing() as u16
     }
 }
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use thermocline_storage::log::Lsn;
 
-use crate::access::{RunKind, Scope};
+use crate::access::RunKind;
 use crate::catalog::Table;
 use crate::changes::Grant;
 use crate::database::Database;
@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::fetched::Fetched;
 use crate::locking::Visit;
 use crate::run::{Given, Outcome, Who};
+use crate::scope::Scope;
 use crate::transaction::RunOptions;
 
 /// More would only hold more evicted tuples at a time.

@@ -16,15 +16,16 @@ use thermocline_device::{StopPoint, stop_at};
 use thermocline_storage::changed_pages::Paged;
 use thermocline_storage::row_directory::{PAGE_WORDS, RowDirectory, Word};
 
-use crate::access::DEAD;
 use crate::catalog::{IndexKind, Table};
 use crate::checkpoint::Pace;
 use crate::database::Database;
 use crate::error::Result;
-use crate::evict::{Evictor, cold_copy, fingerprint};
+use crate::evict::Evictor;
 use crate::image::{Frame, ImageWriter, begin_frame, end_frame};
-use crate::partition::{Index, PartitionState, TablePartition};
-use crate::steps::Moment;
+use crate::index::Index;
+use crate::moment::Moment;
+use crate::partition::PartitionState;
+use crate::row_state::{DEAD, TablePartition};
 
 /// Pages of a directory that one turn looks at; each asks for up to
 /// [`PAGE_WORDS`] tuples' headers.
@@ -74,7 +75,7 @@ impl<'a> Capture<'a> {
         self.held(|state| {
             let mut changed = 0;
             for rows in state.tables.values_mut() {
-                changed += rows.directory.changed().count();
+                changed += rows.changed().count();
                 for slot in &mut rows.indexes {
                     slot.index
                         .each_part(&mut |part| changed += part.changed().count());
@@ -89,8 +90,8 @@ impl<'a> Capture<'a> {
     pub fn want_all(&self) {
         self.held(|state| {
             for rows in state.tables.values_mut() {
-                let pages = rows.directory.pages();
-                rows.directory.changed().mark_all(pages);
+                let pages = rows.directory().pages();
+                rows.changed().mark_all(pages);
                 for slot in &mut rows.indexes {
                     slot.index.each_part(&mut |part| {
                         let pages = part.pages();
@@ -188,13 +189,13 @@ impl<'a> Capture<'a> {
                 let section = begin_section(frames, Frame::Words, storage, 0);
                 let mut count = 0;
                 for _ in 0..db.at_a_time(TURN_WORD_PAGES) {
-                    let Some(page) = rows.directory.changed().next(from) else {
+                    let Some(page) = rows.changed().next(from) else {
                         end_section(frames, section, count);
                         return (count, false);
                     };
                     from = page + 1;
                     if words.copy(table, rows, page, frames, None) {
-                        rows.directory.changed().clear(page);
+                        rows.changed().clear(page);
                         count += 1;
                     }
                 }
@@ -418,7 +419,7 @@ fn cut_words(
         let section = begin_section(frames, Frame::Words, table.def.storage, 0);
         let mut count = 0;
         while more && !is_full(&section, frames) {
-            let Some(page) = rows.directory.changed().next(from) else {
+            let Some(page) = rows.changed().next(from) else {
                 more = false;
                 break;
             };
@@ -426,7 +427,7 @@ fn cut_words(
             let tuples = late.len();
             count += u32::from(words.copy(table, rows, page, frames, Some(&mut *late)));
             if late.len() == tuples {
-                rows.directory.changed().clear(page);
+                rows.changed().clear(page);
             }
         }
         end_section(frames, section, count);
@@ -445,11 +446,11 @@ fn write_late(rows: &TablePartition, storage: u32, late: &[u32], frames: &mut Ve
             let Some(row) = late.next() else {
                 break;
             };
-            let word = rows.directory.get(*row);
+            let word = rows.directory().get(*row);
             let Some(hot) = word.as_hot() else {
                 continue;
             };
-            let tuple = rows.heap.payload(hot.pointer());
+            let tuple = rows.heap().payload(hot.pointer());
             frames.extend_from_slice(&row.to_le_bytes());
             frames.push(word.temperature() | u8::from(word.is_uncommitted()) << 3);
             frames.extend_from_slice(&(tuple.len() as u32).to_le_bytes());
@@ -468,8 +469,8 @@ fn write_end(state: &PartitionState, is_known: impl Fn(u32) -> bool, out: &mut V
     let mut head = Vec::new();
     for (storage, rows) in tables() {
         out.extend_from_slice(&storage.to_le_bytes());
-        out.extend_from_slice(&rows.live.to_le_bytes());
-        out.extend_from_slice(&rows.directory.appended().to_le_bytes());
+        out.extend_from_slice(&rows.live().to_le_bytes());
+        out.extend_from_slice(&rows.directory().appended().to_le_bytes());
         out.extend_from_slice(&(rows.indexes.len() as u32).to_le_bytes());
         for slot in &rows.indexes {
             head.clear();
@@ -512,12 +513,12 @@ impl Words {
         out: &mut Vec<u8>,
         mut late: Option<&mut Vec<u32>>,
     ) -> bool {
-        let Some(words) = rows.directory.page(page) else {
+        let Some(words) = rows.directory().page(page) else {
             return false;
         };
         for word in words.clone() {
             if let Some(hot) = word.as_hot() {
-                rows.heap.prefetch(hot.pointer());
+                rows.heap().prefetch(hot.pointer());
             }
         }
         let start = out.len();
@@ -525,10 +526,10 @@ impl Words {
         out.reserve(PAGE_WORDS * 8);
         for (row, word) in (RowDirectory::first_row(page)..).zip(words) {
             let saved = match word.as_hot() {
-                Some(hot) => match cold_copy(rows.heap.cold(hot.pointer())) {
+                Some(hot) => match rows.copy_of(hot) {
                     Some(address) => {
-                        let tuple = rows.heap.payload(hot.pointer());
-                        Word::cold(address, fingerprint(table, tuple, &mut self.key))
+                        let tuple = rows.heap().payload(hot.pointer());
+                        Word::cold(address, table.fingerprint(tuple, &mut self.key))
                             .with_uncommitted(word.is_uncommitted())
                             .with_temperature(word.temperature())
                     }

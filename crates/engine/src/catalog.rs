@@ -170,10 +170,21 @@ impl Table {
         self.knows_keys
     }
 
-    /// The hash index of whose keys the fingerprints in cold words are, if they are of one.
-    #[inline]
-    pub(crate) fn fingerprint_index(&self) -> Option<usize> {
-        self.fingerprint_index
+    /// The fingerprint of a tuple for its cold word; 0 where nobody will compare it.
+    pub(crate) fn fingerprint(&self, tuple: &[u8], key: &mut Vec<u8>) -> u8 {
+        match self.fingerprint_index {
+            Some(index) => {
+                key.clear();
+                self.index_key_of(index, tuple, key);
+                fingerprint_of(key_hash(key))
+            }
+            None => 0,
+        }
+    }
+
+    /// Whether a cold word has the fingerprint of its tuple, where it must.
+    pub(crate) fn has_fingerprint(&self, cold: ColdWord, tuple: &[u8], key: &mut Vec<u8>) -> bool {
+        self.fingerprint_index.is_none() || cold.may_be(self.fingerprint(tuple, key))
     }
 
     /// Whether an evicted row may have a key of this hash in `index`, a hash index. Nobody

@@ -13,14 +13,12 @@
 //!
 //! What small runs take costs two additions: as many as there are threads run at a time.
 
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicU64, AtomicUsize};
-
-use crate::account::{Account, Charge, ChargeKind, Expected, WAIT_MAX};
+use crate::account::{Account, Charge, ChargeKind, WAIT_MAX};
+use crate::charging::Expected;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::transaction::{RunOptions, TxnState};
-use crate::wait::{Event, WaitsFor};
+use crate::wait::WaitsFor;
 
 /// A run may hold so much, and bring so much into memory, without asking, in bytes.
 const RUN_FREE_BYTES: u64 = 128 << 10;
@@ -29,60 +27,6 @@ const TRANSACTION_FREE_BYTES: u64 = 8 << 10;
 /// A run asks for a quarter of what it has, between these, in bytes.
 const STEP_BYTES_MIN: u64 = 64 << 10;
 const STEP_BYTES_MAX: u64 = 4 << 20;
-/// Transactions that hold less than one part of the share in so many have a quarter of it for
-/// themselves, beside it.
-const SMALL_DIVISOR: u64 = 64;
-
-/// What all transactions hold.
-#[derive(Default)]
-pub(crate) struct ChangesShare {
-    held: AtomicU64,
-    waiting: AtomicUsize,
-    freed: Event,
-}
-
-impl ChangesShare {
-    pub fn held(&self) -> u64 {
-        self.held.load(Relaxed)
-    }
-
-    /// Takes `bytes` of a share of `most` for somebody who holds `own` of it.
-    pub fn try_take(&self, bytes: u64, own: u64, most: u64) -> bool {
-        if own + bytes > most {
-            return false;
-        }
-        let reserve = match own + bytes <= most / SMALL_DIVISOR {
-            true => most / 4,
-            false => 0,
-        };
-        let taken = self.held.fetch_update(SeqCst, Relaxed, |held| {
-            Some(held + bytes).filter(|sum| *sum <= most + reserve)
-        });
-        taken.is_ok()
-    }
-
-    pub fn give(&self, bytes: u64) {
-        self.held.fetch_sub(bytes, SeqCst);
-        if self.waiting.load(SeqCst) > 0 {
-            self.freed.notify();
-        }
-    }
-
-    /// Somebody waits, until it is dropped.
-    fn wait(&self) -> Waiting<'_> {
-        self.waiting.fetch_add(1, SeqCst);
-        Waiting(self)
-    }
-}
-
-struct Waiting<'a>(&'a ChangesShare);
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, SeqCst);
-    }
-}
-
 /// What a run lacks, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Need {
@@ -390,23 +334,5 @@ impl Database {
             // Whether it is durable others want to know.
             let _ = self.log.wait_durable(self.log.appended_lsn()).await;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_transactions_have_one_share_and_small_ones_a_reserve() {
-        let share = ChangesShare::default();
-        assert!(share.try_take(6400, 0, 6400), "alone, all of it");
-        assert!(!share.try_take(101, 0, 6400));
-        assert!(share.try_take(100, 0, 6400));
-        assert!(!share.try_take(1, 100, 6400), "it is no longer small");
-        assert!(!share.try_take(1, 6400, 6400), "more than there is");
-        share.give(3200);
-        assert!(share.try_take(3000, 0, 6400));
-        assert_eq!(share.held(), 6300);
     }
 }

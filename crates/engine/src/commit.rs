@@ -11,13 +11,14 @@ use std::sync::atomic::Ordering;
 use thermocline_device::Mutation;
 use thermocline_storage::log::Lsn;
 
-use crate::access::{Access, RunKind, Scope, Scratch};
+use crate::access::{Access, RunKind, Scratch};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::fetched::Fetched;
 use crate::partition::PartitionState;
 use crate::record::{RecordKind, commit_head, only_deletes, record_head};
 use crate::row_id::RowId;
+use crate::scope::Scope;
 use crate::transaction::{Isolation, Overlaid, RunOptions, Transaction, TxnState};
 use crate::versions::{InsertedRange, Timestamp};
 use crate::wait::give_way;
@@ -299,7 +300,7 @@ impl Database {
         &self,
         partition: u16,
         storage: u32,
-        owner: crate::transaction::TxnId,
+        owner: crate::txn_id::TxnId,
         from: u32,
     ) -> Result<()> {
         const ROWS_AT_ONCE: usize = 1000;
@@ -380,10 +381,7 @@ fn make_visible(
         state.uncommitted.remove(&first);
         if let Some(rows) = state.tables.get_mut(&storage) {
             for row in first.1..=last {
-                let word = rows.directory.get(row);
-                if word.is_uncommitted() {
-                    rows.directory.set(row, word.with_uncommitted(false));
-                }
+                rows.commit_insert(row);
             }
         }
         // Those of a storage that the transaction made are noted with the storage.
@@ -406,10 +404,10 @@ fn note_made(state: &mut PartitionState, made: &[u32], committed: Timestamp) {
         let Some(rows) = state.tables.get(storage) else {
             continue;
         };
-        let appended = rows.directory.appended();
+        let appended = rows.directory().appended();
         // A free number is given to somebody else's row next.
         let is_there =
-            |row: &u32| rows.live == u64::from(appended) || !rows.directory.get(*row).is_free();
+            |row: &u32| rows.live() == u64::from(appended) || !rows.directory().get(*row).is_free();
         let mut numbers = 0..appended;
         while let Some(first) = numbers.find(is_there) {
             let last = numbers.find(|row| !is_there(row)).unwrap_or(appended) - 1;

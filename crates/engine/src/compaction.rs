@@ -14,10 +14,9 @@ use thermocline_storage::row_directory::{ColdAddress, Word};
 
 use crate::counters::Counters;
 use crate::database::Database;
-use crate::error::Error;
-use crate::evict::{LeftPage, cold_copy, store_failed};
-use crate::partition::TablePartition;
-use crate::steps::Moment;
+use crate::error::{Error, store_failed};
+use crate::moment::Moment;
+use crate::row_state::{LeftPage, TablePartition};
 
 /// What a block's header and the padding of its records may take.
 const BLOCK_SLACK: u32 = 8 << 10;
@@ -178,7 +177,8 @@ impl Compactor {
                     return Ok(());
                 };
                 for record in some {
-                    if !is_copy_of(rows, record.row, block.id, record.slot) {
+                    let word = rows.directory().get(record.row);
+                    if !is_copy_of(rows, word, block.id, record.slot) {
                         continue;
                     }
                     let pushed = self
@@ -318,30 +318,20 @@ fn live_bytes(block: &BlockInfo) -> f64 {
     block.live_share() * block.device_bytes as f64
 }
 
-/// Whether the record at this place is the row's cold copy.
-fn is_copy_of(rows: &TablePartition, row: u32, block: u32, slot: u16) -> bool {
-    let word = rows.directory.get(row);
-    let address = match (word.as_cold(), word.as_hot()) {
-        (Some(cold), _) => Some(cold.address()),
-        (_, Some(hot)) => cold_copy(rows.heap.cold(hot.pointer())),
-        _ => None,
-    };
-    address.is_some_and(|a| a.block == block && a.slot == slot)
+/// Whether the record at this place is the copy of a row, which has this word.
+fn is_copy_of(rows: &TablePartition, word: Word, block: u32, slot: u16) -> bool {
+    let copy = rows.copy_of_row(word);
+    copy.is_some_and(|copy| copy.block == block && copy.slot == slot)
 }
 
 /// Makes the new copy the row's, if the old one still is.
 fn swing(rows: &mut TablePartition, moved: &Moved, to: ColdAddress) -> bool {
-    if !is_copy_of(rows, moved.row, moved.from.block, moved.from.slot) {
-        return false;
+    let word = rows.directory().get(moved.row);
+    let still_is = is_copy_of(rows, word, moved.from.block, moved.from.slot);
+    if still_is {
+        rows.move_copy(moved.row, word, to);
     }
-    let word: Word = rows.directory.get(moved.row);
-    if let Some(cold) = word.as_cold() {
-        rows.directory.set(moved.row, cold.with_address(to));
-    } else if let Some(hot) = word.as_hot() {
-        rows.heap.set_cold(hot.pointer(), to.to_word());
-        rows.directory.mark_changed(moved.row);
-    }
-    true
+    still_is
 }
 
 #[cfg(test)]

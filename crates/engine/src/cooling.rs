@@ -11,7 +11,7 @@ use thermocline_storage::row_directory::Word;
 use thermocline_storage::temperature::{HotSet, MAX, Shift};
 
 use crate::database::Database;
-use crate::partition::TablePartition;
+use crate::row_state::TablePartition;
 
 /// Hands that found less than this share of what is in memory, in one round
 /// over all tables, found too little.
@@ -80,9 +80,9 @@ impl Cooling {
         for partition in &db.partitions {
             let state = partition.lock_any();
             for rows in state.tables.values() {
-                self.words += u64::from(rows.directory.appended());
-                self.bytes += rows.heap.live_bytes() as u64;
-                hot += rows.heap.tuples() as u64;
+                self.words += u64::from(rows.directory().appended());
+                self.bytes += rows.heap().live_bytes() as u64;
+                hot += rows.heap().tuples() as u64;
             }
         }
         self.hot_set.round_over(hot);
@@ -104,7 +104,7 @@ impl Cooling {
             hot += state
                 .tables
                 .values()
-                .map(|rows| rows.heap.tuples() as u64)
+                .map(|rows| rows.heap().tuples() as u64)
                 .sum::<u64>();
         }
         let full = !db.memory.has_room();
@@ -128,12 +128,12 @@ fn cool_all(db: &Database) {
                 let Some(rows) = state.tables.get_mut(&storage) else {
                     break;
                 };
-                let end = rows.directory.appended();
+                let end = rows.directory().appended();
                 let last = end.min(first + TURN_WORDS);
                 for row in first..last {
-                    let word = rows.directory.get(row);
+                    let word = rows.directory().get(row);
                     if word.is_hot() && word.temperature() > 0 {
-                        rows.directory.set_unsaved(row, word.with_temperature(0));
+                        rows.cool(row, word, 0);
                     }
                 }
                 if last == end {
@@ -145,8 +145,8 @@ fn cool_all(db: &Database) {
     }
 }
 
-/// The word, cooler by `degrees`.
+/// The temperature of a tuple that cools by `degrees`.
 #[inline]
-pub(crate) fn cooler(word: Word, degrees: u8) -> Word {
-    word.with_temperature(word.temperature().saturating_sub(degrees))
+pub(crate) fn cooler(word: Word, degrees: u8) -> u8 {
+    word.temperature().saturating_sub(degrees)
 }

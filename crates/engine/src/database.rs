@@ -20,16 +20,16 @@ use crate::catalog::{Catalog, FIRST_USER_OID, Table};
 use crate::checkpoint::{CheckpointState, Purpose};
 use crate::config::Config;
 use crate::counters::{Counters, CountersReading};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, log_failed};
 use crate::fetch::Fetcher;
 use crate::locking::LockedObject;
+use crate::manifest::is_file_name;
 use crate::memory::Memory;
 use crate::partition::Partition;
 use crate::policy::Policy;
 use crate::pulse::Pulse;
 use crate::recovery::Loading;
 use crate::reserve::Reserve;
-use crate::run::log_failed;
 use crate::sequence::Sequence;
 use crate::spill::Spill;
 use crate::storages::Storages;
@@ -280,7 +280,7 @@ impl Database {
     pub fn row_estimate(&self, table: &Table) -> u64 {
         let live = |partition: &Partition| {
             let state = partition.lock_if_there()?;
-            Some(state.tables.get(&table.def.storage).map_or(0, |t| t.live))
+            Some(state.tables.get(&table.def.storage).map_or(0, |t| t.live()))
         };
         let (mut there, mut rows) = (0, 0);
         for live in self.partitions.iter().filter_map(live) {
@@ -298,6 +298,11 @@ impl Database {
     /// The engine's counters.
     pub fn counters(&self) -> CountersReading {
         self.counters.read()
+    }
+
+    /// Whether a file of this name in a data directory is the database's own.
+    pub fn is_file_name(name: &str) -> bool {
+        is_file_name(name)
     }
 
     /// The device.

@@ -123,6 +123,21 @@ pub(crate) fn put_view(catalog: &mut Catalog, def: ViewDef) -> Result<()> {
     Ok(())
 }
 
+/// Puts a type into a catalog, new or in the place of the one of its number.
+pub(crate) fn put_type(catalog: &mut Catalog, def: Arc<TypeDef>) -> Result<()> {
+    let old = catalog.types.remove(&def.oid);
+    let stays = old.is_some_and(|old| old.schema == def.schema && old.name == def.name);
+    if !stays {
+        has_schema(catalog, &def.schema)?;
+        if catalog.type_by_name(&def.schema, &def.name).is_some() {
+            let message = format!("type \"{}\" already exists", def.name);
+            return Err(Error::catalog("42710", message));
+        }
+    }
+    catalog.types.insert(def.oid, def);
+    Ok(())
+}
+
 /// 3F000 unless there is such a schema.
 pub(crate) fn has_schema(catalog: &Catalog, schema: &str) -> Result<()> {
     match catalog.schema(schema) {

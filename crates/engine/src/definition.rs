@@ -9,23 +9,24 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::access::{Guards, Scope};
+use crate::access::Guards;
 use crate::authority::Authority;
 use crate::catalog::{Catalog, CatalogImage, IndexDef, SchemaDef, SequenceDef, Table, TableDef};
 use crate::comment::{self, CommentOn};
 use crate::database::Database;
 use crate::ddl::{
     Change, drop_schema, free_name, free_row_name, has_schema, is_read_by_none, name_taken,
-    put_view,
+    put_type, put_view,
 };
 use crate::draft::Draft;
 use crate::error::{Error, Result};
 use crate::locking::LockedObject;
 use crate::record::{RecordKind, record_head};
+use crate::scope::Scope;
 use crate::sequence::Sequence;
 use crate::table_lock::LockMode;
 use crate::transaction::{RunOptions, Transaction, TxnState};
-use crate::user_type::{TypeDef, is_of_none, put_type, types_of, types_within};
+use crate::user_type::{TypeDef, is_of_none, types_of, types_within};
 use crate::versions::Timestamp;
 
 impl Database {

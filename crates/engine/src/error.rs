@@ -6,6 +6,8 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use thermocline_storage::block_store::BlockStoreError;
+use thermocline_storage::log::LogFailed;
 use thermocline_storage::value_error::ValueError;
 
 use crate::wait::SessionEnd;
@@ -274,5 +276,25 @@ impl std::error::Error for Error {}
 impl From<ValueError> for Error {
     fn from(error: ValueError) -> Self {
         Error::Value(error)
+    }
+}
+
+/// What statements are told of an error of the blocks.
+pub(crate) fn store_failed(error: BlockStoreError) -> Error {
+    match error {
+        BlockStoreError::StorageFull => Error::DiskFull("blocks".into()),
+        // For statements it is the same: nothing can leave memory.
+        BlockStoreError::OutOfIds => Error::DiskFull("blocks: all their ids are used".into()),
+        BlockStoreError::Io { doing, source } => Error::io(source, format!("blocks: {doing}")),
+        other => Error::Corrupt(other.to_string()),
+    }
+}
+
+/// What statements are told of an error of the log.
+pub(crate) fn log_failed(error: LogFailed) -> Error {
+    match error {
+        LogFailed::StorageFull => Error::DiskFull("the log".into()),
+        LogFailed::TooLarge => Error::TooLarge("the transaction's log record is too large".into()),
+        LogFailed::Failed(why) => Error::LogFailed(why.to_string()),
     }
 }

@@ -13,25 +13,23 @@
 mod clean;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use thermocline_device::{AlignedBuffer, Mutation};
-use thermocline_storage::arena::TuplePtr;
 use thermocline_storage::block::BlockBuilder;
-use thermocline_storage::block_store::{BlockStoreError, NewBlock};
-use thermocline_storage::key_hash::{fingerprint_of, key_hash};
-use thermocline_storage::row_directory::{ColdAddress, ColdWord, PAGE_WORDS, Word};
+use thermocline_storage::block_store::NewBlock;
+use thermocline_storage::row_directory::{ColdAddress, HotWord};
 use thermocline_storage::temperature;
 
 use crate::catalog::Table;
 use crate::cooling::{Cooling, cooler};
 use crate::counters::Counters;
 use crate::database::Database;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, store_failed};
 use crate::memory::Pressure;
-use crate::partition::{PartitionState, TablePartition};
+use crate::moment::Moment;
+use crate::partition::PartitionState;
 use crate::policy::Identification;
-use crate::steps::Moment;
+use crate::row_state::{Copying, LeftPage, TablePartition};
 
 /// Words that the hand passes in one turn under the lock. Here as in the other turns: a
 /// thread runs a statement in a microsecond or two, so that a turn of a hundred stops them
@@ -48,49 +46,6 @@ const TIDY_TURN_BYTES: usize = 32 << 10;
 const TIDY_TURNS: usize = 32;
 /// Bytes that are copied in one turn under the lock.
 const TURN_BYTES: usize = 32 << 10;
-
-/// In place of a cold address: the tuple is being copied into a block. A
-/// change of the tuple overwrites it, and the copy is then not the tuple's.
-/// Below it the number of the copying and the slot: the evictor and the
-/// checkpointer copy at the same time, and a tuple that the one copied, that
-/// was changed, and that the other copied since is not the first one's.
-const COPYING: u64 = 1 << 63;
-const SLOT_BITS: u32 = 16;
-static NEXT_COPYING: AtomicU64 = AtomicU64::new(0);
-
-/// The cold copy that a tuple's header names, if it has one.
-pub(crate) fn cold_copy(cold: u64) -> Option<ColdAddress> {
-    (cold & COPYING == 0)
-        .then(|| ColdAddress::from_word(cold))
-        .flatten()
-}
-
-/// What a tuple's header says while it is copied.
-fn mark(copying: u64, slot: u16) -> u64 {
-    COPYING | copying << SLOT_BITS | u64::from(slot)
-}
-
-/// The fingerprint of a tuple for its cold word; 0 where nobody will compare it.
-pub(crate) fn fingerprint(table: &Table, tuple: &[u8], key: &mut Vec<u8>) -> u8 {
-    match table.fingerprint_index() {
-        Some(index) => {
-            key.clear();
-            table.index_key_of(index, tuple, key);
-            fingerprint_of(key_hash(key))
-        }
-        None => 0,
-    }
-}
-
-/// Whether a cold word has the fingerprint of its tuple, where it must.
-pub(crate) fn has_fingerprint(
-    table: &Table,
-    cold: ColdWord,
-    tuple: &[u8],
-    key: &mut Vec<u8>,
-) -> bool {
-    table.fingerprint_index().is_none() || cold.may_be(fingerprint(table, tuple, key))
-}
 
 /// A tuple copied into a block that is not written yet.
 struct Picked {
@@ -128,28 +83,13 @@ pub(crate) struct Evicted {
     pub bytes: u64,
 }
 
-/// The page of a directory from which rows leave, to be packed when they come from the next.
-#[derive(Default)]
-pub(crate) struct LeftPage(Option<u32>);
-
-impl LeftPage {
-    /// A row has left, or moved to another block.
-    #[inline]
-    pub fn note(&mut self, rows: &mut TablePartition, row: u32) {
-        let before = self.0.replace(row).unwrap_or(row);
-        if before / PAGE_WORDS as u32 != row / PAGE_WORDS as u32 {
-            rows.directory.pack(before);
-        }
-    }
-}
-
 /// The evictor's place and its buffer, made once: it never allocates more to
 /// make progress.
 pub(crate) struct Evictor {
     builder: BlockBuilder,
     picked: Vec<Picked>,
     /// The number of this copying, like no other's.
-    copying: u64,
+    copying: Copying,
     key: Vec<u8>,
     partition: usize,
     turn: u64,
@@ -162,7 +102,7 @@ impl Evictor {
         Evictor {
             builder: BlockBuilder::new(AlignedBuffer::new_zeroed(block_bytes as usize)),
             picked: Vec::new(),
-            copying: 0,
+            copying: Copying::default(),
             key: Vec::new(),
             partition: 0,
             turn: 0,
@@ -208,8 +148,8 @@ impl Evictor {
         let state = db.partitions[partition].lock_any();
         let evictable = |storage: &u32, rows: &TablePartition| {
             let table = storages.get(storage)?;
-            (table.def.evictable && rows.heap.tuples() > 0)
-                .then(|| (table, rows.heap.allocated_bytes() as u64))
+            (table.def.evictable && rows.heap().tuples() > 0)
+                .then(|| (table, rows.heap().allocated_bytes() as u64))
         };
         let total: u64 = state
             .tables
@@ -250,12 +190,12 @@ impl Evictor {
                 return Ok(evicted);
             };
             // A block, but not so much of a small table that its warm part goes.
-            let goal = (rows.heap.live_bytes() as u64 / 4).max(16 << 10);
+            let goal = (rows.heap().live_bytes() as u64 / 4).max(16 << 10);
             let rounds = match db.policy.identification {
                 Identification::Temperature => 1,
                 _ => 4,
             };
-            (goal, u64::from(rows.directory.appended()) * rounds)
+            (goal, u64::from(rows.directory().appended()) * rounds)
         };
         loop {
             let mut state = db.partitions[partition].lock_any();
@@ -290,7 +230,7 @@ impl Evictor {
         let identification = db.policy.identification;
         // A table may be dropped between two turns: it must not come back here.
         let rows = state.tables.get_mut(&table.def.storage);
-        let end = rows.as_ref().map_or(0, |rows| rows.directory.appended());
+        let end = rows.as_ref().map_or(0, |rows| rows.directory().appended());
         let Some(rows) = rows.filter(|_| end > 0) else {
             *passed = u64::MAX;
             return false;
@@ -305,7 +245,7 @@ impl Evictor {
                 self.cooling.begin_round(rows);
             }
             let row = rows.hand;
-            let settled = rows.directory.settled_from(row);
+            let settled = rows.directory().settled_from(row);
             if settled > 0 && rows.cooling == 0 {
                 rows.hand += settled;
                 *passed += u64::from(settled);
@@ -313,10 +253,10 @@ impl Evictor {
             }
             rows.hand += 1;
             *passed += 1;
-            let word = rows.directory.get(row);
+            let word = rows.directory().get(row);
             let Some(hot) = word.as_hot() else {
                 if rows.cooling > 0 && word.is_cold() && word.temperature() > 0 {
-                    rows.directory.set_unsaved(row, cooler(word, rows.cooling));
+                    rows.cool(row, word, cooler(word, rows.cooling));
                 }
                 continue;
             };
@@ -324,19 +264,19 @@ impl Evictor {
             match identification {
                 Identification::Temperature if !self.cooling.meets(warmth) => {
                     if rows.cooling > 0 {
-                        rows.directory.set_unsaved(row, cooler(word, rows.cooling));
+                        rows.cool(row, word, cooler(word, rows.cooling));
                     }
                     self.cooling.stays(warmth.saturating_sub(rows.cooling));
                     continue;
                 }
                 Identification::Clock if warmth > 0 => {
                     let left = warmth.min(CLOCK_CHANCES) - 1;
-                    rows.directory.set_unsaved(row, word.with_temperature(left));
+                    rows.cool(row, word, left);
                     continue;
                 }
                 _ => {}
             }
-            match self.take(db, rows, table, row, word, hot.pointer(), evicted) {
+            match self.take(db, rows, table, row, hot, evicted) {
                 Taken::Left => self.left.note(rows, row),
                 Taken::Busy => {}
                 Taken::Copied(bytes) => copied += bytes,
@@ -362,30 +302,28 @@ impl Evictor {
         evicted: &mut Evicted,
         passed: &mut u64,
     ) -> Option<bool> {
-        rows.chain.as_ref()?.oldest()?;
+        rows.oldest()?;
         let mut copied = 0;
         for _ in 0..TURN_TUPLES {
-            let Some(row) = rows.chain.as_ref().and_then(|chain| chain.oldest()) else {
+            let Some(row) = rows.oldest() else {
                 *passed = u64::MAX;
                 break;
             };
             *passed += 1;
-            let word = rows.directory.get(row);
+            let word = rows.directory().get(row);
             if let Some(hot) = word.as_hot() {
-                match self.take(db, rows, table, row, word, hot.pointer(), evicted) {
+                match self.take(db, rows, table, row, hot, evicted) {
                     Taken::Left => self.left.note(rows, row),
                     Taken::Copied(bytes) => copied += bytes,
                     Taken::Full => return Some(true),
                     Taken::Busy => {
-                        rows.became_hot(row);
+                        rows.becomes_newest(row);
                         continue;
                     }
                 }
             }
             // Copied: if it changes before the block is written it comes back.
-            if let Some(chain) = &mut rows.chain {
-                chain.remove(row);
-            }
+            rows.unchain(row);
             if copied >= TURN_BYTES {
                 break;
             }
@@ -394,59 +332,47 @@ impl Evictor {
     }
 
     /// Evicts a hot tuple that has a copy, or copies it into the block.
-    #[allow(clippy::too_many_arguments)]
     fn take(
         &mut self,
         db: &Database,
         rows: &mut TablePartition,
         table: &Table,
         row: u32,
-        word: Word,
-        pointer: TuplePtr,
+        hot: HotWord,
         evicted: &mut Evicted,
     ) -> Taken {
-        let cold = rows.heap.cold(pointer);
-        if let Some(address) = cold_copy(cold) {
-            let tuple = rows.heap.payload(pointer);
+        if let Some(address) = rows.copy_of(hot) {
+            let tuple = rows.heap().payload(hot.pointer());
             evicted.bytes += tuple.len() as u64;
             evicted.tuples += 1;
-            let fingerprint = fingerprint(table, tuple, &mut self.key);
-            // Its copy is where the last checkpoint knows it.
-            let cold = left_behind(word, address, fingerprint);
-            rows.directory.set_unsaved(row, cold);
-            leave(rows, pointer);
+            let fingerprint = table.fingerprint(tuple, &mut self.key);
+            rows.leave_clean(row, hot, address, fingerprint);
             Counters::add(&db.counters.clean_evictions, 1);
             return Taken::Left;
         }
-        if cold != 0 {
+        if !rows.is_dirty(hot) {
             return Taken::Busy;
         }
-        if !self.copy(rows, table, row, pointer) {
+        if !self.copy(rows, table, row, hot) {
             return Taken::Full;
         }
-        Taken::Copied(rows.heap.payload(pointer).len())
+        Taken::Copied(rows.heap().payload(hot.pointer()).len())
     }
 
     fn begin_block(&mut self) {
         self.builder.clear();
         self.picked.clear();
-        self.copying = NEXT_COPYING.fetch_add(1, Ordering::Relaxed);
+        self.copying = Copying::begin();
     }
 
     /// Copies a dirty tuple into the block. False: the block is full.
-    fn copy(
-        &mut self,
-        rows: &mut TablePartition,
-        table: &Table,
-        row: u32,
-        pointer: TuplePtr,
-    ) -> bool {
-        let tuple = rows.heap.payload(pointer);
+    fn copy(&mut self, rows: &mut TablePartition, table: &Table, row: u32, hot: HotWord) -> bool {
+        let tuple = rows.heap().payload(hot.pointer());
         let Some((slot, extent)) = self.builder.try_push(row, tuple, 0) else {
             return false;
         };
-        let fingerprint = fingerprint(table, tuple, &mut self.key);
-        rows.heap.set_cold(pointer, mark(self.copying, slot));
+        let fingerprint = table.fingerprint(tuple, &mut self.key);
+        rows.copy(row, hot, self.copying, slot);
         self.picked.push(Picked {
             row,
             slot,
@@ -553,88 +479,40 @@ fn swing(
     db: &Database,
     rows: &mut TablePartition,
     picked: &Picked,
-    copying: u64,
+    copying: Copying,
     written: &Result<u32>,
     leaving: Leaving,
     done: &mut Evicted,
 ) {
     // The tuple may have moved within the heap; its mark went with it.
-    let word = rows.directory.get(picked.row);
-    let pointer = word.as_hot().map(|hot| hot.pointer());
-    let unchanged = pointer.filter(|p| {
-        rows.heap.cold(*p) == mark(copying, picked.slot) || Mutation::EvictedThoughChanged.is_made()
+    let hot = rows.directory().get(picked.row).as_hot();
+    let unchanged = hot.filter(|hot| {
+        rows.is_as_copied(*hot, copying, picked.slot) || Mutation::EvictedThoughChanged.is_made()
     });
     match (written, unchanged) {
-        (Ok(block), Some(pointer)) => {
+        (Ok(block), Some(hot)) => {
             let address = ColdAddress {
                 block: *block,
                 slot: picked.slot,
                 extent: picked.extent,
             };
             done.tuples += 1;
-            done.bytes += rows.heap.payload(pointer).len() as u64;
+            done.bytes += rows.heap().payload(hot.pointer()).len() as u64;
             match leaving {
                 Leaving::Evicted => {
-                    let cold = left_behind(word, address, picked.fingerprint);
-                    rows.directory.set(picked.row, cold);
-                    leave(rows, pointer);
+                    rows.leave_copied(picked.row, hot, address, picked.fingerprint);
                 }
-                Leaving::Kept => {
-                    rows.heap.set_cold(pointer, address.to_word());
-                    rows.directory.mark_changed(picked.row);
-                }
+                Leaving::Kept => rows.stay_clean(picked.row, hot, address),
             }
         }
         (Ok(block), None) => {
             db.blocks.sub_live(*block, 1);
         }
-        (Err(_), Some(pointer)) => rows.heap.set_cold(pointer, 0),
+        (Err(_), Some(hot)) => rows.not_copied(picked.row, hot),
         (Err(_), None) => {}
     }
-    if leaving == Leaving::Evicted && rows.directory.get(picked.row).is_hot() {
-        rows.became_hot(picked.row);
-    }
-}
-
-/// The word of a tuple that leaves memory.
-fn left_behind(word: Word, address: ColdAddress, fingerprint: u8) -> Word {
-    Word::cold(address, fingerprint)
-        .with_aside(word.is_aside())
-        .with_uncommitted(word.is_uncommitted())
-        .with_temperature(word.temperature())
-}
-
-/// Takes a tuple out of memory; its word is cold already.
-fn leave(rows: &mut TablePartition, pointer: TuplePtr) {
-    rows.heap.free(pointer);
-    rows.cold += 1;
-}
-
-impl TablePartition {
-    /// Moves tuples out of sparse pages, about `bytes_max` of them, when a
-    /// share of the heap larger than this is free slots. Bytes of pages that
-    /// became empty.
-    pub fn compact_heap(&mut self, bytes_max: usize, free_share: f64) -> usize {
-        if self.heap.fragmentation() < free_share {
-            return 0;
-        }
-        let directory = &mut self.directory;
-        let moved = self.heap.evacuate(bytes_max, &mut |row, _, new| {
-            if let Some(hot) = directory.get(row).as_hot() {
-                directory.set_unsaved(row, hot.with_pointer(new));
-            }
-        });
-        moved.released_bytes
-    }
-}
-
-pub(crate) fn store_failed(error: BlockStoreError) -> Error {
-    match error {
-        BlockStoreError::StorageFull => Error::DiskFull("blocks".into()),
-        // For statements it is the same: nothing can leave memory.
-        BlockStoreError::OutOfIds => Error::DiskFull("blocks: all their ids are used".into()),
-        BlockStoreError::Io { doing, source } => Error::io(source, format!("blocks: {doing}")),
-        other => Error::Corrupt(other.to_string()),
+    if leaving == Leaving::Evicted && rows.directory().get(picked.row).is_hot() {
+        rows.becomes_newest(picked.row);
     }
 }
 

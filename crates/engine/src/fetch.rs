@@ -14,11 +14,16 @@ use thermocline_storage::block;
 use thermocline_storage::block_store::{BlockPin, BlockStore};
 use thermocline_storage::row_directory::ColdAddress;
 
-use crate::access::address_key;
 use crate::error::{Error, Result};
 use crate::fetched::Fetched;
 use crate::row_id::RowId;
 use crate::storages::Storages;
+
+/// The key of a cold address among fetched tuples.
+#[inline]
+pub(crate) fn address_key(address: ColdAddress) -> u64 {
+    (u64::from(address.block) << 16) | u64::from(address.slot)
+}
 
 /// A tuple to be read: planned under the partition's lock, so that the block
 /// cannot be given up before the read.

@@ -10,18 +10,13 @@
 //! Guarantees: all together hold at most the share and what one statement may have, beside small
 //! ones, which never wait. A statement that waits for another's lock holds a small one at most.
 //! The first may wait for rows that a waiting one has locked: that one gets an error after
-//! [`WAIT_MAX`].
+//! [`WAIT_MAX`](crate::account::WAIT_MAX).
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use crate::account::WAIT_MAX;
-use crate::database::Database;
-use crate::error::{Error, Result};
-use crate::fetch::{PlannedRead, span_bytes};
-use crate::transaction::RunOptions;
 use crate::wait::Event;
 
 /// A statement that holds no more than one part of the share in so many is small: it is counted,
@@ -34,7 +29,8 @@ pub(crate) struct FetchedShare {
     bytes: AtomicU64,
     /// Whether a statement may go beyond now.
     has_first: AtomicBool,
-    freed: Event,
+    /// Some was given back.
+    pub freed: Event,
 }
 
 impl FetchedShare {
@@ -43,8 +39,13 @@ impl FetchedShare {
         self.bytes.load(Relaxed)
     }
 
+    /// Takes `bytes`, whatever all together have.
+    pub fn take(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Relaxed);
+    }
+
     /// Takes `bytes` if all together have at most `most` then, or nobody has any yet.
-    fn try_take(&self, bytes: u64, most: u64) -> bool {
+    pub fn try_take(&self, bytes: u64, most: u64) -> bool {
         let taken = self.bytes.fetch_update(Relaxed, Relaxed, |held| {
             Some(held + bytes).filter(|sum| *sum <= most || held == 0)
         });
@@ -52,7 +53,7 @@ impl FetchedShare {
     }
 
     /// Takes `bytes` more for a statement that holds `fetched`: within `most`, or as the first.
-    fn try_take_more(&self, fetched: &mut Fetched, bytes: u64, most: u64) -> bool {
+    pub fn try_take_more(&self, fetched: &mut Fetched, bytes: u64, most: u64) -> bool {
         if self.try_take(bytes, most) {
             return true;
         }
@@ -85,8 +86,18 @@ impl Fetched {
         self.tuples.insert(address, tuple);
     }
 
+    /// What of the share is counted for them, in bytes.
+    pub fn counted(&self) -> u64 {
+        self.counted
+    }
+
+    /// Whether a statement is no small one any more with `bytes` more, of a share of `most`.
+    pub fn is_large_with(&self, bytes: u64, most: u64) -> bool {
+        self.counted + bytes > most / SMALL_DIVISOR
+    }
+
     /// Counts `bytes` more, which were taken from the share.
-    fn count(&mut self, share: &Arc<FetchedShare>, bytes: u64) {
+    pub fn count(&mut self, share: &Arc<FetchedShare>, bytes: u64) {
         self.counted += bytes;
         self.share.get_or_insert_with(|| Arc::clone(share));
     }
@@ -94,13 +105,13 @@ impl Fetched {
     /// Drops the tuples if others may wait for their room: before a wait for others' locks,
     /// after which the rows are looked for anew.
     pub fn release_large(&mut self, most: u64) {
-        if self.counted > most / SMALL_DIVISOR {
+        if self.is_large_with(0, most) {
             *self = Self::default();
         }
     }
 
     /// Gives back what was counted beyond what is there.
-    fn settle(&mut self) {
+    pub fn settle(&mut self) {
         let there = self.tuples.values().map(|tuple| tuple.len() as u64).sum();
         self.give(self.counted.saturating_sub(there));
     }
@@ -131,85 +142,6 @@ impl Drop for Fetched {
         }
         self.give(self.counted);
     }
-}
-
-impl Database {
-    /// Reads evicted tuples, as many as a statement may have beside the table
-    /// ([`Error::OutOfMemory`]). A statement that is cancelled meanwhile leaves the
-    /// reads to themselves: their buffers are the device's until they are over.
-    pub(crate) async fn fetch(
-        &self,
-        options: &RunOptions,
-        reads: &[PlannedRead],
-        fetched: &mut Fetched,
-    ) -> Result<()> {
-        if let Some(counts) = &options.reads {
-            counts.fetched(reads.len() as u64);
-        }
-        let most = self.memory.fetched_limit();
-        // What comes beyond the most that it may have is an error.
-        let bytes = span_bytes(reads).min(most.saturating_sub(fetched.counted));
-        let is_large = fetched.counted + bytes > most / SMALL_DIVISOR && !self.works_alone();
-        self.count_fetched(options, bytes, fetched, is_large)
-            .await?;
-        // Rows leave for them first: they come faster than readings are taken.
-        let _expected = is_large.then(|| self.expect_memory(bytes));
-        if is_large {
-            self.interruptible(options, self.wait_for_memory())
-                .await??;
-        }
-        let _note = options.cancel.note_wait(crate::wait::WaitsFor::Read);
-        self.interruptible(options, self.fetcher.fetch(reads, fetched, most))
-            .await??;
-        fetched.settle();
-        Ok(())
-    }
-
-    /// Counts what reads may bring; what is large when there is room for it.
-    async fn count_fetched(
-        &self,
-        options: &RunOptions,
-        bytes: u64,
-        fetched: &mut Fetched,
-        is_large: bool,
-    ) -> Result<()> {
-        let share = &self.memory.fetched;
-        if !is_large {
-            share.bytes.fetch_add(bytes, Relaxed);
-        } else if !self.try_take_fetched(bytes, fetched) {
-            let _note = options.cancel.note_wait(crate::wait::WaitsFor::Memory);
-            let until = self.now() + WAIT_MAX;
-            loop {
-                let freed = share.freed.listen();
-                if self.try_take_fetched(bytes, fetched) {
-                    break;
-                }
-                match self.or_interrupted(options, Some(until), freed).await {
-                    Err(Error::LockTimeout) => return Err(all_taken(bytes)),
-                    waited => waited?,
-                }
-            }
-        }
-        fetched.count(share, bytes);
-        Ok(())
-    }
-
-    /// Takes `bytes` more from the share, if it may have them now.
-    fn try_take_fetched(&self, bytes: u64, fetched: &mut Fetched) -> bool {
-        let (share, room) = (&self.memory.fetched, self.memory.fetched_room());
-        match fetched.is_empty() {
-            true => share.try_take(bytes, room),
-            false => share.try_take_more(fetched, bytes, room),
-        }
-    }
-}
-
-#[cold]
-fn all_taken(bytes: u64) -> Error {
-    Error::OutOfMemory(format!(
-        "the evicted rows that the statement needs take up to {bytes} bytes, and other statements \
-         have what there is for theirs, at most a quarter of memory_limit: try again, or take fewer at a time"
-    ))
 }
 
 #[cfg(test)]

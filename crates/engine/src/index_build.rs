@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::catalog::Table;
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::partition::{Index, IndexSlot};
+use crate::index::{Index, IndexSlot};
 use crate::row_id::RowId;
 use crate::transaction::{RunOptions, Transaction};
 

@@ -4,20 +4,20 @@
 //! | module | what lives there |
 //! |---|---|
 //! | `database`, `config` | the database and what it is opened with |
-//! | `partition` | rows and indexes behind one lock |
-//! | `run`, `batch`, `access` | running a statement: locks, pre-pass, restart; what it sees and changes |
+//! | `partition`, `row_state`, `index` | rows and indexes behind one lock; what a row goes through, the only writer of its word |
+//! | `run`, `batch`, `scope`, `access` | running a statement: locks, pre-pass, restart; what it sees and changes |
 //! | `procedure` | transactions written in Rust, called by name; command logging |
-//! | `account`, `changes`, `parts` | what clients cause: a pool, an account a session, charged before it is taken; what changes hold until they are committed |
-//! | `transaction`, `savepoint`, `commit`, `reads`, `validation`, `versions`, `snapshot` | interactive transactions, what they read and whether it is still so, before-images, scans at one moment |
+//! | `account`, `charging`, `changes`, `changes_share`, `parts` | what clients cause: a pool, an account a session, charged before it is taken; what changes hold until they are committed |
+//! | `transaction`, `txn_id`, `savepoint`, `commit`, `reads`, `validation`, `versions`, `snapshot` | interactive transactions, what they read and whether it is still so, before-images, scans at one moment |
 //! | `table_lock`, `locking`, `waits` | locks of tables; waiting for others, and who waits for whom |
-//! | `evict`, `cooling`, `fetch`, `fetched`, `compaction`, `memory`, `floor`, `policy` | anti-caching: eviction, temperature, retrieval, holes, the limit, the choices |
+//! | `evict`, `cooling`, `fetch`, `fetched`, `fetching`, `compaction`, `memory`, `floor`, `policy` | anti-caching: eviction, temperature, retrieval, holes, the limit, the choices |
 //! | `record`, `checkpoint`, `capture`, `image`, `manifest`, `recovery`, `arrivals`, `warming` | what is logged, what is kept, how it comes back, who waits for it |
 //! | `spill`, `reserve` | temporary data on the device; space that is kept for making room |
 //! | `check` | a directory verified while no database is open on it |
 //! | `backup` | generations of a backup, the log's archive, restoring to a point in time |
 //! | `catalog`, `view`, `ddl`, `definition`, `draft`, `index_build`, `sequence`, `storages` | definitions and their changes; what reads a storage's rows |
 //! | `authority` | roles, owners, privileges |
-//! | `background`, `pulse`, `steps`, `counters`, `report`, `wait` | threads, when they rest, what a simulator drives instead, figures, waiting |
+//! | `background`, `pulse`, `steps`, `moment`, `counters`, `report`, `wait` | threads, when they rest, what a simulator drives instead, figures, waiting |
 //! | `verify` | everything that must agree, checked |
 //!
 //! No SQL here, no wire protocol, no async runtime.
@@ -32,6 +32,8 @@ mod batch;
 mod capture;
 pub mod catalog;
 mod changes;
+mod changes_share;
+mod charging;
 pub mod check;
 mod checkpoint;
 pub mod comment;
@@ -48,12 +50,15 @@ mod error;
 mod evict;
 mod fetch;
 mod fetched;
+mod fetching;
 mod floor;
 mod image;
+mod index;
 mod index_build;
 mod locking;
 mod manifest;
 mod memory;
+mod moment;
 mod partition;
 mod parts;
 mod policy;
@@ -66,8 +71,10 @@ mod report;
 mod reserve;
 mod rewrite;
 mod row_id;
+mod row_state;
 mod run;
 mod savepoint;
+mod scope;
 mod sequence;
 mod snapshot;
 pub mod spill;
@@ -76,6 +83,7 @@ pub mod steps;
 mod storages;
 mod table_lock;
 mod transaction;
+mod txn_id;
 pub mod user_type;
 mod validation;
 mod verify;
@@ -85,7 +93,7 @@ mod wait;
 mod waits;
 mod warming;
 
-pub use access::{Access, Direction, Scope, TUPLE_BYTES_MAX, TryGet};
+pub use access::{Access, Direction, TUPLE_BYTES_MAX, TryGet};
 pub use account::{
     Account, CLIENTS_SHARE_DIVISOR, Charge, ChargeKind, ClientPool, ClientPoolReport, Reclaim,
     WAIT_MAX,
@@ -99,13 +107,14 @@ pub use counters::CountersReading;
 pub use database::{Database, RecoveryReport, Room};
 pub use ddl::Change;
 pub use error::{Error, Result};
-pub use locking::{LockWait, TableLock};
+pub use locking::TableLock;
 pub use policy::{Identification, Merge, Policy, Retrieval};
 pub use procedure::{Call, PROCEDURE_NAME_BYTES_MAX, Procedure, Procedures, Reach, Row};
 pub use recovery::{RecoveryListener, RecoveryPart, RecoveryProgress};
 pub use report::{CheckpointReport, DeviceReport, MemoryReport, TableBlocks, TableReport};
 pub use row_id::RowId;
 pub use savepoint::Savepoint;
+pub use scope::Scope;
 pub use sequence::Given;
 pub use snapshot::{Entry, Snapshot, SnapshotScan};
 pub use storages::LostLayout;
@@ -116,4 +125,5 @@ pub use user_type::{AttributeDef, TypeDef, TypeKind};
 pub use verify::Verified;
 pub use view::{ViewColumn, ViewDef, ViewRead, ViewType};
 pub use wait::{Cancel, Event, SessionEnd, WaitNote, WaitsFor, give_way};
+pub use waits::LockWait;
 pub use warming::WarmUpReport;

@@ -12,9 +12,11 @@ use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::savepoint::Savepoint;
 use crate::table_lock::{Gate, LockMode};
-use crate::transaction::{RunOptions, Transaction, Transactions, TxnId, TxnState};
+use crate::transaction::{RunOptions, Transaction, Transactions, TxnState};
+use crate::txn_id::TxnId;
+use crate::view::ViewDef;
 use crate::wait::WaitsFor;
-use crate::waits::Awaited;
+use crate::waits::{Awaited, LockWait};
 
 /// A lock of a table that somebody holds or waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,20 +29,6 @@ pub struct TableLock {
     pub mode: LockMode,
     /// Held; otherwise waited for.
     pub granted: bool,
-}
-
-/// Somebody who waits for others.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LockWait {
-    /// The transaction's number, or that of a statement without one.
-    pub transaction: u64,
-    /// Whose it is, as [`RunOptions::session`] said.
-    pub session: u64,
-    /// The transactions it waits for: those that have what it wants, and those that stand in
-    /// line for it before.
-    pub holders: Vec<u64>,
-    /// The table, if it waits for one.
-    pub table: Option<(u32, LockMode)>,
 }
 
 /// What a definition locks beside tables, so that no two change it at the same time.
@@ -238,6 +226,23 @@ impl Database {
         }
         self.take(&mut state.locks, options, gate, mode).await?;
         self.charge_lock(state)
+    }
+
+    /// Keeps the tables that a view reads from being dropped while it is made.
+    pub(crate) async fn lock_what_is_read(
+        &self,
+        txn: &mut Transaction,
+        options: &RunOptions,
+        def: &ViewDef,
+    ) -> Result<()> {
+        for read in &def.reads {
+            let shared = self.catalog().table(read.oid).cloned();
+            if let Some(shared) = shared {
+                let (state, mode) = (txn.state_mut()?, LockMode::AccessShare);
+                self.lock_for(state, options, &shared.gate, mode).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Locks something that is no table, for a definition.

@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use thermocline_device::{Device, OpenMode, StopPoint, stop_at};
 
 use crate::catalog::{CatalogImage, TableDef};
-use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::reserve::RESERVE;
 
 /// The file's name.
 pub(crate) const MANIFEST: &str = "manifest";
 const MANIFEST_NEW: &str = "manifest.new";
+/// The file whose space is kept for making room ([`crate::reserve`]).
+pub(crate) const RESERVE: &str = "reserve";
 /// The format that this build writes.
 pub(crate) const FORMAT_VERSION: u32 = 9;
 /// The oldest that it reads: the same without roles and rights, lost layouts, the log's end,
@@ -27,14 +27,12 @@ const FORMAT_OLDEST: u32 = 5;
 /// Files of a directory that hold settings, not data.
 const SETTINGS: [&str; 2] = ["thermocline.toml", "thermocline.auto.toml"];
 
-impl Database {
-    /// Whether a file of this name in a data directory is the database's own.
-    pub fn is_file_name(name: &str) -> bool {
-        let beginnings = ["checkpoint-", "log-", MANIFEST];
-        ["blocks", RESERVE].contains(&name)
-            || SETTINGS.contains(&name)
-            || beginnings.iter().any(|begin| name.starts_with(begin))
-    }
+/// Whether a file of this name in a data directory is the database's own.
+pub(crate) fn is_file_name(name: &str) -> bool {
+    let beginnings = ["checkpoint-", "log-", MANIFEST];
+    ["blocks", RESERVE].contains(&name)
+        || SETTINGS.contains(&name)
+        || beginnings.iter().any(|begin| name.starts_with(begin))
 }
 
 /// What a checkpoint is made of.

@@ -16,18 +16,14 @@ use hashbrown::HashMap;
 use parking_lot::{Mutex, MutexGuard};
 use thermocline_device::stop_after_panic;
 use thermocline_storage::arena::Arena;
-use thermocline_storage::btree::BTree;
-use thermocline_storage::hash_index::HashIndex;
-use thermocline_storage::heap::Heap;
-use thermocline_storage::key_hash::key_hash;
 use thermocline_storage::log::Lsn;
-use thermocline_storage::lru_chain::LruChain;
-use thermocline_storage::row_directory::RowDirectory;
 
 use crate::arrivals::{Arrivals, Loader};
-use crate::catalog::{IndexDef, IndexKind, Table};
+use crate::catalog::Table;
 use crate::error::{Error, Result};
-use crate::transaction::TxnId;
+use crate::index::{Index, IndexSlot, position_of};
+use crate::row_state::TablePartition;
+use crate::txn_id::TxnId;
 use crate::versions::{StoredRow, Timestamp, Versions};
 
 /// A partition; no two share a cache line.
@@ -223,118 +219,10 @@ pub(crate) struct UncommittedRange {
     pub owner: TxnId,
 }
 
-/// An index of a table in a partition.
-pub(crate) enum Index {
-    Hash(HashIndex),
-    BTree(BTree),
-}
-
-/// An index and the object id it belongs to.
-pub(crate) struct IndexSlot {
-    pub oid: u32,
-    pub index: Index,
-}
-
-/// The rows of one table in one partition.
-pub(crate) struct TablePartition {
-    pub heap: Heap,
-    pub directory: RowDirectory,
-    pub indexes: Vec<IndexSlot>,
-    /// Rows that are there, hot or cold.
-    pub live: u64,
-    /// Of these, the cold ones.
-    pub cold: u64,
-    /// Where the evictor's hand stands.
-    pub hand: u32,
-    /// Degrees of [`crate::cooling`] that the hand's rounds have taken, this one
-    /// included.
-    pub cooled: u32,
-    /// Degrees that this round takes from each tuple.
-    pub cooling: u8,
-    /// The hot rows in the order of their use, where the policy wants it.
-    pub chain: Option<Box<LruChain>>,
-}
-
-impl Index {
-    pub fn new(kind: IndexKind) -> Self {
-        match kind {
-            IndexKind::Hash => Index::Hash(HashIndex::new()),
-            IndexKind::BTree => Index::BTree(BTree::new()),
-        }
-    }
-
-    pub fn kind(&self) -> IndexKind {
-        match self {
-            Index::Hash(_) => IndexKind::Hash,
-            Index::BTree(_) => IndexKind::BTree,
-        }
-    }
-
-    pub fn insert(&mut self, key: &[u8], row: u32) -> Result<()> {
-        match self {
-            Index::Hash(index) => {
-                index.insert(key_hash(key), row);
-                Ok(())
-            }
-            Index::BTree(index) => index.insert(key, row).map(|_| ()).map_err(|_| {
-                Error::TooLarge(format!(
-                    "index row size {} exceeds the maximum of {} bytes",
-                    key.len(),
-                    thermocline_storage::btree::KEY_BYTES_MAX
-                ))
-            }),
-        }
-    }
-
-    pub fn remove(&mut self, key: &[u8], row: u32) -> bool {
-        match self {
-            Index::Hash(index) => index.remove(key_hash(key), row),
-            Index::BTree(index) => index.remove(key, row),
-        }
-    }
-
-    pub fn bytes(&self) -> usize {
-        match self {
-            Index::Hash(index) => index.bytes(),
-            Index::BTree(index) => index.bytes(),
-        }
-    }
-}
-
 impl TablePartition {
-    pub fn new(arena: &Arc<Arena>, indexes: &[IndexDef]) -> Self {
-        TablePartition {
-            heap: Heap::new(arena.clone()),
-            directory: RowDirectory::new(),
-            indexes: indexes
-                .iter()
-                .map(|def| IndexSlot {
-                    oid: def.oid,
-                    index: Index::new(def.kind),
-                })
-                .collect(),
-            live: 0,
-            cold: 0,
-            hand: 0,
-            cooled: 0,
-            cooling: 0,
-            chain: None,
-        }
-    }
-
-    /// A row's tuple has become hot.
-    #[inline]
-    pub fn became_hot(&mut self, row: u32) {
-        if let Some(chain) = &mut self.chain {
-            chain.touch(row);
-        }
-    }
-
     /// Bytes of directory and indexes.
     pub fn metadata_bytes(&self) -> usize {
-        self.directory.bytes()
-            + self.indexes.iter().map(|i| i.index.bytes()).sum::<usize>()
-            + self.chain.as_ref().map_or(0, |chain| chain.bytes())
+        self.state_bytes() + self.indexes.iter().map(|i| i.index.bytes()).sum::<usize>()
     }
 
     /// The index at `position` of the table's definition; it must be the one
@@ -435,36 +323,6 @@ impl TablePartition {
     }
 }
 
-impl IndexSlot {
-    /// Moves `row` if the images' keys differ here. Whether they did.
-    fn reindex(
-        &mut self,
-        table: &Table,
-        old: &[u8],
-        new: &[u8],
-        row: u32,
-        keys: &mut (Vec<u8>, Vec<u8>),
-    ) -> Result<bool> {
-        let Some(position) = position_of(table, self.oid) else {
-            return Ok(false);
-        };
-        keys.0.clear();
-        keys.1.clear();
-        table.index_key_of(position, old, &mut keys.0);
-        table.index_key_of(position, new, &mut keys.1);
-        if keys.0 == keys.1 {
-            return Ok(false);
-        }
-        self.index.insert(&keys.1, row)?;
-        self.index.remove(&keys.0, row);
-        Ok(true)
-    }
-}
-
-fn position_of(table: &Table, oid: u32) -> Option<usize> {
-    table.def.indexes.iter().position(|def| def.oid == oid)
-}
-
 impl PartitionState {
     pub fn new(id: u16, arena: Arc<Arena>) -> Self {
         PartitionState {
@@ -486,9 +344,8 @@ impl PartitionState {
     pub fn table_mut(&mut self, table: &Table) -> &mut TablePartition {
         let (arena, chain_sample) = (&self.arena, self.chain_sample);
         self.tables.entry(table.def.storage).or_insert_with(|| {
-            let mut rows = TablePartition::new(arena, &table.def.indexes);
-            rows.chain = chain_sample.map(|sample| Box::new(LruChain::new(sample)));
-            Box::new(rows)
+            let indexes = IndexSlot::of(&table.def.indexes);
+            Box::new(TablePartition::new(arena, indexes, chain_sample))
         })
     }
 
@@ -569,10 +426,7 @@ impl PartitionState {
     pub fn unlock_row(&mut self, row: StoredRow) {
         self.locks.remove(&row);
         if let Some(rows) = self.tables.get_mut(&row.0) {
-            let word = rows.directory.get(row.1);
-            if word.is_hot() || word.is_cold() {
-                rows.directory.set_unsaved(row.1, word.with_aside(false));
-            }
+            rows.set_locked(row.1, false);
         }
     }
 
@@ -585,7 +439,7 @@ impl PartitionState {
         let tables = &mut self.tables;
         self.versions.collect(horizon, at_most, |(storage, row)| {
             if let Some(table) = tables.get_mut(&storage) {
-                table.directory.release(row);
+                table.free_number(row);
             }
         })
     }

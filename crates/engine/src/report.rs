@@ -9,7 +9,8 @@ use crate::account::ClientPoolReport;
 use crate::catalog::Table;
 use crate::database::Database;
 use crate::floor::floor_bytes;
-use crate::partition::{Partition, TablePartition};
+use crate::partition::Partition;
+use crate::row_state::TablePartition;
 
 /// Memory by use, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -133,8 +134,8 @@ pub struct TableBlocks {
 
 /// The rows that are in memory, and their bytes.
 fn hot_rows(rows: &TablePartition) -> (u64, u64) {
-    let hot = rows.live.saturating_sub(rows.cold);
-    (hot, rows.heap.live_bytes() as u64)
+    let hot = rows.live().saturating_sub(rows.cold());
+    (hot, rows.heap().live_bytes() as u64)
 }
 
 impl Database {
@@ -180,12 +181,12 @@ impl Database {
             let state = partition.lock_any();
             report.versions += state.versions.bytes() as u64;
             for rows in state.tables.values() {
-                report.tuples += rows.heap.live_bytes() as u64;
-                report.directories += rows.directory.bytes() as u64;
+                report.tuples += rows.heap().live_bytes() as u64;
+                report.directories += rows.directory().bytes() as u64;
                 let indexes: usize = rows.indexes.iter().map(|i| i.index.bytes()).sum();
                 report.indexes += indexes as u64;
-                cold += rows.cold;
-                let share = rows.cold as f64 / rows.live.max(1) as f64;
+                cold += rows.cold();
+                let share = rows.cold() as f64 / rows.live().max(1) as f64;
                 of_cold += rows.metadata_bytes() as f64 * share;
             }
         }
@@ -212,7 +213,7 @@ impl Database {
                     let state = partition.lock_any();
                     if let Some(rows) = state.tables.get(&table.def.storage) {
                         let (hot, hot_bytes) = hot_rows(rows);
-                        report.cold += rows.cold;
+                        report.cold += rows.cold();
                         report.hot += hot;
                         report.hot_bytes += hot_bytes;
                         report.metadata_bytes += rows.metadata_bytes() as u64;

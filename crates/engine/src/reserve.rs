@@ -14,13 +14,11 @@ use thermocline_storage::log::{LogFailed, Lsn};
 
 use crate::database::Database;
 use crate::draft::Draft;
-use crate::error::Result;
+use crate::error::{Result, log_failed};
+use crate::manifest::RESERVE;
 use crate::parts::Parts;
 use crate::record::pieces;
-use crate::run::log_failed;
 
-/// The file's name.
-pub(crate) const RESERVE: &str = "reserve";
 /// It is taken where at least so many times its size is free.
 const FREE_TIMES: u64 = 4;
 

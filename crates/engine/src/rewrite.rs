@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use thermocline_device::Mutation;
 
-use crate::access::Scope;
 use crate::catalog::{Table, TableDef};
 use crate::database::Database;
 use crate::ddl::{Change, NewTuple};
 use crate::error::{Error, Result};
 use crate::index_build::duplicated;
+use crate::scope::Scope;
 use crate::transaction::{RunOptions, Transaction};
 use crate::wait::give_way;
 

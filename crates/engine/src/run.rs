@@ -11,18 +11,20 @@ use std::time::Duration;
 
 use thermocline_device::Mutation;
 use thermocline_storage::block_store::BlockPin;
-use thermocline_storage::log::{LogFailed, Lsn};
+use thermocline_storage::log::Lsn;
 
-use crate::access::{Access, Guards, Obstacle, RunKind, Scope, Scratch};
-use crate::account::Expected;
+use crate::access::{Access, Guards, Obstacle, RunKind, Scratch};
 use crate::changes::{Grant, Need};
+use crate::charging::Expected;
 use crate::database::Database;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, log_failed};
 use crate::fetch::{PlannedRead, plan};
 use crate::fetched::Fetched;
 use crate::locking::Visit;
+use crate::scope::Scope;
 use crate::table_lock::{Gate, LockMode};
-use crate::transaction::{Isolation, RunOptions, Transaction, TxnId, TxnState};
+use crate::transaction::{Isolation, RunOptions, Transaction, TxnState};
+use crate::txn_id::TxnId;
 use crate::wait::WaitsFor;
 
 thread_local! {
@@ -594,13 +596,5 @@ impl Database {
     /// Starts an interactive transaction.
     pub fn begin(self: &Arc<Self>, isolation: Isolation, read_only: bool) -> Transaction {
         Transaction::begin(self.clone(), isolation, read_only)
-    }
-}
-
-pub(crate) fn log_failed(error: LogFailed) -> Error {
-    match error {
-        LogFailed::StorageFull => Error::DiskFull("the log".into()),
-        LogFailed::TooLarge => Error::TooLarge("the transaction's log record is too large".into()),
-        LogFailed::Failed(why) => Error::LogFailed(why.to_string()),
     }
 }

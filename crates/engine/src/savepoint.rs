@@ -11,12 +11,13 @@ use std::sync::Arc;
 
 use thermocline_device::Mutation;
 
-use crate::access::{Access, Scope};
+use crate::access::Access;
 use crate::catalog::{Catalog, IndexDef, Table};
 use crate::database::Database;
 use crate::draft::{Draft, DraftMark};
 use crate::error::{Error, Result};
 use crate::row_id::RowId;
+use crate::scope::Scope;
 use crate::transaction::{Overlaid, RunOptions, Transaction, TxnState};
 use crate::wait::give_way;
 

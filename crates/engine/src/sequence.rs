@@ -11,9 +11,8 @@ use thermocline_device::Mutation;
 
 use crate::catalog::SequenceDef;
 use crate::database::Database;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, log_failed};
 use crate::record::{Reader, RecordKind, record_head};
-use crate::run::log_failed;
 use crate::transaction::RunOptions;
 
 /// Values that are logged ahead.

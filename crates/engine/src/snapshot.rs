@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use thermocline_storage::row_directory::ColdAddress;
 
-use crate::access::Scope;
 use crate::catalog::{Catalog, Table};
 use crate::counters::Counters;
 use crate::database::Database;
@@ -22,8 +21,10 @@ use crate::fetch::{PlannedRead, Span, plan};
 use crate::locking::Visit;
 use crate::reads::{EVERYWHERE, ReadEntry, ReadWhat};
 use crate::row_id::RowId;
+use crate::scope::Scope;
 use crate::table_lock::LockMode;
-use crate::transaction::{Isolation, RunOptions, Transaction, TxnId};
+use crate::transaction::{Isolation, RunOptions, Transaction};
+use crate::txn_id::TxnId;
 use crate::versions::{Seen, Timestamp};
 use crate::wait::give_way;
 
@@ -346,7 +347,7 @@ impl SnapshotScan {
             let Some(rows) = state.tables.get(&storage) else {
                 return Ok((None, false));
             };
-            let end = rows.directory.appended();
+            let end = rows.directory().appended();
             let pause = end.min(stop).min(self.next.saturating_add(ROWS_UNDER_LOCK));
             while self.next < pause && hot_bytes + cold_span.bytes < most {
                 let number = self.next;
@@ -373,7 +374,7 @@ impl SnapshotScan {
                         }
                     }
                 }
-                let word = rows.directory.get(number);
+                let word = rows.directory().get(number);
                 if word.is_uncommitted() {
                     let own = held.own.as_ref().map(|own| own.id);
                     if own.is_none() || state.owner_of((storage, number)) != own {
@@ -381,7 +382,7 @@ impl SnapshotScan {
                     }
                 }
                 if let Some(hot) = word.as_hot() {
-                    let tuple = rows.heap.payload(hot.pointer());
+                    let tuple = rows.heap().payload(hot.pointer());
                     hot_bytes += tuple.len() as u64;
                     each(row, tuple);
                 } else if let Some(word) = word.as_cold() {

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::transaction::TxnId;
+use crate::txn_id::TxnId;
 use crate::versions::Timestamp;
 use crate::wait::Event;
 

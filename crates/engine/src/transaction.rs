@@ -24,13 +24,10 @@ use crate::error::Error;
 use crate::locking::TableLocks;
 use crate::reads::Reads;
 use crate::row_id::RowId;
+use crate::txn_id::TxnId;
 use crate::versions::{StoredRow, Timestamp};
 use crate::wait::{Cancel, Event};
 use crate::waits::Waits;
-
-/// A transaction's number; never used twice in the life of a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct TxnId(pub u64);
 
 /// How much of other transactions a transaction may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

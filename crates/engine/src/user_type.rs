@@ -229,18 +229,3 @@ pub(crate) fn is_of_none(catalog: &Catalog, oid: u32) -> Result<()> {
         Some(name) => Err(Error::catalog("2BP01", format!("{name} depends on it"))),
     }
 }
-
-/// Puts a type into a catalog, new or in the place of the one of its number.
-pub(crate) fn put_type(catalog: &mut Catalog, def: Arc<TypeDef>) -> Result<()> {
-    let old = catalog.types.remove(&def.oid);
-    let stays = old.is_some_and(|old| old.schema == def.schema && old.name == def.name);
-    if !stays {
-        crate::ddl::has_schema(catalog, &def.schema)?;
-        if catalog.type_by_name(&def.schema, &def.name).is_some() {
-            let message = format!("type \"{}\" already exists", def.name);
-            return Err(Error::catalog("42710", message));
-        }
-    }
-    catalog.types.insert(def.oid, def);
-    Ok(())
-}

@@ -12,15 +12,18 @@ use std::sync::atomic::Ordering;
 use hashbrown::HashSet;
 use thermocline_storage::key_hash::key_hash;
 
-use crate::access::{Guards, Scope};
+use crate::access::Guards;
 use crate::catalog::Table;
 use crate::counters::Counters;
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::partition::{Index, PartitionState, TablePartition};
+use crate::index::Index;
+use crate::partition::PartitionState;
 use crate::reads::{
     EVERYWHERE, ReadEntry, ReadWhat, about, covers_key, covers_rows, keys_of, rows_of,
 };
+use crate::row_state::TablePartition;
+use crate::scope::Scope;
 use crate::transaction::{Isolation, RunOptions, TxnState};
 use crate::versions::{Seen, Timestamp};
 
@@ -265,9 +268,9 @@ impl<'a> ReadHere<'a> {
                     let Some(rows) = state.tables.get(&self.storage) else {
                         return true;
                     };
-                    let word = rows.directory.get(row);
+                    let word = rows.directory().get(row);
                     match word.as_hot() {
-                        Some(hot) => covered(rows.heap.payload(hot.pointer())),
+                        Some(hot) => covered(rows.heap().payload(hot.pointer())),
                         None => {
                             if word.is_cold() {
                                 cold.insert(row);

@@ -12,13 +12,14 @@ use thermocline_storage::block::{self, Record};
 use thermocline_storage::key_hash::key_hash;
 use thermocline_storage::row_directory::{ColdAddress, Word};
 
-use crate::access::{DEAD, Scope};
 use crate::catalog::{IndexDef, Table};
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::evict::{cold_copy, has_fingerprint};
+use crate::index::Index;
 use crate::manifest::Manifest;
-use crate::partition::{Index, PartitionState, TablePartition};
+use crate::partition::PartitionState;
+use crate::row_state::{DEAD, TablePartition};
+use crate::scope::Scope;
 
 /// Problems that are told apart; more are only counted.
 const PROBLEMS_KEPT: usize = 100;
@@ -127,7 +128,7 @@ impl Database {
         let place = || format!("table {} partition {}", table.def.name, state.id);
         let indexes = self.indexes_that_agree(table);
         let (mut live, mut cold) = (0, 0);
-        for (row, word) in rows.directory.iter() {
+        for (row, word) in rows.directory().iter() {
             if word == DEAD {
                 continue;
             }
@@ -154,11 +155,11 @@ impl Database {
             };
             if let Some(hot) = word.as_hot() {
                 live += 1;
-                let tuple = rows.heap.payload(hot.pointer());
-                if let Some(address) = cold_copy(rows.heap.cold(hot.pointer())) {
+                let tuple = rows.heap().payload(hot.pointer());
+                if let Some(address) = rows.copy_of(hot) {
                     refer(address, false);
                 }
-                if rows.heap.row(hot.pointer()) != row {
+                if rows.heap().row(hot.pointer()) != row {
                     found.wrong(|| format!("{}: row {row} has another row's tuple", place()));
                 }
                 verify_tuple((table, indexes), rows, (state.id, row), tuple, found);
@@ -173,13 +174,13 @@ impl Database {
         }
         found.rows += live;
         found.cold_rows += cold;
-        if rows.live != live || rows.cold != cold {
+        if rows.live() != live || rows.cold() != cold {
             found.wrong(|| {
                 format!(
                     "{}: {} rows, {} cold are counted; {live}, {cold} are there",
                     place(),
-                    rows.live,
-                    rows.cold
+                    rows.live(),
+                    rows.cold()
                 )
             });
         }
@@ -347,13 +348,13 @@ fn verify_record(
     record: &Record<'_>,
     found: &mut Verified,
 ) {
-    let word: Word = rows.directory.get(reference.row);
+    let word: Word = rows.directory().get(reference.row);
     if reference.only {
         let at = (partition, reference.row);
         verify_tuple((table, indexes), rows, at, record.payload, found);
         let differs = word
             .as_cold()
-            .is_some_and(|cold| !has_fingerprint(table, cold, record.payload, &mut Vec::new()));
+            .is_some_and(|cold| !table.has_fingerprint(cold, record.payload, &mut Vec::new()));
         if differs {
             found.wrong(|| {
                 format!(
@@ -363,7 +364,7 @@ fn verify_record(
             });
         }
     } else if let Some(hot) = word.as_hot()
-        && rows.heap.payload(hot.pointer()) != record.payload
+        && rows.heap().payload(hot.pointer()) != record.payload
     {
         found.wrong(|| {
             format!(

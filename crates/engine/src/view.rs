@@ -10,11 +10,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::database::Database;
-use crate::error::Result;
-use crate::table_lock::LockMode;
-use crate::transaction::{RunOptions, Transaction};
-
 /// A view.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ViewDef {
@@ -101,25 +96,6 @@ impl ViewDef {
             + self.types.iter().map(named).sum::<usize>();
         let reads = self.reads.iter().map(read).sum::<usize>();
         size_of::<Self>() + 128 + self.query.len() + columns + reads
-    }
-}
-
-impl Database {
-    /// Keeps the tables that a view reads from being dropped while it is made.
-    pub(crate) async fn lock_what_is_read(
-        &self,
-        txn: &mut Transaction,
-        options: &RunOptions,
-        def: &ViewDef,
-    ) -> Result<()> {
-        for read in &def.reads {
-            let shared = self.catalog().table(read.oid).cloned();
-            if let Some(shared) = shared {
-                let (state, mode) = (txn.state_mut()?, LockMode::AccessShare);
-                self.lock_for(state, options, &shared.gate, mode).await?;
-            }
-        }
-        Ok(())
     }
 }
 

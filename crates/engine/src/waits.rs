@@ -11,9 +11,22 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::error::Error;
-use crate::locking::LockWait;
 use crate::table_lock::{Gate, LockMode};
-use crate::transaction::TxnId;
+use crate::txn_id::TxnId;
+
+/// Somebody who waits for others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockWait {
+    /// The transaction's number, or that of a statement without one.
+    pub transaction: u64,
+    /// Whose it is, as [`RunOptions::session`](crate::RunOptions::session) said.
+    pub session: u64,
+    /// The transactions it waits for: those that have what it wants, and those that stand in
+    /// line for it before.
+    pub holders: Vec<u64>,
+    /// The table, if it waits for one.
+    pub table: Option<(u32, LockMode)>,
+}
 
 /// What somebody waits for.
 #[derive(Debug, Clone)]

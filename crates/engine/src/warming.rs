@@ -9,7 +9,6 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use thermocline_storage::row_directory::Word;
 use thermocline_storage::temperature::{EVICT, MAX};
 
 use crate::counters::Counters;
@@ -106,10 +105,10 @@ impl Database {
                     let Some(rows) = state.tables.get(&storage) else {
                         break;
                     };
-                    let end = rows.directory.appended();
+                    let end = rows.directory().appended();
                     let last = end.min(first + TURN_WORDS);
                     let wanted = (first..last).filter_map(|row| {
-                        let word = rows.directory.get(row);
+                        let word = rows.directory().get(row);
                         let cold = word.as_cold().filter(|_| word.temperature() >= coolest)?;
                         Some((RowId::new(partition, row), cold.address()))
                     });
@@ -159,31 +158,14 @@ impl Database {
 
     /// Makes a tuple hot, if it is still where it was read.
     fn make_hot(&self, storage: u32, read: &PlannedRead, tuple: &[u8]) -> bool {
-        let (row, address) = (read.row, read.address.to_word());
+        let row = read.row;
         let partition = &self.partitions[usize::from(row.partition())];
         let mut state = partition.lock();
         let Some(rows) = state.tables.get_mut(&storage) else {
             return false;
         };
-        let word = rows.directory.get(row.row());
-        if word
-            .as_cold()
-            .is_none_or(|cold| cold.address().to_word() != address)
-        {
-            return false;
-        }
-        let Some(pointer) = rows.heap.insert(row.row(), address, tuple) else {
-            return false;
-        };
-        rows.directory.set_unsaved(
-            row.row(),
-            Word::hot(pointer)
-                .with_aside(word.is_aside())
-                .with_uncommitted(word.is_uncommitted())
-                .with_temperature(word.temperature()),
-        );
-        rows.became_hot(row.row());
-        rows.cold -= 1;
-        true
+        let now = rows.directory().get(row.row()).as_cold();
+        let cold = now.filter(|cold| cold.address() == read.address);
+        cold.is_some_and(|cold| rows.come_back(row.row(), cold, tuple).is_some())
     }
 }

@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use thermocline_storage::log::Lsn;
-use thermocline_storage::row_directory::{RowDirectory, Word};
 
 use super::Access;
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
 use crate::procedure::command::{digest, tail};
 use crate::record::{RecordKind, record_head};
+use crate::row_state::{Numbers, TablePartition};
 
 /// The numbers that a replayed command's inserts take, in order.
 #[derive(Debug)]
@@ -26,29 +26,14 @@ impl RecordedRows {
     }
 
     /// The next row, which has to be one of `storage`, and free.
-    pub fn take(&mut self, storage: u32, directory: &mut RowDirectory) -> Result<u32> {
+    pub fn take(&mut self, storage: u32, rows: &mut TablePartition) -> Result<u32> {
         match self.rows.get(self.next) {
-            Some(&(recorded, row))
-                if recorded == storage && {
-                    let word = directory.get(row);
-                    !word.is_hot() && !word.is_cold()
-                } =>
-            {
+            Some(&(recorded, row)) if recorded == storage && rows.take_number_again(row) => {
                 self.next += 1;
-                directory.restore(row, Word(0));
                 Ok(row)
             }
             _ => Err(Error::Corrupt("another row is inserted than before".into())),
         }
-    }
-}
-
-/// Frees a row's number. While rows are restored there is no list of free ones.
-pub(super) fn free_row(directory: &mut RowDirectory, row: u32, restoring: bool) {
-    if restoring {
-        directory.restore(row, Word(0));
-    } else {
-        directory.release(row);
     }
 }
 
@@ -64,6 +49,14 @@ impl Access<'_> {
     pub(crate) fn run_again(&mut self, rows: RecordedRows, catalog: &Arc<Catalog>) {
         self.recorded = Some(rows);
         self.applied = Some(catalog.clone());
+    }
+
+    /// Who has the numbers of the rows that go.
+    pub(super) fn numbers(&self) -> Numbers {
+        match self.recorded {
+            None => Numbers::Listed,
+            Some(_) => Numbers::Restoring,
+        }
     }
 
     /// Whether the run did what a command's record says.

@@ -19,7 +19,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use thermocline_storage::arena::TuplePtr;
-use thermocline_storage::row_directory::{ColdAddress, Word};
+use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
 use thermocline_storage::temperature;
 
 use crate::account::Account;
@@ -27,18 +27,21 @@ use crate::catalog::{Catalog, Table};
 use crate::changes::{Grant, Need, Taken};
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::fetch::read_range;
+use crate::fetch::{address_key, read_range};
 use crate::fetched::Fetched;
 use crate::locking::Visit;
-use crate::partition::{PartitionGuard, PartitionState, TablePartition};
+use crate::partition::{PartitionGuard, PartitionState};
 use crate::policy::Merge;
 use crate::reads::{EVERYWHERE, ReadEntry, ReadWhat};
 use crate::record::ChangeWriter;
 use crate::row_id::RowId;
+use crate::row_state::TablePartition;
 use crate::table_lock::{Gate, LockMode, Modes};
-use crate::transaction::{Isolation, TxnId, TxnState};
+use crate::transaction::{Isolation, TxnState};
+use crate::txn_id::TxnId;
 use crate::versions::{Seen, StoredRow, Timestamp};
 
+pub use crate::scope::Scope;
 pub(crate) use commands::RecordedRows;
 pub use point::TryGet;
 pub use read::EachRow;
@@ -58,17 +61,6 @@ pub(crate) struct RunKind {
     pub read_only: bool,
     /// How often the body has been run before.
     pub attempt: u32,
-}
-
-/// Which partitions a statement needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Scope {
-    /// This one.
-    One(u16),
-    /// These.
-    Many(Vec<u16>),
-    /// All.
-    All,
 }
 
 /// A direction of an ordered scan.
@@ -373,7 +365,7 @@ impl<'a> Access<'a> {
         let Some(rows) = self.table_at(position, table) else {
             return Ok(None);
         };
-        let word = rows.directory.get(row.row());
+        let word = rows.directory().get(row.row());
         match self.resolve_current(position, table, row, word)? {
             Image::Gone | Image::Evicted => Ok(None),
             Image::Hot(pointer) => Ok(self.hot_bytes(position, table, pointer)),
@@ -489,7 +481,7 @@ impl<'a> Access<'a> {
 
     #[inline]
     fn hot_bytes(&self, position: usize, table: &Table, pointer: TuplePtr) -> Option<&[u8]> {
-        Some(self.table_at(position, table)?.heap.payload(pointer))
+        Some(self.table_at(position, table)?.heap().payload(pointer))
     }
 
     /// Bytes of an image.
@@ -530,21 +522,14 @@ impl<'a> Access<'a> {
         let Some(rows) = state.tables.get_mut(&storage) else {
             return Ok(Image::Gone);
         };
-        let mut word = rows.directory.get(row.row());
+        let mut word = rows.directory().get(row.row());
         if usage == Use::First && first_run {
             state.uses += 1;
-            let warmth = word.temperature();
-            if word.is_cold() && warmth > 0 {
+            if word.is_cold() && word.temperature() > 0 {
                 state.returns += 1;
             }
-            if warmth < temperature::MAX && (word.is_hot() || word.is_cold()) {
-                word = word.with_temperature(warmth + 1);
-                rows.directory.set_unsaved(row.row(), word);
-            }
-            if let Some(chain) = &mut rows.chain
-                && word.is_hot()
-            {
-                chain.used(row.row());
+            if word.is_hot() || word.is_cold() {
+                word = rows.used(row.row(), word);
             }
         }
         if word.is_uncommitted() && !self.owns(position, stored) {
@@ -585,7 +570,7 @@ impl<'a> Access<'a> {
         };
         let bytes = bytes.clone();
         if self.admits(word)
-            && let Some(pointer) = self.merge(position, table, row, word, &bytes)
+            && let Some(pointer) = self.merge(position, table, row, cold, &bytes)
         {
             return Ok(Image::Hot(pointer));
         }
@@ -609,47 +594,22 @@ impl<'a> Access<'a> {
         }
     }
 
-    /// Makes a fetched tuple hot; it keeps its cold address, so that evicting
-    /// it again costs no write (design point 8).
+    /// Makes a fetched tuple hot.
     fn merge(
         &mut self,
         position: usize,
         table: &Table,
         row: RowId,
-        word: Word,
+        cold: ColdWord,
         bytes: &[u8],
     ) -> Option<TuplePtr> {
-        let address = word.as_cold()?.address();
-        let rows = self
-            .guards
-            .at_mut(position)
-            .tables
-            .get_mut(&table.def.storage)?;
-        let pointer = rows.heap.insert(row.row(), address.to_word(), bytes)?;
-        rows.directory.set_unsaved(
-            row.row(),
-            Word::hot(pointer)
-                .with_aside(word.is_aside())
-                .with_uncommitted(word.is_uncommitted())
-                .with_temperature(word.temperature()),
-        );
-        rows.became_hot(row.row());
-        rows.cold -= 1;
+        let state = self.guards.at_mut(position);
+        let rows = state.tables.get_mut(&table.def.storage)?;
+        let pointer = rows.come_back(row.row(), cold, bytes)?;
         self.db.counters.merged();
         Some(pointer)
     }
 }
-
-/// The key of a cold address among fetched tuples.
-#[inline]
-pub(crate) fn address_key(address: ColdAddress) -> u64 {
-    (u64::from(address.block) << 16) | u64::from(address.slot)
-}
-
-/// The word of a row that a transaction under way has deleted: nobody sees it,
-/// and its number is not given out. The directory takes unknown tags for free
-/// when it is restored.
-pub(crate) const DEAD: Word = Word(3 << 62);
 
 /// Whether `key` lies between the bounds.
 pub(crate) fn in_bounds(key: &[u8], lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> bool {

@@ -13,16 +13,14 @@
 use thermocline_device::{Mutation, PanicPoint, panic_at};
 use thermocline_storage::key_hash::{WHOLE_BITS, is_whole, key_hash};
 use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
-use thermocline_storage::temperature;
 
-use super::point::warm;
 use super::undo::UndoStep;
 use super::write::{check_size, logged_bytes};
-use super::{Access, DEAD, Image};
+use super::{Access, Image};
 use crate::catalog::Table;
 use crate::counters::Counters;
-use crate::error::{Error, Result};
-use crate::partition::Index;
+use crate::error::Result;
+use crate::index::Index;
 use crate::record::push_removed;
 use crate::row_id::RowId;
 
@@ -125,7 +123,7 @@ impl Access<'_> {
                 let state = self.guards.at_mut(position);
                 if first_run {
                     state.uses += 1;
-                    warm(state.table_mut(table), row, word);
+                    state.table_mut(table).used(row, word);
                 }
                 let id = RowId::new(state.id, row);
                 match word.as_hot() {
@@ -155,18 +153,8 @@ impl Access<'_> {
         let first_run = self.first_run;
         let state = self.guards.at_mut(position);
         let rows = state.table_mut(table);
-        let Some(pointer) = rows.heap.insert(row, 0, tuple) else {
-            return Err(Error::OutOfMemory("the arena is exhausted".into()));
-        };
-        let word = cold.word();
         // A use like any other: a cold tuple that is written once need not stay.
-        let warmth = (word.temperature() + u8::from(first_run)).min(temperature::MAX);
-        let hot = Word::hot(pointer)
-            .with_aside(word.is_aside())
-            .with_temperature(warmth);
-        rows.directory.set(row, hot);
-        rows.cold -= 1;
-        rows.became_hot(row);
+        let hole = rows.change(row, cold.word(), tuple, u8::from(first_run))?;
         state.uses += u64::from(first_run);
         let undo = &mut self.scratch.undo;
         undo.push(UndoStep::Overwrite {
@@ -175,7 +163,9 @@ impl Access<'_> {
             row,
             word: cold,
         });
-        undo.dead_copy(cold.address().block);
+        if let Some(address) = hole {
+            undo.dead_copy(address.block);
+        }
         self.scratch.changes.put(table.def.storage, id, tuple, &[]);
         Counters::add(&self.db.counters.overwrites, 1);
         Ok(Some(id))
@@ -200,9 +190,7 @@ impl Access<'_> {
         self.take(logged_bytes(key.len()) + key.len(), 0)?;
         let rows = self.guards.at_mut(position).table_mut(table);
         rows.unindex_key(table, ONLY, key, row);
-        rows.directory.set(row, DEAD);
-        rows.live -= 1;
-        rows.cold -= 1;
+        let hole = rows.die(row, cold.word());
         let undo = &mut self.scratch.undo;
         let key_kept = undo.keep_key(key);
         undo.push(UndoStep::DeleteUnread {
@@ -213,7 +201,9 @@ impl Access<'_> {
             word: cold,
             key: key_kept,
         });
-        undo.dead_copy(cold.address().block);
+        if let Some(address) = hole {
+            undo.dead_copy(address.block);
+        }
         let removed = &mut self.scratch.removed;
         removed.clear();
         push_removed(removed, table.def.indexes[ONLY].oid, key);
@@ -231,15 +221,15 @@ impl Access<'_> {
         let is_hot = |word: Word| {
             word.as_hot().is_some_and(|hot| {
                 // All of it is wanted: it is kept for an undo, and replaced.
-                rows.heap.prefetch(hot.pointer());
-                table.has_index_key(ONLY, rows.heap.payload(hot.pointer()), key)
+                rows.heap().prefetch(hot.pointer());
+                table.has_index_key(ONLY, rows.heap().payload(hot.pointer()), key)
             })
         };
         let mut known = None;
         match rows.index(table, ONLY)? {
             Index::BTree(btree) => {
                 for row in btree.rows_equal(key) {
-                    let word = rows.directory.get(row);
+                    let word = rows.directory().get(row);
                     match word.as_cold() {
                         _ if word.is_uncommitted() || known.is_some() => return Ok(None),
                         Some(cold) => known = Some(Known::Evicted(row, cold)),
@@ -252,7 +242,7 @@ impl Access<'_> {
                 let hash = key_hash(key);
                 let mut candidates = index.candidates(hash);
                 while let Some(row) = candidates.next() {
-                    let word = rows.directory.get(row);
+                    let word = rows.directory().get(row);
                     match word.as_cold() {
                         _ if word.is_uncommitted() => return Ok(None),
                         Some(cold) if !table.may_be_key_of(ONLY, hash, cold) => {}

@@ -13,15 +13,17 @@ use std::sync::atomic::Ordering;
 use thermocline_storage::arena::TuplePtr;
 use thermocline_storage::key_hash::key_hash;
 use thermocline_storage::row_directory::{ColdWord, Word};
-use thermocline_storage::temperature;
 
-use super::{Access, Missing, Scope, address_key};
+use super::{Access, Missing};
 use crate::catalog::Table;
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::fetch::address_key;
 use crate::fetched::Fetched;
-use crate::partition::{Index, TablePartition};
+use crate::index::Index;
 use crate::row_id::RowId;
+use crate::row_state::TablePartition;
+use crate::scope::Scope;
 use crate::table_lock::LockMode;
 use crate::transaction::RunOptions;
 
@@ -62,11 +64,11 @@ impl Sought<'_> {
     #[inline(always)]
     fn walk(&self, rows: &TablePartition, candidates: impl Iterator<Item = u32>) -> Walk {
         for row in candidates {
-            let word = rows.directory.get(row);
+            let word = rows.directory().get(row);
             if let Some(hot) = word.as_hot() {
                 // All of it at once, before the first line is waited for.
-                rows.heap.prefetch(hot.pointer());
-                let tuple = rows.heap.payload(hot.pointer());
+                rows.heap().prefetch(hot.pointer());
+                let tuple = rows.heap().payload(hot.pointer());
                 // An uncommitted row may stand beside the one that it replaces.
                 if self.is_key_of(tuple) && !word.is_uncommitted() {
                     return Walk::Found(row, word);
@@ -95,14 +97,14 @@ impl Sought<'_> {
         let mut used = [None; USED_MAX];
         let mut used_count = 0;
         for row in candidates {
-            let word = rows.directory.get(row);
+            let word = rows.directory().get(row);
             // It may stand beside the one that it replaces.
             if word.is_uncommitted() {
                 continue;
             }
             if let Some(hot) = word.as_hot() {
-                rows.heap.prefetch(hot.pointer());
-                if !self.is_key_of(rows.heap.payload(hot.pointer())) {
+                rows.heap().prefetch(hot.pointer());
+                if !self.is_key_of(rows.heap().payload(hot.pointer())) {
                     continue;
                 }
                 found = Found::Hot(row, hot.pointer());
@@ -146,21 +148,6 @@ enum Found {
 /// Candidates of one key whose uses are counted; more than one is an accident.
 const USED_MAX: usize = 4;
 type Used = [Option<(u32, Word)>; USED_MAX];
-
-/// A use makes the tuple a degree warmer, and the newest of its chain.
-#[inline]
-pub(super) fn warm(rows: &mut TablePartition, row: u32, word: Word) {
-    let warmth = word.temperature();
-    if warmth < temperature::MAX {
-        rows.directory
-            .set_unsaved(row, word.with_temperature(warmth + 1));
-    }
-    if let Some(chain) = &mut rows.chain
-        && word.is_hot()
-    {
-        chain.used(row);
-    }
-}
 
 /// What [`Database::try_get`] came to.
 #[derive(Debug, PartialEq, Eq)]
@@ -249,10 +236,10 @@ impl Database {
         match walk {
             Walk::Found(row, word) => {
                 state.uses += 1;
-                warm(rows, row, word);
+                rows.used(row, word);
                 let hot = word.as_hot();
                 Ok(TryGet::Done(
-                    hot.map(|hot| each(rows.heap.payload(hot.pointer()))),
+                    hot.map(|hot| each(rows.heap().payload(hot.pointer()))),
                 ))
             }
             Walk::Absent => Ok(TryGet::Done(None)),
@@ -331,7 +318,7 @@ impl Access<'_> {
             for (row, word) in used.into_iter().flatten() {
                 state.uses += 1;
                 state.returns += u32::from(word.is_cold() && word.temperature() > 0);
-                warm(rows, row, word);
+                rows.used(row, word);
             }
         }
         Some(found)
@@ -352,11 +339,10 @@ impl Access<'_> {
                 let Some(rows) = self.table_at(position, table) else {
                     return Ok(None);
                 };
-                let word = rows.directory.get(row.row());
-                let merged = self
-                    .admits(word)
-                    .then(|| self.merge(position, table, row, word, &bytes))
-                    .flatten();
+                let word = rows.directory().get(row.row());
+                let admitted = word.as_cold().filter(|_| self.admits(word));
+                let merged =
+                    admitted.and_then(|cold| self.merge(position, table, row, cold, &bytes));
                 match merged {
                     Some(pointer) => (row, pointer),
                     None => {
@@ -400,11 +386,11 @@ impl Access<'_> {
                 .filter_map(|&hash| hash_index.candidates(hash).next()),
         );
         for &row in candidates.iter() {
-            rows.directory.prefetch(row);
+            rows.directory().prefetch(row);
         }
         for &row in candidates.iter() {
-            if let Some(hot) = rows.directory.get(row).as_hot() {
-                rows.heap.prefetch(hot.pointer());
+            if let Some(hot) = rows.directory().get(row).as_hot() {
+                rows.heap().prefetch(hot.pointer());
             }
         }
     }

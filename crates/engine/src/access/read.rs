@@ -9,7 +9,7 @@ use thermocline_storage::key_hash::key_hash;
 use super::{Access, Direction, Image, Use, in_bounds};
 use crate::catalog::{IndexKind, Table};
 use crate::error::Result;
-use crate::partition::Index;
+use crate::index::Index;
 use crate::reads::ReadWhat;
 use crate::row_id::RowId;
 use crate::versions::Seen;
@@ -107,7 +107,7 @@ impl Access<'_> {
             Index::Hash(hash_index) => {
                 let hash = key_hash(key);
                 for row in hash_index.candidates(hash) {
-                    let cold = here.directory.get(row).as_cold();
+                    let cold = here.directory().get(row).as_cold();
                     if cold.is_none_or(|cold| table.may_be_key_of(index, hash, cold)) {
                         rows.push(row);
                     }
@@ -315,7 +315,7 @@ impl Access<'_> {
             self.note_read(table, partition, || ReadWhat::Table);
             let end = self
                 .table_at(position, table)
-                .map_or(0, |t| t.directory.appended());
+                .map_or(0, |t| t.directory().appended());
             for row in 0..end {
                 if self.prepass_full() {
                     return Ok(());

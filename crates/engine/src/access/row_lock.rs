@@ -36,7 +36,7 @@ impl Access<'_> {
         let Some(rows) = state.tables.get(&stored.0) else {
             return false;
         };
-        let word = rows.directory.get(row.row());
+        let word = rows.directory().get(row.row());
         let inserted = || state.inserted_by(stored).map(|range| range.owner);
         let holders = [
             word.is_aside().then(|| state.locks.get(&stored).copied()),

@@ -9,14 +9,15 @@ use std::sync::Arc;
 use thermocline_storage::log::Lsn;
 use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
 
-use super::commands::free_row;
 use super::{Access, Scratch};
 use crate::catalog::{Catalog, Table};
 use crate::error::{Error, Result};
 use crate::parts::{Parts, Place};
 use crate::record::{RecordKind, commit_head, only_deletes, pieces, record_head};
 use crate::row_id::RowId;
-use crate::transaction::{Overlaid, TxnId};
+use crate::row_state::CopyWord;
+use crate::transaction::Overlaid;
+use crate::txn_id::TxnId;
 use crate::versions::{Timestamp, Version};
 
 /// One change and what it takes to undo it.
@@ -33,10 +34,10 @@ pub(crate) enum UndoStep {
         storage: u32,
         row: u32,
         before: Before,
-        /// The cold copy that the old image had.
-        cold: u64,
+        /// What was said of the old image's copy.
+        copy: CopyWord,
         /// The word, if the row was cold and not merged.
-        was_cold: Option<Word>,
+        was_cold: Option<ColdWord>,
     },
     /// The row was cold, and what it was is not known.
     Overwrite {
@@ -265,17 +266,16 @@ impl Access<'_> {
                 storage,
                 row,
             } => {
+                let numbers = self.numbers();
                 let state = self.guards.at_mut(position);
                 let partition = state.id;
                 if let (Some(table), Some(rows)) =
                     (tables.get(table, storage), state.tables.get_mut(&storage))
-                    && let Some(hot) = rows.directory.get(row).as_hot()
+                    && let Some(hot) = rows.directory().get(row).as_hot()
                 {
-                    let tuple = rows.heap.payload(hot.pointer()).to_vec();
+                    let tuple = rows.heap().payload(hot.pointer()).to_vec();
                     rows.unindex_tuple(table, &tuple, row, &mut key);
-                    rows.heap.free(hot.pointer());
-                    free_row(&mut rows.directory, row, self.recorded.is_some());
-                    rows.live -= 1;
+                    rows.undo_insert(row, hot.word(), numbers);
                     state.forget_uncommitted((storage, row));
                 }
                 if let Some(txn) = self.txn.as_deref_mut()
@@ -290,30 +290,21 @@ impl Access<'_> {
                 storage,
                 row,
                 before,
-                cold,
+                copy,
                 was_cold,
             } => {
                 let state = self.guards.at_mut(position);
                 if let (Some(table), Some(rows)) =
                     (tables.get(table, storage), state.tables.get_mut(&storage))
-                    && let Some(hot) = rows.directory.get(row).as_hot()
+                    && let Some(hot) = rows.directory().get(row).as_hot()
                 {
-                    let new = rows.heap.payload(hot.pointer()).to_vec();
+                    let new = rows.heap().payload(hot.pointer()).to_vec();
                     let old = undo.kept(&before);
                     // Going back to keys that were there cannot fail.
                     let _ = rows.reindex_tuple(table, &new, old, row, &mut keys);
                     match was_cold {
-                        Some(word) => {
-                            rows.heap.free(hot.pointer());
-                            rows.directory.set(row, word);
-                            rows.cold += 1;
-                        }
-                        None => {
-                            if let Some(pointer) = rows.heap.replace(hot.pointer(), old) {
-                                rows.heap.set_cold(pointer, cold);
-                                rows.directory.set(row, hot.with_pointer(pointer));
-                            }
-                        }
+                        Some(cold) => rows.undo_change_of_cold(row, hot, cold),
+                        None => rows.undo_change(row, hot, old, copy),
                     }
                 }
             }
@@ -325,11 +316,9 @@ impl Access<'_> {
             } => {
                 let state = self.guards.at_mut(position);
                 if let Some(rows) = state.tables.get_mut(&storage)
-                    && let Some(hot) = rows.directory.get(row).as_hot()
+                    && let Some(hot) = rows.directory().get(row).as_hot()
                 {
-                    rows.heap.free(hot.pointer());
-                    rows.directory.set(row, word.word());
-                    rows.cold += 1;
+                    rows.undo_change_of_cold(row, hot, word);
                 }
             }
             UndoStep::Delete {
@@ -344,11 +333,7 @@ impl Access<'_> {
                 if let (Some(table), Some(rows)) =
                     (tables.get(table, storage), state.tables.get_mut(&storage))
                 {
-                    rows.directory.set(row, word);
-                    rows.live += 1;
-                    if word.is_cold() {
-                        rows.cold += 1;
-                    }
+                    rows.undo_die(row, word);
                     let _ = rows.index_tuple(table, undo.kept(&before), row, &mut key);
                 }
             }
@@ -364,9 +349,7 @@ impl Access<'_> {
                 if let (Some(table), Some(rows)) =
                     (tables.get(table, storage), state.tables.get_mut(&storage))
                 {
-                    rows.directory.set(row, word.word());
-                    rows.live += 1;
-                    rows.cold += 1;
+                    rows.undo_die(row, word.word());
                     let _ = rows.index_key(table, 0, undo.images.kept(key), row);
                 }
             }
@@ -444,6 +427,7 @@ impl Access<'_> {
     }
 
     fn finish_steps(&mut self, timestamp: Timestamp, snapshots_open: bool) {
+        let numbers = self.numbers();
         let mut undo = std::mem::take(&mut self.scratch.undo);
         let (mut steps, mut moved) = (
             std::mem::take(&mut undo.steps),
@@ -498,12 +482,7 @@ impl Access<'_> {
                     // A row that was never committed is no snapshot's.
                     let kept = snapshots_open && !word.is_uncommitted();
                     if let Some(rows) = state.tables.get_mut(&storage) {
-                        if let Some(hot) = word.as_hot() {
-                            rows.heap.free(hot.pointer());
-                        }
-                        if !kept {
-                            free_row(&mut rows.directory, row, self.recorded.is_some());
-                        }
+                        rows.bury(row, word, kept, numbers);
                     }
                     if word.is_uncommitted() {
                         state.forget_uncommitted((storage, row));
@@ -523,11 +502,12 @@ impl Access<'_> {
                     position,
                     storage,
                     row,
+                    word,
                     ..
                 } => {
                     let state = self.guards.at_mut(position);
                     if let Some(rows) = state.tables.get_mut(&storage) {
-                        free_row(&mut rows.directory, row, self.recorded.is_some());
+                        rows.bury(row, word.word(), false, numbers);
                     }
                 }
                 UndoStep::Overwrite { .. } | UndoStep::Overlay { .. } => {}

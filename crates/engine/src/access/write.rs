@@ -3,21 +3,18 @@
 //! latter).
 
 use thermocline_device::{PanicPoint, panic_at};
-use thermocline_storage::row_directory::Word;
-use thermocline_storage::temperature;
 
-use super::commands::free_row;
 use super::undo::{Before, STEP_BYTES, UndoStep};
-use super::{Access, DEAD, Image, Obstacle, Use};
+use super::{Access, Image, Obstacle, Use};
 use crate::catalog::Table;
 use crate::error::{Error, Result};
-use crate::evict::cold_copy;
-use crate::partition::TablePartition;
 use crate::parts::Place;
 use crate::record::{CHANGE_HEAD_BYTES, push_removed};
 use crate::row_id::RowId;
+use crate::row_state::{CopyWord, TablePartition};
 use crate::table_lock::LockMode;
-use crate::transaction::{Isolation, Overlaid, TxnId};
+use crate::transaction::{Isolation, Overlaid};
+use crate::txn_id::TxnId;
 
 /// The largest tuple, in bytes: it must fit in a block.
 pub const TUPLE_BYTES_MAX: usize = (1 << 20) - 8192;
@@ -47,30 +44,20 @@ impl Access<'_> {
             let is_marked = txn.level > 0 || !txn.sees_draft_of(table.def.storage);
             is_marked.then_some((txn.id, txn.level))
         });
+        let numbers = self.numbers();
         let mut keys = std::mem::take(&mut self.scratch.key);
         let state = self.guards.at_mut(position);
         let partition = state.id;
         let rows = state.table_mut(table);
         let result = (|| {
             let row = match &mut self.recorded {
-                None => rows.directory.allocate().ok_or_else(|| {
-                    Error::TooLarge("the partition has no row numbers left".into())
-                })?,
-                Some(recorded) => recorded.take(table.def.storage, &mut rows.directory)?,
+                None => rows.take_number()?,
+                Some(recorded) => recorded.take(table.def.storage, rows)?,
             };
-            let Some(pointer) = rows.heap.insert(row, 0, tuple) else {
-                free_row(&mut rows.directory, row, self.recorded.is_some());
-                return Err(Error::OutOfMemory("the arena is exhausted".into()));
-            };
-            let uncommitted = owner.is_some();
-            rows.directory.set(
-                row,
-                Word::hot(pointer)
-                    .with_uncommitted(uncommitted)
-                    .with_temperature(temperature::WRITTEN),
-            );
-            rows.became_hot(row);
-            rows.live += 1;
+            if let Err(error) = rows.insert(row, tuple, owner.is_some()) {
+                rows.give_number(row, numbers);
+                return Err(error);
+            }
             self.scratch.undo.push(UndoStep::Insert {
                 position,
                 table: table.def.oid,
@@ -171,7 +158,7 @@ impl Access<'_> {
         let Some(rows) = state.tables.get(&stored.0) else {
             return Err(Error::Internal("a locked row has no table".into()));
         };
-        let word = rows.directory.get(row.row());
+        let word = rows.directory().get(row.row());
         let old = self.resolve_current(position, table, row, word)?;
         match (&old, &overlaid.new) {
             (Image::Gone, _) => Err(Error::Internal("a locked row is gone".into())),
@@ -207,7 +194,7 @@ impl Access<'_> {
         let Some(rows) = self.table_at(position, table) else {
             return Ok(());
         };
-        let word = rows.directory.get(row.row());
+        let word = rows.directory().get(row.row());
         match self.resolve_current(position, table, row, word)? {
             Image::Gone | Image::Evicted => Ok(()),
             old => self.delete_in_place(position, table, row, &old),
@@ -231,7 +218,7 @@ impl Access<'_> {
         let Some(rows) = state.tables.get(&stored.0) else {
             return Ok(true);
         };
-        let word = rows.directory.get(row.row());
+        let word = rows.directory().get(row.row());
         let holder = word
             .is_aside()
             .then(|| state.locks.get(&stored).copied())
@@ -276,10 +263,7 @@ impl Access<'_> {
         let state = self.guards.at_mut(position);
         state.locks.insert(stored, id);
         if let Some(rows) = state.tables.get_mut(&stored.0) {
-            let word = rows.directory.get(row.row());
-            if !word.is_free() {
-                rows.directory.set_unsaved(row.row(), word.with_aside(true));
-            }
+            rows.set_locked(row.row(), true);
         }
         let partition = row.partition();
         if let Some(txn) = self.txn.as_deref_mut() {
@@ -358,7 +342,7 @@ impl Access<'_> {
                 continue;
             };
             // What counts is what is stored now, not what a snapshot sees.
-            let word = rows.directory.get(row.row());
+            let word = rows.directory().get(row.row());
             if word.is_uncommitted() && self.recorded.is_some() {
                 // Rolled back by then, or the run would have waited.
                 continue;
@@ -439,72 +423,40 @@ impl Access<'_> {
         let mut keys = std::mem::take(&mut self.scratch.keys);
         let mut removed = std::mem::take(&mut self.scratch.removed);
         removed.clear();
-        let word = rows.directory.get(row.row());
+        let word = rows.directory().get(row.row());
         let result = (|| {
-            let (step, copy) = match old {
-                Image::Hot(pointer) => {
-                    let cold = rows.heap.cold(*pointer);
-                    let before = self.scratch.undo.keep(rows.heap.payload(*pointer));
-                    let step = UndoStep::Replace {
-                        position,
-                        table: table.def.oid,
-                        storage: table.def.storage,
-                        row: row.row(),
-                        before,
-                        cold,
-                        was_cold: None,
-                    };
-                    (step, cold_copy(cold))
-                }
-                Image::Beside(bytes) => {
-                    let before = self.scratch.undo.keep_beside(bytes);
-                    let address = word.as_cold().map(|cold| cold.address());
-                    let step = UndoStep::Replace {
-                        position,
-                        table: table.def.oid,
-                        storage: table.def.storage,
-                        row: row.row(),
-                        before,
-                        cold: 0,
-                        was_cold: Some(word),
-                    };
-                    (step, address)
-                }
+            let before = match old {
+                Image::Hot(pointer) => self.scratch.undo.keep(rows.heap().payload(*pointer)),
+                Image::Beside(bytes) => self.scratch.undo.keep_beside(bytes),
                 Image::Gone | Image::Evicted => return Ok(()),
             };
-            let UndoStep::Replace { before, .. } = &step else {
-                return Ok(());
-            };
+            let copy = word.as_hot().map(|hot| rows.copy_word(hot));
+            debug_assert!(matches!(old, Image::Hot(_)) == word.is_hot());
             let moved = keys_differ && {
-                let old_bytes = self.scratch.undo.kept(before);
+                let old_bytes = self.scratch.undo.kept(&before);
                 note_removed(table, old_bytes, tuple, &mut keys, &mut removed);
                 rows.reindex_tuple(table, old_bytes, tuple, row.row(), &mut keys)?
             };
-            let pointer = match old {
-                Image::Hot(pointer) => rows.heap.replace(*pointer, tuple),
-                _ => rows.heap.insert(row.row(), 0, tuple),
-            };
-            let Some(pointer) = pointer else {
-                if moved {
-                    let old_bytes = self.scratch.undo.kept(before);
-                    rows.reindex_tuple(table, tuple, old_bytes, row.row(), &mut keys)?;
+            let hole = match rows.change(row.row(), word, tuple, 0) {
+                Ok(hole) => hole,
+                Err(error) => {
+                    if moved {
+                        let old_bytes = self.scratch.undo.kept(&before);
+                        rows.reindex_tuple(table, tuple, old_bytes, row.row(), &mut keys)?;
+                    }
+                    return Err(error);
                 }
-                return Err(Error::OutOfMemory("the arena is exhausted".into()));
             };
-            if word.is_cold() {
-                rows.cold -= 1;
-            }
-            rows.heap.set_cold(pointer, 0);
-            let hot = Word::hot(pointer)
-                .with_aside(word.is_aside())
-                .with_uncommitted(word.is_uncommitted());
-            let warmth = temperature::of_changed(word.temperature(), word.is_cold());
-            rows.directory.set(row.row(), hot.with_temperature(warmth));
-            if word.is_cold() {
-                rows.became_hot(row.row());
-            }
-            self.scratch.undo.push(step);
-            if let Some(address) = copy {
+            self.scratch.undo.push(UndoStep::Replace {
+                position,
+                table: table.def.oid,
+                storage: table.def.storage,
+                row: row.row(),
+                before,
+                copy: copy.unwrap_or(CopyWord::NONE),
+                was_cold: word.as_cold(),
+            });
+            if let Some(address) = hole {
                 self.scratch.undo.dead_copy(address.block);
             }
             self.scratch.undo.note_moved(moved);
@@ -536,17 +488,11 @@ impl Access<'_> {
         let mut key = std::mem::take(&mut self.scratch.key);
         let mut removed = std::mem::take(&mut self.scratch.removed);
         removed.clear();
-        let word = rows.directory.get(row.row());
-        let (before, copy) = match old {
-            Image::Hot(pointer) => (
-                self.scratch.undo.keep(rows.heap.payload(*pointer)),
-                cold_copy(rows.heap.cold(*pointer)),
-            ),
-            Image::Beside(bytes) => (
-                self.scratch.undo.keep_beside(bytes),
-                word.as_cold().map(|cold| cold.address()),
-            ),
-            Image::Gone | Image::Evicted => (Before::Copied(Place::default()), None),
+        let word = rows.directory().get(row.row());
+        let before = match old {
+            Image::Hot(pointer) => self.scratch.undo.keep(rows.heap().payload(*pointer)),
+            Image::Beside(bytes) => self.scratch.undo.keep_beside(bytes),
+            Image::Gone | Image::Evicted => Before::Copied(Place::default()),
         };
         {
             let bytes = self.scratch.undo.kept(&before);
@@ -557,12 +503,7 @@ impl Access<'_> {
             }
             rows.unindex_tuple(table, bytes, row.row(), &mut key);
         }
-        rows.directory.set(row.row(), DEAD);
-        rows.live -= 1;
-        if word.is_cold() {
-            rows.cold -= 1;
-        }
-        if let Some(address) = copy {
+        if let Some(address) = rows.die(row.row(), word) {
             self.scratch.undo.dead_copy(address.block);
         }
         self.scratch.undo.push(UndoStep::Delete {
@@ -636,7 +577,7 @@ const LOCK_BYTES: usize = 96;
 #[inline]
 fn copied_bytes(rows: &TablePartition, old: &Image) -> usize {
     match old {
-        Image::Hot(pointer) => rows.heap.payload(*pointer).len(),
+        Image::Hot(pointer) => rows.heap().payload(*pointer).len(),
         _ => 0,
     }
 }

@@ -10,6 +10,8 @@ use thermocline_device::{SimulatedDevice, block_on};
 
 use super::*;
 use crate::config::Config;
+use crate::database::Database;
+use crate::transaction::RunOptions;
 
 const LIMIT: u64 = 64 << 20;
 

@@ -29,8 +29,7 @@ use thermocline_storage::log::{CopyUntil, LogStream, archive_segment, copy_log, 
 
 use crate::checkpoint::Purpose;
 use crate::database::Database;
-use crate::error::{Error, Result};
-use crate::evict::store_failed;
+use crate::error::{Error, Result, store_failed};
 use crate::image::ImageReader;
 use crate::manifest::{ImageFile, Manifest};
 use crate::recovery::images::read_block_table;

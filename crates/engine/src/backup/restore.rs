@@ -15,8 +15,7 @@ use thermocline_storage::log::{CopyUntil, LogStream, copy_log};
 
 use super::generation::{Generation, PackedBlock, pack_name};
 use super::{Meter, copy_file};
-use crate::error::{Error, Result};
-use crate::evict::store_failed;
+use crate::error::{Error, Result, store_failed};
 use crate::recovery::{log_broken, new_database_id};
 
 /// Files of a directory that hold no data.

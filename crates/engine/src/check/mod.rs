@@ -24,8 +24,7 @@ use thermocline_storage::arena::Arena;
 use thermocline_storage::block_store::{BlockInfo, BlockStore, BlockStoreOptions};
 
 use crate::catalog::{Catalog, Table};
-use crate::error::{Error, Result};
-use crate::evict::store_failed;
+use crate::error::{Error, Result, store_failed};
 use crate::manifest::{MANIFEST, Manifest, PartitionFiles};
 use crate::partition::PartitionState;
 use crate::recovery::images::{Restored, read_block_table, restore_partition};

@@ -9,9 +9,10 @@ use thermocline_storage::key_hash::key_hash;
 use super::{Check, TablesByStorage, block_place};
 use crate::catalog::Table;
 use crate::error::Result;
-use crate::evict::has_fingerprint;
+use crate::index::Index;
 use crate::manifest::PartitionFiles;
-use crate::partition::{Index, PartitionState, TablePartition};
+use crate::partition::PartitionState;
+use crate::row_state::TablePartition;
 
 /// Findings of one kind in one table and partition that are told; the rest is
 /// counted.
@@ -48,8 +49,8 @@ impl Check<'_> {
     ) -> Result<()> {
         let mut seen: HashMap<u32, Seen> = HashMap::new();
         for (storage, rows) in state.iter().flat_map(|s| &s.tables) {
-            seen.insert(*storage, Seen::new(rows.directory.appended()));
-            self.report.rows += rows.live;
+            seen.insert(*storage, Seen::new(rows.directory().appended()));
+            self.report.rows += rows.live();
         }
         let mut unread: HashSet<u32> = HashSet::new();
         let named = state.as_ref().map(blocks_named);
@@ -142,10 +143,10 @@ impl Check<'_> {
             let (Some(table), Some(rows), Some(seen)) = (table, rows, seen.as_deref_mut()) else {
                 continue;
             };
-            if record.row >= rows.directory.appended() {
+            if record.row >= rows.directory().appended() {
                 continue;
             }
-            let Some(cold) = rows.directory.get(record.row).as_cold() else {
+            let Some(cold) = rows.directory().get(record.row).as_cold() else {
                 continue;
             };
             let address = cold.address();
@@ -156,9 +157,9 @@ impl Check<'_> {
             seen.note(record.row);
             let what = if !table.layouts.validate(record.payload) {
                 "is no tuple of the table".to_owned()
-            } else if !has_fingerprint(table, cold, record.payload, &mut key) {
+            } else if !table.has_fingerprint(cold, record.payload, &mut key) {
                 "does not fit the fingerprint in the directory".to_owned()
-            } else if !rows.directory.get(record.row).is_uncommitted()
+            } else if !rows.directory().get(record.row).is_uncommitted()
                 && let Some(index) = unindexed(table, rows, record.payload, record.row, &mut key)
             {
                 // Not one that an open transaction had inserted: it may have dropped the index before.
@@ -188,7 +189,7 @@ impl Check<'_> {
     ) {
         let mut missing = 0;
         let mut unreadable = 0;
-        for (row, word) in rows.directory.iter() {
+        for (row, word) in rows.directory().iter() {
             let Some(cold) = word.as_cold().filter(|_| !seen.has(row)) else {
                 continue;
             };
@@ -222,11 +223,11 @@ impl Check<'_> {
 
     /// Rows and index entries, counted.
     fn check_counts(&mut self, image: &PartitionFiles, table: &Table, rows: &TablePartition) {
-        let present = rows.directory.iter().count();
-        let words = rows.directory.iter();
+        let present = rows.directory().iter().count();
+        let words = rows.directory().iter();
         let uncommitted = words.filter(|(_, word)| word.is_uncommitted()).count();
-        if present as u64 != rows.live {
-            let what = format!("{} rows are said to be there, {present} are", rows.live);
+        if present as u64 != rows.live() {
+            let what = format!("{} rows are said to be there, {present} are", rows.live());
             self.found(image.newest(), None, Some(table), what);
         }
         for slot in &rows.indexes {
@@ -251,7 +252,7 @@ impl Check<'_> {
 /// The blocks that rows of a partition refer to.
 fn blocks_named(state: &PartitionState) -> HashSet<u32> {
     let rows = state.tables.values();
-    let words = rows.flat_map(|rows| rows.directory.iter());
+    let words = rows.flat_map(|rows| rows.directory().iter());
     words
         .filter_map(|(_, word)| Some(word.as_cold()?.address().block))
         .collect()

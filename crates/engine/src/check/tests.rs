@@ -3,11 +3,11 @@ use thermocline_storage::row_directory::Word;
 use thermocline_storage::value::ValueRef;
 
 use super::*;
-use crate::access::Scope;
 use crate::checkpoint::Purpose;
 use crate::database::Database;
 use crate::evict::tests::database;
-use crate::partition::TablePartition;
+use crate::row_state::TablePartition;
+use crate::scope::Scope;
 use crate::transaction::RunOptions;
 
 const ROWS: i64 = 20;
@@ -44,25 +44,23 @@ fn evict_all(db: &Database) {
     db.run_checkpoint(Purpose::Asked).expect("checkpoints");
     let mut state = db.partitions[0].lock();
     for rows in state.tables.values_mut() {
-        for row in 0..rows.directory.appended() {
-            let word = rows.directory.get(row);
+        for row in 0..rows.directory().appended() {
+            let word = rows.directory().get(row);
             let Some(hot) = word.as_hot() else { continue };
-            let address = crate::evict::cold_copy(rows.heap.cold(hot.pointer()));
+            let address = rows.copy_of(hot);
             let fingerprint = {
                 let tables = db.storages();
                 let table = tables.values().next().expect("a table");
-                fingerprint_of(table, rows.heap.payload(hot.pointer()))
+                fingerprint_of(table, rows.heap().payload(hot.pointer()))
             };
             let address = address.expect("it is clean");
-            rows.directory.set(row, Word::cold(address, fingerprint));
-            rows.heap.free(hot.pointer());
-            rows.cold += 1;
+            rows.leave_clean(row, hot, address, fingerprint);
         }
     }
 }
 
 fn fingerprint_of(table: &Table, tuple: &[u8]) -> u8 {
-    crate::evict::fingerprint(table, tuple, &mut Vec::new())
+    table.fingerprint(tuple, &mut Vec::new())
 }
 
 fn said(findings: &[Finding], what: &str) {
@@ -85,8 +83,8 @@ fn a_directory_that_was_not_spoiled_is_sound() {
 #[test]
 fn a_word_that_leads_to_another_rows_record_is_found() {
     let findings = findings_of(|_, rows| {
-        let other = rows.directory.get(4);
-        rows.directory.set(3, other);
+        let other = rows.directory().get(4);
+        rows.spoil_word(3, other);
     });
     said(&findings, "row 3 refers to block");
 }
@@ -94,10 +92,10 @@ fn a_word_that_leads_to_another_rows_record_is_found() {
 #[test]
 fn a_word_that_leads_to_no_block_is_found() {
     let findings = findings_of(|_, rows| {
-        let cold = rows.directory.get(3).as_cold().expect("cold");
+        let cold = rows.directory().get(3).as_cold().expect("cold");
         let mut address = cold.address();
         address.block += 4000;
-        rows.directory.set(3, cold.with_address(address));
+        rows.spoil_word(3, cold.with_address(address));
     });
     said(&findings, "row 3 refers to block");
 }
@@ -105,12 +103,12 @@ fn a_word_that_leads_to_no_block_is_found() {
 #[test]
 fn a_fingerprint_that_does_not_fit_is_found() {
     let findings = findings_of(|_, rows| {
-        let word = rows.directory.get(3);
+        let word = rows.directory().get(3);
         let address = word.as_cold().expect("cold").address();
         let other = (0..=255)
             .map(|f| Word::cold(address, f))
             .find(|w| w.0 != word.0 && *w != word.with_temperature(0));
-        rows.directory.set(3, other.expect("another fingerprint"));
+        rows.spoil_word(3, other.expect("another fingerprint"));
     });
     said(&findings, "fingerprint");
 }
@@ -129,6 +127,6 @@ fn a_row_that_its_index_does_not_lead_to_is_found() {
 
 #[test]
 fn a_wrong_number_of_rows_is_found() {
-    let findings = findings_of(|_, rows| rows.live += 1);
+    let findings = findings_of(|_, rows| rows.spoil_count());
     said(&findings, "21 rows are said to be there, 20 are");
 }

@@ -15,17 +15,19 @@ use thermocline_storage::row_directory::Word;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::ValueRef;
 
-use crate::access::{DEAD, Scope};
 use crate::catalog::{ColumnDef, IndexDef, IndexKind, Table, TableDef};
 use crate::checkpoint::{Last, Pace, Purpose};
 use crate::compaction::Compactor;
 use crate::config::Config;
 use crate::database::Database;
 use crate::ddl::Change;
-use crate::evict::{Evictor, cold_copy};
-use crate::partition::{Index, PartitionState, TablePartition};
+use crate::evict::Evictor;
+use crate::index::Index;
+use crate::partition::PartitionState;
 use crate::policy::{Identification, Merge, Policy};
 use crate::recovery::images::{Restored, restore_partition};
+use crate::row_state::{DEAD, TablePartition};
+use crate::scope::Scope;
 use crate::transaction::{Isolation, RunOptions, Transaction};
 
 const PARTITIONS: usize = 2;
@@ -412,13 +414,13 @@ impl Run {
 
 /// What an image says of a row, its temperature aside.
 fn saved(rows: &TablePartition, row: u32) -> (Word, Option<Vec<u8>>) {
-    let word = rows.directory.get(row);
+    let word = rows.directory().get(row);
     let flags = |cold: Word| cold.with_uncommitted(word.is_uncommitted());
     match (word.as_hot(), word.as_cold()) {
-        (Some(hot), _) => match cold_copy(rows.heap.cold(hot.pointer())) {
+        (Some(hot), _) => match rows.copy_of(hot) {
             Some(address) => (flags(Word::cold(address, 0)), None),
             None => {
-                let tuple = rows.heap.payload(hot.pointer()).to_vec();
+                let tuple = rows.heap().payload(hot.pointer()).to_vec();
                 (flags(Word(1)), Some(tuple))
             }
         },
@@ -431,9 +433,9 @@ fn saved(rows: &TablePartition, row: u32) -> (Word, Option<Vec<u8>>) {
 }
 
 fn compare(rows: &TablePartition, copy: &TablePartition) {
-    assert_eq!(rows.live, copy.live);
-    assert_eq!(rows.directory.appended(), copy.directory.appended());
-    for row in 0..rows.directory.appended() {
+    assert_eq!(rows.live(), copy.live());
+    assert_eq!(rows.directory().appended(), copy.directory().appended());
+    for row in 0..rows.directory().appended() {
         assert_eq!(saved(rows, row), saved(copy, row), "row {row}");
     }
     assert_eq!(rows.indexes.len(), copy.indexes.len());

@@ -9,7 +9,7 @@ use crate::checkpoint::Pace;
 use crate::counters::Counters;
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::partition::TablePartition;
+use crate::row_state::TablePartition;
 
 /// Pages of the directory that are looked through in one turn.
 const TURN_PAGES: usize = 8;
@@ -41,7 +41,7 @@ impl Evictor {
                     let table = reader.as_deref().unwrap_or(table);
                     let mut copied = 0;
                     for _ in 0..TURN_PAGES {
-                        let Some(next) = rows.directory.changed().next(page) else {
+                        let Some(next) = rows.changed().next(page) else {
                             at_end = true;
                             return;
                         };
@@ -81,21 +81,21 @@ impl Evictor {
         table: &Table,
         page: usize,
     ) -> Option<usize> {
-        for word in rows.directory.page(page).into_iter().flatten() {
+        for word in rows.directory().page(page).into_iter().flatten() {
             if let Some(hot) = word.as_hot() {
-                rows.heap.prefetch(hot.pointer());
+                rows.heap().prefetch(hot.pointer());
             }
         }
         let mut copied = 0;
         let first = RowDirectory::first_row(page);
         for row in first..first.saturating_add(PAGE_WORDS as u32) {
-            if let Some(hot) = rows.directory.get(row).as_hot()
-                && rows.heap.cold(hot.pointer()) == 0
+            if let Some(hot) = rows.directory().get(row).as_hot()
+                && rows.is_dirty(hot)
             {
-                if !self.copy(rows, table, row, hot.pointer()) {
+                if !self.copy(rows, table, row, hot) {
                     return None;
                 }
-                copied += rows.heap.payload(hot.pointer()).len();
+                copied += rows.heap().payload(hot.pointer()).len();
             }
         }
         Some(copied)

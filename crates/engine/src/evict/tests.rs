@@ -3,11 +3,11 @@
 use super::*;
 use std::collections::BTreeMap;
 
-use crate::access::Scope;
 use crate::catalog::{ColumnDef, IndexDef, IndexKind, TableDef};
 use crate::config::Config;
 use crate::ddl::Change;
 use crate::policy::Policy;
+use crate::scope::Scope;
 use crate::transaction::{Isolation, RunOptions};
 use thermocline_device::SimulatedDevice;
 use thermocline_device::block_on;
@@ -96,15 +96,15 @@ fn after_a_load_what_is_used_comes_in_and_stays_before_what_is_not() {
     assert!(db.memory.is_learning());
     let is_hot = |row: u32| {
         let mut state = db.partitions[0].lock();
-        state.table_mut(&table).directory.get(row).is_hot()
+        state.table_mut(&table).directory().get(row).is_hot()
     };
     let cold: Vec<u32> = (0..ROWS as u32).filter(|row| !is_hot(*row)).collect();
     let used: Vec<u32> = cold.iter().copied().step_by(10).collect();
     for row in cold {
         let mut state = db.partitions[0].lock();
-        let directory = &mut state.table_mut(&table).directory;
-        let word = directory.get(row);
-        directory.set_unsaved(row, word.with_temperature(0));
+        let rows = state.table_mut(&table);
+        let word = rows.directory().get(row);
+        rows.cool(row, word, 0);
     }
     let mut key = Vec::new();
     for row in &used {
@@ -141,7 +141,7 @@ fn what_was_used_longest_ago_leaves_first() {
     let mut evictor = Evictor::new(64 << 10);
     let is_hot = |row: u32| {
         let mut state = db.partitions[0].lock();
-        state.table_mut(&table).directory.get(row).is_hot()
+        state.table_mut(&table).directory().get(row).is_hot()
     };
     let mut evicted = 0;
     while evicted < 5000 {
@@ -164,19 +164,20 @@ fn an_old_copy_is_not_taken_for_one_that_another_made_since() {
     table.encode_tuple(&[ValueRef::BigInt(1)], &mut tuple);
     let mut state = db.partitions[0].lock();
     let rows = state.table_mut(&table);
-    let row = rows.directory.allocate().expect("a row number");
-    let pointer = rows.heap.insert(row, 0, &tuple).expect("room");
-    rows.directory.set(row, Word::hot(pointer));
+    let row = rows.take_number().expect("a row number");
+    rows.insert(row, &tuple, false).expect("room");
+    let hot = rows.directory().get(row).as_hot().expect("it is hot");
 
     let mut evictor = Evictor::new(1 << 20);
     evictor.begin_block();
-    assert!(evictor.copy(rows, &table, row, pointer));
+    assert!(evictor.copy(rows, &table, row, hot));
     // Before the evictor has written, the tuple is changed where it lies,
     // and a checkpoint copies it, into the first slot of its block, too.
-    rows.heap.set_cold(pointer, 0);
+    let word = rows.directory().get(row);
+    rows.change(row, word, &tuple, 0).expect("room");
     let mut checkpoint = Evictor::new(1 << 20);
     checkpoint.begin_block();
-    assert!(checkpoint.copy(rows, &table, row, pointer));
+    assert!(checkpoint.copy(rows, &table, row, hot));
     assert_eq!(evictor.picked[0].slot, checkpoint.picked[0].slot);
     drop(state);
 

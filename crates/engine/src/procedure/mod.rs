@@ -24,10 +24,11 @@ use thermocline_storage::cast::{CastContext, coerce};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
 
-use crate::access::{Access, Scope};
+use crate::access::Access;
 use crate::catalog::Catalog;
 use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::scope::Scope;
 use crate::transaction::RunOptions;
 
 pub use call::{Call, Row};

@@ -9,8 +9,6 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use thermocline_device::{Mutation, StopPoint, block_on, stop_at};
-use thermocline_storage::row_directory::Word;
-use thermocline_storage::temperature;
 
 use super::events::{Definitions, Event};
 use super::loading::Loading;
@@ -19,12 +17,11 @@ use crate::access::Scratch;
 use crate::catalog::Table;
 use crate::database::Database;
 use crate::error::{Error, Result};
-use crate::evict::cold_copy;
 use crate::fetch::plan;
-use crate::partition::TablePartition;
 use crate::record::{RowChange, changes};
 use crate::row_id::RowId;
-use crate::transaction::TxnId;
+use crate::row_state::{Replayed, TablePartition};
+use crate::txn_id::TxnId;
 
 /// Rows of a transaction without a commit that are removed at a time.
 const REMOVED_AT_ONCE: u32 = 8192;
@@ -148,7 +145,7 @@ impl Replayer {
         if piece.lsn <= loading.catalog_lsn && !state.tables.contains_key(&storage) {
             // The catalog is of later, and has indexes of which this record and
             // those that follow say nothing: they are built at the end.
-            let rows = TablePartition::new(&state.arena, &[]);
+            let rows = TablePartition::new(&state.arena, Vec::new(), state.chain_sample);
             state.tables.insert(storage, Box::new(rows));
         }
         let rows = state.table_mut(table);
@@ -177,11 +174,10 @@ impl Replayer {
                 }
             }
             RowChange::Delete { removed, .. } => {
-                db.forget_tuple(rows, row.row());
+                db.forget_row(rows, row.row());
                 for (oid, key) in removed.iter() {
                     remove_key(rows, oid, key, row.row());
                 }
-                rows.live = rows.live.saturating_sub(1);
                 state.forget_uncommitted((storage, row.row()));
             }
         }
@@ -199,10 +195,7 @@ impl Replayer {
                 continue;
             };
             for row in first.1..=last {
-                let word = rows.directory.get(row);
-                if word.is_uncommitted() {
-                    rows.directory.set(row, word.with_uncommitted(false));
-                }
+                rows.commit_insert(row);
             }
         }
     }
@@ -251,56 +244,21 @@ impl Database {
                 table.def.name
             )));
         }
-        let word = rows.directory.get(row);
-        let existed = word.is_hot() || word.is_cold();
-        let uncommitted = if existed {
-            word.is_uncommitted()
-        } else {
-            provisional
-        };
-        let pointer = match word.as_hot() {
-            Some(hot) => {
-                if let Some(address) = cold_copy(rows.heap.cold(hot.pointer())) {
+        match rows.replay(row, tuple, provisional)? {
+            Replayed::Inserted => Ok(false),
+            Replayed::Changed(hole) => {
+                if let Some(address) = hole {
                     self.blocks.sub_live(address.block, 1);
                 }
-                rows.heap.replace(hot.pointer(), tuple)
+                Ok(true)
             }
-            None => {
-                if let Some(cold) = word.as_cold() {
-                    self.blocks.sub_live(cold.address().block, 1);
-                    rows.cold -= 1;
-                }
-                rows.heap.insert(row, 0, tuple)
-            }
-        };
-        let pointer = pointer.ok_or_else(|| Error::OutOfMemory("the arena is exhausted".into()))?;
-        rows.heap.set_cold(pointer, 0);
-        let warmth = temperature::of_changed(word.temperature(), word.is_cold());
-        rows.directory.restore(
-            row,
-            Word::hot(pointer)
-                .with_uncommitted(uncommitted)
-                .with_temperature(warmth),
-        );
-        rows.became_hot(row);
-        if !existed {
-            rows.live += 1;
         }
-        Ok(existed)
     }
 
-    fn forget_tuple(&self, rows: &mut TablePartition, row: u32) {
-        let word = rows.directory.get(row);
-        if let Some(hot) = word.as_hot() {
-            if let Some(address) = cold_copy(rows.heap.cold(hot.pointer())) {
-                self.blocks.sub_live(address.block, 1);
-            }
-            rows.heap.free(hot.pointer());
-        } else if let Some(cold) = word.as_cold() {
-            self.blocks.sub_live(cold.address().block, 1);
-            rows.cold -= 1;
+    fn forget_row(&self, rows: &mut TablePartition, row: u32) {
+        if let Some(address) = rows.forget(row) {
+            self.blocks.sub_live(address.block, 1);
         }
-        rows.directory.restore(row, Word(0));
     }
 
     /// Removes those of the rows that are evicted. Their keys are wanted for the
@@ -314,7 +272,7 @@ impl Database {
     ) -> Result<()> {
         let (mut reads, pin) = {
             let mut state = self.partitions[partition as usize].lock();
-            let directory = &state.table_mut(table).directory;
+            let directory = state.table_mut(table).directory();
             plan(
                 &self.blocks,
                 rows.filter_map(|row| {
@@ -345,9 +303,8 @@ impl Database {
         let rows = state.table_mut(table);
         if let Some(tuple) = tuple {
             rows.unindex_tuple(table, tuple, id.row(), &mut Vec::new());
-            rows.live = rows.live.saturating_sub(1);
         }
-        self.forget_tuple(rows, id.row());
+        self.forget_row(rows, id.row());
         state.forget_uncommitted((table.def.storage, id.row()));
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::apply::Replayer;
 use super::events::Definitions;
-use crate::access::{Access, RecordedRows, RunKind, Scope};
+use crate::access::{Access, RecordedRows, RunKind};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::fetch::plan;
@@ -17,6 +17,7 @@ use crate::fetched::Fetched;
 use crate::procedure::Procedure;
 use crate::procedure::command::Command;
 use crate::row_id::RowId;
+use crate::scope::Scope;
 use thermocline_device::block_on;
 
 impl Database {

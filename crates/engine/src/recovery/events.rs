@@ -10,7 +10,7 @@ use parking_lot::RwLock;
 
 use crate::catalog::{Catalog, Table};
 use crate::database::Database;
-use crate::transaction::TxnId;
+use crate::txn_id::TxnId;
 
 /// The catalog at some place of the log, and what reads the rows of each storage there.
 pub(super) struct Definitions {

@@ -6,17 +6,17 @@ use thermocline_device::Device;
 use thermocline_storage::btree::BTree;
 use thermocline_storage::changed_pages::Paged;
 use thermocline_storage::hash_index::HashIndex;
-use thermocline_storage::heap::Heap;
 use thermocline_storage::index_snapshot::{Corrupt, Reader};
-use thermocline_storage::lru_chain::LruChain;
-use thermocline_storage::row_directory::{PAGE_WORDS, RowDirectory, Word};
+use thermocline_storage::row_directory::{PAGE_WORDS, RowDirectory};
 
 use crate::catalog::IndexKind;
 use crate::error::{Error, Result};
 use crate::image::{Frame, IMAGE_MAGIC, ImageReader};
+use crate::index::{Index, IndexSlot};
 use crate::manifest::{Manifest, PartitionFiles, read_file};
-use crate::partition::{Index, IndexSlot, PartitionState, TablePartition, UncommittedRange};
-use crate::transaction::TxnId;
+use crate::partition::{PartitionState, UncommittedRange};
+use crate::row_state::TablePartition;
+use crate::txn_id::TxnId;
 
 /// What the images of some partitions hold.
 #[derive(Default)]
@@ -172,19 +172,8 @@ fn read_end(
             indexes.push(IndexSlot { oid, index });
         }
         restored.rows += live;
-        let table = TablePartition {
-            heap: Heap::new(state.arena.clone()),
-            directory: found.directory,
-            indexes,
-            live,
-            cold,
-            hand: 0,
-            cooled: 0,
-            cooling: 0,
-            chain: state
-                .chain_sample
-                .map(|sample| Box::new(LruChain::new(sample))),
-        };
+        let mut table = TablePartition::new(&state.arena, indexes, state.chain_sample);
+        table.restore(found.directory, cold, live);
         state.tables.insert(storage, Box::new(table));
     }
     for _ in 0..from.u32()? {
@@ -240,17 +229,11 @@ fn read_tuples(
         let flags = from.u8()?;
         let length = from.u32()? as usize;
         let tuple = from.bytes(length)?;
-        if row >= rows.directory.appended() || !rows.directory.get(row).is_free() {
+        if row >= rows.directory().appended() || !rows.directory().get(row).is_free() {
             return Err(Corrupt("a tuple of a row that is elsewhere"));
         }
-        let pointer = rows
-            .heap
-            .insert(row, 0, tuple)
-            .ok_or(Corrupt("a tuple for which there is no room"))?;
-        let word = Word::hot(pointer)
-            .with_temperature(flags & 7)
-            .with_uncommitted(flags & 8 != 0);
-        rows.directory.restore(row, word);
+        rows.restore_dirty(row, tuple, flags & 7, flags & 8 != 0)
+            .map_err(|_| Corrupt("a tuple for which there is no room"))?;
     }
     from.end()
 }

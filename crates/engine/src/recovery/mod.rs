@@ -5,7 +5,7 @@
 //! itself (`loading`): its image is read, through a buffer, with every tuple evicted;
 //! its share of the tail is applied, from its own cut on; rows of transactions that have no
 //! commit record are removed; then it is there. Statements wait for those that they need
-//! ([`crate::arrivals`]). All of it keeps the same memory limit as later: the evictor works
+//! ([`crate::arrivals`], `there`). All of it keeps the same memory limit as later: the evictor works
 //! meanwhile. Without background threads all partitions are there when the database is open.
 
 mod apply;
@@ -17,6 +17,7 @@ mod pieces;
 mod progress;
 mod replay;
 mod settle;
+mod there;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,8 +34,7 @@ use crate::catalog::{Catalog, CatalogImage, Table, TableDef};
 use crate::checkpoint::CheckpointState;
 use crate::config::{Config, MEMORY_LIMIT_MIN, PARTITIONS_MAX};
 use crate::database::{Database, Parts};
-use crate::error::{Error, Result};
-use crate::evict::store_failed;
+use crate::error::{Error, Result, store_failed};
 use crate::manifest::{FORMAT_VERSION, Manifest, PartitionFiles};
 use crate::memory::{Memory, log_buffer_bytes};
 use crate::partition::{Partition, PartitionState};

@@ -1,7 +1,7 @@
 //! What the log's tail says of one partition, on its way from whoever reads the log to whoever
 //! applies it: pieces of records, in batches.
 
-use crate::transaction::TxnId;
+use crate::txn_id::TxnId;
 
 /// Bytes of a batch, unless a single piece has more.
 const BATCH_BYTES: usize = 128 << 10;

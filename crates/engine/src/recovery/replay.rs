@@ -15,7 +15,7 @@ use crate::catalog::{CatalogImage, TableDef};
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::record::{Reader, RecordKind, encoded_changes, parse_commit_body, parse_record};
-use crate::transaction::TxnId;
+use crate::txn_id::TxnId;
 
 impl Database {
     /// Reads the log's tail to its end. Records, and bytes of them.

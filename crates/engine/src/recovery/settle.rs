@@ -12,7 +12,7 @@ use crate::catalog::Table;
 use crate::database::Database;
 use crate::error::Result;
 use crate::fetch::{PlannedRead, plan};
-use crate::partition::{Index, IndexSlot};
+use crate::index::{Index, IndexSlot};
 use crate::row_id::RowId;
 
 /// Row numbers passed in one turn under the lock.
@@ -66,7 +66,7 @@ impl Replayer {
                 }
             }
             for (storage, rows) in &mut state.tables {
-                rows.directory.rebuild_free_list();
+                rows.list_free_numbers();
                 // The next evictor counts anew.
                 rows.cooled = 0;
                 if let Some(table) = ending.wanted.get(storage) {
@@ -140,15 +140,15 @@ impl Database {
                 let Some(rows) = state.tables.get(&table.def.storage) else {
                     return Ok(());
                 };
-                let end = rows.directory.appended();
+                let end = rows.directory().appended();
                 if next >= end {
                     return Ok(());
                 }
                 let stop = end.min(next.saturating_add(TURN_ROWS));
                 for row in next..stop {
-                    let word = rows.directory.get(row);
+                    let word = rows.directory().get(row);
                     if let Some(hot) = word.as_hot() {
-                        each(row, rows.heap.payload(hot.pointer()));
+                        each(row, rows.heap().payload(hot.pointer()));
                     } else if let Some(word) = word.as_cold() {
                         cold.push((RowId::new(partition, row), word.address()));
                     }
