@@ -178,6 +178,10 @@ proptest! {
         for (row, choice) in steps {
             let at = row as usize;
             states[at] = step(&mut rows, row, states[at], choice);
+            if matches!(states[at], State::Cold(_) | State::Free) {
+                // The evictor takes what has left from the chain.
+                rows.unchain(row);
+            }
             if choice & 16 != 0 && is_there(rows.directory().get(row)) {
                 rows.used(row, rows.directory().get(row));
             }
