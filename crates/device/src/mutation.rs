@@ -50,6 +50,8 @@ pub enum Mutation {
     OverwrittenUnseen,
     /// A log that ends before what a checkpoint had made durable is believed.
     LogEndBelieved,
+    /// Where no record was written between two starts, a segment of the log is missed.
+    StartTakenForGap,
     /// Numbers of sequences are told before the log is durable that keeps them from coming again.
     NumbersToldEarly,
     /// A checkpoint keeps the number of a sequence that was given last, and not how far numbers
@@ -81,7 +83,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 34] = [
+    pub const ALL: [Mutation; 35] = [
         Mutation::LogNotSynced,
         Mutation::LogSectorInPlace,
         Mutation::SegmentNameNotSynced,
@@ -103,6 +105,7 @@ impl Mutation {
         Mutation::PartitionNotRewritten,
         Mutation::OverwrittenUnseen,
         Mutation::LogEndBelieved,
+        Mutation::StartTakenForGap,
         Mutation::NumbersToldEarly,
         Mutation::NumbersLoggedForgotten,
         Mutation::LayoutsForgotten,

@@ -68,7 +68,7 @@ fn of_one_value(condition: &Expr) -> Result<()> {
     let mut refused = None;
     condition.any(&mut |expr| {
         refused = match &expr.kind {
-            ExprKind::Aggregate(_) | ExprKind::Grouping(_) => {
+            ExprKind::Aggregate(_) | ExprKind::Grouping(..) => {
                 Some(("42803", "aggregate functions are"))
             }
             ExprKind::Window(_) => Some(("42P20", "window functions are")),

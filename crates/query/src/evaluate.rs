@@ -368,7 +368,7 @@ impl<'a> Evaluator<'a> {
             ExprKind::Subquery(_)
             | ExprKind::Aggregate(_)
             | ExprKind::Window(_)
-            | ExprKind::Grouping(_) => scope.row.computed(expr),
+            | ExprKind::Grouping(..) => scope.row.computed(expr),
         }
     }
 

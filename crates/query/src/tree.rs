@@ -103,8 +103,9 @@ pub enum ExprKind {
     Aggregate(Box<AggregateCall>),
     /// A function over a window.
     Window(Box<WindowCall>),
-    /// `GROUPING(…)`: the grouping expressions, by their places in [`Query::group`].
-    Grouping(Vec<usize>),
+    /// `GROUPING(…)`: the grouping expressions, by their places in [`Query::group`] of the query so
+    /// many queries further out.
+    Grouping(Vec<usize>, usize),
     /// `CURRENT_DATE` and its like; a precision is in the expression's modifier.
     Now(Now),
 }

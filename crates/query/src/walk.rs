@@ -19,7 +19,7 @@ macro_rules! each_child {
             | ExprKind::Element
             | ExprKind::CaseOperand
             | ExprKind::SubqueryColumn(_)
-            | ExprKind::Grouping(_)
+            | ExprKind::Grouping(..)
             | ExprKind::Now(_) => {}
             ExprKind::Call(call) | ExprKind::Distinct(call, _) | ExprKind::NullIf(call) => {
                 call.arguments.$iter().for_each($f);
@@ -122,7 +122,11 @@ impl Expr {
     /// expression that moves into a query further in, or out of one.
     pub fn raise_levels(&mut self, from: usize, by: isize) {
         match &mut self.kind {
-            ExprKind::Column { level, .. } | ExprKind::WholeRow { level, .. } if *level >= from => {
+            ExprKind::Column { level, .. }
+            | ExprKind::WholeRow { level, .. }
+            | ExprKind::Grouping(_, level)
+                if *level >= from =>
+            {
                 *level = level.saturating_add_signed(by);
             }
             ExprKind::Aggregate(call) if call.level >= from => {
@@ -202,7 +206,7 @@ impl Expr {
             (ExprKind::Store(_), ExprKind::Store(_)) => false,
             (ExprKind::Field(_, a), ExprKind::Field(_, b))
             | (ExprKind::SubqueryColumn(a), ExprKind::SubqueryColumn(b)) => a == b,
-            (ExprKind::Grouping(a), ExprKind::Grouping(b)) => a == b,
+            (ExprKind::Grouping(a, out), ExprKind::Grouping(b, other)) => a == b && out == other,
             (ExprKind::Now(a), ExprKind::Now(b)) => a == b && self.modifier == other.modifier,
             (ExprKind::Aggregate(a), ExprKind::Aggregate(b)) => {
                 a.function.oid == b.function.oid
@@ -478,6 +482,7 @@ fn expr_refers(expr: &Expr, level: usize, counts: Counts) -> bool {
     expr.any(&mut |expr| match &expr.kind {
         ExprKind::Column { level: of, .. } | ExprKind::WholeRow { level: of, .. } => *of >= level,
         ExprKind::Aggregate(call) => call.level >= level,
+        ExprKind::Grouping(_, of) => *of >= level,
         ExprKind::Subquery(subquery) => query_refers(&subquery.query, level + 1, counts),
         _ => false,
     })

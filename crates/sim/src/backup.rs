@@ -241,10 +241,25 @@ impl Round {
             }
         }
         self.check_kept(tally)?;
+        if self.chance.percent(40) {
+            self.restore_kept_further(model, tally)?;
+        }
         match self.chance.percent(10) {
             true => self.rot_backup(tally),
             false => Ok(()),
         }
+    }
+
+    /// A backup of a database that was opened and never written to.
+    pub fn back_up_at_rest(&self, db: &Arc<Database>, state: &State) -> Result<(), String> {
+        let target = shared(&self.places.good);
+        let made = db.backup(&target, &BackupOptions::default(), &mut |_, _| {});
+        let made = made.map_err(|error| format!("a backup after a start: {error}"))?;
+        self.places.kept.borrow_mut().push(Kept {
+            generation: made.generation,
+            state: state.clone(),
+        });
+        Ok(())
     }
 
     /// One of an earlier life holds what it held.
@@ -263,6 +278,28 @@ impl Round {
                 return Err(format!("{what}: {difference}"));
             }
         }
+        Ok(())
+    }
+
+    /// A backup of an earlier life, and all the log since.
+    fn restore_kept_further(&mut self, model: &Model, tally: &mut Tally) -> Result<(), String> {
+        let Some(archive) = &self.places.archive else {
+            return Ok(());
+        };
+        let kept = self.places.kept.borrow();
+        let Some(kept) = kept.get(self.chance.below(kept.len().max(1))) else {
+            return Ok(());
+        };
+        let wanted = RestoreOptions {
+            generation: Some(kept.generation),
+            logs: vec![shared(archive), shared(&self.device)],
+            ..RestoreOptions::default()
+        };
+        let what = format!("backup {} of before, and the log since", kept.generation);
+        let (copy, _) = self.restored(&what, &wanted)?;
+        tally.restores += 1;
+        let commits = (model.acknowledged(), model.commits.len());
+        self.compare_restored(&what, &copy, model, commits)?;
         Ok(())
     }
 

@@ -282,6 +282,9 @@ impl Round {
             }
             db = self.recover(tally)?;
             state = self.compare(&db, &model, closed)?;
+            if self.habits.backups > 0 && self.chance.percent(20) {
+                self.back_up_at_rest(&db, &state)?;
+            }
             if self.chance.percent(60) {
                 // It holds the same, and lives while its partitions come.
                 drop(db);

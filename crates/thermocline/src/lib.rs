@@ -44,3 +44,8 @@ pub use thermocline_engine::{
 pub use thermocline_sql::SqlError;
 pub use thermocline_storage::types::DataType;
 pub use thermocline_storage::value::Value;
+
+/// The program on the page about embedding is compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guides/embed.md")]
+struct EmbedPage;

@@ -72,7 +72,7 @@ pub fn is_repeatable(expr: &Expr) -> bool {
         ExprKind::Subquery(_)
         | ExprKind::Aggregate(_)
         | ExprKind::Window(_)
-        | ExprKind::Grouping(_)
+        | ExprKind::Grouping(..)
         | ExprKind::SubqueryColumn(_) => true,
         _ => false,
     })

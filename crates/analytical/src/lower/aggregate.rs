@@ -54,7 +54,7 @@ impl<'q> Found<'q> {
                 self.aggregates.push((expr, depth));
                 return;
             }
-            ExprKind::Grouping(keys) if depth == 0 => self.groupings.push(keys),
+            ExprKind::Grouping(keys, level) if *level == depth => self.groupings.push(keys),
             ExprKind::Subquery(subquery) => self.in_query(&subquery.query, depth + 1),
             _ => {}
         }

@@ -95,10 +95,10 @@ impl Lowerer<'_> {
 
     /// The first number of the column that an expression has become.
     fn replaced(&self, expr: &Expr, depth: usize) -> Option<usize> {
-        if let ExprKind::Grouping(keys) = &expr.kind
-            && depth == 0
+        if let ExprKind::Grouping(keys, level) = &expr.kind
+            && *level >= depth
         {
-            let groupings = &self.scopes.last()?.groupings;
+            let groupings = &self.scope_at(*level, depth).ok()?.groupings;
             return groupings
                 .iter()
                 .find(|(of, _)| of == keys)
@@ -146,7 +146,7 @@ impl Lowerer<'_> {
             }
             ExprKind::Aggregate(_) => return Err(contradiction("an aggregate out of place")),
             ExprKind::Window(_) => return Err(contradiction("a window out of place")),
-            ExprKind::Grouping(_) => return Err(contradiction("GROUPING out of place")),
+            ExprKind::Grouping(..) => return Err(contradiction("GROUPING out of place")),
             // Its test is bound with its query.
             ExprKind::Subquery(_) => return Ok(()),
             _ => {}

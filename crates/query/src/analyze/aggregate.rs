@@ -246,7 +246,7 @@ impl Analyzer<'_> {
 }
 
 /// The level of the innermost query whose columns an expression names, `depth` queries further in than it stands.
-fn least_level(expr: &Expr, depth: usize) -> Option<usize> {
+pub(super) fn least_level(expr: &Expr, depth: usize) -> Option<usize> {
     let mut least: Option<usize> = None;
     let mut note = |level: Option<usize>| {
         if let Some(level) = level {

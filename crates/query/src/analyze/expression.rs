@@ -9,6 +9,7 @@ use pg_raw_parse::nodes::{
 use pg_raw_parse::raw::{BoolExprType, BoolTestType, MinMaxOp, NullTestType, SQLValueFunctionOp};
 
 use super::Analyzer;
+use super::aggregate::least_level;
 use super::coerce::{cannot_cast, common_modifier, common_type};
 use crate::casts::Context;
 use crate::datum::Datum;
@@ -92,12 +93,23 @@ impl Analyzer<'_> {
                 for node in grouping.args().iter() {
                     arguments.push(self.expr(node)?);
                 }
-                let level = self.level();
-                level.groupings.push(arguments);
-                level.has_aggregates = true;
-                let pending = level.groupings.len() - 1;
+                // It belongs to the innermost query that its arguments name columns of.
+                let named = arguments
+                    .iter()
+                    .filter_map(|argument| least_level(argument, 0));
+                let level = named.min().unwrap_or(0);
+                for argument in &mut arguments {
+                    argument.raise_levels(level, -level.cast_signed());
+                }
+                let owner = self.levels.len().checked_sub(1 + level);
+                let Some(owner) = owner.and_then(|owner| self.levels.get_mut(owner)) else {
+                    return Err(QueryError::internal("GROUPING of no query"));
+                };
+                owner.groupings.push(arguments);
+                owner.has_aggregates = true;
+                let pending = owner.groupings.len() - 1;
                 Ok(Expr::new(
-                    ExprKind::Grouping(vec![pending]),
+                    ExprKind::Grouping(vec![pending], level),
                     ids::INT4,
                     grouping.location,
                 ))

@@ -191,7 +191,7 @@ impl Analyzer<'_> {
         }
         match &mut expr.kind {
             ExprKind::Aggregate(call) if call.level >= depth => Ok(()),
-            ExprKind::Grouping(places) if depth == 0 => {
+            ExprKind::Grouping(places, level) if *level == depth => {
                 self.settle_grouping(places, group, expr.location)
             }
             ExprKind::Column {

@@ -301,7 +301,7 @@ pub(crate) fn not_of_a_row(expr: &tree::Expr) -> Option<&'static str> {
     expr.any(&mut |expr| {
         found = match &expr.kind {
             ExprKind::Subquery(_) | ExprKind::SubqueryColumn(_) => Some("a subquery"),
-            ExprKind::Aggregate(_) | ExprKind::Grouping(_) => Some(AGGREGATE),
+            ExprKind::Aggregate(_) | ExprKind::Grouping(..) => Some(AGGREGATE),
             ExprKind::Window(_) => Some("a window function"),
             ExprKind::WholeRow { .. } => Some("a whole row"),
             ExprKind::Column { level, .. } if *level > 0 => Some("a subquery"),

@@ -71,6 +71,7 @@ pub(super) const SETTINGS: &[Definition] = &[
     ignored("max_parallel_maintenance_workers", "2", Kind::Integer(0, 1024)),
     ignored("max_parallel_workers", "8", Kind::Integer(0, 1024)),
     ignored("max_parallel_workers_per_gather", "2", Kind::Integer(0, 1024)),
+    ignored("max_stack_depth", "2MB", Kind::Memory(1, 100, 2_147_483_647)),
     ignored("min_parallel_index_scan_size", "512kB", Kind::Memory(8, 0, 715_827_882)),
     ignored("min_parallel_table_scan_size", "8MB", Kind::Memory(8, 0, 715_827_882)),
     ignored("parallel_leader_participation", "on", Kind::Bool),

@@ -52,3 +52,36 @@ fn rows_are_made_before_they_are_grouped_by_them() {
         assert_eq!(client.rows(query), rows, "{query}");
     }
 }
+
+#[test]
+fn grouping_belongs_to_the_query_whose_columns_it_names() {
+    let server = Server::new();
+    let mut client = server.connect();
+    for (query, rows) in [
+        (
+            "select (select grouping(v1)) from (values ((select 1))) v(v1) group by v1",
+            &["0"][..],
+        ),
+        (
+            "select (select grouping(v1)) from (values ((select 1))) v(v1) group by cube(v1) order by 1",
+            &["0", "1"],
+        ),
+        (
+            "select (select (select grouping(e, f) from (values (1)) v2(c)) \
+             from (values (1, 2)) v1(a, b) group by (a, b)) \
+             from (values (6, 7)) v3(e, f) group by rollup(e, f) order by 1",
+            &["0", "1", "3"],
+        ),
+        (
+            "select (select (select grouping(a, b) from (values (1)) v2(c)) \
+             from (values (1, 2)) v1(a, b) group by (a, b)) \
+             from (values (6, 7)) v3(e, f) group by rollup(e, f)",
+            &["0", "0", "0"],
+        ),
+    ] {
+        assert_eq!(client.rows(query), rows, "{query}");
+    }
+    let refused =
+        client.error("select (select grouping(w1)) from (values (1, 2)) v(v1, w1) group by v1");
+    assert!(refused.starts_with("42803 "), "{refused}");
+}

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use thermocline_device::Device;
+use thermocline_device::{Device, Mutation};
 
 use super::reader::{Found, GroupRead, OTHER_DATABASE, SegmentReader};
 use super::segment::{RECORD_HEADER_BYTES, parse_segment_name, u32_at};
@@ -122,7 +122,12 @@ impl LogStream {
             };
             let opened = SegmentReader::open(&*source.device, self.database, first);
             match self.unless_damaged(opened)? {
-                Some(reader) if reader.previous_end == at => {
+                // Between the end of a segment and the next one's first LSN lies no record. A
+                // database that was opened and never written to stands there.
+                Some(reader)
+                    if reader.previous_end == at
+                        || reader.previous_end < at && !Mutation::StartTakenForGap.is_made() =>
+                {
                     self.position = first;
                     self.reader = Some(reader);
                     return Ok(true);

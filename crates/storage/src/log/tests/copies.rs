@@ -140,6 +140,22 @@ fn an_lsn_in_the_middle_of_a_group_cuts_the_group() {
 }
 
 #[test]
+fn a_position_that_no_record_reached_is_in_the_stream() {
+    let device = SimulatedDevice::new();
+    let (log, _) = open(&device, None).unwrap();
+    let end = append_durable(&log, 0..3)[2];
+    drop(log);
+    let (log, _) = open(&device, Some(end)).unwrap();
+    append_durable(&log, 3..6);
+    drop(log);
+    let all = CopyUntil::default();
+    for behind in [0, 1, 4096] {
+        let (copy, _) = copied(&[&device], end + behind, all).unwrap();
+        assert_eq!(payloads_in(&copy, 43), numbers(3..6), "{behind}");
+    }
+}
+
+#[test]
 fn an_archive_and_what_is_left_make_up_the_whole_stream() {
     let device = SimulatedDevice::new();
     let archive = SimulatedDevice::new();

@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+"""Does what the pages for newcomers say, and compares what they print.
+
+    scripts/pages.py [PROGRAM]        (default: target/debug/thermocline)
+
+| page | what is done |
+|---|---|
+| docs/start.md | every block, with `kill -9` and the start behind it |
+| docs/guides/backup.md, restore.md | a backup of a running and of a stopped server, a generation, both restored |
+| docs/guides/connect.md | the program in Python, where `psycopg` is installed |
+
+Figures of an output may differ where the page says so; everything else must be as it is printed.
+Needs `psql`. The block in Rust of docs/guides/embed.md is compiled by `cargo test`.
+"""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAM = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "target/debug/thermocline").resolve()
+START_SECONDS_MAX = 60
+STATEMENT_SECONDS_MAX = 300
+
+
+def blocks(page):
+    """The code blocks of a page: language, text, and the prose behind it."""
+    text = (ROOT / page).read_text()
+    parts = re.split(r"^```([\w,]*)\n(.*?)^```$", text, flags=re.M | re.S)
+    return [
+        (parts[at], parts[at + 1], parts[at + 2]) for at in range(1, len(parts), 3)
+    ]
+
+
+def fail(page, why, *shown):
+    print(f"{page}: {why}")
+    for text in shown:
+        print(text if text.endswith("\n") else text + "\n", end="----\n")
+    sys.exit(1)
+
+
+def plain(text):
+    """Lines without blanks at their ends, without empty lines."""
+    return [line.rstrip() for line in text.splitlines() if line.strip()]
+
+
+def shape(text):
+    """The same without figures and without the width that they give to a column."""
+    return [re.sub(r"[-+ ]+", " ", re.sub(r"\d+", "0", line)).strip() for line in plain(text)]
+
+
+class Server:
+    """A server on a port of its own."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.process = None
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+
+    def start(self, arguments):
+        command = [str(PROGRAM), "-p", str(self.port), *arguments]
+        log = open(self.directory / "server.log", "w")
+        self.process = subprocess.Popen(command, cwd=self.directory, stdout=log, stderr=log)
+        until = time.time() + START_SECONDS_MAX
+        while time.time() < until and self.process.poll() is None:
+            # The last line of what it prints.
+            if "  connect " in self.said():
+                return self.said()
+            time.sleep(0.05)
+        fail(arguments, "the server does not start", self.said())
+
+    def said(self):
+        return (self.directory / "server.log").read_text()
+
+    def sql(self, text):
+        connect = f"host=127.0.0.1 port={self.port} user=postgres dbname=postgres"
+        done = subprocess.run(
+            ["psql", "-X", "-v", "ON_ERROR_STOP=1", connect],
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=STATEMENT_SECONDS_MAX,
+        )
+        if done.returncode:
+            fail("a statement", "is refused", text, done.stderr)
+        return done.stdout
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            self.process.wait(60)
+
+
+def shell(line, directory):
+    done = subprocess.run(line, shell=True, cwd=directory, capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        fail(line, f"ends with {done.returncode}", done.stdout, done.stderr)
+    return done.stdout
+
+
+def tutorial(directory):
+    page = "docs/start.md"
+    server = Server(directory)
+    printed = None
+    done = 0
+    for language, text, behind in blocks(page):
+        start = re.search(r"cargo run --release -- (.*)", text)
+        done += 1
+        if start:
+            if server.process:
+                server.process.wait(10)
+            printed = server.start(start.group(1).split())
+        elif text.startswith("thermocline "):
+            words = lambda lines: [line.split()[0] for line in plain(lines)]
+            if words(text) != words(printed):
+                fail(page, "the server prints something else", text, printed)
+        elif language == "sql":
+            printed = server.sql(text)
+        elif text.startswith("kill "):
+            shell(text, directory)
+        elif text.startswith("rm "):
+            server.stop()
+            shell(text, directory)
+        elif text.startswith("psql "):
+            pass
+        else:
+            may_differ = "figures will differ" in behind.split("\n## ")[0]
+            same = shape(text) == shape(printed) if may_differ else plain(text) == plain(printed)
+            if not same:
+                fail(page, "a statement prints something else", text, printed)
+    print(f"{page}: {done} blocks")
+
+
+def backup_and_restore(directory):
+    pages = ["docs/guides/backup.md", "docs/guides/restore.md"]
+    for name in ["srv", "backup", "archive"]:
+        (directory / name).mkdir()
+    server = Server(directory)
+    done = 0
+
+    def here(text):
+        text = re.sub(r"(?<![\w.])/(srv|backup|archive)\b", rf"{directory}/\1", text)
+        return text.replace("\\\n", " ")
+
+    def commands(page):
+        for language, text, _ in blocks(page):
+            lines = [here(text)] if language == "sql" else here(text).splitlines()
+            for line in lines:
+                if line.strip():
+                    yield language, line
+
+    for language, line in commands(pages[0]):
+        done += 1
+        words = line.split()
+        if language == "sql":
+            server.sql(line)
+        elif words[:2] == ["thermocline", "-D"]:
+            server.stop()
+            first = server.process is None
+            server.start(words[1:])
+            if first:
+                server.sql("CREATE TABLE kept (id int PRIMARY KEY); INSERT INTO kept SELECT generate_series(1, 1000)")
+        elif words[:3] == ["thermocline", "backup", "-D"]:
+            server.stop()
+            shell(str(PROGRAM) + line[len("thermocline"):], directory)
+        elif words[:2] == ["thermocline", "backup"]:
+            place = "" if "--list" in words else f" -p {server.port}"
+            listed = shell(str(PROGRAM) + line[len("thermocline"):] + place, directory)
+            if "--list" in words and not listed.strip():
+                fail(pages[0], "no generation is listed", line)
+        else:
+            fail(pages[0], "nobody knows how to do this", line)
+    # What comes behind the last backup is in the log alone.
+    server.sql("INSERT INTO kept SELECT generate_series(1001, 1010)")
+    server.stop()
+    for language, line in commands(pages[1]):
+        done += 1
+        words = line.split()
+        if words[1] == "restore":
+            shutil.rmtree(directory / "srv/new", ignore_errors=True)
+            now = time.strftime("%Y-%m-%d %H:%M:%S+00", time.gmtime())
+            line = re.sub(r"'\d{4}-.*?'", f"'{now}'", line)
+            shell(str(PROGRAM) + line[len("thermocline"):], directory)
+            wanted = 1010 if "--to-time" in words else 1000
+            if "--to-time" in words:
+                server.start(["-D", str(directory / "srv/new")])
+        else:
+            server.start(words[1:])
+        if server.process.poll() is None:
+            found = server.sql("SELECT count(*) FROM kept")
+            if str(wanted) not in found.split():
+                fail(pages[1], f"{wanted} rows are expected", line, found)
+            server.stop()
+    print(f"{', '.join(pages)}: {done} commands")
+
+
+def python(directory):
+    page = "docs/guides/connect.md"
+    try:
+        import psycopg  # noqa: F401
+    except ImportError:
+        print(f"{page}: skipped, psycopg is not installed")
+        return
+    server = Server(directory)
+    server.start(["-D", "data", "--memory-limit", "256MB"])
+    programs = [(text, behind) for language, text, behind in blocks(page) if language == "python"]
+    for text, behind in programs:
+        text = text.replace("port=5433", f"port={server.port}")
+        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60)
+        promised = re.search(r"It prints `(.*?)`", behind)
+        if done.returncode or (promised and promised.group(1) != done.stdout.strip()):
+            fail(page, "the program in Python does something else", text, done.stdout, done.stderr)
+    server.stop()
+    print(f"{page}: {len(programs)} programs in Python")
+
+
+def main():
+    if not PROGRAM.exists():
+        sys.exit(f"{PROGRAM} is not there: cargo build --bin thermocline")
+    if not shutil.which("psql"):
+        print("psql is not installed: the pages are not tried")
+        return
+    for task in [tutorial, backup_and_restore, python]:
+        with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")) as directory:
+            task(Path(directory))
+
+
+main()
