@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from datetime import datetime, timezone
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -187,7 +188,7 @@ def backup_and_restore(directory):
         words = line.split()
         if words[1] == "restore":
             shutil.rmtree(directory / "srv/new", ignore_errors=True)
-            now = time.strftime("%Y-%m-%d %H:%M:%S+00", time.gmtime())
+            now = datetime.now(timezone.utc).isoformat(sep=" ")
             line = re.sub(r"'\d{4}-.*?'", f"'{now}'", line)
             shell(str(PROGRAM) + line[len("thermocline"):], directory)
             wanted = 1010 if "--to-time" in words else 1000
