@@ -282,7 +282,9 @@ impl Round {
             }
             db = self.recover(tally)?;
             state = self.compare(&db, &model, closed)?;
-            if self.habits.backups > 0 && self.chance.percent(20) {
+            // A fault that is still to come would meet it.
+            let backs_up = self.habits.backups > 0 && !self.habits.faulty;
+            if backs_up && self.chance.percent(20) {
                 self.back_up_at_rest(&db, &state)?;
             }
             if self.chance.percent(60) {
