@@ -8,7 +8,7 @@ mod run;
 use pg_raw_parse::Node;
 use thermocline_query::analyze::{Analyzed, Catalog, Stored, analyze};
 use thermocline_query::functions::Body;
-use thermocline_query::tree::{Distinctness, Expr, ExprKind, From, RelationKind};
+use thermocline_query::tree::{Distinctness, Expr, ExprKind, From, Query, RelationKind};
 use thermocline_query::types::{self, ids};
 
 use crate::error::SqlError;
@@ -39,6 +39,34 @@ pub(crate) const SESSION_FUNCTIONS: [&str; 14] = [
 
 /// Functions that only wait.
 const SLEEPS: [&str; 3] = ["pg_sleep", "pg_sleep_for", "pg_sleep_until"];
+
+/// Functions that show another time each time they are called.
+const CLOCKS: [&str; 2] = ["clock_timestamp", "timeofday"];
+
+/// Whether an expression calls one of these functions; what it is told how long to sleep does not
+/// count.
+fn calls(expr: &Expr, names: &[&str]) -> bool {
+    if let ExprKind::Call(call) = &expr.kind {
+        let name = &call.function.name;
+        if names.contains(name) || SLEEPS.contains(name) {
+            return names.contains(name);
+        }
+    }
+    let mut found = false;
+    expr.children(&mut |child| found = found || calls(child, names));
+    found
+}
+
+/// Whether a query sleeps and shows what the clock says. It is run again after the sleep: all its
+/// clocks would show the time behind it.
+fn has_wrong_clock(query: &Query) -> bool {
+    let (mut sleeps, mut clocks) = (false, false);
+    query.exprs(&mut |expr| {
+        sleeps = sleeps || calls(expr, &SLEEPS);
+        clocks = clocks || calls(expr, &CLOCKS);
+    });
+    sleeps && clocks
+}
 
 /// A catalog without relations: whoever names one is the binder's.
 struct NoRelations;
@@ -71,6 +99,12 @@ pub(crate) fn bind(
         Err(error) if matches!(error.sqlstate, "0A000" | "42883" | "42704") => return None,
         Err(error) => return Some(Err(positioned(error, text))),
     };
+    if has_wrong_clock(&analyzed.query) {
+        let message = "the clock's time beside pg_sleep in one query is not supported";
+        return Some(Err(
+            SqlError::unsupported(message).with_hint("Ask for the time in queries of their own.")
+        ));
+    }
     is_done_here(&analyzed).then(|| Ok(TypedQuery::of(analyzed)))
 }
 

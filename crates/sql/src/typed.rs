@@ -4,6 +4,7 @@
 
 pub(crate) mod arrays;
 pub(crate) mod reads;
+pub(crate) mod row_number;
 pub(crate) mod stored;
 pub(crate) mod value;
 mod write;

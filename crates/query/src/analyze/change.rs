@@ -102,9 +102,7 @@ impl Changed {
         let live = columns.filter(|(_, column)| !column.is_dropped());
         live.map(|(place, _)| place).collect()
     }
-}
 
-impl Changed {
     /// The view in the table's place, and the rows that the statement sees.
     fn seen(
         &self,

@@ -80,10 +80,10 @@ impl Through {
         .with_hint("Insert into its table.")
     }
 
-    /// How many values an INSERT without a list of columns gives.
+    /// For an INSERT without a list of columns, which gives a value to each.
     ///
     /// # Errors
-    /// 0A000 where one of them would be for a column that is none of the table.
+    /// 0A000 where a column is none of the table.
     pub(super) fn check_all(&self) -> Result<()> {
         match self.computed.first() {
             Some(column) => self.check(column),

@@ -2,6 +2,8 @@
 
 mod size;
 
+use std::cmp::Ordering;
+
 use super::Function;
 use crate::call::Call;
 use crate::datum::Datum;
@@ -61,34 +63,33 @@ fn btrecordcmp(_: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
     record::compare(&arguments[0], &arguments[1]).map(|order| Datum::Int4(order as i32))
 }
 
-fn record_image_eq(call: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
-    record::compare_images(call, &arguments[0], &arguments[1])
-        .map(|order| Datum::Bool(order.is_eq()))
+/// Whether the order of two rows by their columns' bytes is such.
+fn by_images(call: &Call<'_>, rows: &[Datum], is: fn(Ordering) -> bool) -> Result<Datum> {
+    record::compare_images(call, &rows[0], &rows[1]).map(|order| Datum::Bool(is(order)))
 }
 
-fn record_image_ne(call: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
-    record::compare_images(call, &arguments[0], &arguments[1])
-        .map(|order| Datum::Bool(order.is_ne()))
+fn record_image_eq(call: &Call<'_>, rows: &[Datum]) -> Result<Datum> {
+    by_images(call, rows, Ordering::is_eq)
 }
 
-fn record_image_lt(call: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
-    record::compare_images(call, &arguments[0], &arguments[1])
-        .map(|order| Datum::Bool(order.is_lt()))
+fn record_image_ne(call: &Call<'_>, rows: &[Datum]) -> Result<Datum> {
+    by_images(call, rows, Ordering::is_ne)
 }
 
-fn record_image_le(call: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
-    record::compare_images(call, &arguments[0], &arguments[1])
-        .map(|order| Datum::Bool(order.is_le()))
+fn record_image_lt(call: &Call<'_>, rows: &[Datum]) -> Result<Datum> {
+    by_images(call, rows, Ordering::is_lt)
 }
 
-fn record_image_gt(call: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
-    record::compare_images(call, &arguments[0], &arguments[1])
-        .map(|order| Datum::Bool(order.is_gt()))
+fn record_image_le(call: &Call<'_>, rows: &[Datum]) -> Result<Datum> {
+    by_images(call, rows, Ordering::is_le)
 }
 
-fn record_image_ge(call: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {
-    record::compare_images(call, &arguments[0], &arguments[1])
-        .map(|order| Datum::Bool(order.is_ge()))
+fn record_image_gt(call: &Call<'_>, rows: &[Datum]) -> Result<Datum> {
+    by_images(call, rows, Ordering::is_gt)
+}
+
+fn record_image_ge(call: &Call<'_>, rows: &[Datum]) -> Result<Datum> {
+    by_images(call, rows, Ordering::is_ge)
 }
 
 fn btrecordimagecmp(call: &Call<'_>, arguments: &[Datum]) -> Result<Datum> {

@@ -10,9 +10,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use thermocline_engine::{Catalog, ChargeKind, Table};
-use thermocline_query::tree::{
-    Column, Distinctness, Expr, ExprKind, From, JoinKind, Query, RelationKind, Target,
-};
+use thermocline_query::tree::{Distinctness, Expr, ExprKind, RelationKind, Target};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
@@ -33,9 +31,8 @@ use crate::plan::{
 };
 use crate::stack;
 use crate::typed::TypedQuery;
+use crate::typed::row_number::{ROW_NUMBER, gives_rows, names_rows, numbered};
 
-/// What the column of rows' numbers is called; nobody sees it.
-const ROW_NUMBER: &str = "row number";
 /// What a row's number takes while it is known to be locked, in bytes.
 const LOCKED_BYTES: u64 = 64;
 
@@ -70,7 +67,7 @@ impl Standing {
             && query.distinct == Distinctness::All
             && !query.has_set_targets
             && query.with.is_empty()
-            && !names_rows(&query);
+            && !names_rows(&query, 0);
         let waits = query.locks.iter().all(|lock| lock.wait == 0);
         if !is_plain || !waits {
             return None;
@@ -96,20 +93,14 @@ impl Standing {
             if relation.columns.len() != table.columns.len() {
                 return None;
             }
-            let number = DataType::BigInt.oid();
-            relation.columns.push(Column {
-                name: Arc::from(ROW_NUMBER),
-                oid: number,
-                modifier: -1,
-                origin: None,
-            });
+            numbered(relation);
             let kind = ExprKind::Column {
                 level: 0,
                 relation: place,
                 column: table.columns.len(),
             };
             query.targets.push(Target {
-                expr: Expr::new(kind, number, -1),
+                expr: Expr::new(kind, DataType::BigInt.oid(), -1),
                 name: Arc::from(ROW_NUMBER),
                 hidden: false,
                 origin: None,
@@ -134,33 +125,6 @@ impl Standing {
     }
 }
 
-/// Whether the query, or one within it, names a whole row: there would be a column too many.
-fn names_rows(query: &Query) -> bool {
-    let mut found = false;
-    query.exprs(&mut |expr| {
-        found = found
-            || expr.any(&mut |expr| match &expr.kind {
-                ExprKind::WholeRow { .. } => true,
-                ExprKind::Subquery(subquery) => names_rows(&subquery.query),
-                _ => false,
-            });
-    });
-    found
-}
-
-/// Whether each row of the join has one of the relation's.
-fn gives_rows(from: &From, relation: usize) -> bool {
-    match from {
-        From::Relation(of) => *of == relation,
-        From::Join {
-            kind, left, right, ..
-        } => {
-            matches!(kind, JoinKind::Inner | JoinKind::Left) && gives_rows(left, relation)
-                || matches!(kind, JoinKind::Inner | JoinKind::Right) && gives_rows(right, relation)
-        }
-    }
-}
-
 impl Session {
     /// Starts a cursor that stands on rows; false if it is none. Those that it locks are locked.
     pub(super) async fn start_standing(
@@ -180,7 +144,14 @@ impl Session {
             }
             return Ok(is_plain);
         }
-        let Some(standing) = self.standing(&portal.prepared) else {
+        let standing = match &planned.bound.plan {
+            Plan::Analytical { typed, .. } => Standing::of(typed),
+            Plan::Short(ShortPlan::Select(_) | ShortPlan::LockingRead(_)) => {
+                self.standing(&portal.prepared)
+            }
+            Plan::Short(_) => None,
+        };
+        let Some(standing) = standing else {
             return Ok(false);
         };
         portal.rows = self.standing_rows(&standing, &planned.catalog).await?;

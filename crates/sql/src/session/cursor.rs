@@ -79,6 +79,9 @@ impl Session {
                 scroll = Some(Scroll::of(kept, columns, &self.account, db.spill())?);
             }
         }
+        if let (PortalRows::Scroll(scroll), Some(false)) = (&mut portal.rows, declare.scroll) {
+            scroll.forward_only = true;
+        }
         if let Some(scroll) = scroll {
             portal.rows = PortalRows::Scroll(Box::new(scroll));
         }
@@ -106,6 +109,16 @@ impl Session {
         } else if *run.formats != Formats::Text {
             portal.formats = run.formats.clone();
         }
+        let is_forward = match fetch.direction {
+            Direction::Relative(by) => by > 0,
+            Direction::Forward(count) => count != Some(0),
+            _ => false,
+        };
+        if !is_forward && !portal.goes_back() {
+            self.portals.insert(fetch.cursor.clone(), portal);
+            return Err(SqlError::new("55000", "cursor can only scan forward")
+                .with_hint("Declare it with SCROLL option to enable backward scan."));
+        }
         let count = match (&mut portal.rows, fetch.direction) {
             (PortalRows::Scroll(scroll), direction) if fetch.skip => {
                 let count = scroll.pass(direction).count as u64;
@@ -120,7 +133,7 @@ impl Session {
                 self.go_forward(&mut portal, before, true, client).await?;
                 self.go_forward(&mut portal, 1, fetch.skip, client).await?
             }
-            (_, Direction::Forward(count)) if count != Some(0) => {
+            (_, Direction::Forward(count)) => {
                 let count = count.map_or(usize::MAX, |count| {
                     usize::try_from(count).unwrap_or(usize::MAX)
                 });
@@ -128,8 +141,9 @@ impl Session {
                     .await?
             }
             _ => {
-                return Err(SqlError::new("55000", "cursor can only scan forward")
-                    .with_hint("Declare it with SCROLL option to enable backward scan."));
+                return Err(SqlError::internal(
+                    "a cursor that goes back without its rows",
+                ));
             }
         };
         self.portals.insert(fetch.cursor.clone(), portal);

@@ -424,9 +424,7 @@ impl Session {
         let mut rows = rows.styled(self.context.styles()).hiding(shown);
         let (sent, more) = self.send_unread(unread, &mut rows, limit, client).await?;
         if let Some(stand) = &mut portal.stand {
-            stand.at = rows
-                .take_hidden()
-                .filter(|_| sent > 0 && (sent == limit as u64));
+            stand.at = rows.take_hidden().filter(|_| sent == limit as u64);
         }
         self.keep_buffer(rows);
         if !more {

@@ -51,6 +51,11 @@ pub(super) enum PortalRows {
 }
 
 impl Portal {
+    /// Whether its rows may be fetched backwards.
+    pub(super) fn goes_back(&self) -> bool {
+        matches!(&self.rows, PortalRows::Scroll(scroll) if !scroll.forward_only)
+    }
+
     /// Notes the row on which a cursor that goes back stands.
     ///
     /// # Errors
@@ -80,7 +85,7 @@ impl Session {
             text: portal.prepared.shown_message(),
             is_held: portal.held,
             is_binary: portal.formats == Formats::Binary,
-            goes_back: matches!(portal.rows, PortalRows::Scroll(_)),
+            goes_back: portal.goes_back(),
             made_us: portal.made_us,
         };
         Own {

@@ -27,6 +27,8 @@ pub(super) struct Scroll {
     /// The row that it stands on, from 1; 0 is before the first, one more than there are is
     /// behind the last.
     position: usize,
+    /// Whether it was declared NO SCROLL.
+    pub(super) forward_only: bool,
     charge: Charge,
 }
 
@@ -80,6 +82,7 @@ impl Scroll {
             memory_bytes: 0,
             open: Open::default(),
             position: 0,
+            forward_only: false,
             charge: account.nothing(ChargeKind::Portal),
         };
         while let Some(piece) = kept.pop()? {

@@ -3,11 +3,12 @@
 //! changed by its key; rows of a table without one are found by their numbers.
 
 use crate::typed::held;
+use crate::typed::row_number::{gives_rows, names_rows, numbered};
 use std::sync::Arc;
 
 use thermocline_engine::authority::Privileges;
 use thermocline_query::change::Given;
-use thermocline_query::tree::{self, ExprKind, From, JoinKind, Query, Target};
+use thermocline_query::tree::{self, ExprKind, Query, Target};
 use thermocline_query::walk::expr_reads_rows_out;
 use thermocline_storage::types::DataType;
 
@@ -378,7 +379,14 @@ impl Changer<'_> {
         let key_columns = match key {
             Key::Columns(columns) => columns.len(),
             Key::Row => {
-                numbered(&mut query)?;
+                // Its own names of whole rows are spelled out.
+                if names_rows(&query, 1) {
+                    return Err(SqlError::unsupported(
+                        "a whole row in this change of a table without a primary key is not supported",
+                    )
+                    .with_hint("Name the columns, or give the table a primary key."));
+                }
+                query.relations.first_mut().map(numbered);
                 1
             }
         };
@@ -401,50 +409,4 @@ impl Changer<'_> {
 fn with_others() -> SqlError {
     SqlError::unsupported("WHERE CURRENT OF beside other tables is not supported")
         .with_hint("Ask for their values by subqueries.")
-}
-
-/// Gives the query the numbers of the changed table's rows, as a column behind its others.
-fn numbered(query: &mut Query) -> Result<()> {
-    if names_rows(query) {
-        return Err(SqlError::unsupported(
-            "a whole row in this change of a table without a primary key is not supported",
-        )
-        .with_hint("Name the columns, or give the table a primary key."));
-    }
-    if let Some(relation) = query.relations.first_mut() {
-        relation.columns.push(tree::Column {
-            name: Arc::from("row number"),
-            oid: DataType::BigInt.oid(),
-            modifier: -1,
-            origin: None,
-        });
-    }
-    Ok(())
-}
-
-/// Whether a query within names a whole row of those around it, which may be the changed table's.
-fn names_rows(query: &Query) -> bool {
-    let mut found = false;
-    query.exprs(&mut |expr| {
-        found = found
-            || expr.any(&mut |expr| match &expr.kind {
-                ExprKind::WholeRow { level, .. } => *level > 0,
-                ExprKind::Subquery(subquery) => names_rows(&subquery.query),
-                _ => false,
-            });
-    });
-    found
-}
-
-/// Whether the relation gives a row of its own to each row of the join: no outer join has NULL for it.
-fn gives_rows(from: &From, relation: usize) -> bool {
-    match from {
-        From::Relation(of) => *of == relation,
-        From::Join {
-            kind, left, right, ..
-        } => {
-            matches!(kind, JoinKind::Inner | JoinKind::Left) && gives_rows(left, relation)
-                || matches!(kind, JoinKind::Inner | JoinKind::Right) && gives_rows(right, relation)
-        }
-    }
 }

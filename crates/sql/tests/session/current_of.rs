@@ -159,6 +159,65 @@ fn a_cursor_may_stand_nowhere() {
 }
 
 #[test]
+fn a_row_that_another_deletes_is_not_mistaken_for_the_one_in_its_place() {
+    let server = Server::new();
+    let mut client = with_rows(&server);
+    let mut other = server.connect();
+    for level in ["serializable", "repeatable read"] {
+        for (table, query) in [
+            ("keyless", "select a from keyless order by a"),
+            ("keyed", "select a from keyed"),
+            ("keyed", "select a from keyed where a in (1, 2, 3)"),
+        ] {
+            client.tag(&format!("begin isolation level {level}"));
+            client.tag(&format!("declare c cursor for {query}"));
+            let row = client.rows("fetch c").remove(0);
+            // Its number is free then, and is given out again.
+            other.tag(&format!("delete from {table} where a = {row}"));
+            other.tag(&format!(
+                "insert into {table} select n, 'new' from generate_series(10, 40) n"
+            ));
+            let change = format!("update {table} set b = 'changed' where current of c");
+            let changed = client.query(&change);
+            let committed = client.query("commit");
+            let is_refused =
+                |answers: &[String]| answers.iter().any(|answer| answer.contains("40001"));
+            assert!(
+                is_refused(&changed) || is_refused(&committed),
+                "{level}, {query}: {changed:?}, {committed:?}"
+            );
+            client.query("rollback");
+            let count = format!("select count(*) from {table} where b = 'changed'");
+            assert_eq!(other.rows(&count), ["0"], "{level}, {query}");
+            other.tag(&format!("delete from {table}"));
+            other.tag(&format!(
+                "insert into {table} values (1, 'one'), (2, 'two'), (3, 'three')"
+            ));
+        }
+    }
+}
+
+#[test]
+fn a_cursor_that_locks_goes_back_only_where_it_may() {
+    let server = Server::new();
+    let mut client = with_rows(&server);
+    client.tag("begin");
+    client.tag("declare c no scroll cursor for select a from keyless for update");
+    client.rows("fetch 2 from c");
+    assert_eq!(client.rows("select is_scrollable from pg_cursors"), ["f"]);
+    assert!(
+        client
+            .error("fetch backward 1 from c")
+            .starts_with("55000 ")
+    );
+    client.tag("rollback");
+    client.tag("declare h no scroll cursor with hold for values (1), (2)");
+    client.rows("fetch h");
+    assert!(client.error("fetch prior from h").starts_with("55000 "));
+    assert_eq!(client.rows("fetch h"), ["2"]);
+}
+
+#[test]
 fn many_rows_are_stood_on_too() {
     let server = Server::new();
     let mut client = server.connect();

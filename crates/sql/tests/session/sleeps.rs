@@ -51,5 +51,8 @@ fn an_endless_sleep_ends_at_the_time_limit() {
         assert!(client.error(query).starts_with("57014 "), "{query}");
     }
     client.tag("set statement_timeout = 0");
+    // What was run before the sleep is run again after it: a clock would be wrong.
+    let refused = client.error("select clock_timestamp(), pg_sleep(0.01), clock_timestamp()");
+    assert!(refused.starts_with("0A000 "), "{refused}");
     assert_eq!(client.rows("select pg_sleep(0.01)"), [""]);
 }
