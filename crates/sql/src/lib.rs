@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `parse` | from text to statements |
 //! | `bind`, `expr`, `plan`, `exec` | the short path |
+//! | `analysis` | statements analysed against the catalog |
 //! | `analytics`, `pg_catalog`, `system_views` | the bridge to DataFusion, the system catalogs |
 //! | `ddl`, `copy` | changes of the catalog; rows in bulk |
 //! | `short` | from typed trees of changes to the short path's plans |
@@ -18,6 +19,15 @@
 //! | `privilege`, `password` | what a role may do; how passwords are kept |
 //! | `output`, `messages`, `error` | rows, messages and errors as PostgreSQL's clients read them |
 
+#![cfg_attr(
+    not(feature = "analytics"),
+    expect(
+        dead_code,
+        reason = "only analytical queries read the system's relations"
+    )
+)]
+
+mod analysis;
 #[cfg(feature = "analytics")]
 pub mod analytics;
 pub mod bind;
@@ -31,18 +41,15 @@ pub mod one_row;
 pub mod output;
 pub mod parse;
 pub mod password;
-#[cfg(feature = "analytics")]
 pub mod pg_catalog;
 pub mod plan;
 pub mod privilege;
 pub mod session;
 pub mod settings;
-#[cfg(feature = "analytics")]
 mod short;
 mod stack;
 mod statement_statistics;
 pub mod styles;
-#[cfg(feature = "analytics")]
 mod system_views;
 mod temporary;
 pub(crate) mod typed;

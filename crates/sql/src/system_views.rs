@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use thermocline_engine::Database;
 
-use crate::analytics::Activity;
+use crate::analysis::Activity;
 use crate::pg_catalog::{Datum, Relation, SystemSession};
 
 /// The views: schema, name, number, kind, columns with their types' numbers.

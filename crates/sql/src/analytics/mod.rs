@@ -4,7 +4,6 @@
 //!
 //! | file | what lives there |
 //! |---|---|
-//! | `bind`, `relations` | analysis against the catalog; what names mean there |
 //! | `run` | from an analysed query to its rows |
 //! | `scan`, `batch` | tables as DataFusion reads them |
 //! | `feed`, `row_stream`, `whole` | results on their way out |
@@ -16,13 +15,11 @@
 //! cancels it. Faults of devices come back as the engine's errors.
 
 mod batch;
-mod bind;
 mod cooperation;
 mod deep;
 mod errors;
 mod feed;
 mod memory;
-mod relations;
 mod row_stream;
 mod run;
 mod scan;
@@ -31,7 +28,6 @@ mod threads;
 mod whole;
 mod width;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use datafusion::execution::disk_manager::DiskManagerBuilder;
@@ -40,16 +36,12 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::prelude::SessionConfig;
 use thermocline_analytical::run::session;
-use thermocline_engine::{Database, WaitsFor};
+use thermocline_engine::Database;
 
-pub(crate) use bind::{answered, bind, bind_change, bind_view, columns_of_view};
 pub(crate) use errors::sql_error;
-pub use row_stream::{RowStream, SettingChange};
+pub use row_stream::RowStream;
 
 use crate::error::Result;
-use crate::privilege::Actor;
-use crate::session::Sessions;
-use crate::styles::Styles;
 use cooperation::GiveWay;
 use deep::MakeRoom;
 use memory::AnalyticalMemory;
@@ -59,112 +51,6 @@ use width::Widths;
 
 /// Streams that a table is read by at most, whatever the number of cores.
 const STREAMS_MAX: usize = 32;
-
-/// What a statement may know of its session; an owned copy, since a result is
-/// streamed while the session goes on.
-#[derive(Debug, Clone, Default)]
-pub struct SessionFacts {
-    /// Who the statement is run as.
-    pub actor: Actor,
-    /// Who the session is of.
-    pub session_user: String,
-    /// The database's name.
-    pub database: String,
-    /// The schemas that unqualified names are looked up in, in order.
-    pub search_path: Vec<String>,
-    /// The schemas that new relations go to, the first that there is.
-    pub creation_path: Vec<String>,
-    /// The number in BackendKeyData.
-    pub process_id: i32,
-    /// The transaction's start, in microseconds since 2000-01-01 UTC.
-    pub now_us: i64,
-    /// How dates, times and numbers look.
-    pub styles: Arc<Styles>,
-    /// All settings: name, value, description.
-    pub settings: Arc<Vec<(String, String, String)>>,
-    /// The sessions there are.
-    pub activity: Arc<Vec<Activity>>,
-    /// Transactions committed and rolled back since the start.
-    pub transactions: (u64, u64),
-    /// The session's own cursors and statements, for a query that shows them.
-    pub own: Arc<Own>,
-    /// What statements took, of all sessions.
-    pub(crate) sessions: Option<Arc<Sessions>>,
-}
-
-/// What only its own session shows.
-#[derive(Debug, Clone, Default)]
-pub struct Own {
-    /// As `pg_cursors` shows them.
-    pub cursors: Vec<CursorFacts>,
-    /// As `pg_prepared_statements` shows them.
-    pub statements: Vec<StatementFacts>,
-}
-
-/// A cursor.
-#[derive(Debug, Clone)]
-pub struct CursorFacts {
-    /// Its name.
-    pub name: String,
-    /// What its client sent to declare it.
-    pub text: Arc<str>,
-    /// It outlives its transaction.
-    pub is_held: bool,
-    /// Rows come in binary.
-    pub is_binary: bool,
-    /// It goes back, too.
-    pub goes_back: bool,
-    /// When it was made, in microseconds since 2000-01-01 UTC.
-    pub made_us: i64,
-}
-
-/// A prepared statement.
-#[derive(Debug, Clone)]
-pub struct StatementFacts {
-    /// Its name.
-    pub name: String,
-    /// What its client sent to prepare it.
-    pub text: Arc<str>,
-    /// The numbers of its parameters' types.
-    pub parameters: Vec<u32>,
-    /// By PREPARE, not by a message of the protocol.
-    pub from_sql: bool,
-    /// When it was made, in microseconds since 2000-01-01 UTC.
-    pub made_us: i64,
-}
-
-/// A session, as `pg_stat_activity` shows it.
-#[derive(Debug, Clone)]
-pub struct Activity {
-    /// The number in BackendKeyData.
-    pub process_id: i32,
-    /// The user's name.
-    pub user: String,
-    /// `application_name`.
-    pub application: String,
-    /// `active`, `idle`, `idle in transaction`, `idle in transaction (aborted)`.
-    pub state: String,
-    /// The statement that runs or ran last.
-    pub query: String,
-    /// Whether the statement's role may see more than its user and application.
-    pub is_visible: bool,
-    /// Where its client is: `Some(None)` over a Unix socket.
-    pub client: Option<Option<SocketAddr>>,
-    /// The session's start, in microseconds since 2000-01-01 UTC.
-    pub started_us: i64,
-    /// The transaction's start, if there is one.
-    pub transaction_us: Option<i64>,
-    /// The statement's start; 0 before the first.
-    pub statement_us: i64,
-    /// When the state last changed.
-    pub changed_us: i64,
-    /// What it waits for.
-    pub waits_for: WaitsFor,
-    /// The number of its transaction; 0 if it has none.
-    pub transaction: u64,
-    /// What it holds, in bytes, in the order of [`thermocline_engine::ChargeKind::ALL`].
-    pub holds: Vec<u64>,
-}
 
 /// A sort's reserve for merging what it has put aside: one part of the share in so many.
 const MERGE_SHARE_DIVISOR: usize = 32;

@@ -19,6 +19,7 @@ use thermocline_storage::value::{Value, ValueRef};
 use super::errors::sql_error;
 use super::feed::Feed;
 use super::whole::WholeResult;
+use crate::analysis::SettingChange;
 use crate::error::{Result, SqlError};
 use crate::output::{OutputColumn, PIECE_BYTES, RowWriter};
 use crate::pg_catalog::SystemEnvironment;
@@ -156,17 +157,6 @@ impl Output {
     fn told(&self, error: &DataFusionError) -> SqlError {
         self.environment.awaited.told(sql_error(error))
     }
-}
-
-/// A setting that a query changed by `set_config`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SettingChange {
-    /// The setting's name.
-    pub name: String,
-    /// The new value.
-    pub value: String,
-    /// Only until the transaction ends.
-    pub local: bool,
 }
 
 impl RowStream {

@@ -24,9 +24,10 @@ use thermocline_storage::value::Value;
 use super::row_stream::{Output, Turn};
 use super::scan::SnapshotTable;
 use super::whole::WholeResult;
-use super::{Analytics, RowStream, SessionFacts, feed, sql_error};
+use super::{Analytics, RowStream, feed, sql_error};
+use crate::analysis::SessionFacts;
 use crate::error::{Result, SqlError};
-use crate::pg_catalog::{self, SystemEnvironment};
+use crate::pg_catalog::{self, Room, SystemEnvironment};
 use crate::privilege::Actor;
 use crate::stack;
 use crate::typed::TypedQuery;
@@ -98,6 +99,16 @@ impl Statement {
     }
 }
 
+/// What values are made of: the memory of all analytical statements.
+struct OfPool(MemoryReservation);
+
+impl Room for OfPool {
+    fn grow(&self, bytes: usize) -> Result<(), QueryError> {
+        let grown = self.0.try_grow(bytes);
+        grown.map_err(|error| QueryError::from(sql_error(&error)))
+    }
+}
+
 impl Analytics {
     fn statement(
         &self,
@@ -107,7 +118,8 @@ impl Analytics {
         snapshot: Option<Snapshot>,
     ) -> Statement {
         let pool = &self.state.runtime_env().memory_pool;
-        let environment = SystemEnvironment::new(catalog, &self.db, facts.clone(), Some(pool));
+        let room = Box::new(OfPool(MemoryConsumer::new("values").register(pool)));
+        let environment = SystemEnvironment::new(catalog, &self.db, facts.clone(), Some(room));
         Statement {
             typed: Arc::clone(typed),
             environment: Arc::new(environment),

@@ -5,9 +5,9 @@ use std::vec::IntoIter;
 use datafusion::execution::memory_pool::MemoryReservation;
 use thermocline_query::datum::Datum;
 
-use super::SettingChange;
 use super::row_stream::Output;
 use super::run::End;
+use crate::analysis::SettingChange;
 use crate::error::Result;
 use crate::output::RowWriter;
 

@@ -46,7 +46,6 @@ pub(crate) use scope::is_system_column;
 pub(crate) use typed::assignable;
 
 // What `short` has of the binder.
-#[cfg(feature = "analytics")]
 pub(crate) use {
     analysed::{is_volatile, not_of_a_row},
     by_query::{locking, source_by_key},

@@ -10,7 +10,6 @@ use thermocline_engine::{Catalog, Database, RunOptions, Table, Transaction, View
 use super::Definition;
 use super::view_query::columns_of_view;
 use crate::error::{Result, SqlError};
-#[cfg(feature = "analytics")]
 pub(super) use crate::pg_catalog::quote_ident;
 
 /// A view that reads something that is to be dropped.
@@ -71,12 +70,6 @@ pub(super) async fn drop_views(
         }
     }
     Ok(())
-}
-
-/// Without analytical queries there are no views to speak of.
-#[cfg(not(feature = "analytics"))]
-pub(super) fn quote_ident(name: &str) -> String {
-    name.to_owned()
 }
 
 impl Definition<'_> {

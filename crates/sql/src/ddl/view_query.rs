@@ -4,14 +4,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-#[cfg(feature = "analytics")]
 use thermocline_engine::authority::FIRST_ROLE_OID;
 use thermocline_engine::{Catalog, ViewColumn, ViewDef, ViewRead, ViewType};
 
 use super::Definition;
 use crate::error::{Result, SqlError};
 use crate::parse::view::CreateView;
-#[cfg(feature = "analytics")]
 use crate::privilege::Actor;
 
 /// See the head of this file.
@@ -23,43 +21,24 @@ pub(super) struct ViewQuery {
     pub(super) obstacle: Option<String>,
 }
 
-#[cfg(not(feature = "analytics"))]
-pub(super) fn view_query(
-    _: &Definition<'_>,
-    _: &Arc<Catalog>,
-    _: &CreateView,
-) -> Result<ViewQuery> {
-    Err(SqlError::unsupported(
-        "this build has no analytical queries, and so no views",
-    ))
-}
-
 /// The columns of tables that a view's query reads: the tables' numbers and the positions.
-#[cfg(not(feature = "analytics"))]
-pub(super) fn columns_of_view(_: &Definition<'_>, _: &ViewDef) -> Result<BTreeSet<(u32, usize)>> {
-    Ok(BTreeSet::new())
-}
-
-/// The columns of tables that a view's query reads: the tables' numbers and the positions.
-#[cfg(feature = "analytics")]
 pub(super) fn columns_of_view(
     definition: &Definition<'_>,
     view: &ViewDef,
 ) -> Result<BTreeSet<(u32, usize)>> {
     let catalog = definition.catalog();
     // Whoever may drop a column may not be allowed to read the view.
-    let facts = crate::analytics::SessionFacts {
+    let facts = crate::analysis::SessionFacts {
         actor: Actor::numbered(FIRST_ROLE_OID, &catalog)?,
         search_path: vec![view.schema.clone()],
         ..facts(definition)?
     };
-    let read = crate::analytics::columns_of_view(view, &catalog, definition.db, facts)?;
+    let read = crate::analysis::columns_of_view(view, &catalog, definition.db, facts)?;
     Ok(read)
 }
 
-#[cfg(feature = "analytics")]
-fn facts(definition: &Definition<'_>) -> Result<crate::analytics::SessionFacts> {
-    Ok(crate::analytics::SessionFacts {
+fn facts(definition: &Definition<'_>) -> Result<crate::analysis::SessionFacts> {
+    Ok(crate::analysis::SessionFacts {
         actor: definition.actor()?,
         session_user: definition.session_user.to_owned(),
         database: crate::session::DATABASE_NAME.to_owned(),
@@ -72,7 +51,6 @@ fn facts(definition: &Definition<'_>) -> Result<crate::analytics::SessionFacts> 
 }
 
 /// Analyses it as names mean in `catalog`.
-#[cfg(feature = "analytics")]
 pub(super) fn view_query(
     definition: &Definition<'_>,
     catalog: &Arc<Catalog>,
@@ -80,7 +58,7 @@ pub(super) fn view_query(
 ) -> Result<ViewQuery> {
     let facts = facts(definition)?;
     let analysed = crate::stack::with_room(create.depth, || {
-        crate::analytics::bind_view(&create.query, catalog, definition.db, &facts)
+        crate::analysis::bind_view(&create.query, catalog, definition.db, &facts)
     });
     let view = analysed.map_err(|mut error| {
         error.position = error.position.map(|position| position + create.before);
@@ -112,7 +90,6 @@ pub(super) fn view_query(
     })
 }
 
-#[cfg(feature = "analytics")]
 mod analysis {
     use thermocline_engine::catalog::FIRST_USER_OID;
     use thermocline_query::datum::Datum;

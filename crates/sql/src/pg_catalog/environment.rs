@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ThreadId;
 
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use parking_lot::Mutex;
 use thermocline_engine::{Catalog, Database};
 use thermocline_query::call::{Environment, Settings};
@@ -16,7 +15,7 @@ use thermocline_query::types::{array_of, ids};
 
 use super::session::SystemSession;
 use super::{convert, functions};
-use crate::analytics::{SessionFacts, SettingChange, sql_error};
+use crate::analysis::{SessionFacts, SettingChange};
 use crate::typed::Awaited;
 
 /// What is smaller is made without asking.
@@ -31,23 +30,32 @@ pub(crate) struct SystemEnvironment {
     pub(crate) awaited: Awaited,
 }
 
+/// Whose memory values are made of.
+pub(crate) trait Room: Send {
+    /// Takes so many bytes more, until it is dropped.
+    ///
+    /// # Errors
+    /// 53200 where there are none.
+    fn grow(&self, bytes: usize) -> Result<()>;
+}
+
 /// The memory of the largest value, or batch of values, that each thread has made: threads make
 /// them at once.
 struct Made {
-    reservation: MemoryReservation,
+    room: Box<dyn Room>,
     of_threads: HashMap<ThreadId, usize>,
 }
 
 impl SystemEnvironment {
-    /// Large values are made of the memory of `pool`; without one of any.
+    /// Large values are made of this room; without one of any.
     pub(crate) fn new(
         catalog: &Arc<Catalog>,
         db: &Arc<Database>,
         facts: SessionFacts,
-        pool: Option<&Arc<dyn MemoryPool>>,
+        room: Option<Box<dyn Room>>,
     ) -> Self {
-        let made = pool.map(|pool| Made {
-            reservation: MemoryConsumer::new("values").register(pool),
+        let made = room.map(|room| Made {
+            room,
             of_threads: HashMap::new(),
         });
         Self {
@@ -105,14 +113,9 @@ impl Environment for SystemEnvironment {
             return Ok(());
         };
         let mut made = made.lock();
-        let Made {
-            reservation,
-            of_threads,
-        } = &mut *made;
+        let Made { room, of_threads } = &mut *made;
         let most = of_threads.entry(std::thread::current().id()).or_default();
-        reservation
-            .try_grow(bytes.saturating_sub(*most))
-            .map_err(|error| QueryError::from(sql_error(&error)))?;
+        room.grow(bytes.saturating_sub(*most))?;
         *most = bytes.max(*most);
         Ok(())
     }

@@ -339,7 +339,7 @@ fn is_known(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analytics::SessionFacts;
+    use crate::analysis::SessionFacts;
 
     #[test]
     fn all_of_the_list_are_answered_and_in_order() {

@@ -22,6 +22,8 @@ use thermocline_query::error::QueryError;
 use thermocline_query::tree::Column;
 
 pub(crate) use datum::Datum;
+#[cfg(feature = "analytics")]
+pub(crate) use environment::Room;
 pub(crate) use environment::SystemEnvironment;
 pub(crate) use functions::{is_answered, quote_ident};
 pub(crate) use oids::row_type_oid;

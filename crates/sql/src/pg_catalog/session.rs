@@ -17,7 +17,7 @@ use super::functions::quote_ident;
 use super::oids;
 use super::pg_type::type_by_name;
 use super::relations::{self, Relation};
-use crate::analytics::SessionFacts;
+use crate::analysis::SessionFacts;
 use crate::ddl::type_named;
 use crate::error::Result;
 use crate::privilege::denied;

@@ -8,8 +8,7 @@ use thermocline_storage::value::Value;
 
 use super::context::SessionContext;
 use super::engine::Engine;
-#[cfg(feature = "analytics")]
-use crate::analytics::Own;
+use crate::analysis::Own;
 use crate::error::Result;
 use crate::output::{OutputColumn, RowWriter};
 use crate::typed::TypedQuery;
@@ -25,7 +24,6 @@ pub(super) struct AnalyticalQuery<'a> {
     pub(super) typed: &'a Arc<TypedQuery>,
     pub(super) catalog: &'a Arc<Catalog>,
     /// What its session alone shows.
-    #[cfg(feature = "analytics")]
     pub(super) own: Arc<Own>,
 }
 
@@ -35,7 +33,8 @@ mod present {
         AnalyticalQuery, Arc, Charge, OutputColumn, Result, RowWriter, SessionContext, Snapshot,
         Value,
     };
-    use crate::analytics::{RowStream, SessionFacts};
+    use crate::analysis::SessionFacts;
+    use crate::analytics::RowStream;
 
     /// The rows of an analytical query.
     pub(in crate::session) struct AnalyticalRows(RowStream);
@@ -226,7 +225,8 @@ mod absent {
     }
 
     fn refusal() -> SqlError {
-        SqlError::internal("this build has no analytical queries")
+        SqlError::unsupported("this build has no analytical queries")
+            .with_hint("Build with the feature \"analytics\".")
     }
 
     impl AnalyticalQuery<'_> {

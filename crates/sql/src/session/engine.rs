@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
-#[cfg(feature = "analytics")]
 use thermocline_engine::ChargeKind;
 use thermocline_engine::{Database, Reclaim};
 
@@ -17,8 +16,9 @@ use super::shelf::Shelf;
 use super::system::SystemSettings;
 use super::temporary;
 use super::unread::UnreadResults;
+use crate::analysis::Activity;
 #[cfg(feature = "analytics")]
-use crate::analytics::{Activity, Analytics};
+use crate::analytics::Analytics;
 use crate::bind;
 use crate::error::Result;
 use crate::statement_statistics::StatementStatistics;
@@ -139,7 +139,6 @@ impl Sessions {
     }
 
     /// The sessions as `pg_stat_activity` shows them.
-    #[cfg(feature = "analytics")]
     pub(crate) fn activity(&self) -> Vec<Activity> {
         let open: Vec<_> = self.open.lock().values().cloned().collect();
         open.iter()
@@ -220,17 +219,11 @@ impl Engine {
     /// The names of all functions that statements can call, of whichever library.
     #[must_use]
     pub fn function_names(&self) -> BTreeSet<String> {
-        let mut names: BTreeSet<String> = bind::session_function_names()
+        bind::session_function_names()
             .chain(thermocline_storage::functions::NAMES.iter().copied())
+            .chain(thermocline_query::functions::all().map(|function| function.name))
             .map(str::to_owned)
-            .collect();
-        #[cfg(feature = "analytics")]
-        {
-            names.extend(
-                thermocline_query::functions::all().map(|function| function.name.to_owned()),
-            );
-        }
-        names
+            .collect()
     }
 
     /// The database.

@@ -45,7 +45,6 @@ impl Session {
                 context: &self.context,
                 typed,
                 catalog: &planned.catalog,
-                #[cfg(feature = "analytics")]
                 own: Arc::default(),
             };
             let mut plan = analytical.explain().await?;

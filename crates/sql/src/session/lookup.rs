@@ -13,21 +13,15 @@ use thermocline_storage::types::DataType;
 use super::context::SessionContext;
 use super::current_of::Standing;
 use super::prepared::{Binding, PlanSettings, Planned, Prepared, bind_query, declared_oids};
-#[cfg(feature = "analytics")]
-use crate::analytics::{self, SessionFacts};
-#[cfg(feature = "analytics")]
-use crate::bind::BindContext;
-use crate::bind::{self, Bound, Refusal};
+use crate::analysis::{self, SessionFacts};
+use crate::bind::{self, BindContext, Bound, Refusal};
 use crate::error::{Result, SqlError};
 use crate::expr::SessionInfo;
 use crate::one_row;
 use crate::parse::Query;
-#[cfg(feature = "analytics")]
 use crate::pg_catalog;
 use crate::plan::{After, Plan, ReadQuery, ShortPlan};
-#[cfg(feature = "analytics")]
 use crate::privilege::Actor;
-#[cfg(feature = "analytics")]
 use crate::short;
 use crate::typed;
 use crate::typed::reads::{Reads, reads};
@@ -99,7 +93,7 @@ impl Lookup<'_> {
                 inner,
                 &self.catalog,
                 &settings.search_path,
-                &is_system,
+                &pg_catalog::is_relation,
             )),
             _ => None,
         };
@@ -315,14 +309,13 @@ impl Lookup<'_> {
     }
 
     /// The plan of a change of rows, by PostgreSQL's grammar and rules.
-    #[cfg(feature = "analytics")]
     fn change(&self, place: Place<'_>, settings: &PlanSettings) -> Result<Planned> {
         let parsed = self.parsed(place)?;
         let statement = query_of(&parsed)?;
         let Place { text, declared } = place;
         let facts = facts(self.context)?;
         let (analyzed, tables) =
-            analytics::bind_change(statement, text, declared, &self.catalog, self.db, facts)?;
+            analysis::bind_change(statement, text, declared, &self.catalog, self.db, facts)?;
         let oids = declared_oids(&analyzed.parameters, declared);
         let actor = Actor::named(&settings.role, &self.catalog)?;
         let context = BindContext {
@@ -335,13 +328,6 @@ impl Lookup<'_> {
         Ok(planned)
     }
 
-    #[cfg(not(feature = "analytics"))]
-    fn change(&self, _: Place<'_>, _: &PlanSettings) -> Result<Planned> {
-        Err(SqlError::unsupported(
-            "this build has no statements that only PostgreSQL's grammar reads",
-        ))
-    }
-
     /// A query for the analytical side.
     pub(super) fn analytical(&self, place: Place<'_>, reason: String) -> Result<Bound> {
         let parsed = self.parsed(place)?;
@@ -349,7 +335,6 @@ impl Lookup<'_> {
         self.analysed(query, place, reason)
     }
 
-    #[cfg(feature = "analytics")]
     fn analysed(
         &self,
         statement: Node<'_>,
@@ -357,18 +342,9 @@ impl Lookup<'_> {
         reason: String,
     ) -> Result<Bound> {
         let facts = facts(self.context)?;
-        let typed = analytics::bind(statement, text, declared, &self.catalog, self.db, facts)?;
+        let typed = analysis::bind(statement, text, declared, &self.catalog, self.db, facts)?;
         let plan = |typed| Plan::Analytical { reason, typed };
         Ok(typed.bound(self.catalog.version, plan))
-    }
-
-    #[cfg(not(feature = "analytics"))]
-    fn analysed(&self, _: Node<'_>, _: Place<'_>, reason: String) -> Result<Bound> {
-        Err(
-            SqlError::unsupported("this build has no analytical queries")
-                .with_detail(format!("The short path does not run {reason}."))
-                .with_hint("Build with the feature \"analytics\"."),
-        )
     }
 
     /// The tree of a text, by PostgreSQL's grammar.
@@ -402,19 +378,7 @@ fn query_of(parsed: &Parsed) -> Result<Node<'_>> {
     typed::query_of(parsed).ok_or_else(|| SqlError::internal("a text without its statement"))
 }
 
-/// Whether there is a relation of the system of this name.
-fn is_system(schema: Option<&str>, name: &str) -> bool {
-    #[cfg(feature = "analytics")]
-    return pg_catalog::is_relation(schema, name);
-    #[cfg(not(feature = "analytics"))]
-    {
-        let _ = (schema, name);
-        false
-    }
-}
-
 /// What analysis may know of the session.
-#[cfg(feature = "analytics")]
 fn facts(context: &SessionContext) -> Result<SessionFacts> {
     let (search_path, creation_path, styles) = context.settings(|settings| {
         (

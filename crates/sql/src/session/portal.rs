@@ -13,8 +13,7 @@ use super::current_of::{Stand, numbers_of};
 use super::prepared::{Planned, Prepared};
 use super::scroll::Scroll;
 use super::unread::Unread;
-#[cfg(feature = "analytics")]
-use crate::analytics::{CursorFacts, Own};
+use crate::analysis::{CursorFacts, Own};
 use crate::error::{Result, SqlError};
 use crate::output::Formats;
 
@@ -78,7 +77,6 @@ impl Session {
     }
 
     /// What `pg_cursors` and `pg_prepared_statements` show.
-    #[cfg(feature = "analytics")]
     pub(super) fn own(&self) -> Own {
         let cursor = |(name, portal): (&String, &Portal)| CursorFacts {
             name: name.clone(),

@@ -3,8 +3,7 @@
 //! table it scans has changed. SQL's PREPARE and the protocol's Parse share
 //! one name space. Texts of the simple protocol that come again are kept too.
 
-#[cfg(feature = "analytics")]
-use crate::analytics::StatementFacts;
+use crate::analysis::StatementFacts;
 use crate::typed::held;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -475,7 +474,6 @@ impl Statements {
     }
 
     /// What `pg_prepared_statements` shows.
-    #[cfg(feature = "analytics")]
     pub(super) fn facts(&self) -> Vec<StatementFacts> {
         let facts = |named: &Arc<Named>| StatementFacts {
             name: named.name.to_string(),

@@ -380,7 +380,6 @@ impl Session {
             context: &context,
             typed,
             catalog,
-            #[cfg(feature = "analytics")]
             own: match typed.shows_own {
                 true => Arc::new(self.own()),
                 false => Arc::default(),

@@ -30,7 +30,7 @@ use thermocline_query::tree::{self, ExprKind, Query, RelationKind, Target};
 use thermocline_query::walk::columns_read;
 use thermocline_storage::types::DataType;
 
-use crate::analytics;
+use crate::analysis;
 use crate::bind::{BindContext, Binder, Bound, Command, generated_always};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
@@ -191,7 +191,7 @@ impl Changer<'_> {
     /// # Errors
     /// 0A000 where it calls a function that nobody answers there.
     fn read_query(&self, query: Query) -> Result<ReadQuery> {
-        analytics::answered(&query)?;
+        analysis::answered(&query)?;
         let named = tables_of(&query);
         let tables = self
             .tables

@@ -7,7 +7,7 @@ use thermocline_engine::WaitsFor;
 
 use super::Filler;
 use super::statistics::time;
-use crate::analytics::{Activity, CursorFacts, StatementFacts};
+use crate::analysis::{Activity, CursorFacts, StatementFacts};
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::oids;
 use crate::pg_catalog::relations::Relation;

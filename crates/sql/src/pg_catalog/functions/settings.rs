@@ -1,6 +1,6 @@
 //! `current_setting`, `set_config`, `current_schemas`.
 
-use crate::analytics::SettingChange;
+use crate::analysis::SettingChange;
 use crate::error::{Result, SqlError};
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::environment::SystemEnvironment;

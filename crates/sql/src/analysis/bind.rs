@@ -11,7 +11,7 @@ use thermocline_query::parse::parse;
 use thermocline_query::tree::{Expr, ExprKind, Query};
 use thermocline_query::walk::columns_read;
 
-use super::SessionFacts;
+use super::facts::SessionFacts;
 use super::relations::{Found, Relations};
 use crate::error::{Result, SqlError};
 use crate::pg_catalog::{self, SystemEnvironment, quote_ident};

@@ -1,0 +1,14 @@
+//! Analysis of statements against the catalog, by `thermocline_query`. Nothing is run here.
+//!
+//! | file | what lives there |
+//! |---|---|
+//! | `bind` | queries, changes of rows and views, analysed |
+//! | `relations` | what names mean, and the rights that it takes to read |
+//! | `facts` | what is known of the session |
+
+mod bind;
+mod facts;
+mod relations;
+
+pub(crate) use bind::{answered, bind, bind_change, bind_view, columns_of_view};
+pub use facts::{Activity, CursorFacts, Own, SessionFacts, SettingChange, StatementFacts};
