@@ -243,6 +243,8 @@ pub enum Object {
     Schema(u32),
     /// A type, by number.
     Type(u32),
+    /// A function of a user's, by object id.
+    Function(u32),
     /// A procedure, by name.
     Procedure(String),
     /// The database.
@@ -267,7 +269,7 @@ impl Object {
             Self::Sequence(_) => P::SELECT | P::UPDATE | P::USAGE,
             Self::Schema(_) => P::USAGE | P::CREATE,
             Self::Type(_) => P::USAGE,
-            Self::Procedure(_) => P::EXECUTE,
+            Self::Function(_) | Self::Procedure(_) => P::EXECUTE,
             Self::Database => P::CREATE | P::TEMPORARY | P::CONNECT,
         }
     }
@@ -278,7 +280,7 @@ impl Object {
         match self {
             Self::Schema(PUBLIC_SCHEMA_OID) => Privileges::USAGE,
             Self::Type(_) => Privileges::USAGE,
-            Self::Procedure(_) => Privileges::EXECUTE,
+            Self::Function(_) | Self::Procedure(_) => Privileges::EXECUTE,
             Self::Database => Privileges::CONNECT | Privileges::TEMPORARY,
             _ => Privileges::NONE,
         }
@@ -592,6 +594,7 @@ fn exists(object: &Object, catalog: &Catalog) -> bool {
         Object::Sequence(oid) => catalog.sequences.contains_key(oid),
         Object::Schema(oid) => catalog.schemas.iter().any(|schema| schema.oid == *oid),
         Object::Type(oid) => catalog.types.contains_key(oid),
+        Object::Function(oid) => catalog.functions.contains_key(oid),
         Object::Procedure(_) | Object::Database => true,
     }
 }

@@ -26,6 +26,7 @@ pub use self::definitions::{
 
 use crate::authority::Authority;
 use crate::comment::{self, CommentOn, Comments};
+use crate::function::FunctionDef;
 use crate::storages::layouts;
 use crate::table_lock::Gate;
 use crate::user_type::TypeDef;
@@ -327,6 +328,8 @@ pub struct Catalog {
     pub views: BTreeMap<u32, Arc<ViewDef>>,
     /// Users' types by number.
     pub types: BTreeMap<u32, Arc<TypeDef>>,
+    /// Users' functions by object id.
+    pub functions: BTreeMap<u32, Arc<FunctionDef>>,
     /// Roles and who may do what.
     pub authority: Arc<Authority>,
     /// What COMMENT says of them.
@@ -360,6 +363,9 @@ pub struct CatalogImage {
     /// Users' types.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub types: Vec<TypeDef>,
+    /// Users' functions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<FunctionDef>,
     /// Roles and who may do what; catalogs made before there were roles do not say.
     #[serde(default)]
     pub authority: Authority,
@@ -381,7 +387,8 @@ impl Catalog {
         let tables = self.tables.values().map(|table| table.memory_bytes());
         let views = self.views.values().map(|view| view.memory_bytes());
         let types = self.types.values().map(|def| def.memory_bytes());
-        let all = tables.chain(views).chain(types);
+        let functions = self.functions.values().map(|def| def.memory_bytes());
+        let all = tables.chain(views).chain(types).chain(functions);
         let bytes: u64 = all.map(|bytes| bytes as u64).sum();
         bytes + comment::memory_bytes(&self.comments)
     }
@@ -398,6 +405,7 @@ impl Catalog {
             sequences: BTreeMap::new(),
             views: BTreeMap::new(),
             types: BTreeMap::new(),
+            functions: BTreeMap::new(),
             authority: Arc::default(),
             comments: Arc::default(),
             names: HashMap::new(),
@@ -415,6 +423,7 @@ impl Catalog {
             sequences: BTreeMap::new(),
             views: BTreeMap::new(),
             types: BTreeMap::new(),
+            functions: BTreeMap::new(),
             authority: Arc::new(image.authority.clone()),
             comments: Arc::new(image.comments.iter().cloned().collect()),
             names: HashMap::new(),
@@ -437,6 +446,9 @@ impl Catalog {
             let known = known.cloned().unwrap_or_else(|| Arc::new(def.clone()));
             catalog.types.insert(def.oid, known);
         }
+        for def in &image.functions {
+            catalog.functions.insert(def.oid, Arc::new(def.clone()));
+        }
         catalog.index_names();
         catalog
     }
@@ -449,6 +461,7 @@ impl Catalog {
             sequences: self.sequences.values().map(|s| (**s).clone()).collect(),
             views: self.views.values().map(|v| (**v).clone()).collect(),
             types: self.types.values().map(|t| (**t).clone()).collect(),
+            functions: self.functions.values().map(|f| (**f).clone()).collect(),
             authority: (*self.authority).clone(),
             comments: (*self.comments).clone().into_iter().collect(),
             next_oid,

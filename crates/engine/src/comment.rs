@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Table};
+use crate::locking::LockedObject;
 
 /// The longest comment, in bytes: catalogs are in memory as a whole.
 pub const COMMENT_BYTES_MAX: usize = 64 << 10;
@@ -36,6 +37,45 @@ pub enum CommentOn {
     Database,
     /// A type, by its number.
     Type(u32),
+}
+
+/// What is locked for a comment.
+pub(crate) enum Commented {
+    /// A table.
+    Table(u32),
+    /// Something else, if it is there.
+    Object(Option<LockedObject>),
+}
+
+impl CommentOn {
+    /// What whoever comments locks.
+    pub(crate) fn locked(&self, catalog: &Catalog) -> Commented {
+        let oid = match self {
+            Self::Relation { oid, .. } | Self::Constraint { table: oid, .. } => *oid,
+            Self::Schema(oid) => {
+                let mut schemas = catalog.schemas.iter();
+                let named = schemas.find(|schema| schema.oid == *oid);
+                let named = named.map(|schema| LockedObject::Schema(schema.name.clone()));
+                return Commented::Object(named);
+            }
+            Self::Type(oid) => return Commented::Object(Some(LockedObject::Type(*oid))),
+            Self::Role(_) | Self::Database => {
+                return Commented::Object(Some(LockedObject::Authority));
+            }
+        };
+        let of_index = || {
+            let mut all = catalog.tables.values();
+            let has = |table: &&Arc<Table>| table.indexes.iter().any(|index| index.oid == oid);
+            all.find(has).map(|table| table.oid)
+        };
+        match catalog.table(oid).map(|table| table.oid).or_else(of_index) {
+            Some(table) => Commented::Table(table),
+            None if catalog.views.contains_key(&oid) => {
+                Commented::Object(Some(LockedObject::View(oid)))
+            }
+            None => Commented::Object(Some(LockedObject::Sequence(oid))),
+        }
+    }
 }
 
 /// Comments by what they are on.

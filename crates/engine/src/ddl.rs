@@ -7,6 +7,7 @@ use crate::authority::Authority;
 use crate::catalog::{Catalog, IndexDef, SequenceDef, Table, TableDef};
 use crate::comment::CommentOn;
 use crate::error::{Error, Result};
+use crate::function::FunctionDef;
 use crate::user_type::TypeDef;
 use crate::view::ViewDef;
 
@@ -67,6 +68,12 @@ pub enum Change {
     AlterType(TypeDef),
     /// Drops a type that no column is of.
     DropType(u32),
+    /// Makes a function.
+    CreateFunction(FunctionDef),
+    /// Replaces a function's definition; its name, arguments and result stay.
+    ReplaceFunction(FunctionDef),
+    /// Drops a function.
+    DropFunction(u32),
     /// Puts a comment on an object, in the place of the one it has; None: it has none then.
     Comment {
         /// The object.
@@ -89,7 +96,8 @@ pub(crate) fn drop_schema(catalog: &mut Catalog, name: &str) -> Result<()> {
     let used = catalog.tables.values().any(|t| t.def.schema == name)
         || catalog.sequences.values().any(|s| s.schema == name)
         || catalog.views.values().any(|v| v.schema == name)
-        || catalog.types.values().any(|t| t.schema == name);
+        || catalog.types.values().any(|t| t.schema == name)
+        || catalog.functions.values().any(|f| f.schema == name);
     if used {
         return Err(Error::catalog(
             "2BP01",

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use crate::access::Guards;
 use crate::authority::Authority;
 use crate::catalog::{Catalog, CatalogImage, IndexDef, SchemaDef, SequenceDef, Table, TableDef};
-use crate::comment::{self, CommentOn};
+use crate::comment::{self, Commented};
 use crate::database::Database;
 use crate::ddl::{
     Change, drop_schema, free_name, free_row_name, has_schema, is_read_by_none, name_taken,
@@ -20,6 +20,7 @@ use crate::ddl::{
 };
 use crate::draft::Draft;
 use crate::error::{Error, Result};
+use crate::function::{FunctionDef, put_function};
 use crate::locking::LockedObject;
 use crate::record::{RecordKind, record_head};
 use crate::scope::Scope;
@@ -137,6 +138,13 @@ impl Database {
                 catalog.types.remove(&oid);
                 Ok(())
             }),
+            Change::CreateFunction(def) | Change::ReplaceFunction(def) => {
+                self.edit(txn, |catalog| put_function(catalog, def))
+            }
+            Change::DropFunction(oid) => self.edit(txn, |catalog| {
+                catalog.functions.remove(&oid);
+                Ok(())
+            }),
             Change::Comment { on, text } => self.edit(txn, |catalog| {
                 let comments = Arc::make_mut(&mut catalog.comments);
                 match text {
@@ -161,7 +169,7 @@ impl Database {
         change: &Change,
         catalog: &Catalog,
     ) -> Result<()> {
-        use LockedObject::{Authority, Name, Schema, Sequence, Type, View};
+        use LockedObject::{Authority, Function, Name, Schema, Sequence, Type, View};
         let exclusive = LockMode::AccessExclusive;
         let name = |schema: &String, name: &String| Name(schema.clone(), name.clone());
         let mut tables = Vec::new();
@@ -247,32 +255,24 @@ impl Database {
                 objects.push((name(&def.schema, &def.name), exclusive));
             }
             Change::DropType(oid) => objects.push((Type(*oid), exclusive)),
+            Change::CreateFunction(def) | Change::ReplaceFunction(def) => {
+                let of_types = def.types().chain([def.result]);
+                let of_types = of_types.filter_map(|oid| catalog.type_of(oid));
+                types.extend(of_types.map(|def| def.oid));
+                objects.push((Schema(def.schema.clone()), LockMode::Share));
+                objects.push((Function(def.schema.clone(), def.name.clone()), exclusive));
+            }
+            Change::DropFunction(oid) => {
+                let def = catalog.functions.get(oid);
+                let named = def.map(|def| Function(def.schema.clone(), def.name.clone()));
+                objects.extend(named.map(|function| (function, exclusive)));
+            }
             Change::Authorize(_) => objects.push((Authority, LockMode::Exclusive)),
             Change::Comment { on, .. } => {
                 let mode = LockMode::ShareUpdateExclusive;
-                match on {
-                    CommentOn::Relation { oid, .. } | CommentOn::Constraint { table: oid, .. } => {
-                        let mut all = catalog.tables.values();
-                        let of_index = || {
-                            let has = |table: &&Arc<Table>| {
-                                table.indexes.iter().any(|index| index.oid == *oid)
-                            };
-                            all.find(has).map(|table| table.oid)
-                        };
-                        if let Some(table) = catalog.table(*oid).map(|t| t.oid).or_else(of_index) {
-                            tables.push((table, mode));
-                        } else if catalog.views.contains_key(oid) {
-                            objects.push((View(*oid), mode));
-                        } else {
-                            objects.push((Sequence(*oid), mode));
-                        }
-                    }
-                    CommentOn::Schema(oid) => {
-                        let named = catalog.schemas.iter().find(|schema| schema.oid == *oid);
-                        objects.extend(named.map(|schema| (Schema(schema.name.clone()), mode)));
-                    }
-                    CommentOn::Type(oid) => objects.push((Type(*oid), mode)),
-                    CommentOn::Role(_) | CommentOn::Database => objects.push((Authority, mode)),
+                match on.locked(catalog) {
+                    Commented::Table(oid) => tables.push((oid, mode)),
+                    Commented::Object(object) => objects.extend(object.map(|of| (of, mode))),
                 }
             }
         }
@@ -326,6 +326,9 @@ impl Database {
             }
             Change::AlterType(TypeDef { oid, .. }) | Change::DropType(oid) => {
                 catalog.types.get(oid) == now.types.get(oid)
+            }
+            Change::ReplaceFunction(FunctionDef { oid, .. }) | Change::DropFunction(oid) => {
+                catalog.functions.get(oid) == now.functions.get(oid)
             }
             Change::Authorize(_) => Arc::ptr_eq(&catalog.authority, &now.authority),
             _ => true,

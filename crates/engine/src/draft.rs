@@ -4,6 +4,7 @@
 //! changes it has locked. What others commit meanwhile each sees with its own changes on top
 //! ([`Draft::catalog`]), and so its commit replaces nothing of theirs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -71,38 +72,11 @@ impl View {
     fn merged(&self, theirs: &Catalog) -> Catalog {
         let (own, base) = (&self.own, &self.base);
         let mut merged = theirs.clone();
-        for (oid, table) in &own.tables {
-            let known = base.tables.get(oid);
-            if known.is_none_or(|known| !Arc::ptr_eq(known, table)) {
-                merged.tables.insert(*oid, table.clone());
-            }
-        }
-        let gone = |oid: &u32| base.tables.contains_key(oid) && !own.tables.contains_key(oid);
-        merged.tables.retain(|oid, _| !gone(oid));
-        for (oid, sequence) in &own.sequences {
-            let known = base.sequences.get(oid);
-            if known.is_none_or(|known| !Arc::ptr_eq(known, sequence)) {
-                merged.sequences.insert(*oid, sequence.clone());
-            }
-        }
-        let gone = |oid: &u32| base.sequences.contains_key(oid) && !own.sequences.contains_key(oid);
-        merged.sequences.retain(|oid, _| !gone(oid));
-        for (oid, view) in &own.views {
-            let known = base.views.get(oid);
-            if known.is_none_or(|known| !Arc::ptr_eq(known, view)) {
-                merged.views.insert(*oid, view.clone());
-            }
-        }
-        let gone = |oid: &u32| base.views.contains_key(oid) && !own.views.contains_key(oid);
-        merged.views.retain(|oid, _| !gone(oid));
-        for (oid, def) in &own.types {
-            let known = base.types.get(oid);
-            if known.is_none_or(|known| !Arc::ptr_eq(known, def)) {
-                merged.types.insert(*oid, def.clone());
-            }
-        }
-        let gone = |oid: &u32| base.types.contains_key(oid) && !own.types.contains_key(oid);
-        merged.types.retain(|oid, _| !gone(oid));
+        merge(&mut merged.tables, &own.tables, &base.tables);
+        merge(&mut merged.sequences, &own.sequences, &base.sequences);
+        merge(&mut merged.views, &own.views, &base.views);
+        merge(&mut merged.types, &own.types, &base.types);
+        merge(&mut merged.functions, &own.functions, &base.functions);
         let made = own
             .schemas
             .iter()
@@ -194,4 +168,18 @@ impl DraftMark {
         view.catch_up(committed);
         view.own
     }
+}
+
+/// Puts what was made, changed and dropped between `base` and `own` into others' objects.
+fn merge<T>(
+    theirs: &mut BTreeMap<u32, Arc<T>>,
+    own: &BTreeMap<u32, Arc<T>>,
+    base: &BTreeMap<u32, Arc<T>>,
+) {
+    for (oid, def) in own {
+        if base.get(oid).is_none_or(|known| !Arc::ptr_eq(known, def)) {
+            theirs.insert(*oid, Arc::clone(def));
+        }
+    }
+    theirs.retain(|oid, _| own.contains_key(oid) || !base.contains_key(oid));
 }

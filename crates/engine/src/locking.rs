@@ -42,6 +42,8 @@ pub(crate) enum LockedObject {
     Sequence(u32),
     /// A view; whoever makes one that reads it shares it.
     View(u32),
+    /// The functions of a schema that have this name.
+    Function(String, String),
     /// A type; whoever makes something of it shares it.
     Type(u32),
     /// A table to which indexes are added: whose rows others may read meanwhile.

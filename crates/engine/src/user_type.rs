@@ -224,6 +224,10 @@ pub(crate) fn is_of_none(catalog: &Catalog, oid: u32) -> Result<()> {
     let composite = types.find(|def| types_within(catalog, def).any(|of| of == oid));
     let user = table.map(|table| &table.def.name);
     let user = user.or(composite.map(|def| &def.name));
+    let mut functions = catalog.functions.values();
+    let array = catalog.types.get(&oid).map_or(oid, |def| def.array());
+    let function = functions.find(|def| def.names_type(oid) || def.names_type(array));
+    let user = user.or(function.map(|def| &def.name));
     match user.or(view.map(|view| &view.name)) {
         None => Ok(()),
         Some(name) => Err(Error::catalog("2BP01", format!("{name} depends on it"))),

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::tree::{Column, Expr, Query, Target};
+use crate::tree::{Column, CommonTable, Expr, Query, Target};
 
 /// A statement that changes rows, analysed.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ pub struct Insert {
 pub enum Source {
     /// VALUES, a value for each of the columns.
     Rows(Vec<Vec<Given>>),
-    /// A query that gives the columns.
+    /// A query that gives the columns. The statement's WITH is its own, too.
     Query(Box<Query>),
 }
 
@@ -125,7 +125,24 @@ pub struct ConflictUpdate {
     pub filter: Option<Expr>,
 }
 
+/// What a statement is.
+#[derive(Clone, Debug)]
+pub enum Statement {
+    /// A query, which may have changes of rows in its WITH.
+    Query(Box<Query>),
+    /// A change of rows.
+    Change(Box<Change>),
+}
+
 impl Change {
+    /// The queries of its WITH.
+    pub fn with_mut(&mut self) -> &mut Vec<CommonTable> {
+        match &mut self.kind {
+            ChangeKind::Update { query, .. } | ChangeKind::Delete { query, .. } => &mut query.with,
+            ChangeKind::Insert(insert) => &mut insert.scope.with,
+        }
+    }
+
     /// Calls `f` with each query of the change.
     pub fn queries_mut(&mut self, f: &mut dyn FnMut(&mut Query)) {
         match &mut self.kind {

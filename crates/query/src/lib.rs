@@ -31,3 +31,4 @@ pub mod size;
 pub mod tree;
 pub mod types;
 pub mod walk;
+mod with;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::datum::Datum;
 use crate::functions::Function;
+pub use crate::with::CommonTable;
 
 /// An expression with its type.
 #[derive(Clone, Debug)]
@@ -559,23 +560,6 @@ pub enum SetOperation {
         /// Casts of each side's columns ([`ExprKind::SubqueryColumn`]) to the common types.
         casts: [Vec<Expr>; 2],
     },
-}
-
-/// A query of a WITH.
-#[derive(Clone, Debug)]
-pub struct CommonTable {
-    /// Its name.
-    pub name: Arc<str>,
-    /// Its query. A recursive one is a UNION whose right side refers to it.
-    pub query: Query,
-    /// Its columns.
-    pub columns: Vec<Column>,
-    /// Whether it refers to itself.
-    pub recursive: bool,
-    /// How often it is referred to.
-    pub references: usize,
-    /// `MATERIALIZED`, `NOT MATERIALIZED`
-    pub materialized: Option<bool>,
 }
 
 /// `FOR UPDATE` and its like.

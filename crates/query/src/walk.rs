@@ -495,7 +495,20 @@ struct Around<'q> {
     outer: Option<&'q Around<'q>>,
 }
 
-impl Around<'_> {
+impl<'q> Around<'q> {
+    /// The query so many queries further out.
+    fn out(&self, level: usize) -> Option<&Around<'q>> {
+        match level {
+            0 => Some(self),
+            _ => self.outer?.out(level - 1),
+        }
+    }
+
+    /// Whether it is this query, or stands within it.
+    fn is_within(&self, query: &Query) -> bool {
+        std::ptr::eq(self.query, query) || self.outer.is_some_and(|outer| outer.is_within(query))
+    }
+
     /// The relation that an expression names, `level` queries further out.
     fn relation(&self, level: usize, relation: usize) -> Option<&Relation> {
         match level {
@@ -503,6 +516,54 @@ impl Around<'_> {
             _ => self.outer?.relation(level - 1, relation),
         }
     }
+}
+
+/// The tables whose rows a query reads; those of a WITH count where something refers to it.
+#[must_use]
+pub fn tables_reached(query: &Query) -> BTreeSet<u32> {
+    let mut found = BTreeSet::new();
+    reached_by_query(query, None, &mut found);
+    found
+}
+
+fn reached_by_query(query: &Query, outer: Option<&Around<'_>>, found: &mut BTreeSet<u32>) {
+    let around = Around { query, outer };
+    for relation in &query.relations {
+        match &relation.kind {
+            RelationKind::Table(oid) => {
+                found.insert(*oid);
+            }
+            RelationKind::Subquery(inner, _) => reached_by_query(inner, Some(&around), found),
+            RelationKind::Common { level, place } => {
+                let of = around.out(*level);
+                let common = of.and_then(|of| Some((of, of.query.with.get(*place)?)));
+                // A recursive one refers to itself.
+                if let Some((of, common)) = common
+                    && !around.is_within(&common.query)
+                {
+                    reached_by_query(&common.query, Some(of), found);
+                }
+            }
+            RelationKind::Functions { calls, .. } => {
+                let calls = calls.iter();
+                calls.for_each(|(call, _)| reached_by_expr(call, &around, found));
+            }
+            RelationKind::Values(rows, _) => {
+                let exprs = rows.iter().flatten();
+                exprs.for_each(|expr| reached_by_expr(expr, &around, found));
+            }
+        }
+    }
+    query.own_exprs(&mut |expr| reached_by_expr(expr, &around, found));
+}
+
+fn reached_by_expr(expr: &Expr, around: &Around<'_>, found: &mut BTreeSet<u32>) {
+    expr.any(&mut |expr| {
+        if let ExprKind::Subquery(subquery) = &expr.kind {
+            reached_by_query(&subquery.query, Some(around), found);
+        }
+        false
+    });
 }
 
 /// The columns of tables that a query and those within it read: the tables' numbers and the

@@ -57,3 +57,4 @@ pub(crate) mod typed;
 pub use error::{Result, SqlError};
 pub use output::{ColumnType, OtherType, OutputColumn, RowWriter};
 pub use session::{Client, ClientLink, Engine, STATEMENT_LOG, Session, SystemSettings};
+pub use short::bind_change;

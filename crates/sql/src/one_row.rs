@@ -37,6 +37,9 @@ pub(crate) const SESSION_FUNCTIONS: [&str; 14] = [
     "version",
 ];
 
+/// The functions of sequences, which the session answers in changes of rows.
+pub(crate) const OF_SEQUENCES: [&str; 4] = ["currval", "lastval", "nextval", "setval"];
+
 /// Functions that only wait.
 const SLEEPS: [&str; 3] = ["pg_sleep", "pg_sleep_for", "pg_sleep_until"];
 

@@ -32,15 +32,7 @@ impl Analyzer<'_> {
             [name] | ["pg_catalog", name] => *name,
             // Functions of the information schema are known by their names alone.
             ["information_schema", name] if name.starts_with("_pg_") => *name,
-            [_, name] => {
-                let mut given = Vec::new();
-                for node in call.args().iter() {
-                    given.push(self.expr(node)?.oid);
-                }
-                let shown = shown_call(&parts.join("."), &given, &[]);
-                let _ = name;
-                return Err(undefined_function(&shown).at(location));
-            }
+            [schema, name] => return self.call_of_schema(call, schema, name),
             _ => {
                 return Err(QueryError::new(
                     "42601",
@@ -98,6 +90,9 @@ impl Analyzer<'_> {
                 Some(self.coerce_to_bool(expr?, "FILTER")?)
             }
         };
+        if let Some(expr) = self.users(&parts, &arguments, &names, &decoration, location)? {
+            return Ok(expr);
+        }
         let resolved = self.resolve(name, arguments, &names, &decoration, location)?;
         let (function, arguments, result) = match resolved {
             Resolved::Expr(expr) => return Ok(expr),
@@ -163,6 +158,51 @@ impl Analyzer<'_> {
             *last = ids::ANYARRAY;
         }
         Ok(expr)
+    }
+
+    /// A call of a function of a schema that is not PostgreSQL's.
+    fn call_of_schema(&mut self, call: &FuncCall, schema: &str, name: &str) -> Result<Expr> {
+        let (arguments, names) = self.arguments(call)?;
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let functions = self.catalog.functions(Some(schema), name);
+        let location = call.location;
+        let called = self.call_sql(&functions, &arguments, &names, false, location)?;
+        called.ok_or_else(|| {
+            let given: Vec<u32> = arguments.iter().map(|argument| argument.oid).collect();
+            let shown = shown_call(&format!("{schema}.{name}"), &given, &names);
+            undefined_function(&shown).at(location)
+        })
+    }
+
+    /// The call of a user's function, if it is one: PostgreSQL's own go before, unless the
+    /// arguments are of the very types that the user's takes.
+    fn users(
+        &mut self,
+        parts: &[&str],
+        arguments: &[Expr],
+        names: &[&str],
+        decoration: &Decoration<'_>,
+        location: i32,
+    ) -> Result<Option<Expr>> {
+        let [name] = parts else {
+            return Ok(None);
+        };
+        let is_plain = !decoration.star
+            && !decoration.distinct
+            && !decoration.within_group
+            && !decoration.variadic
+            && decoration.order.is_empty();
+        let functions = match is_plain {
+            true => self.catalog.functions(None, name),
+            false => Vec::new(),
+        };
+        if functions.is_empty() {
+            return Ok(None);
+        }
+        let given: Vec<u32> = arguments.iter().map(|argument| argument.oid).collect();
+        let own = function(name, &given, names, false, false);
+        let exactly = !matches!(own, Found::None { .. });
+        self.call_sql(&functions, arguments, names, exactly, location)
     }
 
     /// A function by its name, with arguments that are analysed.

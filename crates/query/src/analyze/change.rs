@@ -12,64 +12,65 @@ use pg_raw_parse::raw::{OnConflictAction, OverridingKind, SetOperation};
 use super::assign::{Assigned, nothing, part_default, steps_of, unchecked};
 use super::change_view::{Through, Verb};
 use super::scope::{Clause, Item, Level};
+use super::sql_function::Bodies;
 use super::{Analyzer, Catalog, Stored};
 use crate::call::Environment;
 use crate::change::{
-    Arbiter, Change, ChangeKind, Conflict, ConflictUpdate, Given, Insert, Overriding, Source, Via,
+    Arbiter, Change, ChangeKind, Conflict, ConflictUpdate, Given, Insert, Overriding, Source,
+    Statement, Via,
 };
 use crate::error::{QueryError, Result};
 use crate::tree::{Column, Expr, ExprKind, From, Query, Relation, RelationKind, Target};
 use crate::types::ids;
 
-/// A change, analysed.
+/// A statement, analysed.
 #[derive(Clone, Debug)]
-pub struct AnalyzedChange {
-    /// The change.
-    pub change: Change,
+pub struct AnalyzedStatement {
+    /// What it is.
+    pub statement: Statement,
     /// The numbers of its parameters' types.
     pub parameters: Vec<u32>,
 }
 
-/// Analyses an INSERT, UPDATE or DELETE. `declared` are the parameters' types as far as the client
-/// gave any (0 for none).
+/// Analyses a query, INSERT, UPDATE or DELETE, any of which may have changes of rows in its WITH.
+/// `declared` are the parameters' types as far as the client gave any (0 for none).
 ///
 /// # Errors
 /// As PostgreSQL's analysis; 0A000 for other statements, and for what is not done.
-pub fn analyze_change(
+pub fn analyze_statement(
     statement: Node<'_>,
     catalog: &dyn Catalog,
     environment: &dyn Environment,
     declared: &[u32],
-) -> Result<AnalyzedChange> {
+) -> Result<AnalyzedStatement> {
     let mut analyzer = Analyzer {
         catalog,
         environment,
         parameters: declared.to_vec(),
-        levels: vec![Level::default()],
+        levels: Vec::new(),
+        takes_changes: true,
+        named: None,
+        bodies: Bodies::default(),
+        given_set: None,
     };
-    let mut change = match statement {
-        Node::InsertStmt(insert) => analyzer.insert(insert)?,
-        Node::UpdateStmt(update) => analyzer.update(update)?,
-        Node::DeleteStmt(delete) => analyzer.delete(delete)?,
-        _ => {
-            return Err(QueryError::unsupported(
-                "this statement is no change of rows",
-            ));
+    let statement = match statement {
+        Node::SelectStmt(select) => {
+            let mut query = analyzer.query(select, None)?;
+            analyzer.settle_parameters(&mut query)?;
+            Statement::Query(Box::new(query))
+        }
+        other => {
+            analyzer.levels.push(Level::default());
+            let mut change = analyzer.change(other)?;
+            analyzer.settled()?;
+            super::settle_change(&mut change, &analyzer.parameters);
+            Statement::Change(Box::new(change))
         }
     };
-    analyzer.settled()?;
-    let mut locks = false;
-    change.queries_mut(&mut |query| locks |= query.locks_rows());
-    change.exprs_mut(&mut |expr| locks |= expr.locks_rows());
-    if locks {
-        return Err(QueryError::unsupported(
-            "a row lock within this change of rows is not supported",
-        ));
-    }
-    let parameters = analyzer.parameters;
-    change.queries_mut(&mut |query| super::settle(query, &parameters));
-    change.exprs_mut(&mut |expr| super::settle_expr(expr, &parameters));
-    Ok(AnalyzedChange { change, parameters })
+    Ok(AnalyzedStatement {
+        statement,
+        parameters: analyzer.parameters,
+    })
 }
 
 /// A column that an INSERT gives a value for, and how that is written: a part of it, perhaps.
@@ -130,6 +131,18 @@ impl Changed {
 }
 
 impl Analyzer<'_> {
+    /// A change in the level at hand.
+    pub(super) fn change(&mut self, statement: Node<'_>) -> Result<Change> {
+        match statement {
+            Node::InsertStmt(insert) => self.insert(insert),
+            Node::UpdateStmt(update) => self.update(update),
+            Node::DeleteStmt(delete) => self.delete(delete),
+            _ => Err(QueryError::unsupported(
+                "this statement is no change of rows",
+            )),
+        }
+    }
+
     fn update(&mut self, update: &UpdateStmt) -> Result<Change> {
         if let Some(with) = update.with_clause() {
             self.with_clause(with)?;

@@ -217,6 +217,9 @@ impl Analyzer<'_> {
                 if let Some((item, up)) = self.item(None, name, location)? {
                     return Ok(self.whole_row(&item, up, location));
                 }
+                if let Some(argument) = self.argument(None, name, location) {
+                    return Ok(argument);
+                }
                 Err(
                     QueryError::new("42703", format!("column \"{name}\" does not exist"))
                         .at(location),
@@ -245,6 +248,13 @@ impl Analyzer<'_> {
         location: i32,
     ) -> Result<Expr> {
         let Some((item, up)) = self.item(schema, table, location)? else {
+            if let Some(argument) = self.argument(Some(table), name, location) {
+                return Ok(argument);
+            }
+            // A column of an argument that is a row.
+            if let Some(row) = self.argument(None, table, location) {
+                return self.field_named(row, name, location);
+            }
             return Err(self.missing_item(table, location));
         };
         if let Some(expr) = self.item_column(&item, up, name, location)? {

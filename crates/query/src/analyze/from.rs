@@ -111,6 +111,14 @@ impl Analyzer<'_> {
             && let Some((level, place)) = self.common(name)
         {
             let common = &mut self.common_at(level, place);
+            if common
+                .change
+                .as_ref()
+                .is_some_and(|of| of.returning.is_none())
+            {
+                let message = format!("WITH query \"{name}\" does not have a RETURNING clause");
+                return Err(QueryError::unsupported(message).at(range.location));
+            }
             common.references += 1;
             let columns = common.columns.clone();
             let relation = Relation {
@@ -218,6 +226,9 @@ impl Analyzer<'_> {
         self.level().clause = clause;
         let members = members?;
         let alias = range.alias();
+        if let Some(query) = self.given_set.take() {
+            return self.set_in_from(query, members, range);
+        }
         let shown = alias
             .and_then(Alias::aliasname)
             .map(str::to_owned)
@@ -265,6 +276,42 @@ impl Analyzer<'_> {
         Ok((From::Relation(place), vec![item]))
     }
 
+    /// The rows of a user's function.
+    fn set_in_from(
+        &mut self,
+        query: crate::tree::Query,
+        members: Vec<(Expr, String, Vec<Column>)>,
+        range: &RangeFunction,
+    ) -> Result<(From, Vec<Item>)> {
+        let [(expr, name, _)] = members.as_slice() else {
+            return Err(QueryError::unsupported(
+                "ROWS FROM with functions of SQL that give rows is not supported",
+            ));
+        };
+        if range.ordinality {
+            return Err(QueryError::unsupported(
+                "WITH ORDINALITY of a function of SQL is not supported",
+            )
+            .with_hint("Number the rows with row_number().")
+            .at(expr.location));
+        }
+        let alias = range.alias();
+        let shown = alias.and_then(Alias::aliasname).unwrap_or(name);
+        let mut columns = query.columns();
+        if let ([only], Some(_)) = (columns.as_mut_slice(), alias) {
+            only.name = Arc::from(shown);
+        }
+        let relation = Relation {
+            kind: RelationKind::Subquery(Box::new(query), true),
+            alias: Arc::from(shown),
+            columns: renamed(columns, alias, shown)?,
+            sample: None,
+            reader: None,
+        };
+        let (place, item) = self.add_relation(relation, None);
+        Ok((From::Relation(place), vec![item]))
+    }
+
     /// Each function, its name, and its columns if it gives rows of several.
     fn function_members(
         &mut self,
@@ -302,6 +349,10 @@ impl Analyzer<'_> {
             let expr = self.expr(node)?;
             let mut expr = self.decide_unknown(expr)?;
             let name = column_name::of_function(node);
+            if self.given_set.is_some() {
+                members.push((expr, name, Vec::new()));
+                continue;
+            }
             let mut columns = Vec::new();
             if !definitions.is_empty() {
                 if expr.oid != ids::RECORD {

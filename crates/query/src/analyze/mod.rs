@@ -12,6 +12,7 @@
 //! | `resolve` | which function or operator a name and types mean |
 //! | `coerce` | casts, written and implied; common types |
 //! | `type_name` | names of types |
+//! | `create_function`, `sql_function` | users' functions: their statements; what bodies say stands in the place of calls |
 //! | `column_name` | names of result columns |
 
 mod aggregate;
@@ -22,6 +23,7 @@ mod change_view;
 mod coerce;
 mod column_name;
 mod constant;
+mod create_function;
 mod expression;
 mod from;
 mod group;
@@ -35,6 +37,7 @@ mod scope;
 mod search_cycle;
 mod select;
 mod set_operation;
+mod sql_function;
 mod subquery;
 mod subscript;
 mod type_name;
@@ -47,14 +50,19 @@ use std::sync::Arc;
 use pg_raw_parse::Node;
 
 use crate::call::Environment;
+use crate::change::Change;
 use crate::error::{QueryError, Result};
 use crate::tree::{Column, Expr, ExprKind, Query};
 use crate::types::ids;
 use crate::types::user::columns_of;
-pub use change::{AnalyzedChange, analyze_change};
+pub use change::{AnalyzedStatement, analyze_statement};
 pub use change_view::view_obstacle;
+pub use create_function::{
+    CreateFunction, DropFunction, NamedFunction, create_function, drop_function,
+};
 pub use scalar::{Wanted, analyze_scalar};
 use scope::Level;
+pub use sql_function::{Argument, SqlFunction, check_function};
 pub use type_name::written_type;
 
 /// What the analyzer asks of the catalog: names become tables here, and rights are looked at.
@@ -85,6 +93,12 @@ pub trait Catalog {
     /// 54001 where views are nested too deeply.
     fn within(&self, view: u32) -> Result<Box<dyn Catalog + '_>> {
         Err(QueryError::internal(format!("{view} is no view")))
+    }
+
+    /// The functions of users that a name may mean.
+    fn functions(&self, schema: Option<&str>, name: &str) -> Vec<SqlFunction> {
+        let _ = (schema, name);
+        Vec::new()
     }
 
     /// The number of a type of the user's (a table's row type), `None` if there is none.
@@ -170,6 +184,10 @@ pub fn analyze(
         environment,
         parameters: declared.to_vec(),
         levels: Vec::new(),
+        takes_changes: false,
+        named: None,
+        bodies: sql_function::Bodies::default(),
+        given_set: None,
     };
     let Node::SelectStmt(select) = statement else {
         return Err(QueryError::unsupported("only queries are analysed"));
@@ -190,6 +208,14 @@ struct Analyzer<'a> {
     parameters: Vec<u32>,
     /// The queries around, from the outermost to the one at hand.
     levels: Vec<Level>,
+    /// Whether the statement's WITH may change rows.
+    takes_changes: bool,
+    /// The function whose body this is.
+    named: Option<sql_function::Named>,
+    /// The bodies of functions that this is within.
+    bodies: sql_function::Bodies,
+    /// The rows of a user's function in FROM.
+    given_set: Option<Query>,
 }
 
 impl Analyzer<'_> {
@@ -228,6 +254,9 @@ fn settle(query: &mut Query, parameters: &[u32]) {
     }
     for common in &mut query.with {
         settle(&mut common.query, parameters);
+        if let Some(change) = &mut common.change {
+            settle_change(change, parameters);
+        }
     }
     for relation in &mut query.relations {
         if let RelationKind::Subquery(inner, _) = &mut relation.kind {
@@ -235,6 +264,11 @@ fn settle(query: &mut Query, parameters: &[u32]) {
         }
     }
     query.exprs_mut(&mut |of| settle_expr(of, parameters));
+}
+
+fn settle_change(change: &mut Change, parameters: &[u32]) {
+    change.queries_mut(&mut |query| settle(query, parameters));
+    change.exprs_mut(&mut |expr| settle_expr(expr, parameters));
 }
 
 fn settle_expr(of: &mut Expr, parameters: &[u32]) {

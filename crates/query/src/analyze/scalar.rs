@@ -3,6 +3,7 @@
 
 use pg_raw_parse::Node;
 
+use super::sql_function::Bodies;
 use super::{Analyzed, Analyzer, Catalog};
 use crate::call::Environment;
 use crate::casts::Context;
@@ -46,6 +47,10 @@ pub fn analyze_scalar(
         environment,
         parameters: declared.to_vec(),
         levels: Vec::new(),
+        takes_changes: false,
+        named: None,
+        bodies: Bodies::default(),
+        given_set: None,
     };
     let Node::SelectStmt(select) = statement else {
         return Err(QueryError::unsupported("only expressions are analysed"));

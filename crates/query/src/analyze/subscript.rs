@@ -35,15 +35,17 @@ impl Analyzer<'_> {
 
     /// A field of a row.
     pub(super) fn step(&mut self, expr: Expr, step: Node<'_>, location: i32) -> Result<Expr> {
+        if let Some(name) = step.as_str() {
+            return self.field_named(expr, name, location);
+        }
         if matches!(step, Node::A_Indices(_)) {
             return self.subscripts(expr, &[step]);
         }
-        let Some(name) = step.as_str() else {
-            return Err(
-                QueryError::new("42601", "row expansion via \"*\" is not supported here")
-                    .at(location),
-            );
-        };
+        Err(QueryError::new("42601", "row expansion via \"*\" is not supported here").at(location))
+    }
+
+    /// The field of this name of a row.
+    pub(super) fn field_named(&mut self, expr: Expr, name: &str, _: i32) -> Result<Expr> {
         if let Some(columns) = self.row_columns(&expr)
             && let Some(at) = columns.iter().position(|column| *column.name == *name)
         {

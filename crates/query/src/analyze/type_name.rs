@@ -3,6 +3,7 @@
 use pg_raw_parse::nodes::TypeName;
 use pg_raw_parse::{ConstValue, Node};
 
+use super::sql_function::Bodies;
 use super::{Analyzer, Catalog};
 use crate::call::Plain;
 use crate::error::{QueryError, Result};
@@ -121,6 +122,10 @@ pub fn written_type(text: &str, catalog: &dyn Catalog) -> Result<(u32, i32)> {
         environment: &Plain::default(),
         parameters: Vec::new(),
         levels: Vec::new(),
+        takes_changes: false,
+        named: None,
+        bodies: Bodies::default(),
+        given_set: None,
     };
     analyzer.type_of(name)
 }

@@ -66,6 +66,10 @@ impl Analyzer<'_> {
             environment: &kept,
             parameters: Vec::new(),
             levels: Vec::new(),
+            takes_changes: false,
+            named: None,
+            bodies: self.bodies.clone(),
+            given_set: None,
         };
         let query = analyzer.query(select, None)?;
         let given = query.columns();

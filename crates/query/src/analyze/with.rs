@@ -8,6 +8,7 @@ use pg_raw_parse::raw::CTEMaterialize;
 
 use super::Analyzer;
 use super::recursion::ordered;
+use super::scope::Level;
 use crate::error::{QueryError, Result};
 use crate::tree::{Column, CommonTable, Query};
 
@@ -37,11 +38,9 @@ impl Analyzer<'_> {
         name: &str,
         recursive: bool,
     ) -> Result<()> {
-        let Node::SelectStmt(select) = common.ctequery() else {
-            return Err(QueryError::unsupported(
-                "data-modifying statements in WITH are not supported",
-            )
-            .at(common.location));
+        let select = match common.ctequery() {
+            Node::SelectStmt(select) => select,
+            statement => return self.changing_table(common, statement, name),
         };
         let extended = common.search_clause().is_some() || common.cycle_clause().is_some();
         if extended && !recursive {
@@ -55,15 +54,11 @@ impl Analyzer<'_> {
             .collect();
         if recursive {
             // Its columns are known when its first side is.
-            let placeholder = CommonTable {
-                name: Arc::from(name),
-                query: Query::default(),
-                columns: Vec::new(),
+            let nothing = CommonTable::new(Arc::from(name), Query::default(), Vec::new());
+            self.level().with.push(CommonTable {
                 recursive: true,
-                references: 0,
-                materialized: None,
-            };
-            self.level().with.push(placeholder);
+                ..nothing
+            });
         }
         let aliases_owned: Vec<String> = aliases.iter().map(|alias| (*alias).to_owned()).collect();
         let mut query = self.query(select, recursive.then_some((place, &aliases_owned)))?;
@@ -101,12 +96,54 @@ impl Analyzer<'_> {
             return Ok(());
         }
         self.level().with.push(CommonTable {
-            name: Arc::from(name),
-            query,
-            columns,
-            recursive: false,
-            references: 0,
             materialized,
+            ..CommonTable::new(Arc::from(name), query, columns)
+        });
+        Ok(())
+    }
+
+    /// A change of rows in the list. It is a statement of its own, whose WITH has the queries
+    /// before it, too.
+    fn changing_table(
+        &mut self,
+        common: &CommonTableExpr,
+        statement: Node<'_>,
+        name: &str,
+    ) -> Result<()> {
+        let refused = match () {
+            () if self.levels.len() > 1 => {
+                Some("WITH clause containing a data-modifying statement must be at the top level")
+            }
+            () if !self.takes_changes => Some("a data-modifying statement in WITH is not allowed"),
+            () => None,
+        };
+        if let Some(message) = refused {
+            return Err(QueryError::unsupported(message).at(common.location));
+        }
+        let with = self.level().with.clone();
+        let so_far = with.len();
+        self.levels.push(Level {
+            with,
+            ..Level::default()
+        });
+        let change = self.change(statement);
+        self.levels.pop();
+        let mut change = change?;
+        let known = change.with_mut();
+        for (own, common) in self.level().with.iter_mut().zip(&mut known[..so_far]) {
+            own.by_changes += common.references - own.references;
+        }
+        let aliases: Vec<String> = common
+            .aliascolnames()
+            .iter()
+            .filter_map(Node::as_str)
+            .map(str::to_owned)
+            .collect();
+        let columns = change.columns().unwrap_or_default();
+        let columns = self.common_columns(columns, &aliases, name, common.location)?;
+        self.level().with.push(CommonTable {
+            change: Some(Box::new(change)),
+            ..CommonTable::new(Arc::from(name), Query::default(), columns)
         });
         Ok(())
     }

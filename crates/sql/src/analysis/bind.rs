@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use pg_raw_parse::Node;
 use thermocline_engine::{Catalog, Database, Table, ViewDef, ViewRead, ViewType};
-use thermocline_query::analyze::{Analyzed, AnalyzedChange, analyze, analyze_change};
+use thermocline_query::analyze::{
+    self, Analyzed, AnalyzedStatement, CreateFunction, DropFunction, analyze, analyze_statement,
+};
+use thermocline_query::change::Statement;
 use thermocline_query::functions::Body;
 use thermocline_query::parse::parse;
 use thermocline_query::tree::{Expr, ExprKind, Query};
@@ -48,26 +51,119 @@ pub(crate) fn bind(
     Ok(typed.showing_own(found.own.get()).over(found.tables.take()))
 }
 
-/// A change of rows, analysed, and the tables that it names.
+/// A statement, analysed, and what it came across.
+pub(crate) struct BoundStatement {
+    /// The statement.
+    pub(crate) analyzed: AnalyzedStatement,
+    /// The users' tables that it names.
+    pub(crate) tables: Vec<Arc<Table>>,
+    /// It shows the session's own cursors or statements.
+    shows_own: bool,
+    /// How deep its tree is, if views stand in it.
+    depth: u32,
+}
+
+impl BoundStatement {
+    /// The query, if it is one that only reads.
+    pub(crate) fn into_reading(self) -> Result<TypedQuery, Self> {
+        match self.analyzed.statement {
+            Statement::Query(query) if reads_only(&query) => {
+                let analyzed = Analyzed {
+                    query: *query,
+                    parameters: self.analyzed.parameters,
+                };
+                let typed = TypedQuery::of(analyzed).of_depth(self.depth);
+                Ok(typed.showing_own(self.shows_own).over(self.tables))
+            }
+            statement => Err(Self {
+                analyzed: AnalyzedStatement {
+                    statement,
+                    ..self.analyzed
+                },
+                ..self
+            }),
+        }
+    }
+}
+
+fn reads_only(query: &Query) -> bool {
+    !query.locks_rows() && query.with.iter().all(|common| common.change.is_none())
+}
+
+/// Analyses a query or a change of rows.
 ///
 /// # Errors
 /// As PostgreSQL's analysis; 0A000 for what is not done.
-pub(crate) fn bind_change(
+pub(crate) fn bind_statement(
     statement: Node<'_>,
     text: &str,
     declared: &[u32],
     catalog: &Arc<Catalog>,
     db: &Arc<Database>,
     facts: SessionFacts,
-) -> Result<(AnalyzedChange, Vec<Arc<Table>>)> {
+) -> Result<BoundStatement> {
     let environment = SystemEnvironment::new(catalog, db, facts, None);
     let found = Found::default();
     let relations = Relations::of_statement(&environment, &found);
-    stack::with_room(depth_with_views(catalog), || {
-        let analyzed = analyze_change(statement, &relations, &environment, declared);
+    let depth = depth_with_views(catalog);
+    let analyzed = stack::with_room(depth, || {
+        let analyzed = analyze_statement(statement, &relations, &environment, declared);
         analyzed.map_err(|error| positioned(error, text))
+    })?;
+    if let Statement::Query(query) = &analyzed.statement {
+        answered(query)?;
+    }
+    Ok(BoundStatement {
+        analyzed,
+        shows_own: found.own.get(),
+        depth: match found.views.get() {
+            true => depth,
+            false => 0,
+        },
+        tables: found.tables.take(),
     })
-    .map(|analyzed| (analyzed, found.tables.take()))
+}
+
+/// What a CREATE FUNCTION makes, its body analysed.
+///
+/// # Errors
+/// As PostgreSQL's analysis; 0A000 for what is not done.
+pub(crate) fn create_function(
+    text: &str,
+    catalog: &Arc<Catalog>,
+    db: &Arc<Database>,
+    facts: SessionFacts,
+) -> Result<CreateFunction> {
+    let environment = SystemEnvironment::new(catalog, db, facts, None);
+    let found = Found::default();
+    let relations = Relations::of_statement(&environment, &found);
+    let create = analyze::create_function(text, &relations);
+    let create = create.map_err(|error| positioned(error, text))?;
+    stack::with_room(depth_with_views(catalog), || {
+        analyze::check_function(&create.function, &relations, &environment)
+    })
+    .map_err(|mut error| {
+        // Its place is in the body.
+        error.location = None;
+        SqlError::from(error)
+    })?;
+    Ok(create)
+}
+
+/// The functions that a DROP FUNCTION names.
+///
+/// # Errors
+/// 42704 for a type that is not there.
+pub(crate) fn drop_function(
+    text: &str,
+    catalog: &Arc<Catalog>,
+    db: &Arc<Database>,
+    facts: SessionFacts,
+) -> Result<DropFunction> {
+    let environment = SystemEnvironment::new(catalog, db, facts, None);
+    let found = Found::default();
+    let relations = Relations::of_statement(&environment, &found);
+    analyze::drop_function(text, &relations).map_err(|error| positioned(error, text))
 }
 
 /// How deep a statement's tree gets when views stand in it.

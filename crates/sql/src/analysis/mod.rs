@@ -10,5 +10,8 @@ mod bind;
 mod facts;
 mod relations;
 
-pub(crate) use bind::{answered, bind, bind_change, bind_view, columns_of_view};
+pub(crate) use bind::{
+    BoundStatement, answered, bind, bind_statement, bind_view, columns_of_view, create_function,
+    drop_function,
+};
 pub use facts::{Activity, CursorFacts, Own, SessionFacts, SettingChange, StatementFacts};

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use thermocline_engine::authority::{Object, Privileges};
 use thermocline_engine::catalog::{FIRST_USER_OID, Table};
-use thermocline_engine::{Catalog, ViewDef, ViewRead, ViewType};
-use thermocline_query::analyze::{self, Mention, Stored, told_columns};
+use thermocline_engine::{Catalog, FunctionArgument, FunctionDef, ViewDef, ViewRead, ViewType};
+use thermocline_query::analyze::{self, Argument, Mention, SqlFunction, Stored, told_columns};
 use thermocline_query::error::{QueryError, Result};
 use thermocline_query::tree::Column;
 
@@ -294,6 +294,25 @@ impl analyze::Catalog for Relations<'_> {
         told_columns(oid).or_else(of_rows)
     }
 
+    fn functions(&self, schema: Option<&str>, name: &str) -> Vec<SqlFunction> {
+        let catalog = self.catalog();
+        if catalog.functions.is_empty() || !matches!(self.names, Names::Statement) {
+            return Vec::new();
+        }
+        let path = &self.environment.session().facts.search_path;
+        match schema {
+            Some(schema) => {
+                let named = catalog.functions_named(temporary::meant(schema, path), name);
+                named.map(|def| called(def)).collect()
+            }
+            None => path
+                .iter()
+                .flat_map(|schema| catalog.functions_named(schema, name))
+                .map(|def| called(def))
+                .collect(),
+        }
+    }
+
     fn user_type(&self, schema: Option<&str>, name: &str) -> Option<u32> {
         let session = self.environment.session();
         match &self.names {
@@ -321,6 +340,30 @@ impl analyze::Catalog for Relations<'_> {
                 named.find(is_it).map(|named| named.oid)
             }
         }
+    }
+}
+
+/// A function as analysis calls it.
+fn called(def: &FunctionDef) -> SqlFunction {
+    let argument = |of: &FunctionArgument| Argument {
+        name: of.name.as_deref().map(Arc::from),
+        oid: of.type_oid,
+        default: of.default.as_deref().map(Arc::from),
+    };
+    let column = |of: &FunctionArgument| Column {
+        name: Arc::from(of.name.as_deref().unwrap_or_default()),
+        oid: of.type_oid,
+        modifier: -1,
+        origin: None,
+    };
+    SqlFunction {
+        name: Arc::from(def.name.as_str()),
+        arguments: def.arguments.iter().map(argument).collect(),
+        result: def.result,
+        returns_set: def.returns_set,
+        columns: def.columns.iter().map(column).collect(),
+        strict: def.strict,
+        body: Arc::from(def.body.as_str()),
     }
 }
 

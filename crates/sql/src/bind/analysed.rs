@@ -18,6 +18,7 @@ use super::typed::{Binder, Typed};
 use super::{Bindable, Refusal, TypeNames};
 use crate::error::SqlError;
 use crate::expr::{Analysed, Expr};
+use crate::one_row::{OF_SEQUENCES, SESSION_FUNCTIONS};
 use crate::output::OtherType;
 
 /// The relations in scope, under the names that [`Binder::analysed`] gives them, and users' types.
@@ -293,6 +294,11 @@ impl Binder<'_> {
     }
 }
 
+/// Whether the session answers a function.
+fn is_answered(name: &str) -> bool {
+    SESSION_FUNCTIONS.contains(&name) || OF_SEQUENCES.contains(&name)
+}
+
 const AGGREGATE: &str = "an aggregate";
 
 /// What of an expression cannot be computed from a row.
@@ -308,8 +314,7 @@ pub(crate) fn not_of_a_row(expr: &tree::Expr) -> Option<&'static str> {
             ExprKind::Call(call) if call.function.returns_set() => Some("a set"),
             // The session answers those that the binder knows.
             ExprKind::Call(call) if matches!(call.function.body, Body::Server) => {
-                (!crate::one_row::SESSION_FUNCTIONS.contains(&call.function.name))
-                    .then_some("this function of the server")
+                (!is_answered(call.function.name)).then_some("this function of the server")
             }
             _ => None,
         };

@@ -33,24 +33,6 @@ impl TypeNames<'_> {
     }
 }
 
-/// A type as a statement writes it, whatever the search path; lengths are left out.
-pub(super) fn written(data_type: DataType, catalog: &thermocline_engine::Catalog) -> String {
-    let def = match data_type {
-        DataType::Other { oid, .. } => catalog.type_of(oid),
-        _ => None,
-    };
-    match def {
-        Some(def) => {
-            let brackets = if data_type.oid() == def.oid { "" } else { "[]" };
-            let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
-            format!("{}.{}{brackets}", quoted(&def.schema), quoted(&def.name))
-        }
-        // How long a text may be is asked when it is stored.
-        None if matches!(data_type, DataType::Char(_) | DataType::Varchar(_)) => "text".to_owned(),
-        None => data_type.base_name().to_owned(),
-    }
-}
-
 /// The type that `name` names; a type that no column can have is an error.
 ///
 /// # Errors

@@ -18,14 +18,11 @@ fn are_words(tokens: &[TokenWithSpan], wanted: &[&str]) -> bool {
 }
 
 /// Rewrites
-/// - `INSERT … OVERRIDING SYSTEM VALUE` to `INSERT OVERWRITE …`, which the
-///   binder takes for it,
 /// - `FOR NO KEY UPDATE` to `FOR UPDATE` and `FOR KEY SHARE` to `FOR SHARE`,
 ///   which lock at least as much,
 /// - `FOR UPDATE … LIMIT 1` to `LIMIT 1 FOR UPDATE …`,
 /// - `trim(BOTH FROM x)` to `trim(BOTH ' ' FROM x)`.
 pub fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
-    let inserts = is_word(tokens.first(), "insert");
     let mut at = 0;
     while at < tokens.len() {
         if are_words(&tokens[at..], &["for", "no", "key", "update"]) {
@@ -34,12 +31,7 @@ pub fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
             tokens.remove(at + 1);
         }
         let rest = &tokens[at..];
-        if inserts && are_words(rest, &["overriding", "system", "value"]) {
-            let span = rest[0].span;
-            tokens.drain(at..at + 3);
-            let overwrite = Token::make_keyword("OVERWRITE");
-            tokens.insert(1, TokenWithSpan::new(overwrite, span));
-        } else if let Some((locks, limits)) = limits_behind_locks(rest) {
+        if let Some((locks, limits)) = limits_behind_locks(rest) {
             tokens[at..at + locks + limits].rotate_left(locks);
         } else if is_word(rest.first(), "trim")
             && matches!(rest.get(1), Some(next) if next.token == Token::LParen)
@@ -109,10 +101,6 @@ mod tests {
     #[test]
     fn clauses_become_ones_the_parser_knows() {
         assert_eq!(
-            rewritten("insert into t (a) overriding system value values (1)"),
-            "insert OVERWRITE into t ( a ) values ( 1 )"
-        );
-        assert_eq!(
             rewritten("select 1 from t for no key update"),
             "select 1 from t for update"
         );
@@ -139,9 +127,8 @@ mod tests {
     #[test]
     fn names_and_texts_stay() {
         for sql in [
-            "select overriding , system from value",
+            "select both , no from trim",
             "select 'for no key update' , \"trim\"",
-            "insert into t values ( 'overriding system value' )",
         ] {
             assert_eq!(rewritten(sql), sql);
         }

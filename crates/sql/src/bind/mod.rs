@@ -7,50 +7,38 @@
 
 mod aggregate;
 mod analysed;
-mod before;
-mod by_query;
 mod data_type;
 mod dialect;
 mod expression;
 mod function;
-mod insert;
 mod literal;
-mod locking_read;
-mod modify;
 mod operator;
 mod projection;
 mod refusal;
 mod scalar;
 mod scope;
 mod select;
-mod source;
 #[cfg(test)]
 mod tests;
 mod typed;
 mod view;
-pub(crate) mod with;
 
 pub(crate) use data_type::type_of_text;
 pub use data_type::{TypeNames, data_type};
 pub use dialect::rewrite;
 pub use function::{session_function, session_function_names};
-pub use insert::insert_target;
 pub use scalar::{
     bind_check, bind_condition, bind_default, bind_next_value, bind_scalar, bind_value_over,
+    insert_target,
 };
 pub(crate) use scalar::{default_text, domain_checks, domain_condition, takes_next_of};
 
-pub(crate) use by_query::mentioned_parameters;
 pub(crate) use refusal::{Bindable, Refusal};
 pub(crate) use scope::is_system_column;
-pub(crate) use typed::assignable;
 
 // What `short` has of the binder.
 pub(crate) use {
     analysed::{is_volatile, not_of_a_row},
-    by_query::{locking, source_by_key},
-    insert::{generated_always, replaces, unique_within_partition},
-    modify::{leaves_partition, overwrites, whole_key},
     typed::Binder,
 };
 
@@ -131,7 +119,8 @@ impl<'a> BindContext<'a> {
         self
     }
 
-    fn is_small(&self, table: &Table) -> bool {
+    /// Whether the short path may scan the table.
+    pub(crate) fn is_small(&self, table: &Table) -> bool {
         self.row_estimate
             .is_none_or(|estimate| estimate(table) <= SMALL_TABLE_ROWS)
     }
@@ -165,7 +154,7 @@ pub struct Bound {
     pub command: Command,
 }
 
-/// Binds a SELECT, VALUES, INSERT, UPDATE or DELETE for the short path.
+/// Binds a SELECT or VALUES for the short path.
 ///
 /// # Errors
 /// As PostgreSQL when names or types do not fit; 0A000 for what the short path does not run.
@@ -177,29 +166,17 @@ pub fn bind(statement: &Statement, context: &BindContext<'_>) -> Result<Bound> {
 
 /// The same; what is declined may be another path's.
 pub(crate) fn bindable(statement: &Statement, context: &BindContext<'_>) -> Bindable<Bound> {
+    let Statement::Query(query) = statement else {
+        return Err(Refusal::declined("this statement"));
+    };
     let mut binder = typed::Binder::new(context);
-    let without_inner;
-    let statement = match before::has_inner(statement) {
-        false => statement,
-        true => {
-            without_inner = binder.take_out(statement)?;
-            &without_inner
-        }
-    };
-    let (command, (plan, columns)) = match statement {
-        Statement::Query(query) => match with::changed(query) {
-            Some((list, change)) => binder.change(change, Some(list))?,
-            None => (Command::Select, binder.locking_read(query)?),
-        },
-        change => binder.change(change, None)?,
-    };
-    let plan = std::mem::take(&mut binder.taken_out).before(plan);
+    let (plan, columns) = binder.query(query)?;
     Ok(Bound {
         parameters: binder.settled_parameters(),
         columns,
         plan: Plan::Short(plan),
         catalog_version: context.catalog.version,
-        command,
+        command: Command::Select,
     })
 }
 
@@ -253,16 +230,4 @@ impl ColumnType {
             Self::Other(_) => Err(Refusal::declined("an order of this type")),
         }
     }
-}
-
-/// Whether equal values of the type are the same: 1.0 and 1.00 are not.
-pub(crate) fn has_one_form(data_type: DataType) -> bool {
-    !matches!(
-        data_type,
-        DataType::Numeric { .. }
-            | DataType::Real
-            | DataType::Double
-            | DataType::Char(_)
-            | DataType::Other { .. }
-    )
 }

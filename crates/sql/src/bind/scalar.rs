@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use sqlparser::ast;
+use thermocline_engine::authority::Privileges;
 use thermocline_engine::user_type::DomainDef;
 use thermocline_engine::{Catalog, ColumnDef, Table, TableDef, TypeDef, TypeKind};
 use thermocline_query::domain::condition;
@@ -19,7 +20,7 @@ use super::typed::{Binder, Typed};
 use super::{BindContext, Bindable, Refusal};
 use crate::error::{Result, SqlError};
 use crate::expr::{Analysed, Expr};
-use crate::plan::Check;
+use crate::plan::{Check, InsertTarget, unique_within_partition};
 use crate::temporary::path_within;
 
 impl From<Refusal> for SqlError {
@@ -229,7 +230,55 @@ fn over<'a>(table: Option<&Arc<Table>>, context: &'a BindContext<'a>) -> Binder<
     binder
 }
 
+/// The target of rows that do not come from an INSERT statement (COPY FROM):
+/// the given columns in their order, defaults for the others.
+///
+/// # Errors
+/// When a default or a check cannot be bound.
+pub fn insert_target(
+    table: &Arc<Table>,
+    columns: &[usize],
+    context: &BindContext<'_>,
+) -> Result<InsertTarget> {
+    let mut binder = Binder::new(context);
+    Ok(binder.target(table, columns.to_vec())?)
+}
+
 impl Binder<'_> {
+    /// Everything about a target but ON CONFLICT and RETURNING.
+    fn target(&mut self, table: &Arc<Table>, columns: Vec<usize>) -> Bindable<InsertTarget> {
+        let mut defaults = Vec::new();
+        for (column, def) in table.live_columns() {
+            let catalog = self.context.catalog;
+            let has_default = def.identity.is_some() || default_text(catalog, table, def).is_some();
+            if !columns.contains(&column) && has_default {
+                defaults.push((column, self.default_of(table, column)?));
+            }
+        }
+        Ok(InsertTarget {
+            checks: self.checks_of(table)?,
+            unique_within_partition: unique_within_partition(table),
+            table: Arc::clone(table),
+            columns,
+            defaults,
+            conflict: None,
+            returning: None,
+        })
+    }
+
+    /// 42501 unless the statement's role has `needs` on this column or its table.
+    pub(super) fn need_column(
+        &self,
+        table: &Table,
+        column: usize,
+        needs: Privileges,
+    ) -> Bindable<()> {
+        match self.context.actor {
+            Some(actor) => Ok(actor.need_column(table, column, needs)?),
+            None => Ok(()),
+        }
+    }
+
     /// What `column` of `table` gets when no value is given for it.
     pub(crate) fn default_of(&mut self, table: &Table, column: usize) -> Bindable<Expr> {
         let def = &table.columns[column];

@@ -8,10 +8,8 @@ use sqlparser::ast::{
 use std::sync::Arc;
 use thermocline_engine::authority::Privileges;
 use thermocline_storage::types::DataType;
-use thermocline_storage::value::Value;
 
 use super::aggregate::{Aggregation, calls_aggregate};
-use super::locking_read::unlisted;
 use super::scope::{Relation, find_table, folded, name_parts};
 use super::typed::{Binder, Typed};
 use super::{Bindable, BoundPlan, Refusal};
@@ -20,7 +18,7 @@ use crate::expr::Expr;
 use crate::output::OutputColumn;
 use crate::plan::{
     AggregateFunction, AggregatePlan, LockMode, LockedRows, OrderKey, OutputExpr, Path, RowLock,
-    SelectPlan, ShortPlan, SortKey, Source, ValuesPlan, choose,
+    SelectPlan, ShortPlan, SortKey, ValuesPlan, choose,
 };
 
 /// The clauses around a SELECT's body.
@@ -162,7 +160,9 @@ impl Binder<'_> {
         for of in query.locks.iter().filter_map(|lock| lock.of.as_ref()) {
             let name = name_parts(of)?.pop().unwrap_or_default();
             if name != relation.alias {
-                return Err(unlisted(&name));
+                let message =
+                    format!("relation \"{name}\" in FOR UPDATE clause not found in FROM clause");
+                return Err(SqlError::new("42P01", message).into());
             }
         }
         Ok(())
@@ -412,7 +412,7 @@ impl Binder<'_> {
         if plan.aggregate.is_none() && ordered {
             plan.sort.clear();
         }
-        if !source.is_bounded() && !ends_early(plan, &source) && !self.context.is_small(table) {
+        if !source.is_bounded() && !plan.ends_early(&source) && !self.context.is_small(table) {
             return Err(Refusal::declined(format!(
                 "table \"{}\" is large and no index bounds the rows; a scan of it",
                 table.name
@@ -562,20 +562,4 @@ fn lone_extreme(plan: &SelectPlan) -> Option<OrderKey> {
         descending,
         nulls_first: descending,
     })
-}
-
-/// Whether a look at few rows is enough, whatever the table's size: a small
-/// constant LIMIT (or one given later) on rows that need no further condition.
-fn ends_early(plan: &SelectPlan, source: &Source) -> bool {
-    if let Some(aggregate) = &plan.aggregate {
-        return aggregate.first_row_decides && source.filter.is_none();
-    }
-    let limited = match &plan.limit {
-        Some(Expr::Constant(Value::BigInt(limit))) => *limit <= 10_000,
-        Some(Expr::Constant(_)) | None => false,
-        Some(_) => true,
-    };
-    limited
-        && plan.sort.is_empty()
-        && (source.filter.is_none() || matches!(source.path, Path::Probe(_)))
 }

@@ -2,21 +2,18 @@
 //! leaves literals and parameters *unknown* until their surroundings say what
 //! they are.
 
-use crate::typed::held;
-use sqlparser::ast::With;
 use sqlparser::tokenizer::Span;
-use thermocline_query::types::{format_type, ids};
+use thermocline_query::types::ids;
 use thermocline_storage::cast::CastContext;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
 use super::aggregate::Aggregation;
-use super::before::TakenOut;
 use super::scope::Relation;
 use super::{BindContext, Bindable, Refusal};
 use crate::error::SqlError;
 use crate::expr::{CastPath, EvalContext, Expr, Interval, NoRow, base_type};
-use crate::output::{OtherType, OutputColumn};
+use crate::output::OtherType;
 use crate::styles;
 use crate::typed::value;
 
@@ -97,10 +94,6 @@ pub(crate) struct Binder<'a> {
     pub(crate) relations: Vec<Relation>,
     /// Set while select list, HAVING and ORDER BY of an aggregation are bound.
     pub(crate) aggregation: Option<Aggregation>,
-    /// The WITH that stands before the change.
-    pub(super) with: Option<With>,
-    /// Statements within this one that run before it.
-    pub(super) taken_out: TakenOut,
 }
 
 impl<'a> Binder<'a> {
@@ -110,25 +103,7 @@ impl<'a> Binder<'a> {
             parameters: context.parameters.to_vec(),
             relations: Vec::new(),
             aggregation: None,
-            with: None,
-            taken_out: TakenOut::default(),
         }
-    }
-
-    /// Binds as if every table were small.
-    pub(super) fn as_if_small<T>(
-        &mut self,
-        bind: impl FnOnce(&mut Binder<'_>) -> Bindable<T>,
-    ) -> Bindable<T> {
-        let context = BindContext {
-            row_estimate: None,
-            ..*self.context
-        };
-        let mut other = Binder::new(&context);
-        other.parameters.clone_from(&self.parameters);
-        let bound = bind(&mut other)?;
-        self.parameters = other.parameters;
-        Ok(bound)
     }
 
     /// The parameters' types; what nothing settled is text.
@@ -376,29 +351,6 @@ pub(crate) fn is_implicit(from: DataType, to: DataType) -> bool {
         (DataType::Date, DataType::Timestamp | DataType::TimestampTz)
             | (DataType::Timestamp, DataType::TimestampTz)
     )
-}
-
-/// 42804 for values of a query that do not suit the columns they are for.
-pub(crate) fn assignable(
-    given: &[OutputColumn],
-    targets: &[(DataType, String)],
-) -> Result<(), SqlError> {
-    for (column, (target, name)) in given.iter().zip(targets) {
-        let from = held(column.type_oid, -1);
-        if from.is_none_or(|from| !is_assignable(from, *target)) {
-            let message = format!(
-                "column \"{name}\" is of type {} but expression is of type {}",
-                match target {
-                    DataType::Other { .. } => target.to_string(),
-                    _ => target.base_name().to_owned(),
-                },
-                format_type(column.type_oid, -1)
-            );
-            return Err(SqlError::new("42804", message)
-                .with_hint("You will need to rewrite or cast the expression."));
-        }
-    }
-    Ok(())
 }
 
 /// Conversions that storing into a column may make.

@@ -242,8 +242,13 @@ impl Definition<'_> {
         let views: Vec<u32> = views.map(|view| view.oid).collect();
         let types = catalog.types.values().filter(|def| def.schema == name);
         let types: Vec<_> = types.cloned().collect();
-        let empty =
-            tables.is_empty() && sequences.is_empty() && views.is_empty() && types.is_empty();
+        let functions = catalog.functions.values().filter(|def| def.schema == name);
+        let functions: Vec<_> = functions.cloned().collect();
+        let empty = tables.is_empty()
+            && sequences.is_empty()
+            && views.is_empty()
+            && types.is_empty()
+            && functions.is_empty();
         if !cascade && !empty {
             return Err(depended_on(format!(
                 "cannot drop schema {name} because other objects depend on it"
@@ -261,6 +266,9 @@ impl Definition<'_> {
             if self.catalog().sequences.contains_key(&sequence) {
                 self.drop_sequence(sequence, true).await?;
             }
+        }
+        for def in functions {
+            self.drop_function(&def).await?;
         }
         for def in types {
             self.drop_type_def(&def, true).await?;

@@ -375,6 +375,7 @@ impl Definition<'_> {
             }
             Object::Sequence(oid) => catalog.sequences.get(oid).map(|s| s.schema.clone()),
             Object::Type(oid) => catalog.types.get(oid).map(|def| def.schema.clone()),
+            Object::Function(oid) => catalog.functions.get(oid).map(|def| def.schema.clone()),
             Object::Schema(_) | Object::Procedure(_) | Object::Database => {
                 return match authority
                     .privileges(new, &Object::Database)

@@ -12,6 +12,7 @@ mod dependents;
 mod domain;
 mod drop;
 mod drop_column;
+mod function;
 mod grant;
 mod index;
 mod lock;
@@ -101,6 +102,7 @@ pub(crate) async fn run(statement: &Ddl, definition: &mut Definition<'_>) -> Res
         Ddl::View(command) => definition.view_command(command).await,
         Ddl::Type(command) => definition.type_command(command).await,
         Ddl::Domain(command) => definition.domain_command(command).await,
+        Ddl::Function(command) => definition.function_command(command).await,
         Ddl::Parsed(statement) => definition.parsed(statement).await,
     }
 }

@@ -82,6 +82,14 @@ impl Definition<'_> {
         }
         for object in &objects {
             let catalog = self.catalog();
+            if let Object::Function(oid) = object
+                && let Some(def) = catalog.functions.get(oid)
+            {
+                self.drop_function(def).await?;
+            }
+        }
+        for object in &objects {
+            let catalog = self.catalog();
             if let Object::Type(oid) = object
                 && let Some(def) = catalog.types.get(oid)
             {

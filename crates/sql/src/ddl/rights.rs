@@ -79,6 +79,9 @@ pub(super) fn check(change: &Change, actor: &Actor, catalog: &Catalog) -> Result
             }
         }
         Change::DropType(oid) => owns_type(actor, catalog, *oid, true),
+        Change::CreateFunction(def) => actor.need_schema(catalog, &def.schema, create),
+        Change::ReplaceFunction(def) => owns_function(actor, catalog, def.oid, false),
+        Change::DropFunction(oid) => owns_function(actor, catalog, *oid, true),
         Change::Comment { on, .. } => may_comment(on, actor, catalog),
         Change::Authorize(_) => Ok(()),
     }
@@ -157,6 +160,18 @@ fn owns_type(actor: &Actor, catalog: &Catalog, oid: u32, to_drop: bool) -> Resul
     }
 }
 
+fn owns_function(actor: &Actor, catalog: &Catalog, oid: u32, to_drop: bool) -> Result<()> {
+    let Some(def) = catalog.functions.get(&oid) else {
+        return Ok(());
+    };
+    let owns =
+        actor.owns(&Object::Function(oid)) || (to_drop && owns_schema(actor, catalog, &def.schema));
+    match owns {
+        true => Ok(()),
+        false => Err(not_owner("function", &def.name)),
+    }
+}
+
 fn owns_sequence(actor: &Actor, catalog: &Catalog, oid: u32) -> Result<()> {
     let Some(sequence) = catalog.sequences.get(&oid) else {
         return Ok(());
@@ -190,6 +205,7 @@ pub(super) fn made_by(change: &Change) -> Option<Made> {
         Change::CreateSequence(def) => Some(Made::Object(Object::Sequence(def.oid))),
         Change::CreateSchema(name) => Some(Made::Schema(name.clone())),
         Change::CreateType(def) => Some(Made::Object(Object::Type(def.oid))),
+        Change::CreateFunction(def) => Some(Made::Object(Object::Function(def.oid))),
         _ => None,
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn columns_of_view(
     Ok(read)
 }
 
-fn facts(definition: &Definition<'_>) -> Result<crate::analysis::SessionFacts> {
+pub(super) fn facts(definition: &Definition<'_>) -> Result<crate::analysis::SessionFacts> {
     Ok(crate::analysis::SessionFacts {
         actor: definition.actor()?,
         session_user: definition.session_user.to_owned(),

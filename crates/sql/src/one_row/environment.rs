@@ -4,6 +4,7 @@ use thermocline_query::call::{Environment, Settings};
 use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result};
 use thermocline_query::functions::clock;
+use thermocline_storage::value::Value;
 
 use crate::error::SqlError;
 use crate::expr::SessionInfo;
@@ -68,7 +69,7 @@ impl Environment for StatementEnvironment<'_> {
     fn statement_time(&self) -> i64 {
         let time = self.session.call("statement_timestamp", &[]);
         match time {
-            Ok(thermocline_storage::value::Value::TimestampTz(time)) => time,
+            Ok(Value::TimestampTz(time)) => time,
             _ => self.now_us,
         }
     }
@@ -89,12 +90,17 @@ impl Environment for StatementEnvironment<'_> {
             slept.map_err(|error| self.awaited.note(error))?;
             return Ok(Datum::Text("".into()));
         }
-        if !super::SESSION_FUNCTIONS.contains(&name) {
+        let of_sequence = super::OF_SEQUENCES.contains(&name);
+        if !of_sequence && !super::SESSION_FUNCTIONS.contains(&name) {
             return Err(QueryError::unsupported(format!(
                 "function {name} is not available here"
             )));
         }
-        let arguments: Vec<_> = arguments.iter().map(value::of_datum).collect();
+        let argument = |given: &Datum| match given {
+            Datum::Oid(oid) if of_sequence => Value::BigInt(i64::from(*oid)),
+            given => value::of_datum(given),
+        };
+        let arguments: Vec<Value> = arguments.iter().map(argument).collect();
         let answer = self
             .session
             .call(name, &arguments)

@@ -1,7 +1,6 @@
 //! PostgreSQL's dialect as sqlparser knows it, with its mistakes put right:
 //! - `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b) AND c`; sqlparser
 //!   takes `b AND c` for the right operand.
-//! - `INSERT … SELECT 1 ON CONFLICT …` has no column called "on".
 //! - An argument of a function is no longer read twice, to see whether its name is an expression:
 //!   calls in calls took twice as long with each of them.
 //! - What it tries in vain, and then in another way, takes time in proportion to the text.
@@ -13,7 +12,6 @@ use sqlparser::ast::Expr;
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::Token;
 
 /// sqlparser's own.
 const BASE: PostgreSqlDialect = PostgreSqlDialect {};
@@ -92,18 +90,6 @@ impl Dialect for PgDialect {
         }))
     }
 
-    fn is_select_item_alias(
-        &self,
-        explicit: bool,
-        keyword: &Keyword,
-        parser: &mut Parser<'_>,
-    ) -> bool {
-        let on_conflict = *keyword == Keyword::ON
-            && matches!(&parser.peek_token_ref().token, Token::Word(next)
-                if next.keyword == Keyword::CONFLICT);
-        explicit || (!on_conflict && self.is_column_alias(keyword, parser))
-    }
-
     fn identifier_quote_style(&self, identifier: &str) -> Option<char> {
         BASE.identifier_quote_style(identifier)
     }
@@ -160,7 +146,6 @@ impl Dialect for PgDialect {
         supports_alter_column_type_using
         supports_notnull_operator
         supports_interval_options
-        supports_insert_table_alias
         supports_create_table_like_parenthesized
         supports_select_wildcard_with_alias
         supports_comma_separated_trim
@@ -212,21 +197,5 @@ mod tests {
         ] {
             assert_eq!(parsed(sql), expected);
         }
-    }
-
-    #[test]
-    fn an_insert_of_a_select_may_have_conflicts() {
-        for sql in [
-            "insert into t select 1 on conflict do nothing",
-            "insert into t select 1 as on on conflict (id) do update set id = 2",
-            "insert into t select id from s on conflict do nothing",
-        ] {
-            let insert = Parser::parse_sql(&PgDialect::unlimited(), sql).unwrap();
-            let [sqlparser::ast::Statement::Insert(insert)] = insert.as_slice() else {
-                panic!("{sql}: {insert:?}");
-            };
-            assert!(insert.on.is_some(), "{sql}");
-        }
-        Parser::parse_sql(&PgDialect::unlimited(), "select 1 on").unwrap();
     }
 }

@@ -19,6 +19,7 @@ pub(crate) mod depth;
 mod dialect;
 pub(crate) mod domain;
 mod footprint;
+pub(crate) mod function;
 pub(crate) mod grant;
 mod life;
 mod lock;
@@ -179,21 +180,14 @@ fn parse_one(sql: &str, tokens: Vec<TokenWithSpan>) -> Result<(Statement, u32)> 
     let mut cursor = Tokens::new(sql, &tokens);
     match utility::parse(&mut cursor)? {
         Some(statement) => Ok((statement, depth::shape(sql, &tokens)?.depth)),
-        None if own_grammar::is_query(&tokens) => {
-            let extent = own_grammar::extent(&tokens);
-            match parse_ast(sql, tokens) {
-                Ok((statement, depth)) if table_as::selects_into(&statement) => {
-                    crate::stack::with_room(depth, || drop(statement));
-                    Ok((table_as::select_into(sql, extent)?, depth))
-                }
-                Ok((statement, depth)) => Ok((classify(statement), depth)),
-                Err(error) if error.sqlstate == "42601" => {
-                    let (query, depth) = own_grammar::query(sql, extent)?;
-                    Ok((Statement::Query(query), depth))
-                }
-                Err(error) => Err(error),
+        None if own_grammar::may_change(&tokens) => {
+            let depth = depth::shape(sql, &tokens)?.depth;
+            match own_grammar::change(sql, own_grammar::extent(&tokens))? {
+                Some(change) => Ok((Statement::Query(change), depth)),
+                None => query(sql, tokens),
             }
         }
+        None if own_grammar::is_query(&tokens) => query(sql, tokens),
         None => {
             let (statement, depth) = parse_ast(sql, tokens)?;
             Ok((classify(statement), depth))
@@ -201,6 +195,22 @@ fn parse_one(sql: &str, tokens: Vec<TokenWithSpan>) -> Result<(Statement, u32)> 
     }
 }
 
+/// Parses a query that only reads.
+fn query(sql: &str, tokens: Vec<TokenWithSpan>) -> Result<(Statement, u32)> {
+    let extent = own_grammar::extent(&tokens);
+    match parse_ast(sql, tokens) {
+        Ok((statement, depth)) if table_as::selects_into(&statement) => {
+            crate::stack::with_room(depth, || drop(statement));
+            Ok((table_as::select_into(sql, extent)?, depth))
+        }
+        Ok((statement, depth)) => Ok((classify(statement), depth)),
+        Err(error) if error.sqlstate == "42601" => {
+            let (query, depth) = own_grammar::query(sql, extent)?;
+            Ok((Statement::Query(query), depth))
+        }
+        Err(error) => Err(error),
+    }
+}
 /// Parses one statement with sqlparser; nothing may follow it.
 fn parse_ast(sql: &str, mut tokens: Vec<TokenWithSpan>) -> Result<(ast::Statement, u32)> {
     crate::bind::rewrite(&mut tokens);
@@ -242,11 +252,9 @@ pub(crate) fn parsed<T>(
 
 fn classify(statement: ast::Statement) -> Statement {
     match statement {
-        ast::Statement::Query(_)
-        | ast::Statement::Insert(_)
-        | ast::Statement::Update(_)
-        | ast::Statement::Delete(_)
-        | ast::Statement::Merge(_) => Statement::Query(Query::Tree(Box::new(statement))),
+        ast::Statement::Query(_) | ast::Statement::Merge(_) => {
+            Statement::Query(Query::Tree(Box::new(statement)))
+        }
         _ => Statement::Ddl(statement::Ddl::Parsed(Box::new(statement))),
     }
 }

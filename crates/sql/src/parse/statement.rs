@@ -1,14 +1,17 @@
-//! What a parsed statement is. Queries and data changes stay sqlparser's
-//! tree, for the binder; everything else has its own small type.
+//! What a parsed statement is. A query stays sqlparser's tree, for the binder, and a change of
+//! rows its text; everything else has its own small type.
 
 use std::fmt;
 
+use parking_lot::Mutex;
 use sqlparser::ast;
 use thermocline_engine::LockMode;
+use thermocline_query::parse::Parsed;
 use thermocline_storage::types::DataType;
 
 use super::copy::Copy;
 use super::domain::DomainCommand;
+use super::function::FunctionCommand;
 use super::grant::{GrantCommand, Owned, OwnedBy};
 use super::role::RoleCommand;
 use super::sequence::SequenceOptions;
@@ -23,8 +26,46 @@ pub enum Query {
     Tree(Box<ast::Statement>),
     /// A query that only PostgreSQL's own grammar takes: its text.
     Text(Box<str>),
-    /// A change of data that only that takes: its text.
-    Change(Box<str>),
+    /// A change of rows, or a query that has one in its WITH.
+    Change(ChangeText),
+}
+
+/// A change of rows: its text, and its tree until that is planned.
+#[derive(Debug, Clone)]
+pub struct ChangeText {
+    text: Box<str>,
+    tree: Tree,
+}
+
+/// A tree for whoever asks first.
+#[derive(Default)]
+struct Tree(Mutex<Option<Parsed>>);
+
+impl Clone for Tree {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl fmt::Debug for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tree").finish_non_exhaustive()
+    }
+}
+
+impl ChangeText {
+    /// A change of this text, and its tree, if that is of a whole statement's text.
+    pub(super) fn new(text: &str, tree: Option<Parsed>) -> Self {
+        Self {
+            text: Box::from(text),
+            tree: Tree(Mutex::new(tree)),
+        }
+    }
+
+    /// The tree of the whole statement's text, the first time.
+    pub(crate) fn take_tree(&self) -> Option<Parsed> {
+        self.tree.0.lock().take()
+    }
 }
 
 impl Query {
@@ -40,15 +81,7 @@ impl Query {
     /// Whether it is no change of data, though it may lock rows.
     #[must_use]
     pub fn is_query(&self) -> bool {
-        let of_tree = |tree: &ast::Statement| match tree {
-            ast::Statement::Query(query) => crate::bind::with::changed(query).is_none(),
-            _ => false,
-        };
-        match self {
-            Self::Tree(tree) => of_tree(tree),
-            Self::Text(_) => true,
-            Self::Change(_) => false,
-        }
+        !matches!(self, Self::Change(_))
     }
 
     /// Whether it only reads.
@@ -66,7 +99,8 @@ impl fmt::Display for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tree(tree) => tree.fmt(f),
-            Self::Text(text) | Self::Change(text) => f.write_str(text),
+            Self::Text(text) => f.write_str(text),
+            Self::Change(change) => f.write_str(&change.text),
         }
     }
 }
@@ -364,6 +398,8 @@ pub enum Ddl {
     Type(TypeCommand),
     /// CREATE, ALTER and DROP DOMAIN.
     Domain(DomainCommand),
+    /// CREATE and DROP FUNCTION.
+    Function(FunctionCommand),
     /// COMMENT ON
     Comment(Comment),
     /// A table whose columns' types are known.

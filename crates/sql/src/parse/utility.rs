@@ -10,8 +10,8 @@ use super::statement::{
 use super::time_zone::zone;
 use super::tokens::Tokens;
 use super::{
-    call, comment, copy, create_table, domain, grant, life, lock, parse_one, parsed, role,
-    sequence, system, table_as, user_type, view,
+    call, comment, copy, create_table, domain, function, grant, life, lock, parse_one, parsed,
+    role, sequence, system, table_as, user_type, view,
 };
 use crate::error::{Result, SqlError};
 
@@ -29,6 +29,7 @@ pub(super) fn parse(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
     };
     let statement = match word {
         "select" | "insert" | "update" | "delete" | "with" | "values" => return Ok(None),
+        "create" if function::is_create(tokens) => return function::command(tokens).map(Some),
         "create" => return create(tokens),
         "alter" => return alter(tokens),
         "drop" if tokens.are_keywords(&["drop", "owned", "by"]) => {
@@ -39,6 +40,9 @@ pub(super) fn parse(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
             tokens.advance();
             tokens.advance();
             return user_type::dropped(tokens).map(Some);
+        }
+        "drop" if tokens.are_keywords(&["drop", "function"]) => {
+            return function::command(tokens).map(Some);
         }
         "drop" if tokens.are_keywords(&["drop", "domain"]) => {
             tokens.advance();
@@ -626,19 +630,6 @@ fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
         (
             &["database"][..],
             "there is one database a directory; CREATE DATABASE is not supported",
-        ),
-        (&["function"], "functions are not supported yet"),
-        (
-            &["or", "replace", "function"],
-            "functions are not supported yet",
-        ),
-        (
-            &["procedure"],
-            "procedures are written in Rust and registered by the program",
-        ),
-        (
-            &["or", "replace", "procedure"],
-            "procedures are written in Rust and registered by the program",
         ),
         (&["trigger"], "triggers are not supported yet"),
         (&["extension"], "extensions are not supported"),

@@ -8,6 +8,7 @@ mod columns;
 mod comments;
 mod constraints;
 mod domains;
+mod functions;
 mod information_schema;
 mod privileges;
 mod server;
@@ -88,6 +89,7 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession) -> Result<Vec<V
         "pg_index" => constraints::indexes(relation, session),
         "pg_constraint" => constraints::constraints(relation, session),
         "pg_type" => types::types(relation, session),
+        "pg_proc" => functions::functions(relation, session),
         "pg_range" => types::ranges(relation),
         "pg_enum" => types::labels(relation, session),
         "pg_am" => server::access_methods(relation),

@@ -6,6 +6,7 @@ mod privileges;
 mod quoting;
 mod sessions;
 mod settings;
+mod signatures;
 mod view;
 
 pub(crate) use definitions::index as index_definition;
@@ -204,12 +205,14 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
         "obj_description" | "col_description" | "shobj_description" => {
             content::description(name, session, values)
         }
+        "pg_get_functiondef" => named(oid(0).and_then(|oid| signatures::definition(session, oid))),
+        "pg_get_function_result" => named(oid(0).and_then(|oid| signatures::result(session, oid))),
+        "pg_get_function_arguments" | "pg_get_function_identity_arguments" => {
+            let with_defaults = name == "pg_get_function_arguments";
+            named(oid(0).and_then(|oid| signatures::arguments(session, oid, with_defaults)))
+        }
         // There is nothing of their kind.
-        "pg_get_functiondef"
-        | "pg_get_function_result"
-        | "pg_get_function_arguments"
-        | "pg_get_function_identity_arguments"
-        | "pg_get_function_sqlbody"
+        "pg_get_function_sqlbody"
         | "pg_get_triggerdef"
         | "pg_get_statisticsobjdef_columns"
         | "pg_get_statisticsobjdef"

@@ -2,11 +2,17 @@
 //! holds no names and no text; it is shared by all executions of a prepared
 //! statement and stays valid as long as the catalog version it was bound for.
 
+mod by_key;
 mod choose;
+mod effect;
 mod explain;
 mod fit;
 
+pub(crate) use by_key::{locking, row_numbered, source_by_key};
 pub(crate) use choose::{OrderKey, choose};
+pub(crate) use effect::{
+    leaves_partition, overwrites, replaces, unique_within_partition, whole_key,
+};
 pub(crate) use fit::{Fit, fit};
 
 use std::sync::Arc;
@@ -129,46 +135,6 @@ impl ShortPlan {
         }
     }
 
-    /// The query by which a change finds its rows.
-    #[must_use]
-    pub fn read_query(&self) -> Option<&ReadQuery> {
-        match self {
-            Self::ByQuery(plan) => Some(&plan.query),
-            Self::LockingRead(plan) => Some(&plan.query),
-            Self::After(after) => after.plan.read_query(),
-            _ => self.analytical_source().map(|(_, query)| query),
-        }
-    }
-
-    /// What it reads and locks, itself or at its end.
-    pub(crate) fn locking_read(&self) -> Option<&LockingRead> {
-        match self {
-            Self::LockingRead(read) => Some(read),
-            Self::After(after) => after.plan.locking_read(),
-            _ => None,
-        }
-    }
-
-    /// The plan with that query analysed.
-    #[must_use]
-    pub(crate) fn with_read_query(&self, query: ReadQuery) -> Self {
-        match self {
-            Self::ByQuery(plan) => Self::ByQuery(Arc::new(ByQuery {
-                query,
-                ..ByQuery::clone(plan)
-            })),
-            Self::LockingRead(plan) => Self::LockingRead(Arc::new(LockingRead {
-                query,
-                ..LockingRead::clone(plan)
-            })),
-            Self::Insert(plan) => Self::Insert(Arc::new(InsertPlan {
-                target: Arc::clone(&plan.target),
-                source: InsertSource::Analytical(query),
-            })),
-            other => other.clone(),
-        }
-    }
-
     /// The plan behind those that run before it, if there are any. Its statement has so many
     /// parameters of its own.
     #[must_use]
@@ -180,22 +146,6 @@ impl ShortPlan {
                 plan: self,
                 own_parameters,
             })),
-        }
-    }
-
-    /// What the query's columns are stored as, and in which columns.
-    pub(crate) fn read_targets(&self) -> Vec<(DataType, String)> {
-        match self {
-            Self::ByQuery(plan) => plan.targets.clone(),
-            Self::Insert(plan) => {
-                let table = &plan.target.table;
-                let of = |column: &usize| {
-                    let def = &table.columns[*column];
-                    (def.data_type, def.name.clone())
-                };
-                plan.target.columns.iter().map(of).collect()
-            }
-            _ => Vec::new(),
         }
     }
 }
@@ -223,18 +173,6 @@ pub struct Source {
     /// The values of the partition key columns, where equalities give them:
     /// then only these partitions are touched.
     pub partition: Option<Vec<KeyChoice>>,
-}
-
-/// The row whose number is a parameter.
-pub(crate) fn row_numbered(table: &Arc<Table>, parameter: usize) -> Source {
-    Source {
-        table: Arc::clone(table),
-        path: Path::Row(Expr::Parameter(parameter)),
-        filter: None,
-        // By the number alone a row is found.
-        condition: Some(Expr::Constant(Value::Boolean(false))),
-        partition: None,
-    }
 }
 
 /// The way to the rows.
@@ -397,6 +335,21 @@ impl SelectPlan {
         all.any(Expr::is_volatile) || arguments.chain(grouped).any(Expr::is_volatile)
     }
 
+    /// Whether so few rows are looked at that how many there are does not matter.
+    pub(crate) fn ends_early(&self, source: &Source) -> bool {
+        if let Some(aggregate) = &self.aggregate {
+            return aggregate.first_row_decides && source.filter.is_none();
+        }
+        let limited = match &self.limit {
+            Some(Expr::Constant(Value::BigInt(limit))) => *limit <= 10_000,
+            Some(Expr::Constant(_)) | None => false,
+            Some(_) => true,
+        };
+        limited
+            && self.sort.is_empty()
+            && (source.filter.is_none() || matches!(source.path, Path::Probe(_)))
+    }
+
     fn calls_sequences(&self) -> bool {
         self.output.iter().any(|output| {
             let mut calls = false;
@@ -476,14 +429,10 @@ pub struct ValuesPlan {
 /// A query whose rows a change takes, for the analytical path.
 #[derive(Clone, Debug)]
 pub struct ReadQuery {
-    /// Its text.
-    pub text: String,
-    /// The numbers of the statement's parameters' types, 0 for what the query is to settle.
-    pub declared: Vec<u32>,
-    /// The query, once it is analysed.
-    pub typed: Option<Arc<TypedQuery>>,
+    /// The query.
+    pub typed: Arc<TypedQuery>,
     /// Why the short path does not run it.
-    pub reason: String,
+    pub reason: &'static str,
 }
 
 /// UPDATE or DELETE of rows that a query finds.

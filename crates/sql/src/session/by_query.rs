@@ -1,4 +1,4 @@
-//! UPDATE and DELETE whose rows a query finds (`bind/by_query.rs`): the query runs on the
+//! UPDATE and DELETE whose rows a query finds (`short/update.rs`): the query runs on the
 //! analytical side, then each row is changed by its key. All of it is one transaction, and the
 //! query does not see what is changed.
 //!
@@ -16,7 +16,7 @@ use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
 use super::Session;
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::exec::{self, ExecContext};
 use crate::expr::{CastPath, Datum};
 use crate::output::RowWriter;
@@ -82,9 +82,7 @@ impl Session {
         parameters: &[Value],
         charge: &mut Charge,
     ) -> Result<Vec<Vec<Value>>> {
-        let Some(typed) = &plan.query.typed else {
-            return Err(SqlError::internal("a change by a query without its tree"));
-        };
+        let typed = &plan.query.typed;
         let db = Arc::clone(&self.engine.db);
         let catalog = self.transaction.catalog(&db);
         let columns = typed.output_columns();

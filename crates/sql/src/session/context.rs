@@ -323,11 +323,27 @@ impl SessionContext {
         Ok(())
     }
 
-    fn usable_sequence(&self, name: &str, needs: Privileges) -> Result<Arc<SequenceDef>> {
-        let sequence = self.sequence(name)?;
+    /// The sequence of a name or a number, if it may be used so; none for NULL.
+    fn usable_sequence(
+        &self,
+        given: Option<&Value>,
+        needs: Privileges,
+    ) -> Result<Option<Arc<SequenceDef>>> {
+        let sequence = match given {
+            Some(Value::Text(name)) => self.sequence(name)?,
+            Some(Value::BigInt(oid)) => {
+                let catalog = self.catalog();
+                let oid = u32::try_from(*oid).unwrap_or_default();
+                catalog.sequences.get(&oid).cloned().ok_or_else(|| {
+                    let message = format!("the relation with OID {oid} is not a sequence");
+                    SqlError::new("42809", message)
+                })?
+            }
+            _ => return Ok(None),
+        };
         self.actor()?
             .need_sequence(&self.catalog(), &sequence, needs)?;
-        Ok(sequence)
+        Ok(Some(sequence))
     }
 
     /// Forgets the sequences' values (DISCARD SEQUENCES).
@@ -400,8 +416,7 @@ impl SessionContext {
         sequences.last = Some(sequence);
     }
 
-    fn current_value(&self, name: &str) -> Result<i64> {
-        let sequence = self.usable_sequence(name, Privileges::USAGE | Privileges::SELECT)?;
+    fn current_value(&self, sequence: &SequenceDef) -> Result<i64> {
         let value = self.sequences.lock().values.get(&sequence.oid).copied();
         value.ok_or_else(|| {
             SqlError::new(
@@ -422,9 +437,8 @@ impl SessionContext {
             .ok_or_else(|| SqlError::new("55000", "lastval is not yet defined in this session"))
     }
 
-    fn set_value(&self, name: &str, value: i64, is_called: bool) -> Result<i64> {
-        let sequence = self.usable_sequence(name, Privileges::UPDATE)?;
-        let logged_to = self.db.set_value(&sequence, value, is_called)?;
+    fn set_value(&self, sequence: &SequenceDef, value: i64, is_called: bool) -> Result<i64> {
+        let logged_to = self.db.set_value(sequence, value, is_called)?;
         self.numbers_logged_to
             .fetch_max(logged_to, Ordering::Relaxed);
         if is_called {
@@ -571,24 +585,31 @@ impl SessionInfo for SessionContext {
                 )?),
                 None => return Err(SqlError::new("22004", "SET requires parameter name")),
             },
-            "nextval" => match text(0) {
-                Some(name) => {
-                    let needs = Privileges::USAGE | Privileges::UPDATE;
-                    Value::BigInt(self.next_value(self.usable_sequence(name, needs)?.oid)?)
+            "nextval" => {
+                let needs = Privileges::USAGE | Privileges::UPDATE;
+                match self.usable_sequence(arguments.first(), needs)? {
+                    Some(sequence) => Value::BigInt(self.next_value(sequence.oid)?),
+                    None => Value::Null,
                 }
-                None => Value::Null,
-            },
-            "currval" => match text(0) {
-                Some(name) => Value::BigInt(self.current_value(name)?),
-                None => Value::Null,
-            },
+            }
+            "currval" => {
+                let needs = Privileges::USAGE | Privileges::SELECT;
+                match self.usable_sequence(arguments.first(), needs)? {
+                    Some(sequence) => Value::BigInt(self.current_value(&sequence)?),
+                    None => Value::Null,
+                }
+            }
             "lastval" => Value::BigInt(self.last_value()?),
-            "setval" => match (text(0), arguments.get(1)) {
-                (Some(name), Some(Value::BigInt(value))) => {
-                    Value::BigInt(self.set_value(name, *value, boolean(2).unwrap_or(true))?)
+            "setval" => {
+                let sequence = self.usable_sequence(arguments.first(), Privileges::UPDATE)?;
+                match (sequence, arguments.get(1)) {
+                    (Some(sequence), Some(Value::BigInt(value))) => {
+                        let is_called = boolean(2).unwrap_or(true);
+                        Value::BigInt(self.set_value(&sequence, *value, is_called)?)
+                    }
+                    _ => Value::Null,
                 }
-                _ => Value::Null,
-            },
+            }
             "clock_timestamp" => Value::TimestampTz(now_us()),
             "statement_timestamp" => Value::TimestampTz(self.running.lock().began_us),
             _ => {

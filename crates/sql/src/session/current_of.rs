@@ -21,13 +21,12 @@ use super::portal::{Portal, PortalRows};
 use super::prepared::{Planned, Prepared};
 use super::scroll::Scroll;
 use super::unread::Rest;
-use crate::bind::locking;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr as Stored;
 use crate::output::{ColumnType, Formats, OutputColumn, RowWriter};
 use crate::plan::{
     CurrentOf, LockMode, LockedRows, OutputExpr, Path, Plan, RowLock, SelectPlan, ShortPlan,
-    Source, row_numbered,
+    Source, locking, row_numbered,
 };
 use crate::stack;
 use crate::typed::TypedQuery;

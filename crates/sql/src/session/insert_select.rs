@@ -10,7 +10,7 @@ use thermocline_storage::value::Value;
 
 use super::Session;
 use super::analytical::AnalyticalRows;
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::exec::{self, ExecContext};
 use crate::output::{OutputColumn, RowWriter};
 use crate::plan::{InsertTarget, ReadQuery};
@@ -30,11 +30,7 @@ impl Session {
         let own = self.begin_own();
         let db = Arc::clone(&self.engine.db);
         let catalog = self.transaction.catalog(&db);
-        let Some(typed) = &query.typed else {
-            return Err(SqlError::internal(
-                "the source of an INSERT without its tree",
-            ));
-        };
+        let typed = &query.typed;
         let columns = typed.output_columns();
         let held = |column: &OutputColumn| held_type(column.type_oid, column.type_modifier);
         let types: Vec<DataType> = columns.iter().map(held).collect();

@@ -1,5 +1,5 @@
-//! SELECT … FOR UPDATE of rows that a query finds (`bind/locking_read.rs`), and statements that
-//! run before the one they stand in (`bind/before.rs`). All of it is one transaction.
+//! SELECT … FOR UPDATE of rows that a query finds (`short/locking.rs`), and statements that
+//! run before the one they stand in (`short/before.rs`). All of it is one transaction.
 
 use crate::typed::held;
 use std::collections::HashMap;
@@ -69,9 +69,7 @@ impl Session {
         rows: &mut RowWriter,
     ) -> Result<u64> {
         let own = self.begin_own();
-        let Some(typed) = &plan.query.typed else {
-            return Err(SqlError::internal("a row lock by a query without its tree"));
-        };
+        let typed = &plan.query.typed;
         let window = {
             let evaluation = EvalContext {
                 parameters,

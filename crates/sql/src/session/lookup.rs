@@ -8,19 +8,18 @@ use pg_raw_parse::Node;
 use sqlparser::ast;
 use thermocline_engine::{Catalog, Database};
 use thermocline_query::parse::{Parsed, parse};
-use thermocline_storage::types::DataType;
 
 use super::context::SessionContext;
 use super::current_of::Standing;
-use super::prepared::{Binding, PlanSettings, Planned, Prepared, bind_query, declared_oids};
-use crate::analysis::{self, SessionFacts};
+use super::prepared::{Binding, PlanSettings, Planned, Prepared, Sizes, bind_query, declared_oids};
+use crate::analysis::{self, BoundStatement, SessionFacts};
 use crate::bind::{self, BindContext, Bound, Refusal};
 use crate::error::{Result, SqlError};
 use crate::expr::SessionInfo;
 use crate::one_row;
-use crate::parse::Query;
+use crate::parse::{Query, footprint};
 use crate::pg_catalog;
-use crate::plan::{After, Plan, ReadQuery, ShortPlan};
+use crate::plan::{Plan, ShortPlan};
 use crate::privilege::Actor;
 use crate::short;
 use crate::typed;
@@ -28,8 +27,6 @@ use crate::typed::reads::{Reads, reads};
 
 /// The trees of shorter texts are not asked room for.
 const SMALL_TEXT_BYTES: u64 = 16 << 10;
-/// What a tree takes at most for a byte of its text.
-const TREE_BYTES_A_BYTE: u64 = 100;
 
 /// What a statement is planned against: its session's catalog and settings.
 pub(super) struct Lookup<'a> {
@@ -84,9 +81,11 @@ impl Lookup<'_> {
             Query::Tree(tree) => tree,
             Query::Text(_) => {
                 let reason = "only PostgreSQL's grammar reads it";
-                return self.analytical(place, reason.to_owned()).map(whole);
+                return self.statement(place, None, settings, reason.to_owned());
             }
-            Query::Change(_) => return self.change(place, settings),
+            Query::Change(change) => {
+                return self.statement(place, change.take_tree(), settings, String::new());
+            }
         };
         let reads = match tree.as_ref() {
             ast::Statement::Query(inner) if bind::is_pure(tree) => Some(reads(
@@ -121,28 +120,17 @@ impl Lookup<'_> {
             settings,
         };
         let bound = bind_query(tree, place.text, place.declared, &binding);
-        if !query.is_query() {
-            let planned = match bound {
-                Ok(planned) => self.with_query(planned, place.declared),
-                Err(refusal) => Err(refusal.into()),
-            };
-            return planned.or_else(|error| match error.sqlstate {
-                // What one analysis does not do the other may.
-                "0A000" => {
-                    let changed = self.change(place, settings);
-                    changed.map_err(|told| match told.sqlstate {
-                        // Who gives a reason says more.
-                        "0A000" if told.detail.is_none() => error,
-                        _ => told,
-                    })
-                }
-                _ => Err(error),
-            });
-        }
         let refusal = match bound {
-            Ok(planned) => return self.with_query(planned, place.declared),
+            Ok(planned) => return Ok(planned),
             Err(refusal) => refusal,
         };
+        if reads.is_none() {
+            let reason = match refusal {
+                Refusal::Declined { reason, .. } => reason,
+                Refusal::Error(_) => "a row lock".to_owned(),
+            };
+            return self.statement(place, None, settings, reason);
+        }
         match (refused, refusal) {
             (Some(refused), Refusal::Declined { .. }) => Err(refused),
             // Both say so: the analysis in PostgreSQL's words.
@@ -150,9 +138,6 @@ impl Lookup<'_> {
                 "42883" => refused,
                 _ => *error,
             }),
-            (None, Refusal::Error(error) | Refusal::Declined { error, .. }) if reads.is_none() => {
-                Err(*error)
-            }
             // What the short path takes for an error need not be one.
             (None, Refusal::Error(error)) => {
                 let reason = "the short path does not know it";
@@ -164,112 +149,6 @@ impl Lookup<'_> {
             }
             (None, Refusal::Declined { reason, .. }) => self.analytical(place, reason).map(whole),
         }
-    }
-
-    /// A plan with the queries analysed that find its rows, if there are any.
-    fn with_query(&self, mut planned: Planned, declared: &[u32]) -> Result<Planned> {
-        let Plan::Short(plan) = &planned.bound.plan else {
-            return Ok(planned);
-        };
-        let (plan, bound, own) = match plan {
-            ShortPlan::After(after) => {
-                let mut after = After::clone(after);
-                let mut settled = vec![0; after.own_parameters];
-                for before in &mut after.before {
-                    if let Some((plan, _)) = self.analysed_plan(&before.plan, &mut settled)? {
-                        before.plan = plan;
-                    }
-                }
-                let bound = match self.analysed_plan(&after.plan, &mut settled)? {
-                    Some((plan, bound)) => {
-                        after.plan = plan;
-                        bound
-                    }
-                    None => planned.bound.clone(),
-                };
-                let own = after.own_parameters;
-                (ShortPlan::After(Arc::new(after)), bound, own)
-            }
-            plan => match self.analysed_plan(plan, &mut Vec::new())? {
-                Some((plan, bound)) => (plan, bound, usize::MAX),
-                None => return Ok(planned),
-            },
-        };
-        let Bound {
-            mut parameters,
-            columns,
-            ..
-        } = bound;
-        parameters.truncate(own);
-        let typed = plan.read_query().and_then(|query| query.typed.as_ref());
-        let of = |types: &[DataType]| types.iter().map(DataType::oid).collect();
-        let mut oids = typed.map_or_else(|| of(&parameters), |typed| typed.parameters.clone());
-        oids.truncate(own);
-        planned.parameter_oids = declared_oids(&oids, declared);
-        planned.parameters.clone_from(&parameters);
-        planned.bound.parameters = parameters;
-        if let Some(read) = plan.locking_read() {
-            let mut columns = columns.unwrap_or_default();
-            columns.truncate(columns.len().saturating_sub(read.key_columns()));
-            planned.columns = Some(columns.clone().into());
-            planned.bound.columns = Some(columns);
-        }
-        planned.bound.plan = Plan::Short(plan);
-        Ok(planned)
-    }
-
-    /// A plan with its query analysed, and what that was bound to; `None` for one without.
-    /// The types of the statement's own parameters are `settled` one by one, where several
-    /// queries mention them.
-    fn analysed_plan(
-        &self,
-        plan: &ShortPlan,
-        settled: &mut [u32],
-    ) -> Result<Option<(ShortPlan, Bound)>> {
-        let Some(query) = plan.read_query() else {
-            return Ok(None);
-        };
-        let mut declared = query.declared.clone();
-        if !settled.is_empty() {
-            let mentioned = bind::mentioned_parameters(&query.text);
-            for (at, oid) in settled.iter().enumerate() {
-                match declared.get_mut(at) {
-                    Some(declared) if *declared == 0 && *oid != 0 => *declared = *oid,
-                    // What it is does not matter here.
-                    Some(declared) if *declared == 0 && !mentioned.contains(&(at + 1)) => {
-                        *declared = DataType::Text.oid();
-                    }
-                    _ => {}
-                }
-            }
-        }
-        let place = Place {
-            text: &query.text,
-            declared: &declared,
-        };
-        let bound = self
-            .analytical(place, query.reason.clone())
-            .map_err(|mut error| {
-                // Its place is in the query's own text.
-                error.position = None;
-                error
-            })?;
-        let Some(typed) = bound.plan.typed().cloned() else {
-            return Err(SqlError::internal("a query without its tree"));
-        };
-        bind::assignable(&typed.output_columns(), &plan.read_targets())?;
-        for (at, settled) in settled.iter_mut().enumerate() {
-            let was_told = query.declared.get(at).is_some_and(|oid| *oid != 0);
-            let told = typed.parameters.get(at).copied().unwrap_or_default();
-            if was_told || bind::mentioned_parameters(&query.text).contains(&(at + 1)) {
-                *settled = told;
-            }
-        }
-        let query = ReadQuery {
-            typed: Some(typed),
-            ..query.clone()
-        };
-        Ok(Some((plan.with_read_query(query), bound)))
     }
 
     /// A query that reads no users' table.
@@ -308,23 +187,43 @@ impl Lookup<'_> {
         Standing::of(bound.plan.typed()?)
     }
 
-    /// The plan of a change of rows, by PostgreSQL's grammar and rules.
-    fn change(&self, place: Place<'_>, settings: &PlanSettings) -> Result<Planned> {
-        let parsed = self.parsed(place)?;
-        let statement = query_of(&parsed)?;
+    /// The plan of a statement by PostgreSQL's grammar and rules; `reason` is why the short path
+    /// does not run it, if it only reads.
+    fn statement(
+        &self,
+        place: Place<'_>,
+        parsed: Option<Parsed>,
+        settings: &PlanSettings,
+        reason: String,
+    ) -> Result<Planned> {
         let Place { text, declared } = place;
-        let facts = facts(self.context)?;
-        let (analyzed, tables) =
-            analysis::bind_change(statement, text, declared, &self.catalog, self.db, facts)?;
+        let parsed = parsed.map_or_else(|| self.parsed(place), Ok)?;
+        let (catalog, facts) = (&self.catalog, facts(self.context)?);
+        let statement = query_of(&parsed)?;
+        let bound = analysis::bind_statement(statement, text, declared, catalog, self.db, facts)?;
+        drop(parsed);
+        let BoundStatement {
+            analyzed, tables, ..
+        } = match bound.into_reading() {
+            Ok(typed) => {
+                let plan = |typed| Plan::Analytical { reason, typed };
+                let bound = typed.bound(catalog.version, plan);
+                return Ok(self.whole(bound, declared, settings.clone()));
+            }
+            Err(statement) => statement,
+        };
         let oids = declared_oids(&analyzed.parameters, declared);
-        let actor = Actor::named(&settings.role, &self.catalog)?;
+        let actor = Actor::named(&settings.role, catalog)?;
+        let sizes = Sizes::of(self.db);
         let context = BindContext {
             actor: Some(&actor),
-            ..BindContext::new(&self.catalog, &settings.search_path).styled(&settings.styles)
+            row_estimate: Some(&|table| sizes.of_table(table)),
+            ..BindContext::new(catalog, &settings.search_path).styled(&settings.styles)
         };
-        let bound = short::change(analyzed, &tables, &context)?;
+        let bound = short::statement(analyzed, &tables, &context)?;
         let mut planned = self.whole(bound, declared, settings.clone());
         planned.parameter_oids = oids;
+        planned.sizes = sizes.taken();
         Ok(planned)
     }
 
@@ -351,7 +250,7 @@ impl Lookup<'_> {
     fn parsed(&self, Place { text, .. }: Place<'_>) -> Result<Parsed> {
         let bytes = text.len() as u64;
         if bytes > SMALL_TEXT_BYTES {
-            self.context.room_for_value(bytes * TREE_BYTES_A_BYTE)?;
+            self.context.room_for_value(footprint(text))?;
         }
         parse(text).map_err(|error| typed::positioned(error, text))
     }

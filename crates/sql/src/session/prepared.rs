@@ -261,6 +261,34 @@ impl Prepared {
     }
 }
 
+/// The sizes of tables that a plan was chosen by.
+pub(super) struct Sizes<'a> {
+    db: &'a Database,
+    small: Mutex<Vec<(u32, bool)>>,
+}
+
+impl<'a> Sizes<'a> {
+    pub(super) fn of(db: &'a Database) -> Self {
+        Self {
+            db,
+            small: Mutex::default(),
+        }
+    }
+
+    /// About how many rows a table has, which the plan depends on from now on.
+    pub(super) fn of_table(&self, table: &Table) -> u64 {
+        let rows = self.db.row_estimate(table);
+        let mut small = self.small.lock();
+        small.push((table.oid, rows <= SMALL_TABLE_ROWS));
+        rows
+    }
+
+    /// The tables, and whether they were small.
+    pub(super) fn taken(self) -> Vec<(u32, bool)> {
+        self.small.into_inner()
+    }
+}
+
 /// What a query is bound for.
 pub(super) struct Binding<'a> {
     pub(super) db: &'a Database,
@@ -282,18 +310,13 @@ pub(super) fn bind_query(
     } = *binding;
     let actor = Actor::named(&settings.role, catalog)?;
     let parameters: Vec<Option<DataType>> = declared.iter().map(|oid| held(*oid, -1)).collect();
-    let sizes = Mutex::new(Vec::new());
-    let row_estimate = |table: &Table| {
-        let rows = db.row_estimate(table);
-        sizes.lock().push((table.oid, rows <= SMALL_TABLE_ROWS));
-        rows
-    };
+    let sizes = Sizes::of(db);
     let context = BindContext {
         catalog,
         search_path: &settings.search_path,
         parameters: &parameters,
         sql: text,
-        row_estimate: Some(&row_estimate),
+        row_estimate: Some(&|table| sizes.of_table(table)),
         actor: Some(&actor),
         styles: &settings.styles,
         literals: &settings.styles,
@@ -307,7 +330,7 @@ pub(super) fn bind_query(
         columns,
         catalog: Arc::clone(catalog),
         settings: settings.clone(),
-        sizes: sizes.into_inner(),
+        sizes: sizes.taken(),
         bound,
     })
 }

@@ -6,7 +6,8 @@ use crate::typed::held;
 use std::sync::Arc;
 
 use thermocline_engine::Table;
-use thermocline_query::tree::{self, ArrayComparison, ExprKind, FunctionCall};
+use thermocline_query::datum::Datum;
+use thermocline_query::tree::{self, ArrayComparison, ExprKind, FunctionCall, Now};
 use thermocline_query::types::domain::{base, is_domain};
 use thermocline_query::types::ids;
 use thermocline_storage::arithmetic::Operator;
@@ -17,7 +18,7 @@ use thermocline_storage::value::Value;
 use super::shown::shown;
 use crate::bind::{is_volatile, not_of_a_row};
 use crate::error::{Result, SqlError};
-use crate::expr::{Analysed, CastPath, Comparison, Expr};
+use crate::expr::{Analysed, CastPath, Comparison, Expr, TransactionTime};
 use crate::typed::value;
 
 /// The signs of arithmetic.
@@ -29,12 +30,28 @@ const OPERATORS: [(&str, Operator); 5] = [
     ("%", Operator::Remainder),
 ];
 
+/// Functions that are casts from one argument.
+const CASTS: [&str; 7] = [
+    "int2",
+    "int4",
+    "int8",
+    "float8",
+    "date",
+    "timestamp",
+    "timestamptz",
+];
+
 /// The relations of the tree that are parts of the row: the table, and where its columns begin.
 pub(super) struct Lowering<'a> {
     pub(super) relations: &'a [(&'a Table, usize)],
 }
 
 impl Lowering<'_> {
+    /// Of what reads no row.
+    pub(super) const fn of_no_row() -> Self {
+        Self { relations: &[] }
+    }
+
     /// Whether the row gives the expression's value.
     pub(super) fn gives(&self, expr: &tree::Expr) -> bool {
         self.obstacle(expr).is_none()
@@ -103,9 +120,31 @@ impl Lowering<'_> {
             },
             ExprKind::Call(call) => {
                 let compared = self.comparison(call);
-                compared.or_else(|| self.arithmetic(call, expr.oid))?
+                let computed = compared.or_else(|| self.arithmetic(call, expr.oid));
+                computed.or_else(|| self.of_function(call, expr))?
             }
             ExprKind::AnyOfArray(any) => self.in_list(any)?,
+            ExprKind::Coalesce(parts) if is_plain(expr) => Expr::Coalesce(self.all(parts)),
+            ExprKind::Case(case) if case.operand.is_none() && is_plain(expr) => {
+                let arms = case.branches.iter();
+                let arm = |(condition, value): &(tree::Expr, tree::Expr)| {
+                    (self.lower(condition), self.lower(value))
+                };
+                Expr::Case {
+                    arms: arms.map(arm).collect(),
+                    otherwise: Box::new(self.lower(&case.otherwise)),
+                }
+            }
+            ExprKind::Now(now) if expr.modifier == -1 => Expr::Now(match now {
+                Now::TimestampTz => TransactionTime::TimestampTz,
+                Now::Timestamp => TransactionTime::Timestamp,
+                Now::Date => TransactionTime::Date,
+                Now::Time | Now::TimeTz => return None,
+            }),
+            ExprKind::Fit(inner, written) => self.fitted(inner, expr, *written)?,
+            ExprKind::Relabel(inner) if is_text(expr.oid) && is_text(base(inner.oid)) => {
+                self.lower(inner)
+            }
             ExprKind::Relabel(_) if !std::ptr::eq(below_domain(expr), expr) => {
                 self.lower(below_domain(expr))
             }
@@ -139,6 +178,48 @@ impl Lowering<'_> {
         Some(Expr::Arithmetic(operator, Box::new(left), Box::new(right)))
     }
 
+    /// A function that the storage has, or the session.
+    fn of_function(&self, call: &FunctionCall, expr: &tree::Expr) -> Option<Expr> {
+        let name = call.function.name;
+        match (name, call.arguments.as_slice()) {
+            ("nextval", [of]) => next_of(of).map(Expr::NextValue),
+            ("now" | "transaction_timestamp", []) => Some(Expr::Now(TransactionTime::TimestampTz)),
+            ("gen_random_uuid", []) => Some(Expr::RandomUuid),
+            (_, [inner]) if CASTS.contains(&name) => {
+                let (from, to) = (held(inner.oid, -1)?, held(expr.oid, -1)?);
+                let is_number = |of: DataType| of.is_integer() || of == DataType::Double;
+                let is_time = |of: DataType| {
+                    matches!(
+                        of,
+                        DataType::Date | DataType::Timestamp | DataType::TimestampTz
+                    )
+                };
+                let is_known = is_number(from) && is_number(to) || is_time(from) && is_time(to);
+                is_known.then(|| self.cast(inner, from, to, CastContext::Assignment))
+            }
+            _ => None,
+        }
+    }
+
+    /// A value that is fitted to a modifier.
+    fn fitted(&self, inner: &tree::Expr, expr: &tree::Expr, written: bool) -> Option<Expr> {
+        let from = held(inner.oid, inner.modifier)?;
+        let to = held(expr.oid, expr.modifier)?;
+        if from.other().is_some() || base(inner.oid) != base(expr.oid) {
+            return None;
+        }
+        let context = match written {
+            true => CastContext::Explicit,
+            false => CastContext::Assignment,
+        };
+        Some(self.cast(inner, from, to, context))
+    }
+
+    fn cast(&self, inner: &tree::Expr, from: DataType, to: DataType, context: CastContext) -> Expr {
+        let path = CastPath { from, to, context };
+        Expr::Cast(Box::new(path), Box::new(self.lower(inner)))
+    }
+
     /// `x = ANY (ARRAY[…])`, which is `x IN (…)`.
     fn in_list(&self, any: &ArrayComparison) -> Option<Expr> {
         if !any.any || any.operator != "=" {
@@ -148,9 +229,7 @@ impl Lowering<'_> {
             ExprKind::Array(parts, false) => parts.clone(),
             ExprKind::Constant(datum) if !datum.is_null() => {
                 let array = datum.as_array();
-                let element = |value: &thermocline_query::datum::Datum| {
-                    tree::Expr::constant(value.clone(), any.types[1])
-                };
+                let element = |value: &Datum| tree::Expr::constant(value.clone(), any.types[1]);
                 array.elements.iter().map(element).collect()
             }
             _ => return None,
@@ -248,9 +327,20 @@ fn comparison_of(sign: &str) -> Option<Comparison> {
         .find(|comparison| comparison.symbol() == sign)
 }
 
+/// The sequence whose next value a call of `nextval` with this argument gives, if it is named.
+pub(super) fn next_of(argument: &tree::Expr) -> Option<u32> {
+    match argument.kind {
+        ExprKind::Constant(Datum::Oid(oid)) => Some(oid),
+        _ => None,
+    }
+}
+
+const fn is_text(oid: u32) -> bool {
+    matches!(oid, ids::TEXT | ids::VARCHAR)
+}
+
 /// An operand of a comparison and its type, if the storage orders it as PostgreSQL does.
 fn operand(expr: &tree::Expr) -> Option<(&tree::Expr, DataType)> {
-    let is_text = |oid| matches!(oid, ids::TEXT | ids::VARCHAR);
     let expr = below_domain(expr);
     let inner = match &expr.kind {
         ExprKind::Relabel(inner) if is_text(expr.oid) && is_text(base(inner.oid)) => {

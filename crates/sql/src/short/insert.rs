@@ -1,23 +1,25 @@
 //! INSERT: rows that are written out or that a query gives, and what a conflict does.
 
-use crate::bind::default_text;
 use std::sync::Arc;
 
 use thermocline_engine::authority::Privileges;
 use thermocline_engine::{Identity, Table};
 use thermocline_query::change::{Arbiter, Conflict, Given, Insert, Overriding, Source};
-use thermocline_query::tree::{Query, Target};
+use thermocline_query::tree::{Column, Query, Target};
+use thermocline_storage::types::DataType;
 
-use super::Changer;
 use super::expression::Lowering;
-use crate::bind::{generated_always, replaces, unique_within_partition};
+use super::{Changer, generated_always};
+use crate::bind::default_text;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{
-    ConflictPlan, ConflictUpdate, InsertPlan, InsertSource, InsertTarget, ShortPlan,
+    ConflictPlan, ConflictUpdate, InsertPlan, InsertSource, InsertTarget, ShortPlan, replaces,
+    unique_within_partition,
 };
+use crate::typed::held;
 
-impl Changer<'_> {
+impl Changer<'_, '_> {
     pub(super) fn insert(
         &mut self,
         insert: Insert,
@@ -46,7 +48,7 @@ impl Changer<'_> {
                 for column in &insert.columns {
                     self.may_insert(*column, insert.overriding)?;
                 }
-                InsertSource::Analytical(self.read_query(*query)?)
+                self.rows_of(*query)?
             }
         };
         let mut defaults = Vec::new();
@@ -82,6 +84,21 @@ impl Changer<'_> {
         })))
     }
 
+    /// The rows that a query gives.
+    fn rows_of(&self, query: Query) -> Result<InsertSource> {
+        if let Some(flat) = self.planner.flattened(&query)
+            && let Some(plan) = self.planner.select(&flat, None)?
+        {
+            let shown = flat.columns();
+            let held =
+                |column: &Column| held(column.oid, column.modifier).unwrap_or(DataType::Text);
+            let types = shown.iter().map(held).collect();
+            let plan = ShortPlan::Select(Arc::new(plan));
+            return Ok(InsertSource::Query(Arc::new(plan), types));
+        }
+        Ok(InsertSource::Analytical(self.planner.read_query(query)?))
+    }
+
     /// The values of one row.
     fn values(
         &mut self,
@@ -90,14 +107,14 @@ impl Changer<'_> {
         overriding: Overriding,
         scope: &Query,
     ) -> Result<Vec<Expr>> {
-        let lowering = Lowering { relations: &[] };
+        let lowering = Lowering::of_no_row();
         let mut values = Vec::with_capacity(row.len());
         for (column, given) in columns.iter().zip(row) {
             let is_identity = self.table.columns[*column].identity.is_some();
             values.push(match given {
                 Given::Value(mut expr) if !is_identity || overriding != Overriding::User => {
                     self.may_insert(*column, overriding)?;
-                    self.lift(&mut expr, scope)?;
+                    self.planner.lift(&mut expr, scope)?;
                     lowering.row(&expr)?
                 }
                 _ => self.default_of(*column)?,
@@ -141,12 +158,12 @@ impl Changer<'_> {
             self.may_write(*column, Privileges::UPDATE)?;
             self.may_assign(*column, given)?;
             if let Given::Value(expr) = given {
-                self.lift(expr, scope)?;
+                self.planner.lift(expr, scope)?;
             }
         }
         let mut filter = update.filter;
         if let Some(filter) = &mut filter {
-            self.lift(filter, scope)?;
+            self.planner.lift(filter, scope)?;
         }
         let values = assignments.iter().filter_map(|(_, given)| match given {
             Given::Value(expr) => Some(expr),

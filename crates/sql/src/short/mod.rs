@@ -1,111 +1,257 @@
-//! From typed trees to the short path's plans: INSERT, UPDATE and DELETE as
-//! `thermocline_query::analyze` understood them.
+//! From typed trees to the short path's plans: INSERT, UPDATE and DELETE, and queries that lock
+//! rows or have changes in their WITH, as `thermocline_query::analyze` understood them.
 //!
 //! | file | what it does |
 //! |---|---|
 //! | `expression` | an expression over a row of the changed table |
-//! | `lift` | subqueries that do not depend on the row: they run before the change |
+//! | `before` | what runs before the statement, and how it goes in |
+//! | `select` | queries over one table that the short path runs |
+//! | `locking` | rows that are locked |
 //! | `update` | UPDATE and DELETE, in place or of rows that a query finds |
 //! | `insert` | INSERT with its conflict |
 //! | `shown` | expressions as EXPLAIN shows them |
 //!
 //! Names and types are settled before; which index finds the rows is `plan::choose`'s.
 
+mod before;
 mod expression;
 mod insert;
-mod lift;
+mod locking;
+mod select;
 mod shown;
 mod update;
 
-use crate::typed::held;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use thermocline_query::types::domain::base;
 
 use thermocline_engine::authority::{Object, Privileges};
-use thermocline_engine::{Identity, Table};
-use thermocline_query::analyze::{Analyzed, AnalyzedChange};
-use thermocline_query::change::{Change, ChangeKind, Given, Via};
+use thermocline_engine::{Database, Identity, Table};
+use thermocline_query::analyze::{Analyzed, AnalyzedStatement};
+use thermocline_query::change::{Change, ChangeKind, Given, Source, Statement, Via};
+use thermocline_query::parse::parse;
 use thermocline_query::tree::{self, ExprKind, Query, RelationKind, Target};
+use thermocline_query::types::domain::base;
 use thermocline_query::walk::columns_read;
 use thermocline_storage::types::DataType;
 
-use crate::analysis;
-use crate::bind::{BindContext, Binder, Bound, Command, generated_always};
+use crate::analysis::{self, SessionFacts};
+use crate::bind::{BindContext, Binder, Bound, Command};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::output::{ColumnType, OtherType, OutputColumn};
-use crate::plan::{OutputExpr, Plan, ReadQuery};
+use crate::plan::{OutputExpr, Plan, ReadQuery, ShortPlan};
 use crate::privilege::Actor;
-use crate::typed::TypedQuery;
+use crate::typed::{TypedQuery, held, positioned, query_of};
+use before::Befores;
 use expression::Lowering;
-use lift::Lifted;
 
 /// Why a query of the analytical side is asked.
 const BY_QUERY: &str = "a query finds its rows";
 
-/// The plan of a change. `tables` are those that the statement names.
+/// The plan of a statement. `tables` are those that it names.
 ///
 /// # Errors
 /// 42501 without the rights; 0A000 for what no plan does; what defaults and checks raise.
-pub(crate) fn change(
-    analyzed: AnalyzedChange,
+pub(crate) fn statement(
+    analyzed: AnalyzedStatement,
     tables: &[Arc<Table>],
     context: &BindContext<'_>,
 ) -> Result<Bound> {
-    let AnalyzedChange {
-        mut change,
+    let AnalyzedStatement {
+        statement,
         parameters,
     } = analyzed;
-    spell_out_rows(&mut change);
-    let Some(table) = context.catalog.table(change.table) else {
-        return Err(SqlError::internal("a change of a table that is not there"));
-    };
-    let owner;
-    let of_owner;
-    let context = match change.via {
-        None => context,
-        Some(via) => {
-            owner = owner_of(via, &change.kind, context)?;
-            of_owner = BindContext {
-                actor: owner.as_ref(),
-                ..*context
-            };
-            &of_owner
-        }
-    };
-    let columns = change.columns().map(|columns| shown_columns(&columns));
-    let mut changer = Changer {
-        binder: Binder::new(context),
-        table: Arc::clone(table),
+    let mut planner = Planner {
+        context: *context,
         tables,
-        lifted: Lifted::new(parameters.len()),
-        parameters,
+        befores: Befores::new(parameters),
     };
-    let returning = change.returning;
-    let (command, plan) = match change.kind {
-        ChangeKind::Insert(insert) => (Command::Insert, changer.insert(*insert, returning)?),
-        ChangeKind::Update {
-            query,
-            assignments,
-            cursor,
-        } => (
-            Command::Update,
-            changer.update(*query, assignments, cursor, returning)?,
-        ),
-        ChangeKind::Delete { query, cursor } => {
-            (Command::Delete, changer.delete(*query, cursor, returning)?)
-        }
+    let (command, plan, columns) = match statement {
+        Statement::Query(query) => planner.reading(*query)?,
+        Statement::Change(change) => planner.with_list(*change)?,
     };
     let held = |oid: &u32| held(*oid, -1).unwrap_or(DataType::Text);
-    let parameters = changer.parameters.iter().map(held).collect();
+    let parameters = planner.befores.own_types().iter().map(held).collect();
     Ok(Bound {
         parameters,
         columns,
-        plan: Plan::Short(changer.lifted.before(plan)),
+        plan: Plan::Short(planner.befores.before(plan)),
         catalog_version: context.catalog.version,
         command,
     })
+}
+
+/// The plan of a change of rows without a session: its types are settled by the text alone.
+///
+/// # Errors
+/// As PostgreSQL's analysis; 0A000 for what no plan does.
+pub fn bind_change(sql: &str, context: &BindContext<'_>, db: &Arc<Database>) -> Result<Bound> {
+    crate::typed::stored::register();
+    let parsed = parse(sql).map_err(|error| positioned(error, sql))?;
+    let change = query_of(&parsed).ok_or_else(|| SqlError::syntax("an empty statement"))?;
+    let facts = SessionFacts {
+        search_path: context.search_path.to_vec(),
+        ..SessionFacts::default()
+    };
+    let bound = analysis::bind_statement(change, sql, &[], &db.catalog(), db, facts)?;
+    statement(bound.analyzed, &bound.tables, context)
+}
+
+/// A statement, or one that runs before it, planned: what it does, how, and its columns.
+type Planned = (Command, ShortPlan, Option<Vec<OutputColumn>>);
+
+/// A statement on its way to a plan: what all its parts share.
+struct Planner<'a> {
+    context: BindContext<'a>,
+    /// The tables that the statement names.
+    tables: &'a [Arc<Table>],
+    befores: Befores,
+}
+
+impl Planner<'_> {
+    /// A query that locks rows, or whose WITH changes some.
+    fn reading(&mut self, mut query: Query) -> Result<Planned> {
+        let columns = shown_columns(&query.columns());
+        self.take_list(&mut query.with)?;
+        forget_unread(&mut query);
+        self.take_locked(&mut query)?;
+        self.reads_unchanged(&query)?;
+        let plan = self.locking(query)?;
+        Ok((Command::Select, plan, Some(columns)))
+    }
+
+    /// A change with its WITH.
+    fn with_list(&mut self, mut change: Change) -> Result<Planned> {
+        self.take_list(change.with_mut())?;
+        self.change(change)
+    }
+
+    /// A change whose WITH has no changes of its own any more.
+    fn change(&mut self, mut change: Change) -> Result<Planned> {
+        if let ChangeKind::Insert(insert) = &mut change.kind
+            && let Source::Query(query) = &mut insert.source
+        {
+            query.with.clone_from(&insert.scope.with);
+        }
+        change.queries_mut(&mut forget_unread);
+        let mut taken = Ok(());
+        change.queries_mut(&mut |query| {
+            if taken.is_ok() {
+                taken = self.take_locked(query);
+            }
+        });
+        change.exprs_mut(&mut |expr| {
+            if taken.is_ok() {
+                taken = self.take_locked_of(expr);
+            }
+        });
+        std::mem::replace(&mut taken, Ok(()))?;
+        self.changes_unchanged(&mut change)?;
+        change.exprs_mut(&mut |expr| {
+            if taken.is_ok() {
+                taken = self.may_use_sequences(expr);
+            }
+        });
+        taken?;
+        spell_out_rows(&mut change);
+        let Some(table) = self.context.catalog.table(change.table).cloned() else {
+            return Err(SqlError::internal("a change of a table that is not there"));
+        };
+        let context = self.context;
+        let owner;
+        let context = match change.via {
+            None => context,
+            Some(via) => {
+                owner = owner_of(via, &change.kind, &context)?;
+                BindContext {
+                    actor: owner.as_ref(),
+                    ..context
+                }
+            }
+        };
+        let columns = change.columns().map(|columns| shown_columns(&columns));
+        let mut changer = Changer {
+            binder: Binder::new(&context),
+            table,
+            planner: self,
+        };
+        let returning = change.returning;
+        let (command, plan) = match change.kind {
+            ChangeKind::Insert(insert) => (Command::Insert, changer.insert(*insert, returning)?),
+            ChangeKind::Update {
+                query,
+                assignments,
+                cursor,
+            } => (
+                Command::Update,
+                changer.update(*query, assignments, cursor, returning)?,
+            ),
+            ChangeKind::Delete { query, cursor } => {
+                (Command::Delete, changer.delete(*query, cursor, returning)?)
+            }
+        };
+        Ok((command, plan, columns))
+    }
+
+    /// 42501 without the right to use a sequence that an expression names; 42809 for what is none.
+    fn may_use_sequences(&self, expr: &tree::Expr) -> Result<()> {
+        let catalog = self.context.catalog;
+        let mut done = Ok(());
+        expr.any(&mut |expr| {
+            let ExprKind::Call(call) = &expr.kind else {
+                return false;
+            };
+            let next = call
+                .arguments
+                .first()
+                .filter(|_| call.function.name == "nextval");
+            let Some(oid) = next.and_then(expression::next_of) else {
+                return false;
+            };
+            done = match (catalog.sequences.get(&oid), self.context.actor) {
+                (Some(sequence), Some(actor)) => {
+                    let needs = Privileges::USAGE | Privileges::UPDATE;
+                    actor.need_sequence(catalog, sequence, needs)
+                }
+                (Some(_), None) => Ok(()),
+                (None, _) => Err(SqlError::new(
+                    "42809",
+                    format!("the relation with OID {oid} is not a sequence"),
+                )),
+            };
+            done.is_err()
+        });
+        done
+    }
+
+    /// A query of the analytical side.
+    ///
+    /// # Errors
+    /// 0A000 where it calls a function that nobody answers there.
+    fn read_query(&self, query: Query) -> Result<ReadQuery> {
+        analysis::answered(&query)?;
+        let named = tables_of(&query);
+        let tables = self
+            .tables
+            .iter()
+            .filter(|table| named.contains(&table.oid));
+        let tables = tables.cloned().collect();
+        let typed = TypedQuery::of(Analyzed {
+            query,
+            parameters: self.befores.types().to_vec(),
+        });
+        Ok(ReadQuery {
+            typed: Arc::new(typed.over(tables)),
+            reason: BY_QUERY,
+        })
+    }
+}
+
+/// Leaves out a WITH that nothing refers to.
+fn forget_unread(query: &mut Query) {
+    if query.with.iter().all(|common| common.references == 0) {
+        query.with.clear();
+    }
 }
 
 /// The owner of a view, by whose rights its table is changed.
@@ -133,17 +279,13 @@ fn owner_of(via: Via, kind: &ChangeKind, context: &BindContext<'_>) -> Result<Op
 }
 
 /// A change on its way to a plan.
-struct Changer<'a> {
-    binder: Binder<'a>,
+struct Changer<'c, 'a> {
+    planner: &'c mut Planner<'a>,
+    binder: Binder<'c>,
     table: Arc<Table>,
-    /// The tables that the statement names.
-    tables: &'a [Arc<Table>],
-    /// The numbers of the statement's parameters' types.
-    parameters: Vec<u32>,
-    lifted: Lifted,
 }
 
-impl Changer<'_> {
+impl Changer<'_, '_> {
     /// The rights that an expression's columns of the changed table need.
     fn may_read<'e>(
         &self,
@@ -186,30 +328,6 @@ impl Changer<'_> {
         Err(SqlError::new("428C9", message).with_detail(generated_always(&def.name)))
     }
 
-    /// A query of the analytical side, with these columns.
-    ///
-    /// # Errors
-    /// 0A000 where it calls a function that nobody answers there.
-    fn read_query(&self, query: Query) -> Result<ReadQuery> {
-        analysis::answered(&query)?;
-        let named = tables_of(&query);
-        let tables = self
-            .tables
-            .iter()
-            .filter(|table| named.contains(&table.oid));
-        let tables = tables.cloned().collect();
-        let typed = TypedQuery::of(Analyzed {
-            query,
-            parameters: self.parameters.clone(),
-        });
-        Ok(ReadQuery {
-            text: String::new(),
-            declared: Vec::new(),
-            typed: Some(Arc::new(typed.over(tables))),
-            reason: BY_QUERY.to_owned(),
-        })
-    }
-
     /// The list of results over rows of the changed table; what no row gives is refused.
     fn returned(
         &self,
@@ -228,6 +346,10 @@ impl Changer<'_> {
         }
         Ok(Some(output))
     }
+}
+
+fn generated_always(column: &str) -> String {
+    format!("Column \"{column}\" is an identity column defined as GENERATED ALWAYS.")
 }
 
 /// A column of a query of ours.

@@ -14,12 +14,12 @@ use thermocline_storage::types::DataType;
 
 use super::expression::Lowering;
 use super::{Changer, row_of, target};
-use crate::bind::{leaves_partition, locking, overwrites, source_by_key, whole_key};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{
     ByQuery, CurrentOf, DeletePlan, LockMode, LockedRows, OutputExpr, RowLock, ShortPlan, Source,
-    UpdatePlan, choose, row_numbered,
+    UpdatePlan, choose, leaves_partition, locking, overwrites, row_numbered, source_by_key,
+    whole_key,
 };
 
 /// What names a row of the table.
@@ -40,7 +40,7 @@ struct Found {
     changed: Vec<usize>,
 }
 
-impl Changer<'_> {
+impl Changer<'_, '_> {
     pub(super) fn update(
         &mut self,
         query: Query,
@@ -70,13 +70,13 @@ impl Changer<'_> {
             }
             for (_, given) in &mut assignments {
                 if let Given::Value(expr) = given {
-                    self.lift(expr, &query)?;
+                    self.planner.lift(expr, &query)?;
                 }
             }
             let returning = self.lifted_targets(returning, &query)?;
             let assignments = self.assigned(assignments, &lowering)?;
             let returning = self.returned(returning.as_deref(), &lowering)?;
-            let source = row_numbered(&table, self.lifted.parameters());
+            let source = row_numbered(&table, self.planner.befores.types().len());
             let plan = self.update_plan(source, assignments, returning)?;
             return Ok(self.of_cursor(cursor, plan));
         }
@@ -117,7 +117,7 @@ impl Changer<'_> {
             cursor,
             table: Arc::clone(&self.table),
             change,
-            own_parameters: self.lifted.parameters(),
+            own_parameters: self.planner.befores.types().len(),
         }))
     }
 
@@ -146,7 +146,7 @@ impl Changer<'_> {
             let plan = DeletePlan {
                 by_key: false,
                 returning: self.returned(returning.as_deref(), &lowering)?,
-                source: row_numbered(&table, self.lifted.parameters()),
+                source: row_numbered(&table, self.planner.befores.types().len()),
             };
             return Ok(self.of_cursor(cursor, ShortPlan::Delete(Arc::new(plan))));
         }
@@ -189,7 +189,7 @@ impl Changer<'_> {
     ) -> Result<Option<Vec<Target>>> {
         let mut targets = targets;
         for target in targets.iter_mut().flatten() {
-            self.lift(&mut target.expr, scope)?;
+            self.planner.lift(&mut target.expr, scope)?;
         }
         Ok(targets)
     }
@@ -293,7 +293,7 @@ impl Changer<'_> {
 
     /// The row whose key is the parameters behind the statement's own.
     fn source_by(&self, key: &Key) -> Source {
-        let own_parameters = self.lifted.parameters();
+        let own_parameters = self.planner.befores.types().len();
         match key {
             Key::Columns(columns) => source_by_key(&self.table, columns, own_parameters),
             Key::Row => row_numbered(&self.table, own_parameters),
@@ -304,7 +304,7 @@ impl Changer<'_> {
     fn selected(&self, found: &mut Found, expr: tree::Expr, stored: (DataType, String)) -> Expr {
         found.selected.push(expr);
         found.stored.push(stored);
-        Expr::Parameter(self.lifted.parameters() + found.selected.len() - 1)
+        Expr::Parameter(self.planner.befores.types().len() + found.selected.len() - 1)
     }
 
     /// RETURNING: what the changed row gives, and what the query found beside it.
@@ -360,7 +360,7 @@ impl Changer<'_> {
                 "RETURNING what the changed row does not have is not supported for this type",
             ));
         };
-        let number = self.lifted.parameters() + found.selected.len();
+        let number = self.planner.befores.types().len() + found.selected.len();
         let parameter = tree::Expr::new(ExprKind::Parameter(number), oid, location);
         let taken = std::mem::replace(expr, parameter.with_modifier(modifier));
         found.selected.push(taken);
@@ -395,8 +395,8 @@ impl Changer<'_> {
             locked: LockedRows::Wait,
         };
         Ok(ShortPlan::ByQuery(Arc::new(ByQuery {
-            query: self.read_query(query)?,
-            own_parameters: self.lifted.parameters(),
+            query: self.planner.read_query(query)?,
+            own_parameters: self.planner.befores.types().len(),
             targets: found.stored,
             key_columns,
             change,

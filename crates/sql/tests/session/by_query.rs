@@ -292,7 +292,8 @@ fn values_may_hold_subqueries() {
 fn parameters_are_the_querys_too() {
     let server = Server::new();
     let mut client = prepared(&server);
-    let sql = "update t set v = $2, s = o.n + $1 from o where o.t = t.id and o.v = $3 returning id";
+    let sql =
+        "update t set v = $2, s = o.n + $1 from o where o.t = t.id and o.v = $3 returning t.id";
     client.parse("u", sql, &[]).unwrap();
     assert_eq!(
         client.describe("u").unwrap(),

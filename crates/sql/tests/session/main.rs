@@ -11,6 +11,7 @@ mod ddl;
 mod domains;
 mod extended;
 mod fixture;
+mod functions;
 mod idle_plans;
 mod inner;
 mod locks;

@@ -14,6 +14,7 @@ use thermocline_engine::{
     RunOptions, SequenceDef, Table, TableDef, Transaction, block_on,
 };
 use thermocline_sql::bind::{BindContext, Bound, bind, rewrite};
+use thermocline_sql::bind_change;
 use thermocline_sql::error::{Result, SqlError};
 use thermocline_sql::exec::{ExecContext, execute};
 use thermocline_sql::expr::SessionInfo;
@@ -269,6 +270,13 @@ impl Fixture {
     }
 
     pub fn bind(&self, sql: &str) -> Result<Bound> {
+        let changes = ["INSERT", "UPDATE", "DELETE"];
+        if changes.iter().any(|word| sql.starts_with(word)) {
+            let search_path = ["public".to_owned()];
+            let catalog = self.db.catalog();
+            let context = BindContext::new(&catalog, &search_path);
+            return bind_change(sql, &context, &self.db);
+        }
         let mut tokens = Tokenizer::new(&DIALECT, sql)
             .tokenize_with_location()
             .expect("tokens");

@@ -1,0 +1,491 @@
+//! CREATE FUNCTION and the functions that DROP FUNCTION names, as their statements say.
+
+use std::sync::Arc;
+
+use pg_raw_parse::nodes::{CreateFunctionStmt, DefElem, FunctionParameter, ObjectWithArgs};
+use pg_raw_parse::raw::FunctionParameterMode as Mode;
+use pg_raw_parse::{Node, deparse};
+
+use super::sql_function::Bodies;
+use super::{Analyzer, Argument, Catalog, SqlFunction};
+use crate::call::Plain;
+use crate::error::{QueryError, Result};
+use crate::functions::Volatility;
+use crate::parse::parse;
+use crate::tree::Column;
+use crate::types::ids;
+
+/// CREATE FUNCTION.
+#[derive(Clone, Debug)]
+pub struct CreateFunction {
+    /// OR REPLACE
+    pub replace: bool,
+    /// The name, with its schema if that is written.
+    pub name: Vec<String>,
+    /// What is made.
+    pub function: SqlFunction,
+    /// What it depends on.
+    pub volatility: Volatility,
+}
+
+/// DROP FUNCTION.
+#[derive(Clone, Debug)]
+pub struct DropFunction {
+    /// A missing one is left alone.
+    pub if_exists: bool,
+    /// The functions: their names, and their arguments' types where they are written.
+    pub functions: Vec<NamedFunction>,
+}
+
+/// A function by its name, and its arguments' types where they are written.
+pub type NamedFunction = (Vec<String>, Option<Vec<u32>>);
+
+/// What a CREATE FUNCTION makes.
+///
+/// # Errors
+/// 42601, 42704 and others of its types and options; 0A000 for other languages than SQL, and for
+/// what is not done.
+pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFunction> {
+    let parsed = parse(text)?;
+    let Some(Node::CreateFunctionStmt(create)) = parsed.statements().stmts().next() else {
+        return Err(QueryError::internal("no CREATE FUNCTION"));
+    };
+    if create.is_procedure {
+        return Err(
+            QueryError::unsupported("procedures of SQL are not supported")
+                .with_hint("Write them in Rust, and register them in the program."),
+        );
+    }
+    let options = Options::of(create, text)?;
+    let environment = Plain::default();
+    let analyzer = analyzer(catalog, &environment);
+    let mut arguments = Vec::new();
+    let mut columns = Vec::new();
+    let mut returns_set = false;
+    for parameter in create.parameters().iter() {
+        let mode = parameter.mode;
+        if mode == Mode::FUNC_PARAM_VARIADIC {
+            return Err(
+                QueryError::unsupported("VARIADIC arguments are not supported")
+                    .with_hint("Take an array."),
+            );
+        }
+        let one = argument(parameter, text, &analyzer)?;
+        let is_table = mode == Mode::FUNC_PARAM_TABLE;
+        returns_set |= is_table;
+        if is_table || mode == Mode::FUNC_PARAM_OUT || mode == Mode::FUNC_PARAM_INOUT {
+            let number = columns.len() + 1;
+            columns.push(Column {
+                name: one
+                    .name
+                    .clone()
+                    .unwrap_or_else(|| format!("column{number}").into()),
+                oid: one.oid,
+                modifier: -1,
+                origin: None,
+            });
+        }
+        if !is_table && mode != Mode::FUNC_PARAM_OUT {
+            if one.default.is_none() && arguments.iter().any(|of: &Argument| of.default.is_some()) {
+                let message =
+                    "input parameters after one with a default value must also have defaults";
+                return Err(QueryError::new("42P13", message));
+            }
+            arguments.push(one);
+        }
+    }
+    let result = match create.return_type() {
+        Some(name) => {
+            returns_set |= name.setof;
+            analyzer.type_of(name)?.0
+        }
+        None => match columns.as_slice() {
+            [] => {
+                return Err(QueryError::new(
+                    "42P13",
+                    "function result type must be specified",
+                ));
+            }
+            [one] => one.oid,
+            _ => ids::RECORD,
+        },
+    };
+    if columns.len() == 1 {
+        columns.clear();
+    } else if !columns.is_empty() && result != ids::RECORD {
+        // RETURNS TABLE of several columns says the first one's type only.
+        let all_table = create.return_type().is_some_and(|name| name.setof);
+        if !all_table {
+            let message = "function result type must be record because of OUT parameters";
+            return Err(QueryError::new("42P13", message));
+        }
+    }
+    let result = match columns.is_empty() {
+        true => result,
+        false => ids::RECORD,
+    };
+    if result == ids::VOID {
+        return Err(
+            QueryError::unsupported("functions that return void are not supported")
+                .with_hint("Return a value, or send the statement itself."),
+        );
+    }
+    if result == ids::RECORD && columns.is_empty() {
+        return Err(QueryError::unsupported(
+            "functions that return record without OUT columns are not supported",
+        )
+        .with_hint("Use RETURNS TABLE."));
+    }
+    let name = names(create.funcname().iter());
+    let last = name.last().cloned().unwrap_or_default();
+    Ok(CreateFunction {
+        replace: create.replace,
+        name,
+        volatility: options.volatility,
+        function: SqlFunction {
+            name: Arc::from(last),
+            arguments,
+            result,
+            returns_set,
+            columns,
+            strict: options.strict,
+            body: Arc::from(options.body),
+        },
+    })
+}
+
+/// The functions that a DROP FUNCTION names.
+///
+/// # Errors
+/// As [`create_function`].
+pub fn drop_function(text: &str, catalog: &dyn Catalog) -> Result<DropFunction> {
+    let parsed = parse(text)?;
+    let Some(Node::DropStmt(drop)) = parsed.statements().stmts().next() else {
+        return Err(QueryError::internal("no DROP FUNCTION"));
+    };
+    let environment = Plain::default();
+    let analyzer = analyzer(catalog, &environment);
+    let mut functions = Vec::new();
+    for object in drop.objects().iter() {
+        let Node::ObjectWithArgs(object) = object else {
+            return Err(QueryError::internal("DROP FUNCTION of no function"));
+        };
+        functions.push((names(object.objname().iter()), types_of(object, &analyzer)?));
+    }
+    Ok(DropFunction {
+        if_exists: drop.missing_ok,
+        functions,
+    })
+}
+
+fn types_of(object: &ObjectWithArgs, analyzer: &Analyzer<'_>) -> Result<Option<Vec<u32>>> {
+    if object.args_unspecified {
+        return Ok(None);
+    }
+    let mut types = Vec::new();
+    for node in object.objargs().iter() {
+        if let Node::TypeName(name) = node {
+            types.push(analyzer.type_of(name)?.0);
+        }
+    }
+    Ok(Some(types))
+}
+
+fn analyzer<'a>(catalog: &'a dyn Catalog, environment: &'a Plain) -> Analyzer<'a> {
+    Analyzer {
+        catalog,
+        environment,
+        parameters: Vec::new(),
+        levels: Vec::new(),
+        takes_changes: false,
+        named: None,
+        bodies: Bodies::default(),
+        given_set: None,
+    }
+}
+
+fn names<'n>(nodes: impl Iterator<Item = Node<'n>>) -> Vec<String> {
+    nodes.filter_map(Node::as_str).map(str::to_owned).collect()
+}
+
+fn argument(
+    parameter: &FunctionParameter,
+    text: &str,
+    analyzer: &Analyzer<'_>,
+) -> Result<Argument> {
+    let Some(name) = parameter.arg_type() else {
+        return Err(QueryError::internal("an argument without a type"));
+    };
+    if name.setof {
+        return Err(QueryError::new(
+            "42P13",
+            "functions cannot accept set arguments",
+        ));
+    }
+    let default = match parameter.defexpr() {
+        Node::None => None,
+        _ => {
+            let place = usize::try_from(parameter.location).unwrap_or(0);
+            let rest = text.get(place..).unwrap_or_default();
+            let default = behind(rest, |piece| {
+                piece == "=" || piece.eq_ignore_ascii_case("default")
+            });
+            let default = default.map(|rest| before(rest, &[",", ")"]));
+            Some(default.ok_or_else(|| QueryError::internal("a default without its text"))?)
+        }
+    };
+    Ok(Argument {
+        name: parameter.name().map(Arc::from),
+        oid: analyzer.type_of(name)?.0,
+        default: default.map(Arc::from),
+    })
+}
+
+/// What of a text follows the first piece that is so and in no parentheses.
+fn behind(text: &str, is_it: impl Fn(&str) -> bool) -> Option<&str> {
+    let mut pieces = Pieces { text, at: 0 };
+    let mut depth = 0_u32;
+    while let Some(piece) = pieces.next() {
+        match piece {
+            "(" | "[" => depth += 1,
+            ")" | "]" => depth = depth.saturating_sub(1),
+            _ if depth == 0 && is_it(piece) => return text.get(pieces.at..),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// What of a text comes before the first of these that is in no parentheses of its own.
+fn before<'t>(text: &'t str, ends: &[&str]) -> &'t str {
+    let mut pieces = Pieces { text, at: 0 };
+    let mut depth = 0_u32;
+    loop {
+        let start = pieces.at;
+        match pieces.next() {
+            None => return text.trim(),
+            Some(piece) if depth == 0 && ends.contains(&piece) => {
+                return text.get(..start).unwrap_or_default().trim();
+            }
+            Some("(" | "[") => depth += 1,
+            Some(")" | "]") => depth = depth.saturating_sub(1),
+            Some(_) => {}
+        }
+    }
+}
+
+/// The pieces of a text that PostgreSQL's grammar has read: words, texts in quotes, comments and
+/// blanks, single signs.
+struct Pieces<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Iterator for Pieces<'t> {
+    type Item = &'t str;
+
+    fn next(&mut self) -> Option<&'t str> {
+        let rest = self.text.get(self.at..)?;
+        let first = rest.chars().next()?;
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        let until = |end: &str, from: usize| {
+            let found = rest.get(from..).and_then(|inner| inner.find(end));
+            found.map_or(rest.len(), |at| from + at + end.len())
+        };
+        let length = match first {
+            '\'' | '"' => {
+                let before = self.text.get(..self.at).unwrap_or_default();
+                let escapes = first == '\'' && before.ends_with(['e', 'E']);
+                quoted(rest, first, escapes)
+            }
+            '$' => match rest[1..].find('$') {
+                Some(end) if rest[1..=end].chars().all(is_word) => until(&rest[..end + 2], end + 2),
+                _ => 1,
+            },
+            '-' if rest.starts_with("--") => until("\n", 2),
+            '/' if rest.starts_with("/*") => until("*/", 2),
+            c if is_word(c) => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
+            c => c.len_utf8(),
+        };
+        self.at += length;
+        rest.get(..length)
+    }
+}
+
+/// How long a text in quotes is at the beginning of a text.
+fn quoted(text: &str, quote: char, escapes: bool) -> usize {
+    let mut characters = text.char_indices().skip(1);
+    while let Some((at, c)) = characters.next() {
+        if escapes && c == '\\' {
+            characters.next();
+        } else if c == quote {
+            // Twice, it is one in the text: the second begins another piece.
+            return at + quote.len_utf8();
+        }
+    }
+    text.len()
+}
+
+/// What stands behind the arguments and the result.
+struct Options {
+    strict: bool,
+    volatility: Volatility,
+    body: String,
+}
+
+impl Options {
+    fn of(create: &CreateFunctionStmt, text: &str) -> Result<Self> {
+        let mut language = None;
+        let mut body = None;
+        let mut strict = false;
+        let mut volatility = Volatility::Volatile;
+        for option in create.options().iter() {
+            match option.defname().unwrap_or_default() {
+                "as" => {
+                    let parts = option.arg().as_node_list();
+                    let mut parts = parts.into_iter().flat_map(|list| list.iter());
+                    body = parts.next().and_then(Node::as_str).map(str::to_owned);
+                }
+                "language" => language = option.arg().as_str().map(str::to_owned),
+                "volatility" => {
+                    volatility = match option.arg().as_str() {
+                        Some("immutable") => Volatility::Immutable,
+                        Some("stable") => Volatility::Stable,
+                        _ => Volatility::Volatile,
+                    }
+                }
+                "strict" => strict = is_true(option),
+                "security" if is_true(option) => return Err(refused("SECURITY DEFINER")),
+                "set" => return Err(refused("SET")),
+                "window" => return Err(refused("WINDOW")),
+                "transform" => return Err(refused("TRANSFORM")),
+                "support" => return Err(refused("SUPPORT")),
+                // Costs and hints change no answer.
+                _ => {}
+            }
+        }
+        let of_body = match create.sql_body() {
+            Node::None => None,
+            Node::ReturnStmt(_) => {
+                let expr = behind(text, |piece| piece.eq_ignore_ascii_case("return"));
+                let expr = expr.map(|rest| before(rest, &[";"]));
+                expr.map(|expr| format!("SELECT {expr}"))
+            }
+            block => Some(block_text(block)?),
+        };
+        match language.as_deref().or(of_body.as_ref().map(|_| "sql")) {
+            Some("sql") => {}
+            Some(other) => {
+                return Err(QueryError::unsupported(format!(
+                    "functions of language {other} are not supported"
+                ))
+                .with_hint("Write it in SQL, as one query."));
+            }
+            None => return Err(QueryError::new("42P13", "no language specified")),
+        }
+        let body = body.or(of_body);
+        let body = body.ok_or_else(|| QueryError::new("42P13", "no function body specified"))?;
+        Ok(Self {
+            strict,
+            volatility,
+            body,
+        })
+    }
+}
+
+/// The query of BEGIN ATOMIC … END.
+fn block_text(block: Node<'_>) -> Result<String> {
+    let mut statements = Vec::new();
+    gather(block, &mut statements);
+    let failed = |_| QueryError::internal("a query that cannot be written");
+    match statements.as_slice() {
+        [one @ Node::SelectStmt(_)] => Ok(deparse(*one).map_err(failed)?.as_str().to_owned()),
+        [_] => Err(QueryError::unsupported(
+            "functions of other statements than queries are not supported",
+        )),
+        _ => Err(QueryError::unsupported(
+            "functions of several statements are not supported",
+        )),
+    }
+}
+
+fn gather<'n>(node: Node<'n>, statements: &mut Vec<Node<'n>>) {
+    match node.as_node_list() {
+        Some(list) => list.iter().for_each(|inner| gather(inner, statements)),
+        None => statements.push(node),
+    }
+}
+
+fn is_true(option: &DefElem) -> bool {
+    match option.arg() {
+        Node::Boolean(value) => value.boolval,
+        _ => true,
+    }
+}
+
+#[cold]
+fn refused(what: &str) -> QueryError {
+    QueryError::unsupported(format!("{what} of a function is not supported"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyze::Stored;
+
+    struct Nothing;
+
+    impl Catalog for Nothing {
+        fn relation(&self, _: Option<&str>, _: &str) -> Result<Option<Stored>> {
+            Ok(None)
+        }
+    }
+
+    #[test]
+    fn a_function_is_what_its_statement_says() {
+        let made = create_function(
+            "create or replace function s.f(a int, b text default 'x,)'||$$y$$) returns setof text \
+             language sql stable strict as 'select b from t'",
+            &Nothing,
+        )
+        .unwrap();
+        assert!(made.replace);
+        assert_eq!(made.name, ["s", "f"]);
+        assert_eq!(made.volatility, Volatility::Stable);
+        let function = made.function;
+        assert!(function.strict && function.returns_set);
+        assert_eq!(
+            (function.result, &*function.body),
+            (ids::TEXT, "select b from t")
+        );
+        assert_eq!(function.arguments.len(), 2);
+        let default = function.arguments[1].default.as_deref();
+        assert_eq!(default, Some("'x,)'||$$y$$"));
+    }
+
+    #[test]
+    fn bodies_have_three_forms() {
+        let body = |text: &str| create_function(text, &Nothing).map(|made| made.function.body);
+        let returned = body("create function f(a int) returns int return a + 1 ; ").unwrap();
+        assert_eq!(&*returned, "SELECT a + 1");
+        let block = "create function f() returns int begin atomic select 1; end";
+        assert_eq!(&*body(block).unwrap(), "SELECT 1");
+        let error = body("create function f() returns int language plpgsql as 'begin end'");
+        assert_eq!(error.unwrap_err().sqlstate, "0A000");
+        let error = body("create function f() returns void language sql as 'select 1'");
+        assert_eq!(error.unwrap_err().sqlstate, "0A000");
+    }
+
+    #[test]
+    fn functions_are_dropped_by_name_and_types() {
+        let drop = drop_function("drop function if exists f(int, text[]), s.g", &Nothing).unwrap();
+        assert!(drop.if_exists);
+        assert_eq!(
+            drop.functions,
+            [
+                (vec!["f".to_owned()], Some(vec![ids::INT4, 1009])),
+                (vec!["s".to_owned(), "g".to_owned()], None)
+            ]
+        );
+    }
+}

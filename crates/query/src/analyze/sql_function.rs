@@ -1,0 +1,682 @@
+//! Functions that users make, of SQL. A call becomes what the body says, with what is given in the
+//! place of the arguments: an expression where the body is no more than that, a subquery where it
+//! reads anything, a query in FROM where it gives rows. Nothing is called when the statement runs.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use pg_raw_parse::Node;
+
+use super::coerce::{can_coerce, is_polymorphic};
+use super::resolve::{Generic, generic_types, select};
+use super::scope::Clause;
+use super::{Analyzer, Catalog};
+use crate::call::Environment;
+use crate::casts::Context;
+use crate::datum::Datum;
+use crate::error::{QueryError, Result};
+use crate::parse::parse;
+use crate::tree::{
+    Case, Column, Expr, ExprKind, From, Query, Relation, RelationKind, Subquery, SubqueryKind,
+};
+use crate::types::domain::base;
+use crate::types::{format_type, ids};
+
+/// How many calls a statement may have, those in bodies counted each time.
+const CALLS_MAX: u32 = 5000;
+
+/// The bodies around a call, and how many calls there were.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bodies {
+    /// The functions, by name and body.
+    around: Vec<(Arc<str>, Arc<str>)>,
+    calls: Rc<Cell<u32>>,
+}
+
+impl Bodies {
+    /// With one more body around.
+    ///
+    /// # Errors
+    /// 0A000 for one that is around already; 54001 for too many calls.
+    fn within(&self, function: &SqlFunction) -> Result<Self> {
+        let own = (Arc::clone(&function.name), Arc::clone(&function.body));
+        if self.around.contains(&own) {
+            return Err(QueryError::unsupported(format!(
+                "function {} calls itself, which is not supported",
+                function.name
+            ))
+            .with_hint("Use WITH RECURSIVE."));
+        }
+        self.calls.set(self.calls.get() + 1);
+        if self.calls.get() > CALLS_MAX {
+            return Err(QueryError::new("54001", "stack depth limit exceeded")
+                .with_hint("Too many functions of SQL are called in each other."));
+        }
+        let mut within = self.clone();
+        within.around.push(own);
+        Ok(within)
+    }
+}
+
+/// A user's function.
+#[derive(Clone, Debug)]
+pub struct SqlFunction {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its arguments.
+    pub arguments: Vec<Argument>,
+    /// The number of the type that it gives, of a row where it gives several.
+    pub result: u32,
+    /// It gives any number of rows.
+    pub returns_set: bool,
+    /// The columns of its rows, where they are declared with it.
+    pub columns: Vec<Column>,
+    /// It gives NULL where an argument is NULL.
+    pub strict: bool,
+    /// The text of its body.
+    pub body: Arc<str>,
+}
+
+/// An argument of a function.
+#[derive(Clone, Debug)]
+pub struct Argument {
+    /// Its name, if it has one.
+    pub name: Option<Arc<str>>,
+    /// The number of its type.
+    pub oid: u32,
+    /// The SQL text of what it is where nothing is given.
+    pub default: Option<Arc<str>>,
+}
+
+/// What the names of arguments mean within a body.
+#[derive(Clone, Debug)]
+pub(super) struct Named {
+    function: Arc<str>,
+    arguments: Vec<Option<Arc<str>>>,
+}
+
+/// A function that takes what is given.
+struct Fitting<'f> {
+    function: &'f SqlFunction,
+    /// The types of the arguments that are given.
+    types: Vec<u32>,
+    /// Which of those each argument is; `None` for a default.
+    places: Vec<Option<usize>>,
+}
+
+/// Analyses the body of a function that is to be made. Of one with arguments of any type only
+/// the grammar is asked.
+///
+/// # Errors
+/// As PostgreSQL's analysis of the body; 42P13 where it gives something else than is declared;
+/// 0A000 for what no call could become.
+pub fn check_function(
+    function: &SqlFunction,
+    catalog: &dyn Catalog,
+    environment: &dyn Environment,
+) -> Result<()> {
+    let parsed = parse(&function.body)?;
+    body_of(&parsed)?;
+    let types: Vec<u32> = function.arguments.iter().map(|of| of.oid).collect();
+    if types.iter().any(|oid| is_polymorphic(*oid)) {
+        return Ok(());
+    }
+    let analyzer = Analyzer {
+        catalog,
+        environment,
+        parameters: Vec::new(),
+        levels: Vec::new(),
+        takes_changes: false,
+        named: None,
+        bodies: Bodies::default(),
+        given_set: None,
+    };
+    analyzer.body(function, &types, function.result).map(|_| ())
+}
+
+/// The query that a body is.
+fn body_of(parsed: &crate::parse::Parsed) -> Result<&pg_raw_parse::nodes::SelectStmt> {
+    let mut statements = parsed.statements().stmts();
+    match (statements.next(), statements.next()) {
+        (Some(Node::SelectStmt(select)), None) => Ok(select),
+        (Some(Node::SelectStmt(_)), Some(_)) => Err(QueryError::unsupported(
+            "functions of several statements are not supported",
+        )),
+        _ => Err(QueryError::unsupported(
+            "functions of other statements than queries are not supported",
+        )),
+    }
+}
+
+impl Analyzer<'_> {
+    /// The call of a user's function, if one of these is meant; `exactly` if only one whose
+    /// arguments are of the very types.
+    pub(super) fn call_sql(
+        &mut self,
+        functions: &[SqlFunction],
+        arguments: &[Expr],
+        names: &[&str],
+        exactly: bool,
+        location: i32,
+    ) -> Result<Option<Expr>> {
+        let given: Vec<u32> = arguments.iter().map(|argument| argument.oid).collect();
+        let candidates: Vec<Fitting<'_>> = functions
+            .iter()
+            .filter_map(|function| fitting(function, given.len(), names))
+            .collect();
+        let bases: Vec<u32> = given.iter().map(|oid| base(*oid)).collect();
+        let same = |one: &&Fitting<'_>| one.types == given || one.types == bases;
+        let chosen = match candidates.iter().find(same) {
+            Some(exact) => Some(exact),
+            None if exactly => None,
+            None => {
+                let fits = |one: &&Fitting<'_>| can_coerce(&given, &one.types, Context::Implicit);
+                let fitting: Vec<&Fitting<'_>> = candidates.iter().filter(fits).collect();
+                match fitting.as_slice() {
+                    [] => None,
+                    [one] => Some(*one),
+                    several => {
+                        let types: Vec<&[u32]> =
+                            several.iter().map(|one| one.types.as_slice()).collect();
+                        select(&bases, &types).map(|at| several[at])
+                    }
+                }
+            }
+        };
+        match chosen {
+            Some(chosen) => self.called(chosen, arguments.to_vec(), location).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn called(
+        &mut self,
+        chosen: &Fitting<'_>,
+        arguments: Vec<Expr>,
+        location: i32,
+    ) -> Result<Expr> {
+        let function = chosen.function;
+        let given: Vec<u32> = arguments.iter().map(|argument| argument.oid).collect();
+        let Some(generic) = generic_types(&chosen.types, &given) else {
+            return Err(QueryError::internal("a function's types do not agree").at(location));
+        };
+        let mut cast = Vec::with_capacity(arguments.len());
+        for (argument, declared) in arguments.into_iter().zip(&chosen.types) {
+            let wanted = generic.actual(*declared, argument.oid)?;
+            let argument = self.coerce(argument, wanted, -1, Context::Implicit)?;
+            cast.push(self.decide_unknown(argument)?);
+        }
+        let mut ordered = Vec::with_capacity(function.arguments.len());
+        for (argument, place) in function.arguments.iter().zip(&chosen.places) {
+            ordered.push(match place {
+                Some(place) => cast[*place].clone(),
+                None => self.default_of(argument)?,
+            });
+        }
+        let result = result_of(function, generic)?;
+        let types: Vec<u32> = ordered.iter().map(|argument| argument.oid).collect();
+        let body = self.body(function, &types, result);
+        let mut query = body.map_err(|mut error| {
+            // Its place is in another text.
+            error.location = u32::try_from(location).ok();
+            error
+        })?;
+        if function.returns_set {
+            return self.set(function, query, ordered, location);
+        }
+        let may_stand = |(at, given): (usize, &Expr)| {
+            is_plain(given) || !function.strict && mentions(&query.targets[0].expr, at) <= 1
+        };
+        if is_expression(&query)
+            && ordered.iter().enumerate().all(may_stand)
+            && let Some(target) = query.targets.pop()
+        {
+            let mut expr = target.expr;
+            put_into(&mut expr, 0, &ordered);
+            expr.location = location;
+            return Ok(match function.strict && !ordered.is_empty() {
+                true => null_for_null(expr, &ordered),
+                false => expr,
+            });
+        }
+        self.value_of(function, query, ordered, location)
+    }
+
+    /// A query of one row as a value.
+    fn value_of(
+        &mut self,
+        function: &SqlFunction,
+        mut query: Query,
+        arguments: Vec<Expr>,
+        location: i32,
+    ) -> Result<Expr> {
+        if arguments.iter().any(is_of_groups) {
+            return Err(QueryError::unsupported(format!(
+                "an aggregate or a window function as an argument of {} is not supported",
+                function.name
+            ))
+            .with_hint("Compute it in a subquery, and call the function outside of it.")
+            .at(location));
+        }
+        let Some(shown) = query.targets.first().map(|target| target.expr.oid) else {
+            return Err(QueryError::internal("a body without a column"));
+        };
+        let one_row = query.group.is_some() && query.set_operation.is_none();
+        if !one_row && query.limit.is_none() {
+            query.limit = Some(Expr::constant(Datum::Int8(1), ids::INT8));
+        }
+        let subquery = Subquery {
+            kind: SubqueryKind::Scalar,
+            query: over_arguments(query, &arguments, function.strict),
+            test: None,
+        };
+        let kind = ExprKind::Subquery(Box::new(subquery));
+        Ok(Expr::new(kind, shown, location))
+    }
+
+    /// The rows of a function in FROM, which takes them from here.
+    fn set(
+        &mut self,
+        function: &SqlFunction,
+        query: Query,
+        arguments: Vec<Expr>,
+        location: i32,
+    ) -> Result<Expr> {
+        if self.level().clause != Clause::FromFunction {
+            return Err(QueryError::unsupported(format!(
+                "function {} gives rows, which is supported in FROM only",
+                function.name
+            ))
+            .with_hint("Move it into a LATERAL FROM item.")
+            .at(location));
+        }
+        let query = over_arguments(query, &arguments, function.strict);
+        let shown = query.columns();
+        let oid = match shown.as_slice() {
+            [one] => one.oid,
+            _ => ids::RECORD,
+        };
+        self.given_set = Some(query);
+        Ok(Expr::new(ExprKind::Constant(Datum::Null), oid, location))
+    }
+
+    fn default_of(&mut self, argument: &Argument) -> Result<Expr> {
+        let Some(text) = &argument.default else {
+            return Err(QueryError::internal("an argument without a value"));
+        };
+        let parsed = parse(&format!("SELECT {text}"))?;
+        let mut analyzer = self.apart(None, self.bodies.clone());
+        let query = analyzer.query(body_of(&parsed)?, None)?;
+        let Some(target) = query.targets.into_iter().next() else {
+            return Err(QueryError::internal("a default without a value"));
+        };
+        let value = analyzer.coerce_to(target.expr, argument.oid, -1, Context::Assignment)?;
+        value.ok_or_else(|| QueryError::new("42804", format!("DEFAULT {text} is of another type")))
+    }
+
+    /// An analysis of another text, with the same surroundings.
+    fn apart(&self, named: Option<Named>, bodies: Bodies) -> Analyzer<'_> {
+        Analyzer {
+            catalog: self.catalog,
+            environment: self.environment,
+            parameters: Vec::new(),
+            levels: Vec::new(),
+            takes_changes: false,
+            named,
+            bodies,
+            given_set: None,
+        }
+    }
+
+    /// The body as a query whose parameters are the arguments, and whose columns are of the types
+    /// that the function gives.
+    fn body(&self, function: &SqlFunction, types: &[u32], result: u32) -> Result<Query> {
+        let bodies = self.bodies.within(function)?;
+        let parsed = parse(&function.body)?;
+        let select = body_of(&parsed)?;
+        let named = Named {
+            function: Arc::clone(&function.name),
+            arguments: function
+                .arguments
+                .iter()
+                .map(|of| of.name.clone())
+                .collect(),
+        };
+        let mut analyzer = self.apart(Some(named), bodies);
+        analyzer.parameters = types.to_vec();
+        let query = analyzer.query(select, None)?;
+        if analyzer.parameters.len() > types.len() {
+            let message = format!("there is no parameter ${}", types.len() + 1);
+            return Err(QueryError::new("42P02", message));
+        }
+        if query.locks_rows() {
+            return Err(QueryError::unsupported(
+                "row locks in the body of a function are not supported",
+            ));
+        }
+        analyzer.as_declared(function, query, result)
+    }
+
+    /// The query with the columns that the function is declared to give.
+    fn as_declared(&mut self, function: &SqlFunction, query: Query, result: u32) -> Result<Query> {
+        let shown = query.columns();
+        let declared: Vec<Column> = match function.columns.as_slice() {
+            [] => match self.catalog.composite(base(result)) {
+                // A row, or its columns one by one.
+                Some(columns) if shown.len() != 1 || shown[0].oid != result => columns,
+                _ => vec![Column {
+                    name: Arc::clone(&function.name),
+                    oid: result,
+                    modifier: -1,
+                    origin: None,
+                }],
+            },
+            columns => columns.to_vec(),
+        };
+        let mismatch = || {
+            let message = format!(
+                "return type mismatch in function declared to return {}",
+                format_type(result, -1)
+            );
+            QueryError::new("42P13", message)
+        };
+        if declared.len() != shown.len() {
+            let detail = match declared.len() < shown.len() {
+                true => "Final statement returns too many columns.",
+                false => "Final statement returns too few columns.",
+            };
+            return Err(mismatch().with_detail(match declared.len() {
+                1 => "Final statement must return exactly one column.",
+                _ => detail,
+            }));
+        }
+        let fits = declared
+            .iter()
+            .zip(&shown)
+            .all(|(to, from)| to.oid == from.oid);
+        let as_row = function.columns.is_empty() && !function.returns_set && declared.len() > 1;
+        if fits && !as_row {
+            return Ok(query);
+        }
+        let mut values = Vec::with_capacity(declared.len());
+        let direct = is_expression(&query);
+        let inner: Vec<&Expr> = query.targets.iter().map(|target| &target.expr).collect();
+        for (at, (to, from)) in declared.iter().zip(&shown).enumerate() {
+            let kind = ExprKind::Column {
+                level: 0,
+                relation: 0,
+                column: at,
+            };
+            let column = match direct {
+                true => inner[at].clone(),
+                false => Expr::new(kind, from.oid, -1).with_modifier(from.modifier),
+            };
+            let value = self.coerce_to(column, to.oid, to.modifier, Context::Assignment)?;
+            values.push(value.ok_or_else(|| {
+                mismatch().with_detail(format!(
+                    "Actual return type is {}.",
+                    format_type(from.oid, -1)
+                ))
+            })?);
+        }
+        let name = |at: usize| Arc::clone(&declared[at].name);
+        let target = |(at, expr): (usize, Expr)| crate::tree::Target {
+            expr,
+            name: name(at),
+            hidden: false,
+            origin: None,
+        };
+        let targets = match as_row {
+            true => {
+                let row = Expr::new(ExprKind::Row(values), ids::RECORD, -1);
+                let row = self.coerce_to(row, result, -1, Context::Explicit)?;
+                let row = row.ok_or_else(mismatch)?;
+                vec![crate::tree::Target {
+                    name: Arc::clone(&function.name),
+                    ..target((0, row))
+                }]
+            }
+            false => values.into_iter().enumerate().map(target).collect(),
+        };
+        Ok(match direct {
+            true => Query { targets, ..query },
+            false => Query {
+                targets,
+                ..around(query)
+            },
+        })
+    }
+
+    /// What a name means as an argument of the function whose body this is.
+    pub(super) fn argument(
+        &self,
+        function: Option<&str>,
+        name: &str,
+        location: i32,
+    ) -> Option<Expr> {
+        let named = self.named.as_ref()?;
+        if function.is_some_and(|function| *function != *named.function) {
+            return None;
+        }
+        let mut all = named.arguments.iter();
+        let at = all.position(|argument| argument.as_deref() == Some(name))?;
+        let oid = *self.parameters.get(at)?;
+        Some(Expr::new(ExprKind::Parameter(at), base(oid), location))
+    }
+}
+
+/// The function, if it may take so many arguments, the last of which have these names.
+fn fitting<'f>(function: &'f SqlFunction, count: usize, names: &[&str]) -> Option<Fitting<'f>> {
+    let wanted = &function.arguments;
+    if count > wanted.len() {
+        return None;
+    }
+    let positional = count - names.len();
+    let mut places: Vec<Option<usize>> = (0..wanted.len())
+        .map(|at| (at < positional).then_some(at))
+        .collect();
+    let mut types: Vec<u32> = wanted[..positional].iter().map(|of| of.oid).collect();
+    for (at, name) in names.iter().enumerate() {
+        let place = wanted
+            .iter()
+            .position(|of| of.name.as_deref() == Some(*name))?;
+        if places[place].is_some() {
+            return None;
+        }
+        places[place] = Some(positional + at);
+        types.push(wanted[place].oid);
+    }
+    let has_value = |(argument, place): (&Argument, &Option<usize>)| {
+        place.is_some() || argument.default.is_some()
+    };
+    let fits = wanted.iter().zip(&places).all(has_value);
+    fits.then_some(Fitting {
+        function,
+        types,
+        places,
+    })
+}
+
+fn result_of(function: &SqlFunction, generic: Generic) -> Result<u32> {
+    generic.result(function.result)
+}
+
+/// Whether a query is one expression over nothing.
+fn is_expression(query: &Query) -> bool {
+    query.relations.is_empty()
+        && query.with.is_empty()
+        && query.filter.is_none()
+        && query.group.is_none()
+        && query.having.is_none()
+        && query.windows.is_empty()
+        && query.limit.is_none()
+        && query.offset.is_none()
+        && query.order.is_empty()
+        && !query.has_set_targets
+        && query.set_operation.is_none()
+        && query.targets.iter().all(|target| !target.hidden)
+}
+
+/// Whether an argument may stand as often as the body names it.
+const fn is_plain(given: &Expr) -> bool {
+    matches!(
+        given.kind,
+        ExprKind::Constant(_) | ExprKind::Parameter(_) | ExprKind::Column { .. }
+    )
+}
+
+fn mentions(expr: &Expr, argument: usize) -> usize {
+    let mut count = 0;
+    expr.any(&mut |expr| {
+        count += match &expr.kind {
+            ExprKind::Parameter(at) if *at == argument => 1,
+            // It may be asked for each row.
+            ExprKind::Subquery(_) => 2,
+            _ => 0,
+        };
+        false
+    });
+    count
+}
+
+/// Whether an expression is over groups or a window of the query at hand.
+fn is_of_groups(expr: &Expr) -> bool {
+    expr.any(&mut |expr| {
+        matches!(
+            expr.kind,
+            ExprKind::Aggregate(_) | ExprKind::Window(_) | ExprKind::Grouping(..)
+        )
+    })
+}
+
+/// NULL where one of the arguments is.
+fn null_for_null(expr: Expr, arguments: &[Expr]) -> Expr {
+    let (oid, modifier, location) = (expr.oid, expr.modifier, expr.location);
+    let is_null = |argument: &Expr| {
+        let kind = ExprKind::IsNull(Box::new(argument.clone()), true);
+        Expr::new(kind, ids::BOOL, -1)
+    };
+    let any = ExprKind::Or(arguments.iter().map(is_null).collect());
+    let case = Case {
+        operand: None,
+        branches: vec![(
+            Expr::new(any, ids::BOOL, -1),
+            Expr::constant(Datum::Null, oid),
+        )],
+        otherwise: expr,
+    };
+    Expr::new(ExprKind::Case(Box::new(case)), oid, location).with_modifier(modifier)
+}
+
+/// A query over the rows of another, without columns yet.
+fn around(query: Query) -> Query {
+    let columns = query.columns();
+    Query {
+        relations: vec![Relation {
+            kind: RelationKind::Subquery(Box::new(query), true),
+            alias: Arc::from("body"),
+            columns,
+            sample: None,
+            reader: None,
+        }],
+        from: vec![From::Relation(0)],
+        ..Query::default()
+    }
+}
+
+/// The body's query with the arguments in it, as a query within the one at hand. What is not plain
+/// is computed once, as a row of its own; a strict function's query has no rows where an argument
+/// is NULL.
+fn over_arguments(mut query: Query, arguments: &[Expr], strict: bool) -> Query {
+    if arguments.iter().all(is_plain) && (!strict || arguments.is_empty()) {
+        put_into_query(&mut query, 1, arguments);
+        return query;
+    }
+    let column = |relation: usize, column: usize, oid: u32, modifier: i32| {
+        let kind = ExprKind::Column {
+            level: 0,
+            relation,
+            column,
+        };
+        Expr::new(kind, oid, -1).with_modifier(modifier)
+    };
+    let named = arguments.iter().enumerate();
+    let named: Vec<Expr> = named
+        .map(|(at, argument)| column(0, at, argument.oid, argument.modifier))
+        .collect();
+    put_into_query(&mut query, 1, &named);
+    let row = arguments.iter().map(|argument| {
+        let mut argument = argument.clone();
+        argument.raise_levels(0, 1);
+        argument
+    });
+    let given = Relation {
+        kind: RelationKind::Values(vec![row.collect()], true),
+        alias: Arc::from("arguments"),
+        columns: arguments
+            .iter()
+            .map(|argument| Column {
+                name: Arc::from("argument"),
+                oid: argument.oid,
+                modifier: argument.modifier,
+                origin: None,
+            })
+            .collect(),
+        sample: None,
+        reader: None,
+    };
+    let is_given = |argument: &Expr| {
+        let kind = ExprKind::IsNull(Box::new(argument.clone()), false);
+        Expr::new(kind, ids::BOOL, -1)
+    };
+    let filter = strict.then(|| ExprKind::And(named.iter().map(is_given).collect()));
+    let shown = query.columns().into_iter().enumerate();
+    let target = |(at, of): (usize, Column)| crate::tree::Target {
+        expr: column(1, at, of.oid, of.modifier),
+        name: of.name,
+        hidden: false,
+        origin: None,
+    };
+    let targets = shown.map(target).collect();
+    let mut whole = around(query);
+    whole.relations.insert(0, given);
+    Query {
+        from: vec![From::Relation(0), From::Relation(1)],
+        filter: filter.map(|kind| Expr::new(kind, ids::BOOL, -1)),
+        targets,
+        ..whole
+    }
+}
+
+/// Puts arguments in the place of parameters, so many queries further in.
+fn put_into(expr: &mut Expr, depth: usize, arguments: &[Expr]) {
+    match &mut expr.kind {
+        ExprKind::Parameter(at) => {
+            if let Some(argument) = arguments.get(*at) {
+                *expr = argument.clone();
+                expr.raise_levels(0, depth.cast_signed());
+            }
+            return;
+        }
+        ExprKind::Subquery(subquery) => {
+            put_into_query(&mut subquery.query, depth + 1, arguments);
+        }
+        _ => {}
+    }
+    expr.children_mut(&mut |child| put_into(child, depth, arguments));
+}
+
+fn put_into_query(query: &mut Query, depth: usize, arguments: &[Expr]) {
+    for common in &mut query.with {
+        put_into_query(&mut common.query, depth + 1, arguments);
+    }
+    for relation in &mut query.relations {
+        if let RelationKind::Subquery(inner, lateral) = &mut relation.kind {
+            // What is given may be of a row further out.
+            *lateral = true;
+            put_into_query(inner, depth + 1, arguments);
+        }
+    }
+    query.exprs_mut(&mut |expr| put_into(expr, depth, arguments));
+}

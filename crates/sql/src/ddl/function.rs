@@ -1,0 +1,190 @@
+//! CREATE and DROP FUNCTION.
+
+use std::sync::Arc;
+
+use thermocline_engine::authority::Object;
+use thermocline_engine::ddl::Change;
+use thermocline_engine::{FunctionArgument, FunctionDef, FunctionVolatility};
+use thermocline_query::analyze::{NamedFunction, SqlFunction};
+use thermocline_query::functions::Volatility;
+use thermocline_query::types::format_type;
+
+use super::Definition;
+use super::view_query::facts;
+use crate::analysis;
+use crate::error::{Result, SqlError};
+use crate::parse::function::FunctionCommand;
+use crate::privilege::not_owner;
+use crate::temporary::{is_temporary, meant};
+
+impl Definition<'_> {
+    pub(super) async fn function_command(
+        &mut self,
+        command: &FunctionCommand,
+    ) -> Result<&'static str> {
+        match command {
+            FunctionCommand::Create(text) => self.create_function(text).await,
+            FunctionCommand::Drop(text) => self.drop_functions(text).await,
+        }
+    }
+
+    async fn create_function(&mut self, text: &str) -> Result<&'static str> {
+        let (facts, catalog) = (facts(self)?, self.catalog());
+        let create = analysis::create_function(text, &catalog, self.db, facts)?;
+        let (schema, name) = self.new_name(&create.name, false).await?;
+        if is_temporary(&schema) {
+            return Err(SqlError::unsupported(
+                "functions in temporary schemas are not supported",
+            ));
+        }
+        let of = &create.function;
+        let catalog = self.catalog();
+        let same = |def: &&Arc<FunctionDef>| def.types().eq(of.arguments.iter().map(|of| of.oid));
+        let old = catalog.functions_named(&schema, &name).find(same).cloned();
+        if let Some(old) = &old {
+            if !create.replace {
+                let message =
+                    format!("function \"{name}\" already exists with same argument types");
+                return Err(SqlError::new("42723", message));
+            }
+            self.may_replace(old, of)?;
+        }
+        let oid = old
+            .as_ref()
+            .map_or_else(|| self.db.allocate_oid(), |old| old.oid);
+        let def = FunctionDef {
+            oid,
+            schema,
+            name,
+            arguments: of.arguments.iter().map(kept).collect(),
+            result: of.result,
+            returns_set: of.returns_set,
+            columns: of
+                .columns
+                .iter()
+                .map(|column| FunctionArgument {
+                    name: Some(column.name.to_string()),
+                    type_oid: column.oid,
+                    default: None,
+                })
+                .collect(),
+            strict: of.strict,
+            volatility: match create.volatility {
+                Volatility::Immutable => FunctionVolatility::Immutable,
+                Volatility::Stable => FunctionVolatility::Stable,
+                Volatility::Volatile => FunctionVolatility::Volatile,
+            },
+            body: of.body.to_string(),
+        };
+        self.apply(match old {
+            Some(_) => Change::ReplaceFunction(def),
+            None => Change::CreateFunction(def),
+        })
+        .await?;
+        Ok("CREATE FUNCTION")
+    }
+
+    fn may_replace(&self, old: &FunctionDef, new: &SqlFunction) -> Result<()> {
+        if !self.actor()?.owns(&Object::Function(old.oid)) {
+            return Err(not_owner("function", &old.name));
+        }
+        let columns = old.columns.iter().map(|column| column.type_oid);
+        let same_columns = columns.eq(new.columns.iter().map(|column| column.oid));
+        if old.result != new.result || old.returns_set != new.returns_set || !same_columns {
+            return Err(
+                SqlError::new("42P13", "cannot change return type of existing function")
+                    .with_hint(format!("Use DROP FUNCTION {} first.", signature(old))),
+            );
+        }
+        let mut names = old.arguments.iter().zip(&new.arguments);
+        let renamed = names.find_map(|(old, new)| match (&old.name, new.name.as_deref()) {
+            (Some(old), given) if given != Some(old) => Some(old),
+            _ => None,
+        });
+        match renamed {
+            None => Ok(()),
+            Some(name) => Err(SqlError::new(
+                "42P13",
+                format!("cannot change name of input parameter \"{name}\""),
+            )
+            .with_hint(format!("Use DROP FUNCTION {} first.", signature(old)))),
+        }
+    }
+
+    async fn drop_functions(&mut self, text: &str) -> Result<&'static str> {
+        const TAG: &str = "DROP FUNCTION";
+        let (facts, catalog) = (facts(self)?, self.catalog());
+        let drop = match analysis::drop_function(text, &catalog, self.db, facts) {
+            // A type that is not there is of no function.
+            Err(error)
+                if error.sqlstate == "42704" && text.to_lowercase().contains("if exists") =>
+            {
+                self.notice("00000", format!("{}, skipping", error.message));
+                return Ok(TAG);
+            }
+            drop => drop?,
+        };
+        for named in &drop.functions {
+            match self.found_function(named) {
+                Ok(def) => self.drop_function(&def).await?,
+                Err(error) if drop.if_exists && matches!(error.sqlstate, "42883" | "3F000") => {
+                    self.notice("00000", format!("{}, skipping", error.message));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(TAG)
+    }
+
+    pub(super) async fn drop_function(&mut self, def: &FunctionDef) -> Result<()> {
+        self.apply(Change::DropFunction(def.oid)).await
+    }
+
+    /// The function that a name means, alone or with types.
+    fn found_function(&self, (parts, types): &NamedFunction) -> Result<Arc<FunctionDef>> {
+        let catalog = self.catalog();
+        let shown = parts.join(".");
+        let (schemas, name): (Vec<&str>, &str) = match parts.as_slice() {
+            [name] => (self.search_path.iter().map(String::as_str).collect(), name),
+            [schema, name] | [_, schema, name] => (vec![meant(schema, self.search_path)], name),
+            _ => return Err(SqlError::syntax("improper qualified name")),
+        };
+        let mut found = schemas
+            .iter()
+            .flat_map(|schema| catalog.functions_named(schema, name));
+        let Some(types) = types else {
+            return match (found.next(), found.next()) {
+                (Some(def), None) => Ok(Arc::clone(def)),
+                (None, _) => Err(SqlError::new(
+                    "42883",
+                    format!("could not find a function named \"{shown}\""),
+                )),
+                (Some(_), Some(_)) => Err(SqlError::new(
+                    "42725",
+                    format!("function name \"{shown}\" is not unique"),
+                )
+                .with_hint("Specify the argument list to select the function unambiguously.")),
+            };
+        };
+        let same = |def: &&Arc<FunctionDef>| def.types().eq(types.iter().copied());
+        found.find(same).cloned().ok_or_else(|| {
+            let types: Vec<String> = types.iter().map(|oid| format_type(*oid, -1)).collect();
+            let message = format!("function {shown}({}) does not exist", types.join(", "));
+            SqlError::new("42883", message)
+        })
+    }
+}
+
+fn kept(argument: &thermocline_query::analyze::Argument) -> FunctionArgument {
+    FunctionArgument {
+        name: argument.name.as_deref().map(str::to_owned),
+        type_oid: argument.oid,
+        default: argument.default.as_deref().map(str::to_owned),
+    }
+}
+
+/// A function as messages name it.
+fn signature(def: &FunctionDef) -> String {
+    let types: Vec<String> = def.types().map(|oid| format_type(oid, -1)).collect();
+    format!("{}({})", def.name, types.join(","))
+}

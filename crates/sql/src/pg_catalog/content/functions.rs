@@ -1,0 +1,144 @@
+//! Functions: those of the library, and users'.
+
+use thermocline_engine::FunctionVolatility;
+use thermocline_engine::authority::Object;
+use thermocline_query::functions::{self, Volatility};
+use thermocline_query::types::ids;
+
+use super::Filler;
+use crate::pg_catalog::datum::Datum;
+use crate::pg_catalog::oids;
+use crate::pg_catalog::relations::Relation;
+use crate::pg_catalog::session::SystemSession;
+
+/// The languages, as `pg_language` numbers them.
+const INTERNAL: u32 = 12;
+const SQL: u32 = 14;
+
+fn list(types: impl Iterator<Item = u32>) -> Datum {
+    Datum::array(types.map(Datum::oid))
+}
+
+fn names<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Datum {
+    match names.clone().any(|name| !name.is_empty()) {
+        true => Datum::array(names.map(Datum::text)),
+        false => Datum::Null,
+    }
+}
+
+/// `pg_proc`
+pub(super) fn functions(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &[
+            "oid",
+            "proname",
+            "pronamespace",
+            "proowner",
+            "prolang",
+            "procost",
+            "prorows",
+            "provariadic",
+            "prokind",
+            "proisstrict",
+            "proretset",
+            "provolatile",
+            "proparallel",
+            "pronargs",
+            "pronargdefaults",
+            "prorettype",
+            "proargtypes",
+            "proallargtypes",
+            "proargmodes",
+            "proargnames",
+            "prosrc",
+        ],
+    );
+    let rows = |gives_rows: bool| Datum::Float(if gives_rows { 1000.0 } else { 0.0 });
+    let built_in = functions::all().map(|function| {
+        let kind = match () {
+            () if function.is_aggregate() => "a",
+            () if function.is_window() => "w",
+            () => "f",
+        };
+        let gives_rows = function.returns_set();
+        filler.row([
+            Datum::oid(function.oid),
+            Datum::text(function.name),
+            Datum::oid(oids::PG_CATALOG),
+            Datum::oid(oids::OWNER),
+            Datum::oid(INTERNAL),
+            Datum::Float(1.0),
+            rows(gives_rows),
+            Datum::oid(function.variadic),
+            Datum::text(kind),
+            Datum::Bool(function.strict),
+            Datum::Bool(gives_rows),
+            Datum::text(match function.volatility {
+                Volatility::Immutable => "i",
+                Volatility::Stable => "s",
+                Volatility::Volatile => "v",
+            }),
+            Datum::text("s"),
+            Datum::Int(function.arguments.len() as i64),
+            Datum::Int(function.optional as i64),
+            Datum::oid(function.result),
+            list(function.arguments.iter().copied()),
+            Datum::Null,
+            Datum::Null,
+            names(function.argument_names.iter().copied()),
+            Datum::text(function.name),
+        ])
+    });
+    let own = session.catalog.functions.values().map(|def| {
+        let inputs = def.arguments.len();
+        let with_columns = def.arguments.iter().chain(&def.columns);
+        let (all, modes) = match def.columns.is_empty() {
+            true => (Datum::Null, Datum::Null),
+            false => {
+                let column = if def.returns_set { "t" } else { "o" };
+                let modes = (0..inputs).map(|_| "i");
+                let modes = modes.chain(def.columns.iter().map(|_| column));
+                (
+                    list(with_columns.clone().map(|of| of.type_oid)),
+                    Datum::array(modes.map(Datum::text)),
+                )
+            }
+        };
+        let defaults = def.arguments.iter().filter(|of| of.default.is_some());
+        filler.row([
+            Datum::oid(def.oid),
+            Datum::text(&def.name),
+            session
+                .schema_oid(&def.schema)
+                .map_or(Datum::Int(0), Datum::oid),
+            Datum::oid(session.catalog.authority.owner(&Object::Function(def.oid))),
+            Datum::oid(SQL),
+            Datum::Float(100.0),
+            rows(def.returns_set),
+            Datum::Int(0),
+            Datum::text("f"),
+            Datum::Bool(def.strict),
+            Datum::Bool(def.returns_set),
+            Datum::text(match def.volatility {
+                FunctionVolatility::Immutable => "i",
+                FunctionVolatility::Stable => "s",
+                FunctionVolatility::Volatile => "v",
+            }),
+            Datum::text("u"),
+            Datum::Int(inputs as i64),
+            Datum::Int(defaults.count() as i64),
+            Datum::oid(if def.result == 0 {
+                ids::VOID
+            } else {
+                def.result
+            }),
+            list(def.types()),
+            all,
+            modes,
+            names(with_columns.map(|of| of.name.as_deref().unwrap_or(""))),
+            Datum::text(&def.body),
+        ])
+    });
+    built_in.chain(own).collect()
+}
