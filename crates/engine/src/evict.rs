@@ -1,11 +1,10 @@
 //! Eviction: cold tuples leave memory in blocks (004 §3.2).
 //!
-//! A hand sweeps over the row directory of a table in a partition and picks the
-//! tuples that are cool enough ([`crate::cooling`]; or, as CLOCK, those not used
-//! since its last visit). What it picks is copied into a block in short turns under the partition's lock; the block is written
+//! The policy says which tuples of a table in a partition are to leave
+//! ([`crate::identification`]). What it gives out is copied into a block in short turns under the partition's lock; the block is written
 //! without the lock; then the directory words are swung, but only of tuples
 //! that nobody has changed meanwhile. A clean tuple, one that came from a block
-//! and was not changed, leaves without a write (design point 8).
+//! and was not changed, leaves without a write.
 //!
 //! The log keeps what the device has not synced: a block need not be durable
 //! before its tuples leave memory, only before the next checkpoint.
@@ -21,22 +20,20 @@ use thermocline_storage::row_directory::{ColdAddress, HotWord};
 use thermocline_storage::temperature;
 
 use crate::catalog::Table;
-use crate::cooling::{Cooling, cooler};
+use crate::cooling::Cooling;
 use crate::counters::Counters;
 use crate::database::Database;
 use crate::error::{Error, Result, store_failed};
+use crate::identification::Turn;
 use crate::memory::Pressure;
 use crate::moment::Moment;
 use crate::partition::PartitionState;
-use crate::policy::Identification;
 use crate::row_state::{Copying, LeftPage, TablePartition};
 
-/// Words that the hand passes in one turn under the lock. Here as in the other turns: a
+/// Words that a hand passes in one turn under the lock. Here as in the other turns: a
 /// thread runs a statement in a microsecond or two, so that a turn of a hundred stops them
 /// all, one of ten few of them.
 const TURN_WORDS: u32 = 512;
-/// How often CLOCK's hand passes a tuple that was used again and again.
-const CLOCK_CHANCES: u8 = 2;
 /// Tuples whose words are swung in one turn.
 const TURN_TUPLES: usize = 128;
 /// A heap of which more than this share is free slots is made denser, moving so many
@@ -114,7 +111,7 @@ impl Evictor {
     /// Evicts from the next partition if memory is short. Whether there is
     /// more to do.
     pub fn step(&mut self, db: &Database) -> Result<bool> {
-        if db.policy.identification == Identification::Temperature {
+        if db.policy.identification.learns() {
             self.cooling.look(db);
         }
         db.end_old_snapshots();
@@ -191,11 +188,8 @@ impl Evictor {
             };
             // A block, but not so much of a small table that its warm part goes.
             let goal = (rows.heap().live_bytes() as u64 / 4).max(16 << 10);
-            let rounds = match db.policy.identification {
-                Identification::Temperature => 1,
-                _ => 4,
-            };
-            (goal, u64::from(rows.directory().appended()) * rounds)
+            let rows_all = u64::from(rows.directory().appended());
+            (goal, rows_all * rows.rounds_to_leave())
         };
         loop {
             let mut state = db.partitions[partition].lock_any();
@@ -218,7 +212,7 @@ impl Evictor {
         Ok(evicted)
     }
 
-    /// One turn of the hand. Whether the block is full.
+    /// One turn. Whether the block is full.
     fn sweep(
         &mut self,
         db: &Database,
@@ -227,108 +221,31 @@ impl Evictor {
         evicted: &mut Evicted,
         passed: &mut u64,
     ) -> bool {
-        let identification = db.policy.identification;
         // A table may be dropped between two turns: it must not come back here.
-        let rows = state.tables.get_mut(&table.def.storage);
-        let end = rows.as_ref().map_or(0, |rows| rows.directory().appended());
-        let Some(rows) = rows.filter(|_| end > 0) else {
+        let Some(rows) = state.tables.get_mut(&table.def.storage) else {
             *passed = u64::MAX;
             return false;
         };
-        if let Some(full) = self.sweep_chain(db, rows, table, evicted, passed) {
-            return full;
-        }
+        let mut turn = Turn::new(TURN_WORDS, *passed);
         let mut copied = 0;
-        for _ in 0..TURN_WORDS {
-            if rows.hand >= end {
-                rows.hand = 0;
-                self.cooling.begin_round(rows);
-            }
-            let row = rows.hand;
-            let settled = rows.directory().settled_from(row);
-            if settled > 0 && rows.cooling == 0 {
-                rows.hand += settled;
-                *passed += u64::from(settled);
-                continue;
-            }
-            rows.hand += 1;
-            *passed += 1;
-            let word = rows.directory().get(row);
-            let Some(hot) = word.as_hot() else {
-                if rows.cooling > 0 && word.is_cold() && word.temperature() > 0 {
-                    rows.cool(row, word, cooler(word, rows.cooling));
-                }
-                continue;
-            };
-            let warmth = word.temperature();
-            match identification {
-                Identification::Temperature if !self.cooling.meets(warmth) => {
-                    if rows.cooling > 0 {
-                        rows.cool(row, word, cooler(word, rows.cooling));
-                    }
-                    self.cooling.stays(warmth.saturating_sub(rows.cooling));
-                    continue;
-                }
-                Identification::Clock if warmth > 0 => {
-                    let left = warmth.min(CLOCK_CHANCES) - 1;
-                    rows.cool(row, word, left);
-                    continue;
-                }
-                _ => {}
-            }
+        let mut is_full = false;
+        while copied < TURN_BYTES
+            && let Some((row, hot)) = rows.next_to_leave(self.cooling.rounds(), &mut turn)
+        {
             match self.take(db, rows, table, row, hot, evicted) {
                 Taken::Left => self.left.note(rows, row),
-                Taken::Busy => {}
+                // If it changes before the block is written it stays.
                 Taken::Copied(bytes) => copied += bytes,
+                Taken::Busy => rows.stays(row),
                 Taken::Full => {
-                    rows.hand = row;
-                    return true;
+                    rows.is_next(row);
+                    is_full = true;
+                    break;
                 }
             }
-            if copied >= TURN_BYTES {
-                break;
-            }
         }
-        false
-    }
-
-    /// One turn at the old end of the LRU chain, as [`Evictor::sweep`]; None: the
-    /// chain is empty.
-    fn sweep_chain(
-        &mut self,
-        db: &Database,
-        rows: &mut TablePartition,
-        table: &Table,
-        evicted: &mut Evicted,
-        passed: &mut u64,
-    ) -> Option<bool> {
-        rows.oldest()?;
-        let mut copied = 0;
-        for _ in 0..TURN_TUPLES {
-            let Some(row) = rows.oldest() else {
-                *passed = u64::MAX;
-                break;
-            };
-            *passed += 1;
-            let word = rows.directory().get(row);
-            if let Some(hot) = word.as_hot() {
-                match self.take(db, rows, table, row, hot, evicted) {
-                    Taken::Left => self.left.note(rows, row),
-                    Taken::Copied(bytes) => copied += bytes,
-                    Taken::Full => return Some(true),
-                    Taken::Busy => {
-                        rows.becomes_newest(row);
-                        continue;
-                    }
-                }
-            }
-            // Copied: if it changes before the block is written it comes back.
-            rows.unchain(row);
-            if copied >= TURN_BYTES {
-                break;
-            }
-        }
-        Some(false)
+        *passed = turn.passed();
+        is_full
     }
 
     /// Evicts a hot tuple that has a copy, or copies it into the block.
@@ -512,7 +429,7 @@ fn swing(
         (Err(_), None) => {}
     }
     if leaving == Leaving::Evicted && rows.directory().get(picked.row).is_hot() {
-        rows.becomes_newest(picked.row);
+        rows.stays(picked.row);
     }
 }
 

@@ -10,7 +10,7 @@
 //! | `account`, `charging`, `changes`, `changes_share`, `parts` | what clients cause: a pool, an account a session, charged before it is taken; what changes hold until they are committed |
 //! | `transaction`, `txn_id`, `savepoint`, `commit`, `reads`, `validation`, `versions`, `snapshot` | interactive transactions, what they read and whether it is still so, before-images, scans at one moment |
 //! | `table_lock`, `locking`, `waits` | locks of tables; waiting for others, and who waits for whom |
-//! | `evict`, `cooling`, `fetch`, `fetched`, `fetching`, `compaction`, `memory`, `floor`, `policy` | anti-caching: eviction, temperature, retrieval, holes, the limit, the choices |
+//! | `identification`, `evict`, `cooling`, `fetch`, `fetched`, `fetching`, `compaction`, `memory`, `floor`, `policy` | anti-caching: which rows leave, eviction, retrieval, holes, the limit, the choices |
 //! | `record`, `checkpoint`, `capture`, `image`, `manifest`, `recovery`, `arrivals`, `warming` | what is logged, what is kept, how it comes back, who waits for it |
 //! | `spill`, `reserve` | temporary data on the device; space that is kept for making room |
 //! | `check` | a directory verified while no database is open on it |
@@ -52,6 +52,8 @@ mod fetch;
 mod fetched;
 mod fetching;
 mod floor;
+#[doc(hidden)]
+pub mod identification;
 mod image;
 mod index;
 mod index_build;

@@ -1,5 +1,5 @@
 //! A row's life: the one file that changes a row's word in the directory, the counts of a
-//! table's rows, its place in the eviction chain and what is said of its copy on a device.
+//! table's rows, its place in the policy's order and what is said of its copy on a device.
 //!
 //! A row is *free* (its number is nobody's), *hot* (its tuple is in the heap), *cold* (it is on
 //! a device only) or *dead* (deleted, while its number is still somebody's). Of a hot tuple's
@@ -37,6 +37,7 @@
 //! counts of what lives in them, the log and versions are the caller's.
 
 mod copy_word;
+mod leaving;
 mod left_page;
 #[cfg(test)]
 mod tests;
@@ -47,11 +48,11 @@ use thermocline_device::Mutation;
 use thermocline_storage::arena::{Arena, TuplePtr};
 use thermocline_storage::changed_pages::ChangedPages;
 use thermocline_storage::heap::Heap;
-use thermocline_storage::lru_chain::LruChain;
 use thermocline_storage::row_directory::{ColdAddress, ColdWord, HotWord, RowDirectory, Word};
 use thermocline_storage::temperature;
 
 use crate::error::{Error, Result};
+use crate::identification::{Identification, Order};
 use crate::index::IndexSlot;
 pub(crate) use copy_word::{CopyWord, Copying};
 pub(crate) use left_page::LeftPage;
@@ -79,15 +80,8 @@ pub(crate) struct TablePartition {
     live: u64,
     /// Of these, the cold ones.
     cold: u64,
-    /// Where the evictor's hand stands.
-    pub hand: u32,
-    /// Degrees of [`crate::cooling`] that the hand's rounds have taken, this one
-    /// included.
-    pub cooled: u32,
-    /// Degrees that this round takes from each tuple.
-    pub cooling: u8,
-    /// The hot rows in the order of their use, where the policy wants it.
-    chain: Option<Box<LruChain>>,
+    /// Which of the hot rows leaves next.
+    order: Order,
 }
 
 /// What became of a row that the log has a tuple for.
@@ -100,18 +94,19 @@ pub(crate) enum Replayed {
 }
 
 impl TablePartition {
-    /// No rows yet. `chain_sample`: the policy wants a chain, in which one of so many uses counts.
-    pub fn new(arena: &Arc<Arena>, indexes: Vec<IndexSlot>, chain_sample: Option<u32>) -> Self {
+    /// No rows yet. Which of them leave memory, `identification` says.
+    pub fn new(
+        arena: &Arc<Arena>,
+        indexes: Vec<IndexSlot>,
+        identification: Identification,
+    ) -> Self {
         TablePartition {
             heap: Heap::new(arena.clone()),
             directory: RowDirectory::new(),
             indexes,
             live: 0,
             cold: 0,
-            hand: 0,
-            cooled: 0,
-            cooling: 0,
-            chain: chain_sample.map(|sample| Box::new(LruChain::new(sample))),
+            order: identification.order(),
         }
     }
 
@@ -231,7 +226,7 @@ impl TablePartition {
     #[inline]
     fn store_new(&mut self, row: u32, tuple: &[u8], uncommitted: bool) -> Result<Word> {
         let pointer = self.heap.insert(row, 0, tuple).ok_or_else(exhausted)?;
-        self.put_in_chain(row);
+        self.order.became_hot(row);
         self.live += 1;
         Ok(Word::hot(pointer)
             .with_uncommitted(uncommitted)
@@ -277,7 +272,7 @@ impl TablePartition {
         self.directory.set(row, hot);
         if word.is_cold() {
             self.cold -= 1;
-            self.put_in_chain(row);
+            self.order.became_hot(row);
         }
         self.check(row);
         Ok(hole)
@@ -303,8 +298,8 @@ impl TablePartition {
         self.check(row);
     }
 
-    /// A row that is there is used: it is a degree warmer, and the newest in its chain. Returns
-    /// its word.
+    /// A row that is there is used: it is a degree warmer, and if it is hot the policy learns of
+    /// it. Returns its word.
     #[inline]
     pub fn used(&mut self, row: u32, word: Word) -> Word {
         debug_assert!(self.is_now(row, word) && is_there(word));
@@ -316,10 +311,8 @@ impl TablePartition {
         if warmer != word {
             self.directory.set_unsaved(row, warmer);
         }
-        if let Some(chain) = &mut self.chain
-            && word.is_hot()
-        {
-            chain.used(row);
+        if word.is_hot() {
+            self.order.used(row);
         }
         warmer
     }
@@ -367,38 +360,9 @@ impl TablePartition {
         moved.released_bytes
     }
 
-    /// The hot row at the old end of the chain, where there is one: rows that are hot no more
-    /// may be found there, too.
-    #[inline]
-    pub fn oldest(&self) -> Option<u32> {
-        self.chain.as_ref()?.oldest()
-    }
-
-    /// A row is taken from the chain: it has left, or is being copied. If it stays after all,
-    /// [`Self::becomes_newest`] brings it back.
-    pub fn unchain(&mut self, row: u32) {
-        if let Some(chain) = &mut self.chain {
-            chain.remove(row);
-        }
-    }
-
-    /// A hot row that stays has its place at the new end of the chain.
-    #[inline]
-    pub fn becomes_newest(&mut self, row: u32) {
-        debug_assert!(self.directory.get(row).is_hot(), "row {row} is not hot");
-        self.put_in_chain(row);
-    }
-
-    /// Bytes of what is kept of rows beside their tuples: directory and chain.
+    /// Bytes of what is kept of rows beside their tuples: directory and order.
     pub fn state_bytes(&self) -> usize {
-        self.directory.bytes() + self.chain.as_ref().map_or(0, |chain| chain.bytes())
-    }
-
-    #[inline]
-    fn put_in_chain(&mut self, row: u32) {
-        if let Some(chain) = &mut self.chain {
-            chain.touch(row);
-        }
+        self.directory.bytes() + self.order.bytes()
     }
 
     /// At a restart: an image has a row's tuple, which was in no block. Rows are counted already.
@@ -418,7 +382,7 @@ impl TablePartition {
             .with_temperature(warmth)
             .with_uncommitted(marked);
         self.directory.restore(row, word);
-        self.put_in_chain(row);
+        self.order.became_hot(row);
         self.check(row);
         Ok(())
     }
@@ -437,7 +401,7 @@ impl TablePartition {
         let hole = self.change(row, word, tuple, 0)?;
         if word.is_hot() {
             // Nothing else counts as its use.
-            self.put_in_chain(row);
+            self.order.used(row);
         }
         Ok(Replayed::Changed(hole))
     }
@@ -469,6 +433,7 @@ impl TablePartition {
             .set(row, cold_word(address, fingerprint, hot));
         self.heap.free(hot.pointer());
         self.cold += 1;
+        self.order.left(row);
         self.check(row);
     }
 
@@ -480,6 +445,7 @@ impl TablePartition {
         self.directory.set_unsaved(row, cold);
         self.heap.free(hot.pointer());
         self.cold += 1;
+        self.order.left(row);
         self.check(row);
     }
 
@@ -492,7 +458,7 @@ impl TablePartition {
         // The last checkpoint has nothing new to learn.
         let word = hot_word(pointer, cold.word());
         self.directory.set_unsaved(row, word);
-        self.put_in_chain(row);
+        self.order.became_hot(row);
         self.cold -= 1;
         self.check(row);
         Some(pointer)

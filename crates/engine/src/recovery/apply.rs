@@ -145,7 +145,7 @@ impl Replayer {
         if piece.lsn <= loading.catalog_lsn && !state.tables.contains_key(&storage) {
             // The catalog is of later, and has indexes of which this record and
             // those that follow say nothing: they are built at the end.
-            let rows = TablePartition::new(&state.arena, Vec::new(), state.chain_sample);
+            let rows = TablePartition::new(&state.arena, Vec::new(), state.identification);
             state.tables.insert(storage, Box::new(rows));
         }
         let rows = state.table_mut(table);

@@ -166,7 +166,7 @@ impl Database {
     /// A partition with no rows, yet.
     fn empty_partition(&self, id: u16) -> PartitionState {
         let mut state = PartitionState::new(id, self.arena.clone());
-        state.chain_sample = self.policy.identification.chain_sample();
+        state.identification = self.policy.identification;
         state.versions = Versions::charged_to(self.versions_held.clone());
         state
     }

@@ -67,8 +67,6 @@ impl Replayer {
             }
             for (storage, rows) in &mut state.tables {
                 rows.list_free_numbers();
-                // The next evictor counts anew.
-                rows.cooled = 0;
                 if let Some(table) = ending.wanted.get(storage) {
                     rows.indexes
                         .retain(|slot| table.def.indexes.iter().any(|i| i.oid == slot.oid));
