@@ -11,8 +11,7 @@
 //! | [`insert`](TablePartition::insert) | free | dirty |
 //! | [`undo_insert`](TablePartition::undo_insert) | hot | free |
 //! | [`change`](TablePartition::change) | hot, cold | dirty |
-//! | [`undo_change`](TablePartition::undo_change) | dirty | what it was, if that was hot |
-//! | [`undo_change_of_cold`](TablePartition::undo_change_of_cold) | dirty | cold |
+//! | [`undo_change`](TablePartition::undo_change) | dirty | what it was |
 //! | [`replay`](TablePartition::replay) | free, hot, cold | dirty |
 //! | [`restore_dirty`](TablePartition::restore_dirty) | free | dirty |
 //! | [`copy`](TablePartition::copy) | dirty | copying |
@@ -32,7 +31,10 @@
 //! committed, whatever else it is: [`used`](TablePartition::used), [`cool`](TablePartition::cool),
 //! [`set_locked`](TablePartition::set_locked), [`commit_insert`](TablePartition::commit_insert).
 //!
-//! Guarantees: a transition changes all that belongs to it, or nothing. Assumes the partition's
+//! A change that moves a tuple leaves the old one where it is, *aside*, until the change is undone
+//! or final ([`free_aside`](TablePartition::free_aside)): so no undoing needs memory.
+//!
+//! Guarantees: a transition changes all that belongs to it, or nothing; undoing one cannot fail. Assumes the partition's
 //! lock, and that the caller says rightly what the row is: debug builds look. Indexes, blocks'
 //! counts of what lives in them, the log and versions are the caller's.
 
@@ -69,6 +71,27 @@ pub(crate) enum Numbers {
     Listed,
     /// Nobody yet: rows are being restored, and each brings its own.
     Restoring,
+}
+
+/// What a row was before a change, so that it can be again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Past {
+    /// Its tuple was where the new one is, and this was said of its copy.
+    InPlace(CopyWord),
+    /// Its tuple is aside, as it was.
+    Aside(TuplePtr),
+    /// It was cold.
+    Cold(ColdWord),
+}
+
+/// What a change has left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(crate) struct Changed {
+    /// What it takes to undo it.
+    pub past: Past,
+    /// Where the copy lies that the old tuple had: a hole, if this is not undone.
+    pub hole: Option<ColdAddress>,
 }
 
 /// The rows of one table in one partition.
@@ -245,8 +268,7 @@ impl TablePartition {
     }
 
     /// A row's tuple becomes another, which no block has. `warmer`: so many uses of the row
-    /// were not counted before. Returns where the copy lies that the old tuple had: a hole from
-    /// now on.
+    /// were not counted before.
     ///
     /// # Errors
     /// The arena is exhausted; the row is as it was.
@@ -257,14 +279,29 @@ impl TablePartition {
         word: Word,
         tuple: &[u8],
         warmer: u8,
-    ) -> Result<Option<ColdAddress>> {
+    ) -> Result<Changed> {
         debug_assert!(self.is_now(row, word) && is_there(word));
         let hole = self.copy_of_row(word);
-        let pointer = match word.as_hot() {
-            Some(hot) => self.heap.replace(hot.pointer(), tuple),
-            None => self.heap.insert(row, 0, tuple),
+        let (pointer, past) = match (word.as_hot(), word.as_cold()) {
+            (Some(hot), _) => {
+                let (old, copy) = (hot.pointer(), self.copy_word(hot));
+                match self.heap.overwrite(old, tuple) {
+                    true => (old, Past::InPlace(copy)),
+                    false => {
+                        let new = self.heap.insert(row, 0, tuple).ok_or_else(exhausted)?;
+                        if Mutation::OldTupleFreedEarly.is_made() {
+                            self.heap.free(old);
+                        }
+                        (new, Past::Aside(old))
+                    }
+                }
+            }
+            (None, Some(cold)) => {
+                let new = self.heap.insert(row, 0, tuple).ok_or_else(exhausted)?;
+                (new, Past::Cold(cold))
+            }
+            (None, None) => return Err(Error::Internal("a change of no row".into())),
         };
-        let pointer = pointer.ok_or_else(exhausted)?;
         debug_assert!(self.heap.cold(pointer) == 0, "a changed tuple has a copy");
         let warmth = temperature::of_changed(word.temperature(), word.is_cold());
         let warmth = (warmth + warmer).min(temperature::MAX);
@@ -275,27 +312,40 @@ impl TablePartition {
             self.order.became_hot(row);
         }
         self.check(row);
-        Ok(hole)
+        Ok(Changed { past, hole })
     }
 
-    /// A row that was changed where it lay has its old tuple again, and `copy`, which the tuple's
-    /// header said of its copy.
-    pub fn undo_change(&mut self, row: u32, hot: HotWord, old: &[u8], copy: CopyWord) {
+    /// A row that was changed is what it was. `old`: its tuple, if that was overwritten.
+    pub fn undo_change(&mut self, row: u32, hot: HotWord, past: Past, old: &[u8]) {
         debug_assert!(self.is_now(row, hot.word()) && self.is_dirty(hot));
-        if let Some(pointer) = self.heap.replace(hot.pointer(), old) {
-            self.heap.set_cold(pointer, copy.0);
-            self.directory.set(row, hot.with_pointer(pointer));
+        match past {
+            Past::InPlace(copy) => {
+                let is_back = self.heap.overwrite(hot.pointer(), old);
+                assert!(is_back, "row {row} has no room for what it was");
+                self.heap.set_cold(hot.pointer(), copy.0);
+                // What is saved of the row is what was.
+                self.directory.set(row, hot.word());
+            }
+            Past::Aside(pointer) => {
+                debug_assert!(self.heap.row(pointer) == row && self.heap.payload(pointer) == old);
+                self.heap.free(hot.pointer());
+                self.directory.set(row, hot.with_pointer(pointer));
+            }
+            Past::Cold(cold) => {
+                self.heap.free(hot.pointer());
+                self.directory.set(row, cold.word());
+                self.cold += 1;
+            }
         }
         self.check(row);
     }
 
-    /// A row that was cold and was changed is again where it was.
-    pub fn undo_change_of_cold(&mut self, row: u32, hot: HotWord, cold: ColdWord) {
-        debug_assert!(self.is_now(row, hot.word()) && self.is_dirty(hot));
-        self.heap.free(hot.pointer());
-        self.directory.set(row, cold.word());
-        self.cold += 1;
-        self.check(row);
+    /// A change is final: the tuple goes that it left aside, if it did.
+    #[inline]
+    pub fn free_aside(&mut self, past: Past) {
+        if let Past::Aside(pointer) = past {
+            self.heap.free(pointer);
+        }
     }
 
     /// A row that is there is used: it is a degree warmer, and if it is hot the policy learns of
@@ -398,12 +448,13 @@ impl TablePartition {
             self.directory.restore(row, word);
             return Ok(Replayed::Inserted);
         }
-        let hole = self.change(row, word, tuple, 0)?;
+        let changed = self.change(row, word, tuple, 0)?;
+        self.free_aside(changed.past);
         if word.is_hot() {
             // Nothing else counts as its use.
             self.order.used(row);
         }
-        Ok(Replayed::Changed(hole))
+        Ok(Replayed::Changed(changed.hole))
     }
 
     /// A tuple is being copied into a block, as the record in this slot.

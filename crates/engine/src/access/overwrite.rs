@@ -154,7 +154,7 @@ impl Access<'_> {
         let state = self.guards.at_mut(position);
         let rows = state.table_mut(table);
         // A use like any other: a cold tuple that is written once need not stay.
-        let hole = rows.change(row, cold.word(), tuple, u8::from(first_run))?;
+        let changed = rows.change(row, cold.word(), tuple, u8::from(first_run))?;
         state.uses += u64::from(first_run);
         let undo = &mut self.scratch.undo;
         undo.push(UndoStep::Overwrite {
@@ -163,7 +163,7 @@ impl Access<'_> {
             row,
             word: cold,
         });
-        if let Some(address) = hole {
+        if let Some(address) = changed.hole {
             undo.dead_copy(address.block);
         }
         self.scratch.changes.put(table.def.storage, id, tuple, &[]);

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::parts::{Parts, Place};
 use crate::record::{RecordKind, commit_head, only_deletes, pieces, record_head};
 use crate::row_id::RowId;
-use crate::row_state::CopyWord;
+use crate::row_state::Past;
 use crate::transaction::Overlaid;
 use crate::txn_id::TxnId;
 use crate::versions::{Timestamp, Version};
@@ -34,10 +34,7 @@ pub(crate) enum UndoStep {
         storage: u32,
         row: u32,
         before: Before,
-        /// What was said of the old image's copy.
-        copy: CopyWord,
-        /// The word, if the row was cold and not merged.
-        was_cold: Option<ColdWord>,
+        past: Past,
     },
     /// The row was cold, and what it was is not known.
     Overwrite {
@@ -290,8 +287,7 @@ impl Access<'_> {
                 storage,
                 row,
                 before,
-                copy,
-                was_cold,
+                past,
             } => {
                 let state = self.guards.at_mut(position);
                 if let (Some(table), Some(rows)) =
@@ -302,10 +298,7 @@ impl Access<'_> {
                     let old = undo.kept(&before);
                     // Going back to keys that were there cannot fail.
                     let _ = rows.reindex_tuple(table, &new, old, row, &mut keys);
-                    match was_cold {
-                        Some(cold) => rows.undo_change_of_cold(row, hot, cold),
-                        None => rows.undo_change(row, hot, old, copy),
-                    }
+                    rows.undo_change(row, hot, past, old);
                 }
             }
             UndoStep::Overwrite {
@@ -318,7 +311,7 @@ impl Access<'_> {
                 if let Some(rows) = state.tables.get_mut(&storage)
                     && let Some(hot) = rows.directory().get(row).as_hot()
                 {
-                    rows.undo_change_of_cold(row, hot, word);
+                    rows.undo_change(row, hot, Past::Cold(word), &[]);
                 }
             }
             UndoStep::Delete {
@@ -457,9 +450,15 @@ impl Access<'_> {
                     storage,
                     row,
                     before,
+                    past,
                     ..
                 } => {
                     let moved = moves.next().unwrap_or(true);
+                    if let Past::Aside(_) = past
+                        && let Some(rows) = self.guards.at_mut(position).tables.get_mut(&storage)
+                    {
+                        rows.free_aside(past);
+                    }
                     if snapshots_open {
                         self.guards.at_mut(position).versions.push(Version {
                             committed: timestamp,

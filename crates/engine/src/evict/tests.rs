@@ -174,7 +174,8 @@ fn an_old_copy_is_not_taken_for_one_that_another_made_since() {
     // Before the evictor has written, the tuple is changed where it lies,
     // and a checkpoint copies it, into the first slot of its block, too.
     let word = rows.directory().get(row);
-    rows.change(row, word, &tuple, 0).expect("room");
+    let changed = rows.change(row, word, &tuple, 0).expect("room");
+    rows.free_aside(changed.past);
     let mut checkpoint = Evictor::new(1 << 20);
     checkpoint.begin_block();
     assert!(checkpoint.copy(rows, &table, row, hot));

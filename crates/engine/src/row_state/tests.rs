@@ -47,6 +47,14 @@ fn hot(rows: &TablePartition, row: u32) -> HotWord {
     word.as_hot().expect("it is hot")
 }
 
+/// Changes a row for good. Where the copy lies that its tuple had.
+fn changed(rows: &mut TablePartition, row: u32, tuple: &[u8], warmer: u8) -> Option<ColdAddress> {
+    let word = rows.directory().get(row);
+    let changed = rows.change(row, word, tuple, warmer).expect("room");
+    rows.free_aside(changed.past);
+    changed.hole
+}
+
 /// All that a transition may change of a row, and the counts.
 fn all_of(rows: &TablePartition, row: u32) -> (Word, Option<CopyWord>, Option<Vec<u8>>, u64, u64) {
     let word = rows.directory().get(row);
@@ -98,8 +106,7 @@ fn step(rows: &mut TablePartition, row: u32, state: State, choice: u8) -> State 
                 State::Clean(copy)
             }
             1 => {
-                let hole = rows.change(row, word, &tuple, choice & 1);
-                assert_eq!(hole.expect("room"), Some(copy));
+                assert_eq!(changed(rows, row, &tuple, choice & 1), Some(copy));
                 State::Dirty
             }
             2 => {
@@ -124,7 +131,7 @@ fn step(rows: &mut TablePartition, row: u32, state: State, choice: u8) -> State 
                 State::Copying(copying)
             }
             2 => {
-                assert_eq!(rows.change(row, word, &tuple[..20], 0).expect("room"), None);
+                assert_eq!(changed(rows, row, &tuple[..20], 0), None);
                 State::Dirty
             }
             _ => {
@@ -134,7 +141,7 @@ fn step(rows: &mut TablePartition, row: u32, state: State, choice: u8) -> State 
         },
         State::Copying(copying) => match choice % 4 {
             0 => {
-                rows.change(row, word, &tuple, 0).expect("room");
+                changed(rows, row, &tuple, 0);
                 assert!(!rows.is_as_copied(hot(rows, row), copying, 3));
                 State::Dirty
             }
@@ -155,8 +162,7 @@ fn step(rows: &mut TablePartition, row: u32, state: State, choice: u8) -> State 
         },
         State::Clean(copy) => match choice % 4 {
             0 => {
-                let hole = rows.change(row, word, &tuple, 0).expect("room");
-                assert_eq!(hole, Some(copy));
+                assert_eq!(changed(rows, row, &tuple, 0), Some(copy));
                 State::Dirty
             }
             1 => {
@@ -257,8 +263,7 @@ fn what_is_marked_of_a_row_stays_wherever_it_is() {
     assert_eq!(marks(&rows), before);
     rows.move_copy(row, rows.directory().get(row), address());
     assert_eq!(marks(&rows), before);
-    let word = rows.directory().get(row);
-    rows.change(row, word, &[2; 80], 0).expect("room");
+    changed(&mut rows, row, &[2; 80], 0);
     assert_eq!(marks(&rows), before);
     rows.commit_insert(row);
     rows.set_locked(row, false);
@@ -273,9 +278,13 @@ fn what_is_undone_was_never_done() {
     for _ in 0..3 {
         let before = all_of(&rows, row);
         let (word, copy) = (before.0, rows.copy_word(hot(&rows, row)));
-        rows.change(row, word, &[9; 40], 0).expect("room");
-        rows.undo_change(row, hot(&rows, row), &[1; 40], copy);
-        assert_eq!(all_of(&rows, row), before);
+        for len in [40, 400] {
+            let change = rows.change(row, word, &vec![9; len], 0).expect("room");
+            let is_aside = matches!(change.past, Past::Aside(_));
+            assert_eq!(is_aside, len == 400, "another size lies elsewhere");
+            rows.undo_change(row, hot(&rows, row), change.past, &[1; 40]);
+            assert_eq!(all_of(&rows, row), before);
+        }
         rows.die(row, word);
         rows.undo_die(row, word);
         assert_eq!(all_of(&rows, row), before);
@@ -289,8 +298,9 @@ fn what_is_undone_was_never_done() {
     rows.leave_clean(row, hot(&rows, row), copy, 7);
     let before = all_of(&rows, row);
     let cold = before.0.as_cold().expect("it is cold");
-    rows.change(row, before.0, &[9; 40], 1).expect("room");
-    rows.undo_change_of_cold(row, hot(&rows, row), cold);
+    let change = rows.change(row, before.0, &[9; 40], 1).expect("room");
+    assert_eq!(change.past, Past::Cold(cold));
+    rows.undo_change(row, hot(&rows, row), change.past, &[]);
     assert_eq!(all_of(&rows, row), before);
     rows.die(row, before.0);
     rows.undo_die(row, before.0);
@@ -346,4 +356,38 @@ fn what_a_start_restores_may_leave_as_all_that_is_hot() {
     assert_eq!(next_to_leave(&mut rows), Some(5));
     // Such rows are counted before they are there.
     assert_eq!((rows.live(), rows.cold()), (0, 0));
+}
+
+/// A row became smaller, and the page that it had was given back, and taken by another table. An
+/// undo then found no room for what the row had been, and left it changed.
+#[test]
+fn what_a_row_was_comes_back_where_there_is_no_room() {
+    const LARGE: usize = 300_000;
+    let arena = Arc::new(Arena::reserve(16 << 20).expect("address space"));
+    let [mut rows, mut others] = [0; 2]
+        .map(|_| TablePartition::new(&arena, Vec::new(), Identification::Temperature));
+    let fill = |rows: &mut TablePartition, len: usize| {
+        let mut last = None;
+        loop {
+            let row = rows.take_number().expect("a number");
+            if rows.insert(row, &vec![row as u8; len], false).is_err() {
+                return last;
+            }
+            last = Some(row);
+        }
+    };
+    let row = fill(&mut rows, LARGE).expect("there is room for one");
+    let before = all_of(&rows, row);
+    // First to a smaller one, then where that lies.
+    let first = rows.change(row, before.0, &[9; 100], 0).expect("room");
+    let between = all_of(&rows, row);
+    let second = rows.change(row, between.0, &[8; 99], 0).expect("room");
+    for len in [LARGE, 20_000, 100] {
+        fill(&mut others, len);
+    }
+    rows.undo_change(row, hot(&rows, row), second.past, &[9; 100]);
+    assert_eq!(all_of(&rows, row), between);
+    rows.undo_change(row, hot(&rows, row), first.past, &vec![row as u8; LARGE]);
+    assert_eq!(all_of(&rows, row), before);
+    assert_eq!(rows.heap().tuples() as u64, rows.live());
 }
