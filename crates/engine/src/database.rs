@@ -3,91 +3,44 @@
 //! `definition`; opening is in `recovery`.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
-use hashbrown::HashMap;
-use parking_lot::{Condvar, Mutex, RwLock};
-use thermocline_device::{Clock, Device};
-use thermocline_storage::arena::Arena;
-use thermocline_storage::block_store::BlockStore;
-use thermocline_storage::log::{Log, LogFailed};
+use parking_lot::Mutex;
+use thermocline_device::Device;
+use thermocline_storage::log::LogFailed;
 
-use crate::arrivals::Arrivals;
-use crate::backup::BackupState;
-use crate::catalog::{Catalog, FIRST_USER_OID, Table};
-use crate::checkpoint::{CheckpointState, Purpose};
-use crate::config::Config;
-use crate::counters::{Counters, CountersReading};
+use crate::catalog::{FIRST_USER_OID, Table};
+use crate::checkpoint::Purpose;
+use crate::counters::CountersReading;
 use crate::error::{Error, Result, log_failed};
-use crate::fetch::Fetcher;
-use crate::locking::LockedObject;
 use crate::manifest::is_file_name;
-use crate::memory::Memory;
 use crate::partition::Partition;
+use crate::parts::Parts;
 use crate::policy::Policy;
-use crate::pulse::Pulse;
-use crate::recovery::Loading;
-use crate::reserve::Reserve;
-use crate::sequence::Sequence;
+use crate::recovery::Start;
 use crate::spill::Spill;
-use crate::storages::Storages;
-use crate::table_lock::Gate;
-use crate::transaction::Transactions;
-use crate::versions::HeldBytes;
-use crate::wait::Event;
 use crate::warming::WarmUp;
 
-/// A database in a directory of a device.
+/// A database in a directory of a device: its parts, and what only it sees of them.
 pub struct Database {
-    pub(crate) device: Arc<dyn Device>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) policy: Policy,
-    pub(crate) arena: Arc<Arena>,
-    pub(crate) memory: Memory,
-    pub(crate) partitions: Vec<Partition>,
-    pub(crate) arrivals: Arc<Arrivals>,
-    /// What brings the partitions, until all are there.
-    pub(crate) loading: Mutex<Option<Arc<Loading>>>,
-    pub(crate) catalog: RwLock<Arc<Catalog>>,
-    /// Which table owns a storage, drafts included. Never held while a
-    /// partition's lock is taken; see `storages()`.
-    pub(crate) storages: Arc<Storages>,
-    pub(crate) sequences: RwLock<HashMap<u32, Arc<Sequence>>>,
-    /// Where the last definition's commit ends in the log whose maker waits for it: a number is
-    /// not told before the sequence is there for good.
-    pub(crate) sequences_made: AtomicU64,
-    pub(crate) next_oid: AtomicU32,
-    pub(crate) next_storage: AtomicU32,
-    pub(crate) log: Arc<Log>,
-    pub(crate) blocks: BlockStore,
-    pub(crate) fetcher: Fetcher,
-    pub(crate) transactions: Transactions,
-    /// Before-images for open snapshots.
-    pub(crate) versions_held: Arc<HeldBytes>,
-    /// What of the catalog is being changed, beside tables.
-    pub(crate) objects: Mutex<HashMap<LockedObject, Arc<Gate>>>,
-    pub(crate) counters: Counters,
-    /// Happens every few milliseconds while somebody waits with a time limit.
-    pub(crate) tick: Event,
-    /// Whether anybody does anything.
-    pub(crate) pulse: Pulse,
-    pub(crate) checkpoint: CheckpointState,
-    pub(crate) backups: BackupState,
-    pub(crate) spill: Arc<Spill>,
-    pub(crate) reserve: Reserve,
-    pub(crate) config: Config,
-    pub(crate) database_id: u128,
-    /// Opened in this many milliseconds, and records replayed.
-    pub(crate) recovered: Mutex<RecoveryReport>,
-    pub(crate) warm_up: WarmUp,
+    parts: Parts,
+    start: Start,
+    warm_up: WarmUp,
     next_spread: AtomicUsize,
-    closed: AtomicBool,
-    pub(crate) stopping: AtomicBool,
-    pub(crate) evictor_signal: (Mutex<bool>, Condvar),
-    pub(crate) threads: Mutex<Vec<JoinHandle<()>>>,
-    problems: Mutex<Vec<String>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// A database can be taken for its parts: whoever needs no more takes these.
+impl Deref for Database {
+    type Target = Parts;
+
+    #[inline]
+    fn deref(&self) -> &Parts {
+        &self.parts
+    }
 }
 
 /// See [`Database::make_room`].
@@ -134,22 +87,6 @@ pub struct RecoveryReport {
     pub settling_milliseconds: u64,
 }
 
-/// The parts that `recovery` has put together.
-pub(crate) struct Parts {
-    pub policy: Policy,
-    pub arena: Arc<Arena>,
-    pub memory: Memory,
-    pub partitions: Vec<Partition>,
-    pub log: Arc<Log>,
-    pub blocks: BlockStore,
-    pub database_id: u128,
-    pub checkpoint: CheckpointState,
-    pub spill: Arc<Spill>,
-    pub reserve: Reserve,
-    pub versions_held: Arc<HeldBytes>,
-    pub arrivals: Arc<Arrivals>,
-}
-
 impl fmt::Debug for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Database")
@@ -160,57 +97,29 @@ impl fmt::Debug for Database {
 }
 
 impl Database {
-    pub(crate) fn from_parts(config: Config, parts: Parts) -> Self {
-        let storages = Arc::<Storages>::default();
+    pub(crate) fn from_parts(parts: Parts) -> Self {
         Database {
-            device: config.device.clone(),
-            clock: config.clock.clone(),
-            policy: parts.policy,
-            arena: parts.arena,
-            memory: parts.memory,
-            partitions: parts.partitions,
-            arrivals: parts.arrivals,
-            loading: Mutex::default(),
-            catalog: RwLock::new(Arc::new(Catalog::empty())),
-            fetcher: Fetcher::new(parts.blocks.file().clone(), storages.clone()),
-            storages,
-            sequences: RwLock::default(),
-            sequences_made: AtomicU64::new(0),
-            next_oid: AtomicU32::new(FIRST_USER_OID),
-            next_storage: AtomicU32::new(1),
-            log: parts.log,
-            blocks: parts.blocks,
-            transactions: Transactions::default(),
-            versions_held: parts.versions_held,
-            objects: Mutex::default(),
-            counters: Counters::default(),
-            tick: Event::default(),
-            pulse: Pulse::default(),
-            checkpoint: parts.checkpoint,
-            backups: BackupState::default(),
-            spill: parts.spill,
-            reserve: parts.reserve,
-            config,
-            database_id: parts.database_id,
-            recovered: Mutex::default(),
+            parts,
+            start: Start::default(),
             warm_up: WarmUp::default(),
             next_spread: AtomicUsize::new(0),
-            closed: AtomicBool::new(false),
-            stopping: AtomicBool::new(false),
-            evictor_signal: (Mutex::new(false), Condvar::new()),
             threads: Mutex::default(),
-            problems: Mutex::default(),
         }
     }
 
-    /// The committed catalog.
-    pub fn catalog(&self) -> Arc<Catalog> {
-        self.catalog.read().clone()
+    /// What is known of the last start.
+    pub(crate) fn start(&self) -> &Start {
+        &self.start
     }
 
-    /// Which table owns a storage, as of now.
-    pub(crate) fn storages(&self) -> HashMap<u32, Arc<Table>> {
-        self.storages.read().clone()
+    /// How far what was warm has come back since.
+    pub(crate) fn warm_up(&self) -> &WarmUp {
+        &self.warm_up
+    }
+
+    /// Threads that a stop waits for.
+    pub(crate) fn keep_threads(&self, threads: Vec<JoinHandle<()>>) {
+        self.threads.lock().extend(threads);
     }
 
     /// A new object id.
@@ -249,20 +158,10 @@ impl Database {
         })
     }
 
-    /// The time on the configured clock, as deadlines count it.
-    pub fn now(&self) -> std::time::Duration {
-        self.clock.now()
-    }
-
     /// The number that tells this database from all others: made by chance, shown to nobody
     /// who connects.
     pub fn database_id(&self) -> u128 {
         self.database_id
-    }
-
-    /// How many partitions there are.
-    pub fn partitions(&self) -> u16 {
-        self.partitions.len() as u16
     }
 
     /// A partition for a row of a table without a partition key: each in turn.
@@ -319,7 +218,7 @@ impl Database {
     pub fn recovery_report(&self) -> RecoveryReport {
         RecoveryReport {
             partitions_there: self.partitions_there(),
-            ..*self.recovered.lock()
+            ..self.start.report()
         }
     }
 
@@ -404,44 +303,6 @@ impl Database {
         self.check_growth()
     }
 
-    /// Refuses what would take memory when none can become free.
-    pub(crate) fn check_growth(&self) -> Result<()> {
-        if !self.memory.cannot_grow() {
-            return Ok(());
-        }
-        // A device that failed is no full one: the log says so.
-        Err(match self.log.refusal() {
-            Some(why) => log_failed(why),
-            None => Error::cannot_grow(),
-        })
-    }
-
-    pub(crate) fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Relaxed) {
-            return Err(Error::ShuttingDown);
-        }
-        Ok(())
-    }
-
-    /// Wakes the evictor before its next look.
-    pub(crate) fn poke_evictor(&self) {
-        let (poked, signal) = &self.evictor_signal;
-        let mut poked = poked.lock();
-        if !*poked {
-            *poked = true;
-            signal.notify_one();
-        }
-    }
-
-    /// Keeps a problem of a background task for the operator.
-    pub(crate) fn report(&self, problem: &str) {
-        const KEPT: usize = 100;
-        let mut problems = self.problems.lock();
-        if problems.len() < KEPT {
-            problems.push(problem.to_owned());
-        }
-    }
-
     /// Why the database takes no writes any more, if a part of the device failed
     /// that can't be tried again.
     pub fn stopped_because(&self) -> Option<String> {
@@ -482,13 +343,6 @@ impl Database {
                 String::from_utf8_lossy(&values)
             ),
             building: false,
-        }
-    }
-
-    /// Gives up a block that nothing refers to.
-    pub(crate) fn give_up_block(&self, block: u32) {
-        if self.blocks.free(block).is_ok() {
-            Counters::add(&self.counters.blocks_freed, 1);
         }
     }
 

@@ -7,7 +7,7 @@
 //! | `partition`, `row_state`, `index` | rows and indexes behind one lock; what a row goes through, the only writer of its word |
 //! | `run`, `batch`, `scope`, `access` | running a statement: locks, pre-pass, restart; what it sees and changes |
 //! | `procedure` | transactions written in Rust, called by name; command logging |
-//! | `account`, `charging`, `changes`, `changes_share`, `parts` | what clients cause: a pool, an account a session, charged before it is taken; what changes hold until they are committed |
+//! | `account`, `charging`, `changes`, `changes_share`, `byte_parts` | what clients cause: a pool, an account a session, charged before it is taken; what changes hold until they are committed |
 //! | `transaction`, `txn_id`, `savepoint`, `commit`, `reads`, `validation`, `versions`, `snapshot` | interactive transactions, what they read and whether it is still so, before-images, scans at one moment |
 //! | `table_lock`, `locking`, `waits` | locks of tables; waiting for others, and who waits for whom |
 //! | `identification`, `evict`, `cooling`, `fetch`, `fetched`, `fetching`, `compaction`, `memory`, `floor`, `policy` | anti-caching: which rows leave, eviction, retrieval, holes, the limit, the choices |
@@ -29,6 +29,7 @@ pub mod authority;
 mod background;
 pub mod backup;
 mod batch;
+mod byte_parts;
 mod capture;
 pub mod catalog;
 mod changes;

@@ -12,11 +12,11 @@ use parking_lot::Mutex;
 use thermocline_device::{Device, OpenMode};
 use thermocline_storage::log::{LogFailed, Lsn};
 
+use crate::byte_parts::ByteParts;
 use crate::database::Database;
 use crate::draft::Draft;
 use crate::error::{Result, log_failed};
 use crate::manifest::RESERVE;
-use crate::parts::Parts;
 use crate::record::pieces;
 
 /// It is taken where at least so many times its size is free.
@@ -110,7 +110,7 @@ impl Database {
     pub(crate) fn append_changes(
         &self,
         head: &[u8],
-        changes: &Parts,
+        changes: &ByteParts,
         catalog: &[u8],
         takes_away: impl FnOnce() -> bool,
     ) -> Result<Lsn> {

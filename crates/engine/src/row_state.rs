@@ -273,13 +273,7 @@ impl TablePartition {
     /// # Errors
     /// The arena is exhausted; the row is as it was.
     #[inline]
-    pub fn change(
-        &mut self,
-        row: u32,
-        word: Word,
-        tuple: &[u8],
-        warmer: u8,
-    ) -> Result<Changed> {
+    pub fn change(&mut self, row: u32, word: Word, tuple: &[u8], warmer: u8) -> Result<Changed> {
         debug_assert!(self.is_now(row, word) && is_there(word));
         let hole = self.copy_of_row(word);
         let (pointer, past) = match (word.as_hot(), word.as_cold()) {

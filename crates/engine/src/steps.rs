@@ -91,21 +91,6 @@ impl Database {
         self.next_storage
             .fetch_max(origin.storage, Ordering::Relaxed);
     }
-
-    pub(crate) fn pause(&self, moment: Moment) {
-        if let Some(simulator) = &self.config.simulator {
-            simulator.pause(moment);
-        }
-    }
-
-    /// What a background task does in one turn: less in a simulation, whose tables
-    /// are small.
-    pub(crate) fn at_a_time(&self, usual: usize) -> usize {
-        match self.config.simulator {
-            Some(_) => 1,
-            None => usual,
-        }
-    }
 }
 
 /// The background tasks of a database, a step at a time.
@@ -194,7 +179,7 @@ impl Steps {
     /// What was warm at the last checkpoint comes back, as far as there is room.
     pub fn warm_up(&self) {
         if self.db.wants_warming() && self.has_all_partitions() {
-            self.db.warm_up();
+            self.db.bring_back_the_warm();
         }
     }
 

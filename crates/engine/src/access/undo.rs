@@ -10,9 +10,9 @@ use thermocline_storage::log::Lsn;
 use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
 
 use super::{Access, Scratch};
+use crate::byte_parts::{ByteParts, Place};
 use crate::catalog::{Catalog, Table};
 use crate::error::{Error, Result};
-use crate::parts::{Parts, Place};
 use crate::record::{RecordKind, commit_head, only_deletes, pieces, record_head};
 use crate::row_id::RowId;
 use crate::row_state::Past;
@@ -87,7 +87,7 @@ const WHOLE_BYTES_MIN: usize = 4 << 10;
 #[derive(Default)]
 pub(crate) struct Undo {
     steps: Vec<UndoStep>,
-    images: Parts,
+    images: ByteParts,
     /// The blocks whose copies of tuples die with the commit, once a copy.
     dead_copies: Vec<u32>,
     /// Whether each `Replace` changed an index key, in order.
@@ -532,7 +532,7 @@ impl Access<'_> {
 
 impl Access<'_> {
     /// The changes of this run, encoded for the log.
-    pub(crate) fn changes(&self) -> &Parts {
+    pub(crate) fn changes(&self) -> &ByteParts {
         &self.scratch.changes.parts
     }
 

@@ -6,9 +6,9 @@ use thermocline_device::{PanicPoint, panic_at};
 
 use super::undo::{Before, STEP_BYTES, UndoStep};
 use super::{Access, Image, Obstacle, Use};
+use crate::byte_parts::Place;
 use crate::catalog::Table;
 use crate::error::{Error, Result};
-use crate::parts::Place;
 use crate::record::{CHANGE_HEAD_BYTES, push_removed};
 use crate::row_id::RowId;
 use crate::row_state::TablePartition;

@@ -426,7 +426,7 @@ impl Loading {
                 db.partitions[place].lock_any().is_there = true;
                 db.arrivals.arrived(partition);
                 if is_last {
-                    *db.loading.lock() = None;
+                    *db.start().loading.lock() = None;
                 } else {
                     stop_at(StopPoint::RecoveryPartition);
                 }
@@ -464,7 +464,7 @@ impl Loading {
         let shared = |us: &AtomicU64| us.load(Ordering::Relaxed) / threads;
         let log_us = self.spent.reading_us.load(Ordering::Relaxed) + shared(&self.spent.log_us);
         let (records, log_bytes) = {
-            let mut report = db.recovered.lock();
+            let mut report = db.start().report.lock();
             report.rows = self.spent.rows.load(Ordering::Relaxed);
             report.whole_milliseconds = ended.saturating_sub(self.begun).as_millis() as u64;
             report.image_milliseconds = shared(&self.spent.images_us) / 1000;
@@ -526,7 +526,7 @@ fn drop_unnamed_indexes(state: &mut PartitionState, tables: &HashMap<u32, Arc<Ta
 impl Database {
     /// Brings a partition, or a part of one, in this thread. Whether there was anything to do.
     pub(crate) fn load_step(&self) -> bool {
-        let loading = self.loading.lock().clone();
+        let loading = self.start().loading.lock().clone();
         loading.is_some_and(|loading| loading.step(self))
     }
 }

@@ -364,8 +364,8 @@ fn what_a_start_restores_may_leave_as_all_that_is_hot() {
 fn what_a_row_was_comes_back_where_there_is_no_room() {
     const LARGE: usize = 300_000;
     let arena = Arc::new(Arena::reserve(16 << 20).expect("address space"));
-    let [mut rows, mut others] = [0; 2]
-        .map(|_| TablePartition::new(&arena, Vec::new(), Identification::Temperature));
+    let [mut rows, mut others] =
+        [0; 2].map(|_| TablePartition::new(&arena, Vec::new(), Identification::Temperature));
     let fill = |rows: &mut TablePartition, len: usize| {
         let mut last = None;
         loop {
