@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use thermocline_storage::temperature::Shift;
 
-use crate::database::Database;
 use crate::identification::Rounds;
+use crate::parts::Parts;
 
 /// How often uses are looked at.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(20);
@@ -28,12 +28,12 @@ impl Cooling {
     }
 
     /// The evictor has passed some words and found some bytes to evict.
-    pub fn passed(&mut self, db: &Database, words: u64, found: u64) {
+    pub fn passed(&mut self, parts: &Parts, words: u64, found: u64) {
         if !self.rounds.passed(words, found) {
             return;
         }
         let (mut words, mut bytes, mut hot) = (0, 0, 0);
-        for partition in &db.partitions {
+        for partition in &parts.partitions {
             let state = partition.lock_any();
             for rows in state.tables.values() {
                 words += u64::from(rows.directory().appended());
@@ -46,14 +46,14 @@ impl Cooling {
 
     /// Looks at how tuples were used since the last time; forgets what was hot
     /// if the hot set has begun to move.
-    pub fn look(&mut self, db: &Database) {
-        let now = db.clock.now();
+    pub fn look(&mut self, parts: &Parts) {
+        let now = parts.clock.now();
         if now.saturating_sub(self.looked) < LOOK_INTERVAL {
             return;
         }
         self.looked = now;
         let (mut uses, mut returns, mut hot) = (0, 0, 0);
-        for partition in &db.partitions {
+        for partition in &parts.partitions {
             let mut state = partition.lock_any();
             uses += std::mem::take(&mut state.uses);
             returns += u64::from(std::mem::take(&mut state.returns));
@@ -63,19 +63,19 @@ impl Cooling {
                 .map(|rows| rows.heap().tuples() as u64)
                 .sum::<u64>();
         }
-        let full = !db.memory.has_room();
+        let full = !parts.memory.has_room();
         let shift = self.rounds.observe(uses, returns, hot, full);
-        db.memory.set_learning(self.rounds.is_learning());
+        parts.memory.set_learning(self.rounds.is_learning());
         if shift == Shift::Begun {
-            cool_all(db);
+            cool_all(parts);
         }
     }
 }
 
 /// Makes every hot tuple one that may leave; those still in use warm up again
 /// before a hand comes by.
-fn cool_all(db: &Database) {
-    for partition in &db.partitions {
+fn cool_all(parts: &Parts) {
+    for partition in &parts.partitions {
         let storages: Vec<u32> = partition.lock_any().tables.keys().copied().collect();
         for storage in storages {
             let mut first = 0;

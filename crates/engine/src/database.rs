@@ -5,31 +5,26 @@
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
 use thermocline_device::Device;
-use thermocline_storage::log::LogFailed;
 
-use crate::catalog::{FIRST_USER_OID, Table};
 use crate::checkpoint::Purpose;
 use crate::counters::CountersReading;
-use crate::error::{Error, Result, log_failed};
+use crate::error::{Result, log_failed};
 use crate::manifest::is_file_name;
-use crate::partition::Partition;
 use crate::parts::Parts;
 use crate::policy::Policy;
-use crate::recovery::Start;
 use crate::spill::Spill;
+use crate::transaction::{Isolation, Transaction};
 use crate::warming::WarmUp;
 
 /// A database in a directory of a device: its parts, and what only it sees of them.
 pub struct Database {
     parts: Parts,
-    start: Start,
     warm_up: WarmUp,
-    next_spread: AtomicUsize,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -100,16 +95,9 @@ impl Database {
     pub(crate) fn from_parts(parts: Parts) -> Self {
         Database {
             parts,
-            start: Start::default(),
             warm_up: WarmUp::default(),
-            next_spread: AtomicUsize::new(0),
             threads: Mutex::default(),
         }
-    }
-
-    /// What is known of the last start.
-    pub(crate) fn start(&self) -> &Start {
-        &self.start
     }
 
     /// How far what was warm has come back since.
@@ -122,76 +110,15 @@ impl Database {
         self.threads.lock().extend(threads);
     }
 
-    /// A new object id.
-    pub fn allocate_oid(&self) -> u32 {
-        loop {
-            let oid = self.next_oid.fetch_add(1, Ordering::Relaxed);
-            if oid < FIRST_USER_OID {
-                // After the last come the first again.
-                self.next_oid.fetch_max(FIRST_USER_OID, Ordering::Relaxed);
-            } else if !self.catalog().uses_oid(oid) {
-                return oid;
-            }
-        }
-    }
-
-    /// Goes on with this object id, unless those given out have come further: in half a turn
-    /// that is what is ahead.
-    pub(crate) fn allocate_oids_after(&self, next: u32) {
-        let ahead = |now| (next.wrapping_sub(now) < 1 << 31).then_some(next);
-        let _ = (self.next_oid).fetch_update(Ordering::Relaxed, Ordering::Relaxed, ahead);
-    }
-
-    /// A number for the rows of a table that nothing in blocks, images and log has.
-    ///
-    /// # Errors
-    /// 54000 when all are used.
-    pub(crate) fn allocate_storage(&self) -> Result<u32> {
-        let next = |storage: u32| storage.checked_add(1);
-        let taken = (self.next_storage).fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-        taken.map_err(|_| {
-            Error::catalog(
-                "54000",
-                "tables were made and emptied too often for this directory: restore a dump into \
-                 a new one",
-            )
-        })
-    }
-
     /// The number that tells this database from all others: made by chance, shown to nobody
     /// who connects.
     pub fn database_id(&self) -> u128 {
         self.database_id
     }
 
-    /// A partition for a row of a table without a partition key: each in turn.
-    pub fn spread(&self) -> u16 {
-        (self.next_spread.fetch_add(1, Ordering::Relaxed) % self.partitions.len()) as u16
-    }
-
     /// The policy in force.
     pub fn policy(&self) -> Policy {
         self.policy
-    }
-
-    /// Live tuples of a table, counted, and cheap. While partitions come after a start it is
-    /// told from those that are there; nothing that has to be right goes by it then.
-    pub fn row_estimate(&self, table: &Table) -> u64 {
-        let live = |partition: &Partition| {
-            let state = partition.lock_if_there()?;
-            Some(state.tables.get(&table.def.storage).map_or(0, |t| t.live()))
-        };
-        let (mut there, mut rows) = (0, 0);
-        for live in self.partitions.iter().filter_map(live) {
-            there += 1;
-            rows += live;
-        }
-        match self.partitions.len() as u64 {
-            all if all == there => rows,
-            // Nothing is known: better taken for large.
-            _ if there == 0 => u64::from(u32::MAX),
-            all => rows.saturating_mul(all) / there,
-        }
     }
 
     /// The engine's counters.
@@ -249,6 +176,11 @@ impl Database {
         self.memory.release(bytes);
     }
 
+    /// Starts an interactive transaction.
+    pub fn begin(self: &Arc<Self>, isolation: Isolation, read_only: bool) -> Transaction {
+        Transaction::begin(self.clone(), isolation, read_only)
+    }
+
     /// Makes room for memory that somebody else will take at once, and that no
     /// reading could announce; it counts as taken until the [`Room`] is dropped.
     ///
@@ -291,59 +223,9 @@ impl Database {
         self.memory.look_at_code();
     }
 
-    /// Waits while memory is full. What takes memory in bursts, unlike statements
-    /// of the short path, calls it before each.
-    ///
-    /// # Errors
-    /// As [`Database::make_room`].
-    pub async fn wait_for_room(&self) -> Result<()> {
-        // The evictor, which takes the readings, may be waiting for the device.
-        self.memory.read_resident();
-        self.wait_for_memory().await?;
-        self.check_growth()
-    }
-
-    /// Why the database takes no writes any more, if a part of the device failed
-    /// that can't be tried again.
-    pub fn stopped_because(&self) -> Option<String> {
-        match self.log.refusal() {
-            Some(why @ LogFailed::Failed(_)) => Some(log_failed(why).to_string()),
-            _ => None,
-        }
-    }
-
     /// Takes the problems of background tasks since the last call.
     pub fn take_problems(&self) -> Vec<String> {
         std::mem::take(&mut *self.problems.lock())
-    }
-
-    pub(crate) fn unique_violation(&self, table: &Table, index: usize, tuple: &[u8]) -> Error {
-        use thermocline_storage::text_format::write_text;
-        let def = &table.def.indexes[index];
-        let mut names = String::new();
-        let mut values = Vec::new();
-        for (number, &column) in def.columns.iter().enumerate() {
-            if number > 0 {
-                names.push_str(", ");
-                values.extend_from_slice(b", ");
-            }
-            let column_def = &table.def.columns[column];
-            names.push_str(&column_def.name);
-            write_text(
-                table.value(tuple, column),
-                &column_def.data_type,
-                &mut values,
-            );
-        }
-        Error::UniqueViolation {
-            table: table.def.name.clone(),
-            constraint: def.name.clone(),
-            detail: format!(
-                "Key ({names})=({}) already exists.",
-                String::from_utf8_lossy(&values)
-            ),
-            building: false,
-        }
     }
 
     /// A clean stop: no new statements, a last checkpoint (not while partitions come), everything flushed.

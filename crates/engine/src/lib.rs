@@ -3,7 +3,7 @@
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | `database`, `config` | the database and what it is opened with |
+//! | `database`, `parts`, `config` | the database; what its parts share, below it; what it is opened with |
 //! | `partition`, `row_state`, `index` | rows and indexes behind one lock; what a row goes through, the only writer of its word |
 //! | `run`, `batch`, `scope`, `access` | running a statement: locks, pre-pass, restart; what it sees and changes |
 //! | `procedure` | transactions written in Rust, called by name; command logging |
@@ -111,6 +111,7 @@ pub use database::{Database, RecoveryReport, Room};
 pub use ddl::Change;
 pub use error::{Error, Result};
 pub use locking::TableLock;
+pub use parts::Parts;
 pub use policy::{Identification, Merge, Policy, Retrieval};
 pub use procedure::{Call, PROCEDURE_NAME_BYTES_MAX, Procedure, Procedures, Reach, Row};
 pub use recovery::{RecoveryListener, RecoveryPart, RecoveryProgress};

@@ -7,18 +7,18 @@
 //! [`Parts::storages`]', which is never held while one is taken.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use hashbrown::HashMap;
 use parking_lot::{Condvar, Mutex, RwLock};
 use thermocline_device::{Clock, Device};
 use thermocline_storage::arena::Arena;
 use thermocline_storage::block_store::BlockStore;
-use thermocline_storage::log::Log;
+use thermocline_storage::log::{Log, LogFailed};
 
 use crate::arrivals::Arrivals;
 use crate::backup::BackupState;
-use crate::catalog::{Catalog, Table};
+use crate::catalog::{Catalog, FIRST_USER_OID, Table};
 use crate::checkpoint::CheckpointState;
 use crate::config::Config;
 use crate::counters::Counters;
@@ -30,6 +30,7 @@ use crate::moment::Moment;
 use crate::partition::Partition;
 use crate::policy::Policy;
 use crate::pulse::Pulse;
+use crate::recovery::Start;
 use crate::reserve::Reserve;
 use crate::sequence::Sequence;
 use crate::spill::Spill;
@@ -39,6 +40,13 @@ use crate::transaction::Transactions;
 use crate::versions::HeldBytes;
 use crate::wait::Event;
 
+/// Versions that are dropped in one turn under a partition's lock.
+const DROPPED_A_TURN: usize = 4096;
+
+/// Before-images may take one part in so many of the memory limit, and less, but not less than
+/// the other, where directories and indexes leave little.
+const VERSIONS_SHARE: u64 = 4;
+const VERSIONS_SHARE_MIN: u64 = 32;
 /// Problems of background tasks that are kept for the operator.
 const PROBLEMS_KEPT: usize = 100;
 
@@ -63,6 +71,8 @@ pub struct Parts {
     pub(crate) sequences_made: AtomicU64,
     pub(crate) next_oid: AtomicU32,
     pub(crate) next_storage: AtomicU32,
+    /// Where the next row without a partition key goes.
+    pub(crate) next_spread: AtomicUsize,
     pub(crate) log: Arc<Log>,
     pub(crate) blocks: BlockStore,
     pub(crate) fetcher: Fetcher,
@@ -80,6 +90,8 @@ pub struct Parts {
     pub(crate) backups: BackupState,
     pub(crate) spill: Arc<Spill>,
     pub(crate) reserve: Reserve,
+    /// The last start.
+    pub(crate) start: Start,
     /// Background tasks are to end.
     pub(crate) stopping: AtomicBool,
     /// No statement begins any more.
@@ -175,5 +187,108 @@ impl Parts {
             return Err(Error::ShuttingDown);
         }
         Ok(())
+    }
+
+    /// A new object id.
+    pub fn allocate_oid(&self) -> u32 {
+        loop {
+            let oid = self.next_oid.fetch_add(1, Ordering::Relaxed);
+            if oid < FIRST_USER_OID {
+                // After the last come the first again.
+                self.next_oid.fetch_max(FIRST_USER_OID, Ordering::Relaxed);
+            } else if !self.catalog().uses_oid(oid) {
+                return oid;
+            }
+        }
+    }
+
+    /// Goes on with this object id, unless those given out have come further: in half a turn
+    /// that is what is ahead.
+    pub(crate) fn allocate_oids_after(&self, next: u32) {
+        let ahead = |now| (next.wrapping_sub(now) < 1 << 31).then_some(next);
+        let _ = (self.next_oid).fetch_update(Ordering::Relaxed, Ordering::Relaxed, ahead);
+    }
+
+    /// A number for the rows of a table that nothing in blocks, images and log has.
+    ///
+    /// # Errors
+    /// 54000 when all are used.
+    pub(crate) fn allocate_storage(&self) -> Result<u32> {
+        let next = |storage: u32| storage.checked_add(1);
+        let taken = (self.next_storage).fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        taken.map_err(|_| {
+            Error::catalog(
+                "54000",
+                "tables were made and emptied too often for this directory: restore a dump into \
+                 a new one",
+            )
+        })
+    }
+
+    /// A partition for a row of a table without a partition key: each in turn.
+    pub fn spread(&self) -> u16 {
+        (self.next_spread.fetch_add(1, Ordering::Relaxed) % self.partitions.len()) as u16
+    }
+
+    /// Live tuples of a table, counted, and cheap. While partitions come after a start it is
+    /// told from those that are there; nothing that has to be right goes by it then.
+    pub fn row_estimate(&self, table: &Table) -> u64 {
+        let live = |partition: &Partition| {
+            let state = partition.lock_if_there()?;
+            Some(state.tables.get(&table.def.storage).map_or(0, |t| t.live()))
+        };
+        let (mut there, mut rows) = (0, 0);
+        for live in self.partitions.iter().filter_map(live) {
+            there += 1;
+            rows += live;
+        }
+        match self.partitions.len() as u64 {
+            all if all == there => rows,
+            // Nothing is known: better taken for large.
+            _ if there == 0 => u64::from(u32::MAX),
+            all => rows.saturating_mul(all) / there,
+        }
+    }
+
+    /// Why the database takes no writes any more, if a part of the device failed
+    /// that can't be tried again.
+    pub fn stopped_because(&self) -> Option<String> {
+        match self.log.refusal() {
+            Some(why @ LogFailed::Failed(_)) => Some(log_failed(why).to_string()),
+            _ => None,
+        }
+    }
+
+    /// Drops before-images that no snapshot needs, in partitions that have not
+    /// been written since, and those that commits have left.
+    pub(crate) fn collect_versions(&self) {
+        let horizon = self.transactions.horizon();
+        for partition in &self.partitions {
+            while partition
+                .lock_any()
+                .collect_versions(horizon, DROPPED_A_TURN)
+            {}
+        }
+    }
+
+    /// Ends the oldest snapshots while before-images take more than their share of
+    /// memory: they would take all of it, and whoever changes rows must not fail for it.
+    pub(crate) fn end_old_snapshots(&self) {
+        while self.versions_held.get() > self.versions_limit() {
+            if self.transactions.end_oldest_snapshot().is_none() {
+                return;
+            }
+            Counters::add(&self.counters.snapshots_ended, 1);
+            self.collect_versions();
+        }
+    }
+
+    /// What before-images may take, in bytes.
+    pub(crate) fn versions_limit(&self) -> u64 {
+        let limit = self.memory.limit();
+        // Where metadata leaves little, hot rows have most of it.
+        let left = self.memory.beyond_metadata() / 2;
+        let share = left.clamp(limit / VERSIONS_SHARE_MIN, limit / VERSIONS_SHARE);
+        self.config.versions_bytes_max.unwrap_or(share)
     }
 }

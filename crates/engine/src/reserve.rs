@@ -13,10 +13,10 @@ use thermocline_device::{Device, OpenMode};
 use thermocline_storage::log::{LogFailed, Lsn};
 
 use crate::byte_parts::ByteParts;
-use crate::database::Database;
 use crate::draft::Draft;
 use crate::error::{Result, log_failed};
 use crate::manifest::RESERVE;
+use crate::parts::Parts;
 use crate::record::pieces;
 
 /// It is taken where at least so many times its size is free.
@@ -83,7 +83,7 @@ impl Reserve {
     }
 }
 
-impl Database {
+impl Parts {
     /// Appends a record of a commit or a rollback. One that only takes away may use the log's
     /// reserve, which `takes_away` is asked about on a full device; a checkpoint comes soon then.
     pub(crate) fn append_commit(
@@ -106,7 +106,7 @@ impl Database {
         }
     }
 
-    /// As [`Database::append_commit`], of a record of changes.
+    /// As [`Parts::append_commit`], of a record of changes.
     pub(crate) fn append_changes(
         &self,
         head: &[u8],

@@ -23,6 +23,7 @@ use crate::database::Database;
 use crate::error::Result;
 use crate::evict::Evictor;
 pub use crate::moment::Moment;
+use crate::parts::Parts;
 
 /// Who runs other things at a [`Moment`].
 pub trait Simulator: Send + Sync {
@@ -79,7 +80,7 @@ impl Origin {
     }
 }
 
-impl Database {
+impl Parts {
     /// Goes on from there, unless it has come further.
     pub(crate) fn begin_at(&self, origin: &Origin, is_new: bool) {
         self.transactions.start_after(origin.transaction);

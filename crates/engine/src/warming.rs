@@ -58,7 +58,7 @@ impl Database {
 
     /// Whether there may be anything to warm up, and the policy wants it.
     pub(crate) fn wants_warming(&self) -> bool {
-        let may_have_rows = self.start().report().rows > 0 || !self.arrivals.are_complete();
+        let may_have_rows = self.start.report().rows > 0 || !self.arrivals.are_complete();
         self.policy.merge != Merge::UpdateOnly && may_have_rows
     }
 
@@ -66,7 +66,7 @@ impl Database {
     pub(crate) fn bring_back_the_warm(&self) {
         self.warm_up().is_under_way.store(true, Ordering::Relaxed);
         // What comes first for statements is not warmed meanwhile: the device is the images'.
-        if self.wait_for_partitions().is_ok() && self.start().report().rows > 0 {
+        if self.wait_for_partitions().is_ok() && self.start.report().rows > 0 {
             self.sweep_all();
         }
         self.warm_up().is_under_way.store(false, Ordering::Relaxed);

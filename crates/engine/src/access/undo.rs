@@ -369,8 +369,8 @@ impl Access<'_> {
     /// partition is held.
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         match self.txn.as_deref().and_then(|t| t.draft.as_ref()) {
-            Some(draft) => draft.catalog(&self.db.catalog()),
-            None => self.db.catalog(),
+            Some(draft) => draft.catalog(&self.parts.catalog()),
+            None => self.parts.catalog(),
         }
     }
 
@@ -379,16 +379,16 @@ impl Access<'_> {
     pub(crate) fn commit_one_shot(&mut self, synchronous: bool) -> Result<Lsn> {
         let changes = &self.scratch.changes.parts;
         let lsn = match &self.command {
-            Some(command) if self.db.checkpoint.allows_commands() => {
+            Some(command) if self.parts.checkpoint.allows_commands() => {
                 self.append_command(command)?
             }
             _ => self
-                .db
+                .parts
                 .append_changes(&commit_head(0, changes), changes, &[], || {
                     only_deletes(changes)
                 })?,
         };
-        let (timestamp, snapshots_open) = self.db.transactions.commit_timestamp();
+        let (timestamp, snapshots_open) = self.parts.transactions.commit_timestamp();
         self.finish_steps(timestamp, snapshots_open);
         if synchronous {
             for state in self.guards.iter_mut() {
@@ -408,8 +408,8 @@ impl Access<'_> {
         if !changes.is_empty() {
             let head = record_head(RecordKind::Provisional, txn.id.0);
             match changes.whole() {
-                Some(changes) => self.db.append_log(&[&head, changes])?,
-                None => self.db.append_log(&pieces(&head, changes, &[]))?,
+                Some(changes) => self.parts.append_log(&[&head, changes])?,
+                None => self.parts.append_log(&pieces(&head, changes, &[]))?,
             };
             txn.logged = true;
         }
@@ -515,14 +515,14 @@ impl Access<'_> {
         drop(moves);
         (undo.steps, undo.moved) = (steps, moved);
         for block in undo.dead_copies.drain(..) {
-            self.db.blocks.sub_live(block, 1);
+            self.parts.blocks.sub_live(block, 1);
         }
         undo.clear();
         self.scratch.undo = undo;
         let mut horizon = None;
         for state in self.guards.iter_mut() {
             if !state.versions.is_empty() {
-                let horizon = *horizon.get_or_insert_with(|| self.db.transactions.horizon());
+                let horizon = *horizon.get_or_insert_with(|| self.parts.transactions.horizon());
                 // The rest is the keeper's.
                 state.collect_versions(horizon, COLLECTED_A_COMMIT);
             }

@@ -29,13 +29,13 @@ impl Access<'_> {
     fn insert_row(&mut self, table: &Table, tuple: &[u8]) -> Result<RowId> {
         self.begin_write(table)?;
         check_size(tuple)?;
-        if self.db.memory.floor.refuses() && self.recorded.is_none() {
-            self.db.memory.check_floor("a new row")?;
+        if self.parts.memory.floor.refuses() && self.recorded.is_none() {
+            self.parts.memory.check_floor("a new row")?;
         }
         let position = match table.partition_of_tuple(tuple) {
             Some(partition) => self.guards.position(partition)?,
             None if self.guards.len() == 1 => 0,
-            None => self.db.spread() as usize % self.guards.len(),
+            None => self.parts.spread() as usize % self.guards.len(),
         };
         self.check_unique(position, table, tuple, None)?;
         self.take(logged_bytes(tuple.len()), tuple.len())?;
@@ -374,7 +374,7 @@ impl Access<'_> {
             {
                 return Err(self.blocked(Obstacle::Held(holder)));
             }
-            return Err(self.db.unique_violation(table, index, tuple));
+            return Err(table.unique_violation(index, tuple));
         }
         // A row of this transaction may have moved to the key.
         if let Some(txn) = self.txn.as_deref() {
@@ -388,7 +388,7 @@ impl Access<'_> {
                     other.clear();
                     table.index_key_of(index, new, &mut other);
                     if other == key {
-                        return Err(self.db.unique_violation(table, index, tuple));
+                        return Err(table.unique_violation(index, tuple));
                     }
                 }
             }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::catalog::{ColumnDef, IndexDef, IndexKind, TableDef};
 use crate::config::Config;
+use crate::database::Database;
 use crate::ddl::Change;
 use crate::policy::{Identification, Policy};
 use crate::scope::Scope;

@@ -52,6 +52,12 @@ impl Rounds {
         self.passed >= self.words
     }
 
+    /// Words that are to be passed until the round is over.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        self.words.saturating_sub(self.passed)
+    }
+
     /// The next round begins, over so many words. `bytes` and `hot`: those of the tuples in
     /// memory, and how many these are.
     pub fn round_over(&mut self, words: u64, bytes: u64, hot: u64) {

@@ -20,7 +20,7 @@ mod settle;
 mod there;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ impl Database {
             None => new_database_id(&*config.clock),
         };
         if let Some(archive) = &config.archive {
-            Database::check_archive(&**archive, database_id)?;
+            Parts::check_archive(&**archive, database_id)?;
         }
         let limit = config.memory_limit.max(MEMORY_LIMIT_MIN);
         let machine = match config.simulator {
@@ -161,6 +161,7 @@ impl Database {
             sequences_made: AtomicU64::new(0),
             next_oid: AtomicU32::new(FIRST_USER_OID),
             next_storage: AtomicU32::new(1),
+            next_spread: AtomicUsize::new(0),
             log: Arc::new(log),
             blocks,
             transactions: Transactions::default(),
@@ -173,6 +174,7 @@ impl Database {
             backups: BackupState::default(),
             spill: Spill::new(config.device.clone(), config.temp_file_limit)?,
             reserve,
+            start: Start::default(),
             stopping: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             evictor_signal: (Mutex::new(false), Condvar::new()),
@@ -195,7 +197,7 @@ impl Database {
         thermocline_device::return_memory();
         let took = db.clock.now().saturating_sub(started).as_millis() as u64;
         {
-            let mut report = db.start().report.lock();
+            let mut report = db.start.report.lock();
             report.milliseconds = took;
             if manifest.is_none() {
                 report.whole_milliseconds = took;
@@ -206,14 +208,6 @@ impl Database {
             db.start_threads()?;
         }
         Ok(db)
-    }
-
-    /// A partition with no rows, yet.
-    fn empty_partition(&self, id: u16) -> PartitionState {
-        let mut state = PartitionState::new(id, self.arena.clone());
-        state.identification = self.policy.identification;
-        state.versions = Versions::charged_to(self.versions_held.clone());
-        state
     }
 
     /// Reads the log, and has the partitions brought: all of them by the end, or, where there
@@ -234,7 +228,7 @@ impl Database {
             partition.lock().is_there = false;
         }
         self.arrivals.expect(self.partitions.len(), by_hand);
-        *self.start().loading.lock() = Some(loading.clone());
+        *self.start.loading.lock() = Some(loading.clone());
         let threads = match self.recovery_threads() {
             1 if !self.config.background => 0,
             threads => threads,
@@ -253,7 +247,7 @@ impl Database {
         if read.is_err() {
             self.stopping.store(true, Ordering::SeqCst);
             self.join_loaders(&mut loaders);
-            *self.start().loading.lock() = None;
+            *self.start.loading.lock() = None;
         }
         self.keep_threads(loaders);
         read
@@ -299,7 +293,7 @@ impl Database {
         let took = took.as_micros() as u64;
         loading.spent.reading_us.fetch_add(took, Ordering::Relaxed);
         {
-            let mut report = self.start().report.lock();
+            let mut report = self.start.report.lock();
             (report.records, report.log_bytes) = (records, bytes);
         }
         let ending = Ending::new(Definitions::of_now(self));
@@ -312,6 +306,16 @@ impl Database {
             .retain(|oid, _| catalog.sequences.contains_key(oid));
         loading.log_is_read(ending);
         Ok(())
+    }
+}
+
+impl Parts {
+    /// A partition with no rows, yet.
+    fn empty_partition(&self, id: u16) -> PartitionState {
+        let mut state = PartitionState::new(id, self.arena.clone());
+        state.identification = self.policy.identification;
+        state.versions = Versions::charged_to(self.versions_held.clone());
+        state
     }
 
     /// Takes over what the manifest says of all partitions.
@@ -333,7 +337,7 @@ impl Database {
                 sequences.insert(*oid, Sequence::new(*value, *is_called));
             }
         }
-        self.start().report.lock().image_bytes = manifest.image_bytes();
+        self.start.report.lock().image_bytes = manifest.image_bytes();
         self.adopt_images(manifest.partitions.clone());
         self.remove_old_files(manifest)?;
         if manifest.format < FORMAT_VERSION {

@@ -11,8 +11,6 @@ const HOT: u8 = 1 << 7;
 /// What goes by temperature frees this share of memory at a time, as the evictor does; the
 /// others, which rivals' figures are held against, one tuple.
 const SLACK_PERCENT: usize = 1;
-/// Words passed before it is looked whether a round is over: each.
-const TURN_STEPS: u32 = 1;
 
 /// What the engine has in a tuple's word: whether it is hot, and how warm.
 struct States(Vec<u8>);
@@ -89,7 +87,9 @@ impl Driven {
     /// Tuples leave until there are at most so many.
     fn make_room(&mut self, most: usize) {
         while self.hot > most {
-            let mut turn = Turn::new(TURN_STEPS, 0);
+            // No longer than the round, so that its end is not missed.
+            let steps = self.rounds.left().clamp(1, u64::from(u32::MAX));
+            let mut turn = Turn::new(steps as u32, 0);
             let found = self
                 .order
                 .next(&mut self.states, &mut self.rounds, &mut turn);
