@@ -317,7 +317,6 @@ impl TablePartition {
                 let is_back = self.heap.overwrite(hot.pointer(), old);
                 assert!(is_back, "row {row} has no room for what it was");
                 self.heap.set_cold(hot.pointer(), copy.0);
-                // What is saved of the row is what was.
                 self.directory.set(row, hot.word());
             }
             Past::Aside(pointer) => {

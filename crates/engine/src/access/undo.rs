@@ -170,6 +170,15 @@ impl Undo {
         })
     }
 
+    /// Whether there are changes that are neither final nor undone, and have left tuples aside.
+    fn leaves_anything_aside(&self) -> bool {
+        let is_aside = |step: &UndoStep| match step {
+            UndoStep::Replace { past, .. } => matches!(past, Past::Aside(_)),
+            _ => false,
+        };
+        self.steps.iter().any(is_aside)
+    }
+
     fn clear(&mut self) {
         self.steps.clear();
         self.images.clear();
@@ -183,6 +192,10 @@ impl Scratch {
     fn recycle(&mut self) {
         // A part of a bulk statement is up to 256 KiB, in a vector that doubles.
         const KEPT_BYTES_MAX: usize = 512 * 1024;
+        debug_assert!(
+            !self.undo.leaves_anything_aside(),
+            "a run ended neither for good nor for nothing"
+        );
         if self.undo.images.is_above(KEPT_BYTES_MAX)
             || self.changes.parts.is_above(KEPT_BYTES_MAX)
             || self.undo.steps.capacity() > 4096

@@ -79,8 +79,9 @@ pub type Fifo = Hand<Turns>;
 #[derive(Default)]
 pub struct Hand<R> {
     row: u32,
-    /// Degrees that its rounds have taken, this one included.
-    cooled: u32,
+    /// Degrees that its rounds have taken, this one included; None: it has had none. A table
+    /// that is made, or comes after a start, owes nothing for rounds before that.
+    cooled: Option<u32>,
     /// Degrees that this round takes from each tuple.
     cooling: u8,
     rule: PhantomData<R>,
@@ -142,12 +143,51 @@ impl<R: Rule> Identify for Hand<R> {
     }
 
     fn round_over(&mut self, rounds: &Rounds) {
-        let behind = rounds.degrees().wrapping_sub(self.cooled);
-        self.cooling = behind.min(u32::from(MAX)) as u8;
-        self.cooled = rounds.degrees();
+        let degrees = rounds.degrees();
+        let before = self.cooled.replace(degrees).unwrap_or(degrees);
+        self.cooling = degrees.wrapping_sub(before).min(u32::from(MAX)) as u8;
     }
 
     fn bytes(&self) -> usize {
         0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Rows;
+    use super::*;
+
+    /// A hand goes over all rows once, and meets none that may leave.
+    fn pass(hand: &mut Temperature, rows: &mut Rows, rounds: &mut Rounds) {
+        let mut turn = Turn::new(rows.end(), 0);
+        assert_eq!(hand.next(rows, rounds, &mut turn), None);
+        let _ = rounds.passed(turn.passed(), 0);
+        let hot = u64::from(rows.end());
+        rounds.round_over(hot, hot, hot);
+    }
+
+    /// The hand over a new table took all degrees at once that others had lost before it was
+    /// made: everything in it was cold after its first round, however often it was used.
+    #[test]
+    fn a_table_that_is_made_later_owes_nothing_for_rounds_before_that() {
+        let mut rounds = Rounds::default();
+        let (mut old, mut new) = (Temperature::default(), Temperature::default());
+        let mut rows = Rows(vec![Seen::Hot(MAX); 10]);
+        for _ in 0..3 {
+            pass(&mut old, &mut rows, &mut rounds);
+        }
+        assert!(rounds.degrees() > 1);
+        let mut later = Rows(vec![Seen::Hot(MAX); 10]);
+        pass(&mut new, &mut later, &mut rounds);
+        let degrees = rounds.degrees();
+        let warmth = later.0.clone();
+        let mut turn = Turn::new(1, 0);
+        assert_eq!(new.next(&mut later, &mut rounds, &mut turn), None);
+        assert_eq!(
+            later.0, warmth,
+            "the first round is over, and takes nothing"
+        );
+        assert_eq!(new.cooled, Some(degrees));
     }
 }
