@@ -275,36 +275,47 @@ impl TablePartition {
     #[inline]
     pub fn change(&mut self, row: u32, word: Word, tuple: &[u8], warmer: u8) -> Result<Changed> {
         debug_assert!(self.is_now(row, word) && is_there(word));
-        let hole = self.copy_of_row(word);
-        let (pointer, past) = match (word.as_hot(), word.as_cold()) {
-            (Some(hot), _) => {
-                let (old, copy) = (hot.pointer(), self.copy_word(hot));
-                match self.heap.overwrite(old, tuple) {
-                    true => (old, Past::InPlace(copy)),
-                    false => {
-                        let new = self.heap.insert(row, 0, tuple).ok_or_else(exhausted)?;
-                        if Mutation::OldTupleFreedEarly.is_made() {
-                            self.heap.free(old);
-                        }
-                        (new, Past::Aside(old))
-                    }
-                }
+        if let Some(hot) = word.as_hot() {
+            let copy = self.copy_word(hot);
+            if self.heap.overwrite(hot.pointer(), tuple) {
+                let (past, hole) = (Past::InPlace(copy), copy.address());
+                let warmth = temperature::of_changed(word.temperature(), false) + warmer;
+                let now = word.with_temperature(warmth.min(temperature::MAX));
+                self.directory.set(row, now);
+                self.check(row);
+                return Ok(Changed { past, hole });
             }
-            (None, Some(cold)) => {
-                let new = self.heap.insert(row, 0, tuple).ok_or_else(exhausted)?;
-                (new, Past::Cold(cold))
-            }
-            (None, None) => return Err(Error::Internal("a change of no row".into())),
-        };
-        debug_assert!(self.heap.cold(pointer) == 0, "a changed tuple has a copy");
-        let warmth = temperature::of_changed(word.temperature(), word.is_cold());
-        let warmth = (warmth + warmer).min(temperature::MAX);
-        let hot = hot_word(pointer, word).with_temperature(warmth);
-        self.directory.set(row, hot);
-        if word.is_cold() {
-            self.cold -= 1;
-            self.order.became_hot(row);
         }
+        self.change_elsewhere(row, word, tuple, warmer)
+    }
+
+    /// As [`Self::change`], of a tuple that is not in memory, or has no room for the new one.
+    fn change_elsewhere(
+        &mut self,
+        row: u32,
+        word: Word,
+        tuple: &[u8],
+        warmer: u8,
+    ) -> Result<Changed> {
+        let hole = self.copy_of_row(word);
+        let pointer = self.heap.insert(row, 0, tuple).ok_or_else(exhausted)?;
+        let warmth = temperature::of_changed(word.temperature(), word.is_cold()) + warmer;
+        let now = hot_word(pointer, word).with_temperature(warmth.min(temperature::MAX));
+        self.directory.set(row, now);
+        let past = match (word.as_hot(), word.as_cold()) {
+            (Some(hot), _) => {
+                if Mutation::OldTupleFreedEarly.is_made() {
+                    self.heap.free(hot.pointer());
+                }
+                Past::Aside(hot.pointer())
+            }
+            (_, Some(cold)) => {
+                self.cold -= 1;
+                self.order.became_hot(row);
+                Past::Cold(cold)
+            }
+            (None, None) => unreachable!("row {row} is changed, and is not there"),
+        };
         self.check(row);
         Ok(Changed { past, hole })
     }

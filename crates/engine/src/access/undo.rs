@@ -100,6 +100,7 @@ impl Undo {
     }
 
     /// Keeps a copy of an image.
+    #[inline]
     pub fn keep(&mut self, image: &[u8]) -> Before {
         match image.len() < WHOLE_BYTES_MIN {
             true => Before::Copied(self.images.keep(image)),

@@ -376,6 +376,9 @@ fn what_a_row_was_comes_back_where_there_is_no_room() {
             last = Some(row);
         }
     };
+    // There is a page for small ones.
+    let small = rows.take_number().expect("a number");
+    rows.insert(small, &[0; 100], false).expect("room");
     let row = fill(&mut rows, LARGE).expect("there is room for one");
     let before = all_of(&rows, row);
     // First to a smaller one, then where that lies.
