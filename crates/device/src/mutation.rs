@@ -36,6 +36,8 @@ pub enum Mutation {
     TombstoneForgotten,
     /// The evictor does not look whether a tuple changed while its block was written.
     EvictedThoughChanged,
+    /// A change that moves a tuple frees the old one, which an undo would need.
+    OldTupleFreedEarly,
     /// Rows of transactions without a commit record stay after a start.
     UncommittedKept,
     /// Replay does not take rows out of indexes that they leave.
@@ -83,7 +85,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 35] = [
+    pub const ALL: [Mutation; 36] = [
         Mutation::LogNotSynced,
         Mutation::LogSectorInPlace,
         Mutation::SegmentNameNotSynced,
@@ -98,6 +100,7 @@ impl Mutation {
         Mutation::RecordChecksumSkipped,
         Mutation::TombstoneForgotten,
         Mutation::EvictedThoughChanged,
+        Mutation::OldTupleFreedEarly,
         Mutation::UncommittedKept,
         Mutation::RemovedKeysIgnored,
         Mutation::NotValidated,

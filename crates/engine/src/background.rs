@@ -88,12 +88,12 @@ impl Database {
                 .name("warmer".into())
                 .spawn(move || {
                     let _stops = StopsOnPanic::while_in("the warmer");
-                    db.warm_up();
+                    db.bring_back_the_warm();
                 })
                 .map_err(failed)?;
             threads.push(warmer);
         }
-        self.threads.lock().extend(threads);
+        self.keep_threads(threads);
         Ok(())
     }
 
@@ -152,14 +152,6 @@ impl Database {
         }
         self.memory.freed.notify();
         self.tick.notify();
-    }
-
-    /// A sync of the blocks that failed is not tried again: from then on no
-    /// checkpoint can be made, and the log that has everything stops, too.
-    pub(crate) fn stop_if_blocks_failed(&self) {
-        if self.blocks.has_failed() {
-            self.log.fail("the blocks could not be synced");
-        }
     }
 
     fn wait_for_poke(&self, at_most: Duration) {

@@ -11,10 +11,10 @@ use thermocline_storage::log::Lsn;
 use crate::access::RunKind;
 use crate::catalog::Table;
 use crate::changes::Grant;
-use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::fetched::Fetched;
 use crate::locking::Visit;
+use crate::parts::Parts;
 use crate::run::{Given, Outcome, Who};
 use crate::scope::Scope;
 use crate::transaction::RunOptions;
@@ -22,7 +22,7 @@ use crate::transaction::RunOptions;
 /// More would only hold more evicted tuples at a time.
 const KEYS_AT_ONCE: usize = 4096;
 
-impl Database {
+impl Parts {
     /// Reads the rows that have these full keys in `index`, which is unique:
     /// calls `each` with the place of a key and its tuple, once for every key
     /// that is there, in no order. Each key is read as a statement of its own
@@ -45,7 +45,7 @@ impl Database {
         Ok(())
     }
 
-    /// [`Database::get_many`] for some of the keys.
+    /// [`Parts::get_many`] for some of the keys.
     async fn get_some<K: AsRef<[u8]>>(
         &self,
         options: &RunOptions,

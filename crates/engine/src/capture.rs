@@ -18,13 +18,13 @@ use thermocline_storage::row_directory::{PAGE_WORDS, RowDirectory, Word};
 
 use crate::catalog::{IndexKind, Table};
 use crate::checkpoint::Pace;
-use crate::database::Database;
 use crate::error::Result;
 use crate::evict::Evictor;
 use crate::image::{Frame, ImageWriter, begin_frame, end_frame};
 use crate::index::Index;
 use crate::moment::Moment;
 use crate::partition::PartitionState;
+use crate::parts::Parts;
 use crate::row_state::{DEAD, TablePartition};
 
 /// Pages of a directory that one turn looks at; each asks for up to
@@ -49,7 +49,7 @@ const PARTS: [Frame; 3] = [Frame::Lines, Frame::Nodes, Frame::Duplicates];
 
 /// Copies one partition.
 pub(crate) struct Capture<'a> {
-    pub db: &'a Database,
+    pub parts: &'a Parts,
     pub partition: usize,
     pub evictor: &'a mut Evictor,
     pub pace: &'a mut Pace,
@@ -116,14 +116,14 @@ impl<'a> Capture<'a> {
         let mut before = usize::MAX;
         for round in 0..ROUNDS_MAX {
             let left = self.changed_pages();
-            let few = self.db.at_a_time(CUT_PAGES);
+            let few = self.parts.at_a_time(CUT_PAGES);
             if left <= few || round >= ROUNDS_MIN && left > before / 4 * 3 {
                 break;
             }
             before = left;
             for table in self.tables() {
                 self.evictor.clean(
-                    self.db,
+                    self.parts,
                     self.partition,
                     &table,
                     (round == 0).then_some(&mut *self.pace),
@@ -134,17 +134,18 @@ impl<'a> Capture<'a> {
         }
         // A small partition comes here at once: its tuples belong in blocks too.
         for table in self.tables() {
-            self.evictor.clean(self.db, self.partition, &table, None)?;
+            self.evictor
+                .clean(self.parts, self.partition, &table, None)?;
         }
         self.cut(copied)
     }
 
     fn held<R>(&self, turn: impl FnOnce(&mut PartitionState) -> R) -> R {
-        self.db.held(self.partition, turn)
+        self.parts.held(self.partition, turn)
     }
 
     fn tables(&self) -> Vec<Arc<Table>> {
-        let storages = self.db.storages();
+        let storages = self.parts.storages();
         self.held(|state| {
             let present = state.tables.keys();
             present
@@ -156,7 +157,7 @@ impl<'a> Capture<'a> {
     fn write(&mut self) -> Result<()> {
         self.writer.write(self.frames)?;
         self.frames.clear();
-        self.db.pause(Moment::PagesCopied);
+        self.parts.pause(Moment::PagesCopied);
         Ok(())
     }
 
@@ -166,7 +167,7 @@ impl<'a> Capture<'a> {
         let bytes = self.frames.len() as u64;
         self.write()?;
         if paced {
-            self.pace.spend(self.db, bytes);
+            self.pace.spend(self.parts, bytes);
         }
         Ok(())
     }
@@ -178,17 +179,17 @@ impl<'a> Capture<'a> {
         while more {
             let frames = &mut *self.frames;
             let storage = table.def.storage;
-            let db = self.db;
-            let turn = db.held(self.partition, |state| {
+            let parts = self.parts;
+            let turn = parts.held(self.partition, |state| {
                 let Some(rows) = state.tables.get_mut(&storage) else {
                     return (0, false);
                 };
                 // As it is now: the table may have been widened since the last turn.
-                let reader = db.storages.read().get(&storage).cloned();
+                let reader = parts.storages.read().get(&storage).cloned();
                 let table = reader.as_deref().unwrap_or(table);
                 let section = begin_section(frames, Frame::Words, storage, 0);
                 let mut count = 0;
-                for _ in 0..db.at_a_time(TURN_WORD_PAGES) {
+                for _ in 0..parts.at_a_time(TURN_WORD_PAGES) {
                     let Some(page) = rows.changed().next(from) else {
                         end_section(frames, section, count);
                         return (count, false);
@@ -224,7 +225,7 @@ impl<'a> Capture<'a> {
                 let (mut from, mut more) = (0, true);
                 while more {
                     let frames = &mut *self.frames;
-                    let turn = self.db.held(self.partition, |state| {
+                    let turn = self.parts.held(self.partition, |state| {
                         let index = state
                             .tables
                             .get_mut(&storage)
@@ -246,11 +247,11 @@ impl<'a> Capture<'a> {
     /// The last turn: what is left, and what tables there are.
     fn cut(mut self, mut copied: u64) -> Result<Captured<'a>> {
         let frames = &mut *self.frames;
-        let db = self.db;
+        let parts = self.parts;
         let mut words = Words::default();
-        let (cut, end_at) = db.held(self.partition, |state| {
+        let (cut, end_at) = parts.held(self.partition, |state| {
             // After the lock: a table made meanwhile must not be left out.
-            let storages = db.storages();
+            let storages = parts.storages();
             for (storage, rows) in &mut state.tables {
                 if let Some(table) = storages.get(storage) {
                     copied += cut_table(table, rows, &mut words, frames);
@@ -259,7 +260,7 @@ impl<'a> Capture<'a> {
             let end_at = begin_frame(frames, Frame::End);
             write_end(state, |storage| storages.contains_key(&storage), frames);
             end_frame(frames, end_at);
-            (db.log.appended_lsn(), end_at)
+            (parts.log.appended_lsn(), end_at)
         });
         stop_at(StopPoint::CheckpointCut);
         let end = crc32c::crc32c(&self.frames[end_at + crate::image::FRAME_HEAD..]);
@@ -273,7 +274,7 @@ impl<'a> Capture<'a> {
     }
 }
 
-impl Database {
+impl Parts {
     /// A turn under a partition's lock, as short as the caller makes it.
     pub(crate) fn held<R>(
         &self,

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use thermocline_storage::key::{KeyColumn, KeyShape};
 use thermocline_storage::key_hash::{fingerprint_of, key_hash};
 use thermocline_storage::row_directory::ColdWord;
+use thermocline_storage::text_format::write_text;
 use thermocline_storage::tuple::Layouts;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::ValueRef;
@@ -26,6 +27,7 @@ pub use self::definitions::{
 
 use crate::authority::Authority;
 use crate::comment::{self, CommentOn, Comments};
+use crate::error::Error;
 use crate::function::FunctionDef;
 use crate::storages::layouts;
 use crate::table_lock::Gate;
@@ -120,6 +122,35 @@ fn knows_keys(def: &TableDef) -> bool {
 }
 
 impl Table {
+    /// A tuple has a key of a unique index that another row has.
+    pub(crate) fn unique_violation(&self, index: usize, tuple: &[u8]) -> Error {
+        let def = &self.def.indexes[index];
+        let mut names = String::new();
+        let mut values = Vec::new();
+        for (number, &column) in def.columns.iter().enumerate() {
+            if number > 0 {
+                names.push_str(", ");
+                values.extend_from_slice(b", ");
+            }
+            let column_def = &self.def.columns[column];
+            names.push_str(&column_def.name);
+            write_text(
+                self.value(tuple, column),
+                &column_def.data_type,
+                &mut values,
+            );
+        }
+        Error::UniqueViolation {
+            table: self.def.name.clone(),
+            constraint: def.name.clone(),
+            detail: format!(
+                "Key ({names})=({}) already exists.",
+                String::from_utf8_lossy(&values)
+            ),
+            building: false,
+        }
+    }
+
     /// Derives what statements need from the definition.
     pub fn new(def: TableDef, partitions: u16) -> Self {
         let layouts = layouts(&def);

@@ -15,8 +15,8 @@
 
 use crate::account::{Account, Charge, ChargeKind, WAIT_MAX};
 use crate::charging::Expected;
-use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::parts::Parts;
 use crate::transaction::{RunOptions, TxnState};
 use crate::wait::WaitsFor;
 
@@ -99,22 +99,22 @@ impl Grant {
     /// Under the locks of a run that has come to take so much: lets it go on if there is room.
     pub fn try_go_on(
         &mut self,
-        db: &Database,
+        parts: &Parts,
         account: Option<&Account>,
         taken: &mut Taken,
     ) -> Result<bool> {
         let held = taken.held;
         if held > taken.held_max {
-            check_share(db, held)?;
-            let charge = self.charge.get_or_insert_with(|| nothing(db, account));
-            if !try_charge(db, charge, [held + step(held), held]) {
+            check_share(parts, held)?;
+            let charge = self.charge.get_or_insert_with(|| nothing(parts, account));
+            if !try_charge(parts, charge, [held + step(held), held]) {
                 return Ok(false);
             }
             taken.held_max = self.held_max();
         }
         if taken.rows > taken.rows_max {
             let next = taken.rows + step(taken.rows);
-            if !has_room(db, next - taken.rows_max) {
+            if !has_room(parts, next - taken.rows_max) {
                 return Ok(false);
             }
             taken.rows_max = next;
@@ -124,10 +124,10 @@ impl Grant {
 }
 
 /// A charge of nothing to this account, or to one of its own.
-fn nothing(db: &Database, account: Option<&Account>) -> Charge {
+fn nothing(parts: &Parts, account: Option<&Account>) -> Charge {
     match account {
         Some(account) => account.nothing(ChargeKind::Changes),
-        None => db.memory.clients.open().nothing(ChargeKind::Changes),
+        None => parts.memory.clients.open().nothing(ChargeKind::Changes),
     }
 }
 
@@ -136,23 +136,23 @@ fn step(bytes: u64) -> u64 {
 }
 
 /// Charges the first of these amounts that there is room for.
-fn try_charge(db: &Database, charge: &mut Charge, amounts: [u64; 2]) -> bool {
+fn try_charge(parts: &Parts, charge: &mut Charge, amounts: [u64; 2]) -> bool {
     let before = charge.bytes();
     amounts.into_iter().any(|bytes| {
         let more = bytes.saturating_sub(before);
-        has_room(db, more) && charge.resize(bytes.max(before)).is_ok()
+        has_room(parts, more) && charge.resize(bytes.max(before)).is_ok()
     })
 }
 
 /// Whether so much may be taken at once, under locks.
-fn has_room(db: &Database, bytes: u64) -> bool {
+fn has_room(parts: &Parts, bytes: u64) -> bool {
     // Who works alone lets rows leave when he wants to.
-    db.works_alone() || db.memory.has_room_for(bytes)
+    parts.works_alone() || parts.memory.has_room_for(bytes)
 }
 
 /// Refuses what one transaction may never hold.
-fn check_share(db: &Database, bytes: u64) -> Result<()> {
-    let limit = db.memory.transaction_limit() as u64;
+fn check_share(parts: &Parts, bytes: u64) -> Result<()> {
+    let limit = parts.memory.transaction_limit() as u64;
     match bytes <= limit {
         true => Ok(()),
         false => Err(beyond_share(bytes, limit)),
@@ -168,12 +168,12 @@ fn beyond_share(bytes: u64, limit: u64) -> Error {
 }
 
 #[cold]
-fn all_taken(db: &Database, bytes: u64) -> Error {
+fn all_taken(parts: &Parts, bytes: u64) -> Error {
     Error::OutOfMemory(format!(
         "what the transaction changes at once needs {bytes} bytes more, and other transactions \
          hold {} of the {} that all may have together, a quarter of memory_limit",
-        db.memory.clients.changes.held(),
-        db.memory.transaction_limit(),
+        parts.memory.clients.changes.held(),
+        parts.memory.transaction_limit(),
     ))
 }
 
@@ -192,8 +192,8 @@ impl TxnState {
     /// # Errors
     /// 53200 where one may not have so much.
     #[inline]
-    pub fn try_keep(&mut self, db: &Database, bytes: usize) -> Result<bool> {
-        if (self.bytes + bytes) as u64 > self.charged() && !self.try_charge(db, bytes)? {
+    pub fn try_keep(&mut self, parts: &Parts, bytes: usize) -> Result<bool> {
+        if (self.bytes + bytes) as u64 > self.charged() && !self.try_charge(parts, bytes)? {
             return Ok(false);
         }
         self.bytes += bytes;
@@ -204,10 +204,10 @@ impl TxnState {
     ///
     /// # Errors
     /// 53200 where there is no room.
-    pub fn keep(&mut self, db: &Database, bytes: usize) -> Result<()> {
-        match self.try_keep(db, bytes)? {
+    pub fn keep(&mut self, parts: &Parts, bytes: usize) -> Result<()> {
+        match self.try_keep(parts, bytes)? {
             true => Ok(()),
-            false => Err(all_taken(db, bytes as u64)),
+            false => Err(all_taken(parts, bytes as u64)),
         }
     }
 
@@ -219,12 +219,16 @@ impl TxnState {
     }
 
     #[cold]
-    fn try_charge(&mut self, db: &Database, bytes: usize) -> Result<bool> {
+    fn try_charge(&mut self, parts: &Parts, bytes: usize) -> Result<bool> {
         let wanted = (self.bytes + bytes) as u64;
-        check_share(db, wanted)?;
+        check_share(parts, wanted)?;
         let account = self.account.as_ref();
-        let charge = (self.charge).get_or_insert_with(|| nothing(db, account));
-        Ok(try_charge(db, charge, [wanted + step(wanted) / 4, wanted]))
+        let charge = (self.charge).get_or_insert_with(|| nothing(parts, account));
+        Ok(try_charge(
+            parts,
+            charge,
+            [wanted + step(wanted) / 4, wanted],
+        ))
     }
 
     /// Gives back what is charged for what it no longer keeps.
@@ -237,7 +241,7 @@ impl TxnState {
     }
 }
 
-impl Database {
+impl Parts {
     /// Waits for what a run needs, which was taken back for it. The room for its rows counts as
     /// taken until what is returned is dropped.
     ///

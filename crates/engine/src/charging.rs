@@ -5,14 +5,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::account::{Charge, ClientPool, Ticket, WAIT_MAX};
-use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::parts::Parts;
 use crate::transaction::RunOptions;
 
 /// A charge above this waits until rows have left for it.
 const BURST_BYTES: u64 = 256 << 10;
 
-impl Database {
+impl Parts {
+    /// Waits while memory is full. What takes memory in bursts, unlike statements
+    /// of the short path, calls it before each.
+    ///
+    /// # Errors
+    /// As [`Database::make_room`].
+    pub async fn wait_for_room(&self) -> Result<()> {
+        // The evictor, which takes the readings, may be waiting for the device.
+        self.memory.read_resident();
+        self.wait_for_memory().await?;
+        self.check_growth()
+    }
+
     /// The pool of what clients cause.
     pub fn clients(&self) -> &Arc<ClientPool> {
         &self.memory.clients
@@ -35,7 +47,7 @@ impl Database {
         waits.await
     }
 
-    /// As [`Database::charge_waiting`], for as long as `patience`: for who holds nothing
+    /// As [`Parts::charge_waiting`], for as long as `patience`: for who holds nothing
     /// that others wait for.
     ///
     /// # Errors
@@ -87,8 +99,8 @@ impl Database {
     }
 }
 
-/// See [`Database::expect_memory`].
-pub(crate) struct Expected<'a>(&'a Database, u64);
+/// See [`Parts::expect_memory`].
+pub(crate) struct Expected<'a>(&'a Parts, u64);
 
 impl Drop for Expected<'_> {
     fn drop(&mut self) {

@@ -23,12 +23,12 @@ use thermocline_storage::log::Lsn;
 
 use crate::capture::{Capture, PAGE_BYTES};
 use crate::counters::Counters;
-use crate::database::Database;
 use crate::error::{Error, Result, log_failed, store_failed};
 use crate::evict::Evictor;
 use crate::image::ImageWriter;
 use crate::manifest::{FORMAT_VERSION, Manifest, PartitionFiles, write_file};
 use crate::moment::Moment;
+use crate::parts::Parts;
 use crate::recovery::log_broken;
 use crate::transaction::RunOptions;
 
@@ -173,7 +173,7 @@ impl Pace {
     /// grown by half of what calls for a checkpoint, nothing is waited for: its files stay
     /// below twice as much. Nor when a start would take all of the time that it may take to
     /// apply the log: the first answer waits for the log to be read.
-    pub fn spend(&mut self, db: &Database, bytes: u64) {
+    pub fn spend(&mut self, db: &Parts, bytes: u64) {
         self.bytes += bytes;
         let Some(rate) = self.bytes_a_second.filter(|rate| *rate > 0) else {
             return;
@@ -231,7 +231,7 @@ impl Drop for CommandsRefused<'_> {
     }
 }
 
-impl Database {
+impl Parts {
     /// Makes a checkpoint now.
     pub async fn checkpoint(&self) -> Result<()> {
         self.check_open()?;
@@ -306,7 +306,7 @@ impl Database {
         for (partition, chain) in last.chains.iter_mut().enumerate() {
             let name = format!("checkpoint-{number:08}-{partition:04}");
             let capture = Capture {
-                db: self,
+                parts: self,
                 partition,
                 evictor: &mut evictor,
                 pace: &mut pace,

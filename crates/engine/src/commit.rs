@@ -12,10 +12,10 @@ use thermocline_device::Mutation;
 use thermocline_storage::log::Lsn;
 
 use crate::access::{Access, RunKind, Scratch};
-use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::fetched::Fetched;
 use crate::partition::PartitionState;
+use crate::parts::Parts;
 use crate::record::{RecordKind, commit_head, only_deletes, record_head};
 use crate::row_id::RowId;
 use crate::scope::Scope;
@@ -26,7 +26,7 @@ use crate::wait::give_way;
 /// What a commit may hold and bring into memory without asking, in bytes.
 const COMMIT_FREE_BYTES: u64 = 256 << 10;
 
-impl Database {
+impl Parts {
     /// Commits. An error means that nothing of the transaction happened.
     pub async fn commit(&self, mut txn: Transaction, options: &RunOptions) -> Result<()> {
         let Some(mut state) = txn.state.take() else {

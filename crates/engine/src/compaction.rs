@@ -13,9 +13,9 @@ use thermocline_storage::block_store::{BlockInfo, BlockStoreError, NewBlock};
 use thermocline_storage::row_directory::{ColdAddress, Word};
 
 use crate::counters::Counters;
-use crate::database::Database;
 use crate::error::{Error, store_failed};
 use crate::moment::Moment;
+use crate::parts::Parts;
 use crate::row_state::{LeftPage, TablePartition};
 
 /// What a block's header and the padding of its records may take.
@@ -74,17 +74,17 @@ impl Compactor {
     /// Gives up empty blocks. When too small a share of all blocks lives, copies
     /// a few blocks' worth together, where a copied byte gives back the most.
     /// Whether it did anything.
-    pub fn step(&mut self, db: &Database) -> Result<bool, Error> {
+    pub fn step(&mut self, parts: &Parts) -> Result<bool, Error> {
         let mut did = false;
         self.rest = self.rest.saturating_sub(1);
         if self.groups.is_empty() && self.rest == 0 {
-            did = self.look(db);
+            did = self.look(parts);
         }
         for _ in 0..GROUPS_A_STEP {
             let Some(group) = self.groups.pop() else {
                 break;
             };
-            self.compact(db, &group)?;
+            self.compact(parts, &group)?;
             did = true;
         }
         Ok(did)
@@ -92,11 +92,11 @@ impl Compactor {
 
     /// Goes over all blocks: gives up the empty ones, and decides which to copy together.
     /// Whether it gave up any.
-    fn look(&mut self, db: &Database) -> bool {
+    fn look(&mut self, parts: &Parts) -> bool {
         let (mut all, mut live) = (0.0, 0.0);
         let (mut empty, mut emptiest) = (Vec::new(), Vec::new());
         let mut count = 0;
-        db.blocks.each_block(|block| {
+        parts.blocks.each_block(|block| {
             count += 1;
             if block.live_records == 0 {
                 empty.push(block.id);
@@ -112,14 +112,14 @@ impl Compactor {
             }
         });
         for block in &empty {
-            db.give_up_block(*block);
+            parts.give_up_block(*block);
         }
         self.rest = count / BLOCKS_A_STEP;
-        let wanted = f64::from(db.policy.compaction_percent) / 100.0;
+        let wanted = f64::from(parts.policy.compaction_percent) / 100.0;
         if live < all * wanted {
             keep_emptiest(&mut emptiest, CANDIDATES);
-            let mut groups = groups_of(emptiest, room_of(db) as f64);
-            groups.retain(|group| group.holes >= f64::from(db.policy.block_bytes / HOLES_MIN));
+            let mut groups = groups_of(emptiest, room_of(parts) as f64);
+            groups.retain(|group| group.holes >= f64::from(parts.policy.block_bytes / HOLES_MIN));
             groups.sort_by(|a, b| b.gain().total_cmp(&a.gain()));
             groups.truncate(GROUPS_A_LOOK.max(count / BLOCKS_A_GROUP));
             for group in groups {
@@ -136,19 +136,19 @@ impl Compactor {
 
     /// Copies what lives in some blocks of one table and partition together, up
     /// to one new block's worth.
-    pub(crate) fn compact(&mut self, db: &Database, group: &[BlockInfo]) -> Result<(), Error> {
+    pub(crate) fn compact(&mut self, parts: &Parts, group: &[BlockInfo]) -> Result<(), Error> {
         self.builder.clear();
         self.moved.clear();
         let (storage, partition) = (group[0].table, group[0].partition as usize);
-        let pin = db.blocks.pin();
+        let pin = parts.blocks.pin();
         let mut taken = 0u64;
         for block in group {
             let live = live_bytes(block) as u64;
-            if taken > 0 && taken + live > room_of(db) {
+            if taken > 0 && taken + live > room_of(parts) {
                 break;
             }
             taken += live;
-            let read = match db.blocks.read_into(block.id, &mut self.read) {
+            let read = match parts.blocks.read_into(block.id, &mut self.read) {
                 // Its table was dropped meanwhile.
                 Err(BlockStoreError::UnknownBlock(_)) => continue,
                 read => read.map_err(|e| e.to_string()),
@@ -162,8 +162,8 @@ impl Compactor {
                 Ok(found) => found,
                 Err(what) => {
                     self.damaged.insert(block.id);
-                    let (at, of) = (block.offset, db.storages.name(storage));
-                    db.report(&format!(
+                    let (at, of) = (block.offset, parts.storages.name(storage));
+                    parts.report(&format!(
                         "compaction: blocks at byte {at}, block {} of {of}: {what}",
                         block.id
                     ));
@@ -172,7 +172,7 @@ impl Compactor {
             };
             // Which of them live is decided by the directory, a few at a time.
             for some in found.chunks_mut(TURN_RECORDS) {
-                let state = db.partitions[partition].lock();
+                let state = parts.partitions[partition].lock();
                 let Some(rows) = state.tables.get(&storage) else {
                     return Ok(());
                 };
@@ -200,11 +200,11 @@ impl Compactor {
             }
         }
         drop(pin);
-        db.pause(Moment::CompactionRead);
+        parts.pause(Moment::CompactionRead);
         if self.builder.record_count() == 0 {
             return Ok(());
         }
-        let (id, _) = db
+        let (id, _) = parts
             .blocks
             .allocate(NewBlock {
                 device_bytes: self.builder.device_bytes(),
@@ -215,20 +215,20 @@ impl Compactor {
             .map_err(store_failed)?;
         let bytes = self
             .builder
-            .finish(id, storage, partition as u16, db.log.appended_lsn());
-        Counters::add(&db.counters.block_bytes_written, bytes.len() as u64);
-        if let Err(error) = db.blocks.write(id, bytes) {
-            db.give_up_block(id);
+            .finish(id, storage, partition as u16, parts.log.appended_lsn());
+        Counters::add(&parts.counters.block_bytes_written, bytes.len() as u64);
+        if let Err(error) = parts.blocks.write(id, bytes) {
+            parts.give_up_block(id);
             return Err(store_failed(error));
         }
-        Counters::add(&db.counters.tuples_compacted, self.moved.len() as u64);
-        db.pause(Moment::CompactionWritten);
+        Counters::add(&parts.counters.tuples_compacted, self.moved.len() as u64);
+        parts.pause(Moment::CompactionWritten);
         stop_at(StopPoint::CompactionCopied);
         for some in self.moved.chunks(TURN_RECORDS) {
-            let mut state = db.partitions[partition].lock();
+            let mut state = parts.partitions[partition].lock();
             let rows = state.tables.get_mut(&storage);
             let Some(rows) = rows else {
-                db.give_up_block(id);
+                parts.give_up_block(id);
                 return Ok(());
             };
             for moved in some {
@@ -239,10 +239,10 @@ impl Compactor {
                 };
                 let forgotten = Mutation::TombstoneForgotten.is_made() && moved.row % 10 == 0;
                 if forgotten || swing(rows, moved, to) {
-                    db.blocks.sub_live(moved.from.block, 1);
+                    parts.blocks.sub_live(moved.from.block, 1);
                     self.left.note(rows, moved.row);
                 } else {
-                    db.blocks.sub_live(id, 1);
+                    parts.blocks.sub_live(id, 1);
                 }
             }
             drop(state);
@@ -308,8 +308,8 @@ fn groups_of(mut blocks: Vec<BlockInfo>, room: f64) -> Vec<Group> {
 }
 
 /// Bytes of records that a new block is sure to hold, whatever its size.
-fn room_of(db: &Database) -> u64 {
-    let block_bytes = db.policy.block_bytes;
+fn room_of(parts: &Parts) -> u64 {
+    let block_bytes = parts.policy.block_bytes;
     u64::from(block_bytes - BLOCK_SLACK.min(block_bytes / 4))
 }
 

@@ -3,91 +3,39 @@
 //! `definition`; opening is in `recovery`.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-use hashbrown::HashMap;
-use parking_lot::{Condvar, Mutex, RwLock};
-use thermocline_device::{Clock, Device};
-use thermocline_storage::arena::Arena;
-use thermocline_storage::block_store::BlockStore;
-use thermocline_storage::log::{Log, LogFailed};
+use parking_lot::Mutex;
+use thermocline_device::Device;
 
-use crate::arrivals::Arrivals;
-use crate::backup::BackupState;
-use crate::catalog::{Catalog, FIRST_USER_OID, Table};
-use crate::checkpoint::{CheckpointState, Purpose};
-use crate::config::Config;
-use crate::counters::{Counters, CountersReading};
-use crate::error::{Error, Result, log_failed};
-use crate::fetch::Fetcher;
-use crate::locking::LockedObject;
+use crate::checkpoint::Purpose;
+use crate::counters::CountersReading;
+use crate::error::{Result, log_failed};
 use crate::manifest::is_file_name;
-use crate::memory::Memory;
-use crate::partition::Partition;
+use crate::parts::Parts;
 use crate::policy::Policy;
-use crate::pulse::Pulse;
-use crate::recovery::Loading;
-use crate::reserve::Reserve;
-use crate::sequence::Sequence;
 use crate::spill::Spill;
-use crate::storages::Storages;
-use crate::table_lock::Gate;
-use crate::transaction::Transactions;
-use crate::versions::HeldBytes;
-use crate::wait::Event;
+use crate::transaction::{Isolation, Transaction};
 use crate::warming::WarmUp;
 
-/// A database in a directory of a device.
+/// A database in a directory of a device: its parts, and what only it sees of them.
 pub struct Database {
-    pub(crate) device: Arc<dyn Device>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) policy: Policy,
-    pub(crate) arena: Arc<Arena>,
-    pub(crate) memory: Memory,
-    pub(crate) partitions: Vec<Partition>,
-    pub(crate) arrivals: Arc<Arrivals>,
-    /// What brings the partitions, until all are there.
-    pub(crate) loading: Mutex<Option<Arc<Loading>>>,
-    pub(crate) catalog: RwLock<Arc<Catalog>>,
-    /// Which table owns a storage, drafts included. Never held while a
-    /// partition's lock is taken; see `storages()`.
-    pub(crate) storages: Arc<Storages>,
-    pub(crate) sequences: RwLock<HashMap<u32, Arc<Sequence>>>,
-    /// Where the last definition's commit ends in the log whose maker waits for it: a number is
-    /// not told before the sequence is there for good.
-    pub(crate) sequences_made: AtomicU64,
-    pub(crate) next_oid: AtomicU32,
-    pub(crate) next_storage: AtomicU32,
-    pub(crate) log: Arc<Log>,
-    pub(crate) blocks: BlockStore,
-    pub(crate) fetcher: Fetcher,
-    pub(crate) transactions: Transactions,
-    /// Before-images for open snapshots.
-    pub(crate) versions_held: Arc<HeldBytes>,
-    /// What of the catalog is being changed, beside tables.
-    pub(crate) objects: Mutex<HashMap<LockedObject, Arc<Gate>>>,
-    pub(crate) counters: Counters,
-    /// Happens every few milliseconds while somebody waits with a time limit.
-    pub(crate) tick: Event,
-    /// Whether anybody does anything.
-    pub(crate) pulse: Pulse,
-    pub(crate) checkpoint: CheckpointState,
-    pub(crate) backups: BackupState,
-    pub(crate) spill: Arc<Spill>,
-    pub(crate) reserve: Reserve,
-    pub(crate) config: Config,
-    pub(crate) database_id: u128,
-    /// Opened in this many milliseconds, and records replayed.
-    pub(crate) recovered: Mutex<RecoveryReport>,
-    pub(crate) warm_up: WarmUp,
-    next_spread: AtomicUsize,
-    closed: AtomicBool,
-    pub(crate) stopping: AtomicBool,
-    pub(crate) evictor_signal: (Mutex<bool>, Condvar),
-    pub(crate) threads: Mutex<Vec<JoinHandle<()>>>,
-    problems: Mutex<Vec<String>>,
+    parts: Parts,
+    warm_up: WarmUp,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// A database can be taken for its parts: whoever needs no more takes these.
+impl Deref for Database {
+    type Target = Parts;
+
+    #[inline]
+    fn deref(&self) -> &Parts {
+        &self.parts
+    }
 }
 
 /// See [`Database::make_room`].
@@ -134,22 +82,6 @@ pub struct RecoveryReport {
     pub settling_milliseconds: u64,
 }
 
-/// The parts that `recovery` has put together.
-pub(crate) struct Parts {
-    pub policy: Policy,
-    pub arena: Arc<Arena>,
-    pub memory: Memory,
-    pub partitions: Vec<Partition>,
-    pub log: Arc<Log>,
-    pub blocks: BlockStore,
-    pub database_id: u128,
-    pub checkpoint: CheckpointState,
-    pub spill: Arc<Spill>,
-    pub reserve: Reserve,
-    pub versions_held: Arc<HeldBytes>,
-    pub arrivals: Arc<Arrivals>,
-}
-
 impl fmt::Debug for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Database")
@@ -160,98 +92,22 @@ impl fmt::Debug for Database {
 }
 
 impl Database {
-    pub(crate) fn from_parts(config: Config, parts: Parts) -> Self {
-        let storages = Arc::<Storages>::default();
+    pub(crate) fn from_parts(parts: Parts) -> Self {
         Database {
-            device: config.device.clone(),
-            clock: config.clock.clone(),
-            policy: parts.policy,
-            arena: parts.arena,
-            memory: parts.memory,
-            partitions: parts.partitions,
-            arrivals: parts.arrivals,
-            loading: Mutex::default(),
-            catalog: RwLock::new(Arc::new(Catalog::empty())),
-            fetcher: Fetcher::new(parts.blocks.file().clone(), storages.clone()),
-            storages,
-            sequences: RwLock::default(),
-            sequences_made: AtomicU64::new(0),
-            next_oid: AtomicU32::new(FIRST_USER_OID),
-            next_storage: AtomicU32::new(1),
-            log: parts.log,
-            blocks: parts.blocks,
-            transactions: Transactions::default(),
-            versions_held: parts.versions_held,
-            objects: Mutex::default(),
-            counters: Counters::default(),
-            tick: Event::default(),
-            pulse: Pulse::default(),
-            checkpoint: parts.checkpoint,
-            backups: BackupState::default(),
-            spill: parts.spill,
-            reserve: parts.reserve,
-            config,
-            database_id: parts.database_id,
-            recovered: Mutex::default(),
+            parts,
             warm_up: WarmUp::default(),
-            next_spread: AtomicUsize::new(0),
-            closed: AtomicBool::new(false),
-            stopping: AtomicBool::new(false),
-            evictor_signal: (Mutex::new(false), Condvar::new()),
             threads: Mutex::default(),
-            problems: Mutex::default(),
         }
     }
 
-    /// The committed catalog.
-    pub fn catalog(&self) -> Arc<Catalog> {
-        self.catalog.read().clone()
+    /// How far what was warm has come back since.
+    pub(crate) fn warm_up(&self) -> &WarmUp {
+        &self.warm_up
     }
 
-    /// Which table owns a storage, as of now.
-    pub(crate) fn storages(&self) -> HashMap<u32, Arc<Table>> {
-        self.storages.read().clone()
-    }
-
-    /// A new object id.
-    pub fn allocate_oid(&self) -> u32 {
-        loop {
-            let oid = self.next_oid.fetch_add(1, Ordering::Relaxed);
-            if oid < FIRST_USER_OID {
-                // After the last come the first again.
-                self.next_oid.fetch_max(FIRST_USER_OID, Ordering::Relaxed);
-            } else if !self.catalog().uses_oid(oid) {
-                return oid;
-            }
-        }
-    }
-
-    /// Goes on with this object id, unless those given out have come further: in half a turn
-    /// that is what is ahead.
-    pub(crate) fn allocate_oids_after(&self, next: u32) {
-        let ahead = |now| (next.wrapping_sub(now) < 1 << 31).then_some(next);
-        let _ = (self.next_oid).fetch_update(Ordering::Relaxed, Ordering::Relaxed, ahead);
-    }
-
-    /// A number for the rows of a table that nothing in blocks, images and log has.
-    ///
-    /// # Errors
-    /// 54000 when all are used.
-    pub(crate) fn allocate_storage(&self) -> Result<u32> {
-        let next = |storage: u32| storage.checked_add(1);
-        let taken = (self.next_storage).fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
-        taken.map_err(|_| {
-            Error::catalog(
-                "54000",
-                "tables were made and emptied too often for this directory: restore a dump into \
-                 a new one",
-            )
-        })
-    }
-
-    /// The time on the configured clock, as deadlines count it.
-    pub fn now(&self) -> std::time::Duration {
-        self.clock.now()
+    /// Threads that a stop waits for.
+    pub(crate) fn keep_threads(&self, threads: Vec<JoinHandle<()>>) {
+        self.threads.lock().extend(threads);
     }
 
     /// The number that tells this database from all others: made by chance, shown to nobody
@@ -260,39 +116,9 @@ impl Database {
         self.database_id
     }
 
-    /// How many partitions there are.
-    pub fn partitions(&self) -> u16 {
-        self.partitions.len() as u16
-    }
-
-    /// A partition for a row of a table without a partition key: each in turn.
-    pub fn spread(&self) -> u16 {
-        (self.next_spread.fetch_add(1, Ordering::Relaxed) % self.partitions.len()) as u16
-    }
-
     /// The policy in force.
     pub fn policy(&self) -> Policy {
         self.policy
-    }
-
-    /// Live tuples of a table, counted, and cheap. While partitions come after a start it is
-    /// told from those that are there; nothing that has to be right goes by it then.
-    pub fn row_estimate(&self, table: &Table) -> u64 {
-        let live = |partition: &Partition| {
-            let state = partition.lock_if_there()?;
-            Some(state.tables.get(&table.def.storage).map_or(0, |t| t.live()))
-        };
-        let (mut there, mut rows) = (0, 0);
-        for live in self.partitions.iter().filter_map(live) {
-            there += 1;
-            rows += live;
-        }
-        match self.partitions.len() as u64 {
-            all if all == there => rows,
-            // Nothing is known: better taken for large.
-            _ if there == 0 => u64::from(u32::MAX),
-            all => rows.saturating_mul(all) / there,
-        }
     }
 
     /// The engine's counters.
@@ -319,7 +145,7 @@ impl Database {
     pub fn recovery_report(&self) -> RecoveryReport {
         RecoveryReport {
             partitions_there: self.partitions_there(),
-            ..*self.recovered.lock()
+            ..self.start.report()
         }
     }
 
@@ -348,6 +174,11 @@ impl Database {
     /// Gives reserved memory back.
     pub fn release_memory(&self, bytes: u64) {
         self.memory.release(bytes);
+    }
+
+    /// Starts an interactive transaction.
+    pub fn begin(self: &Arc<Self>, isolation: Isolation, read_only: bool) -> Transaction {
+        Transaction::begin(self.clone(), isolation, read_only)
     }
 
     /// Makes room for memory that somebody else will take at once, and that no
@@ -392,104 +223,9 @@ impl Database {
         self.memory.look_at_code();
     }
 
-    /// Waits while memory is full. What takes memory in bursts, unlike statements
-    /// of the short path, calls it before each.
-    ///
-    /// # Errors
-    /// As [`Database::make_room`].
-    pub async fn wait_for_room(&self) -> Result<()> {
-        // The evictor, which takes the readings, may be waiting for the device.
-        self.memory.read_resident();
-        self.wait_for_memory().await?;
-        self.check_growth()
-    }
-
-    /// Refuses what would take memory when none can become free.
-    pub(crate) fn check_growth(&self) -> Result<()> {
-        if !self.memory.cannot_grow() {
-            return Ok(());
-        }
-        // A device that failed is no full one: the log says so.
-        Err(match self.log.refusal() {
-            Some(why) => log_failed(why),
-            None => Error::cannot_grow(),
-        })
-    }
-
-    pub(crate) fn check_open(&self) -> Result<()> {
-        if self.closed.load(Ordering::Relaxed) {
-            return Err(Error::ShuttingDown);
-        }
-        Ok(())
-    }
-
-    /// Wakes the evictor before its next look.
-    pub(crate) fn poke_evictor(&self) {
-        let (poked, signal) = &self.evictor_signal;
-        let mut poked = poked.lock();
-        if !*poked {
-            *poked = true;
-            signal.notify_one();
-        }
-    }
-
-    /// Keeps a problem of a background task for the operator.
-    pub(crate) fn report(&self, problem: &str) {
-        const KEPT: usize = 100;
-        let mut problems = self.problems.lock();
-        if problems.len() < KEPT {
-            problems.push(problem.to_owned());
-        }
-    }
-
-    /// Why the database takes no writes any more, if a part of the device failed
-    /// that can't be tried again.
-    pub fn stopped_because(&self) -> Option<String> {
-        match self.log.refusal() {
-            Some(why @ LogFailed::Failed(_)) => Some(log_failed(why).to_string()),
-            _ => None,
-        }
-    }
-
     /// Takes the problems of background tasks since the last call.
     pub fn take_problems(&self) -> Vec<String> {
         std::mem::take(&mut *self.problems.lock())
-    }
-
-    pub(crate) fn unique_violation(&self, table: &Table, index: usize, tuple: &[u8]) -> Error {
-        use thermocline_storage::text_format::write_text;
-        let def = &table.def.indexes[index];
-        let mut names = String::new();
-        let mut values = Vec::new();
-        for (number, &column) in def.columns.iter().enumerate() {
-            if number > 0 {
-                names.push_str(", ");
-                values.extend_from_slice(b", ");
-            }
-            let column_def = &table.def.columns[column];
-            names.push_str(&column_def.name);
-            write_text(
-                table.value(tuple, column),
-                &column_def.data_type,
-                &mut values,
-            );
-        }
-        Error::UniqueViolation {
-            table: table.def.name.clone(),
-            constraint: def.name.clone(),
-            detail: format!(
-                "Key ({names})=({}) already exists.",
-                String::from_utf8_lossy(&values)
-            ),
-            building: false,
-        }
-    }
-
-    /// Gives up a block that nothing refers to.
-    pub(crate) fn give_up_block(&self, block: u32) {
-        if self.blocks.free(block).is_ok() {
-            Counters::add(&self.counters.blocks_freed, 1);
-        }
     }
 
     /// A clean stop: no new statements, a last checkpoint (not while partitions come), everything flushed.

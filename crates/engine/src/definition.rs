@@ -13,7 +13,6 @@ use crate::access::Guards;
 use crate::authority::Authority;
 use crate::catalog::{Catalog, CatalogImage, IndexDef, SchemaDef, SequenceDef, Table, TableDef};
 use crate::comment::{self, Commented};
-use crate::database::Database;
 use crate::ddl::{
     Change, drop_schema, free_name, free_row_name, has_schema, is_read_by_none, name_taken,
     put_type, put_view,
@@ -22,6 +21,7 @@ use crate::draft::Draft;
 use crate::error::{Error, Result};
 use crate::function::{FunctionDef, put_function};
 use crate::locking::LockedObject;
+use crate::parts::Parts;
 use crate::record::{RecordKind, record_head};
 use crate::scope::Scope;
 use crate::sequence::Sequence;
@@ -30,7 +30,7 @@ use crate::transaction::{RunOptions, Transaction, TxnState};
 use crate::user_type::{TypeDef, is_of_none, types_of, types_within};
 use crate::versions::Timestamp;
 
-impl Database {
+impl Parts {
     /// Carries out a change of the catalog in a transaction. Others see it when
     /// that commits.
     pub async fn ddl(

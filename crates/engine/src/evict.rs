@@ -1,11 +1,10 @@
 //! Eviction: cold tuples leave memory in blocks (004 §3.2).
 //!
-//! A hand sweeps over the row directory of a table in a partition and picks the
-//! tuples that are cool enough ([`crate::cooling`]; or, as CLOCK, those not used
-//! since its last visit). What it picks is copied into a block in short turns under the partition's lock; the block is written
+//! The policy says which tuples of a table in a partition are to leave
+//! ([`crate::identification`]). What it gives out is copied into a block in short turns under the partition's lock; the block is written
 //! without the lock; then the directory words are swung, but only of tuples
 //! that nobody has changed meanwhile. A clean tuple, one that came from a block
-//! and was not changed, leaves without a write (design point 8).
+//! and was not changed, leaves without a write.
 //!
 //! The log keeps what the device has not synced: a block need not be durable
 //! before its tuples leave memory, only before the next checkpoint.
@@ -21,22 +20,20 @@ use thermocline_storage::row_directory::{ColdAddress, HotWord};
 use thermocline_storage::temperature;
 
 use crate::catalog::Table;
-use crate::cooling::{Cooling, cooler};
+use crate::cooling::Cooling;
 use crate::counters::Counters;
-use crate::database::Database;
 use crate::error::{Error, Result, store_failed};
+use crate::identification::Turn;
 use crate::memory::Pressure;
 use crate::moment::Moment;
 use crate::partition::PartitionState;
-use crate::policy::Identification;
+use crate::parts::Parts;
 use crate::row_state::{Copying, LeftPage, TablePartition};
 
-/// Words that the hand passes in one turn under the lock. Here as in the other turns: a
+/// Words that a hand passes in one turn under the lock. Here as in the other turns: a
 /// thread runs a statement in a microsecond or two, so that a turn of a hundred stops them
 /// all, one of ten few of them.
 const TURN_WORDS: u32 = 512;
-/// How often CLOCK's hand passes a tuple that was used again and again.
-const CLOCK_CHANCES: u8 = 2;
 /// Tuples whose words are swung in one turn.
 const TURN_TUPLES: usize = 128;
 /// A heap of which more than this share is free slots is made denser, moving so many
@@ -113,39 +110,39 @@ impl Evictor {
 
     /// Evicts from the next partition if memory is short. Whether there is
     /// more to do.
-    pub fn step(&mut self, db: &Database) -> Result<bool> {
-        if db.policy.identification == Identification::Temperature {
-            self.cooling.look(db);
+    pub fn step(&mut self, parts: &Parts) -> Result<bool> {
+        if parts.policy.identification.learns() {
+            self.cooling.look(parts);
         }
-        db.end_old_snapshots();
-        let Pressure::Evict(_) = db.memory.pressure() else {
-            db.memory.set_drained(false);
-            db.memory.set_device_refuses(false);
+        parts.end_old_snapshots();
+        let Pressure::Evict(_) = parts.memory.pressure() else {
+            parts.memory.set_drained(false);
+            parts.memory.set_device_refuses(false);
             return Ok(false);
         };
         let mut freed = Evicted::default();
         // So many rounds that the warmest tuple has become cool.
-        for _ in 0..db.partitions.len() * (usize::from(temperature::MAX) + 2) {
+        for _ in 0..parts.partitions.len() * (usize::from(temperature::MAX) + 2) {
             // Others allocate meanwhile, and statements go by the last reading.
-            db.memory.read_resident();
-            self.partition = (self.partition + 1) % db.partitions.len();
-            if let Some(table) = self.choose(db, self.partition) {
-                freed = self.evict(db, self.partition, &table)?;
+            parts.memory.read_resident();
+            self.partition = (self.partition + 1) % parts.partitions.len();
+            if let Some(table) = self.choose(parts, self.partition) {
+                freed = self.evict(parts, self.partition, &table)?;
                 if freed.tuples > 0 {
                     break;
                 }
             }
         }
-        db.memory.set_drained(freed.tuples == 0);
-        db.memory.freed.notify();
+        parts.memory.set_drained(freed.tuples == 0);
+        parts.memory.freed.notify();
         Ok(freed.tuples > 0)
     }
 
     /// The table to evict from: each in proportion to the memory that it has.
-    fn choose(&mut self, db: &Database, partition: usize) -> Option<Arc<Table>> {
+    fn choose(&mut self, parts: &Parts, partition: usize) -> Option<Arc<Table>> {
         self.turn = self.turn.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let storages = db.storages();
-        let state = db.partitions[partition].lock_any();
+        let storages = parts.storages();
+        let state = parts.partitions[partition].lock_any();
         let evictable = |storage: &u32, rows: &TablePartition| {
             let table = storages.get(storage)?;
             (table.def.evictable && rows.heap().tuples() > 0)
@@ -177,7 +174,7 @@ impl Evictor {
     /// Evicts up to a block of cold tuples of a table in a partition.
     pub(crate) fn evict(
         &mut self,
-        db: &Database,
+        parts: &Parts,
         partition: usize,
         table: &Table,
     ) -> Result<Evicted> {
@@ -185,156 +182,76 @@ impl Evictor {
         self.begin_block();
         let mut passed = 0u64;
         let (goal, limit) = {
-            let mut state = db.partitions[partition].lock_any();
+            let mut state = parts.partitions[partition].lock_any();
             let Some(rows) = state.tables.get_mut(&table.def.storage) else {
                 return Ok(evicted);
             };
             // A block, but not so much of a small table that its warm part goes.
             let goal = (rows.heap().live_bytes() as u64 / 4).max(16 << 10);
-            let rounds = match db.policy.identification {
-                Identification::Temperature => 1,
-                _ => 4,
-            };
-            (goal, u64::from(rows.directory().appended()) * rounds)
+            let rows_all = u64::from(rows.directory().appended());
+            (goal, rows_all * rows.rounds_to_leave())
         };
         loop {
-            let mut state = db.partitions[partition].lock_any();
-            let full = self.sweep(db, &mut state, table, &mut evicted, &mut passed);
+            let mut state = parts.partitions[partition].lock_any();
+            let full = self.sweep(parts, &mut state, table, &mut evicted, &mut passed);
             drop(state);
             let collected = evicted.bytes + self.builder.record_bytes() as u64;
             if full || passed >= limit || collected >= goal {
                 // Of a table that is gone there is nothing to pass.
-                self.cooling.passed(db, passed.min(limit), collected);
+                self.cooling.passed(parts, passed.min(limit), collected);
                 break;
             }
         }
         if self.builder.record_count() > 0 {
-            let written = self.write_block(db, partition, table, Leaving::Evicted)?;
+            let written = self.write_block(parts, partition, table, Leaving::Evicted)?;
             evicted.tuples += written.tuples;
             evicted.bytes += written.bytes;
         }
-        self.tidy(db, partition, table);
-        Counters::add(&db.counters.evictions, evicted.tuples);
+        self.tidy(parts, partition, table);
+        Counters::add(&parts.counters.evictions, evicted.tuples);
         Ok(evicted)
     }
 
-    /// One turn of the hand. Whether the block is full.
+    /// One turn. Whether the block is full.
     fn sweep(
         &mut self,
-        db: &Database,
+        parts: &Parts,
         state: &mut PartitionState,
         table: &Table,
         evicted: &mut Evicted,
         passed: &mut u64,
     ) -> bool {
-        let identification = db.policy.identification;
         // A table may be dropped between two turns: it must not come back here.
-        let rows = state.tables.get_mut(&table.def.storage);
-        let end = rows.as_ref().map_or(0, |rows| rows.directory().appended());
-        let Some(rows) = rows.filter(|_| end > 0) else {
+        let Some(rows) = state.tables.get_mut(&table.def.storage) else {
             *passed = u64::MAX;
             return false;
         };
-        if let Some(full) = self.sweep_chain(db, rows, table, evicted, passed) {
-            return full;
-        }
+        let mut turn = Turn::new(TURN_WORDS, *passed);
         let mut copied = 0;
-        for _ in 0..TURN_WORDS {
-            if rows.hand >= end {
-                rows.hand = 0;
-                self.cooling.begin_round(rows);
-            }
-            let row = rows.hand;
-            let settled = rows.directory().settled_from(row);
-            if settled > 0 && rows.cooling == 0 {
-                rows.hand += settled;
-                *passed += u64::from(settled);
-                continue;
-            }
-            rows.hand += 1;
-            *passed += 1;
-            let word = rows.directory().get(row);
-            let Some(hot) = word.as_hot() else {
-                if rows.cooling > 0 && word.is_cold() && word.temperature() > 0 {
-                    rows.cool(row, word, cooler(word, rows.cooling));
-                }
-                continue;
-            };
-            let warmth = word.temperature();
-            match identification {
-                Identification::Temperature if !self.cooling.meets(warmth) => {
-                    if rows.cooling > 0 {
-                        rows.cool(row, word, cooler(word, rows.cooling));
-                    }
-                    self.cooling.stays(warmth.saturating_sub(rows.cooling));
-                    continue;
-                }
-                Identification::Clock if warmth > 0 => {
-                    let left = warmth.min(CLOCK_CHANCES) - 1;
-                    rows.cool(row, word, left);
-                    continue;
-                }
-                _ => {}
-            }
-            match self.take(db, rows, table, row, hot, evicted) {
+        let mut is_full = false;
+        while copied < TURN_BYTES
+            && let Some((row, hot)) = rows.next_to_leave(self.cooling.rounds(), &mut turn)
+        {
+            match self.take(parts, rows, table, row, hot, evicted) {
                 Taken::Left => self.left.note(rows, row),
-                Taken::Busy => {}
+                // If it changes before the block is written it stays.
                 Taken::Copied(bytes) => copied += bytes,
+                Taken::Busy => rows.stays(row),
                 Taken::Full => {
-                    rows.hand = row;
-                    return true;
+                    rows.is_next(row);
+                    is_full = true;
+                    break;
                 }
             }
-            if copied >= TURN_BYTES {
-                break;
-            }
         }
-        false
-    }
-
-    /// One turn at the old end of the LRU chain, as [`Evictor::sweep`]; None: the
-    /// chain is empty.
-    fn sweep_chain(
-        &mut self,
-        db: &Database,
-        rows: &mut TablePartition,
-        table: &Table,
-        evicted: &mut Evicted,
-        passed: &mut u64,
-    ) -> Option<bool> {
-        rows.oldest()?;
-        let mut copied = 0;
-        for _ in 0..TURN_TUPLES {
-            let Some(row) = rows.oldest() else {
-                *passed = u64::MAX;
-                break;
-            };
-            *passed += 1;
-            let word = rows.directory().get(row);
-            if let Some(hot) = word.as_hot() {
-                match self.take(db, rows, table, row, hot, evicted) {
-                    Taken::Left => self.left.note(rows, row),
-                    Taken::Copied(bytes) => copied += bytes,
-                    Taken::Full => return Some(true),
-                    Taken::Busy => {
-                        rows.becomes_newest(row);
-                        continue;
-                    }
-                }
-            }
-            // Copied: if it changes before the block is written it comes back.
-            rows.unchain(row);
-            if copied >= TURN_BYTES {
-                break;
-            }
-        }
-        Some(false)
+        *passed = turn.passed();
+        is_full
     }
 
     /// Evicts a hot tuple that has a copy, or copies it into the block.
     fn take(
         &mut self,
-        db: &Database,
+        parts: &Parts,
         rows: &mut TablePartition,
         table: &Table,
         row: u32,
@@ -347,7 +264,7 @@ impl Evictor {
             evicted.tuples += 1;
             let fingerprint = table.fingerprint(tuple, &mut self.key);
             rows.leave_clean(row, hot, address, fingerprint);
-            Counters::add(&db.counters.clean_evictions, 1);
+            Counters::add(&parts.counters.clean_evictions, 1);
             return Taken::Left;
         }
         if !rows.is_dirty(hot) {
@@ -386,21 +303,21 @@ impl Evictor {
     /// they were copied; the others' copies are holes from the start.
     fn write_block(
         &mut self,
-        db: &Database,
+        parts: &Parts,
         partition: usize,
         table: &Table,
         leaving: Leaving,
     ) -> Result<Evicted> {
-        db.pause(Moment::BlockCopied);
-        let written = self.write(db, partition, table);
-        db.pause(Moment::BlockWritten);
+        parts.pause(Moment::BlockCopied);
+        let written = self.write(parts, partition, table);
+        parts.pause(Moment::BlockWritten);
         let mut done = Evicted::default();
         while !self.picked.is_empty() {
-            let mut state = db.partitions[partition].lock_any();
+            let mut state = parts.partitions[partition].lock_any();
             let Some(rows) = state.tables.get_mut(&table.def.storage) else {
                 // The table was dropped meanwhile.
                 if let Ok(block) = written {
-                    db.give_up_block(block);
+                    parts.give_up_block(block);
                 }
                 self.picked.clear();
                 return Ok(Evicted::default());
@@ -408,7 +325,7 @@ impl Evictor {
             let turn = self.picked.len().saturating_sub(TURN_TUPLES);
             for picked in self.picked.drain(turn..) {
                 swing(
-                    db,
+                    parts,
                     rows,
                     &picked,
                     self.copying,
@@ -427,18 +344,20 @@ impl Evictor {
 
     /// Writes the block. Only this tells whether the device takes any: clean tuples
     /// leave without it.
-    fn write(&mut self, db: &Database, partition: usize, table: &Table) -> Result<u32> {
-        let written = self.try_write(db, partition, table);
+    fn write(&mut self, parts: &Parts, partition: usize, table: &Table) -> Result<u32> {
+        let written = self.try_write(parts, partition, table);
         if written.is_err() {
-            db.stop_if_blocks_failed();
+            parts.stop_if_blocks_failed();
         }
         let full = matches!(written, Err(Error::DiskFull(_)));
-        db.memory.set_device_refuses(full || db.blocks.has_failed());
+        parts
+            .memory
+            .set_device_refuses(full || parts.blocks.has_failed());
         written
     }
 
-    fn try_write(&mut self, db: &Database, partition: usize, table: &Table) -> Result<u32> {
-        let (id, _) = db
+    fn try_write(&mut self, parts: &Parts, partition: usize, table: &Table) -> Result<u32> {
+        let (id, _) = parts
             .blocks
             .allocate(NewBlock {
                 device_bytes: self.builder.device_bytes(),
@@ -451,21 +370,21 @@ impl Evictor {
             id,
             table.def.storage,
             partition as u16,
-            db.log.appended_lsn(),
+            parts.log.appended_lsn(),
         );
-        Counters::add(&db.counters.block_bytes_written, bytes.len() as u64);
-        if let Err(error) = db.blocks.write(id, bytes) {
-            db.give_up_block(id);
+        Counters::add(&parts.counters.block_bytes_written, bytes.len() as u64);
+        if let Err(error) = parts.blocks.write(id, bytes) {
+            parts.give_up_block(id);
             return Err(store_failed(error));
         }
-        Counters::add(&db.counters.blocks_evicted, 1);
+        Counters::add(&parts.counters.blocks_evicted, 1);
         Ok(id)
     }
 
     /// Empties sparse pages, so that what was evicted really leaves memory.
-    fn tidy(&self, db: &Database, partition: usize, table: &Table) {
+    fn tidy(&self, parts: &Parts, partition: usize, table: &Table) {
         for _ in 0..TIDY_TURNS {
-            let mut state = db.partitions[partition].lock_any();
+            let mut state = parts.partitions[partition].lock_any();
             let rows = state.tables.get_mut(&table.def.storage);
             if rows.is_none_or(|rows| rows.compact_heap(TIDY_TURN_BYTES, FREE_SHARE) == 0) {
                 break;
@@ -476,7 +395,7 @@ impl Evictor {
 
 /// Makes the copy in a block the tuple's, if the tuple is still as it was copied.
 fn swing(
-    db: &Database,
+    parts: &Parts,
     rows: &mut TablePartition,
     picked: &Picked,
     copying: Copying,
@@ -506,32 +425,32 @@ fn swing(
             }
         }
         (Ok(block), None) => {
-            db.blocks.sub_live(*block, 1);
+            parts.blocks.sub_live(*block, 1);
         }
         (Err(_), Some(hot)) => rows.not_copied(picked.row, hot),
         (Err(_), None) => {}
     }
     if leaving == Leaving::Evicted && rows.directory().get(picked.row).is_hot() {
-        rows.becomes_newest(picked.row);
+        rows.stays(picked.row);
     }
 }
 
 #[cfg(test)]
 impl Evictor {
     /// Copies dirty tuples into a block that is not written yet.
-    pub fn begin(&mut self, db: &Database, partition: usize, table: &Table) {
+    pub fn begin(&mut self, parts: &Parts, partition: usize, table: &Table) {
         self.begin_block();
-        let mut state = db.partitions[partition].lock_any();
+        let mut state = parts.partitions[partition].lock_any();
         let (mut evicted, mut passed) = (Evicted::default(), 0);
-        self.sweep(db, &mut state, table, &mut evicted, &mut passed);
+        self.sweep(parts, &mut state, table, &mut evicted, &mut passed);
     }
 
     /// Writes the block that was begun, and evicts its tuples.
-    pub fn end(&mut self, db: &Database, partition: usize, table: &Table) -> Result<Evicted> {
+    pub fn end(&mut self, parts: &Parts, partition: usize, table: &Table) -> Result<Evicted> {
         if self.builder.record_count() == 0 {
             return Ok(Evicted::default());
         }
-        self.write_block(db, partition, table, Leaving::Evicted)
+        self.write_block(parts, partition, table, Leaving::Evicted)
     }
 }
 

@@ -2,14 +2,14 @@
 //! for the device.
 
 use crate::account::WAIT_MAX;
-use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::fetch::{PlannedRead, span_bytes};
 use crate::fetched::Fetched;
+use crate::parts::Parts;
 use crate::transaction::RunOptions;
 use crate::wait::WaitsFor;
 
-impl Database {
+impl Parts {
     /// Reads evicted tuples, as many as a statement may have beside the table
     /// ([`Error::OutOfMemory`]). A statement that is cancelled meanwhile leaves the
     /// reads to themselves: their buffers are the device's until they are over.

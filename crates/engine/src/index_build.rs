@@ -9,9 +9,9 @@
 use std::sync::Arc;
 
 use crate::catalog::Table;
-use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::index::{Index, IndexSlot};
+use crate::parts::Parts;
 use crate::row_id::RowId;
 use crate::transaction::{RunOptions, Transaction};
 
@@ -38,7 +38,7 @@ impl Progress {
     }
 }
 
-impl Database {
+impl Parts {
     /// Builds an index of `table` over its rows, which nobody can change
     /// meanwhile, and puts it into the partitions.
     pub(crate) async fn build_index(
@@ -186,7 +186,7 @@ impl Database {
     }
 
     fn cannot_be_unique(&self, table: &Table, index: usize, tuple: &[u8]) -> Error {
-        duplicated(self.unique_violation(table, index, tuple))
+        duplicated(table.unique_violation(index, tuple))
     }
 }
 

@@ -3,14 +3,14 @@
 //!
 //! | module | what lives there |
 //! |---|---|
-//! | `database`, `config` | the database and what it is opened with |
+//! | `database`, `parts`, `config` | the database; what its parts share, below it; what it is opened with |
 //! | `partition`, `row_state`, `index` | rows and indexes behind one lock; what a row goes through, the only writer of its word |
 //! | `run`, `batch`, `scope`, `access` | running a statement: locks, pre-pass, restart; what it sees and changes |
 //! | `procedure` | transactions written in Rust, called by name; command logging |
-//! | `account`, `charging`, `changes`, `changes_share`, `parts` | what clients cause: a pool, an account a session, charged before it is taken; what changes hold until they are committed |
+//! | `account`, `charging`, `changes`, `changes_share`, `byte_parts` | what clients cause: a pool, an account a session, charged before it is taken; what changes hold until they are committed |
 //! | `transaction`, `txn_id`, `savepoint`, `commit`, `reads`, `validation`, `versions`, `snapshot` | interactive transactions, what they read and whether it is still so, before-images, scans at one moment |
 //! | `table_lock`, `locking`, `waits` | locks of tables; waiting for others, and who waits for whom |
-//! | `evict`, `cooling`, `fetch`, `fetched`, `fetching`, `compaction`, `memory`, `floor`, `policy` | anti-caching: eviction, temperature, retrieval, holes, the limit, the choices |
+//! | `identification`, `evict`, `cooling`, `fetch`, `fetched`, `fetching`, `compaction`, `memory`, `floor`, `policy` | anti-caching: which rows leave, eviction, retrieval, holes, the limit, the choices |
 //! | `record`, `checkpoint`, `capture`, `image`, `manifest`, `recovery`, `arrivals`, `warming` | what is logged, what is kept, how it comes back, who waits for it |
 //! | `spill`, `reserve` | temporary data on the device; space that is kept for making room |
 //! | `check` | a directory verified while no database is open on it |
@@ -29,6 +29,7 @@ pub mod authority;
 mod background;
 pub mod backup;
 mod batch;
+mod byte_parts;
 mod capture;
 pub mod catalog;
 mod changes;
@@ -53,6 +54,8 @@ mod fetched;
 mod fetching;
 mod floor;
 pub mod function;
+#[doc(hidden)]
+pub mod identification;
 mod image;
 mod index;
 mod index_build;
@@ -110,6 +113,7 @@ pub use ddl::Change;
 pub use error::{Error, Result};
 pub use function::{FunctionArgument, FunctionDef, FunctionVolatility};
 pub use locking::TableLock;
+pub use parts::Parts;
 pub use policy::{Identification, Merge, Policy, Retrieval};
 pub use procedure::{Call, PROCEDURE_NAME_BYTES_MAX, Procedure, Procedures, Reach, Row};
 pub use recovery::{RecoveryListener, RecoveryPart, RecoveryProgress};

@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use crate::catalog::Table;
-use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::parts::Parts;
 use crate::savepoint::Savepoint;
 use crate::table_lock::{Gate, LockMode};
 use crate::transaction::{RunOptions, Transaction, Transactions, TxnState};
@@ -163,7 +163,7 @@ impl Drop for Place<'_> {
     }
 }
 
-impl Database {
+impl Parts {
     /// Locks a table until the transaction ends or is rolled back to a savepoint before.
     /// The definition may have changed when it returns.
     ///
@@ -215,7 +215,7 @@ impl Database {
         self.lock_for(state, options, &table.gate, mode).await
     }
 
-    /// [`Database::lock_table`], waiting.
+    /// [`Parts::lock_table`], waiting.
     pub(crate) async fn lock_for(
         &self,
         state: &mut TxnState,
@@ -280,7 +280,7 @@ impl Database {
     /// Keeps others from making anything of a type until the transaction ends.
     ///
     /// # Errors
-    /// As [`Database::lock_authority`].
+    /// As [`Parts::lock_authority`].
     pub async fn lock_type(
         &self,
         txn: &mut Transaction,
@@ -372,7 +372,7 @@ impl Database {
         self.wait_for_end(options, holder).await
     }
 
-    /// As [`Database::wait_for_holder`], for a statement without a transaction.
+    /// As [`Parts::wait_for_holder`], for a statement without a transaction.
     pub(crate) async fn visit_holder(
         &self,
         visit: &mut Visit,

@@ -21,6 +21,7 @@ use thermocline_storage::log::Lsn;
 use crate::arrivals::{Arrivals, Loader};
 use crate::catalog::Table;
 use crate::error::{Error, Result};
+use crate::identification::Identification;
 use crate::index::{Index, IndexSlot, position_of};
 use crate::row_state::TablePartition;
 use crate::txn_id::TxnId;
@@ -195,9 +196,8 @@ pub(crate) struct PartitionState {
     pub tables: Tables,
     pub id: u16,
     pub arena: Arc<Arena>,
-    /// See [`crate::policy::Identification`]: tables made here have a chain in
-    /// which one of so many uses counts.
-    pub chain_sample: Option<u32>,
+    /// Which rows of tables made here leave memory.
+    pub identification: Identification,
     /// Before-images for open snapshots.
     pub versions: Versions,
     /// Rows that an interactive transaction has locked.
@@ -328,7 +328,7 @@ impl PartitionState {
         PartitionState {
             id,
             arena,
-            chain_sample: None,
+            identification: Identification::Temperature,
             tables: Tables::default(),
             versions: Versions::default(),
             locks: HashMap::new(),
@@ -342,10 +342,10 @@ impl PartitionState {
 
     /// The rows of `table` here, made when first written.
     pub fn table_mut(&mut self, table: &Table) -> &mut TablePartition {
-        let (arena, chain_sample) = (&self.arena, self.chain_sample);
+        let (arena, identification) = (&self.arena, self.identification);
         self.tables.entry(table.def.storage).or_insert_with(|| {
             let indexes = IndexSlot::of(&table.def.indexes);
-            Box::new(TablePartition::new(arena, indexes, chain_sample))
+            Box::new(TablePartition::new(arena, indexes, identification))
         })
     }
 

@@ -1,48 +1,11 @@
-//! Everything that the papers vary, as values (design point 6; 004 §3, 000 §3–4).
-//! Adding a choice touches this enum and the one file that carries it out.
+//! Everything that the papers vary, as values (004 §3, 000 §3–4). Adding a choice touches its
+//! enum and the one file that carries it out.
 
 use std::fmt;
 
 use thermocline_device::{DeviceKind, DeviceProfile};
 
-/// How cold tuples are found (000 §3.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Identification {
-    /// Uses are counted, hot or cold, and the count of a tuple decides whether
-    /// it leaves and whether it comes back
-    /// ([`thermocline_storage::temperature`]).
-    Temperature,
-    /// A hand sweeps over the row directory; a tuple that was used since its
-    /// last visit stays.
-    Clock,
-    /// The hand sweeps, but use does not count.
-    Fifo,
-    /// The tuple used longest ago leaves
-    /// ([`thermocline_storage::lru_chain`]; 004 §3.1).
-    Lru,
-    /// As `Lru`, but one use in a hundred counts (004 §3.1).
-    ALru,
-}
-
-impl Identification {
-    /// All of them, by the names that settings use.
-    pub const NAMES: [(&str, Identification); 5] = [
-        ("temperature", Identification::Temperature),
-        ("clock", Identification::Clock),
-        ("fifo", Identification::Fifo),
-        ("lru", Identification::Lru),
-        ("alru", Identification::ALru),
-    ];
-
-    /// One of so many uses moves a tuple in the LRU chain; None: there is none.
-    pub(crate) fn chain_sample(self) -> Option<u32> {
-        match self {
-            Identification::Lru => Some(1),
-            Identification::ALru => Some(100),
-            _ => None,
-        }
-    }
-}
+pub use crate::identification::Identification;
 
 /// What becomes of a tuple that was fetched and not changed (000 §4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

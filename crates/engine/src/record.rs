@@ -5,8 +5,8 @@
 //! transaction's commit record is there). Changes are physical: they name the
 //! storage, the partition and the row, so that replaying one needs no read.
 
+use crate::byte_parts::ByteParts;
 use crate::error::{Error, Result};
-use crate::parts::Parts;
 use crate::row_id::RowId;
 
 /// What a record is.
@@ -86,7 +86,7 @@ const DELETE: u8 = 2;
 #[derive(Debug, Default)]
 pub(crate) struct ChangeWriter {
     /// A change lies in one part.
-    pub parts: Parts,
+    pub parts: ByteParts,
 }
 
 /// Bytes of a change beside tuple and keys, at most.
@@ -155,7 +155,7 @@ pub(crate) fn parse_record(payload: &[u8]) -> Result<(RecordKind, u64, &[u8])> {
 
 /// The head of a commit record, in one piece with that of its body: changes follow, then
 /// perhaps a new catalog.
-pub(crate) fn commit_head(txn: u64, changes: &Parts) -> [u8; 13] {
+pub(crate) fn commit_head(txn: u64, changes: &ByteParts) -> [u8; 13] {
     let mut head = [0; 13];
     head[..9].copy_from_slice(&record_head(RecordKind::Commit, txn));
     head[9..].copy_from_slice(&(changes.len() as u32).to_le_bytes());
@@ -186,13 +186,13 @@ pub(crate) fn changes(body: &[u8]) -> impl Iterator<Item = Result<RowChange<'_>>
 }
 
 /// Whether changes only take rows away.
-pub(crate) fn only_deletes(body: &Parts) -> bool {
+pub(crate) fn only_deletes(body: &ByteParts) -> bool {
     let mut all = body.iter().flat_map(changes);
     all.all(|change| matches!(change, Ok(RowChange::Delete { .. })))
 }
 
 /// The pieces of a record of many changes.
-pub(crate) fn pieces<'a>(head: &'a [u8], changes: &'a Parts, tail: &'a [u8]) -> Vec<&'a [u8]> {
+pub(crate) fn pieces<'a>(head: &'a [u8], changes: &'a ByteParts, tail: &'a [u8]) -> Vec<&'a [u8]> {
     let head = std::iter::once(head);
     head.chain(changes.iter()).chain([tail]).collect()
 }

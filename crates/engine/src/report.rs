@@ -7,9 +7,9 @@ use thermocline_device::{CountersSnapshot, DeviceProfile};
 
 use crate::account::ClientPoolReport;
 use crate::catalog::Table;
-use crate::database::Database;
 use crate::floor::floor_bytes;
 use crate::partition::Partition;
+use crate::parts::Parts;
 use crate::row_state::TablePartition;
 
 /// Memory by use, in bytes.
@@ -138,7 +138,7 @@ fn hot_rows(rows: &TablePartition) -> (u64, u64) {
     (hot, rows.heap().live_bytes() as u64)
 }
 
-impl Database {
+impl Parts {
     /// Bytes of the catalog and of all directories and indexes.
     pub(crate) fn metadata_bytes(&self) -> u64 {
         let catalog = self.catalog().memory_bytes();

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use thermocline_device::{Device, OpenMode};
 use thermocline_storage::log::{LogFailed, Lsn};
 
-use crate::database::Database;
+use crate::byte_parts::ByteParts;
 use crate::draft::Draft;
 use crate::error::{Result, log_failed};
 use crate::manifest::RESERVE;
@@ -83,7 +83,7 @@ impl Reserve {
     }
 }
 
-impl Database {
+impl Parts {
     /// Appends a record of a commit or a rollback. One that only takes away may use the log's
     /// reserve, which `takes_away` is asked about on a full device; a checkpoint comes soon then.
     pub(crate) fn append_commit(
@@ -106,11 +106,11 @@ impl Database {
         }
     }
 
-    /// As [`Database::append_commit`], of a record of changes.
+    /// As [`Parts::append_commit`], of a record of changes.
     pub(crate) fn append_changes(
         &self,
         head: &[u8],
-        changes: &Parts,
+        changes: &ByteParts,
         catalog: &[u8],
         takes_away: impl FnOnce() -> bool,
     ) -> Result<Lsn> {

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use thermocline_device::Mutation;
 
 use crate::catalog::{Table, TableDef};
-use crate::database::Database;
 use crate::ddl::{Change, NewTuple};
 use crate::error::{Error, Result};
 use crate::index_build::duplicated;
+use crate::parts::Parts;
 use crate::scope::Scope;
 use crate::transaction::{RunOptions, Transaction};
 use crate::wait::give_way;
@@ -18,13 +18,13 @@ use crate::wait::give_way;
 /// Rows that are put in their place under one lock of the partitions.
 const ROWS_AT_ONCE: usize = 500;
 
-impl Database {
+impl Parts {
     /// Writes all rows of a table anew, by another definition: columns that are gone, new or of
     /// another type. They go into new storage, which takes the place of the old one at the
     /// commit, as TRUNCATE's does: snapshots from before see no rows from then on.
     ///
     /// # Errors
-    /// As [`Database::ddl`], what `tuple` says, and 23505 where keys that were different are
+    /// As [`Parts::ddl`], what `tuple` says, and 23505 where keys that were different are
     /// the same now.
     pub async fn rewrite_table(
         &self,

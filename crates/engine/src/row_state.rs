@@ -1,5 +1,5 @@
 //! A row's life: the one file that changes a row's word in the directory, the counts of a
-//! table's rows, its place in the eviction chain and what is said of its copy on a device.
+//! table's rows, its place in the policy's order and what is said of its copy on a device.
 //!
 //! A row is *free* (its number is nobody's), *hot* (its tuple is in the heap), *cold* (it is on
 //! a device only) or *dead* (deleted, while its number is still somebody's). Of a hot tuple's
@@ -11,8 +11,7 @@
 //! | [`insert`](TablePartition::insert) | free | dirty |
 //! | [`undo_insert`](TablePartition::undo_insert) | hot | free |
 //! | [`change`](TablePartition::change) | hot, cold | dirty |
-//! | [`undo_change`](TablePartition::undo_change) | dirty | what it was, if that was hot |
-//! | [`undo_change_of_cold`](TablePartition::undo_change_of_cold) | dirty | cold |
+//! | [`undo_change`](TablePartition::undo_change) | dirty | what it was |
 //! | [`replay`](TablePartition::replay) | free, hot, cold | dirty |
 //! | [`restore_dirty`](TablePartition::restore_dirty) | free | dirty |
 //! | [`copy`](TablePartition::copy) | dirty | copying |
@@ -32,11 +31,15 @@
 //! committed, whatever else it is: [`used`](TablePartition::used), [`cool`](TablePartition::cool),
 //! [`set_locked`](TablePartition::set_locked), [`commit_insert`](TablePartition::commit_insert).
 //!
-//! Guarantees: a transition changes all that belongs to it, or nothing. Assumes the partition's
+//! A change that moves a tuple leaves the old one where it is, *aside*, until the change is undone
+//! or final ([`free_aside`](TablePartition::free_aside)): so no undoing needs memory.
+//!
+//! Guarantees: a transition changes all that belongs to it, or nothing; undoing one cannot fail. Assumes the partition's
 //! lock, and that the caller says rightly what the row is: debug builds look. Indexes, blocks'
 //! counts of what lives in them, the log and versions are the caller's.
 
 mod copy_word;
+mod leaving;
 mod left_page;
 #[cfg(test)]
 mod tests;
@@ -47,11 +50,11 @@ use thermocline_device::Mutation;
 use thermocline_storage::arena::{Arena, TuplePtr};
 use thermocline_storage::changed_pages::ChangedPages;
 use thermocline_storage::heap::Heap;
-use thermocline_storage::lru_chain::LruChain;
 use thermocline_storage::row_directory::{ColdAddress, ColdWord, HotWord, RowDirectory, Word};
 use thermocline_storage::temperature;
 
 use crate::error::{Error, Result};
+use crate::identification::{Identification, Order};
 use crate::index::IndexSlot;
 pub(crate) use copy_word::{CopyWord, Copying};
 pub(crate) use left_page::LeftPage;
@@ -70,6 +73,27 @@ pub(crate) enum Numbers {
     Restoring,
 }
 
+/// What a row was before a change, so that it can be again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Past {
+    /// Its tuple was where the new one is, and this was said of its copy.
+    InPlace(CopyWord),
+    /// Its tuple is aside, as it was.
+    Aside(TuplePtr),
+    /// It was cold.
+    Cold(ColdWord),
+}
+
+/// What a change has left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(crate) struct Changed {
+    /// What it takes to undo it.
+    pub past: Past,
+    /// Where the copy lies that the old tuple had: a hole, if this is not undone.
+    pub hole: Option<ColdAddress>,
+}
+
 /// The rows of one table in one partition.
 pub(crate) struct TablePartition {
     heap: Heap,
@@ -79,15 +103,8 @@ pub(crate) struct TablePartition {
     live: u64,
     /// Of these, the cold ones.
     cold: u64,
-    /// Where the evictor's hand stands.
-    pub hand: u32,
-    /// Degrees of [`crate::cooling`] that the hand's rounds have taken, this one
-    /// included.
-    pub cooled: u32,
-    /// Degrees that this round takes from each tuple.
-    pub cooling: u8,
-    /// The hot rows in the order of their use, where the policy wants it.
-    chain: Option<Box<LruChain>>,
+    /// Which of the hot rows leaves next.
+    order: Order,
 }
 
 /// What became of a row that the log has a tuple for.
@@ -100,18 +117,19 @@ pub(crate) enum Replayed {
 }
 
 impl TablePartition {
-    /// No rows yet. `chain_sample`: the policy wants a chain, in which one of so many uses counts.
-    pub fn new(arena: &Arc<Arena>, indexes: Vec<IndexSlot>, chain_sample: Option<u32>) -> Self {
+    /// No rows yet. Which of them leave memory, `identification` says.
+    pub fn new(
+        arena: &Arc<Arena>,
+        indexes: Vec<IndexSlot>,
+        identification: Identification,
+    ) -> Self {
         TablePartition {
             heap: Heap::new(arena.clone()),
             directory: RowDirectory::new(),
             indexes,
             live: 0,
             cold: 0,
-            hand: 0,
-            cooled: 0,
-            cooling: 0,
-            chain: chain_sample.map(|sample| Box::new(LruChain::new(sample))),
+            order: identification.order(),
         }
     }
 
@@ -231,7 +249,7 @@ impl TablePartition {
     #[inline]
     fn store_new(&mut self, row: u32, tuple: &[u8], uncommitted: bool) -> Result<Word> {
         let pointer = self.heap.insert(row, 0, tuple).ok_or_else(exhausted)?;
-        self.put_in_chain(row);
+        self.order.became_hot(row);
         self.live += 1;
         Ok(Word::hot(pointer)
             .with_uncommitted(uncommitted)
@@ -250,61 +268,92 @@ impl TablePartition {
     }
 
     /// A row's tuple becomes another, which no block has. `warmer`: so many uses of the row
-    /// were not counted before. Returns where the copy lies that the old tuple had: a hole from
-    /// now on.
+    /// were not counted before.
     ///
     /// # Errors
     /// The arena is exhausted; the row is as it was.
     #[inline]
-    pub fn change(
+    pub fn change(&mut self, row: u32, word: Word, tuple: &[u8], warmer: u8) -> Result<Changed> {
+        debug_assert!(self.is_now(row, word) && is_there(word));
+        if let Some(hot) = word.as_hot() {
+            let copy = self.copy_word(hot);
+            if self.heap.overwrite(hot.pointer(), tuple) {
+                let (past, hole) = (Past::InPlace(copy), copy.address());
+                let warmth = temperature::of_changed(word.temperature(), false) + warmer;
+                let now = word.with_temperature(warmth.min(temperature::MAX));
+                self.directory.set(row, now);
+                self.check(row);
+                return Ok(Changed { past, hole });
+            }
+        }
+        self.change_elsewhere(row, word, tuple, warmer)
+    }
+
+    /// As [`Self::change`], of a tuple that is not in memory, or has no room for the new one.
+    fn change_elsewhere(
         &mut self,
         row: u32,
         word: Word,
         tuple: &[u8],
         warmer: u8,
-    ) -> Result<Option<ColdAddress>> {
-        debug_assert!(self.is_now(row, word) && is_there(word));
+    ) -> Result<Changed> {
         let hole = self.copy_of_row(word);
-        let pointer = match word.as_hot() {
-            Some(hot) => self.heap.replace(hot.pointer(), tuple),
-            None => self.heap.insert(row, 0, tuple),
+        let pointer = self.heap.insert(row, 0, tuple).ok_or_else(exhausted)?;
+        let warmth = temperature::of_changed(word.temperature(), word.is_cold()) + warmer;
+        let now = hot_word(pointer, word).with_temperature(warmth.min(temperature::MAX));
+        self.directory.set(row, now);
+        let past = match (word.as_hot(), word.as_cold()) {
+            (Some(hot), _) => {
+                if Mutation::OldTupleFreedEarly.is_made() {
+                    self.heap.free(hot.pointer());
+                }
+                Past::Aside(hot.pointer())
+            }
+            (_, Some(cold)) => {
+                self.cold -= 1;
+                self.order.became_hot(row);
+                Past::Cold(cold)
+            }
+            (None, None) => unreachable!("row {row} is changed, and is not there"),
         };
-        let pointer = pointer.ok_or_else(exhausted)?;
-        debug_assert!(self.heap.cold(pointer) == 0, "a changed tuple has a copy");
-        let warmth = temperature::of_changed(word.temperature(), word.is_cold());
-        let warmth = (warmth + warmer).min(temperature::MAX);
-        let hot = hot_word(pointer, word).with_temperature(warmth);
-        self.directory.set(row, hot);
-        if word.is_cold() {
-            self.cold -= 1;
-            self.put_in_chain(row);
+        self.check(row);
+        Ok(Changed { past, hole })
+    }
+
+    /// A row that was changed is what it was. `old`: its tuple, if that was overwritten.
+    pub fn undo_change(&mut self, row: u32, hot: HotWord, past: Past, old: &[u8]) {
+        debug_assert!(self.is_now(row, hot.word()) && self.is_dirty(hot));
+        match past {
+            Past::InPlace(copy) => {
+                let is_back = self.heap.overwrite(hot.pointer(), old);
+                assert!(is_back, "row {row} has no room for what it was");
+                self.heap.set_cold(hot.pointer(), copy.0);
+                self.directory.set(row, hot.word());
+            }
+            Past::Aside(pointer) => {
+                debug_assert!(self.heap.row(pointer) == row && self.heap.payload(pointer) == old);
+                self.heap.free(hot.pointer());
+                self.directory.set(row, hot.with_pointer(pointer));
+            }
+            Past::Cold(cold) => {
+                self.heap.free(hot.pointer());
+                self.directory.set(row, cold.word());
+                self.cold += 1;
+            }
         }
         self.check(row);
-        Ok(hole)
     }
 
-    /// A row that was changed where it lay has its old tuple again, and `copy`, which the tuple's
-    /// header said of its copy.
-    pub fn undo_change(&mut self, row: u32, hot: HotWord, old: &[u8], copy: CopyWord) {
-        debug_assert!(self.is_now(row, hot.word()) && self.is_dirty(hot));
-        if let Some(pointer) = self.heap.replace(hot.pointer(), old) {
-            self.heap.set_cold(pointer, copy.0);
-            self.directory.set(row, hot.with_pointer(pointer));
+    /// A change is final: the tuple goes that it left aside, if it did.
+    #[inline]
+    pub fn free_aside(&mut self, past: Past) {
+        if let Past::Aside(pointer) = past {
+            self.heap.free(pointer);
         }
-        self.check(row);
     }
 
-    /// A row that was cold and was changed is again where it was.
-    pub fn undo_change_of_cold(&mut self, row: u32, hot: HotWord, cold: ColdWord) {
-        debug_assert!(self.is_now(row, hot.word()) && self.is_dirty(hot));
-        self.heap.free(hot.pointer());
-        self.directory.set(row, cold.word());
-        self.cold += 1;
-        self.check(row);
-    }
-
-    /// A row that is there is used: it is a degree warmer, and the newest in its chain. Returns
-    /// its word.
+    /// A row that is there is used: it is a degree warmer, and if it is hot the policy learns of
+    /// it. Returns its word.
     #[inline]
     pub fn used(&mut self, row: u32, word: Word) -> Word {
         debug_assert!(self.is_now(row, word) && is_there(word));
@@ -316,10 +365,8 @@ impl TablePartition {
         if warmer != word {
             self.directory.set_unsaved(row, warmer);
         }
-        if let Some(chain) = &mut self.chain
-            && word.is_hot()
-        {
-            chain.used(row);
+        if word.is_hot() {
+            self.order.used(row);
         }
         warmer
     }
@@ -367,38 +414,9 @@ impl TablePartition {
         moved.released_bytes
     }
 
-    /// The hot row at the old end of the chain, where there is one: rows that are hot no more
-    /// may be found there, too.
-    #[inline]
-    pub fn oldest(&self) -> Option<u32> {
-        self.chain.as_ref()?.oldest()
-    }
-
-    /// A row is taken from the chain: it has left, or is being copied. If it stays after all,
-    /// [`Self::becomes_newest`] brings it back.
-    pub fn unchain(&mut self, row: u32) {
-        if let Some(chain) = &mut self.chain {
-            chain.remove(row);
-        }
-    }
-
-    /// A hot row that stays has its place at the new end of the chain.
-    #[inline]
-    pub fn becomes_newest(&mut self, row: u32) {
-        debug_assert!(self.directory.get(row).is_hot(), "row {row} is not hot");
-        self.put_in_chain(row);
-    }
-
-    /// Bytes of what is kept of rows beside their tuples: directory and chain.
+    /// Bytes of what is kept of rows beside their tuples: directory and order.
     pub fn state_bytes(&self) -> usize {
-        self.directory.bytes() + self.chain.as_ref().map_or(0, |chain| chain.bytes())
-    }
-
-    #[inline]
-    fn put_in_chain(&mut self, row: u32) {
-        if let Some(chain) = &mut self.chain {
-            chain.touch(row);
-        }
+        self.directory.bytes() + self.order.bytes()
     }
 
     /// At a restart: an image has a row's tuple, which was in no block. Rows are counted already.
@@ -418,7 +436,7 @@ impl TablePartition {
             .with_temperature(warmth)
             .with_uncommitted(marked);
         self.directory.restore(row, word);
-        self.put_in_chain(row);
+        self.order.became_hot(row);
         self.check(row);
         Ok(())
     }
@@ -434,12 +452,13 @@ impl TablePartition {
             self.directory.restore(row, word);
             return Ok(Replayed::Inserted);
         }
-        let hole = self.change(row, word, tuple, 0)?;
+        let changed = self.change(row, word, tuple, 0)?;
+        self.free_aside(changed.past);
         if word.is_hot() {
             // Nothing else counts as its use.
-            self.put_in_chain(row);
+            self.order.used(row);
         }
-        Ok(Replayed::Changed(hole))
+        Ok(Replayed::Changed(changed.hole))
     }
 
     /// A tuple is being copied into a block, as the record in this slot.
@@ -469,6 +488,7 @@ impl TablePartition {
             .set(row, cold_word(address, fingerprint, hot));
         self.heap.free(hot.pointer());
         self.cold += 1;
+        self.order.left(row);
         self.check(row);
     }
 
@@ -480,6 +500,7 @@ impl TablePartition {
         self.directory.set_unsaved(row, cold);
         self.heap.free(hot.pointer());
         self.cold += 1;
+        self.order.left(row);
         self.check(row);
     }
 
@@ -492,7 +513,7 @@ impl TablePartition {
         // The last checkpoint has nothing new to learn.
         let word = hot_word(pointer, cold.word());
         self.directory.set_unsaved(row, word);
-        self.put_in_chain(row);
+        self.order.became_hot(row);
         self.cold -= 1;
         self.check(row);
         Some(pointer)

@@ -16,11 +16,11 @@ use thermocline_storage::log::Lsn;
 use crate::access::{Access, Guards, Obstacle, RunKind, Scratch};
 use crate::changes::{Grant, Need};
 use crate::charging::Expected;
-use crate::database::Database;
 use crate::error::{Error, Result, log_failed};
 use crate::fetch::{PlannedRead, plan};
 use crate::fetched::Fetched;
 use crate::locking::Visit;
+use crate::parts::Parts;
 use crate::scope::Scope;
 use crate::table_lock::{Gate, LockMode};
 use crate::transaction::{Isolation, RunOptions, Transaction, TxnState};
@@ -76,7 +76,7 @@ pub(crate) enum Who<'a> {
     Transaction(&'a mut TxnState),
 }
 
-impl Database {
+impl Parts {
     /// Runs an autocommitted statement. `body` may run several times and must
     /// reset its output first. Returns when the commit, and every commit whose
     /// result the statement saw, is durable as the options ask.
@@ -410,7 +410,7 @@ impl Database {
         self.admit_with(options, &None).await
     }
 
-    /// As [`Database::admit`]; who has had room made has it.
+    /// As [`Parts::admit`]; who has had room made has it.
     async fn admit_with(&self, options: &RunOptions, room: &Option<Expected<'_>>) -> Result<()> {
         self.check_open()?;
         self.pulse.beat();
@@ -591,10 +591,5 @@ impl Database {
         body: impl FnMut(&mut Access<'_>) -> Result<R>,
     ) -> Result<R> {
         thermocline_device::block_on(self.one_shot(options, scope, body))
-    }
-
-    /// Starts an interactive transaction.
-    pub fn begin(self: &Arc<Self>, isolation: Isolation, read_only: bool) -> Transaction {
-        Transaction::begin(self.clone(), isolation, read_only)
     }
 }

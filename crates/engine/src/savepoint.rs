@@ -13,9 +13,9 @@ use thermocline_device::Mutation;
 
 use crate::access::Access;
 use crate::catalog::{Catalog, IndexDef, Table};
-use crate::database::Database;
 use crate::draft::{Draft, DraftMark};
 use crate::error::{Error, Result};
+use crate::parts::Parts;
 use crate::row_id::RowId;
 use crate::scope::Scope;
 use crate::transaction::{Overlaid, RunOptions, Transaction, TxnState};
@@ -178,7 +178,7 @@ impl Transaction {
     }
 }
 
-impl Database {
+impl Parts {
     /// The definition by which a transaction wrote to a storage since a savepoint. It names all
     /// indexes that a row of then may be in: those that there are now, and those that the
     /// transaction has dropped since.

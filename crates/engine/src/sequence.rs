@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use thermocline_device::Mutation;
 
 use crate::catalog::SequenceDef;
-use crate::database::Database;
 use crate::error::{Error, Result, log_failed};
+use crate::parts::Parts;
 use crate::record::{Reader, RecordKind, record_head};
 use crate::transaction::RunOptions;
 
@@ -27,7 +27,7 @@ pub struct Given {
     /// The value.
     pub value: i64,
     /// Up to where the log has to be durable before anybody is told: see
-    /// [`Database::wait_for_log`].
+    /// [`Parts::wait_for_log`].
     pub logged_to: u64,
 }
 
@@ -150,7 +150,7 @@ fn bound_after(def: &SequenceDef, at: Place) -> (Place, u32) {
     (bound, ahead)
 }
 
-impl Database {
+impl Parts {
     fn sequence(&self, oid: u32) -> Result<Arc<Sequence>> {
         self.sequences.read().get(&oid).cloned().ok_or_else(|| {
             Error::catalog(

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use thermocline_storage::row_directory::ColdAddress;
 
 use crate::catalog::{Catalog, Table};
-use crate::counters::Counters;
 use crate::database::Database;
 use crate::error::Result;
 use crate::fetch::{PlannedRead, Span, plan};
@@ -37,11 +36,6 @@ const CHUNK_DIVISOR: u64 = 1024;
 /// ... between these.
 const CHUNK_BYTES_MIN: u64 = 32 << 10;
 const CHUNK_BYTES_MAX: u64 = 2 << 20;
-
-/// Before-images may take one part in so many of the memory limit, and less, but not less than
-/// the other, where directories and indexes leave little.
-const VERSIONS_SHARE: u64 = 4;
-const VERSIONS_SHARE_MIN: u64 = 32;
 
 /// A moment of the database, held open until the last clone is dropped.
 #[derive(Debug, Clone)]
@@ -120,44 +114,6 @@ impl Database {
                 db: self.clone(),
             }),
         }
-    }
-}
-
-/// Versions that are dropped in one turn under a partition's lock.
-const DROPPED_A_TURN: usize = 4096;
-
-impl Database {
-    /// Drops before-images that no snapshot needs, in partitions that have not
-    /// been written since, and those that commits have left.
-    pub(crate) fn collect_versions(&self) {
-        let horizon = self.transactions.horizon();
-        for partition in &self.partitions {
-            while partition
-                .lock_any()
-                .collect_versions(horizon, DROPPED_A_TURN)
-            {}
-        }
-    }
-
-    /// Ends the oldest snapshots while before-images take more than their share of
-    /// memory: they would take all of it, and whoever changes rows must not fail for it.
-    pub(crate) fn end_old_snapshots(&self) {
-        while self.versions_held.get() > self.versions_limit() {
-            if self.transactions.end_oldest_snapshot().is_none() {
-                return;
-            }
-            Counters::add(&self.counters.snapshots_ended, 1);
-            self.collect_versions();
-        }
-    }
-
-    /// What before-images may take, in bytes.
-    pub(crate) fn versions_limit(&self) -> u64 {
-        let limit = self.memory.limit();
-        // Where metadata leaves little, hot rows have most of it.
-        let left = self.memory.beyond_metadata() / 2;
-        let share = left.clamp(limit / VERSIONS_SHARE_MIN, limit / VERSIONS_SHARE);
-        self.config.versions_bytes_max.unwrap_or(share)
     }
 }
 

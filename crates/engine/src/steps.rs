@@ -23,6 +23,7 @@ use crate::database::Database;
 use crate::error::Result;
 use crate::evict::Evictor;
 pub use crate::moment::Moment;
+use crate::parts::Parts;
 
 /// Who runs other things at a [`Moment`].
 pub trait Simulator: Send + Sync {
@@ -79,7 +80,7 @@ impl Origin {
     }
 }
 
-impl Database {
+impl Parts {
     /// Goes on from there, unless it has come further.
     pub(crate) fn begin_at(&self, origin: &Origin, is_new: bool) {
         self.transactions.start_after(origin.transaction);
@@ -90,21 +91,6 @@ impl Database {
         }
         self.next_storage
             .fetch_max(origin.storage, Ordering::Relaxed);
-    }
-
-    pub(crate) fn pause(&self, moment: Moment) {
-        if let Some(simulator) = &self.config.simulator {
-            simulator.pause(moment);
-        }
-    }
-
-    /// What a background task does in one turn: less in a simulation, whose tables
-    /// are small.
-    pub(crate) fn at_a_time(&self, usual: usize) -> usize {
-        match self.config.simulator {
-            Some(_) => 1,
-            None => usual,
-        }
     }
 }
 
@@ -194,7 +180,7 @@ impl Steps {
     /// What was warm at the last checkpoint comes back, as far as there is room.
     pub fn warm_up(&self) {
         if self.db.wants_warming() && self.has_all_partitions() {
-            self.db.warm_up();
+            self.db.bring_back_the_warm();
         }
     }
 

@@ -15,10 +15,10 @@ use thermocline_storage::key_hash::key_hash;
 use crate::access::Guards;
 use crate::catalog::Table;
 use crate::counters::Counters;
-use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::partition::PartitionState;
+use crate::parts::Parts;
 use crate::reads::{
     EVERYWHERE, ReadEntry, ReadWhat, about, covers_key, covers_rows, keys_of, rows_of,
 };
@@ -36,7 +36,7 @@ fn conflict() -> Error {
     Error::Serialization("read/write dependencies among transactions")
 }
 
-impl Database {
+impl Parts {
     /// What one transaction's notes of its reads may take.
     pub(crate) fn reads_limit(&self) -> usize {
         let share = self.memory.transaction_limit() / READS_SHARE;

@@ -13,18 +13,18 @@ use thermocline_storage::key_hash::key_hash;
 use thermocline_storage::row_directory::{ColdAddress, Word};
 
 use crate::catalog::{IndexDef, Table};
-use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::manifest::Manifest;
 use crate::partition::PartitionState;
+use crate::parts::Parts;
 use crate::row_state::{DEAD, TablePartition};
 use crate::scope::Scope;
 
 /// Problems that are told apart; more are only counted.
 const PROBLEMS_KEPT: usize = 100;
 
-/// What [`Database::verify`] has looked at and found.
+/// What [`Parts::verify`] has looked at and found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verified {
     /// Rows, hot and cold.
@@ -72,7 +72,7 @@ struct References {
     records: Vec<Reference>,
 }
 
-impl Database {
+impl Parts {
     /// Checks that everything agrees with everything. Damage is not an error
     /// but a problem in what is returned; an error is a device that cannot be
     /// listed or a manifest that cannot be read.

@@ -50,26 +50,26 @@ impl Database {
     /// How far the warming up has come.
     pub fn warm_up_report(&self) -> WarmUpReport {
         WarmUpReport {
-            swept: self.warm_up.swept.load(Ordering::Relaxed),
+            swept: self.warm_up().swept.load(Ordering::Relaxed),
             sweeps: (SWEEPS.len() * self.partitions.len()) as u64,
-            is_under_way: self.warm_up.is_under_way.load(Ordering::Relaxed),
+            is_under_way: self.warm_up().is_under_way.load(Ordering::Relaxed),
         }
     }
 
     /// Whether there may be anything to warm up, and the policy wants it.
     pub(crate) fn wants_warming(&self) -> bool {
-        let may_have_rows = self.recovered.lock().rows > 0 || !self.arrivals.are_complete();
+        let may_have_rows = self.start.report().rows > 0 || !self.arrivals.are_complete();
         self.policy.merge != Merge::UpdateOnly && may_have_rows
     }
 
     /// The warming thread's life.
-    pub(crate) fn warm_up(&self) {
-        self.warm_up.is_under_way.store(true, Ordering::Relaxed);
+    pub(crate) fn bring_back_the_warm(&self) {
+        self.warm_up().is_under_way.store(true, Ordering::Relaxed);
         // What comes first for statements is not warmed meanwhile: the device is the images'.
-        if self.wait_for_partitions().is_ok() && self.recovered.lock().rows > 0 {
+        if self.wait_for_partitions().is_ok() && self.start.report().rows > 0 {
             self.sweep_all();
         }
-        self.warm_up.is_under_way.store(false, Ordering::Relaxed);
+        self.warm_up().is_under_way.store(false, Ordering::Relaxed);
     }
 
     fn sweep_all(&self) {
@@ -77,7 +77,7 @@ impl Database {
             for partition in 0..self.partitions() {
                 match self.warm_partition(partition, coolest) {
                     Ok(true) => {
-                        self.warm_up.swept.fetch_add(1, Ordering::Relaxed);
+                        self.warm_up().swept.fetch_add(1, Ordering::Relaxed);
                     }
                     // No room, or the end.
                     Ok(false) => return,

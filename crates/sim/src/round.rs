@@ -176,13 +176,7 @@ impl Round {
         config.log_segment_bytes = chance.pick(&[32 << 10, 64 << 10, 256 << 10]);
         config.procedures = procedures();
         config.policy = Some(Policy {
-            identification: chance.pick(&[
-                Identification::Temperature,
-                Identification::Clock,
-                Identification::Fifo,
-                Identification::Lru,
-                Identification::ALru,
-            ]),
+            identification: chance.pick(&Identification::NAMES).1,
             retrieval: Retrieval::Restart,
             merge: chance.pick(&[Merge::Warm, Merge::Always, Merge::UpdateOnly]),
             block_bytes: chance.pick(&[4 << 10, 8 << 10, 16 << 10, 64 << 10]),

@@ -167,9 +167,7 @@ impl Arena {
             .clamp(least, least.max(REGION_BYTES_MAX));
         loop {
             match Self::reserve(bytes) {
-                Err(error) if bytes <= least || error.kind() == io::ErrorKind::InvalidInput => {
-                    return Err(error);
-                }
+                Err(error) if bytes <= least => return Err(error),
                 Err(_) => bytes = (bytes / 2).max(least),
                 reserved => return reserved,
             }

@@ -9,7 +9,7 @@
 //! Assumes the partition's lock, and that a `TuplePtr` passed in came from this
 //! heap and was not freed since. A pointer that did not cannot lead outside of
 //! the arena (checked in every build); that it names a live slot is checked
-//! in debug builds on every access and in all builds on `free` and `replace`.
+//! in debug builds on every access and in all builds on `free` and `overwrite`.
 //! Memory that runs out is `None`, with the heap unchanged.
 //!
 //! Unsafe: the heap reads and writes spans that it alone owns; every access
@@ -217,18 +217,15 @@ impl Heap {
         self.header_mut(ptr).cold = cold;
     }
 
-    /// Puts another payload in the tuple's place: at the same address when the
-    /// size class allows, else at a new one, freeing the old. The row id stays;
-    /// the cold address becomes 0, for the copy is no longer the tuple. `None`
-    /// as for [`Heap::insert`], with the tuple unchanged.
-    pub fn replace(&mut self, ptr: TuplePtr, payload: &[u8]) -> Option<TuplePtr> {
+    /// Puts another payload in the tuple's place, if its slot is one for so many bytes: false,
+    /// and the tuple is unchanged, if it is not. The row id stays; the cold address becomes 0, for
+    /// the copy is no longer the tuple. Takes no memory, so that the way back is open, too.
+    pub fn overwrite(&mut self, ptr: TuplePtr, payload: &[u8]) -> bool {
         let header = *self.header(ptr);
-        assert!(header.len != LEN_FREE, "replaced a tuple that was freed");
+        assert!(header.len != LEN_FREE, "overwrote a tuple that was freed");
         let stays = header.class_for(payload.len());
         if stays.is_none() || stays != header.class() {
-            let moved = self.insert(header.row, 0, payload)?;
-            self.free(ptr);
-            return Some(moved);
+            return false;
         }
         *self.header_mut(ptr) = TupleHeader {
             len: payload.len() as u32 | header.len & FITTED,
@@ -237,7 +234,7 @@ impl Heap {
         };
         self.live_bytes = self.live_bytes - header.payload_bytes() + payload.len();
         self.bytes_mut(ptr, payload.len()).copy_from_slice(payload);
-        Some(ptr)
+        true
     }
 
     /// Frees a tuple; its page goes back to the arena if it was the last one.

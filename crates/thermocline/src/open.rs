@@ -153,7 +153,7 @@ pub struct Embedded {
 impl Embedded {
     /// Opens the database in `path`, making it if there is none. Returns when it serves: a
     /// statement that needs a partition that is not there yet waits for it
-    /// ([`Database::wait_for_partitions`] waits for all).
+    /// ([`wait_for_partitions`](thermocline_engine::Parts::wait_for_partitions) waits for all).
     ///
     /// # Errors
     /// See [`OpenError`].

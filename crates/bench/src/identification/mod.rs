@@ -1,6 +1,6 @@
 //! Which tuples should stay in memory: policies of finding cold tuples, compared on traces
-//! by the share of accesses that miss. Ids only; the engine's own part and the device's
-//! are not in the figures.
+//! by the share of accesses that miss. Ids only: what the engine does beside its policies, and
+//! the device, are not in the figures.
 //!
 //! Each trace is gone through once, and given to all policies chunk by chunk.
 
@@ -18,9 +18,10 @@ use std::path::PathBuf;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use thermocline_engine::identification::Identification;
 
 use crate::Result;
-use policies::{Choice, Lru, Policy, S3Fifo, Sweep, Temperature, TinyLfu};
+use policies::{Choice, Driven, Policy, TinyLfu};
 pub use report::Report;
 pub use traces::{Event, Shape, Trace};
 
@@ -122,19 +123,19 @@ impl Options {
 
     fn choice(&self, policy: Policy, trace: Trace) -> Option<Box<dyn Choice>> {
         let (tuples, capacity) = (self.tuples, self.capacity());
-        Some(match policy {
-            Policy::Best => Box::new(trace.best(&self.shape())?),
-            Policy::Temperature => Box::new(Temperature::new(tuples, capacity)),
-            Policy::TinyLfu => Box::new(TinyLfu::new(tuples, capacity)),
-            Policy::S3Fifo => Box::new(S3Fifo::new(tuples, capacity)),
-            Policy::Clock => Box::new(Sweep::clock(tuples, capacity)),
-            Policy::Fifo => Box::new(Sweep::fifo(tuples, capacity)),
-            Policy::Lru => Box::new(Lru::new(tuples, capacity)),
-            Policy::Alru => {
-                let chain = Lru::sampled(tuples, capacity, self.sample, self.seed);
-                Box::new(chain)
-            }
-        })
+        let driven = |identification| -> Option<Box<dyn Choice>> {
+            Some(Box::new(Driven::new(identification, tuples, capacity)))
+        };
+        match policy {
+            Policy::Best => Some(Box::new(trace.best(&self.shape())?)),
+            Policy::TinyLfu => Some(Box::new(TinyLfu::new(capacity))),
+            Policy::Temperature => driven(Identification::Temperature),
+            Policy::S3Fifo => driven(Identification::S3Fifo),
+            Policy::Clock => driven(Identification::Clock),
+            Policy::Fifo => driven(Identification::Fifo),
+            Policy::Lru => driven(Identification::Lru),
+            Policy::Alru => Some(Box::new(Driven::sampled_lru(tuples, capacity, self.sample))),
+        }
     }
 }
 

@@ -143,8 +143,8 @@ fn the_chain_of_lru_is_the_naive_one() {
         let mut random = StdRng::seed_from_u64(seed);
         let capacity = random.random_range(1..20);
         let mut tuples = 30;
-        let mut lru = Lru::new(tuples as usize, capacity);
-        let mut sampled = Lru::sampled(tuples as usize, capacity, 1.0, seed);
+        let mut lru = Driven::new(Identification::Lru, tuples as usize, capacity);
+        let mut sampled = Driven::sampled_lru(tuples as usize, capacity, 1.0);
         // The last used one is the last.
         let mut naive: Vec<u32> = Vec::new();
         for _ in 0..2000 {
@@ -253,7 +253,11 @@ fn after_a_load_temperature_learns_as_quickly_as_lru() {
 #[test]
 fn learning_ends_where_there_is_nothing_to_learn() {
     let options = small();
-    let mut choice = Temperature::new(options.tuples, options.capacity());
+    let mut choice = Driven::new(
+        Identification::Temperature,
+        options.tuples,
+        options.capacity(),
+    );
     for tuple in 0..options.tuples as u32 {
         choice.insert(tuple);
     }

@@ -71,7 +71,7 @@ impl Access<'_> {
     /// Appends the command's record.
     pub(super) fn append_command(&self, head: &[u8]) -> Result<Lsn> {
         let tail = tail(&self.scratch.changes.parts, self.scratch.undo.inserted());
-        self.db
+        self.parts
             .append_log(&[&record_head(RecordKind::Command, 0), head, &tail])
     }
 
@@ -82,6 +82,6 @@ impl Access<'_> {
 
     /// Whether the run holds all partitions.
     pub(crate) fn holds_all(&self) -> bool {
-        self.guards.len() == self.db.partitions.len()
+        self.guards.len() == self.parts.partitions.len()
     }
 }

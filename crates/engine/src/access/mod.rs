@@ -25,12 +25,12 @@ use thermocline_storage::temperature;
 use crate::account::Account;
 use crate::catalog::{Catalog, Table};
 use crate::changes::{Grant, Need, Taken};
-use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::fetch::{address_key, read_range};
 use crate::fetched::Fetched;
 use crate::locking::Visit;
 use crate::partition::{PartitionGuard, PartitionState};
+use crate::parts::Parts;
 use crate::policy::Merge;
 use crate::reads::{EVERYWHERE, ReadEntry, ReadWhat};
 use crate::record::ChangeWriter;
@@ -180,7 +180,7 @@ pub(crate) struct Scratch {
 
 /// The locked partitions, seen by one transaction.
 pub struct Access<'a> {
-    pub(crate) db: &'a Database,
+    pub(crate) parts: &'a Parts,
     pub(crate) guards: Guards<'a>,
     pub(crate) txn: Option<&'a mut TxnState>,
     /// None: the latest committed state.
@@ -241,7 +241,7 @@ pub(crate) enum Image {
 
 impl<'a> Access<'a> {
     pub(crate) fn new(
-        db: &'a Database,
+        parts: &'a Parts,
         guards: Guards<'a>,
         txn: Option<&'a mut TxnState>,
         fetched: &'a Fetched,
@@ -254,7 +254,7 @@ impl<'a> Access<'a> {
             .is_some_and(|t| t.isolation == Isolation::Serializable && !t.read_only);
         let read_only = run.read_only || txn.as_ref().is_some_and(|t| t.read_only);
         Access {
-            db,
+            parts,
             guards,
             txn,
             snapshot,
@@ -416,7 +416,7 @@ impl<'a> Access<'a> {
             if !txn.locks.try_take(&table.gate, mode) {
                 return Err(self.blocked(Obstacle::Closed(table.gate.clone(), mode)));
             }
-            self.db.charge_lock(txn)?;
+            self.parts.charge_lock(txn)?;
         }
         let emptied = self
             .snapshot
@@ -458,7 +458,7 @@ impl<'a> Access<'a> {
 
     /// The partitions of the scope, as reads of all of them are noted.
     fn read_partitions(&self) -> impl Iterator<Item = u16> + use<> {
-        let all = self.guards.len() == self.db.partitions.len();
+        let all = self.guards.len() == self.parts.partitions.len();
         let partitions: Vec<u16> = match all && self.track_reads {
             true => vec![EVERYWHERE],
             false if self.track_reads => {
@@ -564,7 +564,8 @@ impl<'a> Access<'a> {
         let address = cold.address();
         let Some(bytes) = self.fetched.get(&address_key(address)) else {
             self.check_missing()?;
-            self.missing_bytes += read_range(address, self.db.policy.block_bytes.into()).1 as u64;
+            self.missing_bytes +=
+                read_range(address, self.parts.policy.block_bytes.into()).1 as u64;
             self.scratch.missing.push(Missing { row, address });
             return Ok(Image::Evicted);
         };
@@ -579,11 +580,11 @@ impl<'a> Access<'a> {
 
     /// Whether a fetched tuple becomes hot.
     fn admits(&self, word: Word) -> bool {
-        let memory = &self.db.memory;
+        let memory = &self.parts.memory;
         if memory.is_tight() {
             return false;
         }
-        match self.db.policy.merge {
+        match self.parts.policy.merge {
             Merge::Warm => temperature::is_admitted(
                 word.temperature(),
                 memory.has_room(),
@@ -606,7 +607,7 @@ impl<'a> Access<'a> {
         let state = self.guards.at_mut(position);
         let rows = state.tables.get_mut(&table.def.storage)?;
         let pointer = rows.come_back(row.row(), cold, bytes)?;
-        self.db.counters.merged();
+        self.parts.counters.merged();
         Some(pointer)
     }
 }

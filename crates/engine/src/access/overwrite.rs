@@ -85,7 +85,7 @@ impl Access<'_> {
         latest
             && table.knows_keys()
             && index == ONLY
-            && (!self.db.transactions.has_snapshots() || Mutation::OverwrittenUnseen.is_made())
+            && (!self.parts.transactions.has_snapshots() || Mutation::OverwrittenUnseen.is_made())
     }
 
     fn position_of_key(&self, table: &Table, key: &[u8]) -> Result<Option<usize>> {
@@ -154,7 +154,7 @@ impl Access<'_> {
         let state = self.guards.at_mut(position);
         let rows = state.table_mut(table);
         // A use like any other: a cold tuple that is written once need not stay.
-        let hole = rows.change(row, cold.word(), tuple, u8::from(first_run))?;
+        let changed = rows.change(row, cold.word(), tuple, u8::from(first_run))?;
         state.uses += u64::from(first_run);
         let undo = &mut self.scratch.undo;
         undo.push(UndoStep::Overwrite {
@@ -163,11 +163,11 @@ impl Access<'_> {
             row,
             word: cold,
         });
-        if let Some(address) = hole {
+        if let Some(address) = changed.hole {
             undo.dead_copy(address.block);
         }
         self.scratch.changes.put(table.def.storage, id, tuple, &[]);
-        Counters::add(&self.db.counters.overwrites, 1);
+        Counters::add(&self.parts.counters.overwrites, 1);
         Ok(Some(id))
     }
 
@@ -208,7 +208,7 @@ impl Access<'_> {
         removed.clear();
         push_removed(removed, table.def.indexes[ONLY].oid, key);
         self.scratch.changes.delete(table.def.storage, id, removed);
-        Counters::add(&self.db.counters.overwrites, 1);
+        Counters::add(&self.parts.counters.overwrites, 1);
         Ok(())
     }
 

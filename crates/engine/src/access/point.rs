@@ -4,7 +4,7 @@
 //! of rows between. It is taken when nothing but the latest committed state can
 //! matter; what interactive transactions see beside it goes the general way, by
 //! [`Access::find`]. Batches ask for the cache lines of all their keys before
-//! they look at the first. [`Database::get`] is a whole statement that is nothing
+//! they look at the first. [`Parts::get`] is a whole statement that is nothing
 //! but such a look-up.
 
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use thermocline_storage::row_directory::{ColdWord, Word};
 
 use super::{Access, Missing};
 use crate::catalog::Table;
-use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::fetch::address_key;
 use crate::fetched::Fetched;
 use crate::index::Index;
+use crate::parts::Parts;
 use crate::row_id::RowId;
 use crate::row_state::TablePartition;
 use crate::scope::Scope;
@@ -149,7 +149,7 @@ enum Found {
 const USED_MAX: usize = 4;
 type Used = [Option<(u32, Word)>; USED_MAX];
 
-/// What [`Database::try_get`] came to.
+/// What [`Parts::try_get`] came to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum TryGet<R> {
     /// The row, as `each` saw it; None: there is none.
@@ -158,7 +158,7 @@ pub enum TryGet<R> {
     Wait,
 }
 
-impl Database {
+impl Parts {
     /// Reads the row that has this full key in `index`, which is unique: calls
     /// `each` with its tuple, at least once if there is one, and gives back what
     /// its last call returned. `each` runs under the partition's lock: it must be
@@ -185,7 +185,7 @@ impl Database {
         .await
     }
 
-    /// As [`Database::get`], if that takes no waiting and the index is over the
+    /// As [`Parts::get`], if that takes no waiting and the index is over the
     /// partition key: without a run, its scratch and its outcome.
     pub fn try_get<R>(
         &self,

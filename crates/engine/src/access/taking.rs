@@ -32,7 +32,7 @@ impl<'a> Access<'a> {
         let Some(grant) = self.grant.as_deref_mut() else {
             return Ok(());
         };
-        match grant.try_go_on(self.db, self.account, &mut self.taken)? {
+        match grant.try_go_on(self.parts, self.account, &mut self.taken)? {
             true => Ok(()),
             false => Err(self.lacks(0)),
         }
@@ -43,7 +43,7 @@ impl<'a> Access<'a> {
         let Some(txn) = self.txn.as_deref_mut() else {
             return Ok(());
         };
-        match txn.try_keep(self.db, bytes)? {
+        match txn.try_keep(self.parts, bytes)? {
             true => Ok(()),
             false => {
                 let kept = (txn.bytes + bytes) as u64;

@@ -10,12 +10,12 @@ use thermocline_storage::log::Lsn;
 use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
 
 use super::{Access, Scratch};
+use crate::byte_parts::{ByteParts, Place};
 use crate::catalog::{Catalog, Table};
 use crate::error::{Error, Result};
-use crate::parts::{Parts, Place};
 use crate::record::{RecordKind, commit_head, only_deletes, pieces, record_head};
 use crate::row_id::RowId;
-use crate::row_state::CopyWord;
+use crate::row_state::Past;
 use crate::transaction::Overlaid;
 use crate::txn_id::TxnId;
 use crate::versions::{Timestamp, Version};
@@ -34,10 +34,7 @@ pub(crate) enum UndoStep {
         storage: u32,
         row: u32,
         before: Before,
-        /// What was said of the old image's copy.
-        copy: CopyWord,
-        /// The word, if the row was cold and not merged.
-        was_cold: Option<ColdWord>,
+        past: Past,
     },
     /// The row was cold, and what it was is not known.
     Overwrite {
@@ -90,7 +87,7 @@ const WHOLE_BYTES_MIN: usize = 4 << 10;
 #[derive(Default)]
 pub(crate) struct Undo {
     steps: Vec<UndoStep>,
-    images: Parts,
+    images: ByteParts,
     /// The blocks whose copies of tuples die with the commit, once a copy.
     dead_copies: Vec<u32>,
     /// Whether each `Replace` changed an index key, in order.
@@ -103,6 +100,7 @@ impl Undo {
     }
 
     /// Keeps a copy of an image.
+    #[inline]
     pub fn keep(&mut self, image: &[u8]) -> Before {
         match image.len() < WHOLE_BYTES_MIN {
             true => Before::Copied(self.images.keep(image)),
@@ -173,6 +171,15 @@ impl Undo {
         })
     }
 
+    /// Whether there are changes that are neither final nor undone, and have left tuples aside.
+    fn leaves_anything_aside(&self) -> bool {
+        let is_aside = |step: &UndoStep| match step {
+            UndoStep::Replace { past, .. } => matches!(past, Past::Aside(_)),
+            _ => false,
+        };
+        self.steps.iter().any(is_aside)
+    }
+
     fn clear(&mut self) {
         self.steps.clear();
         self.images.clear();
@@ -186,6 +193,10 @@ impl Scratch {
     fn recycle(&mut self) {
         // A part of a bulk statement is up to 256 KiB, in a vector that doubles.
         const KEPT_BYTES_MAX: usize = 512 * 1024;
+        debug_assert!(
+            !self.undo.leaves_anything_aside(),
+            "a run ended neither for good nor for nothing"
+        );
         if self.undo.images.is_above(KEPT_BYTES_MAX)
             || self.changes.parts.is_above(KEPT_BYTES_MAX)
             || self.undo.steps.capacity() > 4096
@@ -290,8 +301,7 @@ impl Access<'_> {
                 storage,
                 row,
                 before,
-                copy,
-                was_cold,
+                past,
             } => {
                 let state = self.guards.at_mut(position);
                 if let (Some(table), Some(rows)) =
@@ -302,10 +312,7 @@ impl Access<'_> {
                     let old = undo.kept(&before);
                     // Going back to keys that were there cannot fail.
                     let _ = rows.reindex_tuple(table, &new, old, row, &mut keys);
-                    match was_cold {
-                        Some(cold) => rows.undo_change_of_cold(row, hot, cold),
-                        None => rows.undo_change(row, hot, old, copy),
-                    }
+                    rows.undo_change(row, hot, past, old);
                 }
             }
             UndoStep::Overwrite {
@@ -318,7 +325,7 @@ impl Access<'_> {
                 if let Some(rows) = state.tables.get_mut(&storage)
                     && let Some(hot) = rows.directory().get(row).as_hot()
                 {
-                    rows.undo_change_of_cold(row, hot, word);
+                    rows.undo_change(row, hot, Past::Cold(word), &[]);
                 }
             }
             UndoStep::Delete {
@@ -376,8 +383,8 @@ impl Access<'_> {
     /// partition is held.
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         match self.txn.as_deref().and_then(|t| t.draft.as_ref()) {
-            Some(draft) => draft.catalog(&self.db.catalog()),
-            None => self.db.catalog(),
+            Some(draft) => draft.catalog(&self.parts.catalog()),
+            None => self.parts.catalog(),
         }
     }
 
@@ -386,16 +393,16 @@ impl Access<'_> {
     pub(crate) fn commit_one_shot(&mut self, synchronous: bool) -> Result<Lsn> {
         let changes = &self.scratch.changes.parts;
         let lsn = match &self.command {
-            Some(command) if self.db.checkpoint.allows_commands() => {
+            Some(command) if self.parts.checkpoint.allows_commands() => {
                 self.append_command(command)?
             }
             _ => self
-                .db
+                .parts
                 .append_changes(&commit_head(0, changes), changes, &[], || {
                     only_deletes(changes)
                 })?,
         };
-        let (timestamp, snapshots_open) = self.db.transactions.commit_timestamp();
+        let (timestamp, snapshots_open) = self.parts.transactions.commit_timestamp();
         self.finish_steps(timestamp, snapshots_open);
         if synchronous {
             for state in self.guards.iter_mut() {
@@ -415,8 +422,8 @@ impl Access<'_> {
         if !changes.is_empty() {
             let head = record_head(RecordKind::Provisional, txn.id.0);
             match changes.whole() {
-                Some(changes) => self.db.append_log(&[&head, changes])?,
-                None => self.db.append_log(&pieces(&head, changes, &[]))?,
+                Some(changes) => self.parts.append_log(&[&head, changes])?,
+                None => self.parts.append_log(&pieces(&head, changes, &[]))?,
             };
             txn.logged = true;
         }
@@ -457,9 +464,15 @@ impl Access<'_> {
                     storage,
                     row,
                     before,
+                    past,
                     ..
                 } => {
                     let moved = moves.next().unwrap_or(true);
+                    if let Past::Aside(_) = past
+                        && let Some(rows) = self.guards.at_mut(position).tables.get_mut(&storage)
+                    {
+                        rows.free_aside(past);
+                    }
                     if snapshots_open {
                         self.guards.at_mut(position).versions.push(Version {
                             committed: timestamp,
@@ -516,14 +529,14 @@ impl Access<'_> {
         drop(moves);
         (undo.steps, undo.moved) = (steps, moved);
         for block in undo.dead_copies.drain(..) {
-            self.db.blocks.sub_live(block, 1);
+            self.parts.blocks.sub_live(block, 1);
         }
         undo.clear();
         self.scratch.undo = undo;
         let mut horizon = None;
         for state in self.guards.iter_mut() {
             if !state.versions.is_empty() {
-                let horizon = *horizon.get_or_insert_with(|| self.db.transactions.horizon());
+                let horizon = *horizon.get_or_insert_with(|| self.parts.transactions.horizon());
                 // The rest is the keeper's.
                 state.collect_versions(horizon, COLLECTED_A_COMMIT);
             }
@@ -533,7 +546,7 @@ impl Access<'_> {
 
 impl Access<'_> {
     /// The changes of this run, encoded for the log.
-    pub(crate) fn changes(&self) -> &Parts {
+    pub(crate) fn changes(&self) -> &ByteParts {
         &self.scratch.changes.parts
     }
 

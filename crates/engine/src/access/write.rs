@@ -6,12 +6,12 @@ use thermocline_device::{PanicPoint, panic_at};
 
 use super::undo::{Before, STEP_BYTES, UndoStep};
 use super::{Access, Image, Obstacle, Use};
+use crate::byte_parts::Place;
 use crate::catalog::Table;
 use crate::error::{Error, Result};
-use crate::parts::Place;
 use crate::record::{CHANGE_HEAD_BYTES, push_removed};
 use crate::row_id::RowId;
-use crate::row_state::{CopyWord, TablePartition};
+use crate::row_state::TablePartition;
 use crate::table_lock::LockMode;
 use crate::transaction::{Isolation, Overlaid};
 use crate::txn_id::TxnId;
@@ -29,13 +29,13 @@ impl Access<'_> {
     fn insert_row(&mut self, table: &Table, tuple: &[u8]) -> Result<RowId> {
         self.begin_write(table)?;
         check_size(tuple)?;
-        if self.db.memory.floor.refuses() && self.recorded.is_none() {
-            self.db.memory.check_floor("a new row")?;
+        if self.parts.memory.floor.refuses() && self.recorded.is_none() {
+            self.parts.memory.check_floor("a new row")?;
         }
         let position = match table.partition_of_tuple(tuple) {
             Some(partition) => self.guards.position(partition)?,
             None if self.guards.len() == 1 => 0,
-            None => self.db.spread() as usize % self.guards.len(),
+            None => self.parts.spread() as usize % self.guards.len(),
         };
         self.check_unique(position, table, tuple, None)?;
         self.take(logged_bytes(tuple.len()), tuple.len())?;
@@ -374,7 +374,7 @@ impl Access<'_> {
             {
                 return Err(self.blocked(Obstacle::Held(holder)));
             }
-            return Err(self.db.unique_violation(table, index, tuple));
+            return Err(table.unique_violation(index, tuple));
         }
         // A row of this transaction may have moved to the key.
         if let Some(txn) = self.txn.as_deref() {
@@ -388,7 +388,7 @@ impl Access<'_> {
                     other.clear();
                     table.index_key_of(index, new, &mut other);
                     if other == key {
-                        return Err(self.db.unique_violation(table, index, tuple));
+                        return Err(table.unique_violation(index, tuple));
                     }
                 }
             }
@@ -408,7 +408,7 @@ impl Access<'_> {
     ) -> Result<()> {
         let mut rows = self.guards.at_mut(position).table_mut(table);
         let copied = copied_bytes(rows, old);
-        // One of another length has to be elsewhere before the old one goes.
+        // One of another length is elsewhere, and the old one stays aside until the commit.
         let brought = match copied == tuple.len() {
             true => 0,
             false => tuple.len(),
@@ -430,15 +430,14 @@ impl Access<'_> {
                 Image::Beside(bytes) => self.scratch.undo.keep_beside(bytes),
                 Image::Gone | Image::Evicted => return Ok(()),
             };
-            let copy = word.as_hot().map(|hot| rows.copy_word(hot));
             debug_assert!(matches!(old, Image::Hot(_)) == word.is_hot());
             let moved = keys_differ && {
                 let old_bytes = self.scratch.undo.kept(&before);
                 note_removed(table, old_bytes, tuple, &mut keys, &mut removed);
                 rows.reindex_tuple(table, old_bytes, tuple, row.row(), &mut keys)?
             };
-            let hole = match rows.change(row.row(), word, tuple, 0) {
-                Ok(hole) => hole,
+            let changed = match rows.change(row.row(), word, tuple, 0) {
+                Ok(changed) => changed,
                 Err(error) => {
                     if moved {
                         let old_bytes = self.scratch.undo.kept(&before);
@@ -453,10 +452,9 @@ impl Access<'_> {
                 storage: table.def.storage,
                 row: row.row(),
                 before,
-                copy: copy.unwrap_or(CopyWord::NONE),
-                was_cold: word.as_cold(),
+                past: changed.past,
             });
-            if let Some(address) = hole {
+            if let Some(address) = changed.hole {
                 self.scratch.undo.dead_copy(address.block);
             }
             self.scratch.undo.note_moved(moved);

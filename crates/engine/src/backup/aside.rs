@@ -63,12 +63,12 @@ impl Database {
         .await
     }
 
-    /// As [`Database::backup`], into a directory of this machine's file system, made if it is
+    /// As [`Parts::backup`](crate::Parts::backup), into a directory of this machine's file system, made if it is
     /// absent, wherever whoever runs this process may write.
     ///
     /// # Errors
     /// 55000 and 55006 for a directory that it may not go into, nothing in which is changed;
-    /// those of [`Database::backup`]; the file system's.
+    /// those of [`Parts::backup`](crate::Parts::backup); the file system's.
     pub fn backup_into(
         &self,
         path: &Path,

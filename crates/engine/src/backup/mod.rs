@@ -28,10 +28,10 @@ use thermocline_storage::block_store::{BlockInfo, blocks_of_table};
 use thermocline_storage::log::{CopyUntil, LogStream, archive_segment, copy_log, name_of_segment};
 
 use crate::checkpoint::Purpose;
-use crate::database::Database;
 use crate::error::{Error, Result, store_failed};
 use crate::image::ImageReader;
 use crate::manifest::{ImageFile, Manifest};
+use crate::parts::Parts;
 use crate::recovery::images::read_block_table;
 use crate::recovery::log_broken;
 use generation::{CopiedFile, FORMAT_VERSION, Generation, PackedBlock};
@@ -127,7 +127,7 @@ impl Meter<'_> {
     }
 }
 
-impl Database {
+impl Parts {
     /// Makes a generation of a backup in `target`, with the state of now. What
     /// earlier generations there hold is not copied again. `observe` is told
     /// bytes done and bytes in all.
@@ -361,7 +361,7 @@ impl Database {
         Ok(true)
     }
 
-    /// One step of [`Database::archive_log`]. A failure is reported and holds up
+    /// One step of [`Parts::archive_log`]. A failure is reported and holds up
     /// nothing but the log's removal.
     pub(crate) fn archive_in_turn(&self) {
         let mut again = self.backups.archive_again.lock();

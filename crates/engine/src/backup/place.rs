@@ -20,9 +20,9 @@ use thermocline_device::{
 use thermocline_storage::log::{UNFINISHED_SEGMENT, is_segment, is_segment_of};
 
 use super::generation::{Generation, NEW, index_name, number_of, pack_name};
-use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::manifest::{MANIFEST, decode_checked, encode_checked, write_file};
+use crate::parts::Parts;
 use crate::recovery::log_broken;
 
 /// Says that a generation is being made.
@@ -244,7 +244,7 @@ pub(super) struct Place {
     _lock: DirectoryLock,
 }
 
-impl Database {
+impl Parts {
     /// The place that `path` means, made if it is absent.
     ///
     /// # Errors

@@ -7,8 +7,8 @@ use super::{Evictor, Leaving, TURN_BYTES};
 use crate::catalog::Table;
 use crate::checkpoint::Pace;
 use crate::counters::Counters;
-use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::parts::Parts;
 use crate::row_state::TablePartition;
 
 /// Pages of the directory that are looked through in one turn.
@@ -20,7 +20,7 @@ impl Evictor {
     /// of the directory that changed, and nowhere else.
     pub fn clean(
         &mut self,
-        db: &Database,
+        parts: &Parts,
         partition: usize,
         table: &Table,
         mut pace: Option<&mut Pace>,
@@ -31,13 +31,13 @@ impl Evictor {
             self.begin_block();
             let mut full = false;
             while !full && !at_end {
-                db.held(partition, |state| {
+                parts.held(partition, |state| {
                     let Some(rows) = state.tables.get_mut(&table.def.storage) else {
                         at_end = true;
                         return;
                     };
                     // As it is now: the table may have been widened since the last turn.
-                    let reader = db.storages.read().get(&table.def.storage).cloned();
+                    let reader = parts.storages.read().get(&table.def.storage).cloned();
                     let table = reader.as_deref().unwrap_or(table);
                     let mut copied = 0;
                     for _ in 0..TURN_PAGES {
@@ -63,10 +63,10 @@ impl Evictor {
             }
             if self.builder.record_count() > 0 {
                 let bytes = self.builder.device_bytes() as u64;
-                self.write_block(db, partition, table, Leaving::Kept)?;
-                Counters::add(&db.counters.blocks_checkpointed, 1);
+                self.write_block(parts, partition, table, Leaving::Kept)?;
+                Counters::add(&parts.counters.blocks_checkpointed, 1);
                 if let Some(pace) = &mut pace {
-                    pace.spend(db, bytes);
+                    pace.spend(parts, bytes);
                 }
             }
         }

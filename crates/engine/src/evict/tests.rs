@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use crate::catalog::{ColumnDef, IndexDef, IndexKind, TableDef};
 use crate::config::Config;
+use crate::database::Database;
 use crate::ddl::Change;
-use crate::policy::Policy;
+use crate::policy::{Identification, Policy};
 use crate::scope::Scope;
 use crate::transaction::{Isolation, RunOptions};
 use thermocline_device::SimulatedDevice;
@@ -116,7 +117,7 @@ fn after_a_load_what_is_used_comes_in_and_stays_before_what_is_not() {
         assert!(is_hot(*row), "used once");
     }
     // The hand comes to them first.
-    db.partitions[0].lock().table_mut(&table).hand = 0;
+    db.partitions[0].lock().table_mut(&table).is_next(0);
     evict(&mut evictor, ROWS as u64 * 8 / 10);
     assert!(used.into_iter().all(is_hot));
 }
@@ -174,7 +175,8 @@ fn an_old_copy_is_not_taken_for_one_that_another_made_since() {
     // Before the evictor has written, the tuple is changed where it lies,
     // and a checkpoint copies it, into the first slot of its block, too.
     let word = rows.directory().get(row);
-    rows.change(row, word, &tuple, 0).expect("room");
+    let changed = rows.change(row, word, &tuple, 0).expect("room");
+    rows.free_aside(changed.past);
     let mut checkpoint = Evictor::new(1 << 20);
     checkpoint.begin_block();
     assert!(checkpoint.copy(rows, &table, row, hot));
@@ -185,4 +187,37 @@ fn an_old_copy_is_not_taken_for_one_that_another_made_since() {
     assert_eq!(old.expect("writes"), Evicted::default());
     let new = checkpoint.write_block(&db, 0, &table, Leaving::Kept);
     assert_eq!(new.expect("writes").tuples, 1);
+}
+
+#[test]
+fn of_a_scan_what_was_used_often_stays_in_memory_under_s3_fifo() {
+    const ROWS: i64 = 10_000;
+    let (db, table) = database_with(Policy {
+        identification: Identification::S3Fifo,
+        ..Policy::default()
+    });
+    load(&db, &table, ROWS);
+    // Row numbers are given out in the order of the inserts.
+    let used = 0..ROWS as u32 / 10;
+    let read = |id: i64| {
+        let mut key = Vec::new();
+        table.encode_index_key(0, &[ValueRef::BigInt(id)], &mut key);
+        let found = block_on(db.get(&RunOptions::default(), &table, 0, &key, |_| ()));
+        assert!(found.expect("reads").is_some());
+    };
+    (0..3).for_each(|_| used.clone().for_each(|row| read(i64::from(row))));
+    let mut evictor = Evictor::new(16 << 10);
+    let mut evicted = 0;
+    while evicted < ROWS as u64 / 2 {
+        let step = evictor.evict(&db, 0, &table).expect("evicts");
+        assert!(step.tuples > 0);
+        evicted += step.tuples;
+    }
+    let is_hot = |row: u32| {
+        let mut state = db.partitions[0].lock();
+        state.table_mut(&table).directory().get(row).is_hot()
+    };
+    assert!(used.clone().all(is_hot));
+    let gone = (used.end..ROWS as u32).filter(|row| !is_hot(*row)).count();
+    assert_eq!(gone as u64, evicted);
 }

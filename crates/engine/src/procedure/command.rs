@@ -15,8 +15,8 @@ use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use crate::byte_parts::ByteParts;
 use crate::error::{Error, Result};
-use crate::parts::Parts;
 use crate::record::Reader;
 
 /// A command as it was read from the log.
@@ -72,7 +72,7 @@ pub(crate) fn head(
 }
 
 /// What is known after the run: the digest of its changes, the inserted rows.
-pub(crate) fn tail(changes: &Parts, inserted: impl Iterator<Item = (u32, u32)>) -> Vec<u8> {
+pub(crate) fn tail(changes: &ByteParts, inserted: impl Iterator<Item = (u32, u32)>) -> Vec<u8> {
     let mut out = Vec::with_capacity(32);
     out.extend_from_slice(&digest(changes).to_le_bytes());
     let mut last = 0u32;
@@ -87,7 +87,7 @@ pub(crate) fn tail(changes: &Parts, inserted: impl Iterator<Item = (u32, u32)>) 
 }
 
 /// Tells the changes of a run (as a record of values has them) from others.
-pub(crate) fn digest(changes: &Parts) -> u64 {
+pub(crate) fn digest(changes: &ByteParts) -> u64 {
     if let Some(changes) = changes.whole() {
         return xxh3_64(changes);
     }
@@ -164,8 +164,8 @@ fn number(reader: &mut Reader<'_>) -> Result<u32> {
 mod tests {
     use super::*;
 
-    fn parts(all: &[&[u8]]) -> Parts {
-        let mut parts = Parts::default();
+    fn parts(all: &[&[u8]]) -> ByteParts {
+        let mut parts = ByteParts::default();
         for bytes in all {
             parts.keep(bytes);
         }
@@ -212,8 +212,8 @@ mod tests {
 
     #[test]
     fn consecutive_rows_take_two_bytes_each() {
-        let few = tail(&Parts::default(), [(1, 1000)].into_iter()).len();
-        let more = tail(&Parts::default(), (1000..1010).map(|row| (1, row))).len();
+        let few = tail(&ByteParts::default(), [(1, 1000)].into_iter()).len();
+        let more = tail(&ByteParts::default(), (1000..1010).map(|row| (1, row))).len();
         assert_eq!(more - few, 18);
     }
 

@@ -26,8 +26,8 @@ use thermocline_storage::value::{Value, ValueRef};
 
 use crate::access::Access;
 use crate::catalog::Catalog;
-use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::parts::Parts;
 use crate::scope::Scope;
 use crate::transaction::RunOptions;
 
@@ -322,7 +322,7 @@ impl Procedures {
     }
 }
 
-impl Database {
+impl Parts {
     /// The procedures that can be called.
     pub fn procedures(&self) -> &Procedures {
         &self.config.procedures

@@ -15,9 +15,9 @@ use super::loading::Loading;
 use super::pieces::{Action, Piece};
 use crate::access::Scratch;
 use crate::catalog::Table;
-use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::fetch::plan;
+use crate::parts::Parts;
 use crate::record::{RowChange, changes};
 use crate::row_id::RowId;
 use crate::row_state::{Replayed, TablePartition};
@@ -65,7 +65,7 @@ impl Replayer {
 
     /// Applies a piece of a record that the partition's image does not have, and what
     /// happened to all partitions before it.
-    pub fn apply(&mut self, db: &Database, loading: &Loading, piece: &Piece<'_>) -> Result<()> {
+    pub fn apply(&mut self, db: &Parts, loading: &Loading, piece: &Piece<'_>) -> Result<()> {
         self.apply_events(db, loading, piece.lsn)?;
         match piece.action {
             Action::Commit | Action::Provisional => {
@@ -92,7 +92,7 @@ impl Replayer {
     }
 
     /// Applies what happened to all partitions before this place of the log.
-    pub fn apply_events(&mut self, db: &Database, loading: &Loading, before: u64) -> Result<()> {
+    pub fn apply_events(&mut self, db: &Parts, loading: &Loading, before: u64) -> Result<()> {
         while let Some((lsn, event)) = loading.events.before(self.event, before) {
             self.event += 1;
             match event {
@@ -110,7 +110,7 @@ impl Replayer {
     }
 
     /// Looks at the memory now and then.
-    fn look(&mut self, db: &Database, loading: &Loading, bytes: usize) -> Result<()> {
+    fn look(&mut self, db: &Parts, loading: &Loading, bytes: usize) -> Result<()> {
         self.changes += 1;
         self.bytes += bytes;
         if self.changes < CHANGES_PER_LOOK && self.bytes < BYTES_PER_LOOK {
@@ -122,7 +122,7 @@ impl Replayer {
 
     fn apply_change(
         &mut self,
-        db: &Database,
+        db: &Parts,
         loading: &Loading,
         piece: &Piece<'_>,
         change: &RowChange<'_>,
@@ -145,7 +145,7 @@ impl Replayer {
         if piece.lsn <= loading.catalog_lsn && !state.tables.contains_key(&storage) {
             // The catalog is of later, and has indexes of which this record and
             // those that follow say nothing: they are built at the end.
-            let rows = TablePartition::new(&state.arena, Vec::new(), state.chain_sample);
+            let rows = TablePartition::new(&state.arena, Vec::new(), state.identification);
             state.tables.insert(storage, Box::new(rows));
         }
         let rows = state.table_mut(table);
@@ -184,7 +184,7 @@ impl Replayer {
         Ok(())
     }
 
-    fn make_visible(&self, db: &Database, transaction: TxnId) {
+    fn make_visible(&self, db: &Parts, transaction: TxnId) {
         let mut state = db.partitions[usize::from(self.partition)].lock();
         if state.uncommitted.is_empty() {
             return;
@@ -203,7 +203,7 @@ impl Replayer {
     /// Removes the rows of a transaction that did not commit. The directory's
     /// free list is made at the end of recovery, so row numbers are not
     /// released here.
-    pub fn remove_rows_of(&self, db: &Database, transaction: TxnId) -> Result<()> {
+    pub fn remove_rows_of(&self, db: &Parts, transaction: TxnId) -> Result<()> {
         let ranges = db.partitions[usize::from(self.partition)]
             .lock()
             .uncommitted_of(transaction);
@@ -228,7 +228,7 @@ impl Replayer {
     }
 }
 
-impl Database {
+impl Parts {
     /// Whether the row was there.
     fn replay_put(
         &self,

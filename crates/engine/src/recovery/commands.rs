@@ -10,17 +10,17 @@ use std::sync::Arc;
 use super::apply::Replayer;
 use super::events::Definitions;
 use crate::access::{Access, RecordedRows, RunKind};
-use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::fetch::plan;
 use crate::fetched::Fetched;
+use crate::parts::Parts;
 use crate::procedure::Procedure;
 use crate::procedure::command::Command;
 use crate::row_id::RowId;
 use crate::scope::Scope;
 use thermocline_device::block_on;
 
-impl Database {
+impl Parts {
     /// Whether the procedure of a command can be called.
     pub(super) fn check_command(&self, body: &[u8]) -> Result<()> {
         self.procedure_of(&Command::parse(body)?).map(drop)
@@ -42,7 +42,7 @@ impl Database {
 
 impl Replayer {
     /// Runs a command again, of which the partition's image does not know.
-    pub(super) fn replay_command(&mut self, db: &Database, body: &[u8], lsn: u64) -> Result<()> {
+    pub(super) fn replay_command(&mut self, db: &Parts, body: &[u8], lsn: u64) -> Result<()> {
         let command = Command::parse(body)?;
         let partition = self.partition;
         let procedure = db.procedure_of(&command)?;
@@ -95,7 +95,7 @@ impl Replayer {
 
     /// Builds the indexes that the catalog has and the partition has not, as soon
     /// as a command may look rows up in them.
-    pub(super) fn complete_indexes(&mut self, db: &Database) -> Result<()> {
+    pub(super) fn complete_indexes(&mut self, db: &Parts) -> Result<()> {
         let Definitions { catalog, tables } = &*self.definitions;
         for table in catalog.tables.values() {
             // Rows that are not committed yet may have more columns.

@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use parking_lot::RwLock;
 
 use crate::catalog::{Catalog, Table};
-use crate::database::Database;
+use crate::parts::Parts;
 use crate::txn_id::TxnId;
 
 /// The catalog at some place of the log, and what reads the rows of each storage there.
@@ -20,7 +20,7 @@ pub(super) struct Definitions {
 
 impl Definitions {
     /// Those in force while the log is read.
-    pub fn of_now(db: &Database) -> Arc<Self> {
+    pub fn of_now(db: &Parts) -> Arc<Self> {
         Arc::new(Definitions {
             catalog: db.catalog(),
             tables: db.storages(),

@@ -172,7 +172,7 @@ fn read_end(
             indexes.push(IndexSlot { oid, index });
         }
         restored.rows += live;
-        let mut table = TablePartition::new(&state.arena, indexes, state.chain_sample);
+        let mut table = TablePartition::new(&state.arena, indexes, state.identification);
         table.restore(found.directory, cold, live);
         state.tables.insert(storage, Box::new(table));
     }

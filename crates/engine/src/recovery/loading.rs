@@ -23,12 +23,12 @@ use super::progress::{Progress, RecoveryPart};
 use super::settle::Ending;
 use crate::arrivals::Loader;
 use crate::catalog::Table;
-use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::evict::Evictor;
 use crate::manifest::{Manifest, PartitionFiles};
 use crate::memory::Pressure;
 use crate::partition::PartitionState;
+use crate::parts::Parts;
 
 /// The share of the memory limit that waiting pieces of the log may take, as a divisor, ...
 const QUEUED_SHARE: u64 = 8;
@@ -147,7 +147,7 @@ pub(super) struct Spent {
 
 impl Loading {
     /// Brings the partitions of a checkpoint, whose catalog is in force by now.
-    pub(super) fn new(db: &Database, manifest: &Manifest, begun: Duration, is_whole: bool) -> Self {
+    pub(super) fn new(db: &Parts, manifest: &Manifest, begun: Duration, is_whole: bool) -> Self {
         let partitions = manifest.partitions.len();
         let mut blocks = vec![Vec::new(); partitions];
         db.blocks.each_block(|block| {
@@ -214,7 +214,7 @@ impl Loading {
     }
 
     /// Brings partitions until half of what waited is applied: too much waits.
-    pub(super) fn relieve(&self, db: &Database) -> Result<()> {
+    pub(super) fn relieve(&self, db: &Parts) -> Result<()> {
         while self.queued.load(Ordering::Relaxed) > self.queued_max / 2 {
             if let Some(failed) = self.failure() {
                 return Err(failed);
@@ -235,7 +235,7 @@ impl Loading {
     }
 
     /// A thread's life: works until nothing is left for it.
-    pub(super) fn work(&self, db: &Database, hand: Hand) {
+    pub(super) fn work(&self, db: &Parts, hand: Hand) {
         loop {
             if self.step_by(db, hand) {
                 continue;
@@ -253,16 +253,16 @@ impl Loading {
         }
     }
 
-    fn is_to_stop(&self, db: &Database) -> bool {
+    fn is_to_stop(&self, db: &Parts) -> bool {
         db.stopping.load(Ordering::Relaxed)
     }
 
     /// Does one piece of work, if there is one that nobody does.
-    pub(super) fn step(&self, db: &Database) -> bool {
+    pub(super) fn step(&self, db: &Parts) -> bool {
         self.step_by(db, Hand::Any)
     }
 
-    fn step_by(&self, db: &Database, hand: Hand) -> bool {
+    fn step_by(&self, db: &Parts, hand: Hand) -> bool {
         let next = match self.is_to_stop(db) {
             true => None,
             false => self.next(db, hand),
@@ -280,7 +280,7 @@ impl Loading {
         true
     }
 
-    fn next(&self, db: &Database, hand: Hand) -> Option<(u16, Work)> {
+    fn next(&self, db: &Parts, hand: Hand) -> Option<(u16, Work)> {
         let mut plan = self.plan.lock();
         if plan.is_refused(self.is_whole) {
             return None;
@@ -324,7 +324,7 @@ impl Loading {
         fullest.filter(|(bytes, _)| *bytes > 0).map(|(_, p)| p)
     }
 
-    fn run(&self, db: &Database, partition: u16, work: Work) -> Result<()> {
+    fn run(&self, db: &Parts, partition: u16, work: Work) -> Result<()> {
         let coming = &self.coming[usize::from(partition)];
         let taken = coming.replayer.lock().take();
         let mut replayer = match taken {
@@ -347,7 +347,7 @@ impl Loading {
     }
 
     /// Puts a partition's image in place.
-    fn restore(&self, db: &Database, partition: u16) -> Result<Box<Replayer>> {
+    fn restore(&self, db: &Parts, partition: u16) -> Result<Box<Replayer>> {
         let place = usize::from(partition);
         let image = &self.images[place];
         let mut state = db.empty_partition(partition);
@@ -374,7 +374,7 @@ impl Loading {
     }
 
     /// Applies what waits for a partition.
-    fn apply(&self, db: &Database, replayer: &mut Replayer) -> Result<()> {
+    fn apply(&self, db: &Parts, replayer: &mut Replayer) -> Result<()> {
         let coming = &self.coming[usize::from(replayer.partition)];
         let queue = std::mem::take(&mut *coming.queue.lock());
         timed(db, &self.spent.log_us, || {
@@ -393,7 +393,7 @@ impl Loading {
     }
 
     /// Notes what became of a piece of work.
-    fn end(&self, db: &Database, partition: u16, work: Work, done: Result<()>) {
+    fn end(&self, db: &Parts, partition: u16, work: Work, done: Result<()>) {
         let place = usize::from(partition);
         let mut plan = self.plan.lock();
         plan.busy[place] = false;
@@ -426,7 +426,7 @@ impl Loading {
                 db.partitions[place].lock_any().is_there = true;
                 db.arrivals.arrived(partition);
                 if is_last {
-                    *db.loading.lock() = None;
+                    *db.start.loading.lock() = None;
                 } else {
                     stop_at(StopPoint::RecoveryPartition);
                 }
@@ -440,7 +440,7 @@ impl Loading {
 
     /// A partition cannot be brought: who needs it is told so, and nothing is written any
     /// more, for no checkpoint can be made.
-    fn lose(&self, db: &Database, partition: u16, error: Error) {
+    fn lose(&self, db: &Parts, partition: u16, error: Error) {
         if !matches!(error, Error::ShuttingDown) {
             let why = format!("partition {partition} could not be read at the start: {error}");
             db.log.fail(&why);
@@ -450,7 +450,7 @@ impl Loading {
     }
 
     /// The last partition is about to be there.
-    fn complete(&self, db: &Database) {
+    fn complete(&self, db: &Parts) {
         let Some(ending) = self.ending.lock().take() else {
             return;
         };
@@ -464,7 +464,7 @@ impl Loading {
         let shared = |us: &AtomicU64| us.load(Ordering::Relaxed) / threads;
         let log_us = self.spent.reading_us.load(Ordering::Relaxed) + shared(&self.spent.log_us);
         let (records, log_bytes) = {
-            let mut report = db.recovered.lock();
+            let mut report = db.start.report.lock();
             report.rows = self.spent.rows.load(Ordering::Relaxed);
             report.whole_milliseconds = ended.saturating_sub(self.begun).as_millis() as u64;
             report.image_milliseconds = shared(&self.spent.images_us) / 1000;
@@ -478,7 +478,7 @@ impl Loading {
     }
 
     /// Evicts while memory is short.
-    pub(super) fn make_room(&self, db: &Database) -> Result<()> {
+    pub(super) fn make_room(&self, db: &Parts) -> Result<()> {
         db.memory.read_resident();
         if db.memory.pressure() == Pressure::None {
             return Ok(());
@@ -501,7 +501,7 @@ impl Loading {
 }
 
 /// Counts how long this takes.
-fn timed<T>(db: &Database, spent_us: &AtomicU64, work: impl FnOnce() -> T) -> T {
+fn timed<T>(db: &Parts, spent_us: &AtomicU64, work: impl FnOnce() -> T) -> T {
     let begun = db.clock.now();
     let done = work();
     let took = db.clock.now().saturating_sub(begun);
@@ -523,10 +523,10 @@ fn drop_unnamed_indexes(state: &mut PartitionState, tables: &HashMap<u32, Arc<Ta
     }
 }
 
-impl Database {
+impl Parts {
     /// Brings a partition, or a part of one, in this thread. Whether there was anything to do.
     pub(crate) fn load_step(&self) -> bool {
-        let loading = self.loading.lock().clone();
+        let loading = self.start.loading.lock().clone();
         loading.is_some_and(|loading| loading.step(self))
     }
 }

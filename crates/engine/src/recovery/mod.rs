@@ -20,37 +20,61 @@ mod settle;
 mod there;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex, RwLock};
 use thermocline_device::{Clock, StopPoint, stop_at};
 use thermocline_storage::arena::{Arena, CACHE_LIMIT_BYTES_DEFAULT};
 use thermocline_storage::block_store::BlockStore;
 use thermocline_storage::log::{Log, LogOptions, LogTail};
 
 use crate::arrivals::Arrivals;
-use crate::catalog::{Catalog, CatalogImage, Table, TableDef};
+use crate::backup::BackupState;
+use crate::catalog::{Catalog, CatalogImage, FIRST_USER_OID, Table, TableDef};
 use crate::checkpoint::CheckpointState;
 use crate::config::{Config, MEMORY_LIMIT_MIN, PARTITIONS_MAX};
-use crate::database::{Database, Parts};
+use crate::counters::Counters;
+use crate::database::{Database, RecoveryReport};
 use crate::error::{Error, Result, store_failed};
+use crate::fetch::Fetcher;
 use crate::manifest::{FORMAT_VERSION, Manifest, PartitionFiles};
 use crate::memory::{Memory, log_buffer_bytes};
 use crate::partition::{Partition, PartitionState};
+use crate::parts::Parts;
 use crate::policy::Policy;
+use crate::pulse::Pulse;
 use crate::reserve::Reserve;
 use crate::sequence::Sequence;
 use crate::spill::Spill;
 use crate::steps::Origin;
+use crate::storages::Storages;
+use crate::transaction::Transactions;
 use crate::versions::{HeldBytes, Versions};
+use crate::wait::Event;
 use events::Definitions;
 use images::read_block_table;
 use loading::Hand;
 use settle::Ending;
 
-pub(crate) use loading::Loading;
+use loading::Loading;
 pub use progress::{RecoveryListener, RecoveryPart, RecoveryProgress};
+
+/// The last start.
+#[derive(Default)]
+pub(crate) struct Start {
+    /// What brings the partitions, until all are there.
+    loading: Mutex<Option<Arc<Loading>>>,
+    report: Mutex<RecoveryReport>,
+}
+
+impl Start {
+    /// What it took.
+    pub fn report(&self) -> RecoveryReport {
+        *self.report.lock()
+    }
+}
 
 /// Threads that a start takes at most, unless it is told how many.
 const THREADS_MAX: usize = 8;
@@ -71,7 +95,7 @@ impl Database {
             None => new_database_id(&*config.clock),
         };
         if let Some(archive) = &config.archive {
-            Database::check_archive(&**archive, database_id)?;
+            Parts::check_archive(&**archive, database_id)?;
         }
         let limit = config.memory_limit.max(MEMORY_LIMIT_MIN);
         let machine = match config.simulator {
@@ -118,23 +142,46 @@ impl Database {
             .policy
             .unwrap_or_else(|| Policy::for_device(&config.device.profile()));
         let arrivals = Arc::<Arrivals>::default();
+        let storages = Arc::<Storages>::default();
         let parts = Parts {
+            device: config.device.clone(),
+            clock: config.clock.clone(),
             policy,
+            database_id,
             memory: Memory::new(limit, arena.clone(), config.simulator.is_none()),
             partitions: (0..partitions)
                 .map(|id| Partition::new(PartitionState::new(id, arena.clone()), arrivals.clone()))
                 .collect(),
             arena,
+            arrivals,
+            catalog: RwLock::new(Arc::new(Catalog::empty())),
+            fetcher: Fetcher::new(blocks.file().clone(), storages.clone()),
+            storages,
+            sequences: RwLock::default(),
+            sequences_made: AtomicU64::new(0),
+            next_oid: AtomicU32::new(FIRST_USER_OID),
+            next_storage: AtomicU32::new(1),
+            next_spread: AtomicUsize::new(0),
             log: Arc::new(log),
             blocks,
-            database_id,
-            checkpoint: CheckpointState::default(),
-            reserve,
-            spill: Spill::new(config.device.clone(), config.temp_file_limit)?,
+            transactions: Transactions::default(),
             versions_held: Arc::<HeldBytes>::default(),
-            arrivals,
+            objects: Mutex::default(),
+            counters: Counters::default(),
+            tick: Event::default(),
+            pulse: Pulse::default(),
+            checkpoint: CheckpointState::default(),
+            backups: BackupState::default(),
+            spill: Spill::new(config.device.clone(), config.temp_file_limit)?,
+            reserve,
+            start: Start::default(),
+            stopping: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            evictor_signal: (Mutex::new(false), Condvar::new()),
+            problems: Mutex::default(),
+            config,
         };
-        let db = Arc::new(Database::from_parts(config, parts));
+        let db = Arc::new(Database::from_parts(parts));
         for (id, partition) in (0..partitions).zip(&db.partitions) {
             *partition.lock() = db.empty_partition(id);
         }
@@ -150,7 +197,7 @@ impl Database {
         thermocline_device::return_memory();
         let took = db.clock.now().saturating_sub(started).as_millis() as u64;
         {
-            let mut report = db.recovered.lock();
+            let mut report = db.start.report.lock();
             report.milliseconds = took;
             if manifest.is_none() {
                 report.whole_milliseconds = took;
@@ -161,14 +208,6 @@ impl Database {
             db.start_threads()?;
         }
         Ok(db)
-    }
-
-    /// A partition with no rows, yet.
-    fn empty_partition(&self, id: u16) -> PartitionState {
-        let mut state = PartitionState::new(id, self.arena.clone());
-        state.chain_sample = self.policy.identification.chain_sample();
-        state.versions = Versions::charged_to(self.versions_held.clone());
-        state
     }
 
     /// Reads the log, and has the partitions brought: all of them by the end, or, where there
@@ -189,7 +228,7 @@ impl Database {
             partition.lock().is_there = false;
         }
         self.arrivals.expect(self.partitions.len(), by_hand);
-        *self.loading.lock() = Some(loading.clone());
+        *self.start.loading.lock() = Some(loading.clone());
         let threads = match self.recovery_threads() {
             1 if !self.config.background => 0,
             threads => threads,
@@ -208,9 +247,9 @@ impl Database {
         if read.is_err() {
             self.stopping.store(true, Ordering::SeqCst);
             self.join_loaders(&mut loaders);
-            *self.loading.lock() = None;
+            *self.start.loading.lock() = None;
         }
-        self.threads.lock().append(&mut loaders);
+        self.keep_threads(loaders);
         read
     }
 
@@ -254,7 +293,7 @@ impl Database {
         let took = took.as_micros() as u64;
         loading.spent.reading_us.fetch_add(took, Ordering::Relaxed);
         {
-            let mut report = self.recovered.lock();
+            let mut report = self.start.report.lock();
             (report.records, report.log_bytes) = (records, bytes);
         }
         let ending = Ending::new(Definitions::of_now(self));
@@ -267,6 +306,16 @@ impl Database {
             .retain(|oid, _| catalog.sequences.contains_key(oid));
         loading.log_is_read(ending);
         Ok(())
+    }
+}
+
+impl Parts {
+    /// A partition with no rows, yet.
+    fn empty_partition(&self, id: u16) -> PartitionState {
+        let mut state = PartitionState::new(id, self.arena.clone());
+        state.identification = self.policy.identification;
+        state.versions = Versions::charged_to(self.versions_held.clone());
+        state
     }
 
     /// Takes over what the manifest says of all partitions.
@@ -288,7 +337,7 @@ impl Database {
                 sequences.insert(*oid, Sequence::new(*value, *is_called));
             }
         }
-        self.recovered.lock().image_bytes = manifest.image_bytes();
+        self.start.report.lock().image_bytes = manifest.image_bytes();
         self.adopt_images(manifest.partitions.clone());
         self.remove_old_files(manifest)?;
         if manifest.format < FORMAT_VERSION {

@@ -12,12 +12,12 @@ use super::log_broken;
 use super::pieces::{Action, Batch, Piece};
 use super::progress::{Progress, RecoveryPart};
 use crate::catalog::{CatalogImage, TableDef};
-use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::parts::Parts;
 use crate::record::{Reader, RecordKind, encoded_changes, parse_commit_body, parse_record};
 use crate::txn_id::TxnId;
 
-impl Database {
+impl Parts {
     /// Reads the log's tail to its end. Records, and bytes of them.
     pub(super) fn read_tail(&self, tail: LogTail, loading: &Loading) -> Result<(u64, u64)> {
         let mut reading = Reading {
@@ -36,7 +36,7 @@ impl Database {
 
 /// The log being read.
 struct Reading<'a> {
-    db: &'a Database,
+    db: &'a Parts,
     loading: &'a Loading,
     /// Pieces of each partition that do not wait in its queue yet.
     filling: Vec<Batch>,

@@ -9,10 +9,10 @@ use thermocline_device::{Mutation, StopPoint, block_on, stop_at};
 use super::apply::Replayer;
 use super::events::Definitions;
 use crate::catalog::Table;
-use crate::database::Database;
 use crate::error::Result;
 use crate::fetch::{PlannedRead, plan};
 use crate::index::{Index, IndexSlot};
+use crate::parts::Parts;
 use crate::row_id::RowId;
 
 /// Row numbers passed in one turn under the lock.
@@ -39,7 +39,7 @@ impl Ending {
 
 impl Replayer {
     /// Settles the partition. All of the log is applied.
-    pub fn settle(&mut self, db: &Database, ending: &Ending) -> Result<()> {
+    pub fn settle(&mut self, db: &Parts, ending: &Ending) -> Result<()> {
         stop_at(StopPoint::RecoverySettle);
         self.definitions = ending.definitions.clone();
         let place = usize::from(self.partition);
@@ -67,8 +67,6 @@ impl Replayer {
             }
             for (storage, rows) in &mut state.tables {
                 rows.list_free_numbers();
-                // The next evictor counts anew.
-                rows.cooled = 0;
                 if let Some(table) = ending.wanted.get(storage) {
                     rows.indexes
                         .retain(|slot| table.def.indexes.iter().any(|i| i.oid == slot.oid));
@@ -84,7 +82,7 @@ impl Replayer {
     }
 }
 
-impl Database {
+impl Parts {
     /// Builds a partition's part of an index that was committed after the last checkpoint. In
     /// the middle of the log it leads to rows that are committed further on, too.
     pub(super) fn build_missing_index(

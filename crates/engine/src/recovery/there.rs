@@ -1,11 +1,11 @@
 //! Waiting for the partitions that a start brings one by one ([`crate::arrivals`]).
 
-use crate::database::Database;
 use crate::error::Result;
+use crate::parts::Parts;
 use crate::scope::Scope;
 use crate::transaction::RunOptions;
 
-impl Database {
+impl Parts {
     /// Waits until the partitions of a scope are there, but not beyond a cancel or the
     /// statement's deadline; an error if one of them cannot be read.
     #[inline]

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
+use crate::identification::{Rounds, Turn};
 
 /// What the model says of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +22,7 @@ const ROWS: u32 = 12;
 
 fn rows() -> TablePartition {
     let arena = Arc::new(Arena::reserve(64 << 20).expect("address space"));
-    TablePartition::new(&arena, Vec::new(), Some(1))
+    TablePartition::new(&arena, Vec::new(), Identification::Lru)
 }
 
 /// No other copy lies there.
@@ -34,9 +35,24 @@ fn address() -> ColdAddress {
     }
 }
 
+/// The hot row that leaves next.
+fn next_to_leave(rows: &mut TablePartition) -> Option<u32> {
+    let mut turn = Turn::new(u32::MAX, 0);
+    let next = rows.next_to_leave(&mut Rounds::default(), &mut turn);
+    next.map(|(row, _)| row)
+}
+
 fn hot(rows: &TablePartition, row: u32) -> HotWord {
     let word = rows.directory().get(row);
     word.as_hot().expect("it is hot")
+}
+
+/// Changes a row for good. Where the copy lies that its tuple had.
+fn changed(rows: &mut TablePartition, row: u32, tuple: &[u8], warmer: u8) -> Option<ColdAddress> {
+    let word = rows.directory().get(row);
+    let changed = rows.change(row, word, tuple, warmer).expect("room");
+    rows.free_aside(changed.past);
+    changed.hole
 }
 
 /// All that a transition may change of a row, and the counts.
@@ -90,8 +106,7 @@ fn step(rows: &mut TablePartition, row: u32, state: State, choice: u8) -> State 
                 State::Clean(copy)
             }
             1 => {
-                let hole = rows.change(row, word, &tuple, choice & 1);
-                assert_eq!(hole.expect("room"), Some(copy));
+                assert_eq!(changed(rows, row, &tuple, choice & 1), Some(copy));
                 State::Dirty
             }
             2 => {
@@ -116,7 +131,7 @@ fn step(rows: &mut TablePartition, row: u32, state: State, choice: u8) -> State 
                 State::Copying(copying)
             }
             2 => {
-                assert_eq!(rows.change(row, word, &tuple[..20], 0).expect("room"), None);
+                assert_eq!(changed(rows, row, &tuple[..20], 0), None);
                 State::Dirty
             }
             _ => {
@@ -126,7 +141,7 @@ fn step(rows: &mut TablePartition, row: u32, state: State, choice: u8) -> State 
         },
         State::Copying(copying) => match choice % 4 {
             0 => {
-                rows.change(row, word, &tuple, 0).expect("room");
+                changed(rows, row, &tuple, 0);
                 assert!(!rows.is_as_copied(hot(rows, row), copying, 3));
                 State::Dirty
             }
@@ -147,8 +162,7 @@ fn step(rows: &mut TablePartition, row: u32, state: State, choice: u8) -> State 
         },
         State::Clean(copy) => match choice % 4 {
             0 => {
-                let hole = rows.change(row, word, &tuple, 0).expect("room");
-                assert_eq!(hole, Some(copy));
+                assert_eq!(changed(rows, row, &tuple, 0), Some(copy));
                 State::Dirty
             }
             1 => {
@@ -178,10 +192,6 @@ proptest! {
         for (row, choice) in steps {
             let at = row as usize;
             states[at] = step(&mut rows, row, states[at], choice);
-            if matches!(states[at], State::Cold(_) | State::Free) {
-                // The evictor takes what has left from the chain.
-                rows.unchain(row);
-            }
             if choice & 16 != 0 && is_there(rows.directory().get(row)) {
                 rows.used(row, rows.directory().get(row));
             }
@@ -213,14 +223,13 @@ proptest! {
             let dead_in_heap = count(|state| matches!(state, State::Dead(word) if word.is_hot()));
             prop_assert_eq!(rows.heap().tuples() as u64, rows.live() - cold + dead_in_heap);
         }
-        // Whatever is hot can be found by its use.
-        let mut chained = BTreeSet::new();
-        while let Some(row) = rows.oldest() {
-            chained.insert(row);
-            rows.unchain(row);
+        // Whatever is hot may leave some time.
+        let mut given_out = BTreeSet::new();
+        while let Some(row) = next_to_leave(&mut rows) {
+            given_out.insert(row);
         }
         for row in 0..ROWS {
-            prop_assert!(!rows.directory().get(row).is_hot() || chained.contains(&row));
+            prop_assert!(!rows.directory().get(row).is_hot() || given_out.contains(&row));
         }
     }
 }
@@ -254,8 +263,7 @@ fn what_is_marked_of_a_row_stays_wherever_it_is() {
     assert_eq!(marks(&rows), before);
     rows.move_copy(row, rows.directory().get(row), address());
     assert_eq!(marks(&rows), before);
-    let word = rows.directory().get(row);
-    rows.change(row, word, &[2; 80], 0).expect("room");
+    changed(&mut rows, row, &[2; 80], 0);
     assert_eq!(marks(&rows), before);
     rows.commit_insert(row);
     rows.set_locked(row, false);
@@ -270,9 +278,13 @@ fn what_is_undone_was_never_done() {
     for _ in 0..3 {
         let before = all_of(&rows, row);
         let (word, copy) = (before.0, rows.copy_word(hot(&rows, row)));
-        rows.change(row, word, &[9; 40], 0).expect("room");
-        rows.undo_change(row, hot(&rows, row), &[1; 40], copy);
-        assert_eq!(all_of(&rows, row), before);
+        for len in [40, 400] {
+            let change = rows.change(row, word, &vec![9; len], 0).expect("room");
+            let is_aside = matches!(change.past, Past::Aside(_));
+            assert_eq!(is_aside, len == 400, "another size lies elsewhere");
+            rows.undo_change(row, hot(&rows, row), change.past, &[1; 40]);
+            assert_eq!(all_of(&rows, row), before);
+        }
         rows.die(row, word);
         rows.undo_die(row, word);
         assert_eq!(all_of(&rows, row), before);
@@ -286,8 +298,9 @@ fn what_is_undone_was_never_done() {
     rows.leave_clean(row, hot(&rows, row), copy, 7);
     let before = all_of(&rows, row);
     let cold = before.0.as_cold().expect("it is cold");
-    rows.change(row, before.0, &[9; 40], 1).expect("room");
-    rows.undo_change_of_cold(row, hot(&rows, row), cold);
+    let change = rows.change(row, before.0, &[9; 40], 1).expect("room");
+    assert_eq!(change.past, Past::Cold(cold));
+    rows.undo_change(row, hot(&rows, row), change.past, &[]);
     assert_eq!(all_of(&rows, row), before);
     rows.die(row, before.0);
     rows.undo_die(row, before.0);
@@ -333,14 +346,51 @@ fn what_a_row_cannot_do_is_noticed() {
 }
 
 #[test]
-fn what_a_start_restores_is_found_by_its_use_as_all_that_is_hot() {
+fn what_a_start_restores_may_leave_as_all_that_is_hot() {
     let mut rows = rows();
     assert!(rows.take_number_again(5));
     let restored = rows.restore_dirty(5, &[1; 40], 3, true);
     restored.expect("room");
     let word = rows.directory().get(5);
     assert!(word.is_hot() && word.is_uncommitted() && word.temperature() == 3);
-    assert_eq!(rows.oldest(), Some(5));
+    assert_eq!(next_to_leave(&mut rows), Some(5));
     // Such rows are counted before they are there.
     assert_eq!((rows.live(), rows.cold()), (0, 0));
+}
+
+/// A row became smaller, and the page that it had was given back, and taken by another table. An
+/// undo then found no room for what the row had been, and left it changed.
+#[test]
+fn what_a_row_was_comes_back_where_there_is_no_room() {
+    const LARGE: usize = 300_000;
+    let arena = Arc::new(Arena::reserve(16 << 20).expect("address space"));
+    let [mut rows, mut others] =
+        [0; 2].map(|_| TablePartition::new(&arena, Vec::new(), Identification::Temperature));
+    let fill = |rows: &mut TablePartition, len: usize| {
+        let mut last = None;
+        loop {
+            let row = rows.take_number().expect("a number");
+            if rows.insert(row, &vec![row as u8; len], false).is_err() {
+                return last;
+            }
+            last = Some(row);
+        }
+    };
+    // There is a page for small ones.
+    let small = rows.take_number().expect("a number");
+    rows.insert(small, &[0; 100], false).expect("room");
+    let row = fill(&mut rows, LARGE).expect("there is room for one");
+    let before = all_of(&rows, row);
+    // First to a smaller one, then where that lies.
+    let first = rows.change(row, before.0, &[9; 100], 0).expect("room");
+    let between = all_of(&rows, row);
+    let second = rows.change(row, between.0, &[8; 99], 0).expect("room");
+    for len in [LARGE, 20_000, 100] {
+        fill(&mut others, len);
+    }
+    rows.undo_change(row, hot(&rows, row), second.past, &[9; 100]);
+    assert_eq!(all_of(&rows, row), between);
+    rows.undo_change(row, hot(&rows, row), first.past, &vec![row as u8; LARGE]);
+    assert_eq!(all_of(&rows, row), before);
+    assert_eq!(rows.heap().tuples() as u64, rows.live());
 }

@@ -106,7 +106,7 @@ pub(crate) struct Flags {
     /// [default: 1s]
     #[arg(long, value_name = "TIME")]
     recovery_target: Option<String>,
-    /// How cold tuples are found: temperature, clock, fifo, lru or alru
+    /// How cold tuples are found: temperature, clock, fifo, lru, alru or s3fifo
     /// [default: as suits the device]
     #[arg(long, value_name = "POLICY")]
     identification: Option<String>,

@@ -1,25 +1,19 @@
 //! The choices of what stays in memory, behind one trait, so that a trace can be
-//! given to all of them. They keep ids only; no tuple is moved.
+//! given to all of them. They keep ids only; no tuple is moved. Those that the engine has are the
+//! engine's.
 //!
 //! Assumes that ids are numbered from 0, and that a new tuple's id is the next one.
 
 mod best;
-mod chains;
-mod lru;
-mod s3_fifo;
+mod driven;
 mod sketch;
-mod sweep;
-mod temperature;
 mod tiny_lfu;
 
 use clap::ValueEnum;
 use serde::Serialize;
 
 pub use best::Best;
-pub use lru::Lru;
-pub use s3_fifo::S3Fifo;
-pub use sweep::Sweep;
-pub use temperature::Temperature;
+pub use driven::Driven;
 pub use tiny_lfu::TinyLfu;
 
 /// Chooses which tuples are hot. After each call at most `capacity` are.
@@ -48,7 +42,7 @@ pub enum Policy {
     /// S3-FIFO.
     #[value(name = "s3fifo")]
     S3Fifo,
-    /// A hand over the row directory, with counters of two bits.
+    /// A hand over the row directory; what was used has two chances at most.
     Clock,
     /// A hand over the row directory; use does not count.
     Fifo,

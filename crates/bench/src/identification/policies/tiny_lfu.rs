@@ -3,8 +3,9 @@
 //! it than of what would have to leave there. The main part is a segmented LRU chain.
 //! Without a doorkeeper, and without Caffeine's search for the window's size.
 
+use thermocline_storage::chains::Chains;
+
 use super::Choice;
-use super::chains::Chains;
 use super::sketch::Sketch;
 
 const WINDOW: usize = 0;
@@ -17,7 +18,6 @@ const WINDOW_PERCENT: usize = 1;
 const PROTECTED_PERCENT: usize = 80;
 
 /// The three chains and the sketch.
-#[derive(Debug)]
 pub struct TinyLfu {
     window_length: usize,
     main_length: usize,
@@ -28,50 +28,50 @@ pub struct TinyLfu {
 
 impl TinyLfu {
     /// Needs a capacity of 2 at least.
-    pub fn new(tuples: usize, capacity: usize) -> Self {
+    pub fn new(capacity: usize) -> Self {
         let window_length = (capacity * WINDOW_PERCENT / 100).max(1);
         let main_length = capacity - window_length;
         TinyLfu {
             window_length,
             main_length,
             protected_length: main_length * PROTECTED_PERCENT / 100,
-            chains: Chains::new(tuples),
+            chains: Chains::new(),
             sketch: Sketch::new(capacity),
         }
     }
 
     fn let_in(&mut self, tuple: u32) {
-        self.chains.put_first(WINDOW, tuple);
-        if self.chains.length(WINDOW) <= self.window_length {
+        self.chains.put_newest(WINDOW, tuple);
+        if self.chains.len(WINDOW) <= self.window_length {
             return;
         }
-        let Some(candidate) = self.chains.last(WINDOW) else {
+        let Some(candidate) = self.chains.oldest(WINDOW) else {
             return;
         };
-        let main = self.chains.length(PROBATION) + self.chains.length(PROTECTED);
+        let main = self.chains.len(PROBATION) + self.chains.len(PROTECTED);
         if main < self.main_length {
-            self.chains.put_first(PROBATION, candidate);
+            self.chains.put_newest(PROBATION, candidate);
             return;
         }
         let victim = self
             .chains
-            .last(PROBATION)
-            .or_else(|| self.chains.last(PROTECTED));
+            .oldest(PROBATION)
+            .or_else(|| self.chains.oldest(PROTECTED));
         match victim {
             Some(victim) if self.sketch.uses(candidate) > self.sketch.uses(victim) => {
                 self.chains.remove(victim);
-                self.chains.put_first(PROBATION, candidate);
+                self.chains.put_newest(PROBATION, candidate);
             }
             _ => self.chains.remove(candidate),
         }
     }
 
     fn protect(&mut self, tuple: u32) {
-        self.chains.put_first(PROTECTED, tuple);
-        if self.chains.length(PROTECTED) > self.protected_length
-            && let Some(last) = self.chains.last(PROTECTED)
+        self.chains.put_newest(PROTECTED, tuple);
+        if self.chains.len(PROTECTED) > self.protected_length
+            && let Some(last) = self.chains.oldest(PROTECTED)
         {
-            self.chains.put_first(PROBATION, last);
+            self.chains.put_newest(PROBATION, last);
         }
     }
 }
@@ -82,19 +82,18 @@ impl Choice for TinyLfu {
         let chain = self.chains.chain_of(tuple);
         match chain {
             None => self.let_in(tuple),
-            Some(WINDOW) => self.chains.put_first(WINDOW, tuple),
+            Some(WINDOW) => self.chains.put_newest(WINDOW, tuple),
             Some(_) => self.protect(tuple),
         }
         chain.is_some()
     }
 
     fn insert(&mut self, tuple: u32) {
-        self.chains.grow(tuple);
         self.access(tuple);
     }
 
     fn hot(&self) -> usize {
-        self.chains.total()
+        (0..3).map(|chain| self.chains.len(chain)).sum()
     }
 
     fn is_hot(&self, tuple: u32) -> bool {
