@@ -5,8 +5,12 @@
 mod postgres;
 
 use postgres::Postgres;
+use thermocline_bench::smallbank::{self, SmallBank};
+use thermocline_bench::tatp::{self, Tatp};
 use thermocline_bench::tpcc::{self, Tpcc};
+use thermocline_bench::voter::{self, Voter};
 use thermocline_bench::workload::{self, Checks, Report, Settings, Workload};
+use thermocline_bench::ycsb_core::{self, Mix, YcsbCore};
 
 fn postgres() -> Option<(Postgres, String)> {
     match Postgres::start() {
@@ -114,4 +118,78 @@ fn a_server_without_tables_is_not_checked() {
     };
     let refused = workload::measure(&small_tpcc(1), &check_only).expect_err("nothing is there");
     assert!(refused.to_string().contains("no tables"), "{refused}");
+}
+
+#[test]
+fn tatp_runs_on_postgresql_and_fails_as_often_as_expected() {
+    let Some((_postgres, url)) = postgres() else {
+        return;
+    };
+    let options = tatp::Options {
+        settings: Settings::default(),
+        subscribers: 2000,
+        non_uniform: true,
+    };
+    let report = runs_and_holds(&Tatp::new(&options).expect("it can be run"), &url);
+    let kinds = &report.trials[0].kinds;
+    for (kind, share) in [(0, 1.0), (2, 0.625), (4, 1.0)] {
+        let kind = &kinds[kind];
+        let all = kind.done + kind.expected_failures.values().sum::<u64>();
+        let found = kind.done as f64 / all as f64;
+        assert!((found - share).abs() < 0.1, "{}: {found}", kind.name);
+    }
+}
+
+#[test]
+fn smallbank_runs_on_postgresql_and_its_balances_add_up() {
+    let Some((_postgres, url)) = postgres() else {
+        return;
+    };
+    let options = smallbank::Options {
+        settings: Settings::default(),
+        customers: 1000,
+        hot: 20,
+        hot_percent: 90,
+    };
+    runs_and_holds(&SmallBank::new(&options).expect("it can be run"), &url);
+}
+
+#[test]
+fn voter_runs_on_postgresql_and_keeps_its_limit() {
+    let Some((_postgres, url)) = postgres() else {
+        return;
+    };
+    let options = voter::Options {
+        settings: Settings::default(),
+        contestants: 6,
+        votes_per_phone: 2,
+        phones: Some(500),
+        votes: 100,
+    };
+    let report = runs_and_holds(&Voter::new(&options).expect("it can be run"), &url);
+    assert!(report.trials[0].kinds[0].done > 0);
+}
+
+#[test]
+fn ycsb_runs_on_postgresql_and_loses_no_row() {
+    let Some((_postgres, url)) = postgres() else {
+        return;
+    };
+    for (seed, mix) in (1..).zip([Mix::A, Mix::D, Mix::E, Mix::F]) {
+        let options = ycsb_core::Options {
+            mix,
+            settings: Settings::default(),
+            rows: 1000,
+            one_payload: false,
+            zipf: 1.2,
+        };
+        let workload = YcsbCore::new(&options).expect("it can be run");
+        let settings = Settings {
+            seed,
+            ..settings(&url)
+        };
+        let report = workload::measure(&workload, &settings).expect("it runs");
+        assert_eq!(report.violations, Vec::<String>::new(), "{mix:?}");
+        assert!(report.trials[0].operations > 0, "{mix:?}");
+    }
 }

@@ -55,26 +55,25 @@ struct Account {
     paid: i64,
 }
 
-/// What does not hold, one sentence each. `new_orders` is how many were committed since the
-/// load, where that is known.
+/// What does not hold, one sentence each. `expected` is the sum of the districts' next order
+/// numbers, where it is known.
 pub(super) async fn check(
     scale: &Scale,
     source: &Source<'_>,
     all: bool,
-    new_orders: Option<u64>,
+    expected: Option<i64>,
 ) -> Result<Vec<String>> {
     let mut books = Books::default();
     books.read(source).await?;
     let mut found = books.first_four(scale);
-    if let Some(new_orders) = new_orders {
-        let begun = i64::from(scale.customers) + 1;
-        let next: i64 = books.districts.values().map(|sums| sums.next_order).sum();
-        let since = next - begun * books.districts.len() as i64;
-        if since != new_orders as i64 {
-            found.push(format!(
-                "{new_orders} new orders were committed, and the districts count {since}"
-            ));
-        }
+    let next: i64 = books.districts.values().map(|sums| sums.next_order).sum();
+    if let Some(expected) = expected
+        && next != expected
+    {
+        found.push(format!(
+            "by the new orders that were committed the districts' next orders sum to {expected}, \
+             and they sum to {next}"
+        ));
     }
     if all {
         let details = Details::read(source, &mut books).await?;

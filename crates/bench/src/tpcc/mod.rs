@@ -30,9 +30,10 @@ use thermocline_engine::{Database, Procedure, RunOptions};
 use tokio_postgres::Client;
 
 use crate::Result;
+use crate::workload::cells::int_of;
 use crate::workload::rows::Source;
 use crate::workload::schema::TableSpec;
-use crate::workload::{self, Ended, Kind, Settings, Sink, Tally, Workload};
+use crate::workload::{self, Ended, Kind, Settings, Since, Sink, Tally, Workload};
 
 pub use draw::{Customer, Line, Operation, Terminal};
 
@@ -240,14 +241,23 @@ impl Workload for Tpcc {
         (unused && sqlstate == procedures::UNUSED_ITEM).then_some(draw::ROLLED_BACK)
     }
 
+    /// The sum of all districts' next order numbers.
+    async fn baseline(&self, source: &Source<'_>) -> Result<i64> {
+        let mut sum = 0;
+        source
+            .each("district", &["d_next_o_id"], |row| sum += int_of(&row[0]))
+            .await?;
+        Ok(sum)
+    }
+
     async fn check(
         &self,
         source: &Source<'_>,
         all: bool,
-        counted: Option<&Tally>,
+        since: Option<&Since>,
     ) -> Result<Vec<String>> {
-        let new_orders = counted.map(|tally| tally.kinds[0].done);
-        consistency::check(&self.scale, source, all, new_orders).await
+        let expected = since.map(|since| since.baseline + since.tally.kinds[0].done as i64);
+        consistency::check(&self.scale, source, all, expected).await
     }
 
     fn headline(&self, tally: &Tally, seconds: f64) -> Option<(&'static str, f64)> {

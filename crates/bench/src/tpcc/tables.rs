@@ -60,27 +60,10 @@ pub(super) const CUSTOMER_BY_NAME: &str = "customer_by_name";
 /// The index by which a customer's last order is found.
 pub(super) const ORDERS_BY_CUSTOMER: &str = "orders_by_customer";
 
-const fn table(
-    name: &'static str,
-    columns: &'static str,
-    primary: &'static [&'static str],
-    partition: &'static [&'static str],
-) -> TableSpec {
-    TableSpec {
-        name,
-        columns,
-        primary,
-        partition,
-        ordered: false,
-        indexes: &[],
-        evictable: true,
-    }
-}
-
 /// The tables; with `papers` only those may leave memory that the papers evict (004 §5).
 pub(super) fn tables(papers: bool) -> Vec<TableSpec> {
     let mut tables = vec![
-        table(
+        TableSpec::new(
             "warehouse",
             "w_id integer, w_name varchar(10), w_street_1 varchar(20), w_street_2 varchar(20), \
              w_city varchar(20), w_state char(2), w_zip char(9), w_tax numeric(4,4), \
@@ -88,7 +71,7 @@ pub(super) fn tables(papers: bool) -> Vec<TableSpec> {
             &["w_id"],
             &["w_id"],
         ),
-        table(
+        TableSpec::new(
             "district",
             "d_w_id integer, d_id integer, d_name varchar(10), d_street_1 varchar(20), \
              d_street_2 varchar(20), d_city varchar(20), d_state char(2), d_zip char(9), \
@@ -98,7 +81,7 @@ pub(super) fn tables(papers: bool) -> Vec<TableSpec> {
         ),
         TableSpec {
             indexes: &[(CUSTOMER_BY_NAME, &["c_w_id", "c_d_id", "c_last"])],
-            ..table(
+            ..TableSpec::new(
                 "customer",
                 "c_w_id integer, c_d_id integer, c_id integer, c_first varchar(16), \
                  c_middle char(2), c_last varchar(16), c_street_1 varchar(20), \
@@ -111,7 +94,7 @@ pub(super) fn tables(papers: bool) -> Vec<TableSpec> {
                 &["c_w_id"],
             )
         },
-        table(
+        TableSpec::new(
             "history",
             "h_w_id integer, h_d_id integer, h_c_w_id integer, h_c_d_id integer, \
              h_c_id integer, h_date timestamp, h_amount numeric(6,2), h_data varchar(24)",
@@ -120,7 +103,7 @@ pub(super) fn tables(papers: bool) -> Vec<TableSpec> {
         ),
         TableSpec {
             ordered: true,
-            ..table(
+            ..TableSpec::new(
                 "new_order",
                 "no_w_id integer, no_d_id integer, no_o_id integer",
                 &["no_w_id", "no_d_id", "no_o_id"],
@@ -129,7 +112,7 @@ pub(super) fn tables(papers: bool) -> Vec<TableSpec> {
         },
         TableSpec {
             indexes: &[(ORDERS_BY_CUSTOMER, &["o_w_id", "o_d_id", "o_c_id", "o_id"])],
-            ..table(
+            ..TableSpec::new(
                 "orders",
                 "o_w_id integer, o_d_id integer, o_id integer, o_c_id integer, \
                  o_entry_d timestamp, o_carrier_id integer null, o_ol_cnt integer, \
@@ -140,7 +123,7 @@ pub(super) fn tables(papers: bool) -> Vec<TableSpec> {
         },
         TableSpec {
             ordered: true,
-            ..table(
+            ..TableSpec::new(
                 "order_line",
                 "ol_w_id integer, ol_d_id integer, ol_o_id integer, ol_number integer, \
                  ol_i_id integer, ol_supply_w_id integer, ol_delivery_d timestamp null, \
@@ -149,14 +132,14 @@ pub(super) fn tables(papers: bool) -> Vec<TableSpec> {
                 &["ol_w_id"],
             )
         },
-        table(
+        TableSpec::new(
             "item",
             "i_id integer, i_im_id integer, i_name varchar(24), i_price numeric(5,2), \
              i_data varchar(50)",
             &["i_id"],
             &["i_id"],
         ),
-        table(
+        TableSpec::new(
             "stock",
             "s_w_id integer, s_i_id integer, s_quantity integer, s_dist_01 char(24), \
              s_dist_02 char(24), s_dist_03 char(24), s_dist_04 char(24), s_dist_05 char(24), \

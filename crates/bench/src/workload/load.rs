@@ -37,15 +37,8 @@ const TRANSACTION_BYTES: usize = 256 << 10;
 
 /// The table of completed loads.
 fn load_table<W: Workload>(workload: &W) -> TableSpec {
-    TableSpec {
-        name: workload.load_table(),
-        columns: "id integer, shape varchar(200)",
-        primary: &["id"],
-        partition: &["id"],
-        ordered: false,
-        indexes: &[],
-        evictable: true,
-    }
+    let columns = "id integer, shape varchar(200)";
+    TableSpec::new(workload.load_table(), columns, &["id"], &["id"])
 }
 
 /// Whether what is there is what is asked for; an error when it is something else.

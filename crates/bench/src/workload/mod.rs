@@ -8,7 +8,7 @@
 //! | `load` | a load in parallel, used again when it is whole, refused when it is half |
 //! | `caller` | one caller's operations, by the engine's procedures or by prepared statements |
 //! | `drive`, `tally` | callers on threads, second by second; what is counted of them |
-//! | [`rows`] | rows read back for checks |
+//! | [`rows`], [`reads`] | rows read back for checks; single rows that never change |
 //! | `report` | the JSON file, and a table for a person |
 //! | `run` | all of that in order |
 //!
@@ -20,6 +20,7 @@ pub mod cells;
 pub mod chance;
 mod drive;
 mod load;
+pub mod reads;
 mod report;
 pub mod rows;
 mod run;
@@ -62,6 +63,15 @@ pub enum Ended {
     Done,
     /// It failed in a way that the specification expects, by this name.
     Expected(&'static str),
+}
+
+/// What a run did.
+#[derive(Debug, Clone)]
+pub struct Since {
+    /// [`Workload::baseline`] before it.
+    pub baseline: i64,
+    /// All that callers did since then.
+    pub tally: Tally,
 }
 
 /// Whom rows of a load go to: the table's place among [`Workload::tables`], and the values.
@@ -129,13 +139,16 @@ pub trait Workload: Sync {
         None
     }
 
+    /// A number that committed transactions change in a way that can be foretold, such as a
+    /// sum of balances; read before a run.
+    async fn baseline(&self, source: &Source<'_>) -> Result<i64>;
     /// What does not hold of the data, one sentence each. `all`: what takes long, too.
-    /// `counted` is what all callers did since the load, where that is known.
+    /// `since` is what was run, unless nothing was.
     async fn check(
         &self,
         source: &Source<'_>,
         all: bool,
-        counted: Option<&Tally>,
+        since: Option<&Since>,
     ) -> Result<Vec<String>>;
 
     /// The figure that the specification asks for: its name, and its value.

@@ -15,7 +15,7 @@ use super::load::{self, print_loaded};
 use super::report::{Report, Sample, Trial};
 use super::rows::Source;
 use super::tally::Tally;
-use super::{Checks, Settings, Workload};
+use super::{Checks, Settings, Since, Workload};
 use crate::rss::{self, Sampler};
 use crate::{Result, connect, runtime};
 
@@ -129,7 +129,11 @@ fn in_process<W: Workload>(workload: &W, settings: &Settings) -> Result<Report> 
             cpu_us: rss::cpu_us(std::process::id()),
         }
     };
-    let mut counted = Tally::new(workload.kinds().len())?;
+    let source = Source::Engine(db);
+    let mut since = Since {
+        baseline: block_on(workload.baseline(&source))?,
+        tally: Tally::new(workload.kinds().len())?,
+    };
     for trial in 0..trials(settings) {
         let callers = async |number: usize| {
             let one = |_| EngineCaller {
@@ -143,14 +147,13 @@ fn in_process<W: Workload>(workload: &W, settings: &Settings) -> Result<Report> 
             Ok(settings.callers_of(number).map(one).collect())
         };
         let driven = drive(workload, settings, trial, callers, counters)?;
-        counted.add(&driven.all)?;
+        since.tally.add(&driven.all)?;
         let max = std::mem::replace(&mut sampler, Sampler::start(std::process::id())).stop();
         report.trials.push(trial_of(workload, &driven, max)?);
     }
     if let Some(all) = checks(settings) {
-        let fresh = opened.load_s.is_some().then_some(&counted);
-        let source = Source::Engine(db);
-        report.note_violations(block_on(workload.check(&source, all, fresh))?);
+        let since = (!report.trials.is_empty()).then_some(&since);
+        report.note_violations(block_on(workload.check(&source, all, since))?);
     }
     // The sampler watches the clean stop, too: its checkpoint is not exempt.
     db.close()?;
@@ -184,7 +187,13 @@ fn over_the_wire<W: Workload>(workload: &W, settings: &Settings, url: &str) -> R
             ..Sample::default()
         }
     };
-    let mut counted = Tally::new(workload.kinds().len())?;
+    let mut since = Since {
+        baseline: runtime()?.block_on(async {
+            let connection = connect(url).await?;
+            workload.baseline(&Source::Wire(&connection)).await
+        })?,
+        tally: Tally::new(workload.kinds().len())?,
+    };
     for trial in 0..trials(settings) {
         let sampler = server.map(Sampler::start);
         let callers = async |number: usize| {
@@ -195,15 +204,15 @@ fn over_the_wire<W: Workload>(workload: &W, settings: &Settings, url: &str) -> R
             Ok(callers)
         };
         let driven = drive(workload, settings, trial, callers, counters)?;
-        counted.add(&driven.all)?;
+        since.tally.add(&driven.all)?;
         let max = sampler.and_then(Sampler::stop);
         report.trials.push(trial_of(workload, &driven, max)?);
     }
     if let Some(all) = checks(settings) {
-        let fresh = load_s.is_some().then_some(&counted);
+        let since = (!report.trials.is_empty()).then_some(&since);
         let violations = runtime()?.block_on(async {
             let connection = connect(url).await?;
-            workload.check(&Source::Wire(&connection), all, fresh).await
+            workload.check(&Source::Wire(&connection), all, since).await
         })?;
         report.note_violations(violations);
     }

@@ -44,6 +44,24 @@ pub struct Column {
 }
 
 impl TableSpec {
+    /// A table with an unordered primary key, whose rows may leave memory.
+    pub const fn new(
+        name: &'static str,
+        columns: &'static str,
+        primary: &'static [&'static str],
+        partition: &'static [&'static str],
+    ) -> Self {
+        TableSpec {
+            name,
+            columns,
+            primary,
+            partition,
+            ordered: false,
+            indexes: &[],
+            evictable: true,
+        }
+    }
+
     /// The columns, read.
     pub fn parsed_columns(&self) -> Result<Vec<Column>> {
         self.columns.split(", ").map(column).collect()
