@@ -18,8 +18,8 @@ use super::DISTRICTS;
 use super::draw::{Customer, Operation};
 use super::tables::column::*;
 use super::tables::{CUSTOMER_BY_NAME, ORDERS_BY_CUSTOMER};
-use crate::workload::Ended;
 use crate::workload::cells::{int, int_of, money, money_of, text, text_of, units_of};
+use crate::workload::{Ended, reads};
 
 /// The SQLSTATE with which a new order of an unused item ends.
 pub(super) const UNUSED_ITEM: &str = "P0001";
@@ -224,7 +224,8 @@ async fn priced_lines(
         original: false,
     };
     let mut priced: Vec<PricedLine> = lines.iter().map(unknown).collect();
-    db.get_many(options, items, 0, &keys, |place, tuple| {
+    let options = reads::at_once(options);
+    db.get_many(&options, items, 0, &keys, |place, tuple| {
         priced[place].price = money_of(&items.value(tuple, I_PRICE).to_owned());
         if let ValueRef::Text(data) = items.value(tuple, I_DATA) {
             priced[place].original = data.contains("ORIGINAL");

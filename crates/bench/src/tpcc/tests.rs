@@ -95,6 +95,37 @@ fn a_run_holds_and_the_data_is_used_again() {
 }
 
 #[test]
+fn an_open_loop_begins_as_many_as_it_is_told_in_each_trial() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let settings = Settings {
+        rate: Some(50.0),
+        seconds: 2,
+        trials: 2,
+        ..settings(directory.path())
+    };
+    let report = workload::measure(&small(), &settings).expect("it runs");
+    assert_eq!(report.violations, Vec::<String>::new());
+    assert_eq!(report.trials.len(), 2);
+    for trial in &report.trials {
+        assert!((60..=110).contains(&trial.operations), "{trial:?}");
+        assert_eq!(trial.seconds.len(), 2);
+    }
+}
+
+#[test]
+fn who_only_checks_does_not_load() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let check_only = Settings {
+        check_only: true,
+        ..settings(directory.path())
+    };
+    assert!(workload::measure(&small(), &check_only).is_err());
+    std::fs::create_dir(&check_only.data_dir).expect("an empty directory");
+    let refused = workload::measure(&small(), &check_only).expect_err("nothing is there");
+    assert!(refused.to_string().contains("no tables"), "{refused}");
+}
+
+#[test]
 fn half_a_load_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let (workload, settings) = (small(), settings(directory.path()));

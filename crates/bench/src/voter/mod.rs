@@ -348,6 +348,11 @@ impl Workload for Voter {
         (sqlstate == LIMIT_REACHED).then_some(TOO_MANY)
     }
 
+    /// Below SERIALIZABLE two votes of one phone may come to the same number.
+    fn is_conflict(&self, sqlstate: &str) -> bool {
+        sqlstate == "23505"
+    }
+
     /// How many votes there are.
     async fn baseline(&self, source: &Source<'_>) -> Result<i64> {
         Ok(source.count("votes", "vote_number").await? as i64)

@@ -2,11 +2,13 @@
 //! connection and its prepared statements.
 //!
 //! A transaction that another one stood in the way of (40001, 40P01) is rolled back and
-//! tried again, as a client has to; how often is counted.
+//! tried again, as a client has to, after a short random wait that grows; how often is counted.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use thermocline_engine::{Database, RunOptions};
 use tokio_postgres::Client;
 
@@ -15,6 +17,10 @@ use crate::{Result, connect};
 
 /// An operation that was tried so often will not succeed.
 const RETRIES_MAX: u64 = 10_000;
+/// The longest wait before the first of them, in microseconds; ...
+const WAIT_US: u64 = 500;
+/// ... it is doubled so often at most.
+const WAIT_DOUBLINGS: u64 = 6;
 
 /// Carries out operations.
 #[allow(async_fn_in_trait)]
@@ -56,10 +62,17 @@ pub(super) struct WireCaller<'a, W: Workload> {
     workload: &'a W,
     connection: Client,
     statements: W::Statements,
+    /// For waits only: what is drawn does not depend on them.
+    random: StdRng,
 }
 
 impl<'a, W: Workload> WireCaller<'a, W> {
-    pub async fn connect(workload: &'a W, settings: &Settings, url: &str) -> Result<Self> {
+    pub async fn connect(
+        workload: &'a W,
+        settings: &Settings,
+        url: &str,
+        number: usize,
+    ) -> Result<Self> {
         let connection = connect(url).await?;
         set(
             &connection,
@@ -71,6 +84,7 @@ impl<'a, W: Workload> WireCaller<'a, W> {
             statements: workload.prepare(&connection).await?,
             workload,
             connection,
+            random: StdRng::seed_from_u64(!settings.seed ^ number as u64),
         })
     }
 }
@@ -107,9 +121,13 @@ impl<W: Workload> Caller<W::Operation> for WireCaller<'_, W> {
             if let Some(name) = self.workload.expected(operation, &state) {
                 return Ok((Ended::Expected(name), retries));
             }
-            if !matches!(state.as_str(), "40001" | "40P01") || retries >= RETRIES_MAX {
+            let conflict = matches!(state.as_str(), "40001" | "40P01");
+            if !conflict && !self.workload.is_conflict(&state) || retries >= RETRIES_MAX {
                 return Err(format!("{operation:?}: {}", described(&error)).into());
             }
+            let longest = WAIT_US << retries.min(WAIT_DOUBLINGS);
+            let wait = self.random.random_range(0..=longest);
+            tokio::time::sleep(Duration::from_micros(wait)).await;
             retries += 1;
         }
     }

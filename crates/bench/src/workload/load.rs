@@ -96,6 +96,7 @@ pub fn engine<W: Workload>(
     if block_on(is_loaded(workload, &Source::Engine(db), &there, noted))? {
         return Ok(None);
     }
+    refuse_without_tables(workload, settings)?;
     let begin = Instant::now();
     for table in tables.iter().chain([&load_table(workload)]) {
         table.create(db)?;
@@ -145,9 +146,7 @@ pub fn wire<W: Workload>(workload: &W, settings: &Settings, url: &str) -> Result
     if loaded {
         return Ok(None);
     }
-    if settings.check_only {
-        return Err(format!("there are no tables of {} to be checked", workload.name()).into());
-    }
+    refuse_without_tables(workload, settings)?;
     let begin = Instant::now();
     let ours = runtime.block_on(is_ours(&connection));
     for table in tables.iter().chain([&load_table(workload)]) {
@@ -192,6 +191,14 @@ pub fn wire<W: Workload>(workload: &W, settings: &Settings, url: &str) -> Result
         Result::Ok(())
     })?;
     Ok(Some(begin.elapsed().as_secs_f64()))
+}
+
+/// Who only checks does not load.
+fn refuse_without_tables<W: Workload>(workload: &W, settings: &Settings) -> Result<()> {
+    match settings.check_only {
+        true => Err(format!("there are no tables of {} to be checked", workload.name()).into()),
+        false => Ok(()),
+    }
 }
 
 /// Whether the server is Thermocline: a setting that no other has.

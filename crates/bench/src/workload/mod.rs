@@ -139,6 +139,11 @@ pub trait Workload: Sync {
         None
     }
 
+    /// Whether this SQLSTATE, too, says that another transaction stood in the way.
+    fn is_conflict(&self, _sqlstate: &str) -> bool {
+        false
+    }
+
     /// A number that committed transactions change in a way that can be foretold, such as a
     /// sum of balances; read before a run.
     async fn baseline(&self, source: &Source<'_>) -> Result<i64>;

@@ -1,10 +1,19 @@
 //! Reads of single rows that no transaction changes, beside a procedure: what they say stays
-//! true, so that the procedure need not hold their partitions.
+//! true, so that the procedure need not hold their partitions. They do not wait for the log:
+//! what others changed in those partitions is not what they tell.
 
 use std::sync::Arc;
 
 use thermocline_engine::{Database, Error, Result, RunOptions, Scope};
 use thermocline_storage::value::{Value, ValueRef};
+
+/// The same, without a wait for the log.
+pub fn at_once(options: &RunOptions) -> RunOptions {
+    RunOptions {
+        synchronous_commit: false,
+        ..options.clone()
+    }
+}
 
 /// The row with this primary key, if there is one.
 pub async fn row(
@@ -19,7 +28,7 @@ pub async fn row(
     let mut encoded = Vec::with_capacity(16);
     table.encode_index_key(0, key, &mut encoded);
     let mut found = None;
-    db.get_many(options, table, 0, &[encoded], |_, tuple| {
+    db.get_many(&at_once(options), table, 0, &[encoded], |_, tuple| {
         let value = |column| table.value(tuple, column).to_owned();
         found = Some((0..table.def.columns.len()).map(value).collect());
     })
@@ -44,7 +53,7 @@ pub async fn column_by(
     let mut encoded = Vec::with_capacity(16);
     table.encode_index_key(place, key, &mut encoded);
     let mut rows = Vec::new();
-    db.one_shot(options, Scope::All, |access| {
+    db.one_shot(&at_once(options), Scope::All, |access| {
         rows.clear();
         access.find(table, place, &encoded, &mut rows)?;
         let Some(row) = rows.first() else {

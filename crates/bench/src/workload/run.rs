@@ -198,8 +198,8 @@ fn over_the_wire<W: Workload>(workload: &W, settings: &Settings, url: &str) -> R
         let sampler = server.map(Sampler::start);
         let callers = async |number: usize| {
             let mut callers = Vec::new();
-            for _ in settings.callers_of(number) {
-                callers.push(WireCaller::connect(workload, settings, url).await?);
+            for number in settings.callers_of(number) {
+                callers.push(WireCaller::connect(workload, settings, url, number).await?);
             }
             Ok(callers)
         };
