@@ -2,10 +2,15 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`workload`] | the frame of the standard workloads: load, drive, measure, check, report; in process and over the wire |
+//! | [`tpcc`] | TPC-C and its conditions of consistency |
+//! | [`tatp`], [`smallbank`], [`voter`] | TATP, SmallBank and Voter |
+//! | [`ycsb_core`] | YCSB's core workloads A to F |
 //! | [`ycsb`] | reads and updates of one row by key, with a Zipf-distributed choice of rows |
 //! | [`identification`] | policies of what stays in memory, compared on traces by their misses |
 //! | [`bank`] | transfers whose traces show any lost, doubled or halved commit after a crash |
 //! | [`copy`], [`query`], [`rss`] | what the trial scripts need besides: a COPY to interrupt, a query with a stopwatch, a process's resident memory |
+//! | [`measure`] | when operations count, and what is counted of them |
 //! | [`watch`] | this process's resident memory and operations, moment by moment |
 //! | [`machine`], [`processors`], [`size`] | what a result was measured on; what its host took of it; byte sizes as text |
 //!
@@ -15,12 +20,19 @@ pub mod bank;
 pub mod copy;
 pub mod identification;
 pub mod machine;
+pub mod measure;
 pub mod processors;
 pub mod query;
 pub mod rss;
 pub mod size;
+pub mod smallbank;
+pub mod tatp;
+pub mod tpcc;
+pub mod voter;
 pub mod watch;
+pub mod workload;
 pub mod ycsb;
+pub mod ycsb_core;
 
 use std::process::ExitCode;
 
@@ -34,6 +46,16 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Command {
     /// Reads and updates of rows by key, Zipf-distributed; in this process or over the wire.
     Ycsb(ycsb::Options),
+    /// TPC-C: five transactions over nine tables, and its conditions of consistency.
+    Tpcc(tpcc::Options),
+    /// YCSB's core workloads A to F: fields, inserts, scans, read-modify-writes, latest rows.
+    YcsbCore(ycsb_core::Options),
+    /// TATP: a telephone network's register, seven short transactions.
+    Tatp(tatp::Options),
+    /// SmallBank: six transactions over accounts; the sum of balances is checked.
+    Smallbank(smallbank::Options),
+    /// Voter: calls that vote, so many a phone.
+    Voter(voter::Options),
     /// Policies of what stays in memory, compared on traces by how many accesses miss.
     Identification(identification::Options),
     /// Transfers between accounts, with a journal of what was acknowledged.
@@ -57,6 +79,11 @@ pub enum Command {
 pub fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Ycsb(options) => ycsb::run(options).map(|()| ExitCode::SUCCESS),
+        Command::Tpcc(options) => tpcc::run(&options),
+        Command::YcsbCore(options) => ycsb_core::run(&options),
+        Command::Tatp(options) => tatp::run(&options),
+        Command::Smallbank(options) => smallbank::run(&options),
+        Command::Voter(options) => voter::run(&options),
         Command::Identification(options) => {
             identification::run(&options).map(|()| ExitCode::SUCCESS)
         }

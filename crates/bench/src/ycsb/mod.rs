@@ -13,7 +13,6 @@ mod engine_client;
 pub mod in_process;
 mod keys;
 mod load;
-pub mod measure;
 mod report;
 mod wire;
 
@@ -24,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Result, size};
 
+pub use crate::measure;
 pub use drive::drive;
 pub use engine_client::EngineClient;
 pub use keys::{KeyChooser, Scatter};
