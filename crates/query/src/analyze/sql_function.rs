@@ -397,6 +397,11 @@ impl Analyzer<'_> {
             .all(|(to, from)| to.oid == from.oid);
         let as_row = function.columns.is_empty() && !function.returns_set && declared.len() > 1;
         if fits && !as_row {
+            let mut query = query;
+            let shown = query.targets.iter_mut().filter(|target| !target.hidden);
+            for (target, column) in shown.zip(&declared) {
+                target.name = Arc::clone(&column.name);
+            }
             return Ok(query);
         }
         let mut values = Vec::with_capacity(declared.len());
