@@ -85,6 +85,19 @@ pub enum Change {
     Authorize(Box<Authority>),
 }
 
+impl Change {
+    /// What of it takes memory for good, as messages call it.
+    pub(crate) fn what_grows(&self) -> Option<&'static str> {
+        match self {
+            Self::CreateTable(_) | Self::CreateIndex { .. } => Some("a new table or index"),
+            Self::CreateView(_) | Self::ReplaceView(_) => Some("a new view"),
+            Self::CreateFunction(_) | Self::ReplaceFunction(_) => Some("a new function"),
+            Self::CreateType(_) => Some("a new type"),
+            _ => None,
+        }
+    }
+}
+
 /// Takes an empty schema out of a catalog.
 pub(crate) fn drop_schema(catalog: &mut Catalog, name: &str) -> Result<()> {
     if catalog.schema(name).is_none() {

@@ -43,8 +43,8 @@ impl Parts {
         let made_of = txn.catalog();
         self.there(options, &Scope::All).await?;
         self.begin_ddl(txn)?;
-        if let Change::CreateTable(_) | Change::CreateIndex { .. } = &change {
-            self.memory.check_floor("a new table or index")?;
+        if let Some(what) = change.what_grows() {
+            self.memory.check_floor(what)?;
         }
         self.lock_objects(txn, options, &change, &made_of).await?;
         match change {

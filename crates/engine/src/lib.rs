@@ -129,7 +129,7 @@ pub use thermocline_device::block_on;
 pub use transaction::{Isolation, ReadCounts, RunOptions, Transaction};
 pub use user_type::{AttributeDef, TypeDef, TypeKind};
 pub use verify::Verified;
-pub use view::{ViewColumn, ViewDef, ViewRead, ViewType};
+pub use view::{DEFINITION_BYTES_MAX, ViewColumn, ViewDef, ViewRead, ViewType};
 pub use wait::{Cancel, Event, SessionEnd, WaitNote, WaitsFor, give_way};
 pub use waits::LockWait;
 pub use warming::WarmUpReport;

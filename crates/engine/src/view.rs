@@ -10,6 +10,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+/// The longest text of a view's query or of a function's body, in bytes: catalogs are in memory as
+/// a whole, and in the log with each definition.
+pub const DEFINITION_BYTES_MAX: usize = 1 << 20;
+
 /// A view.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ViewDef {

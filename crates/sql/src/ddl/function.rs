@@ -10,6 +10,7 @@ use thermocline_query::functions::Volatility;
 use thermocline_query::types::format_type;
 
 use super::Definition;
+use super::view::fits_catalog;
 use super::view_query::facts;
 use crate::analysis;
 use crate::error::{Result, SqlError};
@@ -29,6 +30,7 @@ impl Definition<'_> {
     }
 
     async fn create_function(&mut self, text: &str) -> Result<&'static str> {
+        fits_catalog("the text of a function", text)?;
         let (facts, catalog) = (facts(self)?, self.catalog());
         let create = analysis::create_function(text, &catalog, self.db, facts)?;
         let (schema, name) = self.new_name(&create.name, false).await?;

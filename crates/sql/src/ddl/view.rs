@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thermocline_engine::authority::Object;
 use thermocline_engine::ddl::Change;
-use thermocline_engine::{Catalog, ViewColumn, ViewDef};
+use thermocline_engine::{Catalog, DEFINITION_BYTES_MAX, ViewColumn, ViewDef};
 use thermocline_query::types::format_type;
 
 use super::view_query::{ViewQuery, view_query};
@@ -33,6 +33,7 @@ impl Definition<'_> {
 
     async fn create_view(&mut self, create: &CreateView) -> Result<&'static str> {
         const TAG: &str = "CREATE VIEW";
+        fits_catalog("the query of a view", &create.query)?;
         let (mut schema, mut name) = self.new_name(&create.name, create.temporary).await?;
         let mut old = self.replaced(create, &schema, &name)?;
         let query = self.view_query(create).await?;
@@ -217,6 +218,17 @@ impl Definition<'_> {
             }
         }
         self.apply(Change::ReplaceView(def)).await
+    }
+}
+
+/// 54000 for a text that is too long for a catalog.
+pub(super) fn fits_catalog(what: &str, text: &str) -> Result<()> {
+    match text.len() > DEFINITION_BYTES_MAX {
+        false => Ok(()),
+        true => Err(SqlError::new(
+            "54000",
+            format!("{what} is longer than {DEFINITION_BYTES_MAX} bytes"),
+        )),
     }
 }
 

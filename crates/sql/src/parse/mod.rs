@@ -182,9 +182,13 @@ fn parse_one(sql: &str, tokens: Vec<TokenWithSpan>) -> Result<(Statement, u32)> 
         Some(statement) => Ok((statement, depth::shape(sql, &tokens)?.depth)),
         None if own_grammar::may_change(&tokens) => {
             let depth = depth::shape(sql, &tokens)?.depth;
-            match own_grammar::change(sql, own_grammar::extent(&tokens))? {
-                Some(change) => Ok((Statement::Query(change), depth)),
-                None => query(sql, tokens),
+            let extent = own_grammar::extent(&tokens);
+            // They may take as much as the tree.
+            let tokens = own_grammar::is_query(&tokens).then_some(tokens);
+            match (own_grammar::change(sql, extent)?, tokens) {
+                (Some(change), _) => Ok((Statement::Query(change), depth)),
+                (None, Some(tokens)) => query(sql, tokens),
+                (None, None) => Err(SqlError::unsupported("this statement is not supported")),
             }
         }
         None if own_grammar::is_query(&tokens) => query(sql, tokens),

@@ -12,8 +12,8 @@ use thermocline_query::change::{Change, ChangeKind, Source};
 use thermocline_query::datum::Datum;
 use thermocline_query::functions::{self, Function, Volatility};
 use thermocline_query::tree::{
-    self, Column, CommonTable, ExprKind, From, FunctionCall, Query, Relation, RelationKind,
-    Subquery, SubqueryKind, Subscript,
+    self, ArrayComparison, Column, CommonTable, ExprKind, From, FunctionCall, Query, Relation,
+    RelationKind, Subquery, SubqueryKind, Subscript,
 };
 use thermocline_query::types::domain::base;
 use thermocline_query::types::{array_of, element_of, ids};
@@ -323,6 +323,7 @@ impl Planner<'_> {
         if is_value {
             return self.lift_one(expr, scope);
         }
+        self.lift_list(expr)?;
         let mut done = Ok(());
         expr.children_mut(&mut |child| {
             if done.is_ok() {
@@ -330,6 +331,60 @@ impl Planner<'_> {
             }
         });
         done
+    }
+
+    /// Has `value op ANY (query)` ask an array of what the query gives, where that depends on no
+    /// row, though the value does.
+    fn lift_list(&mut self, expr: &mut tree::Expr) -> Result<()> {
+        let ExprKind::Subquery(subquery) = &mut expr.kind else {
+            return Ok(());
+        };
+        let any = match subquery.kind {
+            SubqueryKind::Any => true,
+            SubqueryKind::All => false,
+            _ => return Ok(()),
+        };
+        let Some(ExprKind::Call(test)) = subquery.test.as_ref().map(|test| &test.kind) else {
+            return Ok(());
+        };
+        let ([value, given], Some(operator)) = (test.arguments.as_slice(), test.operator) else {
+            return Ok(());
+        };
+        let columns = subquery.query.columns();
+        let is_column = matches!(given.kind, ExprKind::SubqueryColumn(0));
+        let is_typed = columns
+            .iter()
+            .all(|column| matches!(given_as(column), BeforeColumn::Typed(_)));
+        if !is_column || !is_typed || refers_out(&subquery.query, 1) {
+            return Ok(());
+        }
+        let (function, value, types) = (test.function, value.clone(), [test.types[0], given.oid]);
+        let query = std::mem::take(&mut subquery.query);
+        let first = self.read_before(query, &columns)?;
+        let array = tree::Expr::new(ExprKind::Parameter(first), self.befores.types[first], -1);
+        expr.kind = ExprKind::AnyOfArray(Box::new(ArrayComparison {
+            function,
+            operator,
+            any,
+            value,
+            array,
+            types,
+        }));
+        Ok(())
+    }
+
+    /// Has a query run before that locks nothing.
+    fn read_before(&mut self, query: Query, columns: &[Column]) -> Result<usize> {
+        let read = LockingRead {
+            query: self.read_query(query)?,
+            locks: Vec::new(),
+            limit: None,
+            offset: None,
+            waits: false,
+            own_parameters: self.befores.types.len(),
+        };
+        let plan = ShortPlan::LockingRead(Arc::new(read));
+        Ok(self.befores.push(plan, columns))
     }
 
     fn lift_one(&mut self, expr: &mut tree::Expr, scope: &Query) -> Result<()> {
@@ -341,16 +396,7 @@ impl Planner<'_> {
             ..Query::default()
         };
         let columns = query.columns();
-        let read = LockingRead {
-            query: self.read_query(query)?,
-            locks: Vec::new(),
-            limit: None,
-            offset: None,
-            waits: false,
-            own_parameters: self.befores.types.len(),
-        };
-        let plan = ShortPlan::LockingRead(Arc::new(read));
-        let first = self.befores.push(plan, &columns);
+        let first = self.read_before(query, &columns)?;
         *expr = self.first_of(first, &columns[0]);
         expr.location = location;
         Ok(())

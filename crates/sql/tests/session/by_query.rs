@@ -640,3 +640,30 @@ fn what_has_no_type_is_of_its_columns() {
     );
     assert_eq!(client.rows("select count(*) from d"), ["14"]);
 }
+
+#[test]
+fn what_is_returned_may_be_looked_for_in_a_query() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag("create table a (id int primary key, v int); create table b (id int, w text)");
+    client.tag("insert into b values (1, 'x'), (3, 'y'), (null, 'z')");
+    for (statement, expected) in [
+        (
+            "insert into a values (1, 10), (2, 20) \
+             returning id, id in (select id from b where w <> 'z'), v > all (select id from b)",
+            &["1|t|NULL", "2|f|NULL"][..],
+        ),
+        (
+            "update a set v = v + 1 where id = 2 \
+             returning v, id not in (select id from b), id + 1 = any (select id from b)",
+            &["21|NULL|t"],
+        ),
+        (
+            "delete from a where id = 1 \
+             returning id in (select id from b), exists (select from b where w = 'y')",
+            &["t|t"],
+        ),
+    ] {
+        assert_eq!(client.rows(statement), expected, "{statement}");
+    }
+}

@@ -130,6 +130,9 @@ fn functions_are_replaced_shown_and_dropped() {
         let error = client.error(statement);
         assert!(error.starts_with(expected), "{statement}: {error}");
     }
+    let long = " ".repeat(1 << 20);
+    let long = format!("create function g() returns int language sql as 'select 1 --{long}'");
+    assert!(client.error(&long).starts_with("54000"));
     client.tag("drop function if exists nothing(int)");
     // What a rollback takes away is not there.
     client.tag("begin; drop function f(int); rollback");
