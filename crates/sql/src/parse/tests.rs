@@ -1,6 +1,7 @@
 //! What clients send is understood, cut at the right semicolons.
 
 use super::copy::{CopySource, NamedColumns};
+use super::function::FunctionCommand;
 use super::sequence::SequenceOptions;
 use super::statement::{
     AlterSequence, CreateSequence, Ddl, Direction, Fetch, IsolationLevel, Life, Modes, OnCommit,
@@ -417,8 +418,8 @@ fn what_is_not_there_yet_is_said() {
             "materialized views",
         ),
         (
-            "create or replace function f() returns int as $$ select 1 $$ language sql",
-            "functions",
+            "create trigger t before insert on a execute function f()",
+            "triggers",
         ),
         ("do $$ begin end $$", "DO"),
     ] {
@@ -426,6 +427,27 @@ fn what_is_not_there_yet_is_said() {
         assert_eq!(error.sqlstate, "0A000", "{sql}");
         assert!(error.message.contains(words), "{sql}: {}", error.message);
     }
+}
+
+#[test]
+fn functions_are_kept_as_their_texts() {
+    let text = "create or replace function f() returns int as $$ select 1; $$ language sql";
+    let sql = format!("select 1; {text} ; select 2");
+    let statements = parse(&sql).unwrap();
+    match statements.as_slice() {
+        [
+            _,
+            Statement::Ddl(Ddl::Function(FunctionCommand::Create(kept))),
+            _,
+        ] => {
+            assert_eq!(&**kept, text);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(
+        error("select 1; create function f( returns int").sqlstate,
+        "42601"
+    );
 }
 
 #[test]
