@@ -22,35 +22,6 @@ use crate::stack;
 use crate::styles::Styles;
 use crate::typed::{TypedQuery, positioned};
 
-/// A query, analysed.
-///
-/// # Errors
-/// As PostgreSQL's analysis; 0A000 for what is not done.
-pub(crate) fn bind(
-    statement: Node<'_>,
-    text: &str,
-    declared: &[u32],
-    catalog: &Arc<Catalog>,
-    db: &Arc<Database>,
-    facts: SessionFacts,
-) -> Result<TypedQuery> {
-    let environment = SystemEnvironment::new(catalog, db, facts, None);
-    let found = Found::default();
-    let relations = Relations::of_statement(&environment, &found);
-    let depth = depth_with_views(catalog);
-    let analyzed = stack::with_room(depth, || {
-        let analyzed = analyze(statement, &relations, &environment, declared);
-        let analyzed = analyzed.map_err(|error| positioned(error, text))?;
-        answered(&analyzed.query).map(|()| analyzed)
-    })?;
-    let typed = TypedQuery::of(analyzed);
-    let typed = match found.views.get() {
-        true => typed.of_depth(depth),
-        false => typed,
-    };
-    Ok(typed.showing_own(found.own.get()).over(found.tables.take()))
-}
-
 /// A statement, analysed, and what it came across.
 pub(crate) struct BoundStatement {
     /// The statement.
@@ -64,10 +35,18 @@ pub(crate) struct BoundStatement {
 }
 
 impl BoundStatement {
-    /// The query, if it is one that only reads.
+    /// The query, if it is one that only reads: for whoever locks and changes nothing.
     pub(crate) fn into_reading(self) -> Result<TypedQuery, Self> {
+        match &self.analyzed.statement {
+            Statement::Query(query) if !query.locks_rows() => self.into_query(),
+            _ => Err(self),
+        }
+    }
+
+    /// The query, which may lock rows, if it changes none.
+    pub(crate) fn into_query(self) -> Result<TypedQuery, Self> {
         match self.analyzed.statement {
-            Statement::Query(query) if reads_only(&query) => {
+            Statement::Query(query) if !changes_rows(&query) => {
                 let analyzed = Analyzed {
                     query: *query,
                     parameters: self.analyzed.parameters,
@@ -86,8 +65,8 @@ impl BoundStatement {
     }
 }
 
-fn reads_only(query: &Query) -> bool {
-    !query.locks_rows() && query.with.iter().all(|common| common.change.is_none())
+fn changes_rows(query: &Query) -> bool {
+    query.with.iter().any(|common| common.change.is_some())
 }
 
 /// Analyses a query or a change of rows.

@@ -11,7 +11,7 @@ mod facts;
 mod relations;
 
 pub(crate) use bind::{
-    BoundStatement, answered, bind, bind_statement, bind_view, columns_of_view, create_function,
+    BoundStatement, answered, bind_statement, bind_view, columns_of_view, create_function,
     drop_function,
 };
 pub use facts::{Activity, CursorFacts, Own, SessionFacts, SettingChange, StatementFacts};

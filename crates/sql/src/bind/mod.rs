@@ -182,8 +182,7 @@ pub(crate) fn bindable(statement: &Statement, context: &BindContext<'_>) -> Bind
 
 type BoundPlan = (ShortPlan, Option<Vec<OutputColumn>>);
 
-/// Whether a query only reads: no lock clause and no writing statement in it.
-/// DataFusion must never see another one (it ignores FOR UPDATE).
+/// Whether a query only reads: no lock clause and no INTO in it. What changes rows is no tree.
 pub(crate) fn is_pure(statement: &Statement) -> bool {
     use sqlparser::ast::{Query, SetExpr, Visit, Visitor};
     use std::ops::ControlFlow;
@@ -191,9 +190,6 @@ pub(crate) fn is_pure(statement: &Statement) -> bool {
     struct Writes;
     fn body_writes(body: &SetExpr) -> bool {
         match body {
-            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_) => {
-                true
-            }
             SetExpr::SetOperation { left, right, .. } => body_writes(left) || body_writes(right),
             SetExpr::Select(select) => select.into.is_some(),
             _ => false,

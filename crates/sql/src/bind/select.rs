@@ -18,7 +18,7 @@ use crate::expr::Expr;
 use crate::output::OutputColumn;
 use crate::plan::{
     AggregateFunction, AggregatePlan, LockMode, LockedRows, OrderKey, OutputExpr, Path, RowLock,
-    SelectPlan, ShortPlan, SortKey, ValuesPlan, choose,
+    SelectPlan, ShortPlan, SortKey, ValuesPlan, choose, plain_keys,
 };
 
 /// The clauses around a SELECT's body.
@@ -523,20 +523,6 @@ fn position_literal(expr: &ast::Expr) -> Option<usize> {
         },
         _ => None,
     }
-}
-
-/// The sort keys, if all are plain columns.
-fn plain_keys(sort: &[SortKey]) -> Option<Vec<OrderKey>> {
-    sort.iter()
-        .map(|key| match key.expr {
-            Expr::Column(column) => Some(OrderKey {
-                column,
-                descending: key.descending,
-                nulls_first: key.nulls_first,
-            }),
-            _ => None,
-        })
-        .collect()
 }
 
 /// `min(column)` or `max(column)` as the only aggregate: an index in that

@@ -8,7 +8,7 @@ use thermocline_engine::{IndexKind, Table};
 use thermocline_storage::types::DataType;
 
 use super::fit::fits;
-use super::{KeyBound, KeyChoice, KeyPart, Path, Probe, Source};
+use super::{KeyBound, KeyChoice, KeyPart, Path, Probe, SortKey, Source};
 use crate::expr::{Comparison, Expr, base_type};
 
 /// At most this many keys are looked up for IN lists; longer products scan.
@@ -20,6 +20,19 @@ pub(crate) struct OrderKey {
     pub(crate) column: usize,
     pub(crate) descending: bool,
     pub(crate) nulls_first: bool,
+}
+
+/// The sort keys, if all are plain columns.
+pub(crate) fn plain_keys(sort: &[SortKey]) -> Option<Vec<OrderKey>> {
+    let key = |key: &SortKey| match key.expr {
+        Expr::Column(column) => Some(OrderKey {
+            column,
+            descending: key.descending,
+            nulls_first: key.nulls_first,
+        }),
+        _ => None,
+    };
+    sort.iter().map(key).collect()
 }
 
 /// What one conjunct says about a column.

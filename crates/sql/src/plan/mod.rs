@@ -9,7 +9,7 @@ mod explain;
 mod fit;
 
 pub(crate) use by_key::{locking, row_numbered, source_by_key};
-pub(crate) use choose::{OrderKey, choose};
+pub(crate) use choose::{OrderKey, choose, plain_keys};
 pub(crate) use effect::{
     leaves_partition, overwrites, replaces, unique_within_partition, whole_key,
 };

@@ -183,8 +183,9 @@ impl Lookup<'_> {
 
     /// The tree of a cursor's query, if it is one to stand on.
     pub(super) fn standing(&self, place: Place<'_>) -> Option<Standing> {
-        let bound = self.analytical(place, String::new()).ok()?;
-        Standing::of(bound.plan.typed()?)
+        let parsed = self.parsed(place).ok()?;
+        let bound = self.bound(query_of(&parsed).ok()?, place).ok()?;
+        Standing::of(&bound.into_query().ok()?)
     }
 
     /// The plan of a statement by PostgreSQL's grammar and rules; `reason` is why the short path
@@ -196,11 +197,9 @@ impl Lookup<'_> {
         settings: &PlanSettings,
         reason: String,
     ) -> Result<Planned> {
-        let Place { text, declared } = place;
+        let (declared, catalog) = (place.declared, &self.catalog);
         let parsed = parsed.map_or_else(|| self.parsed(place), Ok)?;
-        let (catalog, facts) = (&self.catalog, facts(self.context)?);
-        let statement = query_of(&parsed)?;
-        let bound = analysis::bind_statement(statement, text, declared, catalog, self.db, facts)?;
+        let bound = self.bound(query_of(&parsed)?, place)?;
         drop(parsed);
         let BoundStatement {
             analyzed, tables, ..
@@ -234,14 +233,22 @@ impl Lookup<'_> {
         self.analysed(query, place, reason)
     }
 
-    fn analysed(
+    fn bound(
         &self,
         statement: Node<'_>,
-        Place { text, declared, .. }: Place<'_>,
-        reason: String,
-    ) -> Result<Bound> {
+        Place { text, declared }: Place<'_>,
+    ) -> Result<BoundStatement> {
         let facts = facts(self.context)?;
-        let typed = analysis::bind(statement, text, declared, &self.catalog, self.db, facts)?;
+        analysis::bind_statement(statement, text, declared, &self.catalog, self.db, facts)
+    }
+
+    /// A query for the analytical side, which would lock nothing.
+    fn analysed(&self, statement: Node<'_>, place: Place<'_>, reason: String) -> Result<Bound> {
+        let Ok(typed) = self.bound(statement, place)?.into_reading() else {
+            return Err(SqlError::unsupported(
+                "a query that locks or changes rows is not for the analytical path",
+            ));
+        };
         let plan = |typed| Plan::Analytical { reason, typed };
         Ok(typed.bound(self.catalog.version, plan))
     }

@@ -12,8 +12,7 @@ use thermocline_engine::authority::Privileges;
 use super::expression::Lowering;
 use super::{Planner, column_type};
 use crate::error::Result;
-use crate::expr::Expr;
-use crate::plan::{OrderKey, OutputExpr, RowLock, SelectPlan, SortKey, choose};
+use crate::plan::{OutputExpr, RowLock, SelectPlan, SortKey, choose, plain_keys};
 use crate::typed::held;
 
 impl Planner<'_> {
@@ -198,17 +197,4 @@ fn substitute(expr: &mut tree::Expr, shown: &[&tree::Expr]) -> Option<()> {
         }
     });
     done
-}
-
-/// The sort keys, if all are plain columns.
-fn plain_keys(sort: &[SortKey]) -> Option<Vec<OrderKey>> {
-    let key = |key: &SortKey| match key.expr {
-        Expr::Column(column) => Some(OrderKey {
-            column,
-            descending: key.descending,
-            nulls_first: key.nulls_first,
-        }),
-        _ => None,
-    };
-    sort.iter().map(key).collect()
 }
