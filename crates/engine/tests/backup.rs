@@ -330,6 +330,38 @@ fn any_moment_since_the_backup_comes_back_from_archive_and_log() {
     assert_eq!(error.sqlstate(), "55000");
 }
 
+/// The newest generation begins at the start, at an LSN that no record of the log has.
+#[test]
+fn a_backup_of_a_start_without_a_write_hides_no_older_one() {
+    let device = SimulatedDevice::new();
+    let target = SimulatedDevice::new();
+    let (db, mut rows) = filled(&device, 50);
+    back_up(&db, &target).expect("backs up");
+    let archive = SimulatedDevice::new();
+    let last = RestoreOptions {
+        generation: Some(1),
+        logs: vec![shared(&archive), shared(&device)],
+        ..RestoreOptions::default()
+    };
+    set(&db, &table(&db, "t"), 7, "later").expect("updates");
+    rows.insert(7, "later".into());
+    drop(db);
+    for writes in [false, false, true, false] {
+        device.crash(7);
+        let mut config = config(&device);
+        config.archive = Some(shared(&archive));
+        let db = Database::open(config).expect("opens");
+        while db.archive_log().expect("archives") {}
+        back_up(&db, &target).expect("backs up");
+        let (_, copy) = restored(&target, &last).expect("restores");
+        assert_eq!(rows_of(&copy), rows);
+        if writes {
+            set(&db, &table(&db, "t"), 8, "later still").expect("updates");
+            rows.insert(8, "later still".into());
+        }
+    }
+}
+
 fn flip(device: &SimulatedDevice, name: &str, at: u64) {
     let file = device.open(name, OpenMode::Existing).expect("opens");
     let mut byte = [0];

@@ -244,7 +244,8 @@ impl Parts {
             }),
             time_us: None,
         };
-        let mut stream = stream.map_err(log_broken)?;
+        let end_before = self.log.end_before(manifest.log_start);
+        let mut stream = stream.map_err(log_broken)?.behind(end_before);
         copy_log(&mut stream, &**target, self.database_id, until).map_err(log_broken)
     }
 

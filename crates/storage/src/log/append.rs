@@ -45,6 +45,8 @@ pub struct Log {
     pub(super) rested: AtomicBool,
     waiters: Waiters,
     appended: AtomicU64,
+    /// Where the stream ended when it was opened, and where it goes on: no record is between.
+    opened: (Lsn, Lsn),
     /// See [`Log::file_bytes`].
     pub(super) file_bytes: AtomicU64,
     /// See [`Log::appended`].
@@ -171,6 +173,7 @@ impl Log {
             rested: AtomicBool::new(true),
             waiters: Waiters::new(next),
             appended: AtomicU64::new(next),
+            opened: (end, next),
             stream_end: AtomicU64::new(end),
             gathered_bytes: AtomicUsize::new(0),
             options,
@@ -441,6 +444,17 @@ impl Log {
                 end: next.previous_end,
             })
             .collect()
+    }
+
+    /// Where the last record before `lsn` ends. That is `lsn` itself but for the first
+    /// record after a start: there the stream goes on at a higher LSN.
+    pub fn end_before(&self, lsn: Lsn) -> Lsn {
+        let (end, next) = self.opened;
+        let starts = self.segments.list();
+        let starts = starts.iter().map(|s| (s.previous_end, s.first));
+        let around = |(end, next): &(Lsn, Lsn)| *end < lsn && lsn <= *next;
+        let start = starts.chain([(end, next)]).find(around);
+        start.map_or(lsn, |(end, _)| end)
     }
 
     /// The durable records that start at or after `lsn`. The caller keeps

@@ -67,7 +67,7 @@ pub fn copy_log(
     until: CopyUntil,
 ) -> Result<Copied, LogError> {
     let from = stream.position();
-    let mut writer = SegmentWriter::create(target, database, from, from)?;
+    let mut writer = SegmentWriter::create(target, database, from, stream.behind)?;
     let mut copied = Copied {
         end: from,
         time_us: None,

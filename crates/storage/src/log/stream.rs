@@ -27,6 +27,8 @@ pub struct LogStream {
     database: u128,
     sources: Vec<Source>,
     position: Lsn,
+    /// Where the last record before the stream's first ends.
+    pub(super) behind: Lsn,
     reader: Option<SegmentReader>,
     damage: Option<LogError>,
 }
@@ -57,9 +59,17 @@ impl LogStream {
             database,
             sources,
             position,
+            behind: position,
             reader: None,
             damage: None,
         })
+    }
+
+    /// The stream of a log that is open, which knows what was before it: a copy that begins
+    /// at a start of the database says then where the log ended before.
+    pub fn behind(mut self, end: Lsn) -> Self {
+        self.behind = end;
+        self
     }
 
     /// Where the next group begins.
