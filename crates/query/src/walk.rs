@@ -570,12 +570,22 @@ fn reached_by_expr(expr: &Expr, around: &Around<'_>, found: &mut BTreeSet<u32>) 
 /// columns' places. A whole row is all of its columns.
 #[must_use]
 pub fn columns_read(query: &Query) -> BTreeSet<(u32, usize)> {
+    let all = columns_read_by(query).into_iter();
+    all.map(|(_, table, column)| (table, column)).collect()
+}
+
+/// The same, each with the role by whose rights it is read, where that is a view's owner.
+#[must_use]
+pub fn columns_read_by(query: &Query) -> BTreeSet<ReadBy> {
     let mut found = BTreeSet::new();
     read_by_query(query, None, &mut found);
     found
 }
 
-fn read_by_query(query: &Query, outer: Option<&Around<'_>>, found: &mut BTreeSet<(u32, usize)>) {
+/// A role, a table's number, and the place of one of its columns.
+pub type ReadBy = (Option<u32>, u32, usize);
+
+fn read_by_query(query: &Query, outer: Option<&Around<'_>>, found: &mut BTreeSet<ReadBy>) {
     let around = Around { query, outer };
     for common in &query.with {
         read_by_query(&common.query, Some(&around), found);
@@ -597,7 +607,7 @@ fn read_by_query(query: &Query, outer: Option<&Around<'_>>, found: &mut BTreeSet
     query.own_exprs(&mut |expr| read_by_expr(expr, &around, found));
 }
 
-fn read_by_expr(expr: &Expr, around: &Around<'_>, found: &mut BTreeSet<(u32, usize)>) {
+fn read_by_expr(expr: &Expr, around: &Around<'_>, found: &mut BTreeSet<ReadBy>) {
     expr.any(&mut |expr| {
         let (level, relation, columns) = match &expr.kind {
             ExprKind::Column {
@@ -615,9 +625,10 @@ fn read_by_expr(expr: &Expr, around: &Around<'_>, found: &mut BTreeSet<(u32, usi
             }
             _ => return false,
         };
-        if let Some(RelationKind::Table(oid)) = around.relation(level, relation).map(|of| &of.kind)
+        if let Some(of) = around.relation(level, relation)
+            && let RelationKind::Table(oid) = of.kind
         {
-            found.extend(columns.map(|column| (*oid, column)));
+            found.extend(columns.map(|column| (of.reader, oid, column)));
         }
         false
     });

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pg_raw_parse::Node;
+use thermocline_engine::authority::Privileges;
 use thermocline_engine::{Catalog, Database, Table, ViewDef, ViewRead, ViewType};
 use thermocline_query::analyze::{
     self, Analyzed, AnalyzedStatement, CreateFunction, DropFunction, analyze, analyze_statement,
@@ -12,12 +13,13 @@ use thermocline_query::change::Statement;
 use thermocline_query::functions::Body;
 use thermocline_query::parse::parse;
 use thermocline_query::tree::{Expr, ExprKind, Query};
-use thermocline_query::walk::columns_read;
+use thermocline_query::walk::{columns_read, columns_read_by};
 
 use super::facts::SessionFacts;
 use super::relations::{Found, Relations};
 use crate::error::{Result, SqlError};
 use crate::pg_catalog::{self, SystemEnvironment, quote_ident};
+use crate::privilege::Actor;
 use crate::stack;
 use crate::styles::Styles;
 use crate::typed::{TypedQuery, positioned};
@@ -87,7 +89,9 @@ pub(crate) fn bind_statement(
     let depth = depth_with_views(catalog);
     let analyzed = stack::with_room(depth, || {
         let analyzed = analyze_statement(statement, &relations, &environment, declared);
-        analyzed.map_err(|error| positioned(error, text))
+        let mut analyzed = analyzed.map_err(|error| positioned(error, text))?;
+        may_read(&mut analyzed.statement, &found, &environment)?;
+        Ok::<_, SqlError>(analyzed)
     })?;
     Ok(BoundStatement {
         analyzed,
@@ -98,6 +102,50 @@ pub(crate) fn bind_statement(
         },
         tables: found.tables.take(),
     })
+}
+
+/// All columns that a query names may be read, as in PostgreSQL also those that no row of the
+/// result needs. What a change names is asked where its plan is made, but for views.
+fn may_read(
+    statement: &mut Statement,
+    found: &Found,
+    environment: &SystemEnvironment,
+) -> Result<()> {
+    let session = environment.session();
+    let (actor, catalog) = (&session.facts.actor, &session.catalog);
+    let has_views = found.views.get();
+    let mut done = Ok(());
+    match statement {
+        Statement::Query(query) if has_views || !actor.is_superuser() => {
+            done = may_read_all(query, Some(actor), catalog);
+        }
+        Statement::Change(change) if has_views => change.queries_mut(&mut |query| {
+            if done.is_ok() {
+                done = may_read_all(query, None, catalog);
+            }
+        }),
+        _ => {}
+    }
+    done
+}
+
+/// 42501 unless the columns that a query names may be read: by this actor, and those that a view
+/// names by its owner.
+pub(crate) fn may_read_all(query: &Query, actor: Option<&Actor>, catalog: &Catalog) -> Result<()> {
+    for (reader, table, column) in columns_read_by(query) {
+        let Some(table) = catalog.table(table) else {
+            continue;
+        };
+        let needs = Privileges::SELECT;
+        match (reader, actor) {
+            (Some(reader), _) => {
+                Actor::numbered(reader, catalog)?.need_column(table, column, needs)?;
+            }
+            (None, Some(actor)) => actor.need_column(table, column, needs)?,
+            (None, None) => {}
+        }
+    }
+    Ok(())
 }
 
 /// What a CREATE FUNCTION makes, its body analysed.

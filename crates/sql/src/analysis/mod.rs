@@ -12,6 +12,6 @@ mod relations;
 
 pub(crate) use bind::{
     BoundStatement, answered, bind_statement, bind_view, columns_of_view, create_function,
-    drop_function,
+    drop_function, may_read_all,
 };
 pub use facts::{Activity, CursorFacts, Own, SessionFacts, SettingChange, StatementFacts};

@@ -102,7 +102,10 @@ impl Lookup<'_> {
                 let planned = match () {
                     () if settings.analytical_only && typed.needs_turn() => Err(Reason::Setting),
                     () if is_analytical(&typed.query) => Err(Reason::Form("it reads no table")),
-                    () => short::reading(&typed, &context)?,
+                    () => {
+                        let plan = || short::reading(&typed, &context);
+                        crate::stack::with_room(typed.depth, plan)?
+                    }
                 };
                 match planned {
                     Ok(bound) => (bound, declared_oids(&typed.parameters, place.declared)),

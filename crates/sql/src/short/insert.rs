@@ -1,5 +1,6 @@
 //! INSERT: rows that are written out or that a query gives, and what a conflict does.
 
+use crate::analysis::may_read_all;
 use std::sync::Arc;
 
 use thermocline_engine::authority::Privileges;
@@ -84,6 +85,9 @@ impl Changer<'_, '_> {
 
     /// The rows that a query gives.
     fn rows_of(&self, query: Query) -> Result<InsertSource> {
+        if let Some(actor) = self.planner.context.actor {
+            may_read_all(&query, Some(actor), self.planner.context.catalog)?;
+        }
         if let Some(flat) = self.planner.flattened(&query)
             && let Ok(plan) = self.planner.select(&flat, None)?
         {

@@ -7,6 +7,7 @@
 //! | `expression` | an expression over a row of the changed table |
 //! | `before` | what runs before the statement, and how it goes in |
 //! | `select` | queries over one table that the short path runs |
+//! | `pull_up` | views and queries in FROM, as their table |
 //! | `group` | their groups and aggregates |
 //! | `locking` | rows that are locked |
 //! | `update` | UPDATE and DELETE, in place or of rows that a query finds |
@@ -20,6 +21,7 @@ mod expression;
 mod group;
 mod insert;
 mod locking;
+mod pull_up;
 mod select;
 mod shown;
 mod update;

@@ -4,12 +4,11 @@
 use std::sync::Arc;
 
 use thermocline_engine::Table;
-use thermocline_engine::authority::Privileges;
-use thermocline_query::tree::{self, Distinctness, ExprKind, From, Query, RelationKind};
-use thermocline_query::walk::columns_read;
+use thermocline_query::tree::{self, Distinctness, From, Query, RelationKind};
 
 use super::expression::Lowering;
 use super::group::{Groups, ordered};
+use super::pull_up::{pulled_up, substitute};
 use super::{Planner, column_type};
 use crate::error::Result;
 use crate::expr::Expr;
@@ -22,21 +21,18 @@ impl Planner<'_> {
     /// The plan, or why the short path does not run the query.
     ///
     /// # Errors
-    /// 42501 without the right to read a column.
+    /// 42501 without the right to use a sequence.
     pub(super) fn select(
         &self,
         query: &Query,
         lock: Option<RowLock>,
     ) -> Result<std::result::Result<SelectPlan, Reason>> {
+        let pulled_up = pulled_up(query);
+        let query = pulled_up.as_ref().unwrap_or(query);
         let table = match self.only_table(query) {
             Ok(table) => table,
             Err(reason) => return Ok(Err(reason)),
         };
-        if let (Some(actor), Some(table)) = (self.context.actor, &table) {
-            for (_, column) in columns_read(query) {
-                actor.need_column(table, column, Privileges::SELECT)?;
-            }
-        }
         for target in &query.targets {
             self.context.may_use_sequences(&target.expr)?;
         }
@@ -64,11 +60,10 @@ impl Planner<'_> {
                     return Err(Reason::Form("TABLESAMPLE"));
                 }
                 match of.kind {
-                    RelationKind::Table(oid) if of.reader.is_none() => {
+                    RelationKind::Table(oid) => {
                         let table = self.context.catalog.table(oid).cloned();
                         table.map(Some).ok_or(Reason::Form("a system catalog"))
                     }
-                    RelationKind::Table(_) => Err(Reason::Form("a view")),
                     RelationKind::Subquery(..) => Err(Reason::Form("a view or a subquery")),
                     _ => Err(Reason::Form("a relation that is not a table")),
                 }
@@ -212,27 +207,6 @@ impl Planner<'_> {
         flat.targets = targets;
         Some(flat)
     }
-}
-
-/// Puts what a query within gives in the place of its columns.
-fn substitute(expr: &mut tree::Expr, shown: &[&tree::Expr]) -> Option<()> {
-    match &expr.kind {
-        ExprKind::Column {
-            level: 0, column, ..
-        } => {
-            *expr = (*shown.get(*column)?).clone();
-            return Some(());
-        }
-        ExprKind::Subquery(_) => return None,
-        _ => {}
-    }
-    let mut done = Some(());
-    expr.children_mut(&mut |child| {
-        if done.is_some() {
-            done = substitute(child, shown);
-        }
-    });
-    done
 }
 
 /// `min(column)` or `max(column)` as the only aggregate: an index in that order answers it with

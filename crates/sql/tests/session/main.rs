@@ -19,6 +19,7 @@ mod numerics;
 mod owned;
 mod parts_of_columns;
 mod privileges;
+mod pull_up;
 mod search_cycle;
 mod sets;
 mod settings;

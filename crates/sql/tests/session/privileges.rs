@@ -177,3 +177,55 @@ fn information_schema_lists_grants_to_those_they_concern() {
         ["bob|b"]
     );
 }
+
+/// Wherever a column is named that may not be read, on each way that a query can take.
+#[test]
+fn a_hidden_column_is_read_by_no_way_around() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag(
+        "create role alice; create table t (id int primary key, secret text);
+         insert into t values (1, 'hush'), (2, 'also');
+         create table mine (id int primary key, a text); insert into mine values (1, 'x');
+         grant select (id) on t to alice; grant all on mine to alice;
+         create view v as select id, secret from t; create view own as select * from v;
+         alter view own owner to alice",
+    );
+    client.tag("set role alice");
+    assert_eq!(client.rows("select id from t where id = 1"), ["1"]);
+    assert_eq!(client.rows("select count(*) from t"), ["2"]);
+    for sql in [
+        "select secret from t where id = 1",
+        "select id from t where secret = 'hush'",
+        "select id from t order by secret",
+        "select max(secret) from t",
+        "select count(*) from t group by secret",
+        "select * from t",
+        "select t from t",
+        "select s.id from (select id, secret from t) s where s.id = 1",
+        "with s as (select * from t) select id from s where id = 1",
+        "select (select secret from t where id = 1)",
+        "select id from mine where a in (select secret from t)",
+        "select m.id from mine m join t using (id) where t.secret > ''",
+        "select id from t where id = 1 and secret is not null for update",
+        "insert into mine select id + 10, secret from t where id = 1",
+        "insert into mine select id + 10, secret from (select * from t) s",
+        "with x as (insert into mine select 20, secret from t where id = 2 returning a) table x",
+        "update mine set a = (select secret from t where id = 1)",
+        "update mine set a = t.secret from t where t.id = mine.id",
+        "delete from mine using t where t.id = mine.id and t.secret > ''",
+        "select id from own where id = 1",
+        "insert into mine select 30, secret from own",
+        "update mine set a = own.secret from own",
+        "copy (select secret from t) to stdout",
+    ] {
+        let answers = client.query(sql);
+        let refused = |answer: &String| answer.starts_with("E 42501");
+        assert!(answers.iter().any(refused), "{sql}: {answers:?}");
+        client.tag("set thermocline.path = analytical");
+        let answers = client.query(sql);
+        assert!(answers.iter().any(refused), "{sql}: {answers:?}");
+        client.tag("reset thermocline.path");
+    }
+    assert_eq!(client.rows("select * from mine"), ["1|x"]);
+}
