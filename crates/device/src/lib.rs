@@ -9,6 +9,8 @@
 //! | `drive.rs` | [`block_on`]: a thread that waits does its own reads |
 //! | `sys.rs` | the few system calls that the standard library lacks |
 //! | `counters.rs`, `outstanding.rs`, `profile.rs`, `probe.rs` | what a device did and is doing, what it is like, and how that is measured |
+//! | `emulated.rs`, `emulated/` | [`EmulatedDevice`]: a hard disk, flash or memory over the device that is there |
+//! | `memory.rs` | [`MemoryDevice`], files in memory |
 //! | `simulated.rs`, `simulated/` | [`SimulatedDevice`], which crashes, fails and fills up on request; [`SimulatedClock`] |
 //! | `mutation.rs` | mistakes made on purpose, for the simulator to find |
 //! | `panics.rs` | what a panic means for the process |
@@ -24,8 +26,10 @@ mod counters;
 mod device;
 mod directory;
 mod drive;
+mod emulated;
 mod file;
 mod lock;
+mod memory;
 mod mutation;
 mod outstanding;
 mod panics;
@@ -51,8 +55,10 @@ pub use directory::{
     make_private_directory, resolve_directory,
 };
 pub use drive::block_on;
+pub use emulated::{Access, EmulatedDevice, EmulatedProfile, EmulationCounts, Mechanics, Shingles};
 pub use file::{FileDevice, IoEngine};
 pub use lock::{DirectoryLock, LOCK_FILE_NAME, lock_directory};
+pub use memory::MemoryDevice;
 pub use mutation::Mutation;
 pub use outstanding::{OutstandingSnapshot, Ticket};
 pub use panics::{StopsOnPanic, go_on_after_panics, stop_after_panic};

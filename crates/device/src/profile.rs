@@ -20,6 +20,33 @@ pub enum DeviceKind {
     Generic,
 }
 
+impl DeviceKind {
+    /// All kinds, with the names that people write.
+    pub const NAMES: [(&'static str, DeviceKind); 7] = [
+        ("hdd", DeviceKind::Hdd),
+        ("smr", DeviceKind::Smr),
+        ("ssd", DeviceKind::Ssd),
+        ("xpoint", DeviceKind::Xpoint),
+        ("nvram", DeviceKind::Nvram),
+        ("dram", DeviceKind::Dram),
+        ("generic", DeviceKind::Generic),
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let found = Self::NAMES.into_iter().find(|(_, kind)| *kind == self);
+        found.map_or("generic", |(name, _)| name)
+    }
+
+    /// The kind with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<DeviceKind> {
+        let found = Self::NAMES.into_iter().find(|(known, _)| *known == name);
+        found.map(|(_, kind)| kind)
+    }
+}
+
 /// What a device is like.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceProfile {
