@@ -2,8 +2,10 @@
 //! says.
 //!
 //! Guarantees: what the device below guarantees; no operation ends before the profile's time.
+//! A write of a disk is on the platter when it ends: where its time is long enough the device
+//! below syncs within it, so that a sync that follows is as short as the profile's.
 //! Assumes that the one below is faster, which is measured when it is opened on the machine's
-//! clock; operations that the one below made late are counted.
+//! clock; operations that end late are counted.
 
 use std::collections::HashMap;
 use std::io;
@@ -38,7 +40,8 @@ pub struct EmulatedDevice {
 pub struct EmulationCounts {
     /// Reads, writes and syncs that were emulated.
     pub operations: u64,
-    /// Those that the device below ended later than the profile says.
+    /// Those that took more than a tenth longer than the profile says: the device below is too
+    /// slow, or the machine too busy.
     pub late: u64,
     /// How long threads spun, for waits that are too short to sleep.
     pub spun: Duration,
@@ -50,6 +53,8 @@ pub(super) struct Shared {
     pub counters: DeviceCounters,
     pub queue: Queue,
     profile: EmulatedProfile,
+    /// What a sync of the device below may take; never, on a simulator's clock.
+    sync_below_ns: u64,
     operations: AtomicU64,
     late: AtomicU64,
 }
@@ -61,8 +66,9 @@ impl EmulatedDevice {
     /// `Unsupported` if the device below is slower than the profile; the text says which of its
     /// figures is, and what to do. Else the error of the device below.
     pub fn new(below: Arc<dyn Device>, profile: EmulatedProfile) -> io::Result<EmulatedDevice> {
-        refuse_what_is_faster(&*below, &profile)?;
-        Self::over(below, profile, Time::of_the_machine())
+        let sync_ns = refuse_what_is_faster(&*below, &profile)?;
+        // Syncs vary; most take less than twice the median.
+        Self::over(below, profile, Time::of_the_machine(), 2 * sync_ns)
     }
 
     /// Emulates over a simulator's clock, which every operation moves on. For one thread.
@@ -74,16 +80,22 @@ impl EmulatedDevice {
         profile: EmulatedProfile,
         clock: SimulatedClock,
     ) -> io::Result<EmulatedDevice> {
-        Self::over(below, profile, Time::of_a_simulator(clock))
+        Self::over(below, profile, Time::of_a_simulator(clock), u64::MAX)
     }
 
-    fn over(below: Arc<dyn Device>, profile: EmulatedProfile, time: Time) -> io::Result<Self> {
+    fn over(
+        below: Arc<dyn Device>,
+        profile: EmulatedProfile,
+        time: Time,
+        sync_below_ns: u64,
+    ) -> io::Result<Self> {
         let shared = Shared {
             model: Mutex::new(Model::new(profile.clone())),
             time,
             counters: DeviceCounters::default(),
             queue: Queue::default(),
             profile,
+            sync_below_ns,
             operations: AtomicU64::new(0),
             late: AtomicU64::new(0),
         };
@@ -115,8 +127,18 @@ impl EmulatedDevice {
     }
 }
 
+/// When an operation began and ended, in nanoseconds.
+struct Took(u64, u64);
+
+impl Took {
+    fn duration(&self) -> Duration {
+        Duration::from_nanos(self.1.saturating_sub(self.0))
+    }
+}
+
 impl Shared {
-    pub fn arrive(&self, operation: Access, place: u64, bytes: u64) -> u64 {
+    /// A request arrives: its ticket, and now.
+    pub fn arrive(&self, operation: Access, place: u64, bytes: u64) -> (u64, u64) {
         self.operations.fetch_add(1, Relaxed);
         let request = Request {
             operation,
@@ -125,46 +147,54 @@ impl Shared {
         };
         // Under the lock, so that requests arrive in the order of their times.
         let mut model = self.model.lock();
-        model.arrive(self.time.now_ns(), request)
+        let now = self.time.now_ns();
+        (model.arrive(now, request), now)
     }
 
-    pub fn since(&self, began_ns: u64) -> Duration {
-        Duration::from_nanos(self.time.now_ns().saturating_sub(began_ns))
+    /// Counts an operation that should have been over at `end` and is now, if that is late.
+    pub fn note_late(&self, began: u64, end: u64, now: u64) {
+        if now.saturating_sub(end) * 10 > end.saturating_sub(began) {
+            self.late.fetch_add(1, Relaxed);
+        }
     }
 
-    /// Lets the device below act, and waits for what the profile says since it began.
-    fn take_time<T>(
+    /// Lets the device below act, waits for what the profile says since it began, and lets it
+    /// do `meanwhile` what takes `meanwhile_ns` if there is the time.
+    fn take_time(
         &self,
         operation: Access,
-        place: u64,
-        bytes: u64,
-        act: impl FnOnce() -> io::Result<T>,
-    ) -> io::Result<T> {
-        let ticket = self.arrive(operation, place, bytes);
-        let result = act();
+        (place, bytes): (u64, usize),
+        act: impl FnOnce() -> io::Result<()>,
+        (meanwhile, meanwhile_ns): (impl FnOnce() -> io::Result<()>, u64),
+    ) -> (io::Result<()>, Took) {
+        let (ticket, began) = self.arrive(operation, place, bytes as u64);
+        let mut result = act();
+        let mut meanwhile = Some(meanwhile);
         loop {
             let now = self.time.now_ns();
             let end = self.model.lock().end(now, ticket);
-            match end {
-                End::At(end) => {
-                    if now > end && !self.time.is_simulated() {
-                        self.late.fetch_add(1, Relaxed);
-                    }
-                    self.time.wait_until(end);
-                    return result;
-                }
-                End::NotBefore(then) => self.time.wait_until(then),
+            let (End::At(then) | End::NotBefore(then)) = end;
+            if then.saturating_sub(now) > meanwhile_ns
+                && result.is_ok()
+                && let Some(act) = meanwhile.take()
+            {
+                result = act();
+            }
+            let ended = self.time.wait_until(then);
+            if let End::At(end) = end {
+                self.note_late(began, end, ended);
+                return (result, Took(began, ended));
             }
         }
     }
 
     fn sync(&self, act: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
-        let began = self.time.now_ns();
         let outstanding = self.counters.begin();
-        let result = self.take_time(Access::Sync, 0, 0, act);
+        let nothing = (|| Ok(()), u64::MAX);
+        let (result, took) = self.take_time(Access::Sync, (0, 0), act, nothing);
         self.counters.end(outstanding);
         match result {
-            Ok(()) => self.counters.synced(self.since(began)),
+            Ok(()) => self.counters.synced(took.duration()),
             Err(_) => self.counters.error(),
         }
         result
@@ -248,32 +278,43 @@ impl DeviceFile for EmulatedFile {
     }
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
-        self.below.set_len(bytes)
+        let result = self.below.set_len(bytes);
+        self.placement.changed();
+        result
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let shared = &self.driven.shared;
         shared.counters.read_started();
         let outstanding = shared.counters.begin();
-        let began = shared.time.now_ns();
         let bytes = buffer.len();
-        let place = self.placement.place(offset);
-        let result = shared.take_time(Access::Read, place, bytes as u64, || {
-            self.below.read_at(buffer, offset)
-        });
+        let (result, took) = shared.take_time(
+            Access::Read,
+            (self.placement.place(offset), bytes),
+            || self.below.read_at(buffer, offset),
+            (|| Ok(()), u64::MAX),
+        );
         shared.counters.end(outstanding);
         let read = result.is_ok().then_some(bytes);
-        shared.counters.read_finished(read, shared.since(began));
+        shared.counters.read_finished(read, took.duration());
         result
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let shared = &self.driven.shared;
         let outstanding = shared.counters.begin();
-        let place = self.placement.place(offset);
-        let result = shared.take_time(Access::Write, place, bytes.len() as u64, || {
-            self.below.write_at(bytes, offset)
-        });
+        let write = || {
+            let result = self.below.write_at(bytes, offset);
+            self.placement.changed();
+            result
+        };
+        let sync = || self.placement.sync(|| self.below.sync_data());
+        let (result, _) = shared.take_time(
+            Access::Write,
+            (self.placement.place(offset), bytes.len()),
+            write,
+            (sync, shared.sync_below_ns),
+        );
         shared.counters.end(outstanding);
         match result {
             Ok(()) => shared.counters.wrote(bytes.len()),
@@ -283,11 +324,14 @@ impl DeviceFile for EmulatedFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.driven.shared.sync(|| self.below.sync_data())
+        let sync = || self.placement.sync(|| self.below.sync_data());
+        self.driven.shared.sync(sync)
     }
 
     fn punch_hole(&self, offset: u64, bytes: u64) -> io::Result<()> {
-        self.below.punch_hole(offset, bytes)
+        let result = self.below.punch_hole(offset, bytes);
+        self.placement.changed();
+        result
     }
 
     fn submit_reads(&self, requests: Vec<ReadRequest>) {
@@ -296,9 +340,9 @@ impl DeviceFile for EmulatedFile {
         for request in requests {
             shared.counters.read_started();
             let outstanding = shared.counters.begin();
-            let began_ns = shared.time.now_ns();
             let place = self.placement.place(request.offset);
-            let ticket = shared.read_arrives(place, request.buffer.len());
+            let bytes = request.buffer.len() as u64;
+            let (ticket, began_ns) = shared.arrive(Access::Read, place, bytes);
             let driven = Arc::clone(&self.driven);
             let completion = request.completion;
             forwarded.push(ReadRequest {

@@ -1,7 +1,12 @@
-//! Where files lie on an emulated device, which only its head cares about: extents of a
-//! megabyte, given out in the order in which files grow, and given back when a file is gone.
+//! What an emulated device knows of a file, whatever its handles: where it lies, and whether
+//! the device below has synced it.
+//!
+//! Where it lies only the head cares about: extents of a megabyte, given out in the order in
+//! which files grow, and given back when a file is gone.
 
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use parking_lot::Mutex;
 
@@ -19,6 +24,10 @@ pub(super) struct Space {
 pub(super) struct Placement {
     space: Arc<Mutex<Space>>,
     extents: Mutex<Vec<u64>>,
+    /// Something was changed since the last sync below began.
+    dirty: AtomicBool,
+    /// A sync below failed, so none may succeed any more.
+    broken: AtomicBool,
 }
 
 impl Placement {
@@ -26,7 +35,31 @@ impl Placement {
         Placement {
             space: Arc::clone(space),
             extents: Mutex::default(),
+            // What was written by others is not known.
+            dirty: AtomicBool::new(true),
+            broken: AtomicBool::new(false),
         }
+    }
+
+    /// A change below is over.
+    pub fn changed(&self) {
+        self.dirty.store(true, SeqCst);
+    }
+
+    /// Lets the device below sync, if there is something to be synced. What changes meanwhile
+    /// is left for the next sync.
+    pub fn sync(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        if self.broken.load(SeqCst) {
+            return Err(io::Error::other("an earlier sync of this file failed"));
+        }
+        if !self.dirty.swap(false, SeqCst) {
+            return Ok(());
+        }
+        let result = sync();
+        if result.is_err() {
+            self.broken.store(true, SeqCst);
+        }
+        result
     }
 
     /// The place on the device of an offset in the file.
@@ -65,6 +98,26 @@ impl Drop for Placement {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sync_is_done_once_and_one_that_failed_is_not_repeated() {
+        let placement = Placement::new(&Arc::default());
+        let syncs = std::cell::Cell::new(0);
+        let count = || {
+            syncs.set(syncs.get() + 1);
+            Ok(())
+        };
+        placement.sync(count).unwrap();
+        placement.sync(count).unwrap();
+        assert_eq!(syncs.get(), 1);
+        placement.changed();
+        placement.sync(count).unwrap();
+        assert_eq!(syncs.get(), 2);
+        placement.changed();
+        assert!(placement.sync(|| Err(io::ErrorKind::Other.into())).is_err());
+        assert!(placement.sync(count).is_err());
+        assert_eq!(syncs.get(), 2);
+    }
 
     #[test]
     fn a_file_that_grows_alone_lies_in_one_piece_and_gives_its_place_back() {

@@ -8,10 +8,10 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::Access;
 use super::device::Shared;
 use super::model::End;
 use crate::{AlignedBuffer, ReadCompletion, Ticket};
@@ -45,7 +45,7 @@ struct State {
 
 /// What is to be done next.
 enum Turn {
-    Complete(Vec<Pending>),
+    Complete(Vec<(u64, Pending)>),
     WaitUntil(u64),
     Nothing,
 }
@@ -72,7 +72,7 @@ impl Shared {
             let turn = self.turn();
             match turn {
                 Turn::Complete(pending) => self.complete(pending),
-                Turn::WaitUntil(then) => self.time.wait_until(then),
+                Turn::WaitUntil(then) => drop(self.time.wait_until(then)),
                 Turn::Nothing => break,
             }
         }
@@ -104,7 +104,8 @@ impl Shared {
         let later = state.known.split_off(&(now + 1, 0));
         let due = std::mem::replace(&mut state.known, later);
         if !due.is_empty() {
-            return Turn::Complete(due.into_values().collect());
+            let due = due.into_iter().map(|((end, _), read)| (end, read));
+            return Turn::Complete(due.collect());
         }
         let first = state.known.keys().next().map_or(u64::MAX, |(end, _)| *end);
         match first.min(ask_again) {
@@ -113,12 +114,14 @@ impl Shared {
         }
     }
 
-    fn complete(&self, pending: Vec<Pending>) {
-        for read in pending {
+    fn complete(&self, pending: Vec<(u64, Pending)>) {
+        for (end, read) in pending {
+            let now = self.time.now_ns();
+            self.note_late(read.began_ns, end, now);
             let bytes = read.result.as_ref().ok().map(AlignedBuffer::len);
+            let took = Duration::from_nanos(now.saturating_sub(read.began_ns));
             self.counters.end(read.outstanding);
-            self.counters
-                .read_finished(bytes, self.since(read.began_ns));
+            self.counters.read_finished(bytes, took);
             (read.completion)(read.result);
         }
     }
@@ -146,11 +149,6 @@ impl Shared {
                 Turn::Nothing => self.queue.work.wait(&mut state),
             }
         }
-    }
-
-    /// Asks the model for a read's ticket.
-    pub(super) fn read_arrives(&self, place: u64, bytes: usize) -> u64 {
-        self.arrive(Access::Read, place, bytes as u64)
     }
 }
 

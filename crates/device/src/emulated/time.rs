@@ -56,23 +56,25 @@ impl Time {
         Duration::from_nanos(left.saturating_sub(OVERSLEEP_NS))
     }
 
-    pub fn wait_until(&self, until_ns: u64) {
+    /// Waits until then; the time when it ends.
+    pub fn wait_until(&self, until_ns: u64) -> u64 {
         match &self.source {
             Source::Simulator(clock) => {
-                let left = until_ns.saturating_sub(self.now_ns());
-                clock.advance(Duration::from_nanos(left));
+                let now = self.now_ns();
+                clock.advance(Duration::from_nanos(until_ns.saturating_sub(now)));
+                until_ns.max(now)
             }
             Source::Machine(clock) => {
                 let sleepable = self.sleepable(until_ns);
                 if !sleepable.is_zero() {
                     clock.sleep(sleepable);
                 }
-                self.spin_until(until_ns);
+                self.spin_until(until_ns)
             }
         }
     }
 
-    fn spin_until(&self, until_ns: u64) {
+    fn spin_until(&self, until_ns: u64) -> u64 {
         let began = self.now_ns();
         let mut now = began;
         while now < until_ns {
@@ -82,6 +84,7 @@ impl Time {
         if now > began {
             self.spun_ns.fetch_add(now - began, Relaxed);
         }
+        now
     }
 
     /// How long threads have spun so far, all together.
