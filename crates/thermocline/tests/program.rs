@@ -119,7 +119,8 @@ fn version_and_probe_print_and_end() {
     assert!(printed.contains("read latency"), "{printed}");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     let said = refused(program(directory.path()).args(["probe", "absent"]));
-    assert_eq!(said, "absent: not a directory");
+    let expected = "absent: not there; make it, or give a directory on the device to measure";
+    assert_eq!(said, expected);
 }
 
 #[tokio::test]

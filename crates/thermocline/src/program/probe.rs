@@ -111,7 +111,9 @@ fn open(options: &Options) -> Result<Opened, String> {
     let kind = options.emulate.as_deref().and_then(DeviceKind::from_name);
     let below: Arc<dyn Device> = match kind {
         Some(DeviceKind::Nvram | DeviceKind::Dram) => Arc::new(MemoryDevice::new()),
-        _ => Arc::new(on_disk(directory).map_err(|error| format!("{shown}: {error}"))?),
+        _ => Arc::new(FileDevice::open(directory, IoEngine::Auto).map_err(|error| {
+            format!("{shown}: {error}; give a directory that you may write to")
+        })?),
     };
     let profile = match kind {
         None => return Ok((below, None)),
@@ -120,20 +122,10 @@ fn open(options: &Options) -> Result<Opened, String> {
         Some(kind) => EmulatedProfile::of(kind),
     };
     let profile = profile.ok_or_else(|| "no such device can be emulated".to_owned())?;
-    let device = EmulatedDevice::new(below, profile).map_err(|error| format!("{shown}: {error}"))?;
+    let device =
+        EmulatedDevice::new(below, profile).map_err(|error| format!("{shown}: {error}"))?;
     let device = Arc::new(device);
     Ok((Arc::clone(&device) as Arc<dyn Device>, Some(device)))
-}
-
-fn on_disk(directory: &Path) -> io::Result<FileDevice> {
-    FileDevice::open(directory, IoEngine::Auto).map_err(|error| {
-        let what = match error.kind() {
-            io::ErrorKind::PermissionDenied => "; give a directory that you may write to",
-            io::ErrorKind::ReadOnlyFilesystem => "; give a directory that can be written to",
-            _ => "",
-        };
-        io::Error::new(error.kind(), format!("{error}{what}"))
-    })
 }
 
 /// Why this policy, in a line.
@@ -186,9 +178,9 @@ fn as_json(report: &Report, policy: &Policy) -> Value {
             "times": times(&cell.times),
         })
     });
-    let tuples = report.tuples.iter().map(|row| {
-        json!({ "tuples": row.tuples, "read": times(&row.read), "write": times(&row.write) })
-    });
+    let tuples = report.tuples.iter().map(
+        |row| json!({ "tuples": row.tuples, "read": times(&row.read), "write": times(&row.write) }),
+    );
     let profile = &report.profile;
     json!({
         "device": report.device,
@@ -236,12 +228,16 @@ mod tests {
         fs::write(&file, "").unwrap();
         assert!(refused(&options(&file, None)).contains("not a directory; give one"));
         // A disk is faster than any other device here, so it can always be emulated.
-        let (device, emulated) = open(&options(directory.path(), Some("hdd"))).unwrap_or_else(|why| panic!("{why}"));
+        let (device, emulated) =
+            open(&options(directory.path(), Some("hdd"))).unwrap_or_else(|why| panic!("{why}"));
         assert!(device.describe().starts_with("emulated hdd over "));
         assert!(emulated.is_some());
         let mut fastest = options(directory.path(), Some("nvram"));
         fastest.nvram_times = 64;
         let (device, _) = open(&fastest).unwrap_or_else(|why| panic!("{why}"));
-        assert_eq!(device.describe(), "emulated nvram over memory of this process");
+        assert_eq!(
+            device.describe(),
+            "emulated nvram over memory of this process"
+        );
     }
 }
