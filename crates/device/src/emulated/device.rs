@@ -107,6 +107,12 @@ impl EmulatedDevice {
         })
     }
 
+    /// The profile that it keeps to.
+    #[must_use]
+    pub fn emulates(&self) -> &EmulatedProfile {
+        &self.driven.shared.profile
+    }
+
     /// What emulation took so far.
     #[must_use]
     pub fn counts(&self) -> EmulationCounts {

@@ -75,6 +75,15 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         of_the_paper(report.class.kind)
     ));
     if let Some(emulated) = emulated {
+        let profile = emulated.emulates();
+        let reads = |depth| profile.per_second(Access::Read, 4096, depth);
+        say(&format!(
+            "the profile's    {:.1} us for a random read of 4 KB on average, {:.0} a second with 8 \
+             under way, {:.0} with 32",
+            profile.mean_ns(Access::Read, 4096, 1) / 1e3,
+            reads(8),
+            reads(32)
+        ));
         let counts = emulated.counts();
         say(&format!(
             "emulation        {} operations, {} late by more than a tenth, {:.1} s spun",
@@ -111,9 +120,11 @@ fn open(options: &Options) -> Result<Opened, String> {
     let kind = options.emulate.as_deref().and_then(DeviceKind::from_name);
     let below: Arc<dyn Device> = match kind {
         Some(DeviceKind::Nvram | DeviceKind::Dram) => Arc::new(MemoryDevice::new()),
-        _ => Arc::new(FileDevice::open(directory, IoEngine::Auto).map_err(|error| {
-            format!("{shown}: {error}; give a directory that you may write to")
-        })?),
+        _ => Arc::new(
+            FileDevice::open(directory, IoEngine::Auto).map_err(|error| {
+                format!("{shown}: {error}; give a directory that you may write to")
+            })?,
+        ),
     };
     let profile = match kind {
         None => return Ok((below, None)),
