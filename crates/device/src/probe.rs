@@ -391,6 +391,7 @@ impl Probe<'_> {
             by_line: self.unit_bytes == LINE_BYTES,
             read_deviation_us: read.map_or(0.0, |cell| cell.times.deviation_us),
             write_deviation_us: long.deviation_us,
+            writes: long.count,
             written_mb,
             kernel: kernel.clone(),
         });

@@ -15,6 +15,9 @@ const DRAM_US_MAX: f64 = 1.7;
 /// A disk whose writes vary so many times as much as its reads is shingled.
 const ERRATIC: f64 = 2.5;
 
+/// Fewer writes say nothing of how they vary.
+const WRITES_MIN: u64 = 30;
+
 /// What was measured.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
@@ -25,6 +28,8 @@ pub(super) struct Seen {
     /// Standard deviation of reads and of writes, of 4 KB at random places.
     pub read_deviation_us: f64,
     pub write_deviation_us: f64,
+    /// How many writes these are.
+    pub writes: u64,
     /// Megabytes that were written at random places before those writes.
     pub written_mb: u64,
     /// None for an emulated device, which is not the kernel's.
@@ -122,8 +127,13 @@ fn disk(seen: &Seen, kernel: &KernelWord) -> Class {
         };
     }
     let ratio = seen.write_deviation_us / seen.read_deviation_us.max(1.0);
-    let erratic = ratio >= ERRATIC;
-    let why = if erratic {
+    let erratic = ratio >= ERRATIC && seen.writes >= WRITES_MIN;
+    let why = if seen.writes < WRITES_MIN {
+        format!(
+            "a random read of 4 KB takes {ms:.1} ms: a head moves; too few writes were measured to \
+             say more (probe for longer)"
+        )
+    } else if erratic {
         format!(
             "a random read of 4 KB takes {ms:.1} ms: a head moves; random writes vary {ratio:.1} \
              times as much as reads"
@@ -220,11 +230,14 @@ mod tests {
             read_us: 12_000.0,
             read_deviation_us: 4_000.0,
             write_deviation_us: 5_000.0,
+            writes: 100,
             ..Seen::default()
         };
         assert!(classify(&seen).maybe_smr);
         seen.write_deviation_us = 20_000.0;
         let class = classify(&seen);
         assert_eq!((class.kind, class.maybe_smr), (DeviceKind::Smr, false));
+        seen.writes = 5;
+        assert!(classify(&seen).maybe_smr, "five writes say nothing");
     }
 }
