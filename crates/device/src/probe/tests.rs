@@ -12,11 +12,17 @@ fn silent(device: &dyn Device, how: &Probing) -> io::Result<Report> {
 fn of(profile: EmulatedProfile, seconds: f64) -> Report {
     let clock = SimulatedClock::new();
     let below = Arc::new(MemoryDevice::new());
+    // A disk's requests are spread over many tracks.
+    let file_bytes_max = if profile.mechanics.is_some() {
+        64 << 20
+    } else {
+        16 << 20
+    };
     let device = EmulatedDevice::simulated(below, profile, clock.clone()).unwrap();
     let how = Probing {
         clock: Arc::new(clock),
         threads: false,
-        file_bytes_max: 16 << 20,
+        file_bytes_max,
         ..Probing::for_about(Duration::from_secs_f64(seconds))
     };
     let report = silent(&device, &how).unwrap();
@@ -104,7 +110,7 @@ fn disks_are_known_and_a_shingled_one_when_its_cache_is_full() {
     assert_eq!(hdd.class.name(), "hdd, or smr within its cache");
     assert_eq!(hdd.class.kind, DeviceKind::Hdd);
     holds_to_the_profile(&hdd, &profile(DeviceKind::Hdd));
-    let smr = of(EmulatedProfile::smr_with_cache(2 << 20), 400.0);
+    let smr = of(EmulatedProfile::smr_with_cache(8 << 20), 400.0);
     assert_eq!(smr.class.name(), "smr", "{:?}", smr.class);
     holds_to_the_profile(&smr, &profile(DeviceKind::Smr));
     let within = of(EmulatedProfile::smr_with_cache(u64::MAX), 400.0);
