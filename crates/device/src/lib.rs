@@ -8,7 +8,10 @@
 //! | `reads.rs`, `uring.rs`, `threads.rs` | asynchronous reads, by io_uring or by a pool of threads |
 //! | `drive.rs` | [`block_on`]: a thread that waits does its own reads |
 //! | `sys.rs` | the few system calls that the standard library lacks |
-//! | `counters.rs`, `outstanding.rs`, `profile.rs`, `probe.rs` | what a device did and is doing, what it is like, and how that is measured |
+//! | `counters.rs`, `outstanding.rs`, `profile.rs` | what a device did and is doing, what it is like |
+//! | `probe.rs`, `probe/` | [`probe()`]: how that is measured, and which sort of device it is |
+//! | `emulated.rs`, `emulated/` | [`EmulatedDevice`]: a hard disk, flash or memory over the device that is there |
+//! | `memory.rs` | [`MemoryDevice`], files in memory |
 //! | `simulated.rs`, `simulated/` | [`SimulatedDevice`], which crashes, fails and fills up on request; [`SimulatedClock`] |
 //! | `mutation.rs` | mistakes made on purpose, for the simulator to find |
 //! | `panics.rs` | what a panic means for the process |
@@ -24,8 +27,10 @@ mod counters;
 mod device;
 mod directory;
 mod drive;
+mod emulated;
 mod file;
 mod lock;
+mod memory;
 mod mutation;
 mod outstanding;
 mod panics;
@@ -51,12 +56,14 @@ pub use directory::{
     make_private_directory, resolve_directory,
 };
 pub use drive::block_on;
+pub use emulated::{Access, EmulatedDevice, EmulatedProfile, EmulationCounts, Mechanics, Shingles};
 pub use file::{FileDevice, IoEngine};
 pub use lock::{DirectoryLock, LOCK_FILE_NAME, lock_directory};
+pub use memory::MemoryDevice;
 pub use mutation::Mutation;
 pub use outstanding::{OutstandingSnapshot, Ticket};
 pub use panics::{StopsOnPanic, go_on_after_panics, stop_after_panic};
-pub use probe::probe;
+pub use probe::{Cell, Class, KernelWord, Pattern, Probing, Report, Times, Tuples, probe};
 pub use process::{
     Resident, ask_for_memory, give_way_to_other_threads, huge_pages_only_when_asked,
     huge_pages_when_asked, memory_bytes, resident, resident_bytes, return_memory,

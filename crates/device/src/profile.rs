@@ -20,6 +20,33 @@ pub enum DeviceKind {
     Generic,
 }
 
+impl DeviceKind {
+    /// All kinds, with the names that people write.
+    pub const NAMES: [(&'static str, DeviceKind); 7] = [
+        ("hdd", DeviceKind::Hdd),
+        ("smr", DeviceKind::Smr),
+        ("ssd", DeviceKind::Ssd),
+        ("xpoint", DeviceKind::Xpoint),
+        ("nvram", DeviceKind::Nvram),
+        ("dram", DeviceKind::Dram),
+        ("generic", DeviceKind::Generic),
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let found = Self::NAMES.into_iter().find(|(_, kind)| *kind == self);
+        found.map_or("generic", |(name, _)| name)
+    }
+
+    /// The kind with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<DeviceKind> {
+        let found = Self::NAMES.into_iter().find(|(known, _)| *known == name);
+        found.map(|(_, kind)| kind)
+    }
+}
+
 /// What a device is like.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceProfile {
@@ -60,35 +87,16 @@ impl DeviceProfile {
     }
 }
 
-/// The kind of block device that answers a 4 KB random read in this time.
-///
-/// Never `Nvram`: what is read through a file is not byte-addressable. Never `Smr`
-/// either: its reads are those of a hard disk.
-pub(crate) fn classify(read_latency_us: f64) -> DeviceKind {
-    match read_latency_us {
-        us if us.is_nan() || us <= 0.0 => DeviceKind::Generic,
-        us if us < 5.0 => DeviceKind::Dram,
-        us if us < 25.0 => DeviceKind::Xpoint,
-        us if us < 1_500.0 => DeviceKind::Ssd,
-        _ => DeviceKind::Hdd,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn typical_block_devices_are_recognised_by_their_latency() {
-        for kind in [
-            DeviceKind::Hdd,
-            DeviceKind::Ssd,
-            DeviceKind::Xpoint,
-            DeviceKind::Dram,
-        ] {
-            assert_eq!(classify(DeviceProfile::typical(kind).read_latency_us), kind);
+    fn every_kind_has_a_name_of_its_own() {
+        for (name, kind) in DeviceKind::NAMES {
+            assert_eq!(kind.name(), name);
+            assert_eq!(DeviceKind::from_name(name), Some(kind));
         }
-        assert_eq!(classify(0.0), DeviceKind::Generic);
-        assert_eq!(classify(f64::NAN), DeviceKind::Generic);
+        assert_eq!(DeviceKind::from_name("tape"), None);
     }
 }

@@ -118,8 +118,28 @@ fn version_and_probe_print_and_end() {
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(printed.contains("read latency"), "{printed}");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    let output = program(directory.path())
+        .args([
+            "probe",
+            "--seconds",
+            "1",
+            "--emulate",
+            "hdd",
+            "--json",
+            "figures",
+        ])
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(printed.contains("emulated hdd over"), "{printed}");
+    let figures = fs::read_to_string(directory.path().join("figures")).unwrap();
+    let figures: serde_json::Value = serde_json::from_str(&figures).unwrap();
+    assert_eq!(figures["emulated"], true);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     let said = refused(program(directory.path()).args(["probe", "absent"]));
-    assert_eq!(said, "absent: not a directory");
+    let expected = "absent: not there; make it, or give a directory on the device to measure";
+    assert_eq!(said, expected);
 }
 
 #[tokio::test]

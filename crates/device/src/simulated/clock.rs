@@ -9,7 +9,8 @@ use crate::Clock;
 /// Time that passes only when somebody sleeps or moves it on. Clones are the same clock.
 #[derive(Clone, Debug, Default)]
 pub struct SimulatedClock {
-    now_us: Arc<AtomicU64>,
+    /// Nanoseconds: a cache line takes less than a microsecond.
+    now_ns: Arc<AtomicU64>,
 }
 
 impl SimulatedClock {
@@ -24,18 +25,19 @@ impl SimulatedClock {
 
     /// Lets time pass.
     pub fn advance(&self, by: Duration) {
-        let us = u64::try_from(by.as_micros()).unwrap_or(u64::MAX);
-        self.now_us.fetch_add(us, Ordering::Relaxed);
+        let ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+        self.now_ns.fetch_add(ns, Ordering::Relaxed);
     }
 }
 
 impl Clock for SimulatedClock {
     fn now(&self) -> Duration {
-        Duration::from_micros(self.now_us.load(Ordering::Relaxed))
+        Duration::from_nanos(self.now_ns.load(Ordering::Relaxed))
     }
 
     fn unix_time_us(&self) -> i64 {
-        let passed = i64::try_from(self.now_us.load(Ordering::Relaxed)).unwrap_or(i64::MAX);
+        let passed_us = self.now_ns.load(Ordering::Relaxed) / 1_000;
+        let passed = i64::try_from(passed_us).unwrap_or(i64::MAX);
         Self::BEGINS_UNIX_US.saturating_add(passed)
     }
 

@@ -52,6 +52,15 @@ impl Progress {
         self.write(&line);
     }
 
+    /// Tells what comes next and the share done, now and then.
+    pub(crate) fn step(&mut self, step: &str, share: f64) {
+        if self.on_terminal || self.last.elapsed() >= INTERVAL || !self.written {
+            self.last = Instant::now();
+            let line = format!("{} {:.0} %: {step}", self.what, share * 100.0);
+            self.write(&line);
+        }
+    }
+
     fn write(&mut self, line: &str) {
         let mut stderr = stderr().lock();
         // Nobody may be reading.
