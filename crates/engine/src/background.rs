@@ -273,14 +273,14 @@ impl Database {
     fn return_pages(&self) {
         let until = self.clock.now() + RETURN_PAGES_FOR;
         for partition in &self.partitions {
-            let storages: Vec<u32> = partition.lock_any().tables.keys().copied().collect();
+            let storages: Vec<u32> = partition.lock_any().tables.storages().collect();
             for storage in storages {
                 loop {
                     if self.clock.now() >= until {
                         return;
                     }
                     let mut state = partition.lock_any();
-                    let Some(rows) = state.tables.get_mut(&storage) else {
+                    let Some(rows) = state.tables.rows_mut(storage) else {
                         break;
                     };
                     if rows.compact_heap(RETURN_TURN_BYTES, SPARSE_SHARE) == 0 {

@@ -74,7 +74,7 @@ impl<'a> Capture<'a> {
     pub fn changed_pages(&self) -> usize {
         self.held(|state| {
             let mut changed = 0;
-            for rows in state.tables.values_mut() {
+            for (_, rows) in state.tables.all_rows_mut() {
                 changed += rows.changed().count();
                 for slot in &mut rows.indexes {
                     slot.index
@@ -89,7 +89,7 @@ impl<'a> Capture<'a> {
     /// for their own sake they are not written.
     pub fn want_all(&self) {
         self.held(|state| {
-            for rows in state.tables.values_mut() {
+            for (_, rows) in state.tables.all_rows_mut() {
                 let pages = rows.directory().pages();
                 rows.changed().mark_all(pages);
                 for slot in &mut rows.indexes {
@@ -147,9 +147,9 @@ impl<'a> Capture<'a> {
     fn tables(&self) -> Vec<Arc<Table>> {
         let storages = self.parts.storages();
         self.held(|state| {
-            let present = state.tables.keys();
+            let present = state.tables.all_rows();
             present
-                .filter_map(|storage| storages.get(storage).cloned())
+                .filter_map(|(storage, _)| storages.get(&storage).cloned())
                 .collect()
         })
     }
@@ -181,7 +181,7 @@ impl<'a> Capture<'a> {
             let storage = table.def.storage;
             let parts = self.parts;
             let turn = parts.held(self.partition, |state| {
-                let Some(rows) = state.tables.get_mut(&storage) else {
+                let Some(rows) = state.tables.rows_mut(storage) else {
                     return (0, false);
                 };
                 // As it is now: the table may have been widened since the last turn.
@@ -214,7 +214,7 @@ impl<'a> Capture<'a> {
     fn copy_indexes(&mut self, table: &Table, paced: bool) -> Result<u64> {
         let storage = table.def.storage;
         let oids: Vec<u32> = self.held(|state| {
-            let rows = state.tables.get(&storage);
+            let rows = state.tables.rows(storage);
             rows.map_or(Vec::new(), |rows| {
                 rows.indexes.iter().map(|slot| slot.oid).collect()
             })
@@ -228,7 +228,7 @@ impl<'a> Capture<'a> {
                     let turn = self.parts.held(self.partition, |state| {
                         let index = state
                             .tables
-                            .get_mut(&storage)
+                            .rows_mut(storage)
                             .and_then(|rows| rows.indexes.iter_mut().find(|slot| slot.oid == oid));
                         index.map_or((0, false), |slot| {
                             let at = (storage, slot.oid);
@@ -252,8 +252,8 @@ impl<'a> Capture<'a> {
         let (cut, end_at) = parts.held(self.partition, |state| {
             // After the lock: a table made meanwhile must not be left out.
             let storages = parts.storages();
-            for (storage, rows) in &mut state.tables {
-                if let Some(table) = storages.get(storage) {
+            for (storage, rows) in state.tables.all_rows_mut() {
+                if let Some(table) = storages.get(&storage) {
                     copied += cut_table(table, rows, &mut words, frames);
                 }
             }
@@ -465,7 +465,7 @@ fn write_late(rows: &TablePartition, storage: u32, late: &[u32], frames: &mut Ve
 /// The tables that are there, the heads of their indexes, and the rows of
 /// transactions that are open.
 fn write_end(state: &PartitionState, is_known: impl Fn(u32) -> bool, out: &mut Vec<u8>) {
-    let tables = || state.tables.iter().filter(|table| is_known(*table.0));
+    let tables = || state.tables.all_rows().filter(|table| is_known(table.0));
     out.extend_from_slice(&(tables().count() as u32).to_le_bytes());
     let mut head = Vec::new();
     for (storage, rows) in tables() {

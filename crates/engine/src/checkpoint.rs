@@ -327,6 +327,7 @@ impl Parts {
         self.log
             .wait_durable_blocking(self.log.appended_lsn())
             .map_err(log_failed)?;
+        self.kinds_need_no_log(&manifest)?;
         manifest.log_end = self.log.stream_end();
         if Mutation::ManifestFirst.is_made() {
             manifest.write(&*self.device)?;
@@ -378,6 +379,17 @@ impl Parts {
             .store(image_bytes, Ordering::Relaxed);
         Counters::add(&self.counters.checkpoints, 1);
         Counters::add(&self.counters.image_bytes_written, image_bytes);
+        Ok(())
+    }
+
+    /// The log is durable up to each partition's cut, and will lose what is before: whatever is
+    /// no row in place keeps for itself what the log has named there.
+    fn kinds_need_no_log(&self, manifest: &Manifest) -> Result<()> {
+        for (partition, image) in self.partitions.iter().zip(&manifest.partitions) {
+            let mut state = partition.lock_any();
+            let mut kinds = state.tables.kinds_mut();
+            kinds.try_for_each(|kind| kind.log_is_durable(image.cut))?;
+        }
         Ok(())
     }
 

@@ -190,6 +190,7 @@ impl Parts {
             Some(draft) => self.encode_catalog(draft)?,
             None => Vec::new(),
         };
+        access.prepare_kinds()?;
         let lsn = {
             let changes = access.changes();
             let (head, draft) = (commit_head(number, changes), txn.draft.as_ref());
@@ -198,6 +199,7 @@ impl Parts {
             })?
         };
         // Nothing below can fail: the record is in the log.
+        access.tell_kinds(lsn);
         if let Some(snapshot) = txn.snapshot.take() {
             self.transactions.close_snapshot(snapshot);
         }
@@ -379,7 +381,7 @@ fn make_visible(
             continue;
         }
         state.uncommitted.remove(&first);
-        if let Some(rows) = state.tables.get_mut(&storage) {
+        if let Some(rows) = state.tables.rows_mut(storage) {
             for row in first.1..=last {
                 rows.commit_insert(row);
             }
@@ -401,7 +403,7 @@ fn make_visible(
 /// mark, but for those inserted after a savepoint.
 fn note_made(state: &mut PartitionState, made: &[u32], committed: Timestamp) {
     for storage in made {
-        let Some(rows) = state.tables.get(storage) else {
+        let Some(rows) = state.tables.rows(*storage) else {
             continue;
         };
         let appended = rows.directory().appended();

@@ -173,7 +173,7 @@ impl Compactor {
             // Which of them live is decided by the directory, a few at a time.
             for some in found.chunks_mut(TURN_RECORDS) {
                 let state = parts.partitions[partition].lock();
-                let Some(rows) = state.tables.get(&storage) else {
+                let Some(rows) = state.tables.rows(storage) else {
                     return Ok(());
                 };
                 for record in some {
@@ -226,7 +226,7 @@ impl Compactor {
         stop_at(StopPoint::CompactionCopied);
         for some in self.moved.chunks(TURN_RECORDS) {
             let mut state = parts.partitions[partition].lock();
-            let rows = state.tables.get_mut(&storage);
+            let rows = state.tables.rows_mut(storage);
             let Some(rows) = rows else {
                 parts.give_up_block(id);
                 return Ok(());

@@ -35,7 +35,7 @@ impl Cooling {
         let (mut words, mut bytes, mut hot) = (0, 0, 0);
         for partition in &parts.partitions {
             let state = partition.lock_any();
-            for rows in state.tables.values() {
+            for (_, rows) in state.tables.all_rows() {
                 words += u64::from(rows.directory().appended());
                 bytes += rows.heap().live_bytes() as u64;
                 hot += rows.heap().tuples() as u64;
@@ -59,8 +59,8 @@ impl Cooling {
             returns += u64::from(std::mem::take(&mut state.returns));
             hot += state
                 .tables
-                .values()
-                .map(|rows| rows.heap().tuples() as u64)
+                .all_rows()
+                .map(|(_, rows)| rows.heap().tuples() as u64)
                 .sum::<u64>();
         }
         let full = !parts.memory.has_room();
@@ -76,12 +76,12 @@ impl Cooling {
 /// before a hand comes by.
 fn cool_all(parts: &Parts) {
     for partition in &parts.partitions {
-        let storages: Vec<u32> = partition.lock_any().tables.keys().copied().collect();
+        let storages: Vec<u32> = partition.lock_any().tables.storages().collect();
         for storage in storages {
             let mut first = 0;
             loop {
                 let mut state = partition.lock_any();
-                let Some(rows) = state.tables.get_mut(&storage) else {
+                let Some(rows) = state.tables.rows_mut(storage) else {
                     break;
                 };
                 let end = rows.directory().appended();

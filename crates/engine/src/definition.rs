@@ -608,7 +608,7 @@ impl Parts {
                 self.drop_storage(state, *storage);
             }
             for (storage, oid) in &draft.dropped_indexes {
-                if let Some(rows) = state.tables.get_mut(storage) {
+                if let Some(rows) = state.tables.rows_mut(*storage) {
                     rows.indexes.retain(|slot| slot.oid != *oid);
                 }
             }
@@ -658,7 +658,7 @@ impl Parts {
                 self.drop_storage(&mut state, *storage);
             }
             for (storage, oid) in indexes {
-                if let Some(rows) = state.tables.get_mut(storage) {
+                if let Some(rows) = state.tables.rows_mut(*storage) {
                     rows.indexes.retain(|slot| slot.oid != *oid);
                 }
             }
@@ -674,7 +674,7 @@ impl Parts {
         state.versions.forget_storage(storage);
         state.locks.retain(|row, _| row.0 != storage);
         state.uncommitted.retain(|row, _| row.0 != storage);
-        if state.tables.remove(&storage).is_some() {
+        if state.tables.remove(storage) {
             let partition = state.id;
             for block in self.blocks.blocks() {
                 if block.table == storage && block.partition == partition {

@@ -150,8 +150,8 @@ impl Evictor {
         };
         let total: u64 = state
             .tables
-            .iter()
-            .filter_map(|(storage, rows)| evictable(storage, rows))
+            .all_rows()
+            .filter_map(|(storage, rows)| evictable(&storage, rows))
             .map(|t| t.1)
             .sum();
         if total == 0 {
@@ -160,8 +160,8 @@ impl Evictor {
         let mut at = ((u128::from(self.turn) * u128::from(total)) >> 64) as u64;
         for (table, bytes) in state
             .tables
-            .iter()
-            .filter_map(|(storage, rows)| evictable(storage, rows))
+            .all_rows()
+            .filter_map(|(storage, rows)| evictable(&storage, rows))
         {
             if at < bytes {
                 return Some(table.clone());
@@ -183,7 +183,7 @@ impl Evictor {
         let mut passed = 0u64;
         let (goal, limit) = {
             let mut state = parts.partitions[partition].lock_any();
-            let Some(rows) = state.tables.get_mut(&table.def.storage) else {
+            let Some(rows) = state.tables.rows_mut(table.def.storage) else {
                 return Ok(evicted);
             };
             // A block, but not so much of a small table that its warm part goes.
@@ -222,7 +222,7 @@ impl Evictor {
         passed: &mut u64,
     ) -> bool {
         // A table may be dropped between two turns: it must not come back here.
-        let Some(rows) = state.tables.get_mut(&table.def.storage) else {
+        let Some(rows) = state.tables.rows_mut(table.def.storage) else {
             *passed = u64::MAX;
             return false;
         };
@@ -314,7 +314,7 @@ impl Evictor {
         let mut done = Evicted::default();
         while !self.picked.is_empty() {
             let mut state = parts.partitions[partition].lock_any();
-            let Some(rows) = state.tables.get_mut(&table.def.storage) else {
+            let Some(rows) = state.tables.rows_mut(table.def.storage) else {
                 // The table was dropped meanwhile.
                 if let Ok(block) = written {
                     parts.give_up_block(block);
@@ -385,7 +385,7 @@ impl Evictor {
     fn tidy(&self, parts: &Parts, partition: usize, table: &Table) {
         for _ in 0..TIDY_TURNS {
             let mut state = parts.partitions[partition].lock_any();
-            let rows = state.tables.get_mut(&table.def.storage);
+            let rows = state.tables.rows_mut(table.def.storage);
             if rows.is_none_or(|rows| rows.compact_heap(TIDY_TURN_BYTES, FREE_SHARE) == 0) {
                 break;
             }

@@ -4,7 +4,7 @@
 //! | module | what lives there |
 //! |---|---|
 //! | `database`, `parts`, `config` | the database; what its parts share, below it; what it is opened with |
-//! | `partition`, `row_state`, `index` | rows and indexes behind one lock; what a row goes through, the only writer of its word |
+//! | `partition`, `kind`, `row_state`, `index` | rows and indexes behind one lock; the seam for kinds of tables; what a row goes through, the only writer of its word |
 //! | `run`, `batch`, `scope`, `access` | running a statement: locks, pre-pass, restart; what it sees and changes |
 //! | `procedure` | transactions written in Rust, called by name; command logging |
 //! | `account`, `charging`, `changes`, `changes_share`, `byte_parts` | what clients cause: a pool, an account a session, charged before it is taken; what changes hold until they are committed |
@@ -59,6 +59,7 @@ pub mod identification;
 mod image;
 mod index;
 mod index_build;
+mod kind;
 mod locking;
 mod manifest;
 mod memory;

@@ -1,12 +1,11 @@
 //! A partition: a disjoint part of the rows behind one lock, executed serially
-//! by whoever holds it (design point 1).
+//! by whoever holds it.
 //!
 //! Here are the partition's parts and the few operations that change a row and
 //! its indexes together. Who may see or change what is decided above, in
 //! `access`; what leaves memory, in `evict`.
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::mem::offset_of;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use std::thread;
 
 use hashbrown::HashMap;
 use parking_lot::{Mutex, MutexGuard};
-use thermocline_device::stop_after_panic;
+use thermocline_device::{Device, stop_after_panic};
 use thermocline_storage::arena::Arena;
 use thermocline_storage::log::Lsn;
 
@@ -23,6 +22,7 @@ use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::identification::Identification;
 use crate::index::{Index, IndexSlot, position_of};
+use crate::kind::{Kind, Tables};
 use crate::row_state::TablePartition;
 use crate::txn_id::TxnId;
 use crate::versions::{StoredRow, Timestamp, Versions};
@@ -153,32 +153,6 @@ impl Drop for PartitionGuard<'_> {
     }
 }
 
-/// The tables of a partition by their storage.
-pub(crate) type Tables = HashMap<u32, Box<TablePartition>, BuildHasherDefault<StorageHasher>>;
-
-/// Storages are numbered one by one; every statement looks one up.
-#[derive(Default)]
-pub(crate) struct StorageHasher(u64);
-
-impl Hasher for StorageHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.write_u32(u32::from(byte));
-        }
-    }
-
-    #[inline]
-    fn write_u32(&mut self, number: u32) {
-        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-
-    #[inline]
-    fn finish(&self) -> u64 {
-        // The map takes the low bits for the place and the highest for the tag.
-        self.0 ^ self.0 >> 32
-    }
-}
-
 /// What the partition's lock protects. What every look-up needs comes first and lies in
 /// the lock's own cache line, which goes from core to core with it.
 #[repr(C)]
@@ -192,7 +166,7 @@ pub(crate) struct PartitionState {
     /// The last synchronous commit that wrote here: what is read here must not
     /// be released before that is durable.
     pub last_commit: Lsn,
-    /// The rows of each storage.
+    /// The rows of each storage, whatever kind they are of.
     pub tables: Tables,
     pub id: u16,
     pub arena: Arc<Arena>,
@@ -343,10 +317,38 @@ impl PartitionState {
     /// The rows of `table` here, made when first written.
     pub fn table_mut(&mut self, table: &Table) -> &mut TablePartition {
         let (arena, identification) = (&self.arena, self.identification);
-        self.tables.entry(table.def.storage).or_insert_with(|| {
+        self.tables.rows_or_make(table.def.storage, || {
             let indexes = IndexSlot::of(&table.def.indexes);
-            Box::new(TablePartition::new(arena, indexes, identification))
+            TablePartition::new(arena, indexes, identification)
         })
+    }
+
+    /// Opens what `table` has here, if it is of a kind that keeps something of its own on the
+    /// device, and was not opened yet.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn open_kind(&mut self, table: &Table, device: &Arc<dyn Device>) -> Result<()> {
+        if !self.tables.has(table.def.storage)
+            && let Some(kind) = Kind::open(table, self.id, device)?
+        {
+            self.tables.put(table.def.storage, kind);
+        }
+        Ok(())
+    }
+
+    /// The rows of `table` here, whatever kind they are of, made when first written.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn kind_of(&mut self, table: &Table, device: &Arc<dyn Device>) -> Result<&mut Kind> {
+        let storage = table.def.storage;
+        self.open_kind(table, device)?;
+        if !self.tables.has(storage) {
+            self.table_mut(table);
+        }
+        let gone = || Error::Internal(format!("storage {storage} is not there"));
+        self.tables.kind_mut(storage).ok_or_else(gone)
     }
 
     /// Who inserted this uncommitted row.
@@ -425,7 +427,7 @@ impl PartitionState {
     /// Frees a row that a transaction had locked.
     pub fn unlock_row(&mut self, row: StoredRow) {
         self.locks.remove(&row);
-        if let Some(rows) = self.tables.get_mut(&row.0) {
+        if let Some(rows) = self.tables.rows_mut(row.0) {
             rows.set_locked(row.1, false);
         }
     }
@@ -438,7 +440,7 @@ impl PartitionState {
         }
         let tables = &mut self.tables;
         self.versions.collect(horizon, at_most, |(storage, row)| {
-            if let Some(table) = tables.get_mut(&storage) {
+            if let Some(table) = tables.rows_mut(storage) {
                 table.free_number(row);
             }
         })

@@ -235,7 +235,7 @@ impl Parts {
     pub fn row_estimate(&self, table: &Table) -> u64 {
         let live = |partition: &Partition| {
             let state = partition.lock_if_there()?;
-            Some(state.tables.get(&table.def.storage).map_or(0, |t| t.live()))
+            Some(state.tables.rows(table.def.storage).map_or(0, |t| t.live()))
         };
         let (mut there, mut rows) = (0, 0);
         for live in self.partitions.iter().filter_map(live) {

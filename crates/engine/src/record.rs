@@ -45,20 +45,29 @@ pub(crate) enum RowChange<'a> {
         row: RowId,
         removed: Removed<'a>,
     },
+    /// What a table has on the device under this number holds ([`crate::kind`]).
+    Named {
+        storage: u32,
+        partition: u16,
+        number: u64,
+    },
 }
 
 impl RowChange<'_> {
-    /// Which row changes.
-    pub fn row(&self) -> RowId {
+    /// Where something changes.
+    pub fn partition(&self) -> u16 {
         match self {
-            RowChange::Put { row, .. } | RowChange::Delete { row, .. } => *row,
+            RowChange::Put { row, .. } | RowChange::Delete { row, .. } => row.partition(),
+            RowChange::Named { partition, .. } => *partition,
         }
     }
 
     /// Whose row it is.
     pub fn storage(&self) -> u32 {
         match self {
-            RowChange::Put { storage, .. } | RowChange::Delete { storage, .. } => *storage,
+            RowChange::Put { storage, .. }
+            | RowChange::Delete { storage, .. }
+            | RowChange::Named { storage, .. } => *storage,
         }
     }
 }
@@ -81,6 +90,7 @@ impl<'a> Removed<'a> {
 
 const PUT: u8 = 1;
 const DELETE: u8 = 2;
+const NAMED: u8 = 3;
 
 /// Builds the changes of a record; reused from statement to statement.
 #[derive(Debug, Default)]
@@ -91,6 +101,9 @@ pub(crate) struct ChangeWriter {
 
 /// Bytes of a change beside tuple and keys, at most.
 pub(crate) const CHANGE_HEAD_BYTES: usize = 1 + 4 + 2 + 4 + 4 + 4;
+
+/// Bytes of a number that is named.
+const NAMED_BYTES: usize = 1 + 4 + 2 + 8;
 
 impl ChangeWriter {
     pub fn put(&mut self, storage: u32, row: RowId, tuple: &[u8], removed: &[u8]) {
@@ -105,6 +118,14 @@ impl ChangeWriter {
         let out = self.parts.room_for(CHANGE_HEAD_BYTES + removed.len());
         put_head(out, DELETE, storage, row);
         put_bytes(out, removed);
+    }
+
+    pub fn name(&mut self, storage: u32, partition: u16, number: u64) {
+        let out = self.parts.room_for(NAMED_BYTES);
+        out.push(NAMED);
+        out.extend_from_slice(&storage.to_le_bytes());
+        out.extend_from_slice(&partition.to_le_bytes());
+        out.extend_from_slice(&number.to_le_bytes());
     }
 }
 
@@ -210,7 +231,7 @@ pub(crate) fn encoded_changes(body: &[u8]) -> impl Iterator<Item = Result<(u16, 
         if change.is_err() {
             reader.0 = &[];
         }
-        Some(change.map(|change| (change.row().partition(), &encoded[..bytes])))
+        Some(change.map(|change| (change.partition(), &encoded[..bytes])))
     })
 }
 
@@ -256,6 +277,13 @@ impl<'a> Reader<'a> {
         let operation = self.u8()?;
         let storage = self.u32()?;
         let partition = self.u16()?;
+        if operation == NAMED {
+            return Ok(RowChange::Named {
+                storage,
+                partition,
+                number: self.u64()?,
+            });
+        }
         let row = RowId::new(partition, self.u32()?);
         match operation {
             PUT => Ok(RowChange::Put {

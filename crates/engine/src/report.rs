@@ -144,8 +144,8 @@ impl Parts {
         let catalog = self.catalog().memory_bytes();
         let partitions = self.partitions.iter().map(|partition| {
             let state = partition.lock_any();
-            let tables = state.tables.values();
-            tables.map(|rows| rows.metadata_bytes() as u64).sum::<u64>()
+            let kinds = state.tables.kinds();
+            kinds.map(|kind| kind.metadata_bytes() as u64).sum::<u64>()
         });
         catalog + partitions.sum::<u64>()
     }
@@ -180,7 +180,7 @@ impl Parts {
         for partition in &self.partitions {
             let state = partition.lock_any();
             report.versions += state.versions.bytes() as u64;
-            for rows in state.tables.values() {
+            for (_, rows) in state.tables.all_rows() {
                 report.tuples += rows.heap().live_bytes() as u64;
                 report.directories += rows.directory().bytes() as u64;
                 let indexes: usize = rows.indexes.iter().map(|i| i.index.bytes()).sum();
@@ -211,7 +211,7 @@ impl Parts {
                 };
                 for partition in &self.partitions {
                     let state = partition.lock_any();
-                    if let Some(rows) = state.tables.get(&table.def.storage) {
+                    if let Some(rows) = state.tables.rows(table.def.storage) {
                         let (hot, hot_bytes) = hot_rows(rows);
                         report.cold += rows.cold();
                         report.hot += hot;
@@ -235,7 +235,7 @@ impl Parts {
     pub fn hot_rows(&self, table: &Table) -> (u64, u64) {
         let there = self.partitions.iter().filter_map(Partition::lock_if_there);
         let of_partitions = there.filter_map(|state| {
-            let rows = state.tables.get(&table.def.storage);
+            let rows = state.tables.rows(table.def.storage);
             rows.map(|rows| hot_rows(rows))
         });
         of_partitions.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1))

@@ -300,7 +300,7 @@ impl SnapshotScan {
         }
         let stop = self.next.saturating_add(TURN_ROWS);
         let more = loop {
-            let Some(rows) = state.tables.get(&storage) else {
+            let Some(rows) = state.tables.rows(storage) else {
                 return Ok((None, false));
             };
             let end = rows.directory().appended();

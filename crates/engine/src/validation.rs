@@ -265,7 +265,7 @@ impl<'a> ReadHere<'a> {
                 Seen::Before(after) => covered(after),
                 Seen::Absent => false,
                 Seen::Current => {
-                    let Some(rows) = state.tables.get(&self.storage) else {
+                    let Some(rows) = state.tables.rows(self.storage) else {
                         return true;
                     };
                     let word = rows.directory().get(row);
@@ -294,7 +294,7 @@ impl<'a> ReadHere<'a> {
         if versions().any(|version| version.before.as_ref().is_some_and(|old| covered(old))) {
             return true;
         }
-        let Some(rows) = state.tables.get(&self.storage) else {
+        let Some(rows) = state.tables.rows(self.storage) else {
             return false;
         };
         !cold.is_empty() && keys.iter().any(|keys| keys.leads_to(rows, &cold))

@@ -86,8 +86,8 @@ impl Parts {
             if state.versions.overlap() {
                 found.wrong(|| format!("partition {}: rows are inserted twice", state.id));
             }
-            for (storage, rows) in &state.tables {
-                match storages.get(storage) {
+            for (storage, rows) in state.tables.all_rows() {
+                match storages.get(&storage) {
                     Some(table) => {
                         self.verify_rows(state, table, rows, &mut references, &mut found);
                     }
@@ -255,7 +255,7 @@ impl Parts {
             let rows = states
                 .iter()
                 .find(|state| state.id == of.partition)
-                .and_then(|state| state.tables.get(&of.storage));
+                .and_then(|state| state.tables.rows(of.storage));
             let (Some(rows), Ok(bytes)) = (rows, self.blocks.read(info.id)) else {
                 found.wrong(|| format!("blocks: block {} cannot be read", info.id));
                 continue;

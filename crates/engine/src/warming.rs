@@ -95,14 +95,14 @@ impl Database {
     fn warm_partition(&self, partition: u16, coolest: u8) -> Result<bool> {
         let storages: Vec<u32> = {
             let state = self.partitions[usize::from(partition)].lock();
-            state.tables.keys().copied().collect()
+            state.tables.storages().collect()
         };
         for storage in storages {
             let mut first = 0;
             loop {
                 let (reads, pin, more) = {
                     let state = self.partitions[usize::from(partition)].lock();
-                    let Some(rows) = state.tables.get(&storage) else {
+                    let Some(rows) = state.tables.rows(storage) else {
                         break;
                     };
                     let end = rows.directory().appended();
@@ -161,7 +161,7 @@ impl Database {
         let row = read.row;
         let partition = &self.partitions[usize::from(row.partition())];
         let mut state = partition.lock();
-        let Some(rows) = state.tables.get_mut(&storage) else {
+        let Some(rows) = state.tables.rows_mut(storage) else {
             return false;
         };
         let now = rows.directory().get(row.row()).as_cold();

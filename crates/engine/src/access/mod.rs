@@ -7,6 +7,7 @@
 //! again when the tuples are there.
 
 mod commands;
+mod kinds;
 mod overwrite;
 mod point;
 mod read;
@@ -170,6 +171,8 @@ pub(crate) struct Scratch {
     missing: Vec<Missing>,
     undo: Undo,
     changes: ChangeWriter,
+    /// What the run has changed that is no row in place: the guard's position, the storage.
+    kinds: Vec<(usize, u32)>,
     rows: Vec<u32>,
     found: Vec<RowId>,
     hashes: Vec<u64>,
@@ -472,11 +475,7 @@ impl<'a> Access<'a> {
 
     #[inline]
     fn table_at(&self, position: usize, table: &Table) -> Option<&TablePartition> {
-        self.guards
-            .at(position)
-            .tables
-            .get(&table.def.storage)
-            .map(|t| &**t)
+        self.guards.at(position).tables.rows(table.def.storage)
     }
 
     #[inline]
@@ -519,7 +518,7 @@ impl<'a> Access<'a> {
                 Seen::Absent => return Ok(Image::Gone),
             }
         }
-        let Some(rows) = state.tables.get_mut(&storage) else {
+        let Some(rows) = state.tables.rows_mut(storage) else {
             return Ok(Image::Gone);
         };
         let mut word = rows.directory().get(row.row());
@@ -605,7 +604,7 @@ impl<'a> Access<'a> {
         bytes: &[u8],
     ) -> Option<TuplePtr> {
         let state = self.guards.at_mut(position);
-        let rows = state.tables.get_mut(&table.def.storage)?;
+        let rows = state.tables.rows_mut(table.def.storage)?;
         let pointer = rows.come_back(row.row(), cold, bytes)?;
         self.parts.counters.merged();
         Some(pointer)

@@ -216,7 +216,7 @@ impl Parts {
         if closed || options.synchronous_commit && self.log.durable_lsn() < state.last_commit {
             return Ok(TryGet::Wait);
         }
-        let Some(rows) = state.tables.get_mut(&table.def.storage) else {
+        let Some(rows) = state.tables.rows_mut(table.def.storage) else {
             return Ok(TryGet::Done(None));
         };
         let mut sought = Sought {
@@ -294,7 +294,7 @@ impl Access<'_> {
         hash: u64,
     ) -> Option<Found> {
         let state = self.guards.at_mut(position);
-        let Some(rows) = state.tables.get_mut(&table.def.storage) else {
+        let Some(rows) = state.tables.rows_mut(table.def.storage) else {
             return Some(Found::Nothing);
         };
         let mut sought = Sought {
@@ -367,7 +367,7 @@ impl Access<'_> {
         keys: impl Iterator<Item = &'k [u8]>,
     ) {
         let state = self.guards.at(0);
-        let Some(rows) = state.tables.get(&table.def.storage) else {
+        let Some(rows) = state.tables.rows(table.def.storage) else {
             return;
         };
         let Ok(Index::Hash(hash_index)) = rows.index(table, index) else {

@@ -33,7 +33,7 @@ impl Access<'_> {
     fn is_held_by_another(&self, position: usize, table: &Table, row: RowId) -> bool {
         let stored = (table.def.storage, row.row());
         let state = self.guards.at(position);
-        let Some(rows) = state.tables.get(&stored.0) else {
+        let Some(rows) = state.tables.rows(stored.0) else {
             return false;
         };
         let word = rows.directory().get(row.row());

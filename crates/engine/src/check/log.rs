@@ -107,12 +107,12 @@ fn check_record(
     };
     for change in changes(row_changes) {
         let change = change?;
-        let (RowChange::Put { storage, row, .. } | RowChange::Delete { storage, row, .. }) =
-            &change;
-        if row.partition() >= partitions {
-            return Err(Error::Corrupt(format!("it names row {row}")));
+        if change.partition() >= partitions {
+            let partition = change.partition();
+            return Err(Error::Corrupt(format!("it names partition {partition}")));
         }
-        if let (RowChange::Put { tuple, .. }, Some(table)) = (&change, tables.get(storage))
+        if let (RowChange::Put { row, tuple, .. }, Some(table)) =
+            (&change, tables.get(&change.storage()))
             && lsn > manifest.partitions[usize::from(row.partition())].cut
             && !table.layouts.validate(tuple)
         {

@@ -32,7 +32,7 @@ impl Evictor {
             let mut full = false;
             while !full && !at_end {
                 parts.held(partition, |state| {
-                    let Some(rows) = state.tables.get_mut(&table.def.storage) else {
+                    let Some(rows) = state.tables.rows_mut(table.def.storage) else {
                         at_end = true;
                         return;
                     };

@@ -17,6 +17,7 @@ use crate::access::Scratch;
 use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::fetch::plan;
+use crate::kind::Kind;
 use crate::parts::Parts;
 use crate::record::{RowChange, changes};
 use crate::row_id::RowId;
@@ -73,7 +74,7 @@ impl Replayer {
                     let change = change?;
                     let bytes = match &change {
                         RowChange::Put { tuple, .. } => tuple.len(),
-                        RowChange::Delete { .. } => 0,
+                        RowChange::Delete { .. } | RowChange::Named { .. } => 0,
                     };
                     self.apply_change(db, loading, piece, &change)?;
                     self.look(db, loading, bytes)?;
@@ -127,13 +128,19 @@ impl Replayer {
         piece: &Piece<'_>,
         change: &RowChange<'_>,
     ) -> Result<()> {
-        let (storage, row) = (change.storage(), change.row());
+        let storage = change.storage();
         let Some(table) = self.definitions.tables.get(&storage) else {
             // Dropped later in the log, or never committed.
             return Ok(());
         };
         let partition = &db.partitions[usize::from(self.partition)];
         let mut state = partition.lock();
+        let row = match change {
+            RowChange::Put { row, .. } | RowChange::Delete { row, .. } => *row,
+            RowChange::Named { number, .. } => {
+                return state.kind_of(table, &db.device)?.named(*number);
+            }
+        };
         let owner = state.owner_of((storage, row.row()));
         if owner.is_some_and(|owner| owner != piece.transaction) {
             // Rows that did not commit go without a record of it, after a
@@ -142,11 +149,11 @@ impl Replayer {
             db.remove_row(table, row)?;
             state = partition.lock();
         }
-        if piece.lsn <= loading.catalog_lsn && !state.tables.contains_key(&storage) {
+        if piece.lsn <= loading.catalog_lsn && !state.tables.has(storage) {
             // The catalog is of later, and has indexes of which this record and
             // those that follow say nothing: they are built at the end.
             let rows = TablePartition::new(&state.arena, Vec::new(), state.identification);
-            state.tables.insert(storage, Box::new(rows));
+            state.tables.put(storage, Kind::InPlace(rows));
         }
         let rows = state.table_mut(table);
         match change {
@@ -180,6 +187,8 @@ impl Replayer {
                 }
                 state.forget_uncommitted((storage, row.row()));
             }
+            // It names no row, and is done by now.
+            RowChange::Named { .. } => {}
         }
         Ok(())
     }
@@ -191,7 +200,7 @@ impl Replayer {
         }
         for (first, last) in state.uncommitted_of(transaction) {
             state.uncommitted.remove(&first);
-            let Some(rows) = state.tables.get_mut(&first.0) else {
+            let Some(rows) = state.tables.rows_mut(first.0) else {
                 continue;
             };
             for row in first.1..=last {

@@ -13,6 +13,7 @@ use crate::catalog::IndexKind;
 use crate::error::{Error, Result};
 use crate::image::{Frame, IMAGE_MAGIC, ImageReader};
 use crate::index::{Index, IndexSlot};
+use crate::kind::Kind;
 use crate::manifest::{Manifest, PartitionFiles, read_file};
 use crate::partition::{PartitionState, UncommittedRange};
 use crate::row_state::TablePartition;
@@ -174,7 +175,7 @@ fn read_end(
         restored.rows += live;
         let mut table = TablePartition::new(&state.arena, indexes, state.identification);
         table.restore(found.directory, cold, live);
-        state.tables.insert(storage, Box::new(table));
+        state.tables.put(storage, Kind::InPlace(table));
     }
     for _ in 0..from.u32()? {
         let storage = from.u32()?;
@@ -222,7 +223,7 @@ fn read_tuples(
     let count = from.u32()?;
     let rows = state
         .tables
-        .get_mut(&storage)
+        .rows_mut(storage)
         .ok_or(Corrupt("tuples of a table that is not there"))?;
     for _ in 0..count {
         let row = from.u32()?;

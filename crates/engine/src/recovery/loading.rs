@@ -514,8 +514,8 @@ fn timed<T>(db: &Parts, spent_us: &AtomicU64, work: impl FnOnce() -> T) -> T {
 /// definitions until the transaction commits, so they would lack what it changed; if it does,
 /// they are built anew.
 fn drop_unnamed_indexes(state: &mut PartitionState, tables: &HashMap<u32, Arc<Table>>) {
-    for (storage, rows) in &mut state.tables {
-        let Some(table) = tables.get(storage) else {
+    for (storage, rows) in state.tables.all_rows_mut() {
+        let Some(table) = tables.get(&storage) else {
             continue;
         };
         rows.indexes

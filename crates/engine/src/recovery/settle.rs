@@ -59,15 +59,20 @@ impl Replayer {
         }
         {
             let mut state = db.partitions[place].lock();
-            let present: Vec<u32> = state.tables.keys().copied().collect();
+            let present: Vec<u32> = state.tables.storages().collect();
             for storage in present {
                 if !ending.wanted.contains_key(&storage) {
                     db.drop_storage(&mut state, storage);
                 }
             }
-            for (storage, rows) in &mut state.tables {
-                rows.list_free_numbers();
-                if let Some(table) = ending.wanted.get(storage) {
+            for table in ending.wanted.values() {
+                state.open_kind(table, &db.device)?;
+            }
+            for kind in state.tables.kinds_mut() {
+                kind.log_is_applied()?;
+            }
+            for (storage, rows) in state.tables.all_rows_mut() {
+                if let Some(table) = ending.wanted.get(&storage) {
                     rows.indexes
                         .retain(|slot| table.def.indexes.iter().any(|i| i.oid == slot.oid));
                 }
@@ -94,7 +99,7 @@ impl Parts {
         let def = &table.def.indexes[position];
         let is_missing = {
             let state = self.partitions[usize::from(partition)].lock();
-            let rows = state.tables.get(&table.def.storage);
+            let rows = state.tables.rows(table.def.storage);
             rows.is_some_and(|rows| !rows.indexes.iter().any(|slot| slot.oid == def.oid))
         };
         if !is_missing {
@@ -135,7 +140,7 @@ impl Parts {
             let mut cold = Vec::new();
             let (mut reads, pin) = {
                 let state = self.partitions[usize::from(partition)].lock();
-                let Some(rows) = state.tables.get(&table.def.storage) else {
+                let Some(rows) = state.tables.rows(table.def.storage) else {
                     return Ok(());
                 };
                 let end = rows.directory().appended();
