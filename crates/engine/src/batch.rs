@@ -13,10 +13,10 @@ use crate::catalog::Table;
 use crate::changes::Grant;
 use crate::error::{Error, Result};
 use crate::fetched::Fetched;
-use crate::locking::Visit;
 use crate::parts::Parts;
 use crate::run::{Given, Outcome, Who};
 use crate::scope::Scope;
+use crate::table_locks::Visit;
 use crate::transaction::RunOptions;
 
 /// More would only hold more evicted tuples at a time.

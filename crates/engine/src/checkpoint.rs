@@ -23,13 +23,13 @@ use thermocline_storage::log::Lsn;
 
 use crate::capture::{Capture, PAGE_BYTES};
 use crate::counters::Counters;
+use crate::error::log_broken;
 use crate::error::{Error, Result, log_failed, store_failed};
 use crate::evict::Evictor;
 use crate::image::ImageWriter;
 use crate::manifest::{FORMAT_VERSION, Manifest, PartitionFiles, write_file};
 use crate::moment::Moment;
 use crate::parts::Parts;
-use crate::recovery::log_broken;
 use crate::transaction::RunOptions;
 
 /// Deltas that a start reads at most for each partition.

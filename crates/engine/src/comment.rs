@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Catalog, Table};
-use crate::locking::LockedObject;
+use crate::table_lock::LockedObject;
 
 /// The longest comment, in bytes: catalogs are in memory as a whole.
 pub const COMMENT_BYTES_MAX: usize = 64 << 10;

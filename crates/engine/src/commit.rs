@@ -14,12 +14,13 @@ use thermocline_storage::log::Lsn;
 use crate::access::{Access, RunKind, Scratch};
 use crate::error::{Error, Result};
 use crate::fetched::Fetched;
+use crate::interactive::Transaction;
 use crate::partition::PartitionState;
 use crate::parts::Parts;
 use crate::record::{RecordKind, commit_head, only_deletes, record_head};
 use crate::row_id::RowId;
 use crate::scope::Scope;
-use crate::transaction::{Isolation, Overlaid, RunOptions, Transaction, TxnState};
+use crate::transaction::{Isolation, Overlaid, RunOptions, TxnState};
 use crate::versions::{InsertedRange, Timestamp};
 use crate::wait::give_way;
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use thermocline_device::{Clock, Device, SystemClock};
 
+use crate::listener::RecoveryListener;
+use crate::moment::Simulator;
 use crate::policy::Policy;
 use crate::procedure::Procedures;
-use crate::recovery::RecoveryListener;
-use crate::steps::Simulator;
 
 /// The smallest `memory_limit` that the engine works in, in bytes.
 pub const MEMORY_LIMIT_MIN: u64 = 64 << 20;

@@ -14,26 +14,27 @@ use thermocline_device::Device;
 use crate::checkpoint::Purpose;
 use crate::counters::CountersReading;
 use crate::error::{Result, log_failed};
+use crate::interactive::Transaction;
 use crate::manifest::is_file_name;
 use crate::parts::Parts;
 use crate::policy::Policy;
 use crate::spill::Spill;
-use crate::transaction::{Isolation, Transaction};
+use crate::transaction::Isolation;
 use crate::warming::WarmUp;
 
 /// A database in a directory of a device: its parts, and what only it sees of them.
 pub struct Database {
-    parts: Parts,
+    parts: Arc<Parts>,
     warm_up: WarmUp,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// A database can be taken for its parts: whoever needs no more takes these.
 impl Deref for Database {
-    type Target = Parts;
+    type Target = Arc<Parts>;
 
     #[inline]
-    fn deref(&self) -> &Parts {
+    fn deref(&self) -> &Arc<Parts> {
         &self.parts
     }
 }
@@ -41,7 +42,7 @@ impl Deref for Database {
 /// See [`Database::make_room`].
 #[derive(Debug)]
 pub struct Room {
-    db: Arc<Database>,
+    db: Arc<Parts>,
     bytes: u64,
     runs_code: bool,
 }
@@ -94,7 +95,7 @@ impl fmt::Debug for Database {
 impl Database {
     pub(crate) fn from_parts(parts: Parts) -> Self {
         Database {
-            parts,
+            parts: Arc::new(parts),
             warm_up: WarmUp::default(),
             threads: Mutex::default(),
         }
@@ -149,11 +150,6 @@ impl Database {
         }
     }
 
-    /// `memory_limit`, in bytes.
-    pub fn memory_limit(&self) -> u64 {
-        self.memory.limit()
-    }
-
     /// Changes `memory_limit`; the evictor brings the process below it.
     pub fn set_memory_limit(&self, bytes: u64) {
         self.memory
@@ -178,7 +174,7 @@ impl Database {
 
     /// Starts an interactive transaction.
     pub fn begin(self: &Arc<Self>, isolation: Isolation, read_only: bool) -> Transaction {
-        Transaction::begin(self.clone(), isolation, read_only)
+        Transaction::begin(self.parts.clone(), isolation, read_only)
     }
 
     /// Makes room for memory that somebody else will take at once, and that no
@@ -190,7 +186,7 @@ impl Database {
     pub async fn make_room(self: &Arc<Self>, bytes: u64) -> Result<Room> {
         self.memory.expect(bytes);
         let room = Room {
-            db: self.clone(),
+            db: self.parts.clone(),
             bytes,
             runs_code: false,
         };
@@ -207,7 +203,7 @@ impl Database {
     pub async fn run_code(self: &Arc<Self>) -> Result<Room> {
         let brings = self.memory.enter_code();
         let room = Room {
-            db: self.clone(),
+            db: self.parts.clone(),
             bytes: 0,
             runs_code: true,
         };

@@ -20,13 +20,14 @@ use crate::ddl::{
 use crate::draft::Draft;
 use crate::error::{Error, Result};
 use crate::function::{FunctionDef, put_function};
-use crate::locking::LockedObject;
+use crate::interactive::Transaction;
 use crate::parts::Parts;
 use crate::record::{RecordKind, record_head};
 use crate::scope::Scope;
 use crate::sequence::Sequence;
 use crate::table_lock::LockMode;
-use crate::transaction::{RunOptions, Transaction, TxnState};
+use crate::table_lock::LockedObject;
+use crate::transaction::{RunOptions, TxnState};
 use crate::user_type::{TypeDef, is_of_none, types_of, types_within};
 use crate::versions::Timestamp;
 

@@ -10,7 +10,14 @@ use thermocline_storage::block_store::BlockStoreError;
 use thermocline_storage::log::LogFailed;
 use thermocline_storage::value_error::ValueError;
 
-use crate::wait::SessionEnd;
+/// Why a session has to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SessionEnd {
+    /// Somebody who may wants it to: `pg_terminate_backend`, a stop of the server (57P01).
+    Administrator,
+    /// Its client is gone (08006).
+    ClientLost,
+}
 
 /// The engine's result.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -296,5 +303,14 @@ pub(crate) fn log_failed(error: LogFailed) -> Error {
         LogFailed::StorageFull => Error::DiskFull("the log".into()),
         LogFailed::TooLarge => Error::TooLarge("the transaction's log record is too large".into()),
         LogFailed::Failed(why) => Error::LogFailed(why.to_string()),
+    }
+}
+
+/// What went wrong with the log, as an error of the engine.
+pub(crate) fn log_broken(error: thermocline_storage::log::LogError) -> Error {
+    use thermocline_storage::log::LogError;
+    match error {
+        LogError::Io { doing, source } => Error::io(source, doing),
+        other => Error::Corrupt(other.to_string()),
     }
 }

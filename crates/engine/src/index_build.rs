@@ -11,9 +11,10 @@ use std::sync::Arc;
 use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::index::{Index, IndexSlot};
+use crate::interactive::Transaction;
 use crate::parts::Parts;
 use crate::row_id::RowId;
-use crate::transaction::{RunOptions, Transaction};
+use crate::transaction::RunOptions;
 
 /// From so many keys on it is told what all will take.
 const KEYS_TO_TELL_BY: u64 = 1000;

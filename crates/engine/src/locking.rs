@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use crate::catalog::Table;
 use crate::error::{Error, Result};
+use crate::interactive::Transaction;
 use crate::parts::Parts;
 use crate::savepoint::Savepoint;
-use crate::table_lock::{Gate, LockMode};
-use crate::transaction::{RunOptions, Transaction, Transactions, TxnState};
+use crate::table_lock::{Gate, LockMode, LockedObject};
+use crate::table_locks::{TAKEN_BYTES, TableLocks, Visit};
+use crate::transaction::{RunOptions, TxnState};
 use crate::txn_id::TxnId;
 use crate::view::ViewDef;
 use crate::wait::WaitsFor;
@@ -31,121 +33,8 @@ pub struct TableLock {
     pub granted: bool,
 }
 
-/// What a definition locks beside tables, so that no two change it at the same time.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum LockedObject {
-    /// A name that a relation of a schema is to have.
-    Name(String, String),
-    /// A schema, by name: whoever puts something into it shares it.
-    Schema(String),
-    /// A sequence.
-    Sequence(u32),
-    /// A view; whoever makes one that reads it shares it.
-    View(u32),
-    /// The functions of a schema that have this name.
-    Function(String, String),
-    /// A type; whoever makes something of it shares it.
-    Type(u32),
-    /// A table to which indexes are added: whose rows others may read meanwhile.
-    Indexes(u32),
-    /// Roles and rights.
-    Authority,
-}
-
 /// Gates that nobody holds are looked for when there are so many.
 const OBJECTS_KEPT: usize = 64;
-
-/// The table locks of a transaction, in the order in which they were taken. They go with it.
-#[derive(Debug)]
-pub(crate) struct TableLocks {
-    owner: TxnId,
-    taken: Vec<Taken>,
-}
-
-#[derive(Debug)]
-struct Taken {
-    gate: Arc<Gate>,
-    mode: LockMode,
-}
-
-impl TableLocks {
-    pub fn of(owner: TxnId) -> Self {
-        TableLocks {
-            owner,
-            taken: Vec::new(),
-        }
-    }
-
-    /// How many were taken.
-    pub fn len(&self) -> usize {
-        self.taken.len()
-    }
-
-    /// Whether this mode of the table was taken.
-    #[inline]
-    pub fn has(&self, gate: &Arc<Gate>, mode: LockMode) -> bool {
-        let mut newest_first = self.taken.iter().rev();
-        newest_first.any(|taken| taken.mode == mode && Arc::ptr_eq(&taken.gate, gate))
-    }
-
-    /// Takes a mode that it has not, if that needs no waiting.
-    pub fn try_take(&mut self, gate: &Arc<Gate>, mode: LockMode) -> bool {
-        let taken = gate.try_take(self.owner, mode);
-        if taken {
-            self.push(gate, mode);
-        }
-        taken
-    }
-
-    fn push(&mut self, gate: &Arc<Gate>, mode: LockMode) {
-        let gate = gate.clone();
-        self.taken.push(Taken { gate, mode });
-    }
-
-    /// Gives back what was taken after the first `kept`, but not what `stays`.
-    pub fn give_back(&mut self, kept: usize, stays: impl Fn(u32, LockMode) -> bool) {
-        let (owner, mut place) = (self.owner, 0);
-        self.taken.retain(|taken| {
-            place += 1;
-            let stays = place <= kept || stays(taken.gate.table, taken.mode);
-            if !stays {
-                taken.gate.release(owner, taken.mode);
-            }
-            stays
-        });
-    }
-}
-
-impl Drop for TableLocks {
-    fn drop(&mut self) {
-        self.give_back(0, |_, _| false);
-    }
-}
-
-/// A statement without a transaction that has to wait. It has a number from then on, and the
-/// locks that it was given, until it is over.
-#[derive(Debug, Default)]
-pub(crate) struct Visit(Option<TableLocks>);
-
-impl Visit {
-    fn locks(&mut self, transactions: &Transactions) -> &mut TableLocks {
-        self.0
-            .get_or_insert_with(|| TableLocks::of(transactions.number()))
-    }
-
-    /// Gives back what it was given: it is about to wait for something else. So nobody
-    /// waits for it who has what it wants.
-    pub fn leave(&mut self) {
-        if let Some(locks) = &mut self.0 {
-            locks.give_back(0, |_, _| false);
-        }
-    }
-
-    /// Whether it was let in to a table.
-    pub fn has(&self, gate: &Arc<Gate>, mode: LockMode) -> bool {
-        self.0.as_ref().is_some_and(|locks| locks.has(gate, mode))
-    }
-}
 
 /// A place in a gate's line; who drops it before he was granted the lock has left.
 struct Place<'g> {
@@ -293,7 +182,7 @@ impl Parts {
     }
 
     pub(crate) fn charge_lock(&self, state: &mut TxnState) -> Result<()> {
-        state.keep(self, size_of::<Taken>() * 2)
+        state.keep(self, TAKEN_BYTES * 2)
     }
 
     /// Lets a statement without a transaction in to a table.
@@ -304,7 +193,7 @@ impl Parts {
         gate: &Arc<Gate>,
         mode: LockMode,
     ) -> Result<()> {
-        let locks = visit.locks(&self.transactions);
+        let locks = visit.locks(|| self.transactions.number());
         match locks.has(gate, mode) {
             true => Ok(()),
             false => self.take(locks, options, gate, mode).await,
@@ -318,7 +207,7 @@ impl Parts {
         gate: &Arc<Gate>,
         mode: LockMode,
     ) -> Result<()> {
-        let owner = locks.owner;
+        let owner = locks.owner();
         if !gate.line_up(owner, mode) {
             let mut place = Place {
                 gate,
@@ -380,7 +269,7 @@ impl Parts {
         holder: TxnId,
     ) -> Result<()> {
         visit.leave();
-        let owner = visit.locks(&self.transactions).owner;
+        let owner = visit.locks(|| self.transactions.number()).owner();
         self.wait_for_holder(owner, options, holder).await
     }
 

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use thermocline_device::{Device, OpenMode, StopPoint, stop_at};
+use thermocline_device::{Clock, Device, OpenMode, StopPoint, stop_at};
 
 use crate::catalog::{CatalogImage, TableDef};
 use crate::error::{Error, Result};
@@ -159,6 +159,13 @@ impl Manifest {
             .sync_directory()
             .map_err(|e| Error::io(e, "syncing the data directory"))
     }
+}
+
+/// A number that no other database has.
+pub(crate) fn new_database_id(clock: &dyn Clock) -> u128 {
+    let time = clock.unix_time_us() as u64;
+    let hash = |seed: u64| xxhash_rust::xxh3::xxh3_64_with_seed(&time.to_le_bytes(), seed);
+    (u128::from(hash(u64::from(std::process::id()))) << 64) | u128::from(hash(time))
 }
 
 /// A description as one line of JSON, and its checksum on the next.

@@ -6,6 +6,7 @@
 //! What is here locks for itself. A partition's lock is taken before any lock here but
 //! [`Parts::storages`]', which is never held while one is taken.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -24,7 +25,6 @@ use crate::config::Config;
 use crate::counters::Counters;
 use crate::error::{Error, Result, log_failed};
 use crate::fetch::Fetcher;
-use crate::locking::LockedObject;
 use crate::memory::Memory;
 use crate::moment::Moment;
 use crate::partition::Partition;
@@ -36,6 +36,7 @@ use crate::sequence::Sequence;
 use crate::spill::Spill;
 use crate::storages::Storages;
 use crate::table_lock::Gate;
+use crate::table_lock::LockedObject;
 use crate::transaction::Transactions;
 use crate::versions::HeldBytes;
 use crate::wait::Event;
@@ -100,6 +101,15 @@ pub struct Parts {
     pub(crate) problems: Mutex<Vec<String>>,
 }
 
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts")
+            .field("device", &self.device.describe())
+            .field("partitions", &self.partitions.len())
+            .finish_non_exhaustive()
+    }
+}
+
 impl Parts {
     /// The committed catalog.
     pub fn catalog(&self) -> Arc<Catalog> {
@@ -114,6 +124,11 @@ impl Parts {
     /// The time on the configured clock, as deadlines count it.
     pub fn now(&self) -> std::time::Duration {
         self.clock.now()
+    }
+
+    /// `memory_limit`, in bytes.
+    pub fn memory_limit(&self) -> u64 {
+        self.memory.limit()
     }
 
     /// How many partitions there are.

@@ -10,9 +10,10 @@ use crate::catalog::{Table, TableDef};
 use crate::ddl::{Change, NewTuple};
 use crate::error::{Error, Result};
 use crate::index_build::duplicated;
+use crate::interactive::Transaction;
 use crate::parts::Parts;
 use crate::scope::Scope;
-use crate::transaction::{RunOptions, Transaction};
+use crate::transaction::RunOptions;
 use crate::wait::give_way;
 
 /// Rows that are put in their place under one lock of the partitions.

@@ -19,11 +19,12 @@ use crate::charging::Expected;
 use crate::error::{Error, Result, log_failed};
 use crate::fetch::{PlannedRead, plan};
 use crate::fetched::Fetched;
-use crate::locking::Visit;
+use crate::interactive::Transaction;
 use crate::parts::Parts;
 use crate::scope::Scope;
 use crate::table_lock::{Gate, LockMode};
-use crate::transaction::{Isolation, RunOptions, Transaction, TxnState};
+use crate::table_locks::Visit;
+use crate::transaction::{Isolation, RunOptions, TxnState};
 use crate::txn_id::TxnId;
 use crate::wait::WaitsFor;
 

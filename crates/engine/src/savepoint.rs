@@ -15,10 +15,11 @@ use crate::access::Access;
 use crate::catalog::{Catalog, IndexDef, Table};
 use crate::draft::{Draft, DraftMark};
 use crate::error::{Error, Result};
+use crate::interactive::Transaction;
 use crate::parts::Parts;
 use crate::row_id::RowId;
 use crate::scope::Scope;
-use crate::transaction::{Overlaid, RunOptions, Transaction, TxnState};
+use crate::transaction::{Overlaid, RunOptions, TxnState};
 use crate::wait::give_way;
 
 /// Bytes that a savepoint is charged with, for itself and for what rows inserted after it

@@ -14,15 +14,16 @@ use std::sync::Arc;
 use thermocline_storage::row_directory::ColdAddress;
 
 use crate::catalog::{Catalog, Table};
-use crate::database::Database;
 use crate::error::Result;
 use crate::fetch::{PlannedRead, Span, plan};
-use crate::locking::Visit;
+use crate::interactive::Transaction;
+use crate::parts::Parts;
 use crate::reads::{EVERYWHERE, ReadEntry, ReadWhat};
 use crate::row_id::RowId;
 use crate::scope::Scope;
 use crate::table_lock::LockMode;
-use crate::transaction::{Isolation, RunOptions, Transaction};
+use crate::table_locks::Visit;
+use crate::transaction::{Isolation, RunOptions};
 use crate::txn_id::TxnId;
 use crate::versions::{Seen, Timestamp};
 use crate::wait::give_way;
@@ -45,7 +46,7 @@ pub struct Snapshot {
 
 #[derive(Debug)]
 struct Held {
-    db: Arc<Database>,
+    db: Arc<Parts>,
     timestamp: Timestamp,
     catalog: Arc<Catalog>,
     own: Option<OwnChanges>,
@@ -80,7 +81,7 @@ impl Drop for Held {
     }
 }
 
-impl Database {
+impl Parts {
     /// Locks tables, so that they can be read by a snapshot that is opened after it.
     ///
     /// # Errors
@@ -225,8 +226,8 @@ impl Snapshot {
         self.inner.catalog.clone()
     }
 
-    /// The database.
-    pub fn database(&self) -> &Arc<Database> {
+    /// What it is of.
+    pub fn database(&self) -> &Arc<Parts> {
         &self.inner.db
     }
 

@@ -13,86 +13,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use thermocline_device::block_on;
-use thermocline_storage::block_store::BlockStoreOptions;
 use thermocline_storage::log::Step;
 
 use crate::access::Access;
 use crate::compaction::Compactor;
-use crate::config::Config;
 use crate::database::Database;
 use crate::error::Result;
 use crate::evict::Evictor;
-pub use crate::moment::Moment;
-use crate::parts::Parts;
-
-/// Who runs other things at a [`Moment`].
-pub trait Simulator: Send + Sync {
-    /// Others may run now. Must not run the step that it is called from.
-    fn pause(&self, moment: Moment);
-
-    /// Whether a start leaves it to the simulator to bring the partitions ([`Steps::load`]).
-    /// Otherwise all are there when the database is open.
-    fn brings_partitions(&self) -> bool {
-        false
-    }
-
-    /// Where what only grows begins; the same at each start.
-    fn origin(&self) -> Origin {
-        Origin::default()
-    }
-}
-
-/// Where what only grows begins, so that a simulator comes to the boundaries of its numbers at
-/// once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Origin {
-    /// The log goes on here from the second start on, unless it has come further.
-    pub lsn: u64,
-    /// The sector of the blocks' file that the first block may have.
-    pub block_sector: u64,
-    /// The first block's id.
-    pub block: u32,
-    /// Bytes of the arena's addresses that nobody gets.
-    pub arena_bytes: usize,
-    /// The last transaction's number.
-    pub transaction: u64,
-    /// The last checkpoint's number.
-    pub checkpoint: u64,
-    /// The next object id, in a new directory.
-    pub oid: u32,
-    /// The next storage's number.
-    pub storage: u32,
-}
-
-impl Origin {
-    /// Where a configuration's database begins.
-    pub(crate) fn of(config: &Config) -> Origin {
-        (config.simulator.as_ref()).map_or(Origin::default(), |simulator| simulator.origin())
-    }
-
-    pub(crate) fn blocks(&self, database: u128) -> BlockStoreOptions {
-        let usual = BlockStoreOptions::new(database);
-        BlockStoreOptions {
-            first_sector: self.block_sector.max(usual.first_sector),
-            first_id: self.block.max(usual.first_id),
-            ..usual
-        }
-    }
-}
-
-impl Parts {
-    /// Goes on from there, unless it has come further.
-    pub(crate) fn begin_at(&self, origin: &Origin, is_new: bool) {
-        self.transactions.start_after(origin.transaction);
-        let number = &self.checkpoint.number;
-        number.fetch_max(origin.checkpoint, Ordering::Relaxed);
-        if is_new && origin.oid > 0 {
-            self.next_oid.store(origin.oid, Ordering::Relaxed);
-        }
-        self.next_storage
-            .fetch_max(origin.storage, Ordering::Relaxed);
-    }
-}
+pub use crate::moment::{Moment, Origin, Simulator};
 
 /// The background tasks of a database, a step at a time.
 ///

@@ -18,6 +18,27 @@ use crate::txn_id::TxnId;
 use crate::versions::Timestamp;
 use crate::wait::Event;
 
+/// What a definition locks beside tables, so that no two change it at the same time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum LockedObject {
+    /// A name that a relation of a schema is to have.
+    Name(String, String),
+    /// A schema, by name: whoever puts something into it shares it.
+    Schema(String),
+    /// A sequence.
+    Sequence(u32),
+    /// A view; whoever makes one that reads it shares it.
+    View(u32),
+    /// The functions of a schema that have this name.
+    Function(String, String),
+    /// A type; whoever makes something of it shares it.
+    Type(u32),
+    /// A table to which indexes are added: whose rows others may read meanwhile.
+    Indexes(u32),
+    /// Roles and rights.
+    Authority,
+}
+
 /// How much a lock of a table keeps others from, the weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LockMode {

@@ -17,13 +17,11 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 use crate::account::{Account, Charge};
-use crate::catalog::Catalog;
-use crate::database::Database;
 use crate::draft::Draft;
 use crate::error::Error;
-use crate::locking::TableLocks;
 use crate::reads::Reads;
 use crate::row_id::RowId;
+use crate::table_locks::TableLocks;
 use crate::txn_id::TxnId;
 use crate::versions::{StoredRow, Timestamp};
 use crate::wait::{Cancel, Event};
@@ -253,7 +251,7 @@ impl Transactions {
         TxnId(self.next.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    fn begin(&self) -> TxnId {
+    pub fn begin(&self) -> TxnId {
         let id = self.number();
         self.active.lock().insert(id);
         id
@@ -327,77 +325,6 @@ impl TxnState {
         self.draft
             .as_ref()
             .is_some_and(|d| d.dropped_indexes.iter().any(|index| index.0 == storage))
-    }
-}
-
-/// An interactive transaction. Dropping it rolls it back.
-#[derive(Debug)]
-pub struct Transaction {
-    pub(crate) db: Arc<Database>,
-    /// None once it has ended.
-    pub(crate) state: Option<Box<TxnState>>,
-}
-
-impl Transaction {
-    pub(crate) fn begin(db: Arc<Database>, isolation: Isolation, read_only: bool) -> Self {
-        let id = db.transactions.begin();
-        Transaction {
-            state: Some(Box::new(TxnState {
-                id,
-                isolation,
-                read_only,
-                snapshot: None,
-                overlay: HashMap::new(),
-                inserted: BTreeMap::new(),
-                level: 0,
-                journal: Vec::new(),
-                locked: Vec::new(),
-                reads: Reads::default(),
-                locks: TableLocks::of(id),
-                draft: None,
-                logged: false,
-                bytes: 0,
-                charge: None,
-                account: None,
-            })),
-            db,
-        }
-    }
-
-    /// The isolation level.
-    pub fn isolation(&self) -> Isolation {
-        self.state
-            .as_ref()
-            .map_or(Isolation::Serializable, |s| s.isolation)
-    }
-
-    /// Sets the isolation level; only before the first statement.
-    pub fn set_isolation(&mut self, isolation: Isolation, read_only: bool) {
-        if let Some(state) = &mut self.state {
-            state.isolation = isolation;
-            state.read_only = read_only;
-        }
-    }
-
-    /// Whether a statement has run in it.
-    pub fn has_run(&self) -> bool {
-        self.state
-            .as_ref()
-            .is_some_and(|s| s.snapshot.is_some() || s.logged || !s.overlay.is_empty())
-    }
-
-    /// The catalog as this transaction sees it.
-    pub fn catalog(&self) -> Arc<Catalog> {
-        match self.state.as_ref().and_then(|s| s.draft.as_ref()) {
-            Some(draft) => draft.catalog(&self.db.catalog()),
-            None => self.db.catalog(),
-        }
-    }
-
-    pub(crate) fn state_mut(&mut self) -> Result<&mut TxnState, Error> {
-        self.state
-            .as_deref_mut()
-            .ok_or_else(|| Error::Internal("the transaction has ended".into()))
     }
 }
 

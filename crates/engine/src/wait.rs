@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, SessionEnd};
 
 /// Something that happens again and again, and that futures wait for.
 #[derive(Debug, Default)]
@@ -82,15 +82,6 @@ pub async fn give_way() {
         Poll::Pending
     })
     .await;
-}
-
-/// Why a session has to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SessionEnd {
-    /// Somebody who may wants it to: `pg_terminate_backend`, a stop of the server (57P01).
-    Administrator,
-    /// Its client is gone (08006).
-    ClientLost,
 }
 
 /// What a statement waits for, for who looks at it from outside.

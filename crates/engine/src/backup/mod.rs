@@ -28,12 +28,12 @@ use thermocline_storage::block_store::{BlockInfo, blocks_of_table};
 use thermocline_storage::log::{CopyUntil, LogStream, archive_segment, copy_log, name_of_segment};
 
 use crate::checkpoint::Purpose;
+use crate::error::log_broken;
 use crate::error::{Error, Result, store_failed};
 use crate::image::ImageReader;
 use crate::manifest::{ImageFile, Manifest};
 use crate::parts::Parts;
 use crate::recovery::images::read_block_table;
-use crate::recovery::log_broken;
 use generation::{CopiedFile, FORMAT_VERSION, Generation, PackedBlock};
 pub use generation::{GenerationReport, generations};
 use place::Survey;

@@ -20,10 +20,10 @@ use thermocline_device::{
 use thermocline_storage::log::{UNFINISHED_SEGMENT, is_segment, is_segment_of};
 
 use super::generation::{Generation, NEW, index_name, number_of, pack_name};
+use crate::error::log_broken;
 use crate::error::{Error, Result};
 use crate::manifest::{MANIFEST, decode_checked, encode_checked, write_file};
 use crate::parts::Parts;
-use crate::recovery::log_broken;
 
 /// Says that a generation is being made.
 const BEGUN: &str = "backup-begun";

@@ -23,12 +23,13 @@ use crate::database::Database;
 use crate::ddl::Change;
 use crate::evict::Evictor;
 use crate::index::Index;
+use crate::interactive::Transaction;
 use crate::partition::PartitionState;
 use crate::policy::{Identification, Merge, Policy};
 use crate::recovery::images::{Restored, restore_partition};
 use crate::row_state::{DEAD, TablePartition};
 use crate::scope::Scope;
-use crate::transaction::{Isolation, RunOptions, Transaction};
+use crate::transaction::{Isolation, RunOptions};
 
 const PARTITIONS: usize = 2;
 const BLOCK_BYTES: u32 = 64 << 10;

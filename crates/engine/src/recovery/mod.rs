@@ -25,7 +25,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, RwLock};
-use thermocline_device::{Clock, StopPoint, stop_at};
+use thermocline_device::{StopPoint, stop_at};
 use thermocline_storage::arena::{Arena, CACHE_LIMIT_BYTES_DEFAULT};
 use thermocline_storage::block_store::BlockStore;
 use thermocline_storage::log::{Log, LogOptions, LogTail};
@@ -37,10 +37,11 @@ use crate::checkpoint::CheckpointState;
 use crate::config::{Config, MEMORY_LIMIT_MIN, PARTITIONS_MAX};
 use crate::counters::Counters;
 use crate::database::{Database, RecoveryReport};
-use crate::error::{Error, Result, store_failed};
+use crate::error::{Error, Result, log_broken, store_failed};
 use crate::fetch::Fetcher;
-use crate::manifest::{FORMAT_VERSION, Manifest, PartitionFiles};
+use crate::manifest::{FORMAT_VERSION, Manifest, PartitionFiles, new_database_id};
 use crate::memory::{Memory, log_buffer_bytes};
+use crate::moment::Origin;
 use crate::partition::{Partition, PartitionState};
 use crate::parts::Parts;
 use crate::policy::Policy;
@@ -48,7 +49,6 @@ use crate::pulse::Pulse;
 use crate::reserve::Reserve;
 use crate::sequence::Sequence;
 use crate::spill::Spill;
-use crate::steps::Origin;
 use crate::storages::Storages;
 use crate::transaction::Transactions;
 use crate::versions::{HeldBytes, Versions};
@@ -59,7 +59,6 @@ use loading::Hand;
 use settle::Ending;
 
 use loading::Loading;
-pub use progress::{RecoveryListener, RecoveryPart, RecoveryProgress};
 
 /// The last start.
 #[derive(Default)]
@@ -102,7 +101,7 @@ impl Database {
             Some(_) => None,
             None => thermocline_device::memory_bytes(),
         };
-        let origin = Origin::of(&config);
+        let origin = Origin::of(config.simulator.as_deref());
         // The limit may be raised later, to what the machine has.
         let room = machine.unwrap_or(limit).max(limit);
         let room = room.max(origin.arena_bytes as u64 / 128);
@@ -219,7 +218,7 @@ impl Database {
         begun: Duration,
     ) -> Result<()> {
         self.adopt_manifest(manifest)?;
-        self.begin_at(&Origin::of(&self.config), false);
+        self.begin_at(&Origin::of(self.config.simulator.as_deref()), false);
         let simulator = self.config.simulator.as_ref();
         let by_hand = simulator.is_some_and(|simulator| simulator.brings_partitions());
         let is_whole = !self.config.background && !by_hand;
@@ -318,6 +317,18 @@ impl Parts {
         state
     }
 
+    /// Goes on from there, unless it has come further.
+    pub(crate) fn begin_at(&self, origin: &Origin, is_new: bool) {
+        self.transactions.start_after(origin.transaction);
+        let number = &self.checkpoint.number;
+        number.fetch_max(origin.checkpoint, Ordering::Relaxed);
+        if is_new && origin.oid > 0 {
+            self.next_oid.store(origin.oid, Ordering::Relaxed);
+        }
+        self.next_storage
+            .fetch_max(origin.storage, Ordering::Relaxed);
+    }
+
     /// Takes over what the manifest says of all partitions.
     fn adopt_manifest(&self, manifest: &Manifest) -> Result<()> {
         self.checkpoint
@@ -404,12 +415,6 @@ fn choose_partitions(wanted: u16) -> Result<u16> {
     Ok(wanted)
 }
 
-pub(crate) fn new_database_id(clock: &dyn Clock) -> u128 {
-    let time = clock.unix_time_us() as u64;
-    let hash = |seed: u64| xxhash_rust::xxh3::xxh3_64_with_seed(&time.to_le_bytes(), seed);
-    (u128::from(hash(u64::from(std::process::id()))) << 64) | u128::from(hash(time))
-}
-
 /// The manifest of a directory that has no checkpoint yet.
 fn first_manifest(database_id: u128, partitions: u16) -> Manifest {
     Manifest {
@@ -425,14 +430,5 @@ fn first_manifest(database_id: u128, partitions: u16) -> Manifest {
         log_start: 0,
         log_end: 0,
         last_transaction: 0,
-    }
-}
-
-/// What went wrong with the log, as an error of the engine.
-pub(crate) fn log_broken(error: thermocline_storage::log::LogError) -> Error {
-    use thermocline_storage::log::LogError;
-    match error {
-        LogError::Io { doing, source } => Error::io(source, doing),
-        other => Error::Corrupt(other.to_string()),
     }
 }

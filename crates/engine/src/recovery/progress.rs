@@ -1,6 +1,5 @@
 //! How far a start has come, for whoever waits for it.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,47 +7,10 @@ use std::time::Duration;
 use thermocline_device::Clock;
 
 use crate::config::Config;
+use crate::listener::{RecoveryListener, RecoveryPart, RecoveryProgress};
 
 /// Between two words about the same part.
 const INTERVAL: Duration = Duration::from_secs(1);
-
-/// A part of opening a database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RecoveryPart {
-    /// The log's tail is read.
-    Log,
-    /// Partitions come, while statements are answered by those that are there.
-    Partitions,
-}
-
-/// How far a part of opening a database has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecoveryProgress {
-    /// Which part.
-    pub part: RecoveryPart,
-    /// Bytes or partitions done.
-    pub done: u64,
-    /// Of so many.
-    pub total: u64,
-}
-
-/// Is told how far opening a database has come, once a second for each part that
-/// takes longer, and when all partitions are there; from any thread.
-#[derive(Clone)]
-pub struct RecoveryListener(Arc<dyn Fn(RecoveryProgress) + Send + Sync>);
-
-impl RecoveryListener {
-    /// Has `tell` called.
-    pub fn new(tell: impl Fn(RecoveryProgress) + Send + Sync + 'static) -> Self {
-        RecoveryListener(Arc::new(tell))
-    }
-}
-
-impl fmt::Debug for RecoveryListener {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("RecoveryListener")
-    }
-}
 
 /// Tells about one part, at most once a second.
 pub(super) struct Progress {
@@ -93,7 +55,7 @@ impl Progress {
     }
 
     fn told(&self, listener: &RecoveryListener, done: u64, total: u64) {
-        (listener.0)(RecoveryProgress {
+        listener.tell(RecoveryProgress {
             part: self.part,
             done,
             total,

@@ -8,11 +8,12 @@ use thermocline_storage::log::LogTail;
 
 use super::events::{Definitions, Event};
 use super::loading::Loading;
-use super::log_broken;
 use super::pieces::{Action, Batch, Piece};
-use super::progress::{Progress, RecoveryPart};
+use super::progress::Progress;
 use crate::catalog::{CatalogImage, TableDef};
+use crate::error::log_broken;
 use crate::error::{Error, Result};
+use crate::listener::RecoveryPart;
 use crate::parts::Parts;
 use crate::record::{Reader, RecordKind, encoded_changes, parse_commit_body, parse_record};
 use crate::txn_id::TxnId;
