@@ -9,11 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::{BitAnd, BitOr, BitOrAssign, Not};
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-
-use crate::catalog::{Catalog, PUBLIC_SCHEMA_OID};
 
 /// The role that every database has, a superuser; PostgreSQL's number for it.
 pub const FIRST_ROLE_OID: u32 = 10;
@@ -34,6 +31,8 @@ pub const SIGNAL_BACKEND_OID: u32 = 4200;
 const MONITOR_OID: u32 = 3373;
 /// Stands for everybody where a grantee is wanted.
 pub const PUBLIC: u32 = 0;
+/// The object id of schema `public`, as in PostgreSQL.
+pub const PUBLIC_SCHEMA_OID: u32 = 2200;
 
 /// A set of privileges, in PostgreSQL's bits.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
@@ -576,26 +575,9 @@ impl Authority {
         grantable
     }
 
-    /// The catalog's own, without the rights of what is not in the catalog any more.
-    pub(crate) fn of_what_is_in(catalog: &Catalog) -> Arc<Self> {
-        let mut authority = Arc::clone(&catalog.authority);
-        let gone = |object: &Object| !exists(object, catalog);
-        if authority.objects.keys().any(gone) {
-            let kept = Arc::make_mut(&mut authority);
-            kept.objects.retain(|object, _| !gone(object));
-        }
-        authority
-    }
-}
-
-fn exists(object: &Object, catalog: &Catalog) -> bool {
-    match object {
-        Object::Table(oid) => catalog.tables.contains_key(oid) || catalog.views.contains_key(oid),
-        Object::Sequence(oid) => catalog.sequences.contains_key(oid),
-        Object::Schema(oid) => catalog.schemas.iter().any(|schema| schema.oid == *oid),
-        Object::Type(oid) => catalog.types.contains_key(oid),
-        Object::Function(oid) => catalog.functions.contains_key(oid),
-        Object::Procedure(_) | Object::Database => true,
+    /// Without the rights of objects that are gone.
+    pub(crate) fn keep_objects(&mut self, is_kept: impl Fn(&Object) -> bool) {
+        self.objects.retain(|object, _| is_kept(object));
     }
 }
 

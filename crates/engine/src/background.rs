@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use thermocline_device::{StopsOnPanic, block_on};
 
-use crate::checkpoint::Purpose;
+use crate::checkpoint_state::Purpose;
 use crate::compaction::Compactor;
 use crate::cooling;
 use crate::database::Database;
@@ -175,7 +175,7 @@ impl Database {
                 return;
             }
             let timed = self.has_logged()
-                && self.clock.now().saturating_sub(last) > self.config.checkpoint_interval;
+                && self.clock.now().saturating_sub(last) > self.settings.checkpoint_interval;
             if !(poked || timed || self.checkpoint_is_due()) || !self.arrivals.are_complete() {
                 continue;
             }

@@ -17,12 +17,12 @@ use thermocline_storage::changed_pages::Paged;
 use thermocline_storage::row_directory::{PAGE_WORDS, RowDirectory, Word};
 
 use crate::catalog::{IndexKind, Table};
-use crate::checkpoint::Pace;
 use crate::error::Result;
 use crate::evict::Evictor;
 use crate::image::{Frame, ImageWriter, begin_frame, end_frame};
 use crate::index::Index;
 use crate::moment::Moment;
+use crate::pace::Pace;
 use crate::partition::PartitionState;
 use crate::parts::Parts;
 use crate::row_state::{DEAD, TablePartition};

@@ -20,24 +20,29 @@ use thermocline_storage::types::DataType;
 use thermocline_storage::value::ValueRef;
 
 mod definitions;
+mod layouts;
+mod objects;
 
 pub use self::definitions::{
-    CheckDef, ColumnDef, Identity, IndexDef, IndexKind, SchemaDef, SequenceDef, TableDef,
+    CheckDef, ColumnDef, Identity, IndexDef, IndexKind, LostLayout, SchemaDef, SequenceDef,
+    TableDef,
+};
+pub(crate) use self::objects::{
+    Commented, authority_of, comments_of, is_of_none, types_of, types_within,
 };
 
+use self::layouts::layouts;
 use crate::authority::Authority;
+pub use crate::authority::PUBLIC_SCHEMA_OID;
 use crate::comment::{self, CommentOn, Comments};
 use crate::error::Error;
 use crate::function::FunctionDef;
-use crate::storages::layouts;
 use crate::table_lock::Gate;
 use crate::user_type::TypeDef;
 use crate::view::{ViewDef, deepest};
 
 /// The first object id given to users' objects, as in PostgreSQL.
 pub const FIRST_USER_OID: u32 = 16384;
-/// The object id of schema `public`, as in PostgreSQL.
-pub const PUBLIC_SCHEMA_OID: u32 = 2200;
 
 /// A table's definition and what is derived from it.
 #[derive(Debug)]

@@ -13,15 +13,14 @@
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hashbrown::HashSet;
-use parking_lot::{Condvar, Mutex};
 use thermocline_device::{Mutation, StopPoint, stop_at};
-use thermocline_storage::log::Lsn;
 
 use crate::capture::{Capture, PAGE_BYTES};
+use crate::checkpoint_state::{Chain, Last, LogPosition, Purpose, replay_units};
 use crate::counters::Counters;
 use crate::error::log_broken;
 use crate::error::{Error, Result, log_failed, store_failed};
@@ -29,6 +28,7 @@ use crate::evict::Evictor;
 use crate::image::ImageWriter;
 use crate::manifest::{FORMAT_VERSION, Manifest, PartitionFiles, write_file};
 use crate::moment::Moment;
+use crate::pace::Pace;
 use crate::parts::Parts;
 use crate::transaction::RunOptions;
 
@@ -37,12 +37,6 @@ const DELTAS_MAX: usize = 16;
 /// The share of the device's sequential writing that a checkpoint takes at most, if
 /// the settings do not say.
 const CHECKPOINT_SHARE: f64 = 0.25;
-/// A checkpoint takes this share of the time from the last one's beginning to its own, so
-/// that statements hardly feel it, ...
-const DURATION_SHARE: f64 = 0.5;
-/// ... but is not slower than this part of the most: the log to replay grows meanwhile,
-/// and procedures are logged by values.
-const SLOWEST: u64 = 16;
 /// A checkpoint comes when this share of the blocks' file waits for it, as a
 /// divisor.
 const PENDING_SHARE: u64 = 16;
@@ -50,10 +44,6 @@ const PENDING_SHARE: u64 = 16;
 const PENDING_MIN: u64 = 4;
 /// Deltas are worth it up to this many bytes, however small their base.
 const BASE_MIN: u64 = 64 << 10;
-/// A record costs as much to apply as so many units, ...
-const RECORD_UNITS: u64 = 16;
-/// ... and a unit is as much as so many bytes cost.
-const BYTES_A_UNIT: u64 = 16;
 /// What a unit costs, until a start has measured it, and what is believed of a measurement.
 const UNIT_NS: u64 = 64;
 const UNIT_NS_BELIEVED: std::ops::RangeInclusive<u64> = 8..=1000;
@@ -64,172 +54,6 @@ const UNITS_MEASURED_MIN: u64 = 1_000_000;
 const TARGET_SHARE: u32 = 2;
 /// Less log than this is what a checkpoint leaves itself, or hardly more.
 const CHANGED_BYTES: u64 = 4096;
-/// The longest pause at a time, so that a stop is noticed.
-const PAUSE_MAX: Duration = Duration::from_millis(20);
-
-/// When checkpoints happen, and what the last one was.
-#[derive(Debug, Default)]
-pub(crate) struct CheckpointState {
-    /// One at a time; what the last one left.
-    running: Mutex<Last>,
-    /// How many wait for one; the one under way hurries then.
-    awaited: AtomicU64,
-    pub number: AtomicU64,
-    /// Between a partition's cut and the catalog's place in the log a command
-    /// would be replayed with a catalog newer than the one it ran with.
-    no_commands: AtomicBool,
-    /// The log when the last one began.
-    pub last_log: Mutex<LogPosition>,
-    /// What applying a unit of the log took at the last start; 0: not measured.
-    pub replay_unit_ns: AtomicU64,
-    poked: Mutex<bool>,
-    signal: Condvar,
-    /// Bytes of freed blocks that waited still when the last one was done.
-    last_pending_bytes: AtomicU64,
-    pub last_duration_ms: AtomicU64,
-    /// Bytes of image files that the last one wrote.
-    pub last_image_bytes: AtomicU64,
-    /// The longest time that a checkpoint held a partition, in microseconds.
-    pub longest_hold_us: AtomicU64,
-}
-
-/// How far the log has come, as checkpoints count it.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct LogPosition {
-    pub lsn: Lsn,
-    /// Bytes of files: what small groups are padded with, too.
-    pub file_bytes: u64,
-    /// What has to be applied, in units of its cost.
-    pub replay_units: u64,
-}
-
-/// What it costs to apply so many records with so many bytes: most of a small record's cost
-/// is not in its bytes.
-pub(crate) fn replay_units(records: u64, bytes: u64) -> u64 {
-    records * RECORD_UNITS + bytes / BYTES_A_UNIT
-}
-
-/// What a checkpoint leaves to the next one.
-#[derive(Debug, Default)]
-struct Last {
-    chains: Vec<Chain>,
-    /// When it began; None: there was none since the start.
-    began: Option<Duration>,
-    /// Bytes that it wrote at its pace.
-    bytes: u64,
-}
-
-/// A partition's image as the manifest names it, and what its last frame said.
-#[derive(Debug, Clone, Default)]
-struct Chain {
-    image: PartitionFiles,
-    /// Checksum of the last frame; None: not known since the start.
-    end: Option<u32>,
-}
-
-/// What a checkpoint is made for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// The log has grown, or time has passed: it keeps to its pace.
-    Upkeep,
-    /// Somebody waits for it.
-    Asked,
-    /// The last one before the end. It keeps the temperatures as they are.
-    Close,
-}
-
-/// Spreads a checkpoint's writing over time.
-#[derive(Debug)]
-pub(crate) struct Pace {
-    bytes_a_second: Option<u64>,
-    began: Duration,
-    bytes: u64,
-}
-
-impl Pace {
-    /// A checkpoint that nobody waits for. It is taken to write as much as the last one.
-    fn spread(most: u64, last: &Last, now: Duration) -> Self {
-        let bytes_a_second = last.began.map_or(most, |began| {
-            let time = now.saturating_sub(began).mul_f64(DURATION_SHARE);
-            let even = last.bytes as f64 / time.as_secs_f64().max(0.001);
-            (even as u64).clamp(most / SLOWEST, most)
-        });
-        Pace {
-            bytes_a_second: Some(bytes_a_second),
-            began: now,
-            bytes: 0,
-        }
-    }
-
-    fn at_full_speed(now: Duration) -> Self {
-        Pace {
-            bytes_a_second: None,
-            began: now,
-            bytes: 0,
-        }
-    }
-
-    /// Counts bytes written, and waits if they came too soon. When the log has
-    /// grown by half of what calls for a checkpoint, nothing is waited for: its files stay
-    /// below twice as much. Nor when a start would take all of the time that it may take to
-    /// apply the log: the first answer waits for the log to be read.
-    pub fn spend(&mut self, db: &Parts, bytes: u64) {
-        self.bytes += bytes;
-        let Some(rate) = self.bytes_a_second.filter(|rate| *rate > 0) else {
-            return;
-        };
-        let due = Duration::from_secs_f64(self.bytes as f64 / rate as f64);
-        loop {
-            let ahead = due.saturating_sub(db.clock.now().saturating_sub(self.began));
-            if ahead < Duration::from_millis(1)
-                || db.checkpoint.awaited.load(Ordering::Relaxed) > 0
-                || db.log_since_checkpoint() >= db.config.checkpoint_log_bytes.saturating_mul(3) / 2
-                || db.replay_estimate() >= db.config.recovery_target
-            {
-                return;
-            }
-            std::thread::sleep(ahead.min(PAUSE_MAX));
-        }
-    }
-}
-
-impl CheckpointState {
-    /// Asks for a checkpoint soon.
-    pub fn poke(&self) {
-        *self.poked.lock() = true;
-        self.signal.notify_one();
-    }
-
-    /// Whether procedures may be logged as commands now. Asked under the lock of
-    /// the partition that the command is of.
-    pub fn allows_commands(&self) -> bool {
-        !self.no_commands.load(Ordering::Acquire) || Mutation::CommandsDuringCheckpoint.is_made()
-    }
-
-    /// Has procedures logged by values until the guard is dropped.
-    fn refuse_commands(&self) -> CommandsRefused<'_> {
-        self.no_commands.store(true, Ordering::Release);
-        CommandsRefused(&self.no_commands)
-    }
-
-    /// Waits for a poke, at most this long. Whether there was one.
-    pub fn wait(&self, at_most: Duration) -> bool {
-        let mut poked = self.poked.lock();
-        if !*poked {
-            self.signal.wait_for(&mut poked, at_most);
-        }
-        std::mem::take(&mut *poked)
-    }
-}
-
-/// See [`CheckpointState::refuse_commands`].
-struct CommandsRefused<'a>(&'a AtomicBool);
-
-impl Drop for CommandsRefused<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
-    }
-}
 
 impl Parts {
     /// Makes a checkpoint now.
@@ -292,7 +116,7 @@ impl Parts {
         let number = self.checkpoint.number.load(Ordering::Relaxed) + 1;
         let begin = self.log_position();
         let epoch = self.blocks.begin_checkpoint();
-        let paced = purpose == Purpose::Upkeep && self.config.background;
+        let paced = purpose == Purpose::Upkeep && self.settings.background;
         let mut pace = match paced {
             true => Pace::spread(self.checkpoint_rate(), last, started),
             false => Pace::at_full_speed(started),
@@ -395,10 +219,12 @@ impl Parts {
 
     /// Bytes a second that a checkpoint writes at most while statements run.
     fn checkpoint_rate(&self) -> u64 {
-        self.config.checkpoint_bytes_per_second.unwrap_or_else(|| {
-            let device = self.device.profile().sequential_write_mb_s * 1e6;
-            (device * CHECKPOINT_SHARE) as u64
-        })
+        self.settings
+            .checkpoint_bytes_per_second
+            .unwrap_or_else(|| {
+                let device = self.device.profile().sequential_write_mb_s * 1e6;
+                (device * CHECKPOINT_SHARE) as u64
+            })
     }
 
     fn describe_checkpoint(
@@ -509,15 +335,15 @@ impl Parts {
     /// Whether the log has grown enough for a checkpoint, or so much of the blocks'
     /// file waits for one that the file would grow without need.
     pub(crate) fn checkpoint_is_due(&self) -> bool {
-        if self.log_since_checkpoint() >= self.config.checkpoint_log_bytes
-            || self.replay_estimate() >= self.config.recovery_target / TARGET_SHARE
+        if self.log_since_checkpoint() >= self.settings.checkpoint_log_bytes
+            || self.replay_estimate() >= self.settings.recovery_target / TARGET_SHARE
         {
             return true;
         }
         // What readers kept from being released at the last one is still there.
         let kept = self.checkpoint.last_pending_bytes.load(Ordering::Relaxed);
         let pending = self.blocks.pending_bytes().saturating_sub(kept);
-        pending >= self.config.checkpoint_log_bytes / PENDING_MIN
+        pending >= self.settings.checkpoint_log_bytes / PENDING_MIN
             && pending >= self.blocks.taken_bytes() / PENDING_SHARE
     }
 

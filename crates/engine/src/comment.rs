@@ -6,9 +6,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{Catalog, Table};
-use crate::table_lock::LockedObject;
-
 /// The longest comment, in bytes: catalogs are in memory as a whole.
 pub const COMMENT_BYTES_MAX: usize = 64 << 10;
 
@@ -39,45 +36,6 @@ pub enum CommentOn {
     Type(u32),
 }
 
-/// What is locked for a comment.
-pub(crate) enum Commented {
-    /// A table.
-    Table(u32),
-    /// Something else, if it is there.
-    Object(Option<LockedObject>),
-}
-
-impl CommentOn {
-    /// What whoever comments locks.
-    pub(crate) fn locked(&self, catalog: &Catalog) -> Commented {
-        let oid = match self {
-            Self::Relation { oid, .. } | Self::Constraint { table: oid, .. } => *oid,
-            Self::Schema(oid) => {
-                let mut schemas = catalog.schemas.iter();
-                let named = schemas.find(|schema| schema.oid == *oid);
-                let named = named.map(|schema| LockedObject::Schema(schema.name.clone()));
-                return Commented::Object(named);
-            }
-            Self::Type(oid) => return Commented::Object(Some(LockedObject::Type(*oid))),
-            Self::Role(_) | Self::Database => {
-                return Commented::Object(Some(LockedObject::Authority));
-            }
-        };
-        let of_index = || {
-            let mut all = catalog.tables.values();
-            let has = |table: &&Arc<Table>| table.indexes.iter().any(|index| index.oid == oid);
-            all.find(has).map(|table| table.oid)
-        };
-        match catalog.table(oid).map(|table| table.oid).or_else(of_index) {
-            Some(table) => Commented::Table(table),
-            None if catalog.views.contains_key(&oid) => {
-                Commented::Object(Some(LockedObject::View(oid)))
-            }
-            None => Commented::Object(Some(LockedObject::Sequence(oid))),
-        }
-    }
-}
-
 /// Comments by what they are on.
 pub type Comments = BTreeMap<CommentOn, String>;
 
@@ -85,40 +43,6 @@ pub type Comments = BTreeMap<CommentOn, String>;
 pub(crate) fn memory_bytes(comments: &Comments) -> u64 {
     let bytes = |text: &String| text.len() + 2 * size_of::<CommentOn>();
     comments.values().map(bytes).sum::<usize>() as u64
-}
-
-/// The comments of a catalog without those of objects that it has not.
-pub(crate) fn of_what_is_in(catalog: &Catalog) -> Arc<Comments> {
-    let mut comments = Arc::clone(&catalog.comments);
-    let gone = |on: &CommentOn| !exists(on, catalog);
-    if comments.keys().any(gone) {
-        Arc::make_mut(&mut comments).retain(|on, _| !gone(on));
-    }
-    comments
-}
-
-fn exists(on: &CommentOn, catalog: &Catalog) -> bool {
-    match on {
-        CommentOn::Relation { oid, column } => {
-            let table = catalog.tables.get(oid).map(|table| table.columns.len());
-            let view = catalog.views.get(oid).map(|view| view.columns.len());
-            let mut indexes = catalog.tables.values().flat_map(|table| &table.indexes);
-            match table.or(view) {
-                Some(columns) => *column as usize <= columns,
-                None => {
-                    catalog.sequences.contains_key(oid) || indexes.any(|index| index.oid == *oid)
-                }
-            }
-        }
-        CommentOn::Constraint { table, name } => {
-            let table = catalog.tables.get(table);
-            table.is_some_and(|table| table.has_constraint(name))
-        }
-        CommentOn::Schema(oid) => catalog.schemas.iter().any(|schema| schema.oid == *oid),
-        CommentOn::Role(oid) => catalog.authority.roles.contains_key(oid),
-        CommentOn::Database => true,
-        CommentOn::Type(oid) => catalog.types.contains_key(oid),
-    }
 }
 
 /// `theirs` with what `own` has changed since `base`.

@@ -11,20 +11,23 @@ use std::thread::JoinHandle;
 use parking_lot::Mutex;
 use thermocline_device::Device;
 
-use crate::checkpoint::Purpose;
+use crate::checkpoint_state::Purpose;
 use crate::counters::CountersReading;
 use crate::error::{Result, log_failed};
 use crate::interactive::Transaction;
 use crate::manifest::is_file_name;
 use crate::parts::Parts;
 use crate::policy::Policy;
+use crate::procedure::Procedures;
 use crate::spill::Spill;
+use crate::start::RecoveryReport;
 use crate::transaction::Isolation;
-use crate::warming::WarmUp;
+use crate::warm_up::WarmUp;
 
 /// A database in a directory of a device: its parts, and what only it sees of them.
 pub struct Database {
     parts: Arc<Parts>,
+    procedures: Procedures,
     warm_up: WarmUp,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -56,33 +59,6 @@ impl Drop for Room {
     }
 }
 
-/// What opening the database took.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RecoveryReport {
-    /// Milliseconds from the call to readiness: from then on statements are answered whose
-    /// partitions are there.
-    pub milliseconds: u64,
-    /// Milliseconds from the call until all partitions were there; 0: they are not yet.
-    pub whole_milliseconds: u64,
-    /// Partitions that are there.
-    pub partitions_there: u16,
-    /// Rows that the checkpoint brought, all cold; of all partitions, once they are there.
-    pub rows: u64,
-    /// Log records read after it.
-    pub records: u64,
-    /// Bytes of the checkpoint's images.
-    pub image_bytes: u64,
-    /// Milliseconds that reading them took, with all threads at it.
-    pub image_milliseconds: u64,
-    /// Bytes of the log records.
-    pub log_bytes: u64,
-    /// Milliseconds that reading them took, and applying them with all threads.
-    pub log_milliseconds: u64,
-    /// Milliseconds that the rest took, with all threads at it: rows that did not commit are
-    /// removed, missing indexes are made.
-    pub settling_milliseconds: u64,
-}
-
 impl fmt::Debug for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Database")
@@ -93,9 +69,10 @@ impl fmt::Debug for Database {
 }
 
 impl Database {
-    pub(crate) fn from_parts(parts: Parts) -> Self {
+    pub(crate) fn from_parts(parts: Parts, procedures: Procedures) -> Self {
         Database {
             parts: Arc::new(parts),
+            procedures,
             warm_up: WarmUp::default(),
             threads: Mutex::default(),
         }
@@ -104,6 +81,11 @@ impl Database {
     /// How far what was warm has come back since.
     pub(crate) fn warm_up(&self) -> &WarmUp {
         &self.warm_up
+    }
+
+    /// The procedures that can be called.
+    pub fn procedures(&self) -> &Procedures {
+        &self.procedures
     }
 
     /// Threads that a stop waits for.
@@ -153,7 +135,7 @@ impl Database {
     /// Changes `memory_limit`; the evictor brings the process below it.
     pub fn set_memory_limit(&self, bytes: u64) {
         self.memory
-            .set_limit(bytes.max(crate::config::MEMORY_LIMIT_MIN));
+            .set_limit(bytes.max(crate::settings::MEMORY_LIMIT_MIN));
         self.poke_evictor();
     }
 

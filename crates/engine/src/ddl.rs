@@ -194,3 +194,69 @@ pub(crate) fn free_row_name(catalog: &Catalog, schema: &str, name: &str) -> Resu
 pub(crate) fn name_taken(name: &str) -> Error {
     Error::catalog("42P07", format!("relation \"{name}\" already exists"))
 }
+
+/// Puts a function into a catalog, new or in the place of the one of its number.
+pub(crate) fn put_function(catalog: &mut Catalog, def: FunctionDef) -> Result<()> {
+    catalog.functions.remove(&def.oid);
+    has_schema(catalog, &def.schema)?;
+    let mut functions = catalog.functions.values();
+    if functions.any(|other| other.is_called_as(&def)) {
+        let message = format!(
+            "function \"{}\" already exists with same argument types",
+            def.name
+        );
+        return Err(Error::catalog("42723", message));
+    }
+    catalog.functions.insert(def.oid, Arc::new(def));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::function::{FunctionArgument, FunctionVolatility};
+
+    fn named(oid: u32, name: &str, types: &[u32]) -> FunctionDef {
+        let argument = |type_oid: &u32| FunctionArgument {
+            name: None,
+            type_oid: *type_oid,
+            default: None,
+        };
+        FunctionDef {
+            oid,
+            schema: "public".into(),
+            name: name.into(),
+            arguments: types.iter().map(argument).collect(),
+            result: 23,
+            returns_set: false,
+            columns: Vec::new(),
+            strict: false,
+            volatility: FunctionVolatility::Volatile,
+            body: "select 1".into(),
+        }
+    }
+
+    #[test]
+    fn functions_of_one_name_differ_in_their_arguments() {
+        let mut catalog = Catalog::empty();
+        put_function(&mut catalog, named(20_000, "f", &[23])).unwrap();
+        put_function(&mut catalog, named(20_001, "f", &[25])).unwrap();
+        let error = put_function(&mut catalog, named(20_002, "f", &[23])).unwrap_err();
+        assert_eq!(error.sqlstate(), "42723");
+        // In its own place.
+        put_function(&mut catalog, named(20_000, "f", &[23])).unwrap();
+        assert_eq!(catalog.functions_named("public", "f").count(), 2);
+        assert_eq!(catalog.functions_named("public", "g").count(), 0);
+    }
+
+    #[test]
+    fn a_catalog_keeps_functions() {
+        let mut catalog = Catalog::empty();
+        put_function(&mut catalog, named(20_000, "f", &[23, 25])).unwrap();
+        let image = catalog.image(30_000, 1);
+        let text = serde_json::to_string(&image).unwrap();
+        let read: crate::catalog::CatalogImage = serde_json::from_str(&text).unwrap();
+        let again = Catalog::from_image(&read, 4, &catalog);
+        assert_eq!(again.functions, catalog.functions);
+    }
+}

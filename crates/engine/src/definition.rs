@@ -10,16 +10,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::access::Guards;
-use crate::authority::Authority;
+use crate::catalog::Commented;
 use crate::catalog::{Catalog, CatalogImage, IndexDef, SchemaDef, SequenceDef, Table, TableDef};
-use crate::comment::{self, Commented};
+use crate::catalog::{is_of_none, types_of, types_within};
+use crate::ddl::put_function;
 use crate::ddl::{
     Change, drop_schema, free_name, free_row_name, has_schema, is_read_by_none, name_taken,
     put_type, put_view,
 };
 use crate::draft::Draft;
 use crate::error::{Error, Result};
-use crate::function::{FunctionDef, put_function};
+use crate::function::FunctionDef;
 use crate::interactive::Transaction;
 use crate::parts::Parts;
 use crate::record::{RecordKind, record_head};
@@ -28,7 +29,7 @@ use crate::sequence::Sequence;
 use crate::table_lock::LockMode;
 use crate::table_lock::LockedObject;
 use crate::transaction::{RunOptions, TxnState};
-use crate::user_type::{TypeDef, is_of_none, types_of, types_within};
+use crate::user_type::TypeDef;
 use crate::versions::Timestamp;
 
 impl Parts {
@@ -384,8 +385,8 @@ impl Parts {
         let draft = self.draft(txn)?;
         let mut catalog = (*draft.catalog(&self.catalog())).clone();
         edit(&mut catalog)?;
-        catalog.authority = Authority::of_what_is_in(&catalog);
-        catalog.comments = comment::of_what_is_in(&catalog);
+        catalog.authority = crate::catalog::authority_of(&catalog);
+        catalog.comments = crate::catalog::comments_of(&catalog);
         catalog.version += 1;
         catalog.index_names();
         draft.put(catalog, authorizes);

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::authority::Authority;
 use crate::catalog::{Catalog, Table};
 use crate::comment;
 
@@ -88,9 +87,9 @@ impl View {
         if self.authorizes {
             merged.authority = own.authority.clone();
         }
-        merged.authority = Authority::of_what_is_in(&merged);
+        merged.authority = crate::catalog::authority_of(&merged);
         merged.comments = comment::merged(&own.comments, &base.comments, &theirs.comments);
-        merged.comments = comment::of_what_is_in(&merged);
+        merged.comments = crate::catalog::comments_of(&merged);
         merged.version = theirs.version.max(own.version) + 1;
         merged.index_names();
         merged

@@ -3,9 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::Catalog;
-use crate::error::{Error, Result};
-
 /// A function.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FunctionDef {
@@ -68,7 +65,7 @@ impl FunctionDef {
     }
 
     /// Whether it is called as another one is.
-    fn is_called_as(&self, other: &Self) -> bool {
+    pub(crate) fn is_called_as(&self, other: &Self) -> bool {
         self.schema == other.schema && self.name == other.name && self.types().eq(other.types())
     }
 
@@ -80,82 +77,5 @@ impl FunctionDef {
         };
         let arguments = self.arguments.iter().chain(&self.columns).map(argument);
         size_of::<Self>() + self.name.len() + self.body.len() + arguments.sum::<usize>()
-    }
-}
-
-impl Catalog {
-    /// The functions of this name in a schema.
-    pub fn functions_named(
-        &self,
-        schema: &str,
-        name: &str,
-    ) -> impl Iterator<Item = &std::sync::Arc<FunctionDef>> {
-        let all = self.functions.values();
-        all.filter(move |def| def.name == name && def.schema == schema)
-    }
-}
-
-/// Puts a function into a catalog, new or in the place of the one of its number.
-pub(crate) fn put_function(catalog: &mut Catalog, def: FunctionDef) -> Result<()> {
-    catalog.functions.remove(&def.oid);
-    crate::ddl::has_schema(catalog, &def.schema)?;
-    let mut functions = catalog.functions.values();
-    if functions.any(|other| other.is_called_as(&def)) {
-        let message = format!(
-            "function \"{}\" already exists with same argument types",
-            def.name
-        );
-        return Err(Error::catalog("42723", message));
-    }
-    catalog.functions.insert(def.oid, std::sync::Arc::new(def));
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn named(oid: u32, name: &str, types: &[u32]) -> FunctionDef {
-        let argument = |type_oid: &u32| FunctionArgument {
-            name: None,
-            type_oid: *type_oid,
-            default: None,
-        };
-        FunctionDef {
-            oid,
-            schema: "public".into(),
-            name: name.into(),
-            arguments: types.iter().map(argument).collect(),
-            result: 23,
-            returns_set: false,
-            columns: Vec::new(),
-            strict: false,
-            volatility: FunctionVolatility::Volatile,
-            body: "select 1".into(),
-        }
-    }
-
-    #[test]
-    fn functions_of_one_name_differ_in_their_arguments() {
-        let mut catalog = Catalog::empty();
-        put_function(&mut catalog, named(20_000, "f", &[23])).unwrap();
-        put_function(&mut catalog, named(20_001, "f", &[25])).unwrap();
-        let error = put_function(&mut catalog, named(20_002, "f", &[23])).unwrap_err();
-        assert_eq!(error.sqlstate(), "42723");
-        // In its own place.
-        put_function(&mut catalog, named(20_000, "f", &[23])).unwrap();
-        assert_eq!(catalog.functions_named("public", "f").count(), 2);
-        assert_eq!(catalog.functions_named("public", "g").count(), 0);
-    }
-
-    #[test]
-    fn a_catalog_keeps_functions() {
-        let mut catalog = Catalog::empty();
-        put_function(&mut catalog, named(20_000, "f", &[23, 25])).unwrap();
-        let image = catalog.image(30_000, 1);
-        let text = serde_json::to_string(&image).unwrap();
-        let read: crate::catalog::CatalogImage = serde_json::from_str(&text).unwrap();
-        let again = Catalog::from_image(&read, 4, &catalog);
-        assert_eq!(again.functions, catalog.functions);
     }
 }

@@ -24,12 +24,15 @@
 
 pub mod access;
 mod account;
+mod append;
 mod arrivals;
 pub mod authority;
 mod background;
 pub mod backup;
+mod backup_state;
 mod batch;
 mod byte_parts;
+mod calls;
 mod capture;
 pub mod catalog;
 mod changes;
@@ -37,6 +40,8 @@ mod changes_share;
 mod charging;
 pub mod check;
 mod checkpoint;
+mod checkpoint_state;
+mod command;
 pub mod comment;
 mod commit;
 mod compaction;
@@ -66,6 +71,7 @@ mod locking;
 mod manifest;
 mod memory;
 mod moment;
+mod pace;
 mod partition;
 mod parts;
 mod policy;
@@ -83,8 +89,11 @@ mod run;
 mod savepoint;
 mod scope;
 mod sequence;
+mod sequences;
+mod settings;
 mod snapshot;
 pub mod spill;
+mod start;
 #[doc(hidden)]
 pub mod steps;
 mod storages;
@@ -99,6 +108,7 @@ mod versions;
 mod view;
 mod wait;
 mod waits;
+mod warm_up;
 mod warming;
 
 pub use access::{Access, Direction, TUPLE_BYTES_MAX, TryGet};
@@ -107,12 +117,12 @@ pub use account::{
     WAIT_MAX,
 };
 pub use catalog::{
-    Catalog, CheckDef, ColumnDef, Identity, IndexDef, IndexKind, SchemaDef, SequenceDef, Table,
-    TableDef,
+    Catalog, CheckDef, ColumnDef, Identity, IndexDef, IndexKind, LostLayout, SchemaDef,
+    SequenceDef, Table, TableDef,
 };
-pub use config::{Config, MEMORY_LIMIT_MIN, PARTITIONS_MAX};
+pub use config::Config;
 pub use counters::CountersReading;
-pub use database::{Database, RecoveryReport, Room};
+pub use database::{Database, Room};
 pub use ddl::Change;
 pub use error::{Error, Result, SessionEnd};
 pub use function::{FunctionArgument, FunctionDef, FunctionVolatility};
@@ -126,9 +136,10 @@ pub use report::{CheckpointReport, DeviceReport, MemoryReport, TableBlocks, Tabl
 pub use row_id::RowId;
 pub use savepoint::Savepoint;
 pub use scope::Scope;
-pub use sequence::Given;
+pub use sequences::Given;
+pub use settings::{MEMORY_LIMIT_MIN, PARTITIONS_MAX, Settings};
 pub use snapshot::{Entry, Snapshot, SnapshotScan};
-pub use storages::LostLayout;
+pub use start::RecoveryReport;
 pub use table_lock::LockMode;
 pub use thermocline_device::block_on;
 pub use transaction::{Isolation, ReadCounts, RunOptions};
@@ -137,4 +148,4 @@ pub use verify::Verified;
 pub use view::{DEFINITION_BYTES_MAX, ViewColumn, ViewDef, ViewRead, ViewType};
 pub use wait::{Cancel, Event, WaitNote, WaitsFor, give_way};
 pub use waits::LockWait;
-pub use warming::WarmUpReport;
+pub use warm_up::WarmUpReport;

@@ -18,10 +18,9 @@ use thermocline_storage::block_store::BlockStore;
 use thermocline_storage::log::{Log, LogFailed};
 
 use crate::arrivals::Arrivals;
-use crate::backup::BackupState;
+use crate::backup_state::BackupState;
 use crate::catalog::{Catalog, FIRST_USER_OID, Table};
-use crate::checkpoint::CheckpointState;
-use crate::config::Config;
+use crate::checkpoint_state::CheckpointState;
 use crate::counters::Counters;
 use crate::error::{Error, Result, log_failed};
 use crate::fetch::Fetcher;
@@ -30,10 +29,11 @@ use crate::moment::Moment;
 use crate::partition::Partition;
 use crate::policy::Policy;
 use crate::pulse::Pulse;
-use crate::recovery::Start;
 use crate::reserve::Reserve;
 use crate::sequence::Sequence;
+use crate::settings::Settings;
 use crate::spill::Spill;
+use crate::start::Start;
 use crate::storages::Storages;
 use crate::table_lock::Gate;
 use crate::table_lock::LockedObject;
@@ -55,7 +55,7 @@ const PROBLEMS_KEPT: usize = 100;
 pub struct Parts {
     pub(crate) device: Arc<dyn Device>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) config: Config,
+    pub(crate) settings: Settings,
     pub(crate) policy: Policy,
     pub(crate) database_id: u128,
     pub(crate) arena: Arc<Arena>,
@@ -138,7 +138,7 @@ impl Parts {
 
     /// Where a simulator may have others do something.
     pub(crate) fn pause(&self, moment: Moment) {
-        if let Some(simulator) = &self.config.simulator {
+        if let Some(simulator) = &self.settings.simulator {
             simulator.pause(moment);
         }
     }
@@ -146,7 +146,7 @@ impl Parts {
     /// What a background task does in one turn: less in a simulation, whose tables
     /// are small.
     pub(crate) fn at_a_time(&self, usual: usize) -> usize {
-        match self.config.simulator {
+        match self.settings.simulator {
             Some(_) => 1,
             None => usual,
         }
@@ -304,6 +304,6 @@ impl Parts {
         // Where metadata leaves little, hot rows have most of it.
         let left = self.memory.beyond_metadata() / 2;
         let share = left.clamp(limit / VERSIONS_SHARE_MIN, limit / VERSIONS_SHARE);
-        self.config.versions_bytes_max.unwrap_or(share)
+        self.settings.versions_bytes_max.unwrap_or(share)
     }
 }

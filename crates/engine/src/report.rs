@@ -236,7 +236,7 @@ impl Parts {
         let there = self.partitions.iter().filter_map(Partition::lock_if_there);
         let of_partitions = there.filter_map(|state| {
             let rows = state.tables.rows(table.def.storage);
-            rows.map(|rows| hot_rows(rows))
+            rows.map(hot_rows)
         });
         of_partitions.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1))
     }

@@ -10,14 +10,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use thermocline_device::{Device, OpenMode};
-use thermocline_storage::log::{LogFailed, Lsn};
 
-use crate::byte_parts::ByteParts;
-use crate::draft::Draft;
-use crate::error::{Result, log_failed};
 use crate::manifest::RESERVE;
-use crate::parts::Parts;
-use crate::record::pieces;
 
 /// It is taken where at least so many times its size is free.
 const FREE_TIMES: u64 = 4;
@@ -42,6 +36,11 @@ impl Reserve {
             device,
             wanted,
         }
+    }
+
+    /// Bytes to keep.
+    pub fn wanted(&self) -> u64 {
+        self.wanted
     }
 
     /// Takes what is wanted, if the device has plenty. One that has not, or fails, is no error
@@ -79,65 +78,6 @@ impl Reserve {
         {
             let held = *self.held.lock();
             self.give(held.saturating_sub(segment_bytes + segment_bytes / 8));
-        }
-    }
-}
-
-impl Parts {
-    /// Appends a record of a commit or a rollback. One that only takes away may use the log's
-    /// reserve, which `takes_away` is asked about on a full device; a checkpoint comes soon then.
-    pub(crate) fn append_commit(
-        &self,
-        pieces: &[&[u8]],
-        takes_away: impl FnOnce() -> bool,
-    ) -> Result<Lsn> {
-        match self.log.append(pieces) {
-            Err(LogFailed::StorageFull) if takes_away() => {
-                let lsn = self.log.append_reserved(pieces).map_err(log_failed)?;
-                self.counters.logged(lsn);
-                self.checkpoint.poke();
-                Ok(lsn)
-            }
-            Err(error) => Err(log_failed(error)),
-            Ok(lsn) => {
-                self.counters.logged(lsn);
-                Ok(lsn)
-            }
-        }
-    }
-
-    /// As [`Parts::append_commit`], of a record of changes.
-    pub(crate) fn append_changes(
-        &self,
-        head: &[u8],
-        changes: &ByteParts,
-        catalog: &[u8],
-        takes_away: impl FnOnce() -> bool,
-    ) -> Result<Lsn> {
-        match changes.whole() {
-            Some(changes) => self.append_commit(&[head, changes, catalog], takes_away),
-            None => self.append_commit(&pieces(head, changes, catalog), takes_away),
-        }
-    }
-
-    /// Whether a changed catalog leaves rows or an index behind.
-    pub(crate) fn takes_away(draft: &Draft) -> bool {
-        !draft.dropped.is_empty() || !draft.dropped_indexes.is_empty()
-    }
-
-    /// Whether the device has no room for the log to go on for long.
-    fn device_is_short(&self) -> bool {
-        self.log.is_short()
-            || self
-                .device
-                .free_bytes()
-                .is_ok_and(|free| free < self.reserve.wanted)
-    }
-
-    /// What a checkpoint needs for its files on a device that is full.
-    pub(crate) fn make_room_for_checkpoint(&self) {
-        if self.device_is_short() {
-            self.reserve.give(0);
         }
     }
 }

@@ -451,7 +451,7 @@ impl Parts {
     /// Whether there is nobody else who would end a wait: the caller writes the log
     /// itself, and evicts when it wants to.
     pub(crate) fn works_alone(&self) -> bool {
-        !self.config.background && self.config.simulator.is_none()
+        !self.settings.background && self.settings.simulator.is_none()
     }
 
     pub(crate) async fn wait_durable(&self, options: &RunOptions, lsn: Lsn) -> Result<()> {

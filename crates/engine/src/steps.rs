@@ -76,7 +76,7 @@ impl Steps {
     /// After a start: a partition is brought, or a part of one. Whether there was anything to
     /// do. Reads must not stall.
     pub fn load(&self) -> bool {
-        self.db.load_step()
+        self.db.start.step()
     }
 
     /// Whether all partitions are there.

@@ -6,10 +6,6 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
-use thermocline_storage::types::DataType;
-
-use crate::catalog::{Catalog, TableDef};
-use crate::error::{Error, Result};
 
 /// A type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -160,76 +156,5 @@ impl TypeDef {
             }
         };
         size_of::<Self>() + 256 + 2 * self.name.len() + parts
-    }
-}
-
-impl Catalog {
-    /// Tells all types.
-    pub fn tell_types(&self) {
-        self.types.values().for_each(|def| def.tell());
-    }
-
-    /// The type of this name.
-    pub fn type_by_name(&self, schema: &str, name: &str) -> Option<&Arc<TypeDef>> {
-        let mut types = self.types.values();
-        types.find(|def| def.name == name && def.schema == schema)
-    }
-
-    /// The type that a number is of, as itself or as that of its arrays.
-    pub fn type_of(&self, oid: u32) -> Option<&Arc<TypeDef>> {
-        let of_arrays = || self.types.get(&oid.wrapping_sub(1));
-        self.types.get(&oid).or_else(of_arrays)
-    }
-}
-
-/// The numbers of the types of a table's columns that are not built into the storage.
-pub(crate) fn types_of<'a>(catalog: &'a Catalog, def: &'a TableDef) -> impl Iterator<Item = u32> {
-    let columns = def.live_columns().map(|(_, column)| column);
-    columns.flat_map(|column| {
-        let stored = match column.data_type {
-            DataType::Other { oid, .. } => catalog.type_of(oid).map(|def| def.oid),
-            _ => None,
-        };
-        stored.into_iter().chain(column.domain)
-    })
-}
-
-/// The users' types that a type is made of.
-pub(crate) fn types_within<'a>(
-    catalog: &'a Catalog,
-    def: &'a TypeDef,
-) -> impl Iterator<Item = u32> {
-    let below = match &def.kind {
-        TypeKind::Domain(domain) => Some(domain.below),
-        TypeKind::Enum(_) | TypeKind::Composite(_) => None,
-    };
-    let attributes = def.attributes().map(|attribute| attribute.type_oid);
-    let all = attributes.chain(below);
-    all.filter_map(|oid| Some(catalog.type_of(oid)?.oid))
-}
-
-/// 2BP01 where a column is of the type that is to be dropped.
-pub(crate) fn is_of_none(catalog: &Catalog, oid: u32) -> Result<()> {
-    let has = |def: &TableDef| types_of(catalog, def).any(|of| of == oid);
-    let mut tables = catalog.tables.values();
-    let table = tables.find(|table| has(&table.def));
-    let of_view = |oid: u32| catalog.type_of(oid).map(|def| def.oid);
-    let mut views = catalog.views.values();
-    let view = views.find(|view| {
-        let mut columns = view.columns.iter();
-        columns.any(|column| of_view(column.type_oid) == Some(oid))
-            || view.types.iter().any(|named| named.oid == oid)
-    });
-    let mut types = catalog.types.values();
-    let composite = types.find(|def| types_within(catalog, def).any(|of| of == oid));
-    let user = table.map(|table| &table.def.name);
-    let user = user.or(composite.map(|def| &def.name));
-    let mut functions = catalog.functions.values();
-    let array = catalog.types.get(&oid).map_or(oid, |def| def.array());
-    let function = functions.find(|def| def.names_type(oid) || def.names_type(array));
-    let user = user.or(function.map(|def| &def.name));
-    match user.or(view.map(|view| &view.name)) {
-        None => Ok(()),
-        Some(name) => Err(Error::catalog("2BP01", format!("{name} depends on it"))),
     }
 }

@@ -41,7 +41,7 @@ impl Parts {
     pub(crate) fn reads_limit(&self) -> usize {
         let share = self.memory.transaction_limit() / READS_SHARE;
         let limit = share.min(READS_BYTES_MAX);
-        self.config.reads_bytes_max.unwrap_or(limit)
+        self.settings.reads_bytes_max.unwrap_or(limit)
     }
 
     /// Keeps a transaction's notes of its reads in their share of memory.

@@ -7,7 +7,7 @@
 //! becomes hot, as long as there is room that nobody else wants. While
 //! statements wait for tuples of their own, the device is theirs half the time.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use thermocline_storage::temperature::{EVICT, MAX};
 
@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::fetch::{PlannedRead, batch_of, plan};
 use crate::policy::Merge;
 use crate::row_id::RowId;
+use crate::warm_up::WarmUpReport;
 use thermocline_device::block_on;
 
 /// The coolest tuples that each sweep brings in.
@@ -26,25 +27,6 @@ const TURN_WORDS: u32 = 16 << 10;
 /// What is read at once: about so many bytes, in at most so many reads.
 const READ_AT_ONCE_BYTES: usize = 2 << 20;
 const READ_AT_ONCE: usize = 128;
-
-/// How far the warming up is.
-#[derive(Debug, Default)]
-pub(crate) struct WarmUp {
-    /// Partitions swept, once for each of [`SWEEPS`].
-    swept: AtomicU64,
-    is_under_way: AtomicBool,
-}
-
-/// How far the warming up after a start has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WarmUpReport {
-    /// Sweeps over a partition's directory that are done, …
-    pub swept: u64,
-    /// … of so many; it ends before that when memory has no room for more.
-    pub sweeps: u64,
-    /// Whether it goes on.
-    pub is_under_way: bool,
-}
 
 impl Database {
     /// How far the warming up has come.

@@ -8,8 +8,8 @@ use thermocline_storage::log::Lsn;
 
 use super::Access;
 use crate::catalog::Catalog;
+use crate::command::{digest, tail};
 use crate::error::{Error, Result};
-use crate::procedure::command::{digest, tail};
 use crate::record::{RecordKind, record_head};
 use crate::row_state::{Numbers, TablePartition};
 

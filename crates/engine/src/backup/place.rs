@@ -263,7 +263,7 @@ impl Parts {
         if by_client {
             self.check_allowed(&resolved)?;
         }
-        let archive = self.config.archive.as_ref();
+        let archive = self.settings.archive.as_ref();
         let ours = [
             (self.device.path(), "the data directory"),
             (archive.and_then(|a| a.path()), "the archive directory"),
@@ -312,7 +312,7 @@ impl Parts {
 
     /// Whether clients may have backups written here.
     fn check_allowed(&self, resolved: &Path) -> Result<()> {
-        let allowed = &self.config.backup_directories;
+        let allowed = &self.settings.backup_directories;
         for directory in allowed {
             let directory = resolve_directory(directory)
                 .map_err(|e| Error::io(e, directory.display().to_string()))?;

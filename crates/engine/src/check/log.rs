@@ -8,9 +8,9 @@ use thermocline_storage::log::{self, LogError, LogOptions};
 
 use super::{Check, TablesByStorage};
 use crate::catalog::{Catalog, CatalogImage, Table, TableDef};
+use crate::command::Command;
 use crate::error::{Error, Result};
 use crate::manifest::Manifest;
-use crate::procedure::command::Command;
 use crate::record::{RecordKind, RowChange, changes, parse_commit_body, parse_record};
 use crate::storages::put_in;
 

@@ -3,7 +3,7 @@ use thermocline_storage::row_directory::Word;
 use thermocline_storage::value::ValueRef;
 
 use super::*;
-use crate::checkpoint::Purpose;
+use crate::checkpoint_state::Purpose;
 use crate::database::Database;
 use crate::evict::tests::database;
 use crate::row_state::TablePartition;

@@ -5,9 +5,9 @@ use thermocline_storage::row_directory::{PAGE_WORDS, RowDirectory};
 
 use super::{Evictor, Leaving, TURN_BYTES};
 use crate::catalog::Table;
-use crate::checkpoint::Pace;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
+use crate::pace::Pace;
 use crate::parts::Parts;
 use crate::row_state::TablePartition;
 

@@ -56,6 +56,10 @@ pub(crate) enum Durability {
 }
 
 /// A table's rows in a partition. See the module's head.
+#[cfg_attr(
+    test,
+    expect(clippy::large_enum_variant, reason = "each is in a box of its own")
+)]
 pub(crate) enum Kind {
     /// Rows in place: a heap, a directory, indexes.
     InPlace(TablePartition),

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use thermocline_device::{Mutation, StopPoint, block_on, stop_at};
 
 use super::events::{Definitions, Event};
-use super::loading::Loading;
 use super::pieces::{Action, Piece};
+use super::tail::Tail;
 use crate::access::Scratch;
 use crate::catalog::Table;
 use crate::error::{Error, Result};
@@ -66,8 +66,8 @@ impl Replayer {
 
     /// Applies a piece of a record that the partition's image does not have, and what
     /// happened to all partitions before it.
-    pub fn apply(&mut self, db: &Parts, loading: &Loading, piece: &Piece<'_>) -> Result<()> {
-        self.apply_events(db, loading, piece.lsn)?;
+    pub fn apply(&mut self, db: &Parts, tail: &Tail, piece: &Piece<'_>) -> Result<()> {
+        self.apply_events(db, tail, piece.lsn)?;
         match piece.action {
             Action::Commit | Action::Provisional => {
                 for change in changes(piece.body) {
@@ -76,16 +76,16 @@ impl Replayer {
                         RowChange::Put { tuple, .. } => tuple.len(),
                         RowChange::Delete { .. } | RowChange::Named { .. } => 0,
                     };
-                    self.apply_change(db, loading, piece, &change)?;
-                    self.look(db, loading, bytes)?;
+                    self.apply_change(db, tail, piece, &change)?;
+                    self.look(db, tail, bytes)?;
                 }
             }
             Action::Command => {
                 if !self.indexes_complete {
                     self.complete_indexes(db)?;
                 }
-                self.replay_command(db, piece.body, piece.lsn)?;
-                self.look(db, loading, piece.body.len())?;
+                self.replay_command(db, tail, piece.body, piece.lsn)?;
+                self.look(db, tail, piece.body.len())?;
             }
         }
         stop_at(StopPoint::RecoveryReplay);
@@ -93,8 +93,8 @@ impl Replayer {
     }
 
     /// Applies what happened to all partitions before this place of the log.
-    pub fn apply_events(&mut self, db: &Parts, loading: &Loading, before: u64) -> Result<()> {
-        while let Some((lsn, event)) = loading.events.before(self.event, before) {
+    pub fn apply_events(&mut self, db: &Parts, tail: &Tail, before: u64) -> Result<()> {
+        while let Some((lsn, event)) = tail.events.before(self.event, before) {
             self.event += 1;
             match event {
                 Event::Define(definitions) => {
@@ -111,20 +111,20 @@ impl Replayer {
     }
 
     /// Looks at the memory now and then.
-    fn look(&mut self, db: &Parts, loading: &Loading, bytes: usize) -> Result<()> {
+    fn look(&mut self, db: &Parts, tail: &Tail, bytes: usize) -> Result<()> {
         self.changes += 1;
         self.bytes += bytes;
         if self.changes < CHANGES_PER_LOOK && self.bytes < BYTES_PER_LOOK {
             return Ok(());
         }
         (self.changes, self.bytes) = (0, 0);
-        loading.make_room(db)
+        tail.make_room(db)
     }
 
     fn apply_change(
         &mut self,
         db: &Parts,
-        loading: &Loading,
+        tail: &Tail,
         piece: &Piece<'_>,
         change: &RowChange<'_>,
     ) -> Result<()> {
@@ -149,7 +149,7 @@ impl Replayer {
             db.remove_row(table, row)?;
             state = partition.lock();
         }
-        if piece.lsn <= loading.catalog_lsn && !state.tables.has(storage) {
+        if piece.lsn <= tail.catalog_lsn && !state.tables.has(storage) {
             // The catalog is of later, and has indexes of which this record and
             // those that follow say nothing: they are built at the end.
             let rows = TablePartition::new(&state.arena, Vec::new(), state.identification);

@@ -9,25 +9,26 @@ use std::sync::Arc;
 
 use super::apply::Replayer;
 use super::events::Definitions;
+use super::tail::Tail;
 use crate::access::{Access, RecordedRows, RunKind};
+use crate::command::Command;
 use crate::error::{Error, Result};
 use crate::fetch::plan;
 use crate::fetched::Fetched;
 use crate::parts::Parts;
 use crate::procedure::Procedure;
-use crate::procedure::command::Command;
 use crate::row_id::RowId;
 use crate::scope::Scope;
 use thermocline_device::block_on;
 
-impl Parts {
+impl Tail {
     /// Whether the procedure of a command can be called.
     pub(super) fn check_command(&self, body: &[u8]) -> Result<()> {
         self.procedure_of(&Command::parse(body)?).map(drop)
     }
 
     fn procedure_of(&self, command: &Command) -> Result<Arc<Procedure>> {
-        self.procedures().get(&command.name).ok_or_else(|| {
+        self.procedures.get(&command.name).ok_or_else(|| {
             Error::raised(
                 "42883",
                 format!(
@@ -42,10 +43,16 @@ impl Parts {
 
 impl Replayer {
     /// Runs a command again, of which the partition's image does not know.
-    pub(super) fn replay_command(&mut self, db: &Parts, body: &[u8], lsn: u64) -> Result<()> {
+    pub(super) fn replay_command(
+        &mut self,
+        db: &Parts,
+        tail: &Tail,
+        body: &[u8],
+        lsn: u64,
+    ) -> Result<()> {
         let command = Command::parse(body)?;
         let partition = self.partition;
-        let procedure = db.procedure_of(&command)?;
+        let procedure = tail.procedure_of(&command)?;
         for &(storage, row) in &command.inserted {
             let state = db.partitions[usize::from(partition)].lock();
             let dead = state.owner_of((storage, row)).is_some();

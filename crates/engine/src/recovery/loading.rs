@@ -7,8 +7,8 @@
 //! waits for comes first ([`crate::arrivals`]).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use hashbrown::HashMap;
@@ -21,15 +21,17 @@ use super::images::{Restored, restore_partition};
 use super::pieces::Batch;
 use super::progress::Progress;
 use super::settle::Ending;
+use super::tail::Tail;
 use crate::arrivals::Loader;
 use crate::catalog::Table;
 use crate::error::{Error, Result};
 use crate::evict::Evictor;
 use crate::listener::RecoveryPart;
 use crate::manifest::{Manifest, PartitionFiles};
-use crate::memory::Pressure;
 use crate::partition::PartitionState;
 use crate::parts::Parts;
+use crate::procedure::Procedures;
+use crate::start::Bring;
 
 /// The share of the memory limit that waiting pieces of the log may take, as a divisor, ...
 const QUEUED_SHARE: u64 = 8;
@@ -116,8 +118,7 @@ impl Plan {
 /// What is under way between opening a database and the arrival of its last partition.
 pub(crate) struct Loading {
     images: Vec<PartitionFiles>,
-    pub(super) catalog_lsn: u64,
-    pub(super) events: Events,
+    pub(super) tail: Tail,
     coming: Vec<Coming>,
     /// The checkpoint's blocks, by partition.
     blocks: Vec<Vec<u32>>,
@@ -125,15 +126,12 @@ pub(crate) struct Loading {
     changed: Condvar,
     first: Arc<Definitions>,
     ending: Mutex<Option<Arc<Ending>>>,
-    evictor: Mutex<Evictor>,
     /// Bytes of pieces that wait.
     queued: AtomicU64,
     queued_max: u64,
     pub(super) spent: Spent,
     progress: Progress,
     begun: Duration,
-    /// Nothing is served before all partitions are there: what fails refuses the start.
-    is_whole: bool,
 }
 
 /// What was done, and how long it took all threads together; the log is read by one.
@@ -148,7 +146,13 @@ pub(super) struct Spent {
 
 impl Loading {
     /// Brings the partitions of a checkpoint, whose catalog is in force by now.
-    pub(super) fn new(db: &Parts, manifest: &Manifest, begun: Duration, is_whole: bool) -> Self {
+    pub(super) fn new(
+        db: &Parts,
+        procedures: Procedures,
+        manifest: &Manifest,
+        begun: Duration,
+        is_whole: bool,
+    ) -> Self {
         let partitions = manifest.partitions.len();
         let mut blocks = vec![Vec::new(); partitions];
         db.blocks.each_block(|block| {
@@ -157,9 +161,14 @@ impl Loading {
             }
         });
         Loading {
+            tail: Tail {
+                catalog_lsn: manifest.catalog_lsn,
+                events: Events::default(),
+                procedures,
+                evictor: Mutex::new(Evictor::new(db.policy.block_bytes)),
+                is_whole,
+            },
             images: manifest.partitions.clone(),
-            catalog_lsn: manifest.catalog_lsn,
-            events: Events::default(),
             coming: (0..partitions).map(|_| Coming::default()).collect(),
             blocks,
             plan: Mutex::new(Plan {
@@ -172,13 +181,11 @@ impl Loading {
             changed: Condvar::new(),
             first: Definitions::of_now(db),
             ending: Mutex::new(None),
-            evictor: Mutex::new(Evictor::new(db.policy.block_bytes)),
             queued: AtomicU64::new(0),
             queued_max: (db.memory.limit() / QUEUED_SHARE).max(QUEUED_MIN),
             spent: Spent::default(),
-            progress: Progress::new(&db.config, RecoveryPart::Partitions),
+            progress: Progress::new(&db.settings, RecoveryPart::Partitions),
             begun,
-            is_whole,
         }
     }
 
@@ -247,7 +254,7 @@ impl Loading {
                 Hand::Any => plan.is_read,
                 Hand::Express => plan.is_read && !plan.has_free(),
             };
-            if is_over || plan.is_refused(self.is_whole) || self.is_to_stop(db) {
+            if is_over || plan.is_refused(self.tail.is_whole) || self.is_to_stop(db) {
                 return;
             }
             self.changed.wait_for(&mut plan, A_WHILE);
@@ -283,7 +290,7 @@ impl Loading {
 
     fn next(&self, db: &Parts, hand: Hand) -> Option<(u16, Work)> {
         let mut plan = self.plan.lock();
-        if plan.is_refused(self.is_whole) {
+        if plan.is_refused(self.tail.is_whole) {
             return None;
         }
         let next = match (plan.is_read, hand) {
@@ -336,7 +343,7 @@ impl Loading {
             self.apply(db, &mut replayer)?;
         }
         if work == Work::All {
-            replayer.apply_events(db, self, u64::MAX)?;
+            replayer.apply_events(db, &self.tail, u64::MAX)?;
             let ending = self.ending.lock().clone();
             let ending = ending.ok_or_else(|| Error::Internal("the log is not read".into()))?;
             timed(db, &self.spent.settling_us, || replayer.settle(db, &ending))?;
@@ -384,7 +391,7 @@ impl Loading {
                     if self.is_to_stop(db) {
                         return Err(Error::ShuttingDown);
                     }
-                    replayer.apply(db, self, &piece)?;
+                    replayer.apply(db, &self.tail, &piece)?;
                 }
                 self.queued
                     .fetch_sub(batch.memory_bytes(), Ordering::Relaxed);
@@ -418,7 +425,7 @@ impl Loading {
         drop(plan);
         match failed {
             // Before that the start itself is refused.
-            Some(error) if is_read && !self.is_whole => self.lose(db, partition, error),
+            Some(error) if is_read && !self.tail.is_whole => self.lose(db, partition, error),
             Some(_) => {}
             None if work == Work::All => {
                 if is_last {
@@ -427,7 +434,7 @@ impl Loading {
                 db.partitions[place].lock_any().is_there = true;
                 db.arrivals.arrived(partition);
                 if is_last {
-                    *db.start.loading.lock() = None;
+                    db.start.all_are_there();
                 } else {
                     stop_at(StopPoint::RecoveryPartition);
                 }
@@ -465,7 +472,7 @@ impl Loading {
         let shared = |us: &AtomicU64| us.load(Ordering::Relaxed) / threads;
         let log_us = self.spent.reading_us.load(Ordering::Relaxed) + shared(&self.spent.log_us);
         let (records, log_bytes) = {
-            let mut report = db.start.report.lock();
+            let mut report = db.start.report_mut();
             report.rows = self.spent.rows.load(Ordering::Relaxed);
             report.whole_milliseconds = ended.saturating_sub(self.begun).as_millis() as u64;
             report.image_milliseconds = shared(&self.spent.images_us) / 1000;
@@ -476,28 +483,6 @@ impl Loading {
         db.measured_replay(records, log_bytes, Duration::from_micros(log_us));
         // What this thread's allocations have left would stay its own otherwise.
         thermocline_device::return_memory();
-    }
-
-    /// Evicts while memory is short.
-    pub(super) fn make_room(&self, db: &Parts) -> Result<()> {
-        db.memory.read_resident();
-        if db.memory.pressure() == Pressure::None {
-            return Ok(());
-        }
-        // Threads wait for it, or they would take more. Where partitions are brought by hand all
-        // is one thread, and who has it may have paused there for others.
-        let is_one_thread = db.config.simulator.is_some() && !self.is_whole;
-        let Some(mut evictor) = (match is_one_thread {
-            true => self.evictor.try_lock(),
-            false => Some(self.evictor.lock()),
-        }) else {
-            return Ok(());
-        };
-        db.memory.read_resident();
-        while evictor.step(db)? {
-            db.memory.read_resident();
-        }
-        Ok(())
     }
 }
 
@@ -524,10 +509,15 @@ fn drop_unnamed_indexes(state: &mut PartitionState, tables: &HashMap<u32, Arc<Ta
     }
 }
 
-impl Parts {
-    /// Brings a partition, or a part of one, in this thread. Whether there was anything to do.
-    pub(crate) fn load_step(&self) -> bool {
-        let loading = self.start.loading.lock().clone();
-        loading.is_some_and(|loading| loading.step(self))
+/// Loading for whoever has the parts and need not know more.
+pub(super) struct Bringing {
+    pub loading: Arc<Loading>,
+    pub parts: Weak<Parts>,
+}
+
+impl Bring for Bringing {
+    fn step(&self) -> bool {
+        let parts = self.parts.upgrade();
+        parts.is_some_and(|parts| self.loading.step(&parts))
     }
 }

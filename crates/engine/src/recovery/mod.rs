@@ -17,6 +17,7 @@ mod pieces;
 mod progress;
 mod replay;
 mod settle;
+mod tail;
 mod there;
 
 use std::sync::Arc;
@@ -31,12 +32,12 @@ use thermocline_storage::block_store::BlockStore;
 use thermocline_storage::log::{Log, LogOptions, LogTail};
 
 use crate::arrivals::Arrivals;
-use crate::backup::BackupState;
+use crate::backup_state::BackupState;
 use crate::catalog::{Catalog, CatalogImage, FIRST_USER_OID, Table, TableDef};
-use crate::checkpoint::CheckpointState;
-use crate::config::{Config, MEMORY_LIMIT_MIN, PARTITIONS_MAX};
+use crate::checkpoint_state::CheckpointState;
+use crate::config::Config;
 use crate::counters::Counters;
-use crate::database::{Database, RecoveryReport};
+use crate::database::Database;
 use crate::error::{Error, Result, log_broken, store_failed};
 use crate::fetch::Fetcher;
 use crate::manifest::{FORMAT_VERSION, Manifest, PartitionFiles, new_database_id};
@@ -48,7 +49,9 @@ use crate::policy::Policy;
 use crate::pulse::Pulse;
 use crate::reserve::Reserve;
 use crate::sequence::Sequence;
+use crate::settings::{MEMORY_LIMIT_MIN, PARTITIONS_MAX};
 use crate::spill::Spill;
+use crate::start::Start;
 use crate::storages::Storages;
 use crate::transaction::Transactions;
 use crate::versions::{HeldBytes, Versions};
@@ -58,22 +61,7 @@ use images::read_block_table;
 use loading::Hand;
 use settle::Ending;
 
-use loading::Loading;
-
-/// The last start.
-#[derive(Default)]
-pub(crate) struct Start {
-    /// What brings the partitions, until all are there.
-    loading: Mutex<Option<Arc<Loading>>>,
-    report: Mutex<RecoveryReport>,
-}
-
-impl Start {
-    /// What it took.
-    pub fn report(&self) -> RecoveryReport {
-        *self.report.lock()
-    }
-}
+use loading::{Bringing, Loading};
 
 /// Threads that a start takes at most, unless it is told how many.
 const THREADS_MAX: usize = 8;
@@ -178,9 +166,9 @@ impl Database {
             closed: AtomicBool::new(false),
             evictor_signal: (Mutex::new(false), Condvar::new()),
             problems: Mutex::default(),
-            config,
+            settings: config.settings,
         };
-        let db = Arc::new(Database::from_parts(parts));
+        let db = Arc::new(Database::from_parts(parts, config.procedures));
         for (id, partition) in (0..partitions).zip(&db.partitions) {
             *partition.lock() = db.empty_partition(id);
         }
@@ -196,14 +184,14 @@ impl Database {
         thermocline_device::return_memory();
         let took = db.clock.now().saturating_sub(started).as_millis() as u64;
         {
-            let mut report = db.start.report.lock();
+            let mut report = db.start.report_mut();
             report.milliseconds = took;
             if manifest.is_none() {
                 report.whole_milliseconds = took;
             }
         }
         db.reserve.take();
-        if db.config.background {
+        if db.settings.background {
             db.start_threads()?;
         }
         Ok(db)
@@ -218,18 +206,27 @@ impl Database {
         begun: Duration,
     ) -> Result<()> {
         self.adopt_manifest(manifest)?;
-        self.begin_at(&Origin::of(self.config.simulator.as_deref()), false);
-        let simulator = self.config.simulator.as_ref();
+        self.begin_at(&Origin::of(self.settings.simulator.as_deref()), false);
+        let simulator = self.settings.simulator.as_ref();
         let by_hand = simulator.is_some_and(|simulator| simulator.brings_partitions());
-        let is_whole = !self.config.background && !by_hand;
-        let loading = Arc::new(Loading::new(self, manifest, begun, is_whole));
+        let is_whole = !self.settings.background && !by_hand;
+        let loading = Arc::new(Loading::new(
+            self,
+            self.procedures().clone(),
+            manifest,
+            begun,
+            is_whole,
+        ));
         for partition in &self.partitions {
             partition.lock().is_there = false;
         }
         self.arrivals.expect(self.partitions.len(), by_hand);
-        *self.start.loading.lock() = Some(loading.clone());
+        self.start.bring_by(Arc::new(Bringing {
+            loading: loading.clone(),
+            parts: Arc::downgrade(self),
+        }));
         let threads = match self.recovery_threads() {
-            1 if !self.config.background => 0,
+            1 if !self.settings.background => 0,
             threads => threads,
         };
         let mut loaders = Vec::new();
@@ -246,7 +243,7 @@ impl Database {
         if read.is_err() {
             self.stopping.store(true, Ordering::SeqCst);
             self.join_loaders(&mut loaders);
-            *self.start.loading.lock() = None;
+            self.start.all_are_there();
         }
         self.keep_threads(loaders);
         read
@@ -259,7 +256,7 @@ impl Database {
         loaders: &mut Vec<JoinHandle<()>>,
     ) -> Result<()> {
         let hands = std::iter::repeat_n(Hand::Any, threads);
-        let express = self.config.background.then_some(Hand::Express);
+        let express = self.settings.background.then_some(Hand::Express);
         for hand in hands.chain(express) {
             let (db, loading) = (self.clone(), loading.clone());
             let builder = std::thread::Builder::new().name("loader".into());
@@ -292,7 +289,7 @@ impl Database {
         let took = took.as_micros() as u64;
         loading.spent.reading_us.fetch_add(took, Ordering::Relaxed);
         {
-            let mut report = self.start.report.lock();
+            let mut report = self.start.report_mut();
             (report.records, report.log_bytes) = (records, bytes);
         }
         let ending = Ending::new(Definitions::of_now(self));
@@ -348,7 +345,7 @@ impl Parts {
                 sequences.insert(*oid, Sequence::new(*value, *is_called));
             }
         }
-        self.start.report.lock().image_bytes = manifest.image_bytes();
+        self.start.report_mut().image_bytes = manifest.image_bytes();
         self.adopt_images(manifest.partitions.clone());
         self.remove_old_files(manifest)?;
         if manifest.format < FORMAT_VERSION {
@@ -362,7 +359,7 @@ impl Parts {
 
     /// Threads that a start takes: no more than there are partitions.
     fn recovery_threads(&self) -> usize {
-        let threads = match (self.config.recovery_threads, self.config.background) {
+        let threads = match (self.settings.recovery_threads, self.settings.background) {
             (0, true) => std::thread::available_parallelism()
                 .map_or(1, |n| n.get())
                 .min(THREADS_MAX),

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use thermocline_device::Clock;
 
-use crate::config::Config;
 use crate::listener::{RecoveryListener, RecoveryPart, RecoveryProgress};
+use crate::settings::Settings;
 
 /// Between two words about the same part.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -21,7 +21,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub fn new(config: &Config, part: RecoveryPart) -> Self {
+    pub fn new(config: &Settings, part: RecoveryPart) -> Self {
         let next = nanoseconds(config.clock.now() + INTERVAL);
         Progress {
             listener: config
@@ -78,7 +78,7 @@ mod tests {
     fn progress_is_told_once_a_second() {
         let told = Arc::new(Mutex::new(Vec::new()));
         let clock = Arc::new(SimulatedClock::new());
-        let mut config = Config::new(Arc::new(SimulatedDevice::new()));
+        let mut config = Settings::new(Arc::new(SimulatedDevice::new()));
         config.clock = clock.clone();
         let heard = told.clone();
         let listener = RecoveryListener::new(move |progress| heard.lock().push(progress.done));

@@ -47,7 +47,7 @@ struct Reading<'a> {
 impl Reading<'_> {
     /// Records read, and bytes of them.
     fn read(&mut self, mut tail: LogTail) -> Result<(u64, u64)> {
-        let progress = Progress::new(&self.db.config, RecoveryPart::Log);
+        let progress = Progress::new(&self.db.settings, RecoveryPart::Log);
         let end = tail.end();
         let (mut records, mut bytes) = (0, 0);
         while let Some(record) = tail.next().map_err(log_broken)? {
@@ -71,13 +71,16 @@ impl Reading<'_> {
             transaction: TxnId(number),
             body,
         };
-        let is_new = lsn > self.loading.catalog_lsn;
+        let is_new = lsn > self.loading.tail.catalog_lsn;
         match kind {
             RecordKind::Commit => {
                 let (changes, catalog) = parse_commit_body(body)?;
                 self.hand_out_changes(&piece(Action::Commit, changes))?;
                 if number != 0 {
-                    self.loading.events.push(lsn, Event::Visible(TxnId(number)));
+                    self.loading
+                        .tail
+                        .events
+                        .push(lsn, Event::Visible(TxnId(number)));
                 }
                 if !catalog.is_empty() && is_new {
                     let image: CatalogImage = serde_json::from_slice(catalog)
@@ -90,7 +93,10 @@ impl Reading<'_> {
             }
             RecordKind::Provisional => self.hand_out_changes(&piece(Action::Provisional, body)),
             RecordKind::Abort => {
-                self.loading.events.push(lsn, Event::Abort(TxnId(number)));
+                self.loading
+                    .tail
+                    .events
+                    .push(lsn, Event::Abort(TxnId(number)));
                 Ok(())
             }
             RecordKind::Draft => {
@@ -111,7 +117,7 @@ impl Reading<'_> {
                     return Ok(());
                 }
                 // Found out before anybody is served.
-                self.db.check_command(body)?;
+                self.loading.tail.check_command(body)?;
                 self.give(partition, &piece(Action::Command, body))
             }
         }
@@ -153,6 +159,9 @@ impl Reading<'_> {
     /// Definitions have changed: so they are for each partition when it comes to here.
     fn define(&self, lsn: u64) {
         let definitions = Definitions::of_now(self.db);
-        self.loading.events.push(lsn, Event::Define(definitions));
+        self.loading
+            .tail
+            .events
+            .push(lsn, Event::Define(definitions));
     }
 }

@@ -45,7 +45,7 @@ impl Parts {
             return Ok(());
         }
         if self.arrivals.are_brought_by_hand() {
-            while self.load_step() {}
+            while self.start.step() {}
         }
         self.arrivals.wait(&Scope::All)
     }
