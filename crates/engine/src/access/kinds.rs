@@ -1,5 +1,5 @@
 //! What a commit asks of the kinds of tables that a run has changed, beside rows in place: those
-//! are in the record by their values ([`crate::kind`]).
+//! are in the record by their values ([`crate::rows::kind`]).
 //!
 //! Before the record each has its part on the device, and the record names it; after the record
 //! it learns where that lies. A run that is undone undoes them, too.
@@ -7,8 +7,8 @@
 use thermocline_storage::log::Lsn;
 
 use super::Access;
-use crate::error::{Error, Result};
-use crate::kind::Durability;
+use crate::ground::error::{Error, Result};
+use crate::rows::kind::Durability;
 
 impl Access<'_> {
     /// Has each kind that was changed prepare its part of the commit. What is named is added to
@@ -85,7 +85,7 @@ impl Access<'_> {
         &mut self,
         table: &crate::catalog::Table,
         partition: u16,
-    ) -> Result<&mut crate::kind::Kind> {
+    ) -> Result<&mut crate::rows::kind::Kind> {
         if self.txn.is_some() {
             return Err(Error::Internal("kinds of tests know one-shots only".into()));
         }

@@ -23,26 +23,26 @@ use thermocline_storage::arena::TuplePtr;
 use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
 use thermocline_storage::temperature;
 
-use crate::account::Account;
+use crate::catalog::table_lock::{Gate, LockMode, Modes};
 use crate::catalog::{Catalog, Table};
-use crate::changes::{Grant, Need, Taken};
-use crate::error::{Error, Result};
-use crate::fetch::{address_key, read_range};
-use crate::fetched::Fetched;
-use crate::partition::{PartitionGuard, PartitionState};
+use crate::format::record::ChangeWriter;
+use crate::ground::error::{Error, Result};
+use crate::ground::row_id::RowId;
+use crate::ground::txn_id::{Timestamp, TxnId};
+use crate::memory::account::Account;
+use crate::memory::fetched::Fetched;
 use crate::parts::Parts;
-use crate::policy::Merge;
-use crate::reads::{EVERYWHERE, ReadEntry, ReadWhat};
-use crate::record::ChangeWriter;
-use crate::row_id::RowId;
-use crate::row_state::TablePartition;
-use crate::table_lock::{Gate, LockMode, Modes};
-use crate::table_locks::Visit;
+use crate::parts::changes::{Grant, Need, Taken};
+use crate::parts::policy::Merge;
+use crate::rows::fetch::{address_key, read_range};
+use crate::rows::partition::{PartitionGuard, PartitionState};
+use crate::rows::row_state::TablePartition;
+use crate::rows::versions::{Seen, StoredRow};
+use crate::transaction::reads::{EVERYWHERE, ReadEntry, ReadWhat};
+use crate::transaction::table_locks::Visit;
 use crate::transaction::{Isolation, TxnState};
-use crate::txn_id::TxnId;
-use crate::versions::{Seen, StoredRow, Timestamp};
 
-pub use crate::scope::Scope;
+pub use crate::ground::scope::Scope;
 pub(crate) use commands::RecordedRows;
 pub use point::TryGet;
 pub use read::EachRow;
@@ -211,7 +211,7 @@ pub struct Access<'a> {
     applied: Option<Arc<Catalog>>,
     /// At recovery: the numbers that inserted rows take.
     recorded: Option<RecordedRows>,
-    /// What it has taken beside the tables and of memory for rows ([`crate::changes`]).
+    /// What it has taken beside the tables and of memory for rows ([`crate::parts::changes`]).
     taken: Taken,
     /// Whom it asks for more.
     grant: Option<&'a mut Grant>,
@@ -440,7 +440,7 @@ impl<'a> Access<'a> {
         Error::Internal("the statement waits".into())
     }
 
-    /// `partition`: or [`EVERYWHERE`](crate::reads::EVERYWHERE).
+    /// `partition`: or [`EVERYWHERE`](crate::transaction::reads::EVERYWHERE).
     fn note_read(&mut self, table: &Table, partition: u16, what: impl FnOnce() -> ReadWhat) {
         if !self.track_reads {
             return;

@@ -16,15 +16,15 @@ use thermocline_storage::row_directory::{ColdWord, Word};
 
 use super::{Access, Missing};
 use crate::catalog::Table;
-use crate::error::{Error, Result};
-use crate::fetch::address_key;
-use crate::fetched::Fetched;
-use crate::index::Index;
+use crate::catalog::table_lock::LockMode;
+use crate::ground::error::{Error, Result};
+use crate::ground::row_id::RowId;
+use crate::ground::scope::Scope;
+use crate::memory::fetched::Fetched;
 use crate::parts::Parts;
-use crate::row_id::RowId;
-use crate::row_state::TablePartition;
-use crate::scope::Scope;
-use crate::table_lock::LockMode;
+use crate::rows::fetch::address_key;
+use crate::rows::index::Index;
+use crate::rows::row_state::TablePartition;
 use crate::transaction::RunOptions;
 
 /// How the short walk ended.

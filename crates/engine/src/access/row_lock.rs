@@ -3,9 +3,9 @@
 
 use super::Access;
 use crate::catalog::Table;
-use crate::error::Result;
-use crate::row_id::RowId;
-use crate::table_lock::LockMode;
+use crate::catalog::table_lock::LockMode;
+use crate::ground::error::Result;
+use crate::ground::row_id::RowId;
 
 impl Access<'_> {
     /// Locks a row until the transaction ends (`SELECT … FOR UPDATE`). A

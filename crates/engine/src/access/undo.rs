@@ -10,15 +10,15 @@ use thermocline_storage::log::Lsn;
 use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
 
 use super::{Access, Scratch};
-use crate::byte_parts::{ByteParts, Place};
 use crate::catalog::{Catalog, Table};
-use crate::error::{Error, Result};
-use crate::record::{RecordKind, commit_head, only_deletes, pieces, record_head};
-use crate::row_id::RowId;
-use crate::row_state::Past;
+use crate::format::record::{RecordKind, commit_head, only_deletes, pieces, record_head};
+use crate::ground::byte_parts::{ByteParts, Place};
+use crate::ground::error::{Error, Result};
+use crate::ground::row_id::RowId;
+use crate::ground::txn_id::{Timestamp, TxnId};
+use crate::rows::row_state::Past;
+use crate::rows::versions::Version;
 use crate::transaction::Overlaid;
-use crate::txn_id::TxnId;
-use crate::versions::{Timestamp, Version};
 
 /// One change and what it takes to undo it.
 pub(crate) enum UndoStep {

@@ -6,15 +6,15 @@ use thermocline_device::{PanicPoint, panic_at};
 
 use super::undo::{Before, STEP_BYTES, UndoStep};
 use super::{Access, Image, Obstacle, Use};
-use crate::byte_parts::Place;
 use crate::catalog::Table;
-use crate::error::{Error, Result};
-use crate::record::{CHANGE_HEAD_BYTES, push_removed};
-use crate::row_id::RowId;
-use crate::row_state::TablePartition;
-use crate::table_lock::LockMode;
+use crate::catalog::table_lock::LockMode;
+use crate::format::record::{CHANGE_HEAD_BYTES, push_removed};
+use crate::ground::byte_parts::Place;
+use crate::ground::error::{Error, Result};
+use crate::ground::row_id::RowId;
+use crate::ground::txn_id::TxnId;
+use crate::rows::row_state::TablePartition;
 use crate::transaction::{Isolation, Overlaid};
-use crate::txn_id::TxnId;
 
 /// The largest tuple, in bytes: it must fit in a block.
 pub const TUPLE_BYTES_MAX: usize = (1 << 20) - 8192;

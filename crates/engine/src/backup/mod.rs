@@ -26,13 +26,12 @@ use thermocline_storage::block::verify_records;
 use thermocline_storage::block_store::{BlockInfo, blocks_of_table};
 use thermocline_storage::log::{CopyUntil, LogStream, archive_segment, copy_log, name_of_segment};
 
-use crate::checkpoint_state::Purpose;
-use crate::error::log_broken;
-use crate::error::{Error, Result, store_failed};
-use crate::image::ImageReader;
-use crate::manifest::{ImageFile, Manifest};
+use crate::format::image::ImageReader;
+use crate::format::manifest::{ImageFile, Manifest};
+use crate::ground::error::{Error, Result, log_broken, store_failed};
 use crate::parts::Parts;
-use crate::recovery::images::read_block_table;
+use crate::parts::checkpoint_state::Purpose;
+use crate::restart::images::read_block_table;
 use generation::{CopiedFile, FORMAT_VERSION, Generation, PackedBlock};
 pub use generation::{GenerationReport, generations};
 use place::Survey;

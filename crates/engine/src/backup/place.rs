@@ -20,9 +20,8 @@ use thermocline_device::{
 use thermocline_storage::log::{UNFINISHED_SEGMENT, is_segment, is_segment_of};
 
 use super::generation::{Generation, NEW, index_name, number_of, pack_name};
-use crate::error::log_broken;
-use crate::error::{Error, Result};
-use crate::manifest::{MANIFEST, decode_checked, encode_checked, write_file};
+use crate::format::manifest::{MANIFEST, decode_checked, encode_checked, write_file};
+use crate::ground::error::{Error, Result, log_broken};
 use crate::parts::Parts;
 
 /// Says that a generation is being made.
@@ -191,7 +190,7 @@ impl Begun {
         if !names.iter().any(|name| name == BEGUN) {
             return Ok(None);
         }
-        let bytes = crate::manifest::read_file(target, BEGUN)?;
+        let bytes = crate::format::manifest::read_file(target, BEGUN)?;
         match decode_checked(BEGUN, &bytes, FORMAT_VERSION..=FORMAT_VERSION) {
             Ok(begun) => Ok(Some(Some(begun))),
             // It was not durable yet: its one sector never came, or came in part.

@@ -5,7 +5,7 @@ use thermocline_storage::tuple::{ColumnShape, LAYOUTS_MAX, Layouts};
 use thermocline_storage::types::DataType;
 
 use super::definitions::{ColumnDef, LostLayout, TableDef};
-use crate::error::{Error, Result};
+use crate::ground::error::{Error, Result};
 
 /// Columns count as nullable in tuples whatever the definition says: SET NOT NULL must not
 /// change what is stored.

@@ -7,12 +7,12 @@ use thermocline_storage::types::DataType;
 
 use super::definitions::TableDef;
 use super::{Catalog, Table};
-use crate::authority::{Authority, Object};
-use crate::comment::{CommentOn, Comments};
-use crate::error::{Error, Result};
-use crate::function::FunctionDef;
-use crate::table_lock::LockedObject;
-use crate::user_type::{TypeDef, TypeKind};
+use crate::catalog::authority::{Authority, Object};
+use crate::catalog::comment::{CommentOn, Comments};
+use crate::catalog::function::FunctionDef;
+use crate::catalog::table_lock::LockedObject;
+use crate::catalog::user_type::{TypeDef, TypeKind};
+use crate::ground::error::{Error, Result};
 
 impl Catalog {
     /// The functions of this name in a schema.

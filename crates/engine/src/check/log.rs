@@ -7,12 +7,12 @@ use thermocline_device::{Device, SystemClock};
 use thermocline_storage::log::{self, LogError, LogOptions};
 
 use super::{Check, TablesByStorage};
+use crate::catalog::storages::put_in;
 use crate::catalog::{Catalog, CatalogImage, Table, TableDef};
-use crate::command::Command;
-use crate::error::{Error, Result};
-use crate::manifest::Manifest;
-use crate::record::{RecordKind, RowChange, changes, parse_commit_body, parse_record};
-use crate::storages::put_in;
+use crate::format::command::Command;
+use crate::format::manifest::Manifest;
+use crate::format::record::{RecordKind, RowChange, changes, parse_commit_body, parse_record};
+use crate::ground::error::{Error, Result};
 
 /// Records between two words of progress.
 const RECORDS_A_WORD: u64 = 1024;

@@ -8,11 +8,11 @@ use thermocline_storage::key_hash::key_hash;
 
 use super::{Check, TablesByStorage, block_place};
 use crate::catalog::Table;
-use crate::error::Result;
-use crate::index::Index;
-use crate::manifest::PartitionFiles;
-use crate::partition::PartitionState;
-use crate::row_state::TablePartition;
+use crate::format::manifest::PartitionFiles;
+use crate::ground::error::Result;
+use crate::rows::index::Index;
+use crate::rows::partition::PartitionState;
+use crate::rows::row_state::TablePartition;
 
 /// Findings of one kind in one table and partition that are told; the rest is
 /// counted.

@@ -3,11 +3,11 @@ use thermocline_storage::row_directory::Word;
 use thermocline_storage::value::ValueRef;
 
 use super::*;
-use crate::checkpoint_state::Purpose;
+use crate::cold::evict::tests::database;
 use crate::database::Database;
-use crate::evict::tests::database;
-use crate::row_state::TablePartition;
-use crate::scope::Scope;
+use crate::ground::scope::Scope;
+use crate::parts::checkpoint_state::Purpose;
+use crate::rows::row_state::TablePartition;
 use crate::transaction::RunOptions;
 
 const ROWS: i64 = 20;

@@ -7,7 +7,7 @@
 //! have no effect but through its [`Call`].
 //!
 //! A procedure that is declared deterministic and holds one partition is logged
-//! as a command, not as the rows it changed ([`crate::command`]), and is run again at
+//! as a command, not as the rows it changed ([`crate::format::command`]), and is run again at
 //! recovery. What a body sees is in `call`; the registry is here.
 
 mod call;
@@ -25,8 +25,8 @@ use thermocline_storage::value::{Value, ValueRef};
 
 use crate::access::Access;
 use crate::catalog::Catalog;
-use crate::error::{Error, Result};
-use crate::scope::Scope;
+use crate::ground::error::{Error, Result};
+use crate::ground::scope::Scope;
 
 pub use call::{Call, Row};
 
