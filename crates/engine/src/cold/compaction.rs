@@ -1,5 +1,5 @@
 //! Compaction: what lives in blocks that are mostly holes is copied into new
-//! blocks, without bringing it into memory (design point 8b; 004 §3.4, §6.2).
+//! blocks, without bringing it into memory (004 §3.4, §6.2).
 //!
 //! Holes are counted, not found: each block knows how many of its records are
 //! still some tuple's. A block with none is given up without being read. The

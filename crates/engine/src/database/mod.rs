@@ -1,6 +1,6 @@
 //! The database: partitions, catalog, log, blocks, and the threads that keep
 //! them in order. Statements are run in `run`, commits made in `commit`, DDL in
-//! `definition`; opening is in `recovery`.
+//! `definition`; opening is in `restart`.
 
 pub(crate) mod background;
 pub(crate) mod calls;

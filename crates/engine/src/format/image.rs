@@ -2,7 +2,7 @@
 //! each checksummed together with all before it, written through one buffer and
 //! read through one, so that neither takes memory in proportion to the data.
 //!
-//! What is in the frames is `capture`'s to say and `recovery::images`' to read.
+//! What is in the frames is `capture`'s to say and `restart::images`' to read.
 
 use std::sync::Arc;
 

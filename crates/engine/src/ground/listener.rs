@@ -1,4 +1,4 @@
-//! Who is told how far opening a database has come. Who tells it is `recovery`.
+//! Who is told how far opening a database has come. Who tells it is `restart`.
 
 use std::fmt;
 use std::sync::Arc;

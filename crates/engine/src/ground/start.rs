@@ -1,5 +1,5 @@
 //! The last start: what it took, and who brings the partitions that are not there yet. How they
-//! are brought is `recovery`'s.
+//! are brought is `restart`'s.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! Checkpoints: an eviction that leaves the tuples in memory (design point 4;
-//! 004 §3.6), of what changed since the last one.
+//! Checkpoints: an eviction that leaves the tuples in memory (004 §3.6), of what changed since the last one.
 //!
 //! Partition by partition, while statements go on: changed tuples are written
 //! to blocks, and changed pages of the row directory and of the indexes to an

@@ -1,5 +1,5 @@
 //! What clients cause: one pool, a share of `memory_limit`, and an account for each
-//! session under it (design point 9a). What a session is about to hold is charged
+//! session under it. What a session is about to hold is charged
 //! first: messages, syntax trees, plans, portals, results, parameters, noted reads,
 //! values. What its transactions change has a share of its own ([`crate::parts::changes`]). Who gets nothing waits or is told 53200; nobody
 //! else notices.

@@ -1,6 +1,6 @@
 //! Retrieval of evicted tuples (004 §3.3, 000 §4.1): only the sectors that a
 //! tuple lies in are read, all that a transaction needs at once, and two
-//! transactions that need one tuple cause one read (design points 5, 8a).
+//! transactions that need one tuple cause one read.
 
 use std::future::poll_fn;
 use std::sync::Arc;

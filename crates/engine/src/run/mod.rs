@@ -1,6 +1,6 @@
 //! Running statements: take the partitions, run the body, commit or undo; if
 //! something was evicted or held, wait outside the locks and run it again
-//! (design points 1–3; 004 §3.3).
+//! (004 §3.3).
 
 pub(crate) mod batch;
 pub(crate) mod commit;

@@ -6,7 +6,7 @@
 //! keeps its updates and deletes beside the tables (the overlay), inserts in
 //! place as uncommitted rows, locks the rows it writes, and when it commits
 //! checks under the locks of all partitions concerned that what it read is
-//! still so (design point 2).
+//! still so.
 
 pub(crate) mod reads;
 pub(crate) mod table_locks;
