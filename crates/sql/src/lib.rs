@@ -6,11 +6,11 @@
 //! | module | what lives there |
 //! |---|---|
 //! | `parse` | from text to statements |
-//! | `bind`, `expr`, `plan`, `exec` | the short path |
+//! | `bind`, `expr`, `plan`, `exec` | what plans hold, and how the short path runs them |
 //! | `analysis` | statements analysed against the catalog |
 //! | `analytics`, `pg_catalog`, `system_views` | the bridge to DataFusion, the system catalogs |
 //! | `ddl`, `copy` | changes of the catalog; rows in bulk |
-//! | `short` | from typed trees of changes to the short path's plans |
+//! | `short` | from typed trees to the short path's plans |
 //! | `session`, `settings` | what one client does; SET and SHOW |
 //! | `styles` | how dates, times and numbers look, by the session's settings |
 //! | `temporary` | the schemas of what is a session's own |
@@ -57,4 +57,4 @@ pub(crate) mod typed;
 pub use error::{Result, SqlError};
 pub use output::{ColumnType, OtherType, OutputColumn, RowWriter};
 pub use session::{Client, ClientLink, Engine, STATEMENT_LOG, Session, SystemSettings};
-pub use short::bind_change;
+pub use short::bind_text;

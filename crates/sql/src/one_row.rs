@@ -1,6 +1,6 @@
 //! Queries that read no table, by `thermocline_query`: PostgreSQL's grammar, its analysis,
 //! its types and its functions, computed row by row. What they can't do yet (aggregates,
-//! subqueries, orders, functions that only this crate has) is left to the binder.
+//! subqueries, orders, functions that only this crate has) is left to others.
 
 mod environment;
 mod run;
@@ -20,7 +20,7 @@ pub(crate) use environment::StatementEnvironment;
 pub(crate) use run::execute;
 
 /// The functions that the session answers, of those whose rows say that the server does.
-pub(crate) const SESSION_FUNCTIONS: [&str; 14] = [
+pub(crate) const SESSION_FUNCTIONS: [&str; 15] = [
     "current_database",
     "current_schema",
     "current_setting",
@@ -31,6 +31,7 @@ pub(crate) const SESSION_FUNCTIONS: [&str; 14] = [
     "pg_is_in_recovery",
     "pg_notify",
     "pg_reload_conf",
+    "pg_stat_statements_reset",
     "pg_terminate_backend",
     "session_user",
     "set_config",
@@ -71,7 +72,7 @@ fn has_wrong_clock(query: &Query) -> bool {
     sleeps && clocks
 }
 
-/// A catalog without relations: whoever names one is the binder's.
+/// A catalog without relations: whoever names one is for others.
 struct NoRelations;
 
 impl Catalog for NoRelations {
@@ -99,7 +100,9 @@ pub(crate) fn bind(
     let analyzed = match analyze(statement, &NoRelations, &environment, declared) {
         Ok(analyzed) => analyzed,
         // What is not known here may be known to others.
-        Err(error) if matches!(error.sqlstate, "0A000" | "42883" | "42704") => return None,
+        Err(error) if matches!(error.sqlstate, "0A000" | "42883" | "42704" | "42P01") => {
+            return None;
+        }
         Err(error) => return Some(Err(positioned(error, text))),
     };
     if has_wrong_clock(&analyzed.query) {
@@ -146,7 +149,13 @@ fn is_plain(statement: Node<'_>) -> bool {
         && select.with_clause().is_none()
         && select.into_clause().is_none()
         && select.locking_clause().is_empty()
+        && select.from_clause().iter().all(is_no_table)
         && select.values_lists().iter().count() <= VALUES_ROWS_MAX
+}
+
+/// Whether a member of FROM is none of those that name a relation.
+fn is_no_table(member: Node<'_>) -> bool {
+    matches!(member, Node::RangeFunction(_) | Node::RangeSubselect(_))
 }
 
 fn is_done_here(analyzed: &Analyzed) -> bool {

@@ -56,6 +56,7 @@ use bytes::{Bytes, BytesMut};
 use thermocline_engine::authority::{Object, Privileges};
 use thermocline_engine::{Account, Cancel, Charge};
 
+pub(crate) use context::qualified;
 pub use context::{Doing, SessionContext, now_us, version};
 pub use engine::{DATABASE_NAME, Engine};
 pub(crate) use engine::{DATABASE_OID, Sessions};

@@ -16,10 +16,8 @@ use thermocline_query::datum::Datum;
 use thermocline_query::error::{QueryError, Result as QueryResult};
 use thermocline_query::types;
 use thermocline_query::types::datetime::zone;
-use thermocline_query::types::interval::Interval as QueryInterval;
 use thermocline_query::types::timestamp::{
     date_of_timestamptz, timestamp_of_timestamptz, timestamptz_of_date, timestamptz_of_timestamp,
-    zoned_plus,
 };
 use thermocline_storage::cast;
 use thermocline_storage::text_format;
@@ -27,7 +25,7 @@ use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
 
 use crate::error::Result;
-use crate::expr::{CastPath, Interval};
+use crate::expr::CastPath;
 use crate::typed::value;
 
 /// The settings that styles are made of, by their names in lower case.
@@ -153,12 +151,6 @@ impl Styles {
         &self.settings
     }
 
-    /// Whether intervals are written as the standard has them: then a sign may be for all
-    /// fields behind it.
-    pub(crate) fn are_signs_shared(&self) -> bool {
-        self.settings.interval_style == IntervalStyle::SqlStandard
-    }
-
     /// Reads a value from its text; `now_us` is the transaction's time, for words such as
     /// `today`, which are not read where it is not known.
     ///
@@ -261,19 +253,6 @@ impl Styles {
         // A length or a precision is the storage's.
         let from = moment.data_type().unwrap_or(path.to);
         Ok(cast::coerce(moment, &from, &path.to, path.context)?)
-    }
-
-    /// A timestamp with time zone that lasts longer: days and months are the session's calendar's.
-    ///
-    /// # Errors
-    /// 22008 out of range.
-    pub(crate) fn moved(&self, timestamp: i64, interval: Interval) -> Result<i64> {
-        let interval = QueryInterval {
-            months: interval.months,
-            days: interval.days,
-            micros: interval.time_us,
-        };
-        Ok(zoned_plus(timestamp, interval, &self.settings)?)
     }
 
     /// What the session's clocks show.

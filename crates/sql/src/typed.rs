@@ -3,7 +3,6 @@
 //! it is elsewhere: `one_row`, `pg_catalog`.
 
 pub(crate) mod arrays;
-pub(crate) mod reads;
 pub(crate) mod row_number;
 pub(crate) mod stored;
 pub(crate) mod value;

@@ -15,7 +15,6 @@ pub mod changed_pages;
 mod chunk;
 pub mod compare;
 pub mod datetime;
-pub mod functions;
 pub mod hash_index;
 pub mod heap;
 pub mod index_snapshot;

@@ -76,8 +76,14 @@ impl Analyzer<'_> {
             for argument in &arguments {
                 super::order::check_equality(argument)?;
             }
-            for key in &order {
-                if !arguments.iter().any(|argument| argument.same(&key.expr)) {
+            for key in &mut order {
+                let mut given = arguments.iter();
+                let given = given.find(|argument| {
+                    argument.same(&key.expr) || before_relabel(argument).same(&key.expr)
+                });
+                if let Some(argument) = given {
+                    key.expr = argument.clone();
+                } else {
                     return Err(QueryError::new(
                         "42P10",
                         "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
@@ -242,6 +248,14 @@ impl Analyzer<'_> {
             result,
             location,
         ))
+    }
+}
+
+/// An argument as it was before it was taken for another type that has the same values.
+fn before_relabel(argument: &Expr) -> &Expr {
+    match &argument.kind {
+        ExprKind::Relabel(inner) => inner,
+        _ => argument,
     }
 }
 

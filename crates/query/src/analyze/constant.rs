@@ -43,6 +43,11 @@ impl Analyzer<'_> {
             10 => digits.parse::<i64>().ok(),
             radix => i64::from_str_radix(&digits[2..], radix).ok(),
         };
+        // The grammar has put the sign in: `-2147483648`.
+        if let Some(small) = whole.and_then(|whole| i32::try_from(whole).ok()) {
+            let kind = ExprKind::Constant(Datum::Int4(small));
+            return Ok(Expr::new(kind, ids::INT4, location));
+        }
         if let Some(whole) = whole {
             return Ok(Expr::new(
                 ExprKind::Constant(Datum::Int8(whole)),

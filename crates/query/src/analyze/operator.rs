@@ -80,8 +80,10 @@ impl Analyzer<'_> {
         right: Expr,
         location: i32,
     ) -> Result<Expr> {
+        // A row that is cast is a value.
+        let are_rows = left.oid == ids::RECORD && right.oid == ids::RECORD;
         match (left.kind, right.kind) {
-            (ExprKind::Row(lefts), ExprKind::Row(rights)) => {
+            (ExprKind::Row(lefts), ExprKind::Row(rights)) if are_rows => {
                 self.compare_rows(sign, lefts, rights, location)
             }
             (left_kind, right_kind) => {
@@ -431,10 +433,11 @@ impl Analyzer<'_> {
         let comparison = match sign {
             "=" => return Ok(Expr::new(ExprKind::And(parts), ids::BOOL, location)),
             "<>" => return Ok(Expr::new(ExprKind::Or(parts), ids::BOOL, location)),
-            "<" => Comparison::Less,
-            "<=" => Comparison::LessOrEqual,
-            ">=" => Comparison::GreaterOrEqual,
-            ">" => Comparison::Greater,
+            // Texts are ordered by their bytes in any case.
+            "<" | "~<~" => Comparison::Less,
+            "<=" | "~<=~" => Comparison::LessOrEqual,
+            ">=" | "~>=~" => Comparison::GreaterOrEqual,
+            ">" | "~>~" => Comparison::Greater,
             _ => {
                 return Err(QueryError::unsupported(format!(
                     "could not determine interpretation of row comparison operator {sign}"

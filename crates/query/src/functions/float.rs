@@ -1,9 +1,11 @@
 //! Functions and operators of `real` and `double precision`.
 
+mod accumulate;
 mod arithmetic;
 mod math;
 mod trigonometry;
 
+use self::accumulate::*;
 use self::arithmetic::*;
 use self::math::*;
 use self::trigonometry::*;
@@ -26,6 +28,10 @@ pub(super) static FUNCTIONS: &[Function] = &[
     Function::row(218, "float8pl", &[ids::FLOAT8, ids::FLOAT8], ids::FLOAT8, float8pl),
     Function::row(219, "float8mi", &[ids::FLOAT8, ids::FLOAT8], ids::FLOAT8, float8mi),
     Function::row(220, "float8um", &[ids::FLOAT8], ids::FLOAT8, float8um),
+    Function::row(222, "float8_accum", &[ids::FLOAT8_ARRAY, ids::FLOAT8], ids::FLOAT8_ARRAY, float8_accum),
+    Function::row(276, "float8_combine", &[ids::FLOAT8_ARRAY, ids::FLOAT8_ARRAY], ids::FLOAT8_ARRAY, float8_combine),
+    Function::row(2806, "float8_regr_accum", &[ids::FLOAT8_ARRAY, ids::FLOAT8, ids::FLOAT8], ids::FLOAT8_ARRAY, float8_regr_accum),
+    Function::row(3342, "float8_regr_combine", &[ids::FLOAT8_ARRAY, ids::FLOAT8_ARRAY], ids::FLOAT8_ARRAY, float8_regr_combine),
     Function::row(221, "float8abs", &[ids::FLOAT8], ids::FLOAT8, float8abs),
     Function::row(223, "float8larger", &[ids::FLOAT8, ids::FLOAT8], ids::FLOAT8, float8larger),
     Function::row(224, "float8smaller", &[ids::FLOAT8, ids::FLOAT8], ids::FLOAT8, float8smaller),

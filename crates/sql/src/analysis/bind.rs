@@ -89,9 +89,6 @@ pub(crate) fn bind_statement(
         let analyzed = analyze_statement(statement, &relations, &environment, declared);
         analyzed.map_err(|error| positioned(error, text))
     })?;
-    if let Statement::Query(query) = &analyzed.statement {
-        answered(query)?;
-    }
     Ok(BoundStatement {
         analyzed,
         shows_own: found.own.get(),

@@ -1,97 +1,333 @@
-//! Expressions outside of statements: a column's DEFAULT, a CHECK, the WHERE
-//! of a COPY. They are kept as SQL text in the catalog and bound with the
-//! statement that needs them.
+//! Expressions outside of queries: a column's DEFAULT, a CHECK, the WHERE of a COPY, arguments.
+//! They are kept as SQL text in the catalog and analysed with the statement that needs them.
 
 use std::sync::Arc;
 
-use sqlparser::ast;
 use thermocline_engine::authority::Privileges;
 use thermocline_engine::user_type::DomainDef;
 use thermocline_engine::{Catalog, ColumnDef, Table, TableDef, TypeDef, TypeKind};
+use thermocline_query::analyze::{self, Analyzed, Stored, Wanted};
+use thermocline_query::call::{Environment, Settings};
+use thermocline_query::datum::Datum;
 use thermocline_query::domain::condition;
-use thermocline_query::tree::ExprKind;
+use thermocline_query::error::{QueryError, Result as QueryResult};
+use thermocline_query::parse::parse;
+use thermocline_query::tree::{self, Column, ExprKind};
 use thermocline_query::types::format_type;
+use thermocline_storage::cast::CastContext;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
-use super::analysed::is_volatile;
-use super::scope::Relation;
-use super::typed::{Binder, Typed};
-use super::{BindContext, Bindable, Refusal};
+use super::{BindContext, TypeNames};
 use crate::error::{Result, SqlError};
-use crate::expr::{Analysed, Expr};
+use crate::expr::{Analysed, CastPath, Expr};
 use crate::plan::{Check, InsertTarget, unique_within_partition};
-use crate::temporary::path_within;
+use crate::session::qualified;
+use crate::short::{Lowering, is_volatile, not_of_a_row};
+use crate::temporary::{self, path_within};
+use crate::typed::held;
 
-impl From<Refusal> for SqlError {
-    #[cold]
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Error(error) | Refusal::Declined { error, .. } => *error,
+/// What an expression is part of, for messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Clause {
+    /// A column's DEFAULT.
+    Default,
+    /// A CHECK.
+    Check,
+    /// The USING of a column's new type.
+    Transform,
+    /// The WHERE of COPY FROM.
+    CopyFilter,
+    /// An argument of EXECUTE.
+    Execute,
+    /// An argument of CALL.
+    Call,
+}
+
+impl Clause {
+    /// PostgreSQL's name of it.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Default => "DEFAULT expression",
+            Self::Check => "check constraint",
+            Self::Transform => "transform expression",
+            Self::CopyFilter => "COPY FROM WHERE condition",
+            Self::Execute => "EXECUTE parameter",
+            Self::Call => "CALL argument",
+        }
+    }
+
+    /// Refuses what no row gives.
+    fn check(self, expr: &tree::Expr) -> Result<()> {
+        let name = self.name();
+        let (sqlstate, message) = match not_of_a_row(expr) {
+            None => return Ok(()),
+            Some("a subquery") => ("0A000", format!("cannot use subquery in {name}")),
+            Some("an aggregate") => (
+                "42803",
+                format!("aggregate functions are not allowed in {name}s"),
+            ),
+            Some("a window function") => (
+                "42P20",
+                format!("window functions are not allowed in {name}s"),
+            ),
+            Some("a set") => (
+                "0A000",
+                format!("set-returning functions are not allowed in {name}s"),
+            ),
+            Some(what) => ("0A000", format!("{what} is not supported in {name}s")),
+        };
+        Err(SqlError::new(sqlstate, message))
+    }
+}
+
+/// The name that the row has in the text that is analysed.
+const ROW: &str = "the row";
+
+/// What names of an expression may mean: the columns of a table, sequences, users' types.
+struct Names<'a> {
+    table: Option<&'a Table>,
+    context: &'a BindContext<'a>,
+    settings: &'a Settings,
+}
+
+impl analyze::Catalog for Names<'_> {
+    fn relation(&self, schema: Option<&str>, name: &str) -> QueryResult<Option<Stored>> {
+        let table = self.table.filter(|_| schema.is_none() && name == ROW);
+        let Some(table) = table else {
+            // Of a subquery, which is refused.
+            return Ok(None);
+        };
+        let column = |def: &ColumnDef| Column {
+            name: def.name.as_str().into(),
+            oid: match def.dropped {
+                true => 0,
+                false => def.type_oid(),
+            },
+            modifier: def.type_modifier(),
+            origin: None,
+        };
+        Ok(Some(Stored {
+            oid: table.oid,
+            schema: table.schema.as_str().into(),
+            columns: table.columns.iter().map(column).collect(),
+            primary_key: Vec::new(),
+            row_type: 0,
+            view: None,
+            reader: None,
+        }))
+    }
+
+    fn user_type(&self, schema: Option<&str>, name: &str) -> Option<u32> {
+        let names = TypeNames {
+            catalog: self.context.catalog,
+            search_path: self.context.search_path,
+        };
+        analyze::Catalog::user_type(&names, schema, name)
+    }
+}
+
+impl Environment for Names<'_> {
+    fn settings(&self) -> &Settings {
+        self.settings
+    }
+
+    fn transaction_time(&self) -> i64 {
+        0
+    }
+
+    fn statement_time(&self) -> i64 {
+        0
+    }
+
+    fn room(&self, _: usize) -> QueryResult<()> {
+        Ok(())
+    }
+
+    fn check_interrupted(&self) -> QueryResult<()> {
+        Ok(())
+    }
+
+    fn call(&self, name: &str, arguments: &[Datum]) -> QueryResult<Datum> {
+        match (name, arguments) {
+            ("regclassin", [Datum::Text(text)]) => {
+                let parts = qualified(text);
+                let oid = self.relation_named(&parts)?;
+                oid.map(Datum::Oid)
+                    .ok_or_else(|| SqlError::undefined_table(&parts.join(".")).into())
+            }
+            _ => Err(QueryError::unsupported(format!(
+                "function {name} needs a session"
+            ))),
         }
     }
 }
 
-/// Binds an expression that is kept as text, and that may be deep: where it is evaluated, it
-/// has the stack for that.
-fn bind_kept(text: &str, bind: impl FnOnce(&ast::Expr) -> Result<Expr>) -> Result<Expr> {
-    let (expr, depth) = crate::parse::expression(text)?;
+impl Names<'_> {
+    /// The number of the relation of this name.
+    fn relation_named(&self, parts: &[String]) -> QueryResult<Option<u32>> {
+        let (catalog, path) = (self.context.catalog, self.context.search_path);
+        let within = |schema: &str, name: &str| {
+            let sequence = catalog.sequence_by_name(schema, name).map(|of| of.oid);
+            let table = || catalog.table_by_name(schema, name).map(|of| of.oid);
+            let view = || catalog.view_by_name(schema, name).map(|of| of.oid);
+            let oid = sequence.or_else(table).or_else(view)?;
+            Some((schema.to_owned(), oid))
+        };
+        let found = match parts {
+            [name] => path.iter().find_map(|schema| within(schema, name)),
+            [schema, name] | [_, schema, name] => within(temporary::meant(schema, path), name),
+            _ => None,
+        };
+        let Some((schema, oid)) = found else {
+            return Ok(None);
+        };
+        temporary::not_others(&schema, path)?;
+        Ok(Some(oid))
+    }
+}
+
+/// An expression of a text over the columns of a table, as `wanted` says; and how deep it is.
+fn analysed(
+    text: &str,
+    table: Option<&Arc<Table>>,
+    wanted: Wanted<'_>,
+    clause: Clause,
+    context: &BindContext<'_>,
+) -> Result<(Expr, tree::Expr)> {
+    let depth = crate::parse::depth_of(text)?;
     let bound = crate::stack::with_room(depth, || {
-        let bound = bind(&expr);
-        drop(expr);
-        bound
-    })?;
+        let names = Names {
+            table: table.map(|table| &**table),
+            context,
+            settings: context.styles.settings(),
+        };
+        let whole = match table {
+            None => format!("SELECT {text}"),
+            Some(table) => {
+                let alias = table.name.replace('"', "\"\"");
+                format!("SELECT {text} FROM \"{ROW}\" AS \"{alias}\"")
+            }
+        };
+        let parsed = parse(&whole).map_err(without_place)?;
+        let Some(statement) = parsed.statements().stmts().next() else {
+            return Err(SqlError::internal("an expression without a statement"));
+        };
+        let analyzed = analyze::analyze_scalar(statement, &names, &names, &[], wanted);
+        let Analyzed { mut query, .. } = analyzed.map_err(without_place)?;
+        let (Some(target), 0) = (query.targets.pop(), query.targets.len()) else {
+            return Err(SqlError::internal("an expression of several columns"));
+        };
+        let expr = target.expr;
+        clause.check(&expr)?;
+        context.may_use_sequences(&expr)?;
+        let relations: Vec<(&Table, usize)> = table.iter().map(|table| (&***table, 0)).collect();
+        Ok((Lowering::of_tables(&relations).row(&expr)?, expr))
+    });
+    let (bound, expr) = bound?;
     Ok(match crate::stack::is_deep(depth) {
-        true => Expr::Deep(depth, Box::new(bound)),
-        false => bound,
+        // Where it is evaluated, it has the stack for that.
+        true => (Expr::Deep(depth, Box::new(bound)), expr),
+        false => (bound, expr),
     })
 }
 
-/// Binds a scalar expression over the columns of `table` (none: no columns),
-/// and says its type.
-///
-/// # Errors
-/// As PostgreSQL when names or types do not fit; 0A000 for what expressions
-/// here cannot do.
-pub fn bind_scalar(
-    expr: &ast::Expr,
-    table: Option<&Arc<Table>>,
-    context: &BindContext<'_>,
-) -> Result<(Expr, DataType)> {
-    let mut binder = over(table, context);
-    let (typed, _) = binder.shown(expr)?;
-    Ok(binder.settled(typed)?)
+/// An error whose place is in another text than the statement's.
+#[cold]
+fn without_place(error: QueryError) -> SqlError {
+    SqlError::from(error)
 }
 
-/// Binds a condition over the columns of `table`; `clause` names it in
-/// messages.
+impl BindContext<'_> {
+    /// 42501 without the right to use a sequence that an expression names; 42809 for what is none.
+    pub(crate) fn may_use_sequences(&self, expr: &tree::Expr) -> Result<()> {
+        let mut done = Ok(());
+        expr.any(&mut |expr| {
+            let ExprKind::Call(call) = &expr.kind else {
+                return false;
+            };
+            let next = call
+                .arguments
+                .first()
+                .filter(|_| call.function.name == "nextval");
+            let Some(oid) = next.and_then(next_of) else {
+                return false;
+            };
+            done = self.may_use(oid);
+            done.is_err()
+        });
+        done
+    }
+
+    fn may_use(&self, oid: u32) -> Result<()> {
+        let Some(sequence) = self.catalog.sequences.get(&oid) else {
+            let message = format!("the relation with OID {oid} is not a sequence");
+            return Err(SqlError::new("42809", message));
+        };
+        temporary::not_others(&sequence.schema, self.search_path)?;
+        match self.actor {
+            Some(actor) => {
+                let needs = Privileges::USAGE | Privileges::UPDATE;
+                actor.need_sequence(self.catalog, sequence, needs)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The sequence whose next value a call of `nextval` with this argument gives, if it is named.
+pub(crate) fn next_of(argument: &tree::Expr) -> Option<u32> {
+    match argument.kind {
+        ExprKind::Constant(Datum::Oid(oid)) => Some(oid),
+        _ => None,
+    }
+}
+
+/// Binds an argument, and says its type.
 ///
 /// # Errors
-/// As [`bind_scalar`], and 42804 when it is not boolean.
-pub fn bind_condition(
-    expr: &ast::Expr,
-    table: &Arc<Table>,
-    clause: &str,
+/// As PostgreSQL when names or types do not fit; 0A000 for what expressions here cannot do.
+pub fn bind_argument(
+    text: &str,
+    clause: Clause,
     context: &BindContext<'_>,
-) -> Result<Expr> {
-    let mut binder = over(Some(table), context);
-    Ok(binder.condition_of(expr, clause)?)
+) -> Result<(Expr, DataType)> {
+    let (expr, typed) = analysed(text, None, Wanted::Value, clause, context)?;
+    Ok((
+        expr,
+        held(typed.oid, typed.modifier).unwrap_or(DataType::Text),
+    ))
+}
+
+/// Binds the WHERE of a COPY over the columns of `table`.
+///
+/// # Errors
+/// As [`bind_argument`], and 42804 when it is not boolean.
+pub fn bind_filter(text: &str, table: &Arc<Table>, context: &BindContext<'_>) -> Result<Expr> {
+    let wanted = Wanted::Condition("WHERE");
+    analysed(text, Some(table), wanted, Clause::CopyFilter, context).map(|(expr, _)| expr)
 }
 
 /// Binds a DEFAULT for a column of this name and type.
 ///
 /// # Errors
-/// As [`bind_scalar`], and 42804 when the type does not suit the column.
+/// As [`bind_argument`], and 42804 when the type does not suit the column.
 pub fn bind_default(
     text: &str,
     column: &str,
     data_type: DataType,
     context: &BindContext<'_>,
 ) -> Result<Expr> {
-    bind_kept(text, |expr| {
-        let mut binder = over(None, context);
-        Ok(binder.value_for(expr, column, data_type)?)
-    })
+    let wanted = wanted_by(column, data_type);
+    analysed(text, None, wanted, Clause::Default, context).map(|(expr, _)| expr)
+}
+
+fn wanted_by(name: &str, data_type: DataType) -> Wanted<'_> {
+    Wanted::Column {
+        name,
+        oid: data_type.oid(),
+        modifier: data_type.typmod(),
+    }
 }
 
 /// The sequence whose next value is the column's default: its own.
@@ -106,14 +342,27 @@ pub(crate) fn takes_next_of(column: &ColumnDef) -> Option<u32> {
 /// The next value of a sequence, for a column of this name and type.
 ///
 /// # Errors
-/// As [`bind_default`].
-pub fn bind_next_value(
-    sequence: u32,
-    column: &str,
-    data_type: DataType,
-    context: &BindContext<'_>,
-) -> Result<Expr> {
-    Ok(over(None, context).next_value(sequence, column, data_type)?)
+/// 42804 when the type does not suit a number.
+pub fn bind_next_value(sequence: u32, column: &str, data_type: DataType) -> Result<Expr> {
+    let next = Expr::NextValue(sequence);
+    if data_type == DataType::BigInt {
+        return Ok(next);
+    }
+    if !data_type.is_number() && !data_type.is_text() {
+        return Err(SqlError::new(
+            "42804",
+            format!(
+                "column \"{column}\" is of type {} but expression is of type bigint",
+                format_type(data_type.oid(), -1)
+            ),
+        ));
+    }
+    let path = CastPath {
+        from: DataType::BigInt,
+        to: data_type,
+        context: CastContext::Assignment,
+    };
+    Ok(Expr::Cast(Box::new(path), Box::new(next)))
 }
 
 /// Binds a value for a column of this name and type, over the columns of `table`.
@@ -127,18 +376,17 @@ pub fn bind_value_over(
     data_type: DataType,
     context: &BindContext<'_>,
 ) -> Result<Expr> {
-    bind_kept(text, |expr| {
-        let mut binder = over(Some(table), context);
-        Ok(binder.value_for(expr, column, data_type)?)
-    })
+    let wanted = wanted_by(column, data_type);
+    analysed(text, Some(table), wanted, Clause::Transform, context).map(|(expr, _)| expr)
 }
 
 /// Binds the text of a CHECK over the columns of `table`.
 ///
 /// # Errors
-/// As [`bind_condition`].
+/// As [`bind_filter`].
 pub fn bind_check(text: &str, table: &Arc<Table>, context: &BindContext<'_>) -> Result<Expr> {
-    bind_kept(text, |expr| bind_condition(expr, table, "CHECK", context))
+    let wanted = Wanted::Condition("CHECK");
+    analysed(text, Some(table), wanted, Clause::Check, context).map(|(expr, _)| expr)
 }
 
 /// What a column is given where nothing else is, as text, and the schema in which that is read:
@@ -221,15 +469,6 @@ pub(crate) fn domain_condition(
     })))
 }
 
-fn over<'a>(table: Option<&Arc<Table>>, context: &'a BindContext<'a>) -> Binder<'a> {
-    let mut binder = Binder::new(context);
-    binder.relations = table
-        .map(|table| Relation::new(table, None, 0))
-        .into_iter()
-        .collect();
-    binder
-}
-
 /// The target of rows that do not come from an INSERT statement (COPY FROM):
 /// the given columns in their order, defaults for the others.
 ///
@@ -240,80 +479,52 @@ pub fn insert_target(
     columns: &[usize],
     context: &BindContext<'_>,
 ) -> Result<InsertTarget> {
-    let mut binder = Binder::new(context);
-    Ok(binder.target(table, columns.to_vec())?)
+    let mut defaults = Vec::new();
+    for (column, def) in table.live_columns() {
+        let has_default =
+            def.identity.is_some() || default_text(context.catalog, table, def).is_some();
+        if !columns.contains(&column) && has_default {
+            defaults.push((column, context.default_of(table, column)?));
+        }
+    }
+    Ok(InsertTarget {
+        checks: context.checks_of(table)?,
+        unique_within_partition: unique_within_partition(table),
+        table: Arc::clone(table),
+        columns: columns.to_vec(),
+        defaults,
+        conflict: None,
+        returning: None,
+    })
 }
 
-impl Binder<'_> {
-    /// Everything about a target but ON CONFLICT and RETURNING.
-    fn target(&mut self, table: &Arc<Table>, columns: Vec<usize>) -> Bindable<InsertTarget> {
-        let mut defaults = Vec::new();
-        for (column, def) in table.live_columns() {
-            let catalog = self.context.catalog;
-            let has_default = def.identity.is_some() || default_text(catalog, table, def).is_some();
-            if !columns.contains(&column) && has_default {
-                defaults.push((column, self.default_of(table, column)?));
-            }
-        }
-        Ok(InsertTarget {
-            checks: self.checks_of(table)?,
-            unique_within_partition: unique_within_partition(table),
-            table: Arc::clone(table),
-            columns,
-            defaults,
-            conflict: None,
-            returning: None,
-        })
-    }
-
-    /// 42501 unless the statement's role has `needs` on this column or its table.
-    pub(super) fn need_column(
-        &self,
-        table: &Table,
-        column: usize,
-        needs: Privileges,
-    ) -> Bindable<()> {
-        match self.context.actor {
-            Some(actor) => Ok(actor.need_column(table, column, needs)?),
-            None => Ok(()),
-        }
-    }
-
+impl BindContext<'_> {
     /// What `column` of `table` gets when no value is given for it.
-    pub(crate) fn default_of(&mut self, table: &Table, column: usize) -> Bindable<Expr> {
+    pub(crate) fn default_of(&self, table: &Table, column: usize) -> Result<Expr> {
         let def = &table.columns[column];
         if let Some(sequence) = takes_next_of(def) {
-            return self.next_value(sequence, &def.name, def.data_type);
+            return bind_next_value(sequence, &def.name, def.data_type);
         }
-        let Some((text, schema)) = default_text(self.context.catalog, table, def) else {
+        let Some((text, schema)) = default_text(self.catalog, table, def) else {
             return Ok(Expr::Constant(Value::Null));
         };
-        // The text's positions mean nothing in the statement's text. A sequence that it names
-        // and the column does not own is used with the rights of whoever inserts.
-        let path = path_within(schema, self.context.search_path);
+        // A sequence that it names and the column does not own is used with the rights of
+        // whoever inserts.
+        let path = path_within(schema, self.search_path);
         let context = BindContext {
             search_path: &path,
-            parameters: &[],
-            sql: "",
-            ..self.context.of_kept()
+            ..self.of_kept()
         };
-        Ok(bind_default(text, &def.name, def.data_type, &context)?)
-    }
-
-    fn next_value(&mut self, sequence: u32, column: &str, to: DataType) -> Bindable<Expr> {
-        let typed = Typed::known(Expr::NextValue(sequence), DataType::BigInt);
-        self.assigned(typed, column, to)
+        bind_default(text, &def.name, def.data_type, &context)
     }
 
     /// The CHECK constraints of `table`.
-    pub(crate) fn checks_of(&mut self, table: &Arc<Table>) -> Bindable<Vec<Check>> {
-        let path = path_within(&table.schema, self.context.search_path);
+    pub(crate) fn checks_of(&self, table: &Arc<Table>) -> Result<Vec<Check>> {
+        let path = path_within(&table.schema, self.search_path);
         let context = BindContext {
             search_path: &path,
-            parameters: &[],
-            sql: "",
             actor: None,
-            ..self.context.of_kept()
+            ..self.of_kept()
         };
         let mut checks = Vec::with_capacity(table.checks.len());
         for check in &table.checks {
@@ -325,7 +536,7 @@ impl Binder<'_> {
         }
         for (column, def) in table.live_columns() {
             if def.domain.is_some() {
-                checks.extend(domain_checks(self.context.catalog, table, column)?);
+                checks.extend(domain_checks(self.catalog, table, column)?);
             }
         }
         Ok(checks)

@@ -228,9 +228,7 @@ impl Definition<'_> {
         let catalog = self.catalog();
         let default = bind::default_text(&catalog, table, column);
         let expression = match (bind::takes_next_of(column), default) {
-            (Some(sequence), _) => self.kept(&table.schema, |context| {
-                bind::bind_next_value(sequence, name, data_type, context)
-            })?,
+            (Some(sequence), _) => bind::bind_next_value(sequence, name, data_type)?,
             (None, Some((default, schema))) => self.kept(schema, |context| {
                 bind::bind_default(default, name, data_type, context)
             })?,

@@ -201,7 +201,7 @@ impl Definition<'_> {
             return bind(&kept);
         }
         let meant = bind(&BindContext {
-            literals: self.styles,
+            styles: self.styles,
             ..kept
         })?;
         match bind(&kept) {

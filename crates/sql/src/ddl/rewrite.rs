@@ -105,9 +105,7 @@ impl Definition<'_> {
         }
         let (name, to) = (&altered.name, altered.data_type);
         let bound = match (bind::takes_next_of(altered), &altered.default) {
-            (Some(sequence), _) => Some(self.kept(&def.schema, |context| {
-                bind::bind_next_value(sequence, name, to, context)
-            })),
+            (Some(sequence), _) => Some(bind::bind_next_value(sequence, name, to)),
             (None, Some(default)) => Some(self.kept(&def.schema, |context| {
                 bind::bind_default(default, name, to, context)
             })),
@@ -139,7 +137,7 @@ impl Definition<'_> {
         };
         let catalog = self.catalog();
         let context = bind::BindContext {
-            literals: self.styles,
+            styles: self.styles,
             ..self.bind_context(&catalog, self.search_path)
         };
         let bound = bind::bind_value_over(&text, table, &new.column, to, &context);

@@ -29,7 +29,7 @@ use thermocline_storage::value::Value;
 use thermocline_storage::value_error::ValueError;
 
 use crate::error::{Result, SqlError};
-use crate::expr::{EvalContext, SessionInfo};
+use crate::expr::SessionInfo;
 use crate::one_row;
 use crate::output::RowWriter;
 use crate::plan::ShortPlan;
@@ -69,7 +69,6 @@ pub async fn execute(
     let result = match plan {
         ShortPlan::Select(select) => select::select(select, context, parameters, rows).await,
         ShortPlan::OneRow(one_row) => one_row::execute(one_row, context, parameters, rows),
-        ShortPlan::Values(values) => select::values(values, context, parameters, rows),
         ShortPlan::Insert(insert) => insert::insert(insert, context, parameters, rows).await,
         ShortPlan::Update(update) => update::update(update, context, parameters, rows).await,
         ShortPlan::Delete(delete) => delete::delete(delete, context, parameters, rows).await,
@@ -103,21 +102,6 @@ impl From<SqlError> for Stop {
     #[cold]
     fn from(error: SqlError) -> Self {
         Self::Statement(Box::new(error))
-    }
-}
-
-impl ExecContext<'_> {
-    /// What expressions need.
-    fn evaluation<'b>(&'b self, parameters: &'b [Value]) -> EvalContext<'b>
-    where
-        Self: 'b,
-    {
-        EvalContext {
-            parameters,
-            now_us: self.now_us,
-            session: self.session,
-            styles: self.styles,
-        }
     }
 }
 

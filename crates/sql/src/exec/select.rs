@@ -14,7 +14,7 @@ use crate::bind::SMALL_TABLE_ROWS;
 use crate::error::{Result, SqlError};
 use crate::expr::{EvalContext, NoRow};
 use crate::output::RowWriter;
-use crate::plan::{LockedRows, OutputExpr, Path, RowLock, SelectPlan, Source, ValuesPlan};
+use crate::plan::{LockedRows, Path, RowLock, SelectPlan, Source};
 
 pub(super) async fn select(
     plan: &SelectPlan,
@@ -212,36 +212,4 @@ fn locked(
         tried = candidates.len();
         wanted = wanted.saturating_mul(2);
     }
-}
-
-pub(super) fn values(
-    plan: &ValuesPlan,
-    context: &mut ExecContext<'_>,
-    parameters: &[Value],
-    rows: &mut RowWriter,
-) -> Result<u64> {
-    let before = rows.rows();
-    let evaluation = context.evaluation(parameters);
-    let window = Window::of(plan.limit.as_ref(), plan.offset.as_ref(), &evaluation)?;
-    let output: Vec<OutputExpr> = plan
-        .types
-        .iter()
-        .enumerate()
-        .map(|(column, data_type)| OutputExpr {
-            expr: crate::expr::Expr::Column(column),
-            column_type: crate::output::ColumnType::Scalar(*data_type),
-        })
-        .collect();
-    let mut sink = Sink::plain(&output, &plan.sort, window, evaluation);
-    for row in &plan.rows {
-        let mut values = Vec::with_capacity(row.len());
-        for expr in row {
-            values.push(expr.evaluate(&NoRow, &evaluation)?.into_value());
-        }
-        if window.limit == 0 || sink.row(&values, rows)?.is_break() {
-            break;
-        }
-    }
-    sink.finish(rows)?;
-    Ok(rows.rows() - before)
 }

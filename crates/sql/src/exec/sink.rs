@@ -84,25 +84,6 @@ impl<'a> Sink<'a> {
         }
     }
 
-    pub(crate) fn plain(
-        output: &'a [OutputExpr],
-        sort: &'a [SortKey],
-        window: Window,
-        context: EvalContext<'a>,
-    ) -> Self {
-        Self {
-            output,
-            sort,
-            having: None,
-            groups: None,
-            sorted: Vec::new(),
-            sorted_bytes: 0,
-            window,
-            seen: 0,
-            context,
-        }
-    }
-
     /// The next row; breaks when no other row matters.
     pub(crate) fn row<R: RowAccess + ?Sized>(
         &mut self,

@@ -50,6 +50,14 @@ impl<R: RowAccess + ?Sized> Row for Arguments<'_, '_, R> {
 }
 
 impl Analysed {
+    /// Whether it calls one of these functions.
+    pub(crate) fn calls(&self, names: &[&str]) -> bool {
+        self.expr.any(&mut |expr| match &expr.kind {
+            tree::ExprKind::Call(call) => names.contains(&call.function.name),
+            _ => false,
+        })
+    }
+
     /// Its value over a row.
     ///
     /// # Errors

@@ -43,8 +43,8 @@ impl RowAccess for Vec<Value> {
 /// (`version`, `current_user`, `current_setting`, …) and sequences, whose last
 /// value it remembers for `currval` and `lastval`.
 pub trait SessionInfo: Send + Sync {
-    /// Calls the function `name`, one of those that [`crate::bind::session_function`]
-    /// lists, with arguments of the types given there (NULLs included).
+    /// Calls the function `name`, one of those of `pg_proc` that the session answers, with
+    /// arguments of its types (NULLs included).
     ///
     /// # Errors
     /// As the function in PostgreSQL.
@@ -130,24 +130,4 @@ impl EvalContext<'_> {
             styles: Styles::plain(),
         }
     }
-}
-
-/// Whether a session function may change something or answer differently
-/// within one statement.
-#[must_use]
-pub fn is_volatile(name: &str) -> bool {
-    matches!(
-        name,
-        "nextval"
-            | "setval"
-            | "currval"
-            | "lastval"
-            | "set_config"
-            | "clock_timestamp"
-            | "pg_cancel_backend"
-            | "pg_terminate_backend"
-            | "pg_notify"
-            | "pg_reload_conf"
-            | "pg_stat_statements_reset"
-    )
 }

@@ -3,15 +3,12 @@
 
 use std::cmp::Ordering;
 
+use thermocline_storage::arithmetic;
 use thermocline_storage::value::{Value, ValueRef};
-use thermocline_storage::{arithmetic, datetime, functions};
 use uuid::Uuid;
 
-use super::{Comparison, EvalContext, Expr, FunctionCall, Interval, RowAccess, TransactionTime};
+use super::{Comparison, EvalContext, Expr, RowAccess, TransactionTime};
 use crate::error::{Result, SqlError};
-
-/// From here on an expression asks for room before it makes a value, in bytes.
-const LARGE_VALUE_BYTES: u64 = 64 << 10;
 
 /// A value that is borrowed where it existed before.
 #[derive(Clone, Debug)]
@@ -101,9 +98,7 @@ impl Expr {
             | Self::Not(_)
             | Self::IsNull { .. }
             | Self::IsTruth { .. }
-            | Self::Distinct { .. }
-            | Self::InList { .. }
-            | Self::Like { .. } => Datum::truth(self.truth(row, context)?),
+            | Self::InList { .. } => Datum::truth(self.truth(row, context)?),
             Self::Arithmetic(operator, left, right) => {
                 let left = left.evaluate(row, context)?;
                 let right = right.evaluate(row, context)?;
@@ -113,13 +108,6 @@ impl Expr {
                 let result =
                     arithmetic::calculate(*operator, &left.into_value(), &right.into_value())?;
                 Datum::Owned(result)
-            }
-            Self::Negate(operand) => {
-                let operand = operand.evaluate(row, context)?;
-                if operand.is_null() {
-                    return Ok(Datum::NULL);
-                }
-                Datum::Owned(arithmetic::negate(&operand.into_value())?)
             }
             Self::Cast(path, operand) => {
                 path.apply(operand.evaluate(row, context)?, context.styles)?
@@ -141,34 +129,6 @@ impl Expr {
                 }
                 Datum::NULL
             }
-            Self::Extreme { operands, greatest } => {
-                let wanted = if *greatest {
-                    Ordering::Greater
-                } else {
-                    Ordering::Less
-                };
-                let mut best = Datum::NULL;
-                for operand in operands {
-                    let value = operand.evaluate(row, context)?;
-                    if !value.is_null()
-                        && (best.is_null() || value.as_ref().cmp(&best.as_ref()) == wanted)
-                    {
-                        best = value;
-                    }
-                }
-                best
-            }
-            Self::AddInterval { operand, interval } => {
-                let operand = operand.evaluate(row, context)?;
-                match operand.as_ref() {
-                    ValueRef::TimestampTz(at) if !context.styles.is_plain() => {
-                        let moved = context.styles.moved(at, *interval)?;
-                        Datum::Ref(ValueRef::TimestampTz(moved))
-                    }
-                    value => Datum::Ref(add_interval(value, *interval)?),
-                }
-            }
-            Self::Function(call) => Datum::Owned(call.evaluate(row, context)?),
             Self::Deep(depth, expr) => {
                 crate::stack::with_room(*depth, || expr.evaluate(row, context))?
             }
@@ -189,13 +149,6 @@ impl Expr {
             Self::RandomUuid => Datum::Ref(ValueRef::Uuid(Uuid::new_v4().into_bytes())),
             Self::NextValue(sequence) => {
                 Datum::Ref(ValueRef::BigInt(context.session.next_value(*sequence)?))
-            }
-            Self::Session(name, arguments) => {
-                let mut values = Vec::with_capacity(arguments.len());
-                for argument in arguments {
-                    values.push(argument.evaluate(row, context)?.into_value());
-                }
-                Datum::Owned(context.session.call(name, &values)?)
             }
         })
     }
@@ -251,15 +204,6 @@ impl Expr {
                 wanted,
                 negated,
             } => Some((operand.truth(row, context)? == Some(*wanted)) != *negated),
-            Self::Distinct {
-                left,
-                right,
-                negated,
-            } => {
-                let left = left.evaluate(row, context)?;
-                let right = right.evaluate(row, context)?;
-                Some((left.as_ref() != right.as_ref()) != *negated)
-            }
             Self::InList {
                 operand,
                 list,
@@ -280,24 +224,6 @@ impl Expr {
                     }
                 }
                 found.map(|value| value != *negated)
-            }
-            Self::Like {
-                operand,
-                pattern,
-                escape,
-                case_insensitive,
-                negated,
-            } => {
-                let operand = operand.evaluate(row, context)?;
-                let pattern = pattern.evaluate(row, context)?;
-                match (operand.as_ref(), pattern.as_ref()) {
-                    (ValueRef::Text(text), ValueRef::Text(pattern)) => {
-                        let matches =
-                            functions::like_match(pattern, text, *escape, *case_insensitive)?;
-                        Some(matches != *negated)
-                    }
-                    _ => None,
-                }
             }
             Self::Deep(depth, expr) => {
                 crate::stack::with_room(*depth, || expr.truth(row, context))?
@@ -323,51 +249,7 @@ impl Expr {
     }
 }
 
-impl FunctionCall {
-    fn evaluate<R: RowAccess + ?Sized>(&self, row: &R, context: &EvalContext<'_>) -> Result<Value> {
-        let mut values = Vec::with_capacity(self.arguments.len());
-        for argument in &self.arguments {
-            let value = argument.evaluate(row, context)?.into_value();
-            if self.function.strict && value.is_null() {
-                return Ok(Value::Null);
-            }
-            values.push(value);
-        }
-        if let Some(size) = self.function.size {
-            let bytes = size(&values);
-            if (LARGE_VALUE_BYTES..=functions::VALUE_BYTES_MAX).contains(&bytes) {
-                context.session.room_for_value(bytes)?;
-            }
-        }
-        Ok((self.function.call)(&values)?)
-    }
-}
-
 #[cold]
 fn missing_parameter(number: usize) -> SqlError {
     SqlError::new("42P02", format!("there is no parameter ${}", number + 1))
-}
-
-fn add_interval(value: ValueRef<'_>, interval: Interval) -> Result<ValueRef<'static>> {
-    let add = |timestamp: i64| -> Result<i64> {
-        if timestamp == i64::MAX || timestamp == i64::MIN {
-            return Ok(timestamp);
-        }
-        let out_of_range = || SqlError::new("22008", "timestamp out of range");
-        let moved = if interval.months == 0 {
-            timestamp
-        } else {
-            datetime::add_months(timestamp, interval.months)?
-        };
-        i64::from(interval.days)
-            .checked_mul(86_400_000_000)
-            .and_then(|days_us| moved.checked_add(days_us))
-            .and_then(|moved| moved.checked_add(interval.time_us))
-            .ok_or_else(out_of_range)
-    };
-    Ok(match value {
-        ValueRef::Timestamp(timestamp) => ValueRef::Timestamp(add(timestamp)?),
-        ValueRef::TimestampTz(timestamp) => ValueRef::TimestampTz(add(timestamp)?),
-        _ => ValueRef::Null,
-    })
 }

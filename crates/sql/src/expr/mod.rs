@@ -18,7 +18,6 @@ pub use evaluate::Datum;
 use std::sync::Arc;
 
 use thermocline_storage::arithmetic::Operator;
-use thermocline_storage::functions::Function;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
@@ -77,17 +76,6 @@ pub enum TransactionTime {
     Date,
 }
 
-/// A span of time as PostgreSQL keeps it: its three parts do not mix.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Interval {
-    /// Months, of whatever length.
-    pub months: i32,
-    /// Days, of whatever length.
-    pub days: i32,
-    /// Microseconds.
-    pub time_us: i64,
-}
-
 /// A bound expression.
 #[derive(Clone, Debug)]
 pub enum Expr {
@@ -99,15 +87,6 @@ pub enum Expr {
     Column(usize),
     /// Two values of the same type; NULL if one is.
     Compare(Comparison, Box<Expr>, Box<Expr>),
-    /// `IS [NOT] DISTINCT FROM`
-    Distinct {
-        /// One side.
-        left: Box<Expr>,
-        /// The other, of the same type.
-        right: Box<Expr>,
-        /// `IS NOT DISTINCT FROM`
-        negated: bool,
-    },
     /// All are true.
     And(Vec<Expr>),
     /// One is true.
@@ -139,19 +118,6 @@ pub enum Expr {
         /// `NOT IN`
         negated: bool,
     },
-    /// `[NOT] [I]LIKE`
-    Like {
-        /// The text.
-        operand: Box<Expr>,
-        /// The pattern.
-        pattern: Box<Expr>,
-        /// The escape character; `None` when `ESCAPE ''` switched it off.
-        escape: Option<char>,
-        /// ILIKE
-        case_insensitive: bool,
-        /// NOT
-        negated: bool,
-    },
     /// `CASE WHEN condition THEN result … ELSE otherwise END`
     Case {
         /// Conditions and results.
@@ -161,28 +127,10 @@ pub enum Expr {
     },
     /// The first that is not NULL.
     Coalesce(Vec<Expr>),
-    /// The largest (or least) that is not NULL.
-    Extreme {
-        /// Of these.
-        operands: Vec<Expr>,
-        /// GREATEST rather than LEAST.
-        greatest: bool,
-    },
     /// `+ - * / %` with operands as PostgreSQL's operator takes them.
     Arithmetic(Operator, Box<Expr>, Box<Expr>),
-    /// Unary minus.
-    Negate(Box<Expr>),
-    /// A date or timestamp and a constant span of time.
-    AddInterval {
-        /// A timestamp of either kind.
-        operand: Box<Expr>,
-        /// What is added.
-        interval: Interval,
-    },
     /// A conversion.
     Cast(Box<CastPath>, Box<Expr>),
-    /// A function of its arguments alone.
-    Function(Box<FunctionCall>),
     /// The transaction's time.
     Now(TransactionTime),
     /// What only `thermocline_query` has a form for.
@@ -191,22 +139,9 @@ pub enum Expr {
     RandomUuid,
     /// `nextval` of a sequence known when the statement was bound.
     NextValue(u32),
-    /// A function that the session answers.
-    Session(&'static str, Vec<Expr>),
     /// An expression of this depth; of a CHECK or DEFAULT, which statements evaluate that are
     /// not deep themselves.
     Deep(u32, Box<Expr>),
-}
-
-/// A call of a function of the storage floor.
-#[derive(Clone, Debug)]
-pub struct FunctionCall {
-    /// Its name, for EXPLAIN and comparison.
-    pub name: String,
-    /// What is called.
-    pub function: Function,
-    /// With what.
-    pub arguments: Vec<Expr>,
 }
 
 impl Expr {
@@ -229,27 +164,16 @@ impl Expr {
             | Self::Now(_)
             | Self::RandomUuid
             | Self::NextValue(_) => {}
-            Self::Compare(_, left, right)
-            | Self::Arithmetic(_, left, right)
-            | Self::Distinct { left, right, .. }
-            | Self::Like {
-                operand: left,
-                pattern: right,
-                ..
-            } => {
+            Self::Compare(_, left, right) | Self::Arithmetic(_, left, right) => {
                 left.walk(visit);
                 right.walk(visit);
             }
-            Self::And(list)
-            | Self::Or(list)
-            | Self::Coalesce(list)
-            | Self::Extreme { operands: list, .. }
-            | Self::Session(_, list) => list.iter().for_each(|each| each.walk(visit)),
+            Self::And(list) | Self::Or(list) | Self::Coalesce(list) => {
+                list.iter().for_each(|each| each.walk(visit));
+            }
             Self::Not(operand)
             | Self::IsNull { operand, .. }
             | Self::IsTruth { operand, .. }
-            | Self::Negate(operand)
-            | Self::AddInterval { operand, .. }
             | Self::Cast(_, operand) => operand.walk(visit),
             Self::InList { operand, list, .. } => {
                 operand.walk(visit);
@@ -262,7 +186,6 @@ impl Expr {
                 }
                 otherwise.walk(visit);
             }
-            Self::Function(call) => call.arguments.iter().for_each(|each| each.walk(visit)),
             Self::Analysed(analysed) => {
                 analysed
                     .arguments
@@ -289,7 +212,6 @@ impl Expr {
             volatile |= match each {
                 Self::RandomUuid | Self::NextValue(_) => true,
                 Self::Analysed(analysed) => analysed.volatile,
-                Self::Session(name, _) => context::is_volatile(name),
                 _ => false,
             };
         });
@@ -310,15 +232,13 @@ impl Expr {
                     | Self::Analysed(_)
                     | Self::RandomUuid
                     | Self::NextValue(_)
-                    | Self::Session(..)
             );
         });
         constant
     }
 }
 
-/// Two expressions that say the same; functions are the same by name. Used to
-/// find the GROUP BY expression that a select item repeats.
+/// Two expressions that say the same.
 impl PartialEq for Expr {
     fn eq(&self, other: &Self) -> bool {
         format!("{self:?}") == format!("{other:?}")

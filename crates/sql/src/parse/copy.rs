@@ -2,6 +2,7 @@
 //! (FORMAT csv, …)`, and in those of versions 7.3 and 9.0, which clients still
 //! send (`COPY t TO STDOUT csv header`).
 
+use super::own_grammar::{Read as Grammar, extent, query};
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
@@ -156,9 +157,10 @@ pub(crate) fn copy(tokens: &mut Tokens<'_>) -> Result<Copy> {
 fn source(tokens: &mut Tokens<'_>, read: &mut Read) -> Result<CopySource> {
     if tokens.token(&Token::LParen) {
         let inner = tokens.until_closing()?;
-        let (query, _) = parsed(tokens.sql(), inner.to_vec(), |parser| parser.parse_query())?;
-        let query = Query::Tree(Box::new(ast::Statement::Query(query)));
-        return Ok(CopySource::Query(query));
+        return match query(tokens.sql(), extent(inner))? {
+            Grammar::Query(query) => Ok(CopySource::Query(query)),
+            Grammar::Into => Err(SqlError::unsupported("COPY (SELECT INTO) is not supported")),
+        };
     }
     if tokens.keyword("binary") {
         read.format = Some(CopyFormat::Binary);

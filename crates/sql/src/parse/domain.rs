@@ -322,7 +322,7 @@ mod tests {
             ("create domain d", "syntax error at end of input"),
             (
                 "alter domain d add not null",
-                "syntax error at or near \"not\"",
+                "\"not null\" in ALTER DOMAIN is not supported",
             ),
         ] {
             assert_eq!(parse(sql).unwrap_err().message, message, "{sql}");

@@ -1,8 +1,7 @@
 //! From text to statements. The text of a simple Query is cut at its
-//! semicolons; what PostgreSQL's clients send and sqlparser does not know, or
-//! reads differently, is parsed by hand; the rest is sqlparser's, and queries that it refuses are
-//! PostgreSQL's own grammar's. Positions of
-//! errors count in the whole text. Nesting is limited ([`depth`]), and what nests is walked with
+//! semicolons. Queries and changes of rows are PostgreSQL's own grammar's; what else its clients
+//! send and sqlparser does not know, or reads differently, is parsed by hand; the rest is
+//! sqlparser's. Positions of errors count in the whole text. Nesting is limited ([`depth`]), and what nests is walked with
 //! the stack for it, so that no client can exhaust a thread's.
 
 use sqlparser::ast;
@@ -24,6 +23,8 @@ pub(crate) mod grant;
 mod life;
 mod lock;
 mod own_grammar;
+mod refused;
+mod rewrite;
 pub(crate) mod role;
 pub(crate) mod secret;
 pub(crate) mod sequence;
@@ -41,6 +42,7 @@ mod tests;
 
 use dialect::PgDialect;
 pub(crate) use footprint::footprint;
+use own_grammar::Read;
 pub use statement::{Query, Statement};
 use tokens::{Tokens, tokenize};
 
@@ -87,7 +89,7 @@ pub(crate) fn parse_parts(sql: &str) -> Result<Vec<Part<'_>>> {
         if tokens.is_empty() {
             return Ok(Vec::new());
         }
-        let (statement, depth) = parse_one(sql, tokens)?;
+        let (statement, depth) = parse_alone(sql, tokens)?;
         return Ok(vec![Part {
             text: sql,
             before: 0,
@@ -114,7 +116,7 @@ pub(crate) fn parse_parts(sql: &str) -> Result<Vec<Part<'_>>> {
     drop(tokens);
     for ((from, before), to) in ends {
         let text = &sql[from..to];
-        let parsed = tokenize(text).and_then(|tokens| parse_one(text, tokens));
+        let parsed = tokenize(text).and_then(|tokens| parse_alone(text, tokens));
         let (statement, depth) = parsed.map_err(|error| error.moved(before))?;
         parts.push(Part {
             text,
@@ -175,49 +177,49 @@ pub(crate) fn expression(text: &str) -> Result<(ast::Expr, u32)> {
     parsed(text, tokenize(text)?, |parser| parser.parse_expr())
 }
 
+/// How deep an expression is that the catalog keeps as text.
+///
+/// # Errors
+/// 42601, 54001.
+pub(crate) fn depth_of(text: &str) -> Result<u32> {
+    Ok(depth::shape(text, &tokenize(text)?)?.depth)
+}
+
+/// Parses the statement of a text from its tokens.
+fn parse_alone(text: &str, tokens: Vec<TokenWithSpan>) -> Result<(Statement, u32)> {
+    parse_one(text, tokens).map_err(|error| match error.sqlstate {
+        "42601" => refused::told(error, text),
+        _ => error,
+    })
+}
+
 /// Parses one statement from its tokens.
 fn parse_one(sql: &str, tokens: Vec<TokenWithSpan>) -> Result<(Statement, u32)> {
     let mut cursor = Tokens::new(sql, &tokens);
     match utility::parse(&mut cursor)? {
         Some(statement) => Ok((statement, depth::shape(sql, &tokens)?.depth)),
-        None if own_grammar::may_change(&tokens) => {
+        None if own_grammar::is_query(&tokens) => {
             let depth = depth::shape(sql, &tokens)?.depth;
             let extent = own_grammar::extent(&tokens);
             // They may take as much as the tree.
-            let tokens = own_grammar::is_query(&tokens).then_some(tokens);
-            match (own_grammar::change(sql, extent)?, tokens) {
-                (Some(change), _) => Ok((Statement::Query(change), depth)),
-                (None, Some(tokens)) => query(sql, tokens),
-                (None, None) => Err(SqlError::unsupported("this statement is not supported")),
-            }
+            drop(tokens);
+            let statement = match own_grammar::query(sql, extent)? {
+                Read::Query(query) => Statement::Query(query),
+                Read::Into => table_as::select_into(sql, extent)?,
+            };
+            Ok((statement, depth))
         }
-        None if own_grammar::is_query(&tokens) => query(sql, tokens),
         None => {
             let (statement, depth) = parse_ast(sql, tokens)?;
-            Ok((classify(statement), depth))
+            let parsed = statement::Ddl::Parsed(Box::new(statement));
+            Ok((Statement::Ddl(parsed), depth))
         }
     }
 }
 
-/// Parses a query that only reads.
-fn query(sql: &str, tokens: Vec<TokenWithSpan>) -> Result<(Statement, u32)> {
-    let extent = own_grammar::extent(&tokens);
-    match parse_ast(sql, tokens) {
-        Ok((statement, depth)) if table_as::selects_into(&statement) => {
-            crate::stack::with_room(depth, || drop(statement));
-            Ok((table_as::select_into(sql, extent)?, depth))
-        }
-        Ok((statement, depth)) => Ok((classify(statement), depth)),
-        Err(error) if error.sqlstate == "42601" => {
-            let (query, depth) = own_grammar::query(sql, extent)?;
-            Ok((Statement::Query(query), depth))
-        }
-        Err(error) => Err(error),
-    }
-}
 /// Parses one statement with sqlparser; nothing may follow it.
 fn parse_ast(sql: &str, mut tokens: Vec<TokenWithSpan>) -> Result<(ast::Statement, u32)> {
-    crate::bind::rewrite(&mut tokens);
+    rewrite::rewrite(&mut tokens);
     let ((statement, next), depth) = parsed(sql, tokens, |parser| {
         let statement = parser.parse_statement()?;
         Ok((statement, parser.peek_token()))
@@ -251,14 +253,5 @@ pub(crate) fn parsed<T>(
     match parsed {
         Ok(parsed) => Ok((parsed, shape.depth)),
         Err(error) => Err(SqlError::from_parser(&error, sql)),
-    }
-}
-
-fn classify(statement: ast::Statement) -> Statement {
-    match statement {
-        ast::Statement::Query(_) | ast::Statement::Merge(_) => {
-            Statement::Query(Query::Tree(Box::new(statement)))
-        }
-        _ => Statement::Ddl(statement::Ddl::Parsed(Box::new(statement))),
     }
 }

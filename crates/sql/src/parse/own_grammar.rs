@@ -1,21 +1,23 @@
-//! Changes of rows, and queries that sqlparser does not take: PostgreSQL's own grammar reads them.
-//! They are kept as their texts, for the analysis.
+//! Queries and changes of rows: PostgreSQL's own grammar reads them. They are kept as their texts
+//! and trees, for the analysis.
 
 use pg_raw_parse::Node;
+use pg_raw_parse::nodes::SelectStmt;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 use thermocline_query::parse::{Parsed, parse};
 
-use super::depth;
-use super::statement::{ChangeText, Query};
-use super::tokens::tokenize;
+use super::statement::Query;
 use crate::error::{Result, SqlError};
 use crate::typed::positioned;
 
-/// Whether a statement begins as a query does.
+/// Whether a statement begins as a query or a change of rows does.
 pub(super) fn is_query(tokens: &[TokenWithSpan]) -> bool {
+    const FIRST: [&str; 7] = [
+        "select", "with", "values", "insert", "update", "delete", "merge",
+    ];
     let mut tokens = tokens.iter().map(|token| &token.token);
     match tokens.find(|token| **token != Token::LParen) {
-        Some(Token::Word(word)) if word.quote_style.is_none() => ["select", "with", "values"]
+        Some(Token::Word(word)) if word.quote_style.is_none() => FIRST
             .iter()
             .any(|begin| word.value.eq_ignore_ascii_case(begin)),
         _ => false,
@@ -27,63 +29,51 @@ pub(super) fn extent(tokens: &[TokenWithSpan]) -> Option<(Location, Location)> {
     Some((tokens.first()?.span.start, tokens.last()?.span.end))
 }
 
-/// Whether a statement changes rows, or may do so in its WITH.
-pub(super) fn may_change(tokens: &[TokenWithSpan]) -> bool {
-    const CHANGES: [&str; 3] = ["insert", "update", "delete"];
-    let is = |token: &TokenWithSpan, words: &[&str]| match &token.token {
-        Token::Word(word) if word.quote_style.is_none() => words
-            .iter()
-            .any(|begin| word.value.eq_ignore_ascii_case(begin)),
-        _ => false,
-    };
-    let mut open = tokens.iter();
-    match open.find(|token| token.token != Token::LParen) {
-        Some(first) if is(first, &["with"]) => tokens.iter().any(|token| is(token, &CHANGES)),
-        Some(first) => is(first, &CHANGES),
-        None => false,
-    }
+/// What a query's text is.
+pub(super) enum Read {
+    /// A query or a change of rows.
+    Query(Query),
+    /// SELECT INTO.
+    Into,
 }
 
-/// A change of rows between these places of a text; `None` for a query that only reads.
+/// The query or change of rows between these places of a text.
 ///
 /// # Errors
 /// 42601 and 54001 of PostgreSQL's grammar.
-pub(super) fn change(sql: &str, extent: Option<(Location, Location)>) -> Result<Option<Query>> {
+pub(super) fn query(sql: &str, extent: Option<(Location, Location)>) -> Result<Read> {
     let (start, text, parsed) = parsed(sql, extent)?;
-    if !is_change(&parsed) {
-        return Ok(None);
-    }
+    let unsupported = || Err(SqlError::unsupported("this statement is not supported"));
+    let mut statements = parsed.statements().stmts();
+    let changes = match (statements.next(), statements.next()) {
+        (Some(Node::InsertStmt(_) | Node::UpdateStmt(_) | Node::DeleteStmt(_)), None) => true,
+        (Some(Node::SelectStmt(select)), None) => {
+            if leftmost(select).into_clause().is_some() {
+                return Ok(Read::Into);
+            }
+            select.with_clause().is_some_and(|with| {
+                let mut list = with.ctes().iter();
+                list.any(|common| !matches!(common.ctequery(), Node::SelectStmt(_)))
+            })
+        }
+        (Some(Node::MergeStmt(_)), _) => {
+            return Err(SqlError::unsupported("MERGE is not supported")
+                .with_hint("Use INSERT ... ON CONFLICT, UPDATE ... FROM or DELETE ... USING."));
+        }
+        _ => return unsupported(),
+    };
+    drop(statements);
     // Places in it are those of the whole text.
     let tree = (start == 0).then_some(parsed);
-    Ok(Some(Query::Change(ChangeText::new(text, tree))))
+    Ok(Read::Query(Query::new(text, tree, changes)))
 }
 
-fn is_change(parsed: &Parsed) -> bool {
-    let mut statements = parsed.statements().stmts();
-    match statements.next() {
-        Some(Node::InsertStmt(_) | Node::UpdateStmt(_) | Node::DeleteStmt(_)) => true,
-        Some(Node::SelectStmt(select)) => select.with_clause().is_some_and(|with| {
-            let mut list = with.ctes().iter();
-            list.any(|common| !matches!(common.ctequery(), Node::SelectStmt(_)))
-        }),
-        _ => false,
+/// The first SELECT of a set operation, which has its INTO.
+fn leftmost(mut select: &SelectStmt) -> &SelectStmt {
+    while let Some(left) = select.larg() {
+        select = left;
     }
-}
-
-/// A query between these places of a text, and how deep it is.
-///
-/// # Errors
-/// 42601 and 54001 of PostgreSQL's grammar.
-pub(super) fn query(sql: &str, extent: Option<(Location, Location)>) -> Result<(Query, u32)> {
-    let (_, text, parsed) = parsed(sql, extent)?;
-    let mut statements = parsed.statements().stmts();
-    match (statements.next(), statements.next()) {
-        (Some(Node::SelectStmt(_)), None) => {
-            let depth = depth::shape(text, &tokenize(text)?)?.depth;
-            Ok((Query::Text(text.into()), depth))
-        }
-        _ => Err(SqlError::unsupported("this statement is not supported")),
-    }
+    select
 }
 
 /// The tree of the text between two places, with where that begins.
@@ -133,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_postgresql_reads_is_kept_as_its_text() {
+    fn a_query_is_kept_as_its_text() {
         let frame = "select sum(a) over (order by a groups between 1 preceding and current row \
                      exclude ties) from t";
         assert_eq!(text_of(frame, 0), frame);

@@ -1,5 +1,5 @@
-//! What a parsed statement is. A query stays sqlparser's tree, for the binder, and a change of
-//! rows its text; everything else has its own small type.
+//! What a parsed statement is. A query or a change of rows stays its text and PostgreSQL's tree of
+//! it; everything else has its own small type.
 
 use std::fmt;
 
@@ -19,22 +19,12 @@ use super::table_as::TableAs;
 use super::user_type::TypeCommand;
 use super::view::ViewCommand;
 
-/// A query or a change of data.
+/// A query or a change of rows: its text, and its tree until that is planned.
 #[derive(Debug, Clone)]
-pub enum Query {
-    /// For the binder.
-    Tree(Box<ast::Statement>),
-    /// A query that only PostgreSQL's own grammar takes: its text.
-    Text(Box<str>),
-    /// A change of rows, or a query that has one in its WITH.
-    Change(ChangeText),
-}
-
-/// A change of rows: its text, and its tree until that is planned.
-#[derive(Debug, Clone)]
-pub struct ChangeText {
+pub struct Query {
     text: Box<str>,
     tree: Tree,
+    changes: bool,
 }
 
 /// A tree for whoever asks first.
@@ -53,12 +43,13 @@ impl fmt::Debug for Tree {
     }
 }
 
-impl ChangeText {
-    /// A change of this text, and its tree, if that is of a whole statement's text.
-    pub(super) fn new(text: &str, tree: Option<Parsed>) -> Self {
+impl Query {
+    /// A statement of this text, and its tree, if that is of a whole statement's text.
+    pub(super) fn new(text: &str, tree: Option<Parsed>, changes: bool) -> Self {
         Self {
             text: Box::from(text),
             tree: Tree(Mutex::new(tree)),
+            changes,
         }
     }
 
@@ -66,42 +57,17 @@ impl ChangeText {
     pub(crate) fn take_tree(&self) -> Option<Parsed> {
         self.tree.0.lock().take()
     }
-}
-
-impl Query {
-    /// The tree, if the binder can have it.
-    #[must_use]
-    pub fn tree(&self) -> Option<&ast::Statement> {
-        match self {
-            Self::Tree(tree) => Some(tree),
-            Self::Text(_) | Self::Change(_) => None,
-        }
-    }
 
     /// Whether it is no change of data, though it may lock rows.
     #[must_use]
     pub fn is_query(&self) -> bool {
-        !matches!(self, Self::Change(_))
-    }
-
-    /// Whether it only reads.
-    #[must_use]
-    pub fn is_pure(&self) -> bool {
-        match self {
-            Self::Tree(tree) => crate::bind::is_pure(tree),
-            Self::Text(_) => true,
-            Self::Change(_) => false,
-        }
+        !self.changes
     }
 }
 
 impl fmt::Display for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tree(tree) => tree.fmt(f),
-            Self::Text(text) => f.write_str(text),
-            Self::Change(change) => f.write_str(&change.text),
-        }
+        f.write_str(&self.text)
     }
 }
 

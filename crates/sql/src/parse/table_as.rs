@@ -1,6 +1,5 @@
 //! CREATE TABLE AS and SELECT INTO: a table of a query's rows. The query is kept as its text.
 
-use sqlparser::ast::{self, SetExpr};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
 use super::life;
@@ -82,18 +81,6 @@ pub(super) fn create(sql: &str, all: &[TokenWithSpan]) -> Result<Option<Statemen
         before: characters(&sql[..start]),
         with_data,
     })))
-}
-
-/// Whether a query is a SELECT INTO.
-pub(super) fn selects_into(statement: &ast::Statement) -> bool {
-    fn first(body: &SetExpr) -> bool {
-        match body {
-            SetExpr::Select(select) => select.into.is_some(),
-            SetExpr::SetOperation { left, .. } => first(left),
-            _ => false,
-        }
-    }
-    matches!(statement, ast::Statement::Query(query) if first(&query.body))
 }
 
 /// The SELECT INTO between these places of a text.

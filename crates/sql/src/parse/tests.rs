@@ -483,3 +483,39 @@ fn table_is_a_select() {
     assert!(matches!(one("table \"A\".t"), Statement::Query(_)));
     assert_eq!(error("table t t").sqlstate, "42601");
 }
+
+#[test]
+fn what_is_merely_not_there_is_no_syntax_error() {
+    let told = |sql: &str| {
+        let error = error(sql);
+        (error.sqlstate, error.message.clone(), error.position)
+    };
+    let missing = |message: &str, position| ("0A000", message.to_owned(), Some(position));
+    assert_eq!(
+        told("create aggregate a (int4) (sfunc = f, stype = int4)"),
+        missing("CREATE AGGREGATE is not supported", 8)
+    );
+    assert_eq!(
+        told("create cast (int4 as x) without function"),
+        missing("CREATE CAST is not supported", 8)
+    );
+    assert_eq!(
+        told("alter table t alter column a set storage external"),
+        missing("\"set storage\" in ALTER TABLE is not supported", 30)
+    );
+    // PostgreSQL's own words and places for what it refuses, too.
+    assert_eq!(
+        told("create table t (a int,, b int)"),
+        (
+            "42601",
+            "syntax error at or near \",\"".to_owned(),
+            Some(23)
+        )
+    );
+    assert_eq!(
+        told("create table t (a int"),
+        ("42601", "syntax error at end of input".to_owned(), Some(22))
+    );
+    // A command that PostgreSQL has not.
+    assert_eq!(error("backup to 1 2").sqlstate, "42601");
+}

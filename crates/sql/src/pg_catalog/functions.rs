@@ -336,7 +336,6 @@ fn function_number(name: &str) -> Option<u32> {
 /// Whether there is a function of this name, for any arguments.
 fn is_known(name: &str) -> bool {
     !thermocline_query::functions::named(name).is_empty()
-        || crate::bind::session_function(name).is_some()
 }
 
 #[cfg(test)]

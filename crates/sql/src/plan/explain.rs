@@ -1,8 +1,6 @@
 //! EXPLAIN: the plan in PostgreSQL's words, then which path a statement takes
 //! and why.
 
-use std::fmt::Write;
-
 use thermocline_engine::Table;
 use thermocline_storage::numeric::long::LONG;
 use thermocline_storage::types::DataType;
@@ -62,9 +60,6 @@ impl ShortPlan {
                 }
             }
             Self::OneRow(plan) => lines.push(crate::one_row::shown(plan).to_owned()),
-            Self::Values(values) => {
-                lines.push(format!("Values Scan  ({} rows)", values.rows.len()));
-            }
             Self::Insert(insert) => {
                 lines.push(format!("Insert on {}", insert.target.table.name));
                 if let Some(conflict) = &insert.target.conflict {
@@ -152,7 +147,7 @@ impl ShortPlan {
                 Some(source) => reach(source),
                 None => "no table".to_owned(),
             },
-            Self::OneRow(_) | Self::Values(_) => "no table".to_owned(),
+            Self::OneRow(_) => "no table".to_owned(),
             Self::Insert(_) => "rows are stored in place".to_owned(),
             Self::Update(update) => reach(&update.source),
             Self::Delete(delete) => reach(&delete.source),
@@ -337,38 +332,8 @@ fn text(expr: &Expr, table: &Table) -> String {
                 elements.join(", ")
             )
         }
-        Expr::Like {
-            operand,
-            pattern,
-            case_insensitive,
-            negated,
-            ..
-        } => {
-            let mut operator = String::new();
-            let _ = write!(
-                operator,
-                "{}~~{}",
-                if *negated { "!" } else { "" },
-                if *case_insensitive { "*" } else { "" }
-            );
-            format!(
-                "({} {operator} {})",
-                text(operand, table),
-                text(pattern, table)
-            )
-        }
         Expr::Cast(path, operand) => format!("({})::{}", text(operand, table), path.to),
-        Expr::Negate(operand) => format!("(- {})", text(operand, table)),
-        Expr::Function(call) => {
-            let arguments: Vec<String> = call
-                .arguments
-                .iter()
-                .map(|each| text(each, table))
-                .collect();
-            format!("{}({})", call.name, arguments.join(", "))
-        }
         Expr::Now(_) => "now()".to_owned(),
-        Expr::Session(name, _) => format!("{name}()"),
         Expr::Analysed(analysed) => analysed.text.clone(),
         _ => "(…)".to_owned(),
     }

@@ -7,6 +7,7 @@ mod choose;
 mod effect;
 mod explain;
 mod fit;
+mod reason;
 
 pub(crate) use by_key::{locking, row_numbered, source_by_key};
 pub(crate) use choose::{OrderKey, choose, plain_keys};
@@ -14,6 +15,7 @@ pub(crate) use effect::{
     leaves_partition, overwrites, replaces, unique_within_partition, whole_key,
 };
 pub(crate) use fit::{Fit, fit};
+pub use reason::Reason;
 
 use std::sync::Arc;
 use thermocline_storage::value::Value;
@@ -34,7 +36,7 @@ pub enum Plan {
     /// A pure SELECT that the short path declines, by the analytical side.
     Analytical {
         /// Why it was declined.
-        reason: String,
+        reason: Reason,
         /// The query.
         typed: Arc<TypedQuery>,
     },
@@ -57,8 +59,6 @@ pub enum ShortPlan {
     Select(Arc<SelectPlan>),
     /// A query that reads no table.
     OneRow(Arc<TypedQuery>),
-    /// VALUES.
-    Values(Arc<ValuesPlan>),
     /// INSERT.
     Insert(Arc<InsertPlan>),
     /// UPDATE.
@@ -76,13 +76,22 @@ pub enum ShortPlan {
 }
 
 impl ShortPlan {
+    /// Whether it is a query that locks nothing.
+    pub(crate) fn only_reads(&self) -> bool {
+        match self {
+            Self::Select(select) => select.lock.is_none(),
+            Self::OneRow(_) => true,
+            _ => false,
+        }
+    }
+
     /// Whether the statement leaves all rows and sequences as they are. The
     /// session refuses the others in a read-only transaction.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         match self {
             Self::Select(select) => select.lock.is_none() && !select.calls_sequences(),
-            Self::Values(_) | Self::OneRow(_) => true,
+            Self::OneRow(_) => true,
             Self::LockingRead(read) => read.locks.is_empty(),
             Self::Insert(_)
             | Self::Update(_)
@@ -118,7 +127,7 @@ impl ShortPlan {
             Self::ByQuery(plan) => plan.change.changed_table(),
             Self::CurrentOf(plan) => Some(&plan.table),
             Self::After(after) => after.plan.changed_table(),
-            Self::Select(_) | Self::Values(_) | Self::OneRow(_) | Self::LockingRead(_) => None,
+            Self::Select(_) | Self::OneRow(_) | Self::LockingRead(_) => None,
         }
     }
 
@@ -354,10 +363,11 @@ impl SelectPlan {
         self.output.iter().any(|output| {
             let mut calls = false;
             output.expr.walk(&mut |expr| {
-                calls |= matches!(
-                    expr,
-                    Expr::NextValue(_) | Expr::Session("nextval" | "setval", _)
-                );
+                calls |= match expr {
+                    Expr::NextValue(_) => true,
+                    Expr::Analysed(analysed) => analysed.calls(&["nextval", "setval"]),
+                    _ => false,
+                };
             });
             calls
         })
@@ -411,28 +421,13 @@ pub enum AggregateFunction {
     BoolOr,
 }
 
-/// VALUES as a statement.
-#[derive(Clone, Debug)]
-pub struct ValuesPlan {
-    /// The rows.
-    pub rows: Vec<Vec<Expr>>,
-    /// The columns' types.
-    pub types: Vec<DataType>,
-    /// ORDER BY, over the columns.
-    pub sort: Vec<SortKey>,
-    /// LIMIT.
-    pub limit: Option<Expr>,
-    /// OFFSET.
-    pub offset: Option<Expr>,
-}
-
 /// A query whose rows a change takes, for the analytical path.
 #[derive(Clone, Debug)]
 pub struct ReadQuery {
     /// The query.
     pub typed: Arc<TypedQuery>,
     /// Why the short path does not run it.
-    pub reason: &'static str,
+    pub reason: Reason,
 }
 
 /// UPDATE or DELETE of rows that a query finds.

@@ -8,7 +8,7 @@ use thermocline_storage::value::Value;
 use super::prepared::Planned;
 use super::run::Run;
 use super::{Client, Session};
-use crate::bind::{self, BindContext};
+use crate::bind::{self, BindContext, Clause};
 use crate::error::{Result, SqlError};
 use crate::expr::{CastPath, Datum, EvalContext, NoRow};
 use crate::styles::Styles;
@@ -72,7 +72,8 @@ impl Session {
                 if let Some(text) = quoted(argument) {
                     return styles.read(wanted, text, Some(evaluation.now_us));
                 }
-                let (expression, data_type) = bind::bind_scalar(argument, None, &context)?;
+                let (expression, data_type) =
+                    bind::bind_argument(&argument.to_string(), Clause::Execute, &context)?;
                 let value = expression.evaluate(&NoRow, &evaluation)?.into_value();
                 let path = CastPath {
                     from: data_type,

@@ -13,7 +13,7 @@ use super::prepared::Prepared;
 use super::run::Run;
 use super::transaction::Block;
 use super::{Client, Session};
-use crate::bind::{self, BindContext};
+use crate::bind::{self, BindContext, Clause};
 use crate::error::{Result, SqlError};
 use crate::expr::{EvalContext, NoRow};
 use crate::messages;
@@ -134,7 +134,8 @@ impl Session {
             if let Some(text) = quoted(argument) {
                 return styles.read(wanted, text, Some(evaluation.now_us));
             }
-            let (expression, _) = bind::bind_scalar(argument, None, &context)?;
+            let (expression, _) =
+                bind::bind_argument(&argument.to_string(), Clause::Call, &context)?;
             Ok(expression.evaluate(&NoRow, &evaluation)?.into_value())
         };
         call.arguments

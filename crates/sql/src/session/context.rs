@@ -18,7 +18,6 @@ use thermocline_storage::value::Value;
 use super::engine::{DATABASE_OID, Sessions};
 use super::notify::Listening;
 use super::signal::{Signal, Waits};
-use crate::ddl::find_relation;
 use crate::error::{Result, SqlError};
 use crate::expr::SessionInfo;
 use crate::privilege::{Actor, denied};
@@ -329,18 +328,17 @@ impl SessionContext {
         given: Option<&Value>,
         needs: Privileges,
     ) -> Result<Option<Arc<SequenceDef>>> {
-        let sequence = match given {
-            Some(Value::Text(name)) => self.sequence(name)?,
-            Some(Value::BigInt(oid)) => {
-                let catalog = self.catalog();
-                let oid = u32::try_from(*oid).unwrap_or_default();
-                catalog.sequences.get(&oid).cloned().ok_or_else(|| {
-                    let message = format!("the relation with OID {oid} is not a sequence");
-                    SqlError::new("42809", message)
-                })?
-            }
-            _ => return Ok(None),
+        let Some(Value::BigInt(oid)) = given else {
+            return Ok(None);
         };
+        let oid = u32::try_from(*oid).unwrap_or_default();
+        let found = self.catalog().sequences.get(&oid).cloned();
+        let sequence = found.ok_or_else(|| {
+            let message = format!("the relation with OID {oid} is not a sequence");
+            SqlError::new("42809", message)
+        })?;
+        let path = self.settings.lock().search_path();
+        temporary::not_others(&sequence.schema, &path)?;
         self.actor()?
             .need_sequence(&self.catalog(), &sequence, needs)?;
         Ok(Some(sequence))
@@ -380,25 +378,6 @@ impl SessionContext {
             .find(|schema| catalog.schemas.iter().any(|there| there.name == **schema))
             .cloned()
     }
-
-    /// The sequence of this name, which may be qualified.
-    ///
-    /// # Errors
-    /// 42P01 when there is none, 42809 when the name is another relation's.
-    pub fn sequence(&self, name: &str) -> Result<Arc<SequenceDef>> {
-        let catalog = self.catalog();
-        let parts = qualified(name);
-        let path = self.settings.lock().search_path();
-        let Some((schema, relation)) = find_relation(&catalog, &path, &parts) else {
-            return Err(SqlError::undefined_table(name));
-        };
-        temporary::not_others(&schema, &path)?;
-        catalog
-            .sequence_by_name(&schema, &relation)
-            .cloned()
-            .ok_or_else(|| SqlError::new("42809", format!("\"{relation}\" is not a sequence")))
-    }
-
     /// Waits until no number of a sequence that this session has seen can come again: before
     /// the client is told anything.
     pub(super) async fn keep_numbers(&self, options: impl FnOnce() -> RunOptions) -> Result<()> {
@@ -465,7 +444,7 @@ pub fn version() -> String {
 }
 
 /// The parts of a name written as SQL writes it, in a text.
-fn qualified(name: &str) -> Vec<String> {
+pub(crate) fn qualified(name: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut quoted = false;
     for character in name.trim().chars() {

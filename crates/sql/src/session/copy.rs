@@ -67,7 +67,7 @@ impl Session {
         client: &mut Client,
     ) -> Result<()> {
         let count = if copy.from {
-            self.copy_from(copy, run, client).await?
+            self.copy_from(copy, client).await?
         } else {
             self.copy_to(copy, run, client).await?
         };
@@ -126,11 +126,11 @@ impl Session {
         Ok((table, places))
     }
 
-    async fn copy_from(&mut self, copy: &Copy, run: &Run<'_>, client: &mut Client) -> Result<u64> {
+    async fn copy_from(&mut self, copy: &Copy, client: &mut Client) -> Result<u64> {
         let CopySource::Table { name, columns } = &copy.source else {
             return Err(SqlError::syntax("COPY FROM takes a table"));
         };
-        let mut incoming = self.incoming(copy, run, name, columns)?;
+        let mut incoming = self.incoming(copy, name, columns)?;
         if !is_temporary(&incoming.target.table.schema) {
             self.check_writable("COPY FROM")?;
         }
@@ -164,13 +164,7 @@ impl Session {
         Ok(incoming.stored)
     }
 
-    fn incoming(
-        &self,
-        copy: &Copy,
-        run: &Run<'_>,
-        name: &[String],
-        columns: &[String],
-    ) -> Result<Incoming> {
+    fn incoming(&self, copy: &Copy, name: &[String], columns: &[String]) -> Result<Incoming> {
         let (table, places) = self.copy_table(name, columns, Privileges::INSERT)?;
         let names: Vec<String> = places
             .iter()
@@ -180,12 +174,9 @@ impl Session {
         let catalog = self.transaction.catalog(&self.engine.db);
         let search_path = self.context.settings(|settings| settings.search_path());
         let styles = self.context.styles();
-        let context = BindContext {
-            sql: &run.prepared.text,
-            ..BindContext::new(&catalog, &search_path).styled(&styles)
-        };
+        let context = BindContext::new(&catalog, &search_path).styled(&styles);
         let filter = match &copy.filter {
-            Some(filter) => Some(bind::bind_condition(filter, &table, "WHERE", &context)?),
+            Some(filter) => Some(bind::bind_filter(&filter.to_string(), &table, &context)?),
             None => None,
         };
         let actor = self.context.actor()?;

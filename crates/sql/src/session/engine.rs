@@ -19,7 +19,6 @@ use super::unread::UnreadResults;
 use crate::analysis::Activity;
 #[cfg(feature = "analytics")]
 use crate::analytics::Analytics;
-use crate::bind;
 use crate::error::Result;
 use crate::statement_statistics::StatementStatistics;
 use crate::temporary::schema_named;
@@ -216,13 +215,11 @@ impl Engine {
         let _ = self.sessions.defaults.set(defaults);
     }
 
-    /// The names of all functions that statements can call, of whichever library.
+    /// The names of all functions that statements can call.
     #[must_use]
     pub fn function_names(&self) -> BTreeSet<String> {
-        bind::session_function_names()
-            .chain(thermocline_storage::functions::NAMES.iter().copied())
-            .chain(thermocline_query::functions::all().map(|function| function.name))
-            .map(str::to_owned)
+        thermocline_query::functions::all()
+            .map(|function| function.name.to_owned())
             .collect()
     }
 

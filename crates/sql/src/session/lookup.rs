@@ -1,29 +1,26 @@
-//! The way from a statement to its plan: the one it was last given, or a new one by whom it is
-//! for. A query that reads no users' table is analysed by PostgreSQL's rules, and so is one that
-//! the short path declines; the binder has what the short path runs over tables.
+//! The way from a statement to its plan: the one it was last given, or a new one. It is analysed
+//! once, by PostgreSQL's rules; the typed tree says who runs it.
 
 use std::sync::Arc;
+use thermocline_query::tree;
 
 use pg_raw_parse::Node;
-use sqlparser::ast;
 use thermocline_engine::{Catalog, Database};
 use thermocline_query::parse::{Parsed, parse};
 
 use super::context::SessionContext;
 use super::current_of::Standing;
-use super::prepared::{Binding, PlanSettings, Planned, Prepared, Sizes, bind_query, declared_oids};
+use super::prepared::{PlanSettings, Planned, Prepared, Sizes, declared_oids};
 use crate::analysis::{self, BoundStatement, SessionFacts};
-use crate::bind::{self, BindContext, Bound, Refusal};
+use crate::bind::{BindContext, Bound};
 use crate::error::{Result, SqlError};
 use crate::expr::SessionInfo;
 use crate::one_row;
 use crate::parse::{Query, footprint};
-use crate::pg_catalog;
-use crate::plan::{Plan, ShortPlan};
+use crate::plan::{Plan, Reason, ShortPlan};
 use crate::privilege::Actor;
 use crate::short;
-use crate::typed;
-use crate::typed::reads::{Reads, reads};
+use crate::typed::{self, TypedQuery};
 
 /// The trees of shorter texts are not asked room for.
 const SMALL_TEXT_BYTES: u64 = 16 << 10;
@@ -76,109 +73,53 @@ impl Lookup<'_> {
         query: &Query,
         settings: &PlanSettings,
     ) -> Result<Planned> {
+        let parsed = query.take_tree().map_or_else(|| self.parsed(place), Ok)?;
+        let statement = query_of(&parsed)?;
         let whole = |bound| self.whole(bound, place.declared, settings.clone());
-        let tree = match query {
-            Query::Tree(tree) => tree,
-            Query::Text(_) => {
-                let reason = "only PostgreSQL's grammar reads it";
-                return self.statement(place, None, settings, reason.to_owned());
-            }
-            Query::Change(change) => {
-                return self.statement(place, change.take_tree(), settings, String::new());
-            }
-        };
-        let reads = match tree.as_ref() {
-            ast::Statement::Query(inner) if bind::is_pure(tree) => Some(reads(
-                inner,
-                &self.catalog,
-                &settings.search_path,
-                &pg_catalog::is_relation,
-            )),
-            _ => None,
-        };
-        let mut refused = None;
-        match reads {
-            Some(Reads::Tables) if settings.analytical_only => {
-                let reason = "thermocline.path is analytical";
-                return self.analytical(place, reason.to_owned()).map(whole);
-            }
-            Some(reads @ (Reads::Nothing | Reads::Catalogs)) => {
-                match self.without_tables(place, reads, settings) {
-                    Ok(bound) => return Ok(whole(bound)),
-                    // What is not known there may be known to the binder.
-                    Err(error) if matches!(error.sqlstate, "0A000" | "42883" | "53200") => {
-                        refused = Some(error);
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
-            Some(Reads::Tables) | None => {}
-        }
-        let binding = Binding {
-            db: self.db,
-            catalog: &self.catalog,
-            settings,
-        };
-        let bound = bind_query(tree, place.text, place.declared, &binding);
-        let refusal = match bound {
-            Ok(planned) => return Ok(planned),
-            Err(refusal) => refusal,
-        };
-        if reads.is_none() {
-            let reason = match refusal {
-                Refusal::Declined { reason, .. } => reason,
-                Refusal::Error(_) => "a row lock".to_owned(),
-            };
-            return self.statement(place, None, settings, reason);
-        }
-        match (refused, refusal) {
-            (Some(refused), Refusal::Declined { .. }) => Err(refused),
-            // Both say so: the analysis in PostgreSQL's words.
-            (Some(refused), Refusal::Error(error)) => Err(match error.sqlstate {
-                "42883" => refused,
-                _ => *error,
-            }),
-            // What the short path takes for an error need not be one.
-            (None, Refusal::Error(error)) => {
-                let reason = "the short path does not know it";
-                match self.analytical(place, reason.to_owned()) {
-                    Ok(bound) => Ok(whole(bound)),
-                    Err(told) if told.sqlstate == "0A000" => Err(*error),
-                    Err(told) => Err(told),
-                }
-            }
-            (None, Refusal::Declined { reason, .. }) => self.analytical(place, reason).map(whole),
-        }
-    }
-
-    /// A query that reads no users' table.
-    fn without_tables(
-        &self,
-        place: Place<'_>,
-        reads: Reads,
-        settings: &PlanSettings,
-    ) -> Result<Bound> {
-        let parsed = self.parsed(place)?;
-        let query = query_of(&parsed)?;
-        let version = self.catalog.version;
-        let (context, now_us) = (self.context, self.context.transaction_us());
-        if let (Reads::Nothing, false) = (reads, settings.analytical_only)
+        if !settings.analytical_only
             && let Some(typed) = one_row::bind(
-                query,
+                statement,
                 place.text,
                 place.declared,
-                context,
-                (now_us, &settings.styles),
+                self.context,
+                (self.context.transaction_us(), &settings.styles),
             )
         {
             let plan = |typed| Plan::Short(ShortPlan::OneRow(typed));
-            return typed.map(|typed| typed.bound(version, plan));
+            return typed.map(|typed| whole(typed.bound(self.catalog.version, plan)));
         }
-        let reason = match reads {
-            Reads::Nothing => "it reads no table",
-            _ => "it reads system catalogs",
+        let bound = self.bound(statement, place)?;
+        drop(parsed);
+        let actor = Actor::named(&settings.role, &self.catalog)?;
+        let sizes = Sizes::of(self.db);
+        let context = BindContext {
+            actor: Some(&actor),
+            row_estimate: Some(&|table| sizes.of_table(table)),
+            ..BindContext::new(&self.catalog, &settings.search_path).styled(&settings.styles)
         };
-        self.analysed(query, place, reason.to_owned())
+        let (bound, oids) = match bound.into_reading() {
+            Ok(typed) => {
+                let planned = match () {
+                    () if settings.analytical_only && typed.needs_turn() => Err(Reason::Setting),
+                    () if is_analytical(&typed.query) => Err(Reason::Form("it reads no table")),
+                    () => short::reading(&typed, &context)?,
+                };
+                match planned {
+                    Ok(bound) => (bound, declared_oids(&typed.parameters, place.declared)),
+                    Err(reason) => return self.analytical_plan(typed, reason).map(whole),
+                }
+            }
+            Err(BoundStatement {
+                analyzed, tables, ..
+            }) => {
+                let oids = declared_oids(&analyzed.parameters, place.declared);
+                (short::statement(analyzed, &tables, &context)?, oids)
+            }
+        };
+        let mut planned = whole(bound);
+        planned.parameter_oids = oids;
+        planned.sizes = sizes.taken();
+        Ok(planned)
     }
 
     /// The tree of a cursor's query, if it is one to stand on.
@@ -188,49 +129,22 @@ impl Lookup<'_> {
         Standing::of(&bound.into_query().ok()?)
     }
 
-    /// The plan of a statement by PostgreSQL's grammar and rules; `reason` is why the short path
-    /// does not run it, if it only reads.
-    fn statement(
-        &self,
-        place: Place<'_>,
-        parsed: Option<Parsed>,
-        settings: &PlanSettings,
-        reason: String,
-    ) -> Result<Planned> {
-        let (declared, catalog) = (place.declared, &self.catalog);
-        let parsed = parsed.map_or_else(|| self.parsed(place), Ok)?;
-        let bound = self.bound(query_of(&parsed)?, place)?;
-        drop(parsed);
-        let BoundStatement {
-            analyzed, tables, ..
-        } = match bound.into_reading() {
-            Ok(typed) => {
-                let plan = |typed| Plan::Analytical { reason, typed };
-                let bound = typed.bound(catalog.version, plan);
-                return Ok(self.whole(bound, declared, settings.clone()));
-            }
-            Err(statement) => statement,
-        };
-        let oids = declared_oids(&analyzed.parameters, declared);
-        let actor = Actor::named(&settings.role, catalog)?;
-        let sizes = Sizes::of(self.db);
-        let context = BindContext {
-            actor: Some(&actor),
-            row_estimate: Some(&|table| sizes.of_table(table)),
-            ..BindContext::new(catalog, &settings.search_path).styled(&settings.styles)
-        };
-        let bound = short::statement(analyzed, &tables, &context)?;
-        let mut planned = self.whole(bound, declared, settings.clone());
-        planned.parameter_oids = oids;
-        planned.sizes = sizes.taken();
-        Ok(planned)
+    /// A query for the analytical side.
+    pub(super) fn analytical(&self, place: Place<'_>, reason: Reason) -> Result<Bound> {
+        let parsed = self.parsed(place)?;
+        // It would lock nothing there.
+        match self.bound(query_of(&parsed)?, place)?.into_reading() {
+            Ok(typed) => self.analytical_plan(typed, reason),
+            Err(_) => Err(SqlError::unsupported(
+                "a query that locks or changes rows is not for the analytical path",
+            )),
+        }
     }
 
-    /// A query for the analytical side.
-    pub(super) fn analytical(&self, place: Place<'_>, reason: String) -> Result<Bound> {
-        let parsed = self.parsed(place)?;
-        let query = query_of(&parsed)?;
-        self.analysed(query, place, reason)
+    fn analytical_plan(&self, typed: TypedQuery, reason: Reason) -> Result<Bound> {
+        analysis::answered(&typed.query)?;
+        let plan = |typed| Plan::Analytical { reason, typed };
+        Ok(typed.bound(self.catalog.version, plan))
     }
 
     fn bound(
@@ -240,17 +154,6 @@ impl Lookup<'_> {
     ) -> Result<BoundStatement> {
         let facts = facts(self.context)?;
         analysis::bind_statement(statement, text, declared, &self.catalog, self.db, facts)
-    }
-
-    /// A query for the analytical side, which would lock nothing.
-    fn analysed(&self, statement: Node<'_>, place: Place<'_>, reason: String) -> Result<Bound> {
-        let Ok(typed) = self.bound(statement, place)?.into_reading() else {
-            return Err(SqlError::unsupported(
-                "a query that locks or changes rows is not for the analytical path",
-            ));
-        };
-        let plan = |typed| Plan::Analytical { reason, typed };
-        Ok(typed.bound(self.catalog.version, plan))
     }
 
     /// The tree of a text, by PostgreSQL's grammar.
@@ -282,6 +185,11 @@ impl Lookup<'_> {
 
 fn query_of(parsed: &Parsed) -> Result<Node<'_>> {
     typed::query_of(parsed).ok_or_else(|| SqlError::internal("a text without its statement"))
+}
+
+/// Whether a query reads no table, and calls no function that is the session's alone.
+fn is_analytical(query: &tree::Query) -> bool {
+    cfg!(feature = "analytics") && query.from.is_empty() && analysis::answered(query).is_ok()
 }
 
 /// What analysis may know of the session.

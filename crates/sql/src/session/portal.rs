@@ -20,7 +20,7 @@ use crate::output::Formats;
 /// A portal.
 pub(super) struct Portal {
     pub(super) prepared: Arc<Prepared>,
-    /// The plan it was bound with; `None` for what is not for the binder.
+    /// The plan it was bound with; `None` for what is no query.
     pub(super) planned: Option<Arc<Planned>>,
     pub(super) parameters: Vec<Value>,
     pub(super) formats: Formats,

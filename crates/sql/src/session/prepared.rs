@@ -4,25 +4,22 @@
 //! one name space. Texts of the simple protocol that come again are kept too.
 
 use crate::analysis::StatementFacts;
-use crate::typed::held;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, OnceLock};
 use thermocline_query::functions::clock;
 
 use parking_lot::Mutex;
-use sqlparser::ast;
 use thermocline_engine::{Account, Catalog, Charge, ChargeKind, Database, Table};
 use thermocline_storage::types::DataType;
 
 use super::charges::footprint;
 use super::shelf::{Place, Shelf};
-use crate::bind::{self, BindContext, Bindable, Bound, SMALL_TABLE_ROWS};
+use crate::bind::{Bound, SMALL_TABLE_ROWS};
 use crate::error::{Result, SqlError};
 use crate::output::OutputColumn;
 use crate::parse::secret::HIDDEN_TEXT;
 use crate::parse::{self, Query, Statement};
-use crate::privilege::Actor;
 use crate::settings::Settings;
 use crate::statement_statistics::query_id;
 use crate::styles::Styles;
@@ -206,7 +203,7 @@ impl Prepared {
         simple.of_depth(part.depth)
     }
 
-    /// The query, if it is one for the binder.
+    /// The query, if it is one.
     pub(super) fn query(&self) -> Option<&Query> {
         match &self.statement {
             Some(Statement::Query(query)) => Some(query),
@@ -289,54 +286,8 @@ impl<'a> Sizes<'a> {
     }
 }
 
-/// What a query is bound for.
-pub(super) struct Binding<'a> {
-    pub(super) db: &'a Database,
-    pub(super) catalog: &'a Arc<Catalog>,
-    pub(super) settings: &'a PlanSettings,
-}
-
-/// Binds a query for the short path.
-pub(super) fn bind_query(
-    query: &ast::Statement,
-    text: &str,
-    declared: &[u32],
-    binding: &Binding<'_>,
-) -> Bindable<Planned> {
-    let Binding {
-        db,
-        catalog,
-        settings,
-    } = *binding;
-    let actor = Actor::named(&settings.role, catalog)?;
-    let parameters: Vec<Option<DataType>> = declared.iter().map(|oid| held(*oid, -1)).collect();
-    let sizes = Sizes::of(db);
-    let context = BindContext {
-        catalog,
-        search_path: &settings.search_path,
-        parameters: &parameters,
-        sql: text,
-        row_estimate: Some(&|table| sizes.of_table(table)),
-        actor: Some(&actor),
-        styles: &settings.styles,
-        literals: &settings.styles,
-    };
-    let bound = bind::bindable(query, &context)?;
-    let columns = bound.columns.clone().map(Arc::from);
-    let parameters = bound.parameters.clone();
-    Ok(Planned {
-        parameter_oids: parameter_oids(&parameters, declared),
-        parameters,
-        columns,
-        catalog: Arc::clone(catalog),
-        settings: settings.clone(),
-        sizes: sizes.taken(),
-        bound,
-    })
-}
-
-/// What a client is told of its parameters: what it declared itself, else
-/// what was inferred.
+/// The numbers of the types that a client is told of its parameters: what it declared itself,
+/// else what was inferred.
 pub(super) fn parameter_oids(inferred: &[DataType], declared: &[u32]) -> Vec<u32> {
     let inferred: Vec<u32> = inferred.iter().map(DataType::oid).collect();
     declared_oids(&inferred, declared)
@@ -650,10 +601,9 @@ mod tests {
 
     #[test]
     fn what_a_client_declares_is_what_it_is_told() {
-        let inferred = [DataType::Integer, DataType::Text];
-        assert_eq!(parameter_oids(&inferred, &[]), [23, 25]);
-        assert_eq!(parameter_oids(&inferred, &[20, 705]), [20, 25]);
-        assert_eq!(parameter_oids(&[], &[1028]), [1028]);
+        assert_eq!(declared_oids(&[23, 25], &[]), [23, 25]);
+        assert_eq!(declared_oids(&[23, 25], &[20, 705]), [20, 25]);
+        assert_eq!(declared_oids(&[], &[1028]), [1028]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Running one statement: its transaction, its plan, its rows to the client,
 //! its command tag.
 
+use crate::plan::Reason;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ pub(super) enum Answer {
 /// A statement to run and how to answer.
 pub(super) struct Run<'a> {
     pub(super) prepared: &'a Arc<Prepared>,
-    /// The plan its parameters were read for, if it is for the binder.
+    /// The plan its parameters were read for, if it is a query's.
     pub(super) planned: Option<&'a Arc<Planned>>,
     pub(super) parameters: &'a [Value],
     pub(super) formats: &'a Formats,
@@ -263,7 +264,7 @@ impl Session {
         let refused = match self.try_short(plan, styles, parameters, rows, true).await {
             Ok(count) => return Ok(Answer::Whole(count)),
             Err(error) if error.takes_long => error,
-            Err(error) if error.sqlstate == OUT_OF_MEMORY && query.is_pure() => error,
+            Err(error) if error.sqlstate == OUT_OF_MEMORY && plan.only_reads() => error,
             Err(error) => return Err(error),
         };
         rows.rewind(start);
@@ -273,10 +274,10 @@ impl Session {
             declared,
         };
         let reason = match refused.takes_long {
-            true => "it takes long",
-            false => "it reads more evicted rows than a statement may hold",
+            true => Reason::TakesLong,
+            false => Reason::ReadsEvicted,
         };
-        let bound = self.lookup().analytical(place, reason.to_owned());
+        let bound = self.lookup().analytical(place, reason);
         if let Ok(Some(typed)) = bound.map(|bound| bound.plan.typed().cloned()) {
             let stream = self.start_analytical(&typed, &planned.catalog, parameters);
             match boxed(stream).await {

@@ -2,6 +2,7 @@
 //! those of an INSERT … SELECT are, in one transaction.
 
 use crate::parse::statement::ColumnOf;
+use crate::plan::Reason;
 use std::sync::Arc;
 use thermocline_query::types::domain::is_domain;
 
@@ -73,10 +74,9 @@ impl Session {
             text: &create.query,
             declared: &[],
         };
-        let reason = "the source of a table".to_owned();
         let bound = self
             .lookup()
-            .analytical(place, reason)
+            .analytical(place, Reason::NewTable)
             .map_err(|error| error.moved(create.before))?;
         let Some(typed) = bound.plan.typed().cloned() else {
             return Err(SqlError::internal("an analytical query without its tree"));

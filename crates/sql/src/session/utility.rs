@@ -1,4 +1,4 @@
-//! The commands that are not for the binder: transaction control, settings,
+//! The commands that are no queries: transaction control, settings,
 //! prepared statements, cursors, DDL and what is only accepted.
 
 use std::pin::Pin;

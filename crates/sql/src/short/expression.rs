@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use thermocline_engine::Table;
 use thermocline_query::datum::Datum;
+use thermocline_query::functions::{Body, Volatility};
 use thermocline_query::tree::{self, ArrayComparison, ExprKind, FunctionCall, Now};
 use thermocline_query::types::domain::{base, is_domain};
 use thermocline_query::types::ids;
@@ -16,9 +17,12 @@ use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
 use super::shown::shown;
-use crate::bind::{is_volatile, not_of_a_row};
+use crate::bind::next_of;
 use crate::error::{Result, SqlError};
-use crate::expr::{Analysed, CastPath, Comparison, Expr, TransactionTime};
+use crate::expr::{self, Analysed, CastPath, Comparison, Expr, TransactionTime};
+use crate::one_row::{OF_SEQUENCES, SESSION_FUNCTIONS};
+use crate::plan::Reason;
+use crate::styles::Styles;
 use crate::typed::value;
 
 /// The signs of arithmetic.
@@ -41,15 +45,44 @@ const CASTS: [&str; 7] = [
     "timestamptz",
 ];
 
-/// The relations of the tree that are parts of the row: the table, and where its columns begin.
-pub(super) struct Lowering<'a> {
-    pub(super) relations: &'a [(&'a Table, usize)],
+/// What the columns of the tree are in the row.
+#[derive(Clone, Copy)]
+pub(crate) enum Row<'a> {
+    /// Those of its relations: the table, and where its columns begin.
+    Tables(&'a [(&'a Table, usize)]),
+    /// Keys and results of a group, of these types.
+    Group(&'a [DataType]),
 }
 
-impl Lowering<'_> {
+/// Expressions over a row.
+pub(crate) struct Lowering<'a> {
+    pub(crate) row: Row<'a>,
+}
+
+impl<'a> Lowering<'a> {
     /// Of what reads no row.
     pub(super) const fn of_no_row() -> Self {
-        Self { relations: &[] }
+        Self {
+            row: Row::Tables(&[]),
+        }
+    }
+
+    /// Of the row of tables, whose columns begin at these places.
+    pub(crate) const fn of_tables(tables: &'a [(&'a Table, usize)]) -> Self {
+        Self {
+            row: Row::Tables(tables),
+        }
+    }
+
+    /// A column's place in the row, and its type.
+    fn column(&self, relation: usize, column: usize) -> Option<(usize, DataType)> {
+        match self.row {
+            Row::Tables(tables) => {
+                let (table, offset) = tables.get(relation)?;
+                Some((offset + column, table.columns.get(column)?.data_type))
+            }
+            Row::Group(types) => Some((column, *types.get(column)?)),
+        }
     }
 
     /// Whether the row gives the expression's value.
@@ -57,12 +90,20 @@ impl Lowering<'_> {
         self.obstacle(expr).is_none()
     }
 
+    /// The expression over the row, or what keeps the row from giving it.
+    pub(super) fn given(&self, expr: &tree::Expr) -> Result<Expr, Reason> {
+        match self.obstacle(expr) {
+            Some(what) => Err(Reason::Form(what)),
+            None => Ok(self.lower(expr)),
+        }
+    }
+
     /// What keeps the row from giving it.
     fn obstacle(&self, expr: &tree::Expr) -> Option<&'static str> {
         not_of_a_row(expr).or_else(|| {
             let other = expr.any(&mut |expr| {
-                matches!(expr.kind, ExprKind::Column { relation, .. }
-                    if relation >= self.relations.len())
+                matches!(expr.kind, ExprKind::Column { relation, column, .. }
+                    if self.column(relation, column).is_none())
             });
             other.then_some("another table's column")
         })
@@ -72,7 +113,7 @@ impl Lowering<'_> {
     ///
     /// # Errors
     /// 0A000 for what a row does not give.
-    pub(super) fn row(&self, expr: &tree::Expr) -> Result<Expr> {
+    pub(crate) fn row(&self, expr: &tree::Expr) -> Result<Expr> {
         match self.obstacle(expr) {
             Some(what) => Err(SqlError::unsupported(format!(
                 "{what} is not supported in this expression"
@@ -96,7 +137,7 @@ impl Lowering<'_> {
                 level: 0,
                 relation,
                 column,
-            } => Expr::Column(self.relations.get(*relation)?.1 + column),
+            } => Expr::Column(self.column(*relation, *column)?.0),
             ExprKind::Constant(datum) if datum.is_null() => Expr::Constant(Value::Null),
             ExprKind::Constant(datum) => {
                 let data_type = held(expr.oid, expr.modifier)?;
@@ -217,7 +258,16 @@ impl Lowering<'_> {
 
     fn cast(&self, inner: &tree::Expr, from: DataType, to: DataType, context: CastContext) -> Expr {
         let path = CastPath { from, to, context };
-        Expr::Cast(Box::new(path), Box::new(self.lower(inner)))
+        let operand = self.lower(inner);
+        // Numbers look the same in all styles.
+        if let Expr::Constant(value) = &operand
+            && from.is_number()
+            && to.is_number()
+            && let Ok(value) = path.apply(expr::Datum::Ref(value.as_ref()), Styles::plain())
+        {
+            return Expr::Constant(value.into_value());
+        }
+        Expr::Cast(Box::new(path), Box::new(operand))
     }
 
     /// `x = ANY (ARRAY[…])`, which is `x IN (…)`.
@@ -273,7 +323,10 @@ impl Lowering<'_> {
         Expr::Analysed(Arc::new(Analysed {
             data_type: held(own.oid, own.modifier),
             volatile: is_volatile(&own),
-            text: shown(expr, self.relations),
+            text: match self.row {
+                Row::Tables(tables) => shown(expr, tables),
+                Row::Group(_) => shown(expr, &[]),
+            },
             expr: own,
             arguments,
         }))
@@ -284,10 +337,9 @@ impl Lowering<'_> {
         let argument = match &expr.kind {
             ExprKind::Column {
                 relation, column, ..
-            } => self.relations.get(*relation).map(|(table, offset)| {
-                let data_type = table.columns[*column].data_type;
-                (Expr::Column(offset + column), data_type)
-            }),
+            } => self
+                .column(*relation, *column)
+                .map(|(place, data_type)| (Expr::Column(place), data_type)),
             ExprKind::Parameter(number) => {
                 let data_type = held(expr.oid, -1).unwrap_or(DataType::Text);
                 Some((Expr::Parameter(*number), data_type))
@@ -325,14 +377,6 @@ fn comparison_of(sign: &str) -> Option<Comparison> {
     ];
     all.into_iter()
         .find(|comparison| comparison.symbol() == sign)
-}
-
-/// The sequence whose next value a call of `nextval` with this argument gives, if it is named.
-pub(super) fn next_of(argument: &tree::Expr) -> Option<u32> {
-    match argument.kind {
-        ExprKind::Constant(Datum::Oid(oid)) => Some(oid),
-        _ => None,
-    }
 }
 
 const fn is_text(oid: u32) -> bool {
@@ -388,4 +432,37 @@ fn widened(expr: Expr, from: DataType, to: DataType) -> Expr {
             Expr::Cast(Box::new(path), Box::new(expr))
         }
     }
+}
+
+/// Whether the session answers a function.
+fn is_answered(name: &str) -> bool {
+    SESSION_FUNCTIONS.contains(&name) || OF_SEQUENCES.contains(&name)
+}
+
+/// What of an expression cannot be computed from a row.
+pub(crate) fn not_of_a_row(expr: &tree::Expr) -> Option<&'static str> {
+    let mut found = None;
+    expr.any(&mut |expr| {
+        found = match &expr.kind {
+            ExprKind::Subquery(_) | ExprKind::SubqueryColumn(_) => Some("a subquery"),
+            ExprKind::Aggregate(_) | ExprKind::Grouping(..) => Some("an aggregate"),
+            ExprKind::Window(_) => Some("a window function"),
+            ExprKind::WholeRow { .. } => Some("a whole row"),
+            ExprKind::Column { level, .. } if *level > 0 => Some("a subquery"),
+            ExprKind::Call(call) if call.function.returns_set() => Some("a set"),
+            ExprKind::Call(call) if matches!(call.function.body, Body::Server) => {
+                (!is_answered(call.function.name)).then_some("this function of the server")
+            }
+            _ => None,
+        };
+        found.is_some()
+    });
+    found
+}
+
+pub(crate) fn is_volatile(expr: &tree::Expr) -> bool {
+    expr.any(&mut |expr| match &expr.kind {
+        ExprKind::Call(call) => call.function.volatility == Volatility::Volatile,
+        _ => false,
+    })
 }

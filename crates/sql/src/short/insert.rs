@@ -26,8 +26,8 @@ impl Changer<'_, '_> {
         returning: Option<Vec<Target>>,
     ) -> Result<ShortPlan> {
         let table = Arc::clone(&self.table);
-        if let Some(actor) = self.binder.context.actor {
-            let catalog = self.binder.context.catalog;
+        if let Some(actor) = self.context.actor {
+            let catalog = self.context.catalog;
             actor.need_some_column(catalog, &table, Privileges::INSERT)?;
         }
         for column in &insert.columns {
@@ -53,7 +53,7 @@ impl Changer<'_, '_> {
         };
         let mut defaults = Vec::new();
         for (column, def) in table.live_columns() {
-            let catalog = self.binder.context.catalog;
+            let catalog = self.context.catalog;
             let has_default =
                 def.identity.is_some() || default_text(catalog, &table, def).is_some();
             if !insert.columns.contains(&column) && has_default {
@@ -65,12 +65,10 @@ impl Changer<'_, '_> {
         let conflict = conflict.transpose()?;
         let returning = self.lifted_targets(returning, &scope)?;
         let relations = [(&*table, 0)];
-        let lowering = Lowering {
-            relations: &relations,
-        };
+        let lowering = Lowering::of_tables(&relations);
         let returning = self.returned(returning.as_deref(), &lowering)?;
         let target = InsertTarget {
-            checks: self.binder.checks_of(&table)?,
+            checks: self.context.checks_of(&table)?,
             unique_within_partition: unique_within_partition(&table),
             table: Arc::clone(&table),
             columns: insert.columns,
@@ -87,7 +85,7 @@ impl Changer<'_, '_> {
     /// The rows that a query gives.
     fn rows_of(&self, query: Query) -> Result<InsertSource> {
         if let Some(flat) = self.planner.flattened(&query)
-            && let Some(plan) = self.planner.select(&flat, None)?
+            && let Ok(plan) = self.planner.select(&flat, None)?
         {
             let shown = flat.columns();
             let held =
@@ -174,9 +172,7 @@ impl Changer<'_, '_> {
         known.relations.truncate(1);
         self.may_read(&known, values.chain(&filter))?;
         let relations = [(&*table, 0), (&*table, table.columns.len())];
-        let lowering = Lowering {
-            relations: &relations,
-        };
+        let lowering = Lowering::of_tables(&relations);
         let assignments = self.assigned(assignments, &lowering)?;
         let filter = filter.map(|filter| lowering.row(&filter)).transpose()?;
         Ok(ConflictPlan {

@@ -29,7 +29,7 @@ impl Planner<'_> {
         for relation in locks.keys() {
             self.may_lock(&query, *relation)?;
         }
-        if let Some(plan) = self.select(&query, locks.get(&0).copied())? {
+        if let Ok(plan) = self.select(&query, locks.get(&0).copied())? {
             return Ok(ShortPlan::Select(Arc::new(plan)));
         }
         let mut key_locks = Vec::new();

@@ -1,11 +1,13 @@
-//! From typed trees to the short path's plans: INSERT, UPDATE and DELETE, and queries that lock
-//! rows or have changes in their WITH, as `thermocline_query::analyze` understood them.
+//! From typed trees to the short path's plans: queries over one table, INSERT, UPDATE and DELETE,
+//! and queries that lock rows or have changes in their WITH, as `thermocline_query::analyze`
+//! understood them.
 //!
 //! | file | what it does |
 //! |---|---|
 //! | `expression` | an expression over a row of the changed table |
 //! | `before` | what runs before the statement, and how it goes in |
 //! | `select` | queries over one table that the short path runs |
+//! | `group` | their groups and aggregates |
 //! | `locking` | rows that are locked |
 //! | `update` | UPDATE and DELETE, in place or of rows that a query finds |
 //! | `insert` | INSERT with its conflict |
@@ -15,6 +17,7 @@
 
 mod before;
 mod expression;
+mod group;
 mod insert;
 mod locking;
 mod select;
@@ -35,18 +38,15 @@ use thermocline_query::walk::columns_read;
 use thermocline_storage::types::DataType;
 
 use crate::analysis::{self, SessionFacts};
-use crate::bind::{BindContext, Binder, Bound, Command};
+use crate::bind::{BindContext, Bound, Command};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::output::{ColumnType, OtherType, OutputColumn};
-use crate::plan::{OutputExpr, Plan, ReadQuery, ShortPlan};
+use crate::plan::{OutputExpr, Plan, ReadQuery, Reason, ShortPlan};
 use crate::privilege::Actor;
 use crate::typed::{TypedQuery, held, positioned, query_of};
 use before::Befores;
-use expression::Lowering;
-
-/// Why a query of the analytical side is asked.
-const BY_QUERY: &str = "a query finds its rows";
+pub(crate) use expression::{Lowering, is_volatile, not_of_a_row};
 
 /// The plan of a statement. `tables` are those that it names.
 ///
@@ -70,10 +70,8 @@ pub(crate) fn statement(
         Statement::Query(query) => planner.reading(*query)?,
         Statement::Change(change) => planner.with_list(*change)?,
     };
-    let held = |oid: &u32| held(*oid, -1).unwrap_or(DataType::Text);
-    let parameters = planner.befores.own_types().iter().map(held).collect();
     Ok(Bound {
-        parameters,
+        parameters: parameter_types(planner.befores.own_types()),
         columns,
         plan: Plan::Short(planner.befores.before(plan)),
         catalog_version: context.catalog.version,
@@ -81,20 +79,56 @@ pub(crate) fn statement(
     })
 }
 
-/// The plan of a change of rows without a session: its types are settled by the text alone.
+/// The plan of a query that only reads, or why the short path does not run it.
 ///
 /// # Errors
-/// As PostgreSQL's analysis; 0A000 for what no plan does.
-pub fn bind_change(sql: &str, context: &BindContext<'_>, db: &Arc<Database>) -> Result<Bound> {
+/// 42501 without the right to read a column.
+pub(crate) fn reading(
+    typed: &TypedQuery,
+    context: &BindContext<'_>,
+) -> Result<std::result::Result<Bound, Reason>> {
+    let query = &typed.query;
+    let planner = Planner {
+        context: *context,
+        tables: &typed.tables,
+        befores: Befores::new(typed.parameters.clone()),
+    };
+    Ok(planner.select(query, None)?.map(|plan| Bound {
+        parameters: parameter_types(&typed.parameters),
+        columns: Some(shown_columns(&query.columns())),
+        plan: Plan::Short(ShortPlan::Select(Arc::new(plan))),
+        catalog_version: context.catalog.version,
+        command: Command::Select,
+    }))
+}
+
+/// In which types tables hold values of parameters of these types; others come as texts.
+fn parameter_types(oids: &[u32]) -> Vec<DataType> {
+    let held = |oid: &u32| held(*oid, -1).unwrap_or(DataType::Text);
+    oids.iter().map(held).collect()
+}
+
+/// The plan of a query or a change of rows without a session: its types are settled by the text
+/// alone.
+///
+/// # Errors
+/// As PostgreSQL's analysis; 0A000 for what no plan of the short path does.
+pub fn bind_text(sql: &str, context: &BindContext<'_>, db: &Arc<Database>) -> Result<Bound> {
     crate::typed::stored::register();
     let parsed = parse(sql).map_err(|error| positioned(error, sql))?;
-    let change = query_of(&parsed).ok_or_else(|| SqlError::syntax("an empty statement"))?;
+    let text = query_of(&parsed).ok_or_else(|| SqlError::syntax("an empty statement"))?;
     let facts = SessionFacts {
         search_path: context.search_path.to_vec(),
+        creation_path: context.search_path.to_vec(),
         ..SessionFacts::default()
     };
-    let bound = analysis::bind_statement(change, sql, &[], &db.catalog(), db, facts)?;
-    statement(bound.analyzed, &bound.tables, context)
+    let bound = analysis::bind_statement(text, sql, &[], &db.catalog(), db, facts)?;
+    match bound.into_reading() {
+        Ok(typed) => {
+            reading(&typed, context)?.map_err(|reason| SqlError::unsupported(reason.to_string()))
+        }
+        Err(bound) => statement(bound.analyzed, &bound.tables, context),
+    }
 }
 
 /// A statement, or one that runs before it, planned: what it does, how, and its columns.
@@ -149,7 +183,7 @@ impl Planner<'_> {
         self.changes_unchanged(&mut change)?;
         change.exprs_mut(&mut |expr| {
             if taken.is_ok() {
-                taken = self.may_use_sequences(expr);
+                taken = self.context.may_use_sequences(expr);
             }
         });
         taken?;
@@ -171,7 +205,7 @@ impl Planner<'_> {
         };
         let columns = change.columns().map(|columns| shown_columns(&columns));
         let mut changer = Changer {
-            binder: Binder::new(&context),
+            context,
             table,
             planner: self,
         };
@@ -193,37 +227,6 @@ impl Planner<'_> {
         Ok((command, plan, columns))
     }
 
-    /// 42501 without the right to use a sequence that an expression names; 42809 for what is none.
-    fn may_use_sequences(&self, expr: &tree::Expr) -> Result<()> {
-        let catalog = self.context.catalog;
-        let mut done = Ok(());
-        expr.any(&mut |expr| {
-            let ExprKind::Call(call) = &expr.kind else {
-                return false;
-            };
-            let next = call
-                .arguments
-                .first()
-                .filter(|_| call.function.name == "nextval");
-            let Some(oid) = next.and_then(expression::next_of) else {
-                return false;
-            };
-            done = match (catalog.sequences.get(&oid), self.context.actor) {
-                (Some(sequence), Some(actor)) => {
-                    let needs = Privileges::USAGE | Privileges::UPDATE;
-                    actor.need_sequence(catalog, sequence, needs)
-                }
-                (Some(_), None) => Ok(()),
-                (None, _) => Err(SqlError::new(
-                    "42809",
-                    format!("the relation with OID {oid} is not a sequence"),
-                )),
-            };
-            done.is_err()
-        });
-        done
-    }
-
     /// A query of the analytical side.
     ///
     /// # Errors
@@ -242,7 +245,7 @@ impl Planner<'_> {
         });
         Ok(ReadQuery {
             typed: Arc::new(typed.over(tables)),
-            reason: BY_QUERY,
+            reason: Reason::FindsRows,
         })
     }
 }
@@ -281,7 +284,7 @@ fn owner_of(via: Via, kind: &ChangeKind, context: &BindContext<'_>) -> Result<Op
 /// A change on its way to a plan.
 struct Changer<'c, 'a> {
     planner: &'c mut Planner<'a>,
-    binder: Binder<'c>,
+    context: BindContext<'c>,
     table: Arc<Table>,
 }
 
@@ -292,7 +295,7 @@ impl Changer<'_, '_> {
         query: &Query,
         exprs: impl Iterator<Item = &'e tree::Expr>,
     ) -> Result<()> {
-        let Some(actor) = self.binder.context.actor else {
+        let Some(actor) = self.context.actor else {
             return Ok(());
         };
         let mut all = query.clone();
@@ -306,16 +309,15 @@ impl Changer<'_, '_> {
     }
 
     fn may_write(&self, column: usize, needs: Privileges) -> Result<()> {
-        match self.binder.context.actor {
+        match self.context.actor {
             Some(actor) => actor.need_column(&self.table, column, needs),
             None => Ok(()),
         }
     }
 
     /// What the column gets where nothing is given.
-    fn default_of(&mut self, column: usize) -> Result<Expr> {
-        let table = Arc::clone(&self.table);
-        Ok(self.binder.default_of(&table, column)?)
+    fn default_of(&self, column: usize) -> Result<Expr> {
+        self.context.default_of(&self.table, column)
     }
 
     /// 428C9 for a value for a column that is always generated.

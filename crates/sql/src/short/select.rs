@@ -3,20 +3,23 @@
 
 use std::sync::Arc;
 
-use thermocline_query::tree::{self, Distinctness, ExprKind, From, Query, RelationKind, Target};
-use thermocline_query::walk::columns_read;
-
 use thermocline_engine::Table;
 use thermocline_engine::authority::Privileges;
+use thermocline_query::tree::{self, Distinctness, ExprKind, From, Query, RelationKind};
+use thermocline_query::walk::columns_read;
 
 use super::expression::Lowering;
+use super::group::{Groups, ordered};
 use super::{Planner, column_type};
 use crate::error::Result;
-use crate::plan::{OutputExpr, RowLock, SelectPlan, SortKey, choose, plain_keys};
-use crate::typed::held;
+use crate::expr::Expr;
+use crate::plan::{
+    AggregateFunction, OrderKey, OutputExpr, Path, Reason, RowLock, SelectPlan, SortKey, choose,
+    plain_keys,
+};
 
 impl Planner<'_> {
-    /// The plan, if the short path runs the query.
+    /// The plan, or why the short path does not run the query.
     ///
     /// # Errors
     /// 42501 without the right to read a column.
@@ -24,10 +27,10 @@ impl Planner<'_> {
         &self,
         query: &Query,
         lock: Option<RowLock>,
-    ) -> Result<Option<SelectPlan>> {
+    ) -> Result<std::result::Result<SelectPlan, Reason>> {
         let table = match self.only_table(query) {
-            Some(table) => table,
-            None => return Ok(None),
+            Ok(table) => table,
+            Err(reason) => return Ok(Err(reason)),
         };
         if let (Some(actor), Some(table)) = (self.context.actor, &table) {
             for (_, column) in columns_read(query) {
@@ -35,38 +38,42 @@ impl Planner<'_> {
             }
         }
         for target in &query.targets {
-            self.may_use_sequences(&target.expr)?;
+            self.context.may_use_sequences(&target.expr)?;
         }
-        let relations: Vec<(&Table, usize)> = table.iter().map(|table| (&**table, 0)).collect();
-        let lowering = Lowering {
-            relations: &relations,
-        };
-        Ok(self.planned(query, table.as_ref(), &lowering, lock))
+        Ok(self.planned(query, table.as_ref(), lock))
     }
 
-    /// The table of a query without anything but rows, conditions and an order: none for a query
-    /// without FROM.
-    fn only_table(&self, query: &Query) -> Option<Option<Arc<Table>>> {
-        let is_plain = query.with.is_empty()
-            && query.group.is_none()
-            && query.having.is_none()
-            && query.windows.is_empty()
-            && !query.has_set_targets
-            && query.distinct == Distinctness::All
-            && !query.with_ties
-            && query.set_operation.is_none();
-        if !is_plain {
-            return None;
+    /// The table of a query without anything but rows, conditions, groups and an order: none for
+    /// a query without FROM.
+    fn only_table(&self, query: &Query) -> std::result::Result<Option<Arc<Table>>, Reason> {
+        let forms = [
+            (!query.with.is_empty(), "WITH"),
+            (query.set_operation.is_some(), "a set operation"),
+            (!query.windows.is_empty(), "a window function"),
+            (query.has_set_targets, "a set in the select list"),
+            (query.distinct != Distinctness::All, "DISTINCT"),
+            (query.with_ties, "WITH TIES"),
+        ];
+        if let Some((_, form)) = forms.iter().find(|(has, _)| *has) {
+            return Err(Reason::Form(form));
         }
         match (query.relations.as_slice(), query.from.as_slice()) {
-            ([], []) => Some(None),
-            ([of], [From::Relation(0)]) if of.sample.is_none() && of.reader.is_none() => {
-                let RelationKind::Table(oid) = of.kind else {
-                    return None;
-                };
-                Some(Some(Arc::clone(self.context.catalog.table(oid)?)))
+            ([], []) => Ok(None),
+            ([of], [From::Relation(0)]) => {
+                if of.sample.is_some() {
+                    return Err(Reason::Form("TABLESAMPLE"));
+                }
+                match of.kind {
+                    RelationKind::Table(oid) if of.reader.is_none() => {
+                        let table = self.context.catalog.table(oid).cloned();
+                        table.map(Some).ok_or(Reason::Form("a system catalog"))
+                    }
+                    RelationKind::Table(_) => Err(Reason::Form("a view")),
+                    RelationKind::Subquery(..) => Err(Reason::Form("a view or a subquery")),
+                    _ => Err(Reason::Form("a relation that is not a table")),
+                }
             }
-            _ => None,
+            _ => Err(Reason::Form("a join")),
         }
     }
 
@@ -74,41 +81,49 @@ impl Planner<'_> {
         &self,
         query: &Query,
         table: Option<&Arc<Table>>,
-        lowering: &Lowering<'_>,
         lock: Option<RowLock>,
-    ) -> Option<SelectPlan> {
-        let gives = |expr: &tree::Expr| lowering.gives(expr).then(|| lowering.row(expr).ok())?;
-        let count = |expr: &Option<tree::Expr>| match expr {
-            None => Some(None),
-            Some(expr) => Lowering::of_no_row().row(expr).ok().map(Some),
+    ) -> std::result::Result<SelectPlan, Reason> {
+        let relations: Vec<(&Table, usize)> = table.iter().map(|table| (&***table, 0)).collect();
+        let rows = Lowering::of_tables(&relations);
+        let count = |expr: &Option<tree::Expr>| {
+            let expr = expr.as_ref();
+            expr.map(|expr| Lowering::of_no_row().given(expr))
+                .transpose()
         };
-        let shown = query.targets.iter().filter(|target| !target.hidden);
-        let output = |target: &Target| {
-            Some(OutputExpr {
+        let condition = query.filter.as_ref();
+        let condition = condition.map(|filter| rows.given(filter)).transpose()?;
+        let mut groups = Groups::of(query, &rows)?;
+        if groups.is_some() && table.is_none() {
+            return Err(Reason::Form("an aggregate without FROM"));
+        }
+        let mut gives = |expr: &tree::Expr| match &mut groups {
+            Some(groups) => groups.given(expr),
+            None => rows.given(expr),
+        };
+        let mut output = Vec::with_capacity(query.targets.len());
+        for target in query.targets.iter().filter(|target| !target.hidden) {
+            output.push(OutputExpr {
                 expr: gives(&target.expr)?,
                 column_type: column_type(target.expr.oid, target.expr.modifier),
-            })
-        };
-        let condition = match &query.filter {
-            None => None,
-            Some(filter) => Some(gives(filter)?),
-        };
+            });
+        }
         let mut sort = Vec::with_capacity(query.order.len());
         for order in &query.order {
             let of = &query.targets[order.target].expr;
             // The storage knows the order of what it has keys of.
-            held(of.oid, of.modifier).filter(|data_type| data_type.has_key())?;
+            ordered(of)?;
             sort.push(SortKey {
                 expr: gives(of)?,
                 descending: order.descending,
                 nulls_first: order.nulls_first,
             });
         }
+        let having = query.having.as_ref().map(gives).transpose()?;
         let mut plan = SelectPlan {
             source: None,
             condition: None,
-            aggregate: None,
-            output: shown.map(output).collect::<Option<_>>()?,
+            aggregate: groups.map(|groups| groups.plan(having)),
+            output,
             sort,
             limit: count(&query.limit)?,
             offset: count(&query.offset)?,
@@ -117,25 +132,46 @@ impl Planner<'_> {
         };
         match table {
             None => plan.condition = condition,
-            Some(table) => {
-                let order = plain_keys(&plan.sort);
-                let is_small = || self.context.is_small(table);
-                let (source, ordered) = choose(
-                    table,
-                    condition,
-                    order.as_deref().unwrap_or_default(),
-                    || order.is_some() && (plan.limit.is_some() || is_small()),
-                );
-                if ordered && order.is_some() {
-                    plan.sort.clear();
+            Some(table) => self.find_rows(&mut plan, table, condition)?,
+        }
+        Ok(plan)
+    }
+
+    /// Chooses the access path; what no index bounds is for others if the table is large.
+    fn find_rows(
+        &self,
+        plan: &mut SelectPlan,
+        table: &Arc<Table>,
+        condition: Option<Expr>,
+    ) -> std::result::Result<(), Reason> {
+        let extreme = lone_extreme(plan);
+        let order = match (extreme, &plan.aggregate) {
+            (Some(key), _) => Some(vec![key]),
+            (None, Some(_)) => None,
+            (None, None) => plain_keys(&plan.sort),
+        };
+        let is_small = || self.context.is_small(table);
+        let few_wanted = plan.limit.is_some() || extreme.is_some();
+        let (source, ordered) = choose(
+            table,
+            condition,
+            order.as_deref().unwrap_or_default(),
+            || order.is_some() && (few_wanted || is_small()),
+        );
+        if ordered && order.is_some() {
+            match &mut plan.aggregate {
+                None => plan.sort.clear(),
+                Some(aggregate) if extreme.is_some() => {
+                    aggregate.first_row_decides = matches!(source.path, Path::Probe(_));
                 }
-                if !source.is_bounded() && !plan.ends_early(&source) && !is_small() {
-                    return None;
-                }
-                plan.source = Some(source);
+                Some(_) => {}
             }
         }
-        Some(plan)
+        if !source.is_bounded() && !plan.ends_early(&source) && !is_small() {
+            return Err(Reason::LargeScan(table.name.clone()));
+        }
+        plan.source = Some(source);
+        Ok(())
     }
 
     /// The query of an INSERT without the one around it that fits its columns, where that does no
@@ -151,7 +187,7 @@ impl Planner<'_> {
         let RelationKind::Subquery(inner, _) = &of.kind else {
             return None;
         };
-        if !inner.locks.is_empty() || self.only_table(inner).is_none() {
+        if !inner.locks.is_empty() || inner.group.is_some() || self.only_table(inner).is_err() {
             return None;
         }
         let shown: Vec<&tree::Expr> = inner
@@ -197,4 +233,29 @@ fn substitute(expr: &mut tree::Expr, shown: &[&tree::Expr]) -> Option<()> {
         }
     });
     done
+}
+
+/// `min(column)` or `max(column)` as the only aggregate: an index in that order answers it with
+/// its first row.
+fn lone_extreme(plan: &SelectPlan) -> Option<OrderKey> {
+    let aggregate = plan.aggregate.as_ref()?;
+    let [call] = aggregate.calls.as_slice() else {
+        return None;
+    };
+    if !aggregate.groups.is_empty() || call.filter.is_some() {
+        return None;
+    }
+    let Some(Expr::Column(column)) = call.argument else {
+        return None;
+    };
+    let descending = match call.function {
+        AggregateFunction::Minimum => false,
+        AggregateFunction::Maximum => true,
+        _ => return None,
+    };
+    Some(OrderKey {
+        column,
+        descending,
+        nulls_first: descending,
+    })
 }

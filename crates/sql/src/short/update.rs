@@ -60,9 +60,7 @@ impl Changer<'_, '_> {
         self.may_read(&query, values.clone().chain(shown))?;
         let table = Arc::clone(&self.table);
         let relations = [(&*table, 0)];
-        let lowering = Lowering {
-            relations: &relations,
-        };
+        let lowering = Lowering::of_tables(&relations);
         let alone = query.relations.len() == 1 && query.with.is_empty();
         if let Some(cursor) = cursor {
             if !alone {
@@ -104,7 +102,7 @@ impl Changer<'_, '_> {
         Ok(ShortPlan::Update(Arc::new(UpdatePlan {
             overwrites: overwrites(&source, &assignments),
             source,
-            checks: self.binder.checks_of(&table)?,
+            checks: self.context.checks_of(&table)?,
             leaves_partition: leaves_partition(&table, &assignments),
             assignments,
             returning,
@@ -128,15 +126,13 @@ impl Changer<'_, '_> {
         returning: Option<Vec<Target>>,
     ) -> Result<ShortPlan> {
         let table = Arc::clone(&self.table);
-        if let Some(actor) = self.binder.context.actor {
-            actor.need_table(self.binder.context.catalog, &table, Privileges::DELETE)?;
+        if let Some(actor) = self.context.actor {
+            actor.need_table(self.context.catalog, &table, Privileges::DELETE)?;
         }
         let shown = returning.iter().flatten().map(|target| &target.expr);
         self.may_read(&query, shown)?;
         let relations = [(&*table, 0)];
-        let lowering = Lowering {
-            relations: &relations,
-        };
+        let lowering = Lowering::of_tables(&relations);
         let alone = query.relations.len() == 1 && query.with.is_empty();
         if let Some(cursor) = cursor {
             if !alone {
@@ -202,9 +198,7 @@ impl Changer<'_, '_> {
     ) -> Result<ShortPlan> {
         let table = Arc::clone(&self.table);
         let relations = [(&*table, 0)];
-        let lowering = Lowering {
-            relations: &relations,
-        };
+        let lowering = Lowering::of_tables(&relations);
         let (key, mut found) = self.by_key();
         found.changed = assignments.iter().map(|(column, _)| *column).collect();
         let mut assigned = Vec::with_capacity(assignments.len());
@@ -224,7 +218,7 @@ impl Changer<'_, '_> {
         let plan = UpdatePlan {
             overwrites: None,
             source,
-            checks: self.binder.checks_of(&table)?,
+            checks: self.context.checks_of(&table)?,
             leaves_partition: leaves_partition(&table, &assigned),
             assignments: assigned,
             returning,
@@ -240,9 +234,7 @@ impl Changer<'_, '_> {
     ) -> Result<ShortPlan> {
         let table = Arc::clone(&self.table);
         let relations = [(&*table, 0)];
-        let lowering = Lowering {
-            relations: &relations,
-        };
+        let lowering = Lowering::of_tables(&relations);
         let (key, mut found) = self.by_key();
         let returning = self.returned_of_found(returning, &query, &mut found, &lowering)?;
         let plan = DeletePlan {

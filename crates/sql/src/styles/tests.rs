@@ -48,23 +48,6 @@ fn a_moment_is_read_and_shown_by_the_zone_s_clocks() {
 }
 
 #[test]
-fn a_span_of_days_is_one_of_the_calendar_s() {
-    let berlin = styles(&[("timezone", "Europe/Berlin")]);
-    let zoned = DataType::TimestampTz;
-    let Value::TimestampTz(before) = berlin.read(&zoned, "2024-03-30 12:00", None).unwrap() else {
-        panic!("a timestamp with time zone");
-    };
-    let day = Interval {
-        days: 1,
-        ..Interval::default()
-    };
-    assert_eq!(
-        berlin.moved(before, day).unwrap() - before,
-        23 * 3_600_000_000
-    );
-}
-
-#[test]
 fn an_order_of_dates_and_short_floats() {
     let own = styles(&[("datestyle", "SQL, DMY"), ("extra_float_digits", "0")]);
     assert_eq!(shown(&own, DataType::Date, "02/03/2024"), "02/03/2024");

@@ -3,9 +3,8 @@
 use thermocline_query::call::{Call, Plain};
 use thermocline_query::datum::Datum;
 use thermocline_query::error::QueryError;
-use thermocline_query::types::interval::Interval as QueryInterval;
 use thermocline_query::types::numeric::Numeric;
-use thermocline_query::types::{self, ids};
+use thermocline_query::types::{self};
 use thermocline_storage::cast::CastContext;
 use thermocline_storage::numeric::Numeric as StoredNumeric;
 use thermocline_storage::numeric::long::{self, LONG};
@@ -14,7 +13,6 @@ use thermocline_storage::value::{Value, ValueRef};
 
 use super::stored;
 use crate::error::SqlError;
-use crate::expr::Interval;
 
 /// A table's value as a datum of the same type; NULL for bytes that are no value.
 pub(crate) fn to_datum(value: &Value) -> Datum {
@@ -94,20 +92,6 @@ pub(crate) fn of_numeric(number: &Numeric) -> Result<Value, QueryError> {
             None => Err(QueryError::internal("a numeric without a form")),
         },
     }
-}
-
-/// A constant span of time as a column of `interval` has it.
-pub(crate) fn of_interval(interval: &Interval) -> Value {
-    let datum = Datum::Interval(QueryInterval {
-        months: interval.months,
-        days: interval.days,
-        micros: interval.time_us,
-    });
-    let data_type = DataType::Other {
-        oid: ids::INTERVAL,
-        modifier: -1,
-    };
-    to_stored(&datum, &data_type).unwrap_or_default()
 }
 
 /// A stored value of a type that is the storage's bytes, fitted to a modifier.

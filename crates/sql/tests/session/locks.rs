@@ -27,7 +27,7 @@ fn lock_table_is_for_transactions_and_for_tables() {
         ("lock nothing", "42P01 relation \"nothing\" does not exist"),
         (
             "lock t in odd mode",
-            "42601 syntax error at or near \"odd\"",
+            "42601 syntax error at or near \"odd\" [position 11]",
         ),
         ("lock t_pkey", "42809 cannot lock relation \"t_pkey\""),
     ] {

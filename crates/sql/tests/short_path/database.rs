@@ -1,20 +1,17 @@
 //! A database over a simulated device, with tables made by hand, and
 //! statements bound and executed as a session does.
 
-use std::cell::Cell;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::parser::Parser;
-use sqlparser::tokenizer::{Token, Tokenizer};
 use thermocline_device::{Device, SimulatedDevice};
 use thermocline_engine::{
     Change, CheckDef, ColumnDef, Config, Database, Identity, IndexDef, IndexKind, Isolation,
     RunOptions, SequenceDef, Table, TableDef, Transaction, block_on,
 };
-use thermocline_sql::bind::{BindContext, Bound, bind, rewrite};
-use thermocline_sql::bind_change;
+use thermocline_sql::bind::{BindContext, Bound};
+use thermocline_sql::bind_text;
 use thermocline_sql::error::{Result, SqlError};
 use thermocline_sql::exec::{ExecContext, execute};
 use thermocline_sql::expr::SessionInfo;
@@ -24,8 +21,6 @@ use thermocline_sql::styles::Styles;
 use thermocline_storage::text_format::write_text;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
-
-static DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
 
 /// 2026-01-01 in microseconds since 2000-01-01.
 pub const NOW_US: i64 = 820_540_800_000_000;
@@ -40,10 +35,8 @@ impl SessionInfo for Session {
     fn call(&self, name: &str, arguments: &[Value]) -> Result<Value> {
         match (name, arguments) {
             ("current_schema", []) => Ok(Value::Text("public".into())),
-            ("currval", [Value::Text(name)]) => {
-                let catalog = self.db.catalog();
-                let sequence = catalog.sequence_by_name("public", name);
-                let oid = sequence.expect("the sequence exists").oid;
+            ("currval", [Value::BigInt(oid)]) => {
+                let oid = u32::try_from(*oid).expect("a number of a sequence");
                 let last = self.last.lock().expect("no test panics with it");
                 Ok(Value::BigInt(last[&oid]))
             }
@@ -69,7 +62,7 @@ pub struct Fixture {
     /// What the binder is told of every table's size.
     pub rows_estimated: u64,
     /// How often it asked.
-    pub sizes_asked: Cell<usize>,
+    pub sizes_asked: AtomicUsize,
 }
 
 /// A column: name, type, whether NULL is refused.
@@ -101,7 +94,7 @@ impl Fixture {
             db,
             options: RunOptions::new(),
             rows_estimated: 0,
-            sizes_asked: Cell::new(0),
+            sizes_asked: AtomicUsize::new(0),
         }
     }
 
@@ -270,34 +263,17 @@ impl Fixture {
     }
 
     pub fn bind(&self, sql: &str) -> Result<Bound> {
-        let changes = ["INSERT", "UPDATE", "DELETE"];
-        if changes.iter().any(|word| sql.starts_with(word)) {
-            let search_path = ["public".to_owned()];
-            let catalog = self.db.catalog();
-            let context = BindContext::new(&catalog, &search_path);
-            return bind_change(sql, &context, &self.db);
-        }
-        let mut tokens = Tokenizer::new(&DIALECT, sql)
-            .tokenize_with_location()
-            .expect("tokens");
-        tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
-        rewrite(&mut tokens);
-        let statement = Parser::new(&DIALECT)
-            .with_tokens_with_locations(tokens)
-            .parse_statement()
-            .map_err(|error| SqlError::from_parser(&error, sql))?;
         let catalog = self.db.catalog();
         let search_path = ["public".to_owned()];
         let estimate = |_: &Table| {
-            self.sizes_asked.set(self.sizes_asked.get() + 1);
+            self.sizes_asked.fetch_add(1, Ordering::Relaxed);
             self.rows_estimated
         };
         let context = BindContext {
-            sql,
             row_estimate: Some(&estimate),
             ..BindContext::new(&catalog, &search_path)
         };
-        bind(&statement, &context)
+        bind_text(sql, &context, &self.db)
     }
 
     /// The number of rows that the statement tells, and its rows as text.

@@ -1,0 +1,112 @@
+//! What is said of a statement that none of our parsers reads. PostgreSQL's own grammar decides:
+//! what it refuses is a syntax error in its words; what it takes is merely not there.
+
+use sqlparser::tokenizer::Token;
+use thermocline_query::parse::parse;
+
+use super::tokens::tokenize;
+use crate::error::SqlError;
+use crate::typed::positioned;
+
+/// Words between CREATE and what is created.
+const BETWEEN: [&str; 9] = [
+    "or",
+    "replace",
+    "temp",
+    "temporary",
+    "local",
+    "global",
+    "unlogged",
+    "unique",
+    "trusted",
+];
+/// Words that name nothing alone.
+const FIRST_OF_TWO: [&str; 9] = [
+    "access",
+    "default",
+    "event",
+    "foreign",
+    "large",
+    "materialized",
+    "operator",
+    "text",
+    "user",
+];
+
+/// The error of a statement that was refused with `own`, a 42601.
+#[cold]
+pub(super) fn told(own: SqlError, text: &str) -> SqlError {
+    let words = words(text);
+    // PostgreSQL has no such command.
+    if words.first().is_some_and(|first| first == "backup") {
+        return own;
+    }
+    match parse(text) {
+        Err(error) => positioned(error, text),
+        Ok(_) if !own.message.starts_with("syntax error") => own,
+        Ok(_) => {
+            let command = command(&words);
+            let part = part(&own, text);
+            let names_it = part
+                .split_whitespace()
+                .next()
+                .is_none_or(|first| command.contains(&first.to_uppercase()));
+            let message = match names_it {
+                true => format!("{command} is not supported"),
+                false => format!("\"{part}\" in {command} is not supported"),
+            };
+            SqlError::unsupported(message).with_position(own.position)
+        }
+    }
+}
+
+/// The words that a statement begins with, in lower case.
+fn words(text: &str) -> Vec<String> {
+    let word = |token: &Token| match token {
+        Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_lowercase()),
+        _ => None,
+    };
+    let tokens = tokenize(text).unwrap_or_default();
+    let words = tokens.iter().map_while(|token| word(&token.token));
+    words.take(8).collect()
+}
+
+/// What the command is called.
+fn command(words: &[String]) -> String {
+    let mut words = words.iter().map(String::as_str);
+    let first = words.next().unwrap_or("this command");
+    let mut named = vec![first.to_uppercase()];
+    if matches!(first, "create" | "alter" | "drop") {
+        for word in words.skip_while(|word| BETWEEN.contains(word)) {
+            named.push(word.to_uppercase());
+            if !FIRST_OF_TWO.contains(&word) {
+                break;
+            }
+        }
+    }
+    named.join(" ")
+}
+
+/// The word at which it was refused, and the next one.
+fn part(own: &SqlError, text: &str) -> String {
+    let Some(position) = own.position else {
+        return String::new();
+    };
+    let at = usize::try_from(position.saturating_sub(1)).unwrap_or(0);
+    let rest: String = text.chars().skip(at).take(80).collect();
+    let is_end = |character: char| !character.is_alphanumeric() && character != '_';
+    let words = rest.split_whitespace().map(|word| {
+        let end = word.find(is_end).unwrap_or(word.len());
+        (&word[..end], end < word.len())
+    });
+    let mut shown = Vec::new();
+    for (word, ends) in words.take(2) {
+        if !word.is_empty() {
+            shown.push(word);
+        }
+        if ends {
+            break;
+        }
+    }
+    shown.join(" ")
+}
