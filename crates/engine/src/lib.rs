@@ -1,135 +1,92 @@
 //! The engine: partitions that run transactions serially, a catalog, one log,
 //! blocks of cold tuples, checkpoints and recovery. [`Database`] is its face.
 //!
-//! | module | what lives there |
+//! Each folder is a room. A room imports only rooms above it in this list, which is kept by
+//! `crates/thermocline/tests/tidy.rs`:
+//!
+//! | room | what lives there |
 //! |---|---|
-//! | `database`, `parts`, `config` | the database; what its parts share, below it; what it is opened with |
-//! | `partition`, `row_state`, `index` | rows and indexes behind one lock; what a row goes through, the only writer of its word |
-//! | `run`, `batch`, `scope`, `access` | running a statement: locks, pre-pass, restart; what it sees and changes |
-//! | `procedure` | transactions written in Rust, called by name; command logging |
-//! | `account`, `charging`, `changes`, `changes_share`, `byte_parts` | what clients cause: a pool, an account a session, charged before it is taken; what changes hold until they are committed |
-//! | `transaction`, `txn_id`, `savepoint`, `commit`, `reads`, `validation`, `versions`, `snapshot` | interactive transactions, what they read and whether it is still so, before-images, scans at one moment |
-//! | `table_lock`, `locking`, `waits` | locks of tables; waiting for others, and who waits for whom |
-//! | `identification`, `evict`, `cooling`, `fetch`, `fetched`, `fetching`, `compaction`, `memory`, `floor`, `policy` | anti-caching: which rows leave, eviction, retrieval, holes, the limit, the choices |
-//! | `record`, `checkpoint`, `capture`, `image`, `manifest`, `recovery`, `arrivals`, `warming` | what is logged, what is kept, how it comes back, who waits for it |
-//! | `spill`, `reserve` | temporary data on the device; space that is kept for making room |
-//! | `check` | a directory verified while no database is open on it |
+//! | `ground` | errors, numbers, scopes, waiting, counters, temporary files, whom a simulator or an operator hears |
+//! | `memory` | the limit; what clients cause, charged before it is taken; the floor of hot rows; rows that were read |
+//! | `catalog` | definitions, their drafts and changes, rights, comments, locks of tables, sequences, what reads a storage's rows |
+//! | `format` | log records, calls in the log, the manifest, image files |
+//! | `rows` | partitions; the seam for kinds of tables; a row's life, the only writer of its word; indexes, versions, who leaves next, reading what has left |
+//! | `transaction` | what an interactive transaction carries, its reads and locks, open snapshots, who waits for whom |
+//! | `parts` | what all rooms below share, and charging and appending with it; settings, policy, what checkpoints and backups left |
+//! | `cold` | anti-caching: eviction, cooling, compaction, reading for a statement |
+//! | `access` | the locked partitions as a statement sees and changes them; undoing; what a commit asks of kinds |
+//! | `run` | running a statement: locks, pre-pass, restart; interactive transactions, savepoints, commit, validation, snapshots |
+//! | `define` | DDL, and what it makes of rows that are there |
+//! | `keep` | checkpoints |
+//! | `procedure` | transactions written in Rust |
+//! | `database` | the face: opening's other end, threads, steps for a simulator, reports, warming, verifying |
+//! | `restart` | opening: manifest, images, the log's tail, partition by partition |
 //! | `backup` | generations of a backup, the log's archive, restoring to a point in time |
-//! | `catalog`, `view`, `ddl`, `definition`, `draft`, `index_build`, `sequence`, `storages` | definitions and their changes; what reads a storage's rows |
-//! | `authority` | roles, owners, privileges |
-//! | `background`, `pulse`, `steps`, `moment`, `counters`, `report`, `wait` | threads, when they rest, what a simulator drives instead, figures, waiting |
-//! | `verify` | everything that must agree, checked |
+//! | `check` | a directory verified while no database is open on it |
 //!
 //! No SQL here, no wire protocol, no async runtime.
 
 pub mod access;
-mod account;
-mod arrivals;
-pub mod authority;
-mod background;
 pub mod backup;
-mod batch;
-mod byte_parts;
-mod capture;
 pub mod catalog;
-mod changes;
-mod changes_share;
-mod charging;
 pub mod check;
-mod checkpoint;
-pub mod comment;
-mod commit;
-mod compaction;
-mod config;
-mod cooling;
-mod counters;
+mod cold;
 mod database;
-pub mod ddl;
-mod definition;
-mod draft;
-mod error;
-mod evict;
-mod fetch;
-mod fetched;
-mod fetching;
-mod floor;
-pub mod function;
-#[doc(hidden)]
-pub mod identification;
-mod image;
-mod index;
-mod index_build;
-mod locking;
-mod manifest;
+mod define;
+mod format;
+mod ground;
+mod keep;
 mod memory;
-mod moment;
-mod partition;
 mod parts;
-mod policy;
 mod procedure;
-mod pulse;
-mod reads;
-mod record;
-mod recovery;
-mod report;
-mod reserve;
-mod rewrite;
-mod row_id;
-mod row_state;
+mod restart;
+mod rows;
 mod run;
-mod savepoint;
-mod scope;
-mod sequence;
-mod snapshot;
-pub mod spill;
-#[doc(hidden)]
-pub mod steps;
-mod storages;
-mod table_lock;
 mod transaction;
-mod txn_id;
-pub mod user_type;
-mod validation;
-mod verify;
-mod versions;
-mod view;
-mod wait;
-mod waits;
-mod warming;
 
 pub use access::{Access, Direction, TUPLE_BYTES_MAX, TryGet};
-pub use account::{
+pub use catalog::ddl::Change;
+pub use catalog::function::{FunctionArgument, FunctionDef, FunctionVolatility};
+pub use catalog::table_lock::LockMode;
+pub use catalog::user_type::{AttributeDef, TypeDef, TypeKind};
+pub use catalog::view::{DEFINITION_BYTES_MAX, ViewColumn, ViewDef, ViewRead, ViewType};
+pub use catalog::{
+    Catalog, CheckDef, ColumnDef, Identity, IndexDef, IndexKind, LostLayout, SchemaDef,
+    SequenceDef, Table, TableDef,
+};
+pub use catalog::{authority, comment, ddl, function, user_type};
+pub use database::config::Config;
+pub use database::report::{
+    CheckpointReport, DeviceReport, MemoryReport, TableBlocks, TableReport,
+};
+#[doc(hidden)]
+pub use database::steps;
+pub use database::verify::Verified;
+pub use database::warm_up::WarmUpReport;
+pub use database::{Database, Room};
+pub use ground::counters::CountersReading;
+pub use ground::error::{Error, Result, SessionEnd};
+pub use ground::listener::{RecoveryListener, RecoveryPart, RecoveryProgress};
+pub use ground::row_id::RowId;
+pub use ground::scope::Scope;
+pub use ground::spill;
+pub use ground::start::RecoveryReport;
+pub use ground::wait::{Cancel, Event, WaitNote, WaitsFor, give_way};
+pub use memory::account::{
     Account, CLIENTS_SHARE_DIVISOR, Charge, ChargeKind, ClientPool, ClientPoolReport, Reclaim,
     WAIT_MAX,
 };
-pub use catalog::{
-    Catalog, CheckDef, ColumnDef, Identity, IndexDef, IndexKind, SchemaDef, SequenceDef, Table,
-    TableDef,
-};
-pub use config::{Config, MEMORY_LIMIT_MIN, PARTITIONS_MAX};
-pub use counters::CountersReading;
-pub use database::{Database, RecoveryReport, Room};
-pub use ddl::Change;
-pub use error::{Error, Result};
-pub use function::{FunctionArgument, FunctionDef, FunctionVolatility};
-pub use locking::TableLock;
 pub use parts::Parts;
-pub use policy::{Identification, Merge, Policy, Retrieval};
+pub use parts::policy::{Identification, Merge, Policy, Retrieval};
+pub use parts::settings::{MEMORY_LIMIT_MIN, PARTITIONS_MAX, Settings};
 pub use procedure::{Call, PROCEDURE_NAME_BYTES_MAX, Procedure, Procedures, Reach, Row};
-pub use recovery::{RecoveryListener, RecoveryPart, RecoveryProgress};
-pub use report::{CheckpointReport, DeviceReport, MemoryReport, TableBlocks, TableReport};
-pub use row_id::RowId;
-pub use savepoint::Savepoint;
-pub use scope::Scope;
-pub use sequence::Given;
-pub use snapshot::{Entry, Snapshot, SnapshotScan};
-pub use storages::LostLayout;
-pub use table_lock::LockMode;
+#[doc(hidden)]
+pub use rows::identification;
+pub use run::interactive::Transaction;
+pub use run::locking::TableLock;
+pub use run::savepoint::Savepoint;
+pub use run::sequences::Given;
+pub use run::snapshot::{Entry, Snapshot, SnapshotScan};
 pub use thermocline_device::block_on;
-pub use transaction::{Isolation, ReadCounts, RunOptions, Transaction};
-pub use user_type::{AttributeDef, TypeDef, TypeKind};
-pub use verify::Verified;
-pub use view::{DEFINITION_BYTES_MAX, ViewColumn, ViewDef, ViewRead, ViewType};
-pub use wait::{Cancel, Event, SessionEnd, WaitNote, WaitsFor, give_way};
-pub use waits::LockWait;
-pub use warming::WarmUpReport;
+pub use transaction::waits::LockWait;
+pub use transaction::{Isolation, ReadCounts, RunOptions};

@@ -8,10 +8,10 @@ use thermocline_storage::log::Lsn;
 
 use super::Access;
 use crate::catalog::Catalog;
-use crate::error::{Error, Result};
-use crate::procedure::command::{digest, tail};
-use crate::record::{RecordKind, record_head};
-use crate::row_state::{Numbers, TablePartition};
+use crate::format::command::{digest, tail};
+use crate::format::record::{RecordKind, record_head};
+use crate::ground::error::{Error, Result};
+use crate::rows::row_state::{Numbers, TablePartition};
 
 /// The numbers that a replayed command's inserts take, in order.
 #[derive(Debug)]

@@ -7,6 +7,7 @@
 //! again when the tuples are there.
 
 mod commands;
+mod kinds;
 mod overwrite;
 mod point;
 mod read;
@@ -22,26 +23,26 @@ use thermocline_storage::arena::TuplePtr;
 use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
 use thermocline_storage::temperature;
 
-use crate::account::Account;
+use crate::catalog::table_lock::{Gate, LockMode, Modes};
 use crate::catalog::{Catalog, Table};
-use crate::changes::{Grant, Need, Taken};
-use crate::error::{Error, Result};
-use crate::fetch::{address_key, read_range};
-use crate::fetched::Fetched;
-use crate::locking::Visit;
-use crate::partition::{PartitionGuard, PartitionState};
+use crate::format::record::ChangeWriter;
+use crate::ground::error::{Error, Result};
+use crate::ground::row_id::RowId;
+use crate::ground::txn_id::{Timestamp, TxnId};
+use crate::memory::account::Account;
+use crate::memory::fetched::Fetched;
 use crate::parts::Parts;
-use crate::policy::Merge;
-use crate::reads::{EVERYWHERE, ReadEntry, ReadWhat};
-use crate::record::ChangeWriter;
-use crate::row_id::RowId;
-use crate::row_state::TablePartition;
-use crate::table_lock::{Gate, LockMode, Modes};
+use crate::parts::changes::{Grant, Need, Taken};
+use crate::parts::policy::Merge;
+use crate::rows::fetch::{address_key, read_range};
+use crate::rows::partition::{PartitionGuard, PartitionState};
+use crate::rows::row_state::TablePartition;
+use crate::rows::versions::{Seen, StoredRow};
+use crate::transaction::reads::{EVERYWHERE, ReadEntry, ReadWhat};
+use crate::transaction::table_locks::Visit;
 use crate::transaction::{Isolation, TxnState};
-use crate::txn_id::TxnId;
-use crate::versions::{Seen, StoredRow, Timestamp};
 
-pub use crate::scope::Scope;
+pub use crate::ground::scope::Scope;
 pub(crate) use commands::RecordedRows;
 pub use point::TryGet;
 pub use read::EachRow;
@@ -170,6 +171,8 @@ pub(crate) struct Scratch {
     missing: Vec<Missing>,
     undo: Undo,
     changes: ChangeWriter,
+    /// What the run has changed that is no row in place: the guard's position, the storage.
+    kinds: Vec<(usize, u32)>,
     rows: Vec<u32>,
     found: Vec<RowId>,
     hashes: Vec<u64>,
@@ -208,7 +211,7 @@ pub struct Access<'a> {
     applied: Option<Arc<Catalog>>,
     /// At recovery: the numbers that inserted rows take.
     recorded: Option<RecordedRows>,
-    /// What it has taken beside the tables and of memory for rows ([`crate::changes`]).
+    /// What it has taken beside the tables and of memory for rows ([`crate::parts::changes`]).
     taken: Taken,
     /// Whom it asks for more.
     grant: Option<&'a mut Grant>,
@@ -437,7 +440,7 @@ impl<'a> Access<'a> {
         Error::Internal("the statement waits".into())
     }
 
-    /// `partition`: or [`EVERYWHERE`](crate::reads::EVERYWHERE).
+    /// `partition`: or [`EVERYWHERE`](crate::transaction::reads::EVERYWHERE).
     fn note_read(&mut self, table: &Table, partition: u16, what: impl FnOnce() -> ReadWhat) {
         if !self.track_reads {
             return;
@@ -472,11 +475,7 @@ impl<'a> Access<'a> {
 
     #[inline]
     fn table_at(&self, position: usize, table: &Table) -> Option<&TablePartition> {
-        self.guards
-            .at(position)
-            .tables
-            .get(&table.def.storage)
-            .map(|t| &**t)
+        self.guards.at(position).tables.rows(table.def.storage)
     }
 
     #[inline]
@@ -519,7 +518,7 @@ impl<'a> Access<'a> {
                 Seen::Absent => return Ok(Image::Gone),
             }
         }
-        let Some(rows) = state.tables.get_mut(&storage) else {
+        let Some(rows) = state.tables.rows_mut(storage) else {
             return Ok(Image::Gone);
         };
         let mut word = rows.directory().get(row.row());
@@ -605,7 +604,7 @@ impl<'a> Access<'a> {
         bytes: &[u8],
     ) -> Option<TuplePtr> {
         let state = self.guards.at_mut(position);
-        let rows = state.tables.get_mut(&table.def.storage)?;
+        let rows = state.tables.rows_mut(table.def.storage)?;
         let pointer = rows.come_back(row.row(), cold, bytes)?;
         self.parts.counters.merged();
         Some(pointer)

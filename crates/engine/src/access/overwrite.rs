@@ -18,11 +18,11 @@ use super::undo::UndoStep;
 use super::write::{check_size, logged_bytes};
 use super::{Access, Image};
 use crate::catalog::Table;
-use crate::counters::Counters;
-use crate::error::Result;
-use crate::index::Index;
-use crate::record::push_removed;
-use crate::row_id::RowId;
+use crate::format::record::push_removed;
+use crate::ground::counters::Counters;
+use crate::ground::error::Result;
+use crate::ground::row_id::RowId;
+use crate::rows::index::Index;
 
 /// The only index, where a table has one.
 const ONLY: usize = 0;

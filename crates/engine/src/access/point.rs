@@ -16,15 +16,15 @@ use thermocline_storage::row_directory::{ColdWord, Word};
 
 use super::{Access, Missing};
 use crate::catalog::Table;
-use crate::error::{Error, Result};
-use crate::fetch::address_key;
-use crate::fetched::Fetched;
-use crate::index::Index;
+use crate::catalog::table_lock::LockMode;
+use crate::ground::error::{Error, Result};
+use crate::ground::row_id::RowId;
+use crate::ground::scope::Scope;
+use crate::memory::fetched::Fetched;
 use crate::parts::Parts;
-use crate::row_id::RowId;
-use crate::row_state::TablePartition;
-use crate::scope::Scope;
-use crate::table_lock::LockMode;
+use crate::rows::fetch::address_key;
+use crate::rows::index::Index;
+use crate::rows::row_state::TablePartition;
 use crate::transaction::RunOptions;
 
 /// How the short walk ended.
@@ -216,7 +216,7 @@ impl Parts {
         if closed || options.synchronous_commit && self.log.durable_lsn() < state.last_commit {
             return Ok(TryGet::Wait);
         }
-        let Some(rows) = state.tables.get_mut(&table.def.storage) else {
+        let Some(rows) = state.tables.rows_mut(table.def.storage) else {
             return Ok(TryGet::Done(None));
         };
         let mut sought = Sought {
@@ -294,7 +294,7 @@ impl Access<'_> {
         hash: u64,
     ) -> Option<Found> {
         let state = self.guards.at_mut(position);
-        let Some(rows) = state.tables.get_mut(&table.def.storage) else {
+        let Some(rows) = state.tables.rows_mut(table.def.storage) else {
             return Some(Found::Nothing);
         };
         let mut sought = Sought {
@@ -367,7 +367,7 @@ impl Access<'_> {
         keys: impl Iterator<Item = &'k [u8]>,
     ) {
         let state = self.guards.at(0);
-        let Some(rows) = state.tables.get(&table.def.storage) else {
+        let Some(rows) = state.tables.rows(table.def.storage) else {
             return;
         };
         let Ok(Index::Hash(hash_index)) = rows.index(table, index) else {

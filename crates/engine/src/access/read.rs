@@ -8,11 +8,11 @@ use thermocline_storage::key_hash::key_hash;
 
 use super::{Access, Direction, Image, Use, in_bounds};
 use crate::catalog::{IndexKind, Table};
-use crate::error::Result;
-use crate::index::Index;
-use crate::reads::ReadWhat;
-use crate::row_id::RowId;
-use crate::versions::Seen;
+use crate::ground::error::Result;
+use crate::ground::row_id::RowId;
+use crate::rows::index::Index;
+use crate::rows::versions::Seen;
+use crate::transaction::reads::ReadWhat;
 
 /// Called with the rows of a scan, until it breaks.
 pub type EachRow<'c> = &'c mut dyn FnMut(RowId, &[u8]) -> Result<ControlFlow<()>>;

@@ -3,9 +3,9 @@
 
 use super::Access;
 use crate::catalog::Table;
-use crate::error::Result;
-use crate::row_id::RowId;
-use crate::table_lock::LockMode;
+use crate::catalog::table_lock::LockMode;
+use crate::ground::error::Result;
+use crate::ground::row_id::RowId;
 
 impl Access<'_> {
     /// Locks a row until the transaction ends (`SELECT … FOR UPDATE`). A
@@ -33,7 +33,7 @@ impl Access<'_> {
     fn is_held_by_another(&self, position: usize, table: &Table, row: RowId) -> bool {
         let stored = (table.def.storage, row.row());
         let state = self.guards.at(position);
-        let Some(rows) = state.tables.get(&stored.0) else {
+        let Some(rows) = state.tables.rows(stored.0) else {
             return false;
         };
         let word = rows.directory().get(row.row());

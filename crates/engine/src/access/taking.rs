@@ -1,10 +1,10 @@
 //! What a run takes of memory as it changes rows: counted with each change before it is made,
-//! and asked for where it is much ([`crate::changes`]). A run that gets no more is taken back.
+//! and asked for where it is much ([`crate::parts::changes`]). A run that gets no more is taken back.
 
 use super::{Access, Obstacle};
-use crate::account::Account;
-use crate::changes::{Grant, Need};
-use crate::error::{Error, Result};
+use crate::ground::error::{Error, Result};
+use crate::memory::account::Account;
+use crate::parts::changes::{Grant, Need};
 
 /// What one part of work holds that is done in parts, in bytes.
 const PART_HELD_MAX: u64 = 1 << 20;

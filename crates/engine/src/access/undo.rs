@@ -10,15 +10,15 @@ use thermocline_storage::log::Lsn;
 use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
 
 use super::{Access, Scratch};
-use crate::byte_parts::{ByteParts, Place};
 use crate::catalog::{Catalog, Table};
-use crate::error::{Error, Result};
-use crate::record::{RecordKind, commit_head, only_deletes, pieces, record_head};
-use crate::row_id::RowId;
-use crate::row_state::Past;
+use crate::format::record::{RecordKind, commit_head, only_deletes, pieces, record_head};
+use crate::ground::byte_parts::{ByteParts, Place};
+use crate::ground::error::{Error, Result};
+use crate::ground::row_id::RowId;
+use crate::ground::txn_id::{Timestamp, TxnId};
+use crate::rows::row_state::Past;
+use crate::rows::versions::Version;
 use crate::transaction::Overlaid;
-use crate::txn_id::TxnId;
-use crate::versions::{Timestamp, Version};
 
 /// One change and what it takes to undo it.
 pub(crate) enum UndoStep {
@@ -207,6 +207,7 @@ impl Scratch {
         }
         self.undo.clear();
         self.changes.parts.clear();
+        self.kinds.clear();
         self.missing.clear();
     }
 }
@@ -237,12 +238,12 @@ impl Access<'_> {
 
     /// Whether the run has changed anything in place that must be logged.
     pub(crate) fn has_changes(&self) -> bool {
-        !self.scratch.changes.parts.is_empty()
+        !self.scratch.changes.parts.is_empty() || !self.scratch.kinds.is_empty()
     }
 
     /// Whether its changes only take rows away.
     pub(crate) fn only_deletes(&self) -> bool {
-        only_deletes(&self.scratch.changes.parts)
+        self.scratch.kinds.is_empty() && only_deletes(&self.scratch.changes.parts)
     }
 
     /// Gives the scratch vectors back for the next run.
@@ -265,6 +266,7 @@ impl Access<'_> {
         undo.clear();
         self.scratch.undo = undo;
         self.scratch.changes.parts.clear();
+        self.undo_kinds();
     }
 
     fn undo_step(&mut self, tables: &Tables, undo: &Undo, step: UndoStep) {
@@ -281,7 +283,7 @@ impl Access<'_> {
                 let state = self.guards.at_mut(position);
                 let partition = state.id;
                 if let (Some(table), Some(rows)) =
-                    (tables.get(table, storage), state.tables.get_mut(&storage))
+                    (tables.get(table, storage), state.tables.rows_mut(storage))
                     && let Some(hot) = rows.directory().get(row).as_hot()
                 {
                     let tuple = rows.heap().payload(hot.pointer()).to_vec();
@@ -305,7 +307,7 @@ impl Access<'_> {
             } => {
                 let state = self.guards.at_mut(position);
                 if let (Some(table), Some(rows)) =
-                    (tables.get(table, storage), state.tables.get_mut(&storage))
+                    (tables.get(table, storage), state.tables.rows_mut(storage))
                     && let Some(hot) = rows.directory().get(row).as_hot()
                 {
                     let new = rows.heap().payload(hot.pointer()).to_vec();
@@ -322,7 +324,7 @@ impl Access<'_> {
                 word,
             } => {
                 let state = self.guards.at_mut(position);
-                if let Some(rows) = state.tables.get_mut(&storage)
+                if let Some(rows) = state.tables.rows_mut(storage)
                     && let Some(hot) = rows.directory().get(row).as_hot()
                 {
                     rows.undo_change(row, hot, Past::Cold(word), &[]);
@@ -338,7 +340,7 @@ impl Access<'_> {
             } => {
                 let state = self.guards.at_mut(position);
                 if let (Some(table), Some(rows)) =
-                    (tables.get(table, storage), state.tables.get_mut(&storage))
+                    (tables.get(table, storage), state.tables.rows_mut(storage))
                 {
                     rows.undo_die(row, word);
                     let _ = rows.index_tuple(table, undo.kept(&before), row, &mut key);
@@ -354,7 +356,7 @@ impl Access<'_> {
             } => {
                 let state = self.guards.at_mut(position);
                 if let (Some(table), Some(rows)) =
-                    (tables.get(table, storage), state.tables.get_mut(&storage))
+                    (tables.get(table, storage), state.tables.rows_mut(storage))
                 {
                     rows.undo_die(row, word.word());
                     let _ = rows.index_key(table, 0, undo.images.kept(key), row);
@@ -391,17 +393,17 @@ impl Access<'_> {
     /// Makes a one-shot transaction's changes final: logs them, keeps
     /// before-images for open snapshots. Returns the end of its log record.
     pub(crate) fn commit_one_shot(&mut self, synchronous: bool) -> Result<Lsn> {
+        self.prepare_kinds()?;
         let changes = &self.scratch.changes.parts;
         let lsn = match &self.command {
-            Some(command) if self.parts.checkpoint.allows_commands() => {
-                self.append_command(command)?
-            }
+            Some(command) if self.may_log_command() => self.append_command(command)?,
             _ => self
                 .parts
                 .append_changes(&commit_head(0, changes), changes, &[], || {
                     only_deletes(changes)
                 })?,
         };
+        self.tell_kinds(lsn);
         let (timestamp, snapshots_open) = self.parts.transactions.commit_timestamp();
         self.finish_steps(timestamp, snapshots_open);
         if synchronous {
@@ -469,7 +471,7 @@ impl Access<'_> {
                 } => {
                     let moved = moves.next().unwrap_or(true);
                     if let Past::Aside(_) = past
-                        && let Some(rows) = self.guards.at_mut(position).tables.get_mut(&storage)
+                        && let Some(rows) = self.guards.at_mut(position).tables.rows_mut(storage)
                     {
                         rows.free_aside(past);
                     }
@@ -494,7 +496,7 @@ impl Access<'_> {
                     let state = self.guards.at_mut(position);
                     // A row that was never committed is no snapshot's.
                     let kept = snapshots_open && !word.is_uncommitted();
-                    if let Some(rows) = state.tables.get_mut(&storage) {
+                    if let Some(rows) = state.tables.rows_mut(storage) {
                         rows.bury(row, word, kept, numbers);
                     }
                     if word.is_uncommitted() {
@@ -519,7 +521,7 @@ impl Access<'_> {
                     ..
                 } => {
                     let state = self.guards.at_mut(position);
-                    if let Some(rows) = state.tables.get_mut(&storage) {
+                    if let Some(rows) = state.tables.rows_mut(storage) {
                         rows.bury(row, word.word(), false, numbers);
                     }
                 }

@@ -6,15 +6,15 @@ use thermocline_device::{PanicPoint, panic_at};
 
 use super::undo::{Before, STEP_BYTES, UndoStep};
 use super::{Access, Image, Obstacle, Use};
-use crate::byte_parts::Place;
 use crate::catalog::Table;
-use crate::error::{Error, Result};
-use crate::record::{CHANGE_HEAD_BYTES, push_removed};
-use crate::row_id::RowId;
-use crate::row_state::TablePartition;
-use crate::table_lock::LockMode;
+use crate::catalog::table_lock::LockMode;
+use crate::format::record::{CHANGE_HEAD_BYTES, push_removed};
+use crate::ground::byte_parts::Place;
+use crate::ground::error::{Error, Result};
+use crate::ground::row_id::RowId;
+use crate::ground::txn_id::TxnId;
+use crate::rows::row_state::TablePartition;
 use crate::transaction::{Isolation, Overlaid};
-use crate::txn_id::TxnId;
 
 /// The largest tuple, in bytes: it must fit in a block.
 pub const TUPLE_BYTES_MAX: usize = (1 << 20) - 8192;
@@ -155,7 +155,7 @@ impl Access<'_> {
         if state.locks.get(&stored) != Some(&owner) {
             return Err(Error::Internal("a changed row is not locked".into()));
         }
-        let Some(rows) = state.tables.get(&stored.0) else {
+        let Some(rows) = state.tables.rows(stored.0) else {
             return Err(Error::Internal("a locked row has no table".into()));
         };
         let word = rows.directory().get(row.row());
@@ -215,7 +215,7 @@ impl Access<'_> {
     pub(super) fn lock_row(&mut self, position: usize, table: &Table, row: RowId) -> Result<bool> {
         let stored = (table.def.storage, row.row());
         let state = self.guards.at(position);
-        let Some(rows) = state.tables.get(&stored.0) else {
+        let Some(rows) = state.tables.rows(stored.0) else {
             return Ok(true);
         };
         let word = rows.directory().get(row.row());
@@ -262,7 +262,7 @@ impl Access<'_> {
         self.keep(LOCK_BYTES)?;
         let state = self.guards.at_mut(position);
         state.locks.insert(stored, id);
-        if let Some(rows) = state.tables.get_mut(&stored.0) {
+        if let Some(rows) = state.tables.rows_mut(stored.0) {
             rows.set_locked(row.row(), true);
         }
         let partition = row.partition();
@@ -338,7 +338,7 @@ impl Access<'_> {
             }
             let stored = (table.def.storage, row.row());
             let state = self.guards.at(position);
-            let Some(rows) = state.tables.get(&stored.0) else {
+            let Some(rows) = state.tables.rows(stored.0) else {
                 continue;
             };
             // What counts is what is stored now, not what a snapshot sees.

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::{BackupOptions, BackupReport};
 use crate::database::Database;
-use crate::error::{Error, Result};
+use crate::ground::error::{Error, Result};
 
 /// Where the thread leaves what came of it.
 #[derive(Default)]

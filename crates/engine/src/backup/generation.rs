@@ -8,8 +8,8 @@
 use serde::{Deserialize, Serialize};
 use thermocline_device::Device;
 
-use crate::error::{Error, Result};
-use crate::manifest::{Manifest, decode_checked, encode_checked, read_file, write_file};
+use crate::format::manifest::{Manifest, decode_checked, encode_checked, read_file, write_file};
+use crate::ground::error::{Error, Result};
 
 /// The format of backups that this build writes and reads.
 pub(super) const FORMAT_VERSION: u32 = 1;

@@ -21,19 +21,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hashbrown::{HashMap, HashSet};
-use parking_lot::Mutex;
 use thermocline_device::{AlignedBuffer, Clock, Device, Mutation, OpenMode, SECTOR_BYTES};
 use thermocline_storage::block::verify_records;
 use thermocline_storage::block_store::{BlockInfo, blocks_of_table};
 use thermocline_storage::log::{CopyUntil, LogStream, archive_segment, copy_log, name_of_segment};
 
-use crate::checkpoint::Purpose;
-use crate::error::{Error, Result, store_failed};
-use crate::image::ImageReader;
-use crate::manifest::{ImageFile, Manifest};
+use crate::format::image::ImageReader;
+use crate::format::manifest::{ImageFile, Manifest};
+use crate::ground::error::{Error, Result, log_broken, store_failed};
 use crate::parts::Parts;
-use crate::recovery::images::read_block_table;
-use crate::recovery::log_broken;
+use crate::parts::checkpoint_state::Purpose;
+use crate::restart::images::read_block_table;
 use generation::{CopiedFile, FORMAT_VERSION, Generation, PackedBlock};
 pub use generation::{GenerationReport, generations};
 use place::Survey;
@@ -66,25 +64,6 @@ pub struct BackupReport {
     pub blocks_copied: u64,
     /// Bytes written to the target.
     pub bytes_copied: u64,
-}
-
-/// What backups ask of the rest of the database.
-#[derive(Debug, Default)]
-pub(crate) struct BackupState {
-    running: Mutex<()>,
-    /// How many want no checkpoint file and no log to be removed.
-    holding: AtomicU64,
-    /// The log up to here is in the archive.
-    archived: AtomicU64,
-    /// After a failure the archive rests until then.
-    archive_again: Mutex<Duration>,
-}
-
-impl BackupState {
-    /// Whether files of old checkpoints, and the log before them, must stay.
-    pub fn holds_files(&self) -> bool {
-        self.holding.load(Ordering::SeqCst) > 0
-    }
 }
 
 /// Keeps files until it is dropped.
@@ -344,7 +323,7 @@ impl Parts {
     /// # Errors
     /// The archive can't be written; the log is kept until it can.
     pub fn archive_log(&self) -> Result<bool> {
-        let Some(archive) = &self.config.archive else {
+        let Some(archive) = &self.settings.archive else {
             return Ok(false);
         };
         let done = self.backups.archived.load(Ordering::Relaxed);
@@ -378,7 +357,7 @@ impl Parts {
 
     /// The log may go up to here, as far as the archive is concerned.
     pub(crate) fn archived_up_to(&self, wanted: u64) -> u64 {
-        match self.config.archive {
+        match self.settings.archive {
             None => wanted,
             Some(_) => wanted.min(self.backups.archived.load(Ordering::Relaxed)),
         }

@@ -20,10 +20,9 @@ use thermocline_device::{
 use thermocline_storage::log::{UNFINISHED_SEGMENT, is_segment, is_segment_of};
 
 use super::generation::{Generation, NEW, index_name, number_of, pack_name};
-use crate::error::{Error, Result};
-use crate::manifest::{MANIFEST, decode_checked, encode_checked, write_file};
+use crate::format::manifest::{MANIFEST, decode_checked, encode_checked, write_file};
+use crate::ground::error::{Error, Result, log_broken};
 use crate::parts::Parts;
-use crate::recovery::log_broken;
 
 /// Says that a generation is being made.
 const BEGUN: &str = "backup-begun";
@@ -191,7 +190,7 @@ impl Begun {
         if !names.iter().any(|name| name == BEGUN) {
             return Ok(None);
         }
-        let bytes = crate::manifest::read_file(target, BEGUN)?;
+        let bytes = crate::format::manifest::read_file(target, BEGUN)?;
         match decode_checked(BEGUN, &bytes, FORMAT_VERSION..=FORMAT_VERSION) {
             Ok(begun) => Ok(Some(Some(begun))),
             // It was not durable yet: its one sector never came, or came in part.
@@ -263,7 +262,7 @@ impl Parts {
         if by_client {
             self.check_allowed(&resolved)?;
         }
-        let archive = self.config.archive.as_ref();
+        let archive = self.settings.archive.as_ref();
         let ours = [
             (self.device.path(), "the data directory"),
             (archive.and_then(|a| a.path()), "the archive directory"),
@@ -312,7 +311,7 @@ impl Parts {
 
     /// Whether clients may have backups written here.
     fn check_allowed(&self, resolved: &Path) -> Result<()> {
-        let allowed = &self.config.backup_directories;
+        let allowed = &self.settings.backup_directories;
         for directory in allowed {
             let directory = resolve_directory(directory)
                 .map_err(|e| Error::io(e, directory.display().to_string()))?;

@@ -15,8 +15,8 @@ use thermocline_storage::log::{CopyUntil, LogStream, copy_log};
 
 use super::generation::{Generation, PackedBlock, pack_name};
 use super::{Meter, copy_file};
-use crate::error::{Error, Result, store_failed};
-use crate::recovery::{log_broken, new_database_id};
+use crate::format::manifest::new_database_id;
+use crate::ground::error::{Error, Result, log_broken, store_failed};
 
 /// Files of a directory that hold no data.
 const SETTINGS: &str = "thermocline.toml";

@@ -8,8 +8,6 @@ use serde::{Deserialize, Serialize};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
-use crate::storages::LostLayout;
-
 /// A schema (name space).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SchemaDef {
@@ -126,6 +124,15 @@ pub struct CheckDef {
     pub name: String,
     /// The condition's SQL text.
     pub expression: String,
+}
+
+/// A layout that a table's definition has no column for: one was added and taken back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LostLayout {
+    /// Its number.
+    pub version: u16,
+    /// Types of its columns after those that the table had before it.
+    pub columns: Vec<DataType>,
 }
 
 /// A table.

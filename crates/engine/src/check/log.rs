@@ -7,12 +7,12 @@ use thermocline_device::{Device, SystemClock};
 use thermocline_storage::log::{self, LogError, LogOptions};
 
 use super::{Check, TablesByStorage};
+use crate::catalog::storages::put_in;
 use crate::catalog::{Catalog, CatalogImage, Table, TableDef};
-use crate::error::{Error, Result};
-use crate::manifest::Manifest;
-use crate::procedure::command::Command;
-use crate::record::{RecordKind, RowChange, changes, parse_commit_body, parse_record};
-use crate::storages::put_in;
+use crate::format::command::Command;
+use crate::format::manifest::Manifest;
+use crate::format::record::{RecordKind, RowChange, changes, parse_commit_body, parse_record};
+use crate::ground::error::{Error, Result};
 
 /// Records between two words of progress.
 const RECORDS_A_WORD: u64 = 1024;
@@ -107,12 +107,12 @@ fn check_record(
     };
     for change in changes(row_changes) {
         let change = change?;
-        let (RowChange::Put { storage, row, .. } | RowChange::Delete { storage, row, .. }) =
-            &change;
-        if row.partition() >= partitions {
-            return Err(Error::Corrupt(format!("it names row {row}")));
+        if change.partition() >= partitions {
+            let partition = change.partition();
+            return Err(Error::Corrupt(format!("it names partition {partition}")));
         }
-        if let (RowChange::Put { tuple, .. }, Some(table)) = (&change, tables.get(storage))
+        if let (RowChange::Put { row, tuple, .. }, Some(table)) =
+            (&change, tables.get(&change.storage()))
             && lsn > manifest.partitions[usize::from(row.partition())].cut
             && !table.layouts.validate(tuple)
         {

@@ -24,10 +24,10 @@ use thermocline_storage::arena::Arena;
 use thermocline_storage::block_store::{BlockInfo, BlockStore, BlockStoreOptions};
 
 use crate::catalog::{Catalog, Table};
-use crate::error::{Error, Result, store_failed};
-use crate::manifest::{MANIFEST, Manifest, PartitionFiles};
-use crate::partition::PartitionState;
-use crate::recovery::images::{Restored, read_block_table, restore_partition};
+use crate::format::manifest::{MANIFEST, Manifest, PartitionFiles};
+use crate::ground::error::{Error, Result, store_failed};
+use crate::restart::images::{Restored, read_block_table, restore_partition};
+use crate::rows::partition::PartitionState;
 
 /// Something that is not as it was written, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -8,11 +8,11 @@ use thermocline_storage::key_hash::key_hash;
 
 use super::{Check, TablesByStorage, block_place};
 use crate::catalog::Table;
-use crate::error::Result;
-use crate::index::Index;
-use crate::manifest::PartitionFiles;
-use crate::partition::PartitionState;
-use crate::row_state::TablePartition;
+use crate::format::manifest::PartitionFiles;
+use crate::ground::error::Result;
+use crate::rows::index::Index;
+use crate::rows::partition::PartitionState;
+use crate::rows::row_state::TablePartition;
 
 /// Findings of one kind in one table and partition that are told; the rest is
 /// counted.
@@ -48,8 +48,8 @@ impl Check<'_> {
         image: &PartitionFiles,
     ) -> Result<()> {
         let mut seen: HashMap<u32, Seen> = HashMap::new();
-        for (storage, rows) in state.iter().flat_map(|s| &s.tables) {
-            seen.insert(*storage, Seen::new(rows.directory().appended()));
+        for (storage, rows) in state.iter().flat_map(|s| s.tables.all_rows()) {
+            seen.insert(storage, Seen::new(rows.directory().appended()));
             self.report.rows += rows.live();
         }
         let mut unread: HashSet<u32> = HashSet::new();
@@ -63,15 +63,15 @@ impl Check<'_> {
                 continue;
             }
             let table = tables.get(&block.table).map(AsRef::as_ref);
-            let rows = state.as_ref().and_then(|s| s.tables.get(&block.table));
+            let rows = state.as_ref().and_then(|s| s.tables.rows(block.table));
             let seen = seen.get_mut(&block.table);
-            if !self.check_block(store, block, table, rows.map(AsRef::as_ref), seen)? {
+            if !self.check_block(store, block, table, rows, seen)? {
                 unread.insert(block.id);
             }
         }
-        for (storage, rows) in state.iter().flat_map(|s| &s.tables) {
-            let table = tables.get(storage).map(AsRef::as_ref);
-            if let Some(seen) = seen.get(storage) {
+        for (storage, rows) in state.iter().flat_map(|s| s.tables.all_rows()) {
+            let table = tables.get(&storage).map(AsRef::as_ref);
+            if let Some(seen) = seen.get(&storage) {
                 self.check_directory(image, table, rows, seen, known, &unread);
             }
             if let Some(table) = table {
@@ -251,7 +251,7 @@ impl Check<'_> {
 
 /// The blocks that rows of a partition refer to.
 fn blocks_named(state: &PartitionState) -> HashSet<u32> {
-    let rows = state.tables.values();
+    let rows = state.tables.all_rows().map(|(_, rows)| rows);
     let words = rows.flat_map(|rows| rows.directory().iter());
     words
         .filter_map(|(_, word)| Some(word.as_cold()?.address().block))

@@ -3,11 +3,11 @@ use thermocline_storage::row_directory::Word;
 use thermocline_storage::value::ValueRef;
 
 use super::*;
-use crate::checkpoint::Purpose;
+use crate::cold::evict::tests::database;
 use crate::database::Database;
-use crate::evict::tests::database;
-use crate::row_state::TablePartition;
-use crate::scope::Scope;
+use crate::ground::scope::Scope;
+use crate::parts::checkpoint_state::Purpose;
+use crate::rows::row_state::TablePartition;
 use crate::transaction::RunOptions;
 
 const ROWS: i64 = 20;
@@ -43,7 +43,7 @@ fn findings_of(spoil: impl FnOnce(&Table, &mut TablePartition)) -> Vec<Finding> 
 fn evict_all(db: &Database) {
     db.run_checkpoint(Purpose::Asked).expect("checkpoints");
     let mut state = db.partitions[0].lock();
-    for rows in state.tables.values_mut() {
+    for (_, rows) in state.tables.all_rows_mut() {
         for row in 0..rows.directory().appended() {
             let word = rows.directory().get(row);
             let Some(hot) = word.as_hot() else { continue };

@@ -17,8 +17,8 @@ use thermocline_storage::value::{Value, ValueRef};
 use super::Procedure;
 use crate::access::{Access, Direction};
 use crate::catalog::{Catalog, IndexKind, Table};
-use crate::error::{Error, Result};
-use crate::row_id::RowId;
+use crate::ground::error::{Error, Result};
+use crate::ground::row_id::RowId;
 
 /// A row, as the call found it. Change `values` and give it to [`Call::update`].
 #[derive(Debug, Clone)]

@@ -7,11 +7,10 @@
 //! have no effect but through its [`Call`].
 //!
 //! A procedure that is declared deterministic and holds one partition is logged
-//! as a command, not as the rows it changed ([`command`]), and is run again at
+//! as a command, not as the rows it changed ([`crate::format::command`]), and is run again at
 //! recovery. What a body sees is in `call`; the registry is here.
 
 mod call;
-pub(crate) mod command;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,10 +25,8 @@ use thermocline_storage::value::{Value, ValueRef};
 
 use crate::access::Access;
 use crate::catalog::Catalog;
-use crate::error::{Error, Result};
-use crate::parts::Parts;
-use crate::scope::Scope;
-use crate::transaction::RunOptions;
+use crate::ground::error::{Error, Result};
+use crate::ground::scope::Scope;
 
 pub use call::{Call, Row};
 
@@ -37,7 +34,7 @@ pub use call::{Call, Row};
 pub const PROCEDURE_NAME_BYTES_MAX: usize = 63;
 
 /// Microseconds from 1970 to 2000, where `timestamptz` begins.
-const UNIX_TO_2000_US: i64 = 946_684_800_000_000;
+pub(crate) const UNIX_TO_2000_US: i64 = 946_684_800_000_000;
 
 type Body = dyn Fn(&mut Call<'_, '_>, &[Value]) -> Result<Vec<Value>> + Send + Sync;
 type ReachOf = dyn Fn(&[Value]) -> Result<Reach> + Send + Sync;
@@ -66,7 +63,7 @@ pub struct Procedure {
     name: String,
     parameters: Vec<(String, DataType)>,
     results: Vec<(String, DataType)>,
-    deterministic: bool,
+    pub(crate) deterministic: bool,
     reach: Arc<ReachOf>,
     body: Arc<Body>,
 }
@@ -161,7 +158,7 @@ impl Procedure {
     }
 
     /// The arguments in the parameters' types; 42883 if they are not of these.
-    fn arguments(&self, given: &[Value]) -> Result<Vec<Value>> {
+    pub(crate) fn arguments(&self, given: &[Value]) -> Result<Vec<Value>> {
         if given.len() != self.parameters.len() {
             return Err(no_such_procedure(&self.name, given));
         }
@@ -183,7 +180,7 @@ impl Procedure {
     }
 
     /// The partitions that a call with these arguments needs.
-    fn scope(&self, catalog: &Catalog, arguments: &[Value]) -> Result<Scope> {
+    pub(crate) fn scope(&self, catalog: &Catalog, arguments: &[Value]) -> Result<Scope> {
         let Reach::Rows(rows) = (self.reach)(arguments)? else {
             return Ok(Scope::All);
         };
@@ -319,69 +316,5 @@ impl Procedures {
         let mut all: Vec<_> = self.0.read().values().cloned().collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all
-    }
-}
-
-impl Parts {
-    /// The procedures that can be called.
-    pub fn procedures(&self) -> &Procedures {
-        &self.config.procedures
-    }
-
-    /// Makes a procedure callable. One that is declared deterministic must be in
-    /// [`crate::Config::procedures`] when the database is opened next: its
-    /// commands may be in the log.
-    ///
-    /// # Errors
-    /// As [`Procedures::register`].
-    pub fn register_procedure(&self, procedure: Procedure) -> Result<()> {
-        self.procedures().register(procedure)
-    }
-
-    /// Calls a procedure: one transaction. Returns when its commit, and every
-    /// commit whose result it saw, is durable as the options ask.
-    ///
-    /// # Errors
-    /// 42883 if there is no such procedure with parameters for these arguments;
-    /// what the body returned; what any statement may fail with. After an error
-    /// nothing of the call is kept.
-    pub async fn call(
-        &self,
-        options: &RunOptions,
-        name: &str,
-        arguments: &[Value],
-    ) -> Result<Vec<Value>> {
-        let procedure = self
-            .procedures()
-            .get(name)
-            .ok_or_else(|| no_such_procedure(name, arguments))?;
-        let arguments = procedure.arguments(arguments)?;
-        let now_us = self.clock.unix_time_us() - UNIX_TO_2000_US;
-        loop {
-            let planned = self.catalog();
-            let scope = procedure.scope(&planned, &arguments)?;
-            let command = match scope {
-                Scope::One(partition) if procedure.deterministic => {
-                    Some(command::head(partition, now_us, name, &arguments)?)
-                }
-                _ => None,
-            };
-            let called = self
-                .one_shot(options, scope, |access| {
-                    // Under the lock it stays as it is.
-                    let catalog = access.catalog();
-                    if catalog.version != planned.version {
-                        return Err(Error::StalePlan);
-                    }
-                    access.log_as(command.clone());
-                    procedure.run(access, &catalog, now_us, &arguments)
-                })
-                .await;
-            match called {
-                // The tables changed before the partitions were held.
-                Err(Error::StalePlan) if self.catalog().version != planned.version => {}
-                other => return other,
-            }
-        }
     }
 }

@@ -1,0 +1,81 @@
+//! Functions that users make. To the engine they are texts: what the names in a body mean is found
+//! out by the floor above, whenever the function is called.
+
+use serde::{Deserialize, Serialize};
+
+/// A function.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FunctionDef {
+    /// Object id; stays for the function's life.
+    pub oid: u32,
+    /// Schema's name.
+    pub schema: String,
+    /// Name. Several functions may have it, with arguments of other types.
+    pub name: String,
+    /// Its arguments.
+    pub arguments: Vec<FunctionArgument>,
+    /// The number of the type that it gives; of one row, where it gives several.
+    pub result: u32,
+    /// It gives any number of rows.
+    pub returns_set: bool,
+    /// The columns of what it gives, where they are declared with it (OUT, TABLE).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<FunctionArgument>,
+    /// It gives NULL where an argument is NULL.
+    pub strict: bool,
+    /// What it depends on.
+    pub volatility: FunctionVolatility,
+    /// The text of its body.
+    pub body: String,
+}
+
+/// An argument, or a column of what a function gives.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FunctionArgument {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// The number of its type.
+    pub type_oid: u32,
+    /// The SQL text of what it is where nothing is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+}
+
+/// What a function's result depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FunctionVolatility {
+    /// On its arguments alone.
+    Immutable,
+    /// On the database, too, as a statement sees it.
+    Stable,
+    /// On anything; it may change rows.
+    Volatile,
+}
+
+impl FunctionDef {
+    /// The numbers of its arguments' types.
+    pub fn types(&self) -> impl Iterator<Item = u32> {
+        self.arguments.iter().map(|argument| argument.type_oid)
+    }
+
+    /// Whether a type is one of its arguments, its result or its columns.
+    pub fn names_type(&self, oid: u32) -> bool {
+        let mut columns = self.columns.iter().map(|column| column.type_oid);
+        self.result == oid || self.types().any(|of| of == oid) || columns.any(|of| of == oid)
+    }
+
+    /// Whether it is called as another one is.
+    pub(crate) fn is_called_as(&self, other: &Self) -> bool {
+        self.schema == other.schema && self.name == other.name && self.types().eq(other.types())
+    }
+
+    /// About what it takes in memory, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let argument = |argument: &FunctionArgument| {
+            let default = argument.default.as_ref().map_or(0, String::len);
+            64 + argument.name.as_ref().map_or(0, String::len) + default
+        };
+        let arguments = self.arguments.iter().chain(&self.columns).map(argument);
+        size_of::<Self>() + self.name.len() + self.body.len() + arguments.sum::<usize>()
+    }
+}

@@ -1,0 +1,625 @@
+//! The catalog: what tables, indexes, sequences and views there are.
+//!
+//! A `Catalog` is immutable; a DDL transaction makes a new one and the commit
+//! swaps it in. The definitions (`definitions`) are what is logged and
+//! checkpointed; `Table` adds what is derived from them once, so that
+//! statements do not derive it again: layouts, key shapes, the partition hash.
+
+pub mod authority;
+pub mod comment;
+pub mod ddl;
+pub(crate) mod draft;
+pub mod function;
+pub(crate) mod sequence;
+pub(crate) mod storages;
+pub(crate) mod table_lock;
+pub mod user_type;
+pub(crate) mod view;
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use serde::{Deserialize, Serialize};
+use thermocline_storage::key::{KeyColumn, KeyShape};
+use thermocline_storage::key_hash::{fingerprint_of, key_hash};
+use thermocline_storage::row_directory::ColdWord;
+use thermocline_storage::text_format::write_text;
+use thermocline_storage::tuple::Layouts;
+use thermocline_storage::types::DataType;
+use thermocline_storage::value::ValueRef;
+
+mod definitions;
+mod layouts;
+mod objects;
+
+pub use self::definitions::{
+    CheckDef, ColumnDef, Identity, IndexDef, IndexKind, LostLayout, SchemaDef, SequenceDef,
+    TableDef,
+};
+pub(crate) use self::objects::{
+    Commented, authority_of, comments_of, is_of_none, types_of, types_within,
+};
+
+use self::layouts::layouts;
+use crate::catalog::authority::Authority;
+pub use crate::catalog::authority::PUBLIC_SCHEMA_OID;
+use crate::catalog::comment::{CommentOn, Comments};
+use crate::catalog::function::FunctionDef;
+use crate::catalog::table_lock::Gate;
+use crate::catalog::user_type::TypeDef;
+use crate::catalog::view::{ViewDef, deepest};
+use crate::ground::error::Error;
+
+/// The first object id given to users' objects, as in PostgreSQL.
+pub const FIRST_USER_OID: u32 = 16384;
+
+/// A table's definition and what is derived from it.
+#[derive(Debug)]
+pub struct Table {
+    /// The definition.
+    pub def: TableDef,
+    /// Tuple layouts, oldest first; new tuples take the newest.
+    pub layouts: Layouts,
+    /// Per index, the shapes of its key columns.
+    pub key_shapes: Vec<KeyShape>,
+    partition_shape: KeyShape,
+    /// The index whose key is the partition key, so that a key's hash needs
+    /// computing once.
+    pub partition_index: Option<usize>,
+    /// The position of [`TableDef::fingerprinted`].
+    fingerprint_index: Option<usize>,
+    knows_keys: bool,
+    partitions: u16,
+    /// A committed DDL has replaced this definition.
+    pub(crate) retired: AtomicBool,
+    /// Who locks the table; the same for all its definitions.
+    pub(crate) gate: Arc<Gate>,
+}
+
+impl Table {
+    /// About what the definition takes in memory, in bytes.
+    fn memory_bytes(&self) -> usize {
+        let names = self.def.name.len() + self.def.schema.len();
+        let column = |column: &ColumnDef| 2 * size_of::<ColumnDef>() + 4 * column.name.len();
+        let index = |index: &IndexDef| {
+            size_of::<IndexDef>() + size_of::<KeyShape>() + 64 + index.name.len()
+        };
+        let columns = self.def.columns.iter().map(column).sum::<usize>();
+        let indexes = self.def.indexes.iter().map(index).sum::<usize>();
+        size_of::<Table>() + 128 + names + columns + indexes
+    }
+}
+
+impl Deref for Table {
+    type Target = TableDef;
+    fn deref(&self) -> &TableDef {
+        &self.def
+    }
+}
+
+/// The partition of `partitions` (a power of two) that a key with this hash
+/// lies in. Mixed, so that the bits that an index uses stay independent.
+#[inline]
+pub fn partition_of_hash(hash: u64, partitions: u16) -> u16 {
+    let mixed = (hash ^ (hash >> 29)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    ((mixed >> 40) as u16) & (partitions - 1)
+}
+
+fn fingerprint_index(def: &TableDef) -> Option<usize> {
+    let oid = def.fingerprinted?;
+    let is_it = |index: &IndexDef| index.oid == oid && index.kind == IndexKind::Hash;
+    def.indexes.iter().position(is_it)
+}
+
+fn knows_keys(def: &TableDef) -> bool {
+    let [index] = def.indexes.as_slice() else {
+        return false;
+    };
+    let is_integer = |column: &usize| {
+        matches!(
+            def.columns[*column].data_type,
+            DataType::Integer | DataType::BigInt
+        )
+    };
+    let keeps_keys = match index.kind {
+        IndexKind::BTree => true,
+        IndexKind::Hash => {
+            // The fingerprint is a part of what is known of the key.
+            fingerprint_index(def).is_some()
+                && index.columns.len() == 1
+                && index.columns.iter().all(is_integer)
+        }
+    };
+    let in_key = |column| index.columns.contains(column);
+    let tells_partition = !def.partition_key.is_empty() && def.partition_key.iter().all(in_key);
+    keeps_keys && index.unique && tells_partition
+}
+
+impl Table {
+    /// A tuple has a key of a unique index that another row has.
+    pub(crate) fn unique_violation(&self, index: usize, tuple: &[u8]) -> Error {
+        let def = &self.def.indexes[index];
+        let mut names = String::new();
+        let mut values = Vec::new();
+        for (number, &column) in def.columns.iter().enumerate() {
+            if number > 0 {
+                names.push_str(", ");
+                values.extend_from_slice(b", ");
+            }
+            let column_def = &self.def.columns[column];
+            names.push_str(&column_def.name);
+            write_text(
+                self.value(tuple, column),
+                &column_def.data_type,
+                &mut values,
+            );
+        }
+        Error::UniqueViolation {
+            table: self.def.name.clone(),
+            constraint: def.name.clone(),
+            detail: format!(
+                "Key ({names})=({}) already exists.",
+                String::from_utf8_lossy(&values)
+            ),
+            building: false,
+        }
+    }
+
+    /// Derives what statements need from the definition.
+    pub fn new(def: TableDef, partitions: u16) -> Self {
+        let layouts = layouts(&def);
+        let key_shape = |columns: &[usize]| {
+            let column = |&column: &usize| KeyColumn {
+                data_type: def.columns[column].data_type,
+                nullable: true,
+                descending: false,
+            };
+            KeyShape::new(columns.iter().map(column).collect())
+        };
+        let key_shapes = def.indexes.iter().map(|i| key_shape(&i.columns)).collect();
+        let partition_shape = key_shape(&def.partition_key);
+        let partition_index = (!def.partition_key.is_empty())
+            .then(|| {
+                def.indexes
+                    .iter()
+                    .position(|i| i.columns == def.partition_key)
+            })
+            .flatten();
+        Table {
+            layouts,
+            key_shapes,
+            partition_shape,
+            partition_index,
+            fingerprint_index: fingerprint_index(&def),
+            knows_keys: knows_keys(&def),
+            partitions,
+            retired: AtomicBool::new(false),
+            gate: Arc::new(Gate::of(def.oid)),
+            def,
+        }
+    }
+
+    /// The table with another definition, in as many partitions.
+    pub(crate) fn redefined(&self, def: TableDef) -> Self {
+        let mut table = Table::new(def, self.partitions);
+        table.gate = self.gate.clone();
+        table
+    }
+
+    /// Whether the only index is unique, tells the partition, and knows the keys of its
+    /// rows: a B+tree, or a hash index over one integer column that the fingerprints are of. Then
+    /// [`Access::overwrite`] need not read what it replaces.
+    ///
+    /// [`Access::overwrite`]: crate::Access::overwrite
+    #[inline]
+    pub fn knows_keys(&self) -> bool {
+        self.knows_keys
+    }
+
+    /// The fingerprint of a tuple for its cold word; 0 where nobody will compare it.
+    pub(crate) fn fingerprint(&self, tuple: &[u8], key: &mut Vec<u8>) -> u8 {
+        match self.fingerprint_index {
+            Some(index) => {
+                key.clear();
+                self.index_key_of(index, tuple, key);
+                fingerprint_of(key_hash(key))
+            }
+            None => 0,
+        }
+    }
+
+    /// Whether a cold word has the fingerprint of its tuple, where it must.
+    pub(crate) fn has_fingerprint(&self, cold: ColdWord, tuple: &[u8], key: &mut Vec<u8>) -> bool {
+        self.fingerprint_index.is_none() || cold.may_be(self.fingerprint(tuple, key))
+    }
+
+    /// Whether an evicted row may have a key of this hash in `index`, a hash index. Nobody
+    /// else compares a fingerprint with a key: it may be that of another index.
+    #[inline]
+    pub(crate) fn may_be_key_of(&self, index: usize, hash: u64, cold: ColdWord) -> bool {
+        self.fingerprint_index != Some(index) || cold.may_be(fingerprint_of(hash))
+    }
+
+    /// The partition of a row whose partition key columns hold `key`; None
+    /// when the table's rows are spread.
+    pub fn partition_of_values(&self, key: &[ValueRef<'_>]) -> Option<u16> {
+        if self.def.partition_key.is_empty() {
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(32);
+        self.partition_shape.encode(key, &mut bytes);
+        Some(partition_of_hash(key_hash(&bytes), self.partitions))
+    }
+
+    /// The partition of a tuple; None when the table's rows are spread.
+    pub fn partition_of_tuple(&self, tuple: &[u8]) -> Option<u16> {
+        if self.def.partition_key.is_empty() {
+            return None;
+        }
+        let mut bytes = Vec::with_capacity(32);
+        self.partition_shape.encode_from_tuple(
+            &self.layouts,
+            &self.def.partition_key,
+            tuple,
+            &mut bytes,
+        );
+        Some(partition_of_hash(key_hash(&bytes), self.partitions))
+    }
+
+    /// The partition of a row with this full key in `index`, when the index is
+    /// over the partition key.
+    pub fn partition_of_index_key(&self, index: usize, key: &[u8]) -> Option<u16> {
+        (self.partition_index == Some(index))
+            .then(|| partition_of_hash(key_hash(key), self.partitions))
+    }
+
+    /// As [`Table::partition_of_index_key`], for a key of this hash.
+    #[inline]
+    pub(crate) fn partition_of_index_hash(&self, index: usize, hash: u64) -> Option<u16> {
+        (self.partition_index == Some(index)).then(|| partition_of_hash(hash, self.partitions))
+    }
+
+    /// Whether some index is over the partition key: a row whose index keys stay
+    /// stays in its partition.
+    #[inline]
+    pub(crate) fn is_partitioned_by_index(&self) -> bool {
+        self.partition_index.is_some()
+    }
+
+    /// Appends the order-preserving key of `values`, which may be fewer than
+    /// the index has columns (a prefix, for ranges of a B+tree).
+    pub fn encode_index_key(&self, index: usize, values: &[ValueRef<'_>], out: &mut Vec<u8>) {
+        self.key_shapes[index].encode(values, out);
+    }
+
+    /// Appends the key that `tuple` has in `index`.
+    pub fn index_key_of(&self, index: usize, tuple: &[u8], out: &mut Vec<u8>) {
+        self.key_shapes[index].encode_from_tuple(
+            &self.layouts,
+            &self.def.indexes[index].columns,
+            tuple,
+            out,
+        );
+    }
+
+    /// Whether `key` is the key that `tuple` has in `index`.
+    #[inline]
+    pub fn has_index_key(&self, index: usize, tuple: &[u8], key: &[u8]) -> bool {
+        let columns = &self.def.indexes[index].columns;
+        self.key_shapes[index].is_key_of(&self.layouts, columns, tuple, key)
+    }
+
+    /// Whether two tuples have the same values in the columns of `index`, and so the
+    /// same key. Different values may have the same key, too.
+    #[inline]
+    pub fn has_same_key_columns(&self, index: usize, one: &[u8], other: &[u8]) -> bool {
+        let columns = &self.def.indexes[index].columns;
+        let (one, other) = (self.layouts.tuple(one), self.layouts.tuple(other));
+        columns
+            .iter()
+            .all(|&column| one.get(column) == other.get(column))
+    }
+
+    /// Whether `tuple` has a NULL in the key of `index` (such rows never
+    /// conflict).
+    pub fn key_has_null(&self, index: usize, tuple: &[u8]) -> bool {
+        self.def.indexes[index]
+            .columns
+            .iter()
+            .any(|&column| matches!(self.layouts.get(tuple, column), ValueRef::Null))
+    }
+
+    /// Appends a tuple of the newest layout.
+    pub fn encode_tuple(&self, values: &[ValueRef<'_>], out: &mut Vec<u8>) {
+        self.layouts.encode(values, out);
+    }
+
+    /// The value of `column` in `tuple`.
+    #[inline]
+    pub fn value<'a>(&'a self, tuple: &'a [u8], column: usize) -> ValueRef<'a> {
+        self.layouts.get(tuple, column)
+    }
+
+    /// Whether rows with equal keys in this index always lie in one partition:
+    /// the index contains the partition key.
+    pub fn is_local(&self, index: usize) -> bool {
+        !self.def.partition_key.is_empty()
+            && self
+                .def
+                .partition_key
+                .iter()
+                .all(|column| self.def.indexes[index].columns.contains(column))
+    }
+
+    /// The partitions that an insert of a row into this table has to hold: all
+    /// when a unique index reaches over partitions, else only the row's own.
+    pub fn insert_needs_all_partitions(&self) -> bool {
+        (0..self.def.indexes.len()).any(|i| self.def.indexes[i].unique && !self.is_local(i))
+    }
+}
+
+/// All that the database knows of its tables; immutable.
+#[derive(Debug, Clone)]
+pub struct Catalog {
+    /// Grows with every committed DDL.
+    pub version: u64,
+    /// Schemas.
+    pub schemas: Vec<SchemaDef>,
+    /// Tables by object id.
+    pub tables: BTreeMap<u32, Arc<Table>>,
+    /// Sequences by object id.
+    pub sequences: BTreeMap<u32, Arc<SequenceDef>>,
+    /// Views by object id.
+    pub views: BTreeMap<u32, Arc<ViewDef>>,
+    /// Users' types by number.
+    pub types: BTreeMap<u32, Arc<TypeDef>>,
+    /// Users' functions by object id.
+    pub functions: BTreeMap<u32, Arc<FunctionDef>>,
+    /// Roles and who may do what.
+    pub authority: Arc<Authority>,
+    /// What COMMENT says of them.
+    pub comments: Arc<Comments>,
+    names: HashMap<(String, String), Named>,
+    deepest_view: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Named {
+    Table(u32),
+    Index(u32, u32),
+    Sequence(u32),
+    View(u32),
+}
+
+/// What is logged and checkpointed of a catalog.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CatalogImage {
+    /// See [`Catalog::version`].
+    pub version: u64,
+    /// Schemas.
+    pub schemas: Vec<SchemaDef>,
+    /// Tables.
+    pub tables: Vec<TableDef>,
+    /// Sequences.
+    pub sequences: Vec<SequenceDef>,
+    /// Views.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub views: Vec<ViewDef>,
+    /// Users' types.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub types: Vec<TypeDef>,
+    /// Users' functions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<FunctionDef>,
+    /// Roles and who may do what; catalogs made before there were roles do not say.
+    #[serde(default)]
+    pub authority: Authority,
+    /// Comments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub comments: Vec<(CommentOn, String)>,
+    /// The next object id.
+    pub next_oid: u32,
+    /// The next storage id.
+    pub next_storage: u32,
+    /// Sequences that begin again with the commit that made this the catalog.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub restarted: Vec<u32>,
+}
+
+impl Catalog {
+    /// About what the definitions of tables and views, and comments, take in memory, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        let tables = self.tables.values().map(|table| table.memory_bytes());
+        let views = self.views.values().map(|view| view.memory_bytes());
+        let types = self.types.values().map(|def| def.memory_bytes());
+        let functions = self.functions.values().map(|def| def.memory_bytes());
+        let all = tables.chain(views).chain(types).chain(functions);
+        let bytes: u64 = all.map(|bytes| bytes as u64).sum();
+        bytes + comment::memory_bytes(&self.comments)
+    }
+
+    /// The catalog of a new database: schema `public` and nothing in it.
+    pub fn empty() -> Self {
+        Catalog {
+            version: 1,
+            schemas: vec![SchemaDef {
+                oid: PUBLIC_SCHEMA_OID,
+                name: "public".into(),
+            }],
+            tables: BTreeMap::new(),
+            sequences: BTreeMap::new(),
+            views: BTreeMap::new(),
+            types: BTreeMap::new(),
+            functions: BTreeMap::new(),
+            authority: Arc::default(),
+            comments: Arc::default(),
+            names: HashMap::new(),
+            deepest_view: 0,
+        }
+    }
+
+    /// The catalog of an image. It shares with `known`, an earlier one, the tables that are
+    /// as they were.
+    pub(crate) fn from_image(image: &CatalogImage, partitions: u16, known: &Catalog) -> Self {
+        let mut catalog = Catalog {
+            version: image.version,
+            schemas: image.schemas.clone(),
+            tables: BTreeMap::new(),
+            sequences: BTreeMap::new(),
+            views: BTreeMap::new(),
+            types: BTreeMap::new(),
+            functions: BTreeMap::new(),
+            authority: Arc::new(image.authority.clone()),
+            comments: Arc::new(image.comments.iter().cloned().collect()),
+            names: HashMap::new(),
+            deepest_view: 0,
+        };
+        for def in &image.tables {
+            let known = known.table(def.oid).filter(|known| known.def == *def);
+            let table = known.cloned();
+            let table = table.unwrap_or_else(|| Arc::new(Table::new(def.clone(), partitions)));
+            catalog.tables.insert(def.oid, table);
+        }
+        for def in &image.sequences {
+            catalog.sequences.insert(def.oid, Arc::new(def.clone()));
+        }
+        for def in &image.views {
+            catalog.views.insert(def.oid, Arc::new(def.clone()));
+        }
+        for def in &image.types {
+            let known = known.types.get(&def.oid).filter(|known| ***known == *def);
+            let known = known.cloned().unwrap_or_else(|| Arc::new(def.clone()));
+            catalog.types.insert(def.oid, known);
+        }
+        for def in &image.functions {
+            catalog.functions.insert(def.oid, Arc::new(def.clone()));
+        }
+        catalog.index_names();
+        catalog
+    }
+
+    pub(crate) fn image(&self, next_oid: u32, next_storage: u32) -> CatalogImage {
+        CatalogImage {
+            version: self.version,
+            schemas: self.schemas.clone(),
+            tables: self.tables.values().map(|t| t.def.clone()).collect(),
+            sequences: self.sequences.values().map(|s| (**s).clone()).collect(),
+            views: self.views.values().map(|v| (**v).clone()).collect(),
+            types: self.types.values().map(|t| (**t).clone()).collect(),
+            functions: self.functions.values().map(|f| (**f).clone()).collect(),
+            authority: (*self.authority).clone(),
+            comments: (*self.comments).clone().into_iter().collect(),
+            next_oid,
+            next_storage,
+            restarted: Vec::new(),
+        }
+    }
+
+    pub(crate) fn index_names(&mut self) {
+        self.names.clear();
+        for table in self.tables.values() {
+            let schema = &table.def.schema;
+            self.names.insert(
+                (schema.clone(), table.def.name.clone()),
+                Named::Table(table.def.oid),
+            );
+            for index in &table.def.indexes {
+                self.names.insert(
+                    (schema.clone(), index.name.clone()),
+                    Named::Index(table.def.oid, index.oid),
+                );
+            }
+        }
+        for sequence in self.sequences.values() {
+            self.names.insert(
+                (sequence.schema.clone(), sequence.name.clone()),
+                Named::Sequence(sequence.oid),
+            );
+        }
+        for view in self.views.values() {
+            let name = (view.schema.clone(), view.name.clone());
+            self.names.insert(name, Named::View(view.oid));
+        }
+        self.deepest_view = deepest(&self.views);
+    }
+
+    fn named(&self, schema: &str, name: &str) -> Option<Named> {
+        self.names
+            .get(&(schema.to_owned(), name.to_owned()))
+            .copied()
+    }
+
+    /// The table of this name.
+    pub fn table_by_name(&self, schema: &str, name: &str) -> Option<&Arc<Table>> {
+        match self.named(schema, name)? {
+            Named::Table(oid) => self.tables.get(&oid),
+            _ => None,
+        }
+    }
+
+    /// The table with this object id.
+    pub fn table(&self, oid: u32) -> Option<&Arc<Table>> {
+        self.tables.get(&oid)
+    }
+
+    /// Whether an object has this id.
+    pub(crate) fn uses_oid(&self, oid: u32) -> bool {
+        let mut indexes = self.tables.values().flat_map(|table| &table.def.indexes);
+        self.tables.contains_key(&oid)
+            || self.sequences.contains_key(&oid)
+            || self.views.contains_key(&oid)
+            || self.schemas.iter().any(|schema| schema.oid == oid)
+            || self.authority.roles.contains_key(&oid)
+            || indexes.any(|index| index.oid == oid)
+    }
+
+    /// The sequence of this name.
+    pub fn sequence_by_name(&self, schema: &str, name: &str) -> Option<&Arc<SequenceDef>> {
+        match self.named(schema, name)? {
+            Named::Sequence(oid) => self.sequences.get(&oid),
+            _ => None,
+        }
+    }
+
+    /// The view of this name.
+    pub fn view_by_name(&self, schema: &str, name: &str) -> Option<&Arc<ViewDef>> {
+        match self.named(schema, name)? {
+            Named::View(oid) => self.views.get(&oid),
+            _ => None,
+        }
+    }
+
+    /// How deep the tree of a view's query is at most, with all that it reads.
+    pub fn deepest_view(&self) -> u32 {
+        self.deepest_view
+    }
+
+    /// The views whose queries name the relation of this number.
+    pub fn views_over(&self, oid: u32) -> impl Iterator<Item = &Arc<ViewDef>> {
+        self.views.values().filter(move |view| view.reads(oid))
+    }
+
+    /// The index of this name: its table and its position there.
+    pub fn index_by_name(&self, schema: &str, name: &str) -> Option<(&Arc<Table>, usize)> {
+        match self.named(schema, name)? {
+            Named::Index(table, oid) => {
+                let table = self.tables.get(&table)?;
+                let position = table.def.indexes.iter().position(|i| i.oid == oid)?;
+                Some((table, position))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a table, index, sequence or view has this name.
+    pub fn relation_exists(&self, schema: &str, name: &str) -> bool {
+        self.named(schema, name).is_some()
+    }
+
+    /// The schema of this name.
+    pub fn schema(&self, name: &str) -> Option<&SchemaDef> {
+        self.schemas.iter().find(|s| s.name == name)
+    }
+}

@@ -1,0 +1,384 @@
+//! Compaction: what lives in blocks that are mostly holes is copied into new
+//! blocks, without bringing it into memory (004 §3.4, §6.2).
+//!
+//! Holes are counted, not found: each block knows how many of its records are
+//! still some tuple's. A block with none is given up without being read. The
+//! emptiest blocks are copied, and only while all of them together live too
+//! little: a block that is left alone goes on emptying by itself.
+
+use hashbrown::HashSet;
+use thermocline_device::{AlignedBuffer, Mutation, StopPoint, stop_at};
+use thermocline_storage::block::{BlockBuilder, records};
+use thermocline_storage::block_store::{BlockInfo, BlockStoreError, NewBlock};
+use thermocline_storage::row_directory::{ColdAddress, Word};
+
+use crate::ground::counters::Counters;
+use crate::ground::error::{Error, store_failed};
+use crate::ground::moment::Moment;
+use crate::parts::Parts;
+use crate::rows::row_state::{LeftPage, TablePartition};
+
+/// What a block's header and the padding of its records may take.
+const BLOCK_SLACK: u32 = 8 << 10;
+/// It is not worth a copy to win back less than this part of a block, as a divisor.
+const HOLES_MIN: u32 = 4;
+/// New blocks that one step fills at most.
+const GROUPS_A_STEP: usize = 4;
+/// Blocks that one look can choose from, the emptiest of all.
+const CANDIDATES: usize = 4096;
+/// New blocks that one look decides on: about a second's work, or of very many
+/// blocks one for so many.
+const GROUPS_A_LOOK: usize = 64;
+const BLOCKS_A_GROUP: usize = 1024;
+/// Blocks that may be looked at for each step: a look takes a millisecond then.
+const BLOCKS_A_STEP: usize = 16 << 10;
+/// Records whose words are looked at, or swung, in one turn under the lock.
+const TURN_RECORDS: usize = 64;
+
+/// A record copied, and where it came from.
+struct Moved {
+    row: u32,
+    from: ColdAddress,
+    slot: u16,
+    extent: u8,
+}
+
+/// Copies live records together.
+pub(crate) struct Compactor {
+    builder: BlockBuilder,
+    /// Always the same: memory that comes and goes looks like growth.
+    read: AlignedBuffer,
+    moved: Vec<Moved>,
+    /// Blocks that could not be read: left alone, so that the others get their turn.
+    damaged: HashSet<u32>,
+    /// What the last look chose, the best last.
+    groups: Vec<Vec<BlockInfo>>,
+    /// Before so many steps there is no look.
+    rest: usize,
+    left: LeftPage,
+}
+
+impl Compactor {
+    pub fn new(block_bytes: u32) -> Self {
+        Compactor {
+            builder: BlockBuilder::new(AlignedBuffer::new_zeroed(block_bytes as usize)),
+            read: AlignedBuffer::new_zeroed(block_bytes as usize),
+            moved: Vec::new(),
+            damaged: HashSet::new(),
+            groups: Vec::new(),
+            rest: 0,
+            left: LeftPage::default(),
+        }
+    }
+
+    /// Gives up empty blocks. When too small a share of all blocks lives, copies
+    /// a few blocks' worth together, where a copied byte gives back the most.
+    /// Whether it did anything.
+    pub fn step(&mut self, parts: &Parts) -> Result<bool, Error> {
+        let mut did = false;
+        self.rest = self.rest.saturating_sub(1);
+        if self.groups.is_empty() && self.rest == 0 {
+            did = self.look(parts);
+        }
+        for _ in 0..GROUPS_A_STEP {
+            let Some(group) = self.groups.pop() else {
+                break;
+            };
+            self.compact(parts, &group)?;
+            did = true;
+        }
+        Ok(did)
+    }
+
+    /// Goes over all blocks: gives up the empty ones, and decides which to copy together.
+    /// Whether it gave up any.
+    fn look(&mut self, parts: &Parts) -> bool {
+        let (mut all, mut live) = (0.0, 0.0);
+        let (mut empty, mut emptiest) = (Vec::new(), Vec::new());
+        let mut count = 0;
+        parts.blocks.each_block(|block| {
+            count += 1;
+            if block.live_records == 0 {
+                empty.push(block.id);
+                return;
+            }
+            all += block.device_bytes as f64;
+            live += live_bytes(&block);
+            if !self.damaged.contains(&block.id) {
+                emptiest.push(block);
+                if emptiest.len() >= 2 * CANDIDATES {
+                    keep_emptiest(&mut emptiest, CANDIDATES);
+                }
+            }
+        });
+        for block in &empty {
+            parts.give_up_block(*block);
+        }
+        self.rest = count / BLOCKS_A_STEP;
+        let wanted = f64::from(parts.policy.compaction_percent) / 100.0;
+        if live < all * wanted {
+            keep_emptiest(&mut emptiest, CANDIDATES);
+            let mut groups = groups_of(emptiest, room_of(parts) as f64);
+            groups.retain(|group| group.holes >= f64::from(parts.policy.block_bytes / HOLES_MIN));
+            groups.sort_by(|a, b| b.gain().total_cmp(&a.gain()));
+            groups.truncate(GROUPS_A_LOOK.max(count / BLOCKS_A_GROUP));
+            for group in groups {
+                if live >= all * wanted {
+                    break;
+                }
+                all -= group.holes;
+                self.groups.push(group.blocks);
+            }
+            self.groups.reverse();
+        }
+        !empty.is_empty()
+    }
+
+    /// Copies what lives in some blocks of one table and partition together, up
+    /// to one new block's worth.
+    pub(crate) fn compact(&mut self, parts: &Parts, group: &[BlockInfo]) -> Result<(), Error> {
+        self.builder.clear();
+        self.moved.clear();
+        let (storage, partition) = (group[0].table, group[0].partition as usize);
+        let pin = parts.blocks.pin();
+        let mut taken = 0u64;
+        for block in group {
+            let live = live_bytes(block) as u64;
+            if taken > 0 && taken + live > room_of(parts) {
+                break;
+            }
+            taken += live;
+            let read = match parts.blocks.read_into(block.id, &mut self.read) {
+                // Its table was dropped meanwhile.
+                Err(BlockStoreError::UnknownBlock(_)) => continue,
+                read => read.map_err(|e| e.to_string()),
+            };
+            let found = read.and_then(|bytes| {
+                let found = records(bytes, block.id);
+                let found = found.and_then(|(_, found)| found.collect::<Result<Vec<_>, _>>());
+                found.map_err(|e| e.to_string())
+            });
+            let mut found = match found {
+                Ok(found) => found,
+                Err(what) => {
+                    self.damaged.insert(block.id);
+                    let (at, of) = (block.offset, parts.storages.name(storage));
+                    parts.report(&format!(
+                        "compaction: blocks at byte {at}, block {} of {of}: {what}",
+                        block.id
+                    ));
+                    continue;
+                }
+            };
+            // Which of them live is decided by the directory, a few at a time.
+            for some in found.chunks_mut(TURN_RECORDS) {
+                let state = parts.partitions[partition].lock();
+                let Some(rows) = state.tables.rows(storage) else {
+                    return Ok(());
+                };
+                for record in some {
+                    let word = rows.directory().get(record.row);
+                    if !is_copy_of(rows, word, block.id, record.slot) {
+                        continue;
+                    }
+                    let pushed = self
+                        .builder
+                        .try_push(record.row, record.payload, record.flags);
+                    if let Some((slot, extent)) = pushed {
+                        self.moved.push(Moved {
+                            row: record.row,
+                            from: ColdAddress {
+                                block: block.id,
+                                slot: record.slot,
+                                extent: 0,
+                            },
+                            slot,
+                            extent,
+                        });
+                    }
+                }
+            }
+        }
+        drop(pin);
+        parts.pause(Moment::CompactionRead);
+        if self.builder.record_count() == 0 {
+            return Ok(());
+        }
+        let (id, _) = parts
+            .blocks
+            .allocate(NewBlock {
+                device_bytes: self.builder.device_bytes(),
+                records: self.builder.record_count(),
+                table: storage,
+                partition: partition as u16,
+            })
+            .map_err(store_failed)?;
+        let bytes = self
+            .builder
+            .finish(id, storage, partition as u16, parts.log.appended_lsn());
+        Counters::add(&parts.counters.block_bytes_written, bytes.len() as u64);
+        if let Err(error) = parts.blocks.write(id, bytes) {
+            parts.give_up_block(id);
+            return Err(store_failed(error));
+        }
+        Counters::add(&parts.counters.tuples_compacted, self.moved.len() as u64);
+        parts.pause(Moment::CompactionWritten);
+        stop_at(StopPoint::CompactionCopied);
+        for some in self.moved.chunks(TURN_RECORDS) {
+            let mut state = parts.partitions[partition].lock();
+            let rows = state.tables.rows_mut(storage);
+            let Some(rows) = rows else {
+                parts.give_up_block(id);
+                return Ok(());
+            };
+            for moved in some {
+                let to = ColdAddress {
+                    block: id,
+                    slot: moved.slot,
+                    extent: moved.extent,
+                };
+                let forgotten = Mutation::TombstoneForgotten.is_made() && moved.row % 10 == 0;
+                if forgotten || swing(rows, moved, to) {
+                    parts.blocks.sub_live(moved.from.block, 1);
+                    self.left.note(rows, moved.row);
+                } else {
+                    parts.blocks.sub_live(id, 1);
+                }
+            }
+            drop(state);
+            stop_at(StopPoint::CompactionSwing);
+        }
+        self.builder.clear();
+        Ok(())
+    }
+}
+
+/// Blocks of a table in a partition, as many as fill a new one.
+struct Group {
+    blocks: Vec<BlockInfo>,
+    /// Bytes of what lives in them, and of the rest.
+    live: f64,
+    holes: f64,
+}
+
+impl Group {
+    /// Bytes given back for a byte copied.
+    fn gain(&self) -> f64 {
+        self.holes / self.live.max(1.0)
+    }
+}
+
+/// Keeps so many blocks of which the smallest share lives.
+fn keep_emptiest(blocks: &mut Vec<BlockInfo>, count: usize) {
+    if blocks.len() > count {
+        blocks.select_nth_unstable_by(count, emptier);
+        blocks.truncate(count);
+    }
+}
+
+fn emptier(a: &BlockInfo, b: &BlockInfo) -> std::cmp::Ordering {
+    let shares = a.live_share().total_cmp(&b.live_share());
+    shares.then(a.id.cmp(&b.id))
+}
+
+/// Puts blocks of the same table and partition together, emptiest first.
+fn groups_of(mut blocks: Vec<BlockInfo>, room: f64) -> Vec<Group> {
+    let owner = |block: &BlockInfo| (block.table, block.partition);
+    blocks.sort_by(|a, b| owner(a).cmp(&owner(b)).then_with(|| emptier(a, b)));
+    let mut groups: Vec<Group> = Vec::new();
+    for block in blocks {
+        let live = live_bytes(&block);
+        let holes = block.device_bytes as f64 - live;
+        match groups.last_mut() {
+            Some(group)
+                if owner(&group.blocks[0]) == owner(&block) && group.live + live <= room =>
+            {
+                group.live += live;
+                group.holes += holes;
+                group.blocks.push(block);
+            }
+            _ => groups.push(Group {
+                blocks: vec![block],
+                live,
+                holes,
+            }),
+        }
+    }
+    groups
+}
+
+/// Bytes of records that a new block is sure to hold, whatever its size.
+fn room_of(parts: &Parts) -> u64 {
+    let block_bytes = parts.policy.block_bytes;
+    u64::from(block_bytes - BLOCK_SLACK.min(block_bytes / 4))
+}
+
+/// Bytes of a block that live, taking its records for equally long.
+fn live_bytes(block: &BlockInfo) -> f64 {
+    block.live_share() * block.device_bytes as f64
+}
+
+/// Whether the record at this place is the copy of a row, which has this word.
+fn is_copy_of(rows: &TablePartition, word: Word, block: u32, slot: u16) -> bool {
+    let copy = rows.copy_of_row(word);
+    copy.is_some_and(|copy| copy.block == block && copy.slot == slot)
+}
+
+/// Makes the new copy the row's, if the old one still is.
+fn swing(rows: &mut TablePartition, moved: &Moved, to: ColdAddress) -> bool {
+    let word = rows.directory().get(moved.row);
+    let still_is = is_copy_of(rows, word, moved.from.block, moved.from.slot);
+    if still_is {
+        rows.move_copy(moved.row, word, to);
+    }
+    still_is
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(id: u32, partition: u16, live_records: u32) -> BlockInfo {
+        BlockInfo {
+            id,
+            offset: u64::from(id) << 20,
+            device_bytes: 100,
+            table: 1,
+            partition,
+            records: 100,
+            live_records,
+        }
+    }
+
+    #[test]
+    fn the_emptiest_blocks_are_kept() {
+        let shares = (0..1000u32).map(|id| (id * 37) % 100);
+        let mut blocks: Vec<BlockInfo> = (0..)
+            .zip(shares)
+            .map(|(id, live)| block(id, 0, live))
+            .collect();
+        keep_emptiest(&mut blocks, 50);
+        // Ten of each share, so those of the five smallest.
+        assert_eq!(blocks.len(), 50);
+        assert!(blocks.iter().all(|block| block.live_records < 5));
+        keep_emptiest(&mut blocks, 60);
+        assert_eq!(blocks.len(), 50);
+    }
+
+    #[test]
+    fn a_group_fills_a_block_and_is_of_one_partition() {
+        let blocks = vec![
+            block(1, 0, 60),
+            block(2, 1, 10),
+            block(3, 0, 20),
+            block(4, 0, 30),
+            block(5, 0, 50),
+        ];
+        let groups = groups_of(blocks, 100.0);
+        let ids = |group: &Group| group.blocks.iter().map(|b| b.id).collect::<Vec<_>>();
+        let ids: Vec<Vec<u32>> = groups.iter().map(ids).collect();
+        assert_eq!(ids, [vec![3, 4, 5], vec![1], vec![2]]);
+        assert_eq!((groups[0].live, groups[0].holes), (100.0, 200.0));
+        assert!(groups[0].gain() > groups[1].gain());
+    }
+}

@@ -1,0 +1,458 @@
+//! Eviction: cold tuples leave memory in blocks (004 §3.2).
+//!
+//! The policy says which tuples of a table in a partition are to leave
+//! ([`crate::rows::identification`]). What it gives out is copied into a block in short turns under the partition's lock; the block is written
+//! without the lock; then the directory words are swung, but only of tuples
+//! that nobody has changed meanwhile. A clean tuple, one that came from a block
+//! and was not changed, leaves without a write.
+//!
+//! The log keeps what the device has not synced: a block need not be durable
+//! before its tuples leave memory, only before the next checkpoint.
+
+mod clean;
+
+use std::sync::Arc;
+
+use thermocline_device::{AlignedBuffer, Mutation};
+use thermocline_storage::block::BlockBuilder;
+use thermocline_storage::block_store::NewBlock;
+use thermocline_storage::row_directory::{ColdAddress, HotWord};
+use thermocline_storage::temperature;
+
+use crate::catalog::Table;
+use crate::cold::cooling::Cooling;
+use crate::ground::counters::Counters;
+use crate::ground::error::{Error, Result, store_failed};
+use crate::ground::moment::Moment;
+use crate::memory::Pressure;
+use crate::parts::Parts;
+use crate::rows::identification::Turn;
+use crate::rows::partition::PartitionState;
+use crate::rows::row_state::{Copying, LeftPage, TablePartition};
+
+/// Words that a hand passes in one turn under the lock. Here as in the other turns: a
+/// thread runs a statement in a microsecond or two, so that a turn of a hundred stops them
+/// all, one of ten few of them.
+const TURN_WORDS: u32 = 512;
+/// Tuples whose words are swung in one turn.
+const TURN_TUPLES: usize = 128;
+/// A heap of which more than this share is free slots is made denser, moving so many
+/// bytes in one turn under the lock, and so many turns at a time.
+const FREE_SHARE: f64 = 0.01;
+const TIDY_TURN_BYTES: usize = 32 << 10;
+const TIDY_TURNS: usize = 32;
+/// Bytes that are copied in one turn under the lock.
+const TURN_BYTES: usize = 32 << 10;
+
+/// A tuple copied into a block that is not written yet.
+struct Picked {
+    row: u32,
+    slot: u16,
+    extent: u8,
+    fingerprint: u8,
+}
+
+/// What becomes of the tuples that a block was made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaving {
+    /// They leave memory.
+    Evicted,
+    /// They stay, clean (a checkpoint).
+    Kept,
+}
+
+/// What became of a tuple that was to leave.
+enum Taken {
+    /// It left: its copy is still right.
+    Left,
+    /// It is in the block, with so many bytes.
+    Copied(usize),
+    /// Somebody else is copying it.
+    Busy,
+    /// The block has no room for it.
+    Full,
+}
+
+/// What one step did.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Evicted {
+    pub tuples: u64,
+    pub bytes: u64,
+}
+
+/// The evictor's place and its buffer, made once: it never allocates more to
+/// make progress.
+pub(crate) struct Evictor {
+    builder: BlockBuilder,
+    picked: Vec<Picked>,
+    /// The number of this copying, like no other's.
+    copying: Copying,
+    key: Vec<u8>,
+    partition: usize,
+    turn: u64,
+    cooling: Cooling,
+    left: LeftPage,
+}
+
+impl Evictor {
+    pub fn new(block_bytes: u32) -> Self {
+        Evictor {
+            builder: BlockBuilder::new(AlignedBuffer::new_zeroed(block_bytes as usize)),
+            picked: Vec::new(),
+            copying: Copying::default(),
+            key: Vec::new(),
+            partition: 0,
+            turn: 0,
+            cooling: Cooling::default(),
+            left: LeftPage::default(),
+        }
+    }
+
+    /// Evicts from the next partition if memory is short. Whether there is
+    /// more to do.
+    pub fn step(&mut self, parts: &Parts) -> Result<bool> {
+        if parts.policy.identification.learns() {
+            self.cooling.look(parts);
+        }
+        parts.end_old_snapshots();
+        let Pressure::Evict(_) = parts.memory.pressure() else {
+            parts.memory.set_drained(false);
+            parts.memory.set_device_refuses(false);
+            return Ok(false);
+        };
+        let mut freed = Evicted::default();
+        // So many rounds that the warmest tuple has become cool.
+        for _ in 0..parts.partitions.len() * (usize::from(temperature::MAX) + 2) {
+            // Others allocate meanwhile, and statements go by the last reading.
+            parts.memory.read_resident();
+            self.partition = (self.partition + 1) % parts.partitions.len();
+            if let Some(table) = self.choose(parts, self.partition) {
+                freed = self.evict(parts, self.partition, &table)?;
+                if freed.tuples > 0 {
+                    break;
+                }
+            }
+        }
+        parts.memory.set_drained(freed.tuples == 0);
+        parts.memory.freed.notify();
+        Ok(freed.tuples > 0)
+    }
+
+    /// The table to evict from: each in proportion to the memory that it has.
+    fn choose(&mut self, parts: &Parts, partition: usize) -> Option<Arc<Table>> {
+        self.turn = self.turn.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let storages = parts.storages();
+        let state = parts.partitions[partition].lock_any();
+        let evictable = |storage: &u32, rows: &TablePartition| {
+            let table = storages.get(storage)?;
+            (table.def.evictable && rows.heap().tuples() > 0)
+                .then(|| (table, rows.heap().allocated_bytes() as u64))
+        };
+        let total: u64 = state
+            .tables
+            .all_rows()
+            .filter_map(|(storage, rows)| evictable(&storage, rows))
+            .map(|t| t.1)
+            .sum();
+        if total == 0 {
+            return None;
+        }
+        let mut at = ((u128::from(self.turn) * u128::from(total)) >> 64) as u64;
+        for (table, bytes) in state
+            .tables
+            .all_rows()
+            .filter_map(|(storage, rows)| evictable(&storage, rows))
+        {
+            if at < bytes {
+                return Some(table.clone());
+            }
+            at -= bytes;
+        }
+        None
+    }
+
+    /// Evicts up to a block of cold tuples of a table in a partition.
+    pub(crate) fn evict(
+        &mut self,
+        parts: &Parts,
+        partition: usize,
+        table: &Table,
+    ) -> Result<Evicted> {
+        let mut evicted = Evicted::default();
+        self.begin_block();
+        let mut passed = 0u64;
+        let (goal, limit) = {
+            let mut state = parts.partitions[partition].lock_any();
+            let Some(rows) = state.tables.rows_mut(table.def.storage) else {
+                return Ok(evicted);
+            };
+            // A block, but not so much of a small table that its warm part goes.
+            let goal = (rows.heap().live_bytes() as u64 / 4).max(16 << 10);
+            let rows_all = u64::from(rows.directory().appended());
+            (goal, rows_all * rows.rounds_to_leave())
+        };
+        loop {
+            let mut state = parts.partitions[partition].lock_any();
+            let full = self.sweep(parts, &mut state, table, &mut evicted, &mut passed);
+            drop(state);
+            let collected = evicted.bytes + self.builder.record_bytes() as u64;
+            if full || passed >= limit || collected >= goal {
+                // Of a table that is gone there is nothing to pass.
+                self.cooling.passed(parts, passed.min(limit), collected);
+                break;
+            }
+        }
+        if self.builder.record_count() > 0 {
+            let written = self.write_block(parts, partition, table, Leaving::Evicted)?;
+            evicted.tuples += written.tuples;
+            evicted.bytes += written.bytes;
+        }
+        self.tidy(parts, partition, table);
+        Counters::add(&parts.counters.evictions, evicted.tuples);
+        Ok(evicted)
+    }
+
+    /// One turn. Whether the block is full.
+    fn sweep(
+        &mut self,
+        parts: &Parts,
+        state: &mut PartitionState,
+        table: &Table,
+        evicted: &mut Evicted,
+        passed: &mut u64,
+    ) -> bool {
+        // A table may be dropped between two turns: it must not come back here.
+        let Some(rows) = state.tables.rows_mut(table.def.storage) else {
+            *passed = u64::MAX;
+            return false;
+        };
+        let mut turn = Turn::new(TURN_WORDS, *passed);
+        let mut copied = 0;
+        let mut is_full = false;
+        while copied < TURN_BYTES
+            && let Some((row, hot)) = rows.next_to_leave(self.cooling.rounds(), &mut turn)
+        {
+            match self.take(parts, rows, table, row, hot, evicted) {
+                Taken::Left => self.left.note(rows, row),
+                // If it changes before the block is written it stays.
+                Taken::Copied(bytes) => copied += bytes,
+                Taken::Busy => rows.stays(row),
+                Taken::Full => {
+                    rows.is_next(row);
+                    is_full = true;
+                    break;
+                }
+            }
+        }
+        *passed = turn.passed();
+        is_full
+    }
+
+    /// Evicts a hot tuple that has a copy, or copies it into the block.
+    fn take(
+        &mut self,
+        parts: &Parts,
+        rows: &mut TablePartition,
+        table: &Table,
+        row: u32,
+        hot: HotWord,
+        evicted: &mut Evicted,
+    ) -> Taken {
+        if let Some(address) = rows.copy_of(hot) {
+            let tuple = rows.heap().payload(hot.pointer());
+            evicted.bytes += tuple.len() as u64;
+            evicted.tuples += 1;
+            let fingerprint = table.fingerprint(tuple, &mut self.key);
+            rows.leave_clean(row, hot, address, fingerprint);
+            Counters::add(&parts.counters.clean_evictions, 1);
+            return Taken::Left;
+        }
+        if !rows.is_dirty(hot) {
+            return Taken::Busy;
+        }
+        if !self.copy(rows, table, row, hot) {
+            return Taken::Full;
+        }
+        Taken::Copied(rows.heap().payload(hot.pointer()).len())
+    }
+
+    fn begin_block(&mut self) {
+        self.builder.clear();
+        self.picked.clear();
+        self.copying = Copying::begin();
+    }
+
+    /// Copies a dirty tuple into the block. False: the block is full.
+    fn copy(&mut self, rows: &mut TablePartition, table: &Table, row: u32, hot: HotWord) -> bool {
+        let tuple = rows.heap().payload(hot.pointer());
+        let Some((slot, extent)) = self.builder.try_push(row, tuple, 0) else {
+            return false;
+        };
+        let fingerprint = table.fingerprint(tuple, &mut self.key);
+        rows.copy(row, hot, self.copying, slot);
+        self.picked.push(Picked {
+            row,
+            slot,
+            extent,
+            fingerprint,
+        });
+        true
+    }
+
+    /// Writes the block and swings the words of the tuples that are still as
+    /// they were copied; the others' copies are holes from the start.
+    fn write_block(
+        &mut self,
+        parts: &Parts,
+        partition: usize,
+        table: &Table,
+        leaving: Leaving,
+    ) -> Result<Evicted> {
+        parts.pause(Moment::BlockCopied);
+        let written = self.write(parts, partition, table);
+        parts.pause(Moment::BlockWritten);
+        let mut done = Evicted::default();
+        while !self.picked.is_empty() {
+            let mut state = parts.partitions[partition].lock_any();
+            let Some(rows) = state.tables.rows_mut(table.def.storage) else {
+                // The table was dropped meanwhile.
+                if let Ok(block) = written {
+                    parts.give_up_block(block);
+                }
+                self.picked.clear();
+                return Ok(Evicted::default());
+            };
+            let turn = self.picked.len().saturating_sub(TURN_TUPLES);
+            for picked in self.picked.drain(turn..) {
+                swing(
+                    parts,
+                    rows,
+                    &picked,
+                    self.copying,
+                    &written,
+                    leaving,
+                    &mut done,
+                );
+                if leaving == Leaving::Evicted {
+                    self.left.note(rows, picked.row);
+                }
+            }
+        }
+        self.builder.clear();
+        written.map(|_| done)
+    }
+
+    /// Writes the block. Only this tells whether the device takes any: clean tuples
+    /// leave without it.
+    fn write(&mut self, parts: &Parts, partition: usize, table: &Table) -> Result<u32> {
+        let written = self.try_write(parts, partition, table);
+        if written.is_err() {
+            parts.stop_if_blocks_failed();
+        }
+        let full = matches!(written, Err(Error::DiskFull(_)));
+        parts
+            .memory
+            .set_device_refuses(full || parts.blocks.has_failed());
+        written
+    }
+
+    fn try_write(&mut self, parts: &Parts, partition: usize, table: &Table) -> Result<u32> {
+        let (id, _) = parts
+            .blocks
+            .allocate(NewBlock {
+                device_bytes: self.builder.device_bytes(),
+                records: self.builder.record_count(),
+                table: table.def.storage,
+                partition: partition as u16,
+            })
+            .map_err(store_failed)?;
+        let bytes = self.builder.finish(
+            id,
+            table.def.storage,
+            partition as u16,
+            parts.log.appended_lsn(),
+        );
+        Counters::add(&parts.counters.block_bytes_written, bytes.len() as u64);
+        if let Err(error) = parts.blocks.write(id, bytes) {
+            parts.give_up_block(id);
+            return Err(store_failed(error));
+        }
+        Counters::add(&parts.counters.blocks_evicted, 1);
+        Ok(id)
+    }
+
+    /// Empties sparse pages, so that what was evicted really leaves memory.
+    fn tidy(&self, parts: &Parts, partition: usize, table: &Table) {
+        for _ in 0..TIDY_TURNS {
+            let mut state = parts.partitions[partition].lock_any();
+            let rows = state.tables.rows_mut(table.def.storage);
+            if rows.is_none_or(|rows| rows.compact_heap(TIDY_TURN_BYTES, FREE_SHARE) == 0) {
+                break;
+            }
+        }
+    }
+}
+
+/// Makes the copy in a block the tuple's, if the tuple is still as it was copied.
+fn swing(
+    parts: &Parts,
+    rows: &mut TablePartition,
+    picked: &Picked,
+    copying: Copying,
+    written: &Result<u32>,
+    leaving: Leaving,
+    done: &mut Evicted,
+) {
+    // The tuple may have moved within the heap; its mark went with it.
+    let hot = rows.directory().get(picked.row).as_hot();
+    let unchanged = hot.filter(|hot| {
+        rows.is_as_copied(*hot, copying, picked.slot) || Mutation::EvictedThoughChanged.is_made()
+    });
+    match (written, unchanged) {
+        (Ok(block), Some(hot)) => {
+            let address = ColdAddress {
+                block: *block,
+                slot: picked.slot,
+                extent: picked.extent,
+            };
+            done.tuples += 1;
+            done.bytes += rows.heap().payload(hot.pointer()).len() as u64;
+            match leaving {
+                Leaving::Evicted => {
+                    rows.leave_copied(picked.row, hot, address, picked.fingerprint);
+                }
+                Leaving::Kept => rows.stay_clean(picked.row, hot, address),
+            }
+        }
+        (Ok(block), None) => {
+            parts.blocks.sub_live(*block, 1);
+        }
+        (Err(_), Some(hot)) => rows.not_copied(picked.row, hot),
+        (Err(_), None) => {}
+    }
+    if leaving == Leaving::Evicted && rows.directory().get(picked.row).is_hot() {
+        rows.stays(picked.row);
+    }
+}
+
+#[cfg(test)]
+impl Evictor {
+    /// Copies dirty tuples into a block that is not written yet.
+    pub fn begin(&mut self, parts: &Parts, partition: usize, table: &Table) {
+        self.begin_block();
+        let mut state = parts.partitions[partition].lock_any();
+        let (mut evicted, mut passed) = (Evicted::default(), 0);
+        self.sweep(parts, &mut state, table, &mut evicted, &mut passed);
+    }
+
+    /// Writes the block that was begun, and evicts its tuples.
+    pub fn end(&mut self, parts: &Parts, partition: usize, table: &Table) -> Result<Evicted> {
+        if self.builder.record_count() == 0 {
+            return Ok(Evicted::default());
+        }
+        self.write_block(parts, partition, table, Leaving::Evicted)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

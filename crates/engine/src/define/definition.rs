@@ -1,0 +1,691 @@
+//! DDL inside transactions.
+//!
+//! A transaction works on a draft of the catalog that only it sees ([`crate::catalog::draft`]). What it
+//! changes it locks first: tables, and names, schemas, sequences, views, roles and rights. The
+//! commit swaps the draft in under the locks of all partitions; a rollback
+//! drops what was made. TRUNCATE gives a table new storage, so that its rows
+//! come back by a rollback and the old ones cost nothing to drop.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::access::Guards;
+use crate::catalog::ddl::{
+    Change, drop_schema, free_name, free_row_name, has_schema, is_read_by_none, name_taken,
+    put_function, put_type, put_view,
+};
+use crate::catalog::draft::Draft;
+use crate::catalog::function::FunctionDef;
+use crate::catalog::sequence::Sequence;
+use crate::catalog::table_lock::{LockMode, LockedObject};
+use crate::catalog::user_type::TypeDef;
+use crate::catalog::{
+    Catalog, Commented, IndexDef, SchemaDef, SequenceDef, Table, TableDef, is_of_none, types_of,
+    types_within,
+};
+use crate::format::record::{RecordKind, record_head};
+use crate::ground::error::{Error, Result};
+use crate::ground::scope::Scope;
+use crate::ground::txn_id::Timestamp;
+use crate::parts::Parts;
+use crate::run::interactive::Transaction;
+use crate::transaction::{RunOptions, TxnState};
+
+impl Parts {
+    /// Carries out a change of the catalog in a transaction. Others see it when
+    /// that commits.
+    pub async fn ddl(
+        &self,
+        txn: &mut Transaction,
+        options: &RunOptions,
+        change: Change,
+    ) -> Result<()> {
+        // What the change was made out of: others may commit while this waits.
+        let made_of = txn.catalog();
+        self.there(options, &Scope::All).await?;
+        self.begin_ddl(txn)?;
+        if let Some(what) = change.what_grows() {
+            self.memory.check_floor(what)?;
+        }
+        self.lock_objects(txn, options, &change, &made_of).await?;
+        match change {
+            Change::CreateSchema(name) => self.edit(txn, |catalog| {
+                if catalog.schema(&name).is_some() {
+                    return Err(Error::catalog(
+                        "42P06",
+                        format!("schema \"{name}\" already exists"),
+                    ));
+                }
+                let oid = self.allocate_oid();
+                catalog.schemas.push(SchemaDef { oid, name });
+                Ok(())
+            }),
+            Change::DropSchema(name) => self.edit(txn, |catalog| drop_schema(catalog, &name)),
+            Change::CreateTable(def) => self.create_table(txn, def),
+            Change::DropTable(oid) => self.drop_table(txn, oid),
+            Change::Truncate {
+                tables,
+                restart_identity,
+            } => {
+                for oid in tables {
+                    self.truncate(txn, oid, restart_identity)?;
+                }
+                Ok(())
+            }
+            Change::AlterTable(def) => self.replace_table(txn, def),
+            Change::CreateIndex { table, index } => {
+                self.create_index(txn, options, table, index).await
+            }
+            Change::DropIndex { table, index } => {
+                let table = self.drafted(txn, table)?;
+                // A partition that this transaction puts the table's first row into has the
+                // index, too: it is there again after a rollback.
+                for partition in &self.partitions {
+                    partition.lock().table_mut(&table);
+                }
+                let mut def = table.def.clone();
+                def.indexes.retain(|i| i.oid != index);
+                let storage = def.storage;
+                self.replace_table(txn, def)?;
+                self.draft(txn)?.dropped_indexes.push((storage, index));
+                // A rollback finds the rows in the index by the keys that they have now.
+                txn.state_mut()?.raise_level()?;
+                Ok(())
+            }
+            Change::CreateSequence(def) => {
+                let oid = def.oid;
+                self.sequences
+                    .write()
+                    .insert(oid, Sequence::new(def.start, false));
+                self.draft(txn)?.made_sequences.push(oid);
+                self.edit(txn, |catalog| {
+                    free_name(catalog, &def.schema, &def.name)?;
+                    has_schema(catalog, &def.schema)?;
+                    catalog.sequences.insert(oid, Arc::new(def));
+                    Ok(())
+                })
+            }
+            Change::AlterSequence(def) => self.edit(txn, |catalog| {
+                catalog.sequences.insert(def.oid, Arc::new(def));
+                Ok(())
+            }),
+            Change::DropSequence(oid) => self.edit(txn, |catalog| {
+                catalog.sequences.remove(&oid);
+                Ok(())
+            }),
+            Change::CreateView(def) | Change::ReplaceView(def) => {
+                self.edit(txn, |catalog| put_view(catalog, def))
+            }
+            Change::DropView(oid) => self.edit(txn, |catalog| {
+                is_read_by_none(catalog, oid)?;
+                catalog.views.remove(&oid);
+                Ok(())
+            }),
+            Change::CreateType(def) => self.edit(txn, |catalog| {
+                // Nobody else knows its number.
+                def.tell();
+                put_type(catalog, Arc::new(def))
+            }),
+            Change::AlterType(def) => {
+                // Who made it uses it as it is now; what others see of theirs changes with the
+                // commit.
+                if !self.catalog().types.contains_key(&def.oid) {
+                    def.tell();
+                }
+                self.edit(txn, |catalog| put_type(catalog, Arc::new(def)))
+            }
+            Change::DropType(oid) => self.edit(txn, |catalog| {
+                is_of_none(catalog, oid)?;
+                catalog.types.remove(&oid);
+                Ok(())
+            }),
+            Change::CreateFunction(def) | Change::ReplaceFunction(def) => {
+                self.edit(txn, |catalog| put_function(catalog, def))
+            }
+            Change::DropFunction(oid) => self.edit(txn, |catalog| {
+                catalog.functions.remove(&oid);
+                Ok(())
+            }),
+            Change::Comment { on, text } => self.edit(txn, |catalog| {
+                let comments = Arc::make_mut(&mut catalog.comments);
+                match text {
+                    Some(text) => comments.insert(on, text),
+                    None => comments.remove(&on),
+                };
+                Ok(())
+            }),
+            Change::Authorize(authority) => self.edit_as(txn, true, |catalog| {
+                catalog.authority = Arc::from(authority);
+                Ok(())
+            }),
+        }
+    }
+
+    /// Locks what a change is about. It was made out of what the catalog said: who waited and
+    /// finds that it says something else by now has to make it anew.
+    pub(crate) async fn lock_objects(
+        &self,
+        txn: &mut Transaction,
+        options: &RunOptions,
+        change: &Change,
+        catalog: &Catalog,
+    ) -> Result<()> {
+        use LockedObject::{Authority, Function, Name, Schema, Sequence, Type, View};
+        let exclusive = LockMode::AccessExclusive;
+        let name = |schema: &String, name: &String| Name(schema.clone(), name.clone());
+        let mut tables = Vec::new();
+        let mut objects = Vec::new();
+        // Users' types of which something is made.
+        let mut types = Vec::new();
+        match change {
+            Change::CreateSchema(name) | Change::DropSchema(name) => {
+                objects.push((Schema(name.clone()), exclusive));
+            }
+            Change::CreateTable(def) => {
+                objects.push((Schema(def.schema.clone()), LockMode::Share));
+                objects.push((name(&def.schema, &def.name), exclusive));
+                types.extend(types_of(catalog, def));
+                let indexes = def.indexes.iter();
+                objects.extend(indexes.map(|i| (name(&def.schema, &i.name), exclusive)));
+            }
+            Change::DropTable(oid) => tables.push((*oid, exclusive)),
+            Change::Truncate { tables: all, .. } => {
+                tables.extend(all.iter().map(|oid| (*oid, exclusive)));
+            }
+            Change::DropIndex { table, .. } => tables.push((*table, exclusive)),
+            Change::AlterTable(def) => {
+                tables.push((def.oid, exclusive));
+                let is_new = |name: &String| !catalog.relation_exists(&def.schema, name);
+                let indexes = def.indexes.iter().map(|index| &index.name);
+                let names = indexes.chain([&def.name]).filter(|name| is_new(name));
+                objects.extend(names.map(|new| (name(&def.schema, new), exclusive)));
+                types.extend(types_of(catalog, def));
+                objects.push((Schema(def.schema.clone()), LockMode::Share));
+            }
+            Change::CreateIndex { table, index } => {
+                // As ALTER TABLE makes a constraint, and CREATE INDEX an index.
+                let is_constraint = index.primary || index.constraint;
+                let mode = match is_constraint {
+                    true => exclusive,
+                    false => LockMode::Share,
+                };
+                tables.push((*table, mode));
+                if let Some(def) = catalog.table(*table) {
+                    objects.push((name(&def.schema, &index.name), exclusive));
+                }
+            }
+            Change::CreateSequence(def) => {
+                objects.push((Schema(def.schema.clone()), LockMode::Share));
+                objects.push((name(&def.schema, &def.name), exclusive));
+            }
+            Change::AlterSequence(def) => {
+                objects.push((Sequence(def.oid), exclusive));
+                if !catalog.relation_exists(&def.schema, &def.name) {
+                    objects.push((name(&def.schema, &def.name), exclusive));
+                }
+            }
+            Change::DropSequence(oid) => objects.push((Sequence(*oid), exclusive)),
+            Change::CreateView(def) | Change::ReplaceView(def) => {
+                if !catalog.relation_exists(&def.schema, &def.name) {
+                    objects.push((name(&def.schema, &def.name), exclusive));
+                }
+                objects.push((Schema(def.schema.clone()), LockMode::Share));
+                objects.push((View(def.oid), exclusive));
+                let views = def.reads.iter().map(|read| read.oid);
+                let views = views.filter(|oid| catalog.views.contains_key(oid));
+                objects.extend(views.map(|oid| (View(oid), LockMode::Share)));
+                let columns = def.columns.iter().map(|column| column.type_oid);
+                let of_columns = columns.filter_map(|oid| catalog.type_of(oid));
+                types.extend(of_columns.map(|def| def.oid));
+                types.extend(
+                    def.types
+                        .iter()
+                        .filter_map(|named| catalog.type_of(named.oid).map(|def| def.oid)),
+                );
+            }
+            Change::DropView(oid) => objects.push((View(*oid), exclusive)),
+            Change::CreateType(def) => {
+                types.extend(types_within(catalog, def));
+                objects.push((Schema(def.schema.clone()), LockMode::Share));
+                objects.push((name(&def.schema, &def.name), exclusive));
+            }
+            Change::AlterType(def) => {
+                types.extend(types_within(catalog, def));
+                objects.push((Type(def.oid), exclusive));
+                objects.push((Schema(def.schema.clone()), LockMode::Share));
+                objects.push((name(&def.schema, &def.name), exclusive));
+            }
+            Change::DropType(oid) => objects.push((Type(*oid), exclusive)),
+            Change::CreateFunction(def) | Change::ReplaceFunction(def) => {
+                let of_types = def.types().chain([def.result]);
+                let of_types = of_types.filter_map(|oid| catalog.type_of(oid));
+                types.extend(of_types.map(|def| def.oid));
+                objects.push((Schema(def.schema.clone()), LockMode::Share));
+                objects.push((Function(def.schema.clone(), def.name.clone()), exclusive));
+            }
+            Change::DropFunction(oid) => {
+                let def = catalog.functions.get(oid);
+                let named = def.map(|def| Function(def.schema.clone(), def.name.clone()));
+                objects.extend(named.map(|function| (function, exclusive)));
+            }
+            Change::Authorize(_) => objects.push((Authority, LockMode::Exclusive)),
+            Change::Comment { on, .. } => {
+                let mode = LockMode::ShareUpdateExclusive;
+                match on.locked(catalog) {
+                    Commented::Table(oid) => tables.push((oid, mode)),
+                    Commented::Object(object) => objects.extend(object.map(|of| (of, mode))),
+                }
+            }
+        }
+        if let Change::CreateView(def) | Change::ReplaceView(def) = change {
+            self.lock_what_is_read(txn, options, def).await?;
+        }
+        for (oid, mode) in tables {
+            self.hold(txn, options, oid, mode).await?;
+        }
+        if let Change::DropTable(oid) = change {
+            // With the table locked, as it is now.
+            let owned = txn.catalog();
+            let owned = owned.sequences.values();
+            let owned = owned.filter(|s| s.owned_by.is_some_and(|(owner, _)| owner == *oid));
+            objects.extend(owned.map(|sequence| (Sequence(sequence.oid), exclusive)));
+        }
+        objects.extend(types.iter().map(|oid| (Type(*oid), LockMode::Share)));
+        let state = txn.state_mut()?;
+        for (object, mode) in objects {
+            self.lock_object(state, options, object, mode).await?;
+        }
+        let now = txn.catalog();
+        for oid in types {
+            if let (Some(def), None) = (catalog.types.get(&oid), now.types.get(&oid)) {
+                let message = format!("type \"{}\" does not exist", def.name);
+                return Err(Error::catalog("42704", message));
+            }
+        }
+        let same = match change {
+            Change::AlterTable(TableDef { oid, .. })
+            | Change::CreateIndex { table: oid, .. }
+            | Change::DropIndex { table: oid, .. } => {
+                match (catalog.table(*oid), now.table(*oid)) {
+                    (Some(before), Some(now)) => Arc::ptr_eq(before, now),
+                    (before, now) => before.is_none() && now.is_none(),
+                }
+            }
+            Change::AlterSequence(SequenceDef { oid, .. }) => {
+                catalog.sequences.get(oid) == now.sequences.get(oid)
+            }
+            Change::CreateView(def) | Change::ReplaceView(def) => {
+                let old = catalog.views.get(&def.oid) == now.views.get(&def.oid);
+                old && def.reads.iter().all(|read| {
+                    let table = |catalog: &Catalog| {
+                        let table = catalog.table(read.oid);
+                        table.map(|table| (table.name.clone(), table.columns.clone()))
+                    };
+                    let view = |catalog: &Catalog| catalog.views.get(&read.oid).cloned();
+                    table(catalog) == table(&now) && view(catalog) == view(&now)
+                })
+            }
+            Change::AlterType(TypeDef { oid, .. }) | Change::DropType(oid) => {
+                catalog.types.get(oid) == now.types.get(oid)
+            }
+            Change::ReplaceFunction(FunctionDef { oid, .. }) | Change::DropFunction(oid) => {
+                catalog.functions.get(oid) == now.functions.get(oid)
+            }
+            Change::Authorize(_) => Arc::ptr_eq(&catalog.authority, &now.authority),
+            _ => true,
+        };
+        match same {
+            true => Ok(()),
+            false => Err(Error::StalePlan),
+        }
+    }
+
+    /// Makes this transaction one that changes the catalog. What a change is made of has to be
+    /// locked before it is looked at, or the change is refused where others were faster.
+    pub fn begin_ddl(&self, txn: &mut Transaction) -> Result<()> {
+        self.check_open()?;
+        let state = txn.state_mut()?;
+        if state.read_only {
+            return Err(Error::ReadOnly);
+        }
+        state.draft.get_or_insert_with(|| Draft::of(self.catalog()));
+        Ok(())
+    }
+
+    fn draft<'t>(&self, txn: &'t mut Transaction) -> Result<&'t mut Draft> {
+        txn.state_mut()?
+            .draft
+            .as_mut()
+            .ok_or_else(|| Error::Internal("no definition is under way".into()))
+    }
+
+    pub(crate) fn drafted(&self, txn: &mut Transaction, oid: u32) -> Result<Arc<Table>> {
+        let catalog = self.draft(txn)?.catalog(&self.catalog());
+        catalog.table(oid).cloned().ok_or_else(|| {
+            Error::catalog("42P01", format!("relation with OID {oid} does not exist"))
+        })
+    }
+
+    fn edit(
+        &self,
+        txn: &mut Transaction,
+        edit: impl FnOnce(&mut Catalog) -> Result<()>,
+    ) -> Result<()> {
+        self.edit_as(txn, false, edit)
+    }
+
+    /// `authorizes`: roles or rights are changed.
+    fn edit_as(
+        &self,
+        txn: &mut Transaction,
+        authorizes: bool,
+        edit: impl FnOnce(&mut Catalog) -> Result<()>,
+    ) -> Result<()> {
+        let draft = self.draft(txn)?;
+        let mut catalog = (*draft.catalog(&self.catalog())).clone();
+        edit(&mut catalog)?;
+        catalog.authority = crate::catalog::authority_of(&catalog);
+        catalog.comments = crate::catalog::comments_of(&catalog);
+        catalog.version += 1;
+        catalog.index_names();
+        draft.put(catalog, authorizes);
+        Ok(())
+    }
+
+    /// Locks a table that the transaction is about to change.
+    async fn hold(
+        &self,
+        txn: &mut Transaction,
+        options: &RunOptions,
+        oid: u32,
+        mode: LockMode,
+    ) -> Result<()> {
+        let Some(shared) = self.catalog().table(oid).cloned() else {
+            return Ok(());
+        };
+        self.lock_to_define(txn, options, &shared, mode).await?;
+        // As it is now.
+        let Some(shared) = self.catalog().table(oid).cloned() else {
+            return Ok(());
+        };
+        let held = &mut self.draft(txn)?.held;
+        if held.iter().all(|table| table.def.oid != oid) {
+            held.push(shared);
+        }
+        Ok(())
+    }
+
+    fn create_table(&self, txn: &mut Transaction, mut def: TableDef) -> Result<()> {
+        let storage = self.allocate_storage()?;
+        def.take_storage(storage);
+        let table = Arc::new(Table::new(def, self.partitions()));
+        self.edit(txn, |catalog| {
+            free_row_name(catalog, &table.def.schema, &table.def.name)?;
+            let mut names = vec![table.def.name.as_str()];
+            for index in &table.def.indexes {
+                free_name(catalog, &table.def.schema, &index.name)?;
+                if names.contains(&index.name.as_str()) {
+                    return Err(name_taken(&index.name));
+                }
+                names.push(&index.name);
+            }
+            has_schema(catalog, &table.def.schema)?;
+            catalog.tables.insert(table.def.oid, table.clone());
+            Ok(())
+        })?;
+        self.draft(txn)?.made.push(storage);
+        self.announce(txn.state_mut()?, table)
+    }
+
+    /// Logs how the rows are laid out that the transaction may put into a storage from
+    /// now on, ahead of them, and has all go by it who read rows that are not committed.
+    pub(crate) fn announce(&self, state: &mut TxnState, table: Arc<Table>) -> Result<()> {
+        state.logged = true;
+        let image = serde_json::to_vec(&table.def)
+            .map_err(|error| Error::Internal(format!("encoding a table: {error}")))?;
+        // Before it is in the log: a checkpoint that has the log up to there takes it from here.
+        self.storages.put(&table);
+        let shrinks = state.draft.as_ref().is_some_and(Self::takes_away);
+        self.append_commit(
+            &[&record_head(RecordKind::Draft, state.id.0), &image],
+            || shrinks,
+        )?;
+        Ok(())
+    }
+
+    /// Puts a changed definition with the same storage into the draft.
+    fn replace_table(&self, txn: &mut Transaction, mut def: TableDef) -> Result<()> {
+        let before = self.drafted(txn, def.oid)?;
+        def.keep_storage_of(&before.def);
+        let known = self.storages.read().get(&def.storage).cloned();
+        let known = known.as_ref().unwrap_or(&before);
+        def.number_columns_after(&before.def, &known.def)?;
+        let table = Arc::new(before.redefined(def));
+        let widened = table.def.columns.len() != before.def.columns.len();
+        let own = txn.state_mut()?.sees_draft_of(table.def.storage);
+        self.edit(txn, |catalog| {
+            if let Some(old) = catalog.tables.remove(&table.def.oid) {
+                let renamed = old.def.name != table.def.name || old.def.schema != table.def.schema;
+                if renamed {
+                    free_row_name(catalog, &table.def.schema, &table.def.name)?;
+                }
+            }
+            catalog.tables.insert(table.def.oid, table.clone());
+            Ok(())
+        })?;
+        match widened || own {
+            true => {
+                let reader = self.reader_of(&table, own);
+                self.announce(txn.state_mut()?, reader)
+            }
+            false => Ok(()),
+        }
+    }
+
+    fn drop_table(&self, txn: &mut Transaction, oid: u32) -> Result<()> {
+        let table = self.drafted(txn, oid)?;
+        is_read_by_none(&txn.catalog(), oid)?;
+        self.draft(txn)?.dropped.push(table.def.storage);
+        self.edit(txn, |catalog| {
+            catalog.tables.remove(&oid);
+            catalog
+                .sequences
+                .retain(|_, s| s.owned_by.is_none_or(|(owner, _)| owner != oid));
+            Ok(())
+        })
+    }
+
+    fn truncate(&self, txn: &mut Transaction, oid: u32, restart_identity: bool) -> Result<()> {
+        let old = self.drafted(txn, oid)?;
+        self.swap_storage(txn, &old, old.def.clone())?;
+        if restart_identity {
+            let owned: Vec<u32> = txn
+                .catalog()
+                .sequences
+                .values()
+                .filter(|s| s.owned_by.is_some_and(|(owner, _)| owner == oid))
+                .map(|s| s.oid)
+                .collect();
+            self.draft(txn)?.restarted.extend(owned);
+        }
+        Ok(())
+    }
+
+    /// Gives a table of the draft new storage; the old one goes at commit.
+    pub(crate) fn swap_storage(
+        &self,
+        txn: &mut Transaction,
+        old: &Table,
+        mut def: TableDef,
+    ) -> Result<Arc<Table>> {
+        def.take_storage(self.allocate_storage()?);
+        let table = Arc::new(old.redefined(def));
+        self.draft(txn)?.dropped.push(old.def.storage);
+        self.edit(txn, |catalog| {
+            catalog.tables.insert(table.def.oid, table.clone());
+            Ok(())
+        })?;
+        self.draft(txn)?.made.push(table.def.storage);
+        self.announce(txn.state_mut()?, table.clone())?;
+        Ok(table)
+    }
+
+    async fn create_index(
+        &self,
+        txn: &mut Transaction,
+        options: &RunOptions,
+        oid: u32,
+        index: IndexDef,
+    ) -> Result<()> {
+        let old = self.drafted(txn, oid)?;
+        self.edit(txn, |catalog| {
+            free_name(catalog, &old.def.schema, &index.name)
+        })?;
+        let mut def = old.def.clone();
+        if index.primary {
+            for &column in &index.columns {
+                def.columns[column].not_null = true;
+            }
+        }
+        def.indexes.push(index.clone());
+        if index.primary && def.partition_key.is_empty() {
+            // Rows were spread; with a key to go by they are laid out anew, so
+            // that a look-up goes to one partition.
+            def.partition_key = index.columns.clone();
+            let same = |_: &Table, tuple: &[u8], _: &Table, new: &mut Vec<u8>| {
+                new.extend_from_slice(tuple);
+                Ok(())
+            };
+            return self.rebuild(txn, options, &old, def, &same).await;
+        }
+        let table = Arc::new(old.redefined(def));
+        let position = table.def.indexes.len() - 1;
+        if index.unique
+            && !table.is_local(position)
+            && index.kind == crate::catalog::IndexKind::Hash
+        {
+            return Err(Error::catalog(
+                "0A000",
+                "a unique hash index must contain the table's partition key",
+            ));
+        }
+        self.build_index(txn, options, &old, &table, position)
+            .await?;
+        let storage = table.def.storage;
+        self.replace_table(txn, table.def.clone())?;
+        self.draft(txn)?.made_indexes.push((storage, index.oid));
+        self.checkpoint.poke();
+        Ok(())
+    }
+
+    /// Makes a committed draft the catalog. Under the locks of all partitions.
+    pub(crate) fn install(&self, draft: Draft, guards: &mut Guards<'_>, committed: Timestamp) {
+        let mut catalog = self.catalog.write();
+        let new = draft.catalog(&catalog);
+        for (oid, old) in &catalog.tables {
+            match new.tables.get(oid) {
+                Some(new) if Arc::ptr_eq(new, old) => continue,
+                Some(new) if new.def.storage != old.def.storage => new.gate.emptied_at(committed),
+                _ => {}
+            }
+            old.retired.store(true, Ordering::Relaxed);
+        }
+        for (oid, table) in &new.tables {
+            if catalog
+                .table(*oid)
+                .is_none_or(|old| !Arc::ptr_eq(old, table))
+            {
+                self.storages.put(table);
+            }
+        }
+        for storage in &draft.dropped {
+            self.storages.remove(*storage);
+        }
+        for state in guards.iter_mut() {
+            for (storage, _) in &draft.made_indexes {
+                state.versions.detach(*storage);
+            }
+            for storage in &draft.dropped {
+                self.drop_storage(state, *storage);
+            }
+            for (storage, oid) in &draft.dropped_indexes {
+                if let Some(rows) = state.tables.rows_mut(*storage) {
+                    rows.indexes.retain(|slot| slot.oid != *oid);
+                }
+            }
+        }
+        let known = catalog.sequences.keys().chain(&draft.made_sequences);
+        let gone: Vec<u32> = known
+            .filter(|oid| !new.sequences.contains_key(oid))
+            .copied()
+            .collect();
+        self.drop_sequences(&gone);
+        new.tell_types();
+        *catalog = new;
+        drop(catalog);
+        self.restart_sequences(&draft.restarted);
+    }
+
+    pub(crate) fn drop_sequences(&self, gone: &[u32]) {
+        self.sequences.write().retain(|oid, _| !gone.contains(oid));
+    }
+
+    /// Throws away a draft in which nothing was changed: a definition found that all is as it
+    /// wants it, and nobody has to be told.
+    pub(crate) fn discard_unchanged(&self, state: &mut TxnState) {
+        if let Some(draft) = state.draft.take_if(|draft| draft.is_unchanged()) {
+            self.discard(draft);
+        }
+    }
+
+    /// Throws a draft away.
+    pub(crate) fn discard(&self, draft: Draft) {
+        self.drop_made(&draft.made, &draft.made_indexes);
+        self.drop_sequences(&draft.made_sequences);
+        for table in &draft.held {
+            self.storages.put(table);
+        }
+    }
+
+    /// Drops storages and indexes that a transaction made and that were nobody else's.
+    pub(crate) fn drop_made(&self, storages: &[u32], indexes: &[(u32, u32)]) {
+        if storages.is_empty() && indexes.is_empty() {
+            // Perhaps not all partitions are there yet.
+            return;
+        }
+        for partition in &self.partitions {
+            let mut state = partition.lock();
+            for storage in storages {
+                self.drop_storage(&mut state, *storage);
+            }
+            for (storage, oid) in indexes {
+                if let Some(rows) = state.tables.rows_mut(*storage) {
+                    rows.indexes.retain(|slot| slot.oid != *oid);
+                }
+            }
+        }
+        for storage in storages {
+            self.storages.remove(*storage);
+        }
+    }
+
+    /// Drops the rows of a storage in a partition. Its blocks go when nothing
+    /// in them is alive.
+    pub(crate) fn drop_storage(
+        &self,
+        state: &mut crate::rows::partition::PartitionState,
+        storage: u32,
+    ) {
+        state.versions.forget_storage(storage);
+        state.locks.retain(|row, _| row.0 != storage);
+        state.uncommitted.retain(|row, _| row.0 != storage);
+        if state.tables.remove(storage) {
+            let partition = state.id;
+            for block in self.blocks.blocks() {
+                if block.table == storage && block.partition == partition {
+                    self.give_up_block(block.id);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Definitions change: DDL of a transaction, and what it makes of rows that are there.
+
+pub(crate) mod definition;
+pub(crate) mod index_build;
+pub(crate) mod rewrite;

@@ -1,0 +1,9 @@
+//! What is written, byte by byte: log records, calls in the log, the manifest, image files. Who
+//! writes them and when is decided above.
+//!
+//! Imports `catalog`, `ground`.
+
+pub(crate) mod command;
+pub(crate) mod image;
+pub(crate) mod manifest;
+pub(crate) mod record;

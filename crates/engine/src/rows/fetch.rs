@@ -1,0 +1,432 @@
+//! Retrieval of evicted tuples (004 §3.3, 000 §4.1): only the sectors that a
+//! tuple lies in are read, all that a transaction needs at once, and two
+//! transactions that need one tuple cause one read.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Poll, Waker};
+
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+use thermocline_device::{AlignedBuffer, DeviceFile, ReadRequest};
+use thermocline_storage::block;
+use thermocline_storage::block_store::{BlockPin, BlockStore};
+use thermocline_storage::row_directory::ColdAddress;
+
+use crate::catalog::storages::Storages;
+use crate::ground::error::{Error, Result};
+use crate::ground::row_id::RowId;
+use crate::memory::fetched::Fetched;
+
+/// The key of a cold address among fetched tuples.
+#[inline]
+pub(crate) fn address_key(address: ColdAddress) -> u64 {
+    (u64::from(address.block) << 16) | u64::from(address.slot)
+}
+
+/// A tuple to be read: planned under the partition's lock, so that the block
+/// cannot be given up before the read.
+#[derive(Clone, Copy)]
+pub(crate) struct PlannedRead {
+    pub row: RowId,
+    pub address: ColdAddress,
+    /// Whose row it is; for an error's words.
+    pub storage: u32,
+    /// Where the block begins in its file, and its length, in bytes.
+    pub block_offset: u64,
+    pub block_bytes: u64,
+}
+
+/// Plans reads; the pin keeps the blocks until they are done.
+pub(crate) fn plan(
+    blocks: &BlockStore,
+    rows: impl Iterator<Item = (RowId, ColdAddress)>,
+) -> Result<(Vec<PlannedRead>, BlockPin)> {
+    let pin = blocks.pin();
+    let mut reads = Vec::new();
+    for (row, address) in rows {
+        let info = blocks.info(address.block).ok_or_else(|| {
+            Error::Corrupt(format!(
+                "the directory's row {row} refers to block {}, which the block table lacks",
+                address.block
+            ))
+        })?;
+        reads.push(PlannedRead {
+            row,
+            address,
+            storage: info.table,
+            block_offset: info.offset,
+            block_bytes: info.device_bytes,
+        });
+    }
+    Ok((reads, pin))
+}
+
+/// A read under way, shared by all who need the tuple.
+struct Shared {
+    state: Mutex<SharedState>,
+}
+
+#[derive(Default)]
+struct SharedState {
+    result: Option<Result<Arc<[u8]>>>,
+    waiting: Vec<Waker>,
+}
+
+/// Reads evicted tuples.
+pub(crate) struct Fetcher {
+    file: Arc<dyn DeviceFile>,
+    under_way: Arc<Mutex<HashMap<u64, Arc<Shared>>>>,
+    /// Bytes of buffers handed to the device.
+    in_flight_bytes: Arc<AtomicUsize>,
+    /// Whose rows a damaged block holds.
+    storages: Arc<Storages>,
+}
+
+impl Fetcher {
+    pub fn new(file: Arc<dyn DeviceFile>, storages: Arc<Storages>) -> Self {
+        Fetcher {
+            file,
+            storages,
+            under_way: Arc::default(),
+            in_flight_bytes: Arc::default(),
+        }
+    }
+
+    pub fn in_flight_bytes(&self) -> usize {
+        self.in_flight_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Reads all of them; the tuples go to `fetched`, which is to hold at most `most` bytes
+    /// of them. As many at once as have room in one part of that in [`BUFFERS_DIVISOR`], and in
+    /// [`BUFFERS_BYTES_MAX`].
+    pub async fn fetch(
+        &self,
+        mut reads: &[PlannedRead],
+        fetched: &mut Fetched,
+        most: u64,
+    ) -> Result<()> {
+        let mut held: u64 = fetched.values().map(|tuple| tuple.len() as u64).sum();
+        let buffers = usize::try_from(most / BUFFERS_DIVISOR).unwrap_or(usize::MAX);
+        let buffers = buffers.clamp(BUFFERS_BYTES_MIN, BUFFERS_BYTES_MAX);
+        while !reads.is_empty() {
+            let (part, rest) = reads.split_at(at_once(reads, buffers));
+            held += self.fetch_at_once(part, fetched).await?;
+            if held > most {
+                let mb = most >> 20;
+                return Err(Error::OutOfMemory(format!(
+                    "the evicted rows that the statement needs at once take more than {mb} MB, a quarter of memory_limit: \
+                     take fewer at a time, or read them by the analytical path"
+                )));
+            }
+            reads = rest;
+        }
+        Ok(())
+    }
+
+    /// Reads them together; how many bytes their tuples have.
+    async fn fetch_at_once(&self, reads: &[PlannedRead], fetched: &mut Fetched) -> Result<u64> {
+        let mut bytes = 0;
+        let mut shared = Vec::with_capacity(reads.len());
+        let mut requests = Vec::new();
+        {
+            let mut under_way = self.under_way.lock();
+            for read in reads {
+                let key = address_key(read.address);
+                let entry = under_way.entry(key).or_insert_with(|| {
+                    let entry = Arc::new(Shared {
+                        state: Mutex::default(),
+                    });
+                    requests.push(self.request(*read, entry.clone()));
+                    entry
+                });
+                shared.push((key, entry.clone()));
+            }
+        }
+        if !requests.is_empty() {
+            self.file.submit_reads(requests);
+        }
+        for (key, entry) in shared {
+            let tuple = poll_fn(|context| {
+                let mut state = entry.state.lock();
+                match &state.result {
+                    Some(result) => Poll::Ready(result.clone()),
+                    None => {
+                        if !state.waiting.iter().any(|w| w.will_wake(context.waker())) {
+                            state.waiting.push(context.waker().clone());
+                        }
+                        Poll::Pending
+                    }
+                }
+            })
+            .await?;
+            bytes += tuple.len() as u64;
+            fetched.insert(key, tuple);
+        }
+        Ok(bytes)
+    }
+
+    /// Reads tuples in the order of their addresses, in large reads where they
+    /// lie close together, and gives each to `each`. For scans: the tuples are
+    /// not shared with others and not kept.
+    pub async fn read_in_order(
+        &self,
+        reads: &[PlannedRead],
+        each: &mut impl FnMut(&PlannedRead, &[u8]),
+    ) -> Result<()> {
+        let mut runs: Vec<Run> = Vec::new();
+        for (number, read) in reads.iter().enumerate() {
+            match runs.last_mut() {
+                Some(run) if run.takes(read) => run.push(read),
+                _ => runs.push(Run::new(number, read)),
+            }
+        }
+        let arrived: Arc<Mutex<Arrived>> = Arc::default();
+        let mut requests = Vec::with_capacity(runs.len());
+        for (number, run) in runs.iter().enumerate() {
+            let arrived = arrived.clone();
+            requests.push(ReadRequest {
+                offset: run.offset + run.first as u64,
+                buffer: AlignedBuffer::new_zeroed(run.end - run.first),
+                completion: Box::new(move |outcome| {
+                    let waker = {
+                        let mut arrived = arrived.lock();
+                        arrived.buffers.push((number, outcome));
+                        arrived.waiting.take()
+                    };
+                    if let Some(waker) = waker {
+                        waker.wake();
+                    }
+                }),
+            });
+        }
+        self.file.submit_reads(requests);
+        for _ in 0..runs.len() {
+            let (number, outcome) = poll_fn(|context| {
+                let mut arrived = arrived.lock();
+                match arrived.buffers.pop() {
+                    Some(buffer) => Poll::Ready(buffer),
+                    None => {
+                        arrived.waiting = Some(context.waker().clone());
+                        Poll::Pending
+                    }
+                }
+            })
+            .await;
+            let run = &runs[number];
+            let buffer = outcome
+                .map_err(|error| Error::io(error, self.storages.place(&reads[run.reads.start])))?;
+            for read in &reads[run.reads.clone()] {
+                let (first, _) = read_range(read.address, read.block_bytes);
+                let sectors = &buffer[first - run.first..];
+                let tuple = verified(sectors, first, read);
+                each(
+                    read,
+                    tuple.map_err(|what| self.storages.damaged(read, &what))?,
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn request(&self, read: PlannedRead, shared: Arc<Shared>) -> ReadRequest {
+        let (first, bytes) = read_range(read.address, read.block_bytes);
+        let under_way = self.under_way.clone();
+        let in_flight = self.in_flight_bytes.clone();
+        let storages = self.storages.clone();
+        in_flight.fetch_add(bytes, Ordering::Relaxed);
+        ReadRequest {
+            offset: read.block_offset + first as u64,
+            buffer: AlignedBuffer::used(bytes),
+            completion: Box::new(move |outcome| {
+                in_flight.fetch_sub(bytes, Ordering::Relaxed);
+                let result = match outcome {
+                    Ok(buffer) => {
+                        let tuple = verified(&buffer, first, &read)
+                            .map(Into::into)
+                            .map_err(|what| storages.damaged(&read, &what));
+                        buffer.keep();
+                        tuple
+                    }
+                    Err(error) => Err(Error::io(error, storages.place(&read))),
+                };
+                under_way.lock().remove(&address_key(read.address));
+                let wakers = {
+                    let mut state = shared.state.lock();
+                    state.result = Some(result);
+                    std::mem::take(&mut state.waiting)
+                };
+                for waker in wakers {
+                    waker.wake();
+                }
+            }),
+        }
+    }
+}
+
+/// The sectors of the block that a record lies in: first byte and length. A
+/// record whose extent is "long" is read to the end of its block.
+pub(crate) fn read_range(address: ColdAddress, block_bytes: u64) -> (usize, usize) {
+    let (first, bytes) = block::sector_range(address.slot, address.extent);
+    if address.extent == ColdAddress::EXTENT_LONG {
+        (first, (block_bytes as usize).saturating_sub(first))
+    } else {
+        (first, bytes)
+    }
+}
+
+/// The bytes of the sectors that these reads, in the order of their addresses, need together.
+pub(crate) fn span_bytes(reads: &[PlannedRead]) -> u64 {
+    let mut span = Span::default();
+    for read in reads {
+        span.add(read.address, read.block_bytes);
+    }
+    span.bytes
+}
+
+/// Adds up the sectors of records; those of neighbours count once.
+#[derive(Default)]
+pub(crate) struct Span {
+    pub bytes: u64,
+    block: u32,
+    end: usize,
+}
+
+impl Span {
+    pub fn add(&mut self, address: ColdAddress, block_bytes: u64) {
+        let (first, bytes) = read_range(address, block_bytes);
+        let end = first + bytes;
+        let from = match address.block == self.block && first < self.end {
+            true => self.end.min(end),
+            false => first,
+        };
+        self.bytes += (end - from) as u64;
+        (self.block, self.end) = (address.block, end);
+    }
+}
+
+/// How many of these reads have room in `buffers`, in bytes. One at least.
+fn at_once(reads: &[PlannedRead], buffers: usize) -> usize {
+    let mut bytes = 0;
+    let fits = |read: &&PlannedRead| {
+        bytes += read_range(read.address, read.block_bytes).1;
+        bytes <= buffers
+    };
+    reads.iter().take_while(fits).count().clamp(1, reads.len())
+}
+
+/// Bytes of buffers that a statement hands to the device at once: a thousand reads of a
+/// sector are more than any device does side by side.
+const BUFFERS_BYTES_MAX: usize = 4 << 20;
+const BUFFERS_BYTES_MIN: usize = 256 << 10;
+const BUFFERS_DIVISOR: u64 = 32;
+/// Reads of a scan are joined across gaps up to this.
+const GAP_BYTES_MAX: usize = 32 << 10;
+/// The longest joined read.
+const RUN_BYTES_MAX: usize = 256 << 10;
+
+/// Neighbouring records of one block that are read at once.
+struct Run {
+    block: u32,
+    offset: u64,
+    first: usize,
+    end: usize,
+    reads: std::ops::Range<usize>,
+}
+
+impl Run {
+    /// A run of one read, the `number`th.
+    fn new(number: usize, read: &PlannedRead) -> Self {
+        let (first, bytes) = read_range(read.address, read.block_bytes);
+        Run {
+            block: read.address.block,
+            offset: read.block_offset,
+            first,
+            end: first + bytes,
+            reads: number..number + 1,
+        }
+    }
+
+    /// Whether the next read is near enough to be read together.
+    fn takes(&self, read: &PlannedRead) -> bool {
+        let (first, bytes) = read_range(read.address, read.block_bytes);
+        self.block == read.address.block
+            && first <= self.end + GAP_BYTES_MAX
+            && (first + bytes).max(self.end) - self.first <= RUN_BYTES_MAX
+    }
+
+    fn push(&mut self, read: &PlannedRead) {
+        let (first, bytes) = read_range(read.address, read.block_bytes);
+        self.end = self.end.max(first + bytes);
+        self.reads.end += 1;
+    }
+}
+
+/// How many of these reads, which are in the order of their addresses, come to about
+/// `bytes` of the device, gaps included, in at most `runs` reads of it. One at least.
+pub(crate) fn batch_of(reads: &[PlannedRead], bytes: usize, runs: usize) -> usize {
+    let (mut before, mut number) = (0, 0);
+    let mut last: Option<Run> = None;
+    for (place, read) in reads.iter().enumerate() {
+        match &mut last {
+            Some(run) if run.takes(read) => run.push(read),
+            _ => {
+                before += last.as_ref().map_or(0, |run| run.end - run.first);
+                number += 1;
+                last = Some(Run::new(place, read));
+            }
+        }
+        let so_far = before + last.as_ref().map_or(0, |run| run.end - run.first);
+        if place > 0 && (so_far > bytes || number > runs) {
+            return place;
+        }
+    }
+    reads.len()
+}
+
+#[derive(Default)]
+struct Arrived {
+    buffers: Vec<(usize, std::io::Result<AlignedBuffer>)>,
+    waiting: Option<Waker>,
+}
+
+/// The verified tuple in the sectors that were read; what is wrong with it.
+fn verified<'a>(
+    sectors: &'a [u8],
+    first: usize,
+    read: &PlannedRead,
+) -> std::result::Result<&'a [u8], String> {
+    let (address, row) = (read.address, read.row.row());
+    let record = block::read_record(sectors, address.block, address.slot, first)
+        .map_err(|error| error.to_string())?;
+    if record.row != row {
+        return Err(format!(
+            "block {}, slot {}: row {} is in row {row}'s place",
+            address.block, address.slot, record.row
+        ));
+    }
+    Ok(record.payload)
+}
+
+impl Storages {
+    /// The error of a record that is not what was written: where it is, and whose.
+    fn damaged(&self, read: &PlannedRead, what: &str) -> Error {
+        Error::Corrupt(format!("{}: {what}", self.place(read)))
+    }
+
+    /// Where a record lies, and whose it is.
+    fn place(&self, read: &PlannedRead) -> String {
+        let at = read.block_offset + u64::from(read.address.slot) * block::SLOT_BYTES as u64;
+        let of = self.name(read.storage);
+        format!("blocks at byte {at}, row {} of {of}", read.row)
+    }
+
+    /// `table "public.t"`, or what there is to say of a storage without one.
+    pub fn name(&self, storage: u32) -> String {
+        match self.read().get(&storage) {
+            Some(table) => format!("table \"{}.{}\"", table.def.schema, table.def.name),
+            None => format!("storage {storage}"),
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! Snapshots for statements that read much: all rows of a table as they were
+//! at one moment, partition by partition, in bounded memory, without holding a
+//! partition for long.
+//!
+//! Rows in memory are given out under the partition's lock, a turn at a time.
+//! Evicted ones are planned there and read after it, in the order of their
+//! blocks and in large reads where they lie close together.
+//!
+//! What open snapshots need is kept in memory, and has a share of it: beyond that the
+//! oldest snapshot ends, and whoever reads by it is told so (72000).
+
+use std::sync::Arc;
+
+use thermocline_storage::row_directory::ColdAddress;
+
+use crate::catalog::table_lock::LockMode;
+use crate::catalog::{Catalog, Table};
+use crate::ground::error::Result;
+use crate::ground::row_id::RowId;
+use crate::ground::scope::Scope;
+use crate::ground::txn_id::{Timestamp, TxnId};
+use crate::ground::wait::give_way;
+use crate::parts::Parts;
+use crate::rows::fetch::{PlannedRead, Span, plan};
+use crate::rows::versions::Seen;
+use crate::run::interactive::Transaction;
+use crate::transaction::reads::{EVERYWHERE, ReadEntry, ReadWhat};
+use crate::transaction::table_locks::Visit;
+use crate::transaction::{Isolation, RunOptions};
+
+/// Row numbers passed in one turn.
+const TURN_ROWS: u32 = 2048;
+/// Row numbers after which whoever waits for the partition gets it.
+const ROWS_UNDER_LOCK: u32 = 128;
+/// Bytes of rows that are given out at a time: one part of the memory limit in so many, ...
+const CHUNK_DIVISOR: u64 = 1024;
+/// ... between these.
+const CHUNK_BYTES_MIN: u64 = 32 << 10;
+const CHUNK_BYTES_MAX: u64 = 2 << 20;
+
+/// A moment of the database, held open until the last clone is dropped.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    inner: Arc<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    db: Arc<Parts>,
+    timestamp: Timestamp,
+    catalog: Arc<Catalog>,
+    own: Option<OwnChanges>,
+    /// The tables that it has locked, where no transaction has.
+    entry: Entry,
+}
+
+/// Tables that a statement without a transaction has locked to read them.
+#[derive(Debug, Default)]
+pub struct Entry(Visit);
+
+/// What the transaction that the snapshot belongs to has changed itself.
+#[derive(Debug)]
+struct OwnChanges {
+    id: TxnId,
+    overlay: hashbrown::HashMap<(u32, RowId), Option<Arc<[u8]>>>,
+}
+
+impl Held {
+    /// Whether a table's rows stay where they are while this is read by.
+    fn has_locked(&self, table: &Table) -> bool {
+        let mode = LockMode::AccessShare;
+        let own = self.own.as_ref();
+        self.entry.0.has(&table.gate, mode)
+            || own.is_some_and(|own| table.gate.is_held(own.id, mode))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.db.transactions.close_snapshot(self.timestamp);
+    }
+}
+
+impl Parts {
+    /// Locks tables, so that they can be read by a snapshot that is opened after it.
+    ///
+    /// # Errors
+    /// A table's definition is another by now; 55P03, 57014 while it waits.
+    pub async fn enter(&self, options: &RunOptions, tables: &[Arc<Table>]) -> Result<Entry> {
+        let mut visit = Visit::default();
+        for table in tables {
+            let mode = LockMode::AccessShare;
+            self.visit(&mut visit, options, &table.gate, mode).await?;
+            check_in_force(table)?;
+        }
+        Ok(Entry(visit))
+    }
+
+    /// The latest committed state, for one who does not mind that DDL ends his scans.
+    pub fn snapshot(self: &Arc<Self>) -> Snapshot {
+        self.snapshot_of(Entry::default())
+    }
+
+    /// The latest committed state of tables that were locked.
+    pub fn snapshot_of(self: &Arc<Self>, entry: Entry) -> Snapshot {
+        // The catalog first: a DDL between the two makes the scan fail, not
+        // return rows of another shape.
+        let catalog = self.catalog();
+        Snapshot {
+            inner: Arc::new(Held {
+                timestamp: self.transactions.open_snapshot(),
+                catalog,
+                own: None,
+                entry,
+                db: self.clone(),
+            }),
+        }
+    }
+}
+
+/// A definition that DDL has replaced is of no use.
+fn check_in_force(table: &Table) -> Result<()> {
+    match table.retired.load(std::sync::atomic::Ordering::Relaxed) {
+        true => Err(crate::ground::error::Error::StalePlan),
+        false => Ok(()),
+    }
+}
+
+impl Transaction {
+    /// Locks tables, to read them by snapshots.
+    ///
+    /// # Errors
+    /// As [`Database::enter`]; 40001 where the rows that the transaction sees were thrown away.
+    pub async fn enter(&mut self, options: &RunOptions, tables: &[Arc<Table>]) -> Result<()> {
+        let db = self.db.clone();
+        let state = self.state_mut()?;
+        for table in tables {
+            db.lock_for(state, options, &table.gate, LockMode::AccessShare)
+                .await?;
+            check_in_force(table)?;
+            if state
+                .snapshot
+                .is_some_and(|snapshot| table.gate.is_emptied_after(snapshot))
+            {
+                db.refresh(options, state).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a statement of this transaction sees, its own changes included.
+    pub fn snapshot(&mut self) -> Result<Snapshot> {
+        let db = self.db.clone();
+        let state = self.state_mut()?;
+        let timestamp = match state.snapshot {
+            Some(timestamp) => {
+                db.transactions.check_snapshot(timestamp)?;
+                db.transactions.share_snapshot(timestamp);
+                timestamp
+            }
+            None => {
+                let timestamp = db.transactions.open_snapshot();
+                if state.isolation != Isolation::ReadCommitted {
+                    db.transactions.share_snapshot(timestamp);
+                    state.snapshot = Some(timestamp);
+                }
+                timestamp
+            }
+        };
+        self.snapshot_at(timestamp)
+    }
+
+    /// What is committed by now, whatever the transaction sees, and its own changes. A definition
+    /// goes by it: an index has entries for rows that its maker's snapshot is too old for.
+    pub fn snapshot_of_now(&mut self) -> Result<Snapshot> {
+        let timestamp = self.db.transactions.open_snapshot();
+        self.snapshot_at(timestamp)
+    }
+
+    /// With an open timestamp, which it closes.
+    fn snapshot_at(&mut self, timestamp: Timestamp) -> Result<Snapshot> {
+        let db = self.db.clone();
+        let catalog = self.catalog();
+        let state = self.state_mut()?;
+        let overlay = state
+            .overlay
+            .iter()
+            .map(|(key, overlaid)| (*key, overlaid.new.clone()))
+            .collect();
+        Ok(Snapshot {
+            inner: Arc::new(Held {
+                timestamp,
+                catalog,
+                own: Some(OwnChanges {
+                    id: state.id,
+                    overlay,
+                }),
+                entry: Entry::default(),
+                db,
+            }),
+        })
+    }
+
+    /// Notes that a statement read all of a table through a snapshot, so that
+    /// a serializable commit validates it.
+    pub fn note_table_read(&mut self, table: &Table) -> Result<()> {
+        let state = self.state_mut()?;
+        if state.isolation == Isolation::Serializable
+            && !state.read_only
+            && !state.sees_draft_of(table.def.storage)
+        {
+            state.reads.note(ReadEntry {
+                storage: table.def.storage,
+                partition: EVERYWHERE,
+                table: table.def.oid,
+                what: ReadWhat::Table,
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Snapshot {
+    /// The catalog of the moment.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.inner.catalog.clone()
+    }
+
+    /// What it is of.
+    pub fn database(&self) -> &Arc<Parts> {
+        &self.inner.db
+    }
+
+    /// All rows of a table in one partition.
+    pub fn scan(&self, table: &Arc<Table>, partition: u16) -> SnapshotScan {
+        SnapshotScan {
+            snapshot: self.clone(),
+            table: table.clone(),
+            partition,
+            next: 0,
+        }
+    }
+}
+
+/// See [`Snapshot::scan`].
+#[derive(Debug)]
+pub struct SnapshotScan {
+    snapshot: Snapshot,
+    table: Arc<Table>,
+    partition: u16,
+    next: u32,
+}
+
+impl SnapshotScan {
+    /// Calls `each` with the next rows (some thousands, or what a small part of the memory
+    /// limit holds, but one); false at the end. `each` may run under the partition's lock: it must be
+    /// short and must not call the database.
+    pub async fn next_chunk(&mut self, mut each: impl FnMut(RowId, &[u8])) -> Result<bool> {
+        self.snapshot.inner.db.pulse.beat();
+        let db = &self.snapshot.inner.db;
+        give_way().await;
+        if !db.arrivals.are_complete() {
+            // Whoever has a timeout drops this while it waits.
+            let scope = Scope::One(self.partition);
+            db.there(&RunOptions::default(), &scope).await?;
+        }
+        let (cold, more) = self.turn(&mut each)?;
+        if let Some((reads, pin)) = cold {
+            let db = &self.snapshot.inner.db;
+            let each = &mut |read: &PlannedRead, tuple: &[u8]| each(read.row, tuple);
+            db.fetcher.read_in_order(&reads, each).await?;
+            drop(pin);
+        }
+        Ok(more)
+    }
+
+    #[expect(
+        clippy::type_complexity,
+        reason = "the plan and its pin belong together"
+    )]
+    fn turn(
+        &mut self,
+        each: &mut impl FnMut(RowId, &[u8]),
+    ) -> Result<(
+        Option<(Vec<PlannedRead>, thermocline_storage::block_store::BlockPin)>,
+        bool,
+    )> {
+        let held = &self.snapshot.inner;
+        let db = &held.db;
+        let storage = self.table.def.storage;
+        let mut cold: Vec<(RowId, ColdAddress)> = Vec::new();
+        let most = db.memory.limit() / CHUNK_DIVISOR;
+        let most = most.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+        let mut hot_bytes = 0;
+        let mut cold_span = Span::default();
+        let mut state = db.partitions[self.partition as usize].lock();
+        state.excuse_panics();
+        db.transactions.check_snapshot(held.timestamp)?;
+        if !held.has_locked(&self.table) {
+            check_in_force(&self.table)?;
+        }
+        let stop = self.next.saturating_add(TURN_ROWS);
+        let more = loop {
+            let Some(rows) = state.tables.rows(storage) else {
+                return Ok((None, false));
+            };
+            let end = rows.directory().appended();
+            let pause = end.min(stop).min(self.next.saturating_add(ROWS_UNDER_LOCK));
+            while self.next < pause && hot_bytes + cold_span.bytes < most {
+                let number = self.next;
+                self.next += 1;
+                let row = RowId::new(self.partition, number);
+                if let Some(own) = &held.own
+                    && !own.overlay.is_empty()
+                    && let Some(new) = own.overlay.get(&(storage, row))
+                {
+                    if let Some(new) = new {
+                        hot_bytes += new.len() as u64;
+                        each(row, new);
+                    }
+                    continue;
+                }
+                if !state.versions.is_empty() {
+                    match state.versions.seen((storage, number), held.timestamp) {
+                        Seen::Current => {}
+                        Seen::Absent => continue,
+                        Seen::Before(image) => {
+                            hot_bytes += image.len() as u64;
+                            each(row, image);
+                            continue;
+                        }
+                    }
+                }
+                let word = rows.directory().get(number);
+                if word.is_uncommitted() {
+                    let own = held.own.as_ref().map(|own| own.id);
+                    if own.is_none() || state.owner_of((storage, number)) != own {
+                        continue;
+                    }
+                }
+                if let Some(hot) = word.as_hot() {
+                    let tuple = rows.heap().payload(hot.pointer());
+                    hot_bytes += tuple.len() as u64;
+                    each(row, tuple);
+                } else if let Some(word) = word.as_cold() {
+                    let address = word.address();
+                    let is_long = address.extent == ColdAddress::EXTENT_LONG;
+                    let info = is_long.then(|| db.blocks.info(address.block)).flatten();
+                    cold_span.add(address, info.map_or(0, |info| info.device_bytes));
+                    cold.push((row, address));
+                }
+            }
+            let more = self.next < end;
+            if !more || self.next >= stop || hot_bytes + cold_span.bytes >= most {
+                break more;
+            }
+            // Where evicted tuples lie is known as long as the lock is held.
+            if cold.is_empty() {
+                state.let_others();
+                db.transactions.check_snapshot(held.timestamp)?;
+                if !held.has_locked(&self.table) {
+                    check_in_force(&self.table)?;
+                }
+            }
+        };
+        if cold.is_empty() {
+            return Ok((None, more));
+        }
+        cold.sort_unstable_by_key(|(_, address)| (address.block, address.slot));
+        let planned = plan(&db.blocks, cold.into_iter())?;
+        Ok((Some(planned), more))
+    }
+}
