@@ -139,6 +139,8 @@ impl Output {
     ) -> Result<()> {
         if let Some(text) = reader.text(row)
             && let Some(data_type) = held(of.0, of.1)
+            // Who keeps `name` and `json` gets the bytes that tables hold.
+            && !(rows.keeps_values() && data_type.other().is_some())
         {
             rows.value(ValueRef::Text(text), &data_type);
             return Ok(());

@@ -28,11 +28,12 @@ pub(crate) fn write_value(
         ids::NUMERIC | ids::BPCHAR => None,
         _ => held(oid, modifier),
     };
-    if let (Some(data_type), Some(value)) = (held, value::borrowed(value)) {
+    // Who keeps values gets them as tables hold them: `name` and `json` are bytes there.
+    let kept_as_bytes = rows.keeps_values() && held.is_some_and(|of| of.other().is_some());
+    if let (Some(data_type), Some(value), false) = (held, value::borrowed(value), kept_as_bytes) {
         rows.value(value, &data_type);
         return Ok(());
     }
-    // Who keeps values gets them as tables hold them.
     if rows.keeps_values()
         && let Datum::Numeric(number) = value
     {

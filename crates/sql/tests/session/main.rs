@@ -11,6 +11,7 @@ mod ddl;
 mod domains;
 mod extended;
 mod fixture;
+mod found_types;
 mod functions;
 mod idle_plans;
 mod inner;
