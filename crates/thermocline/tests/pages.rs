@@ -278,3 +278,56 @@ fn the_page_of_the_settings_is_the_programs() {
         .collect();
     assert!(missing.is_empty(), "{missing:?} are not there");
 }
+
+/// The page on error codes has all that the program raises, and no other.
+#[test]
+fn the_page_of_the_errors_is_the_programs() {
+    let page = text_of(Path::new("docs/reference/errors.md"));
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+    let told: BTreeSet<&str> = rows.filter_map(|row| row.get(..5)).collect();
+    let classes: BTreeSet<&str> = told.iter().map(|code| &code[..2]).collect();
+    let is_code = |text: &str| {
+        let shape = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
+        let is_size = text.ends_with("MB") || text.ends_with("GB");
+        text.len() == 5 && text.bytes().all(shape) && !is_size && classes.contains(&text[..2])
+    };
+    let crates = [
+        "analytical",
+        "engine",
+        "query",
+        "server",
+        "sql",
+        "storage",
+        "thermocline",
+    ];
+    let mut waiting: Vec<PathBuf> = crates
+        .iter()
+        .map(|name| root().join("crates").join(name).join("src"))
+        .collect();
+    let mut raised = BTreeSet::new();
+    while let Some(path) = waiting.pop() {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.ends_with("tests.rs") || name == "tests" {
+            continue;
+        }
+        if path.is_dir() {
+            let entries = fs::read_dir(&path).expect("a readable directory");
+            waiting.extend(entries.map(|entry| entry.expect("an entry").path()));
+        } else if name.ends_with(".rs") {
+            let text = fs::read_to_string(&path).expect("a text");
+            let literals = text.split('"').filter(|text| is_code(text));
+            raised.extend(literals.map(str::to_owned));
+        }
+    }
+    assert!(raised.contains("40001"), "the codes were found");
+    let missing: Vec<&String> = raised
+        .iter()
+        .filter(|code| !told.contains(code.as_str()))
+        .collect();
+    let extra: Vec<&&str> = told
+        .iter()
+        .filter(|code| !raised.contains(**code))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?} are not there");
+    assert!(extra.is_empty(), "{extra:?} are raised nowhere");
+}
