@@ -1,10 +1,8 @@
 //! What is said of a statement that none of our parsers reads. PostgreSQL's own grammar decides:
 //! what it refuses is a syntax error in its words; what it takes is merely not there.
 
-use sqlparser::tokenizer::Token;
 use thermocline_query::parse::parse;
 
-use super::tokens::tokenize;
 use crate::error::SqlError;
 use crate::typed::positioned;
 
@@ -60,21 +58,30 @@ pub(super) fn told(own: SqlError, text: &str) -> SqlError {
     }
 }
 
-/// The words that a statement begins with, in lower case.
+/// The words that a statement begins with, in lower case; none behind a comment.
 fn words(text: &str) -> Vec<String> {
-    let word = |token: &Token| match token {
-        Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_lowercase()),
-        _ => None,
-    };
-    let tokens = tokenize(text).unwrap_or_default();
-    let words = tokens.iter().map_while(|token| word(&token.token));
-    words.take(8).collect()
+    const WORDS_MAX: usize = 8;
+    let mut rest = text;
+    let mut words = Vec::new();
+    while words.len() < WORDS_MAX {
+        rest = rest.trim_start();
+        let is_end = |character: char| !character.is_ascii_alphabetic() && character != '_';
+        let end = rest.find(is_end).unwrap_or(rest.len());
+        if end == 0 {
+            break;
+        }
+        words.push(rest[..end].to_lowercase());
+        rest = &rest[end..];
+    }
+    words
 }
 
 /// What the command is called.
 fn command(words: &[String]) -> String {
     let mut words = words.iter().map(String::as_str);
-    let first = words.next().unwrap_or("this command");
+    let Some(first) = words.next() else {
+        return "this command".to_owned();
+    };
     let mut named = vec![first.to_uppercase()];
     if matches!(first, "create" | "alter" | "drop") {
         for word in words.skip_while(|word| BETWEEN.contains(word)) {
