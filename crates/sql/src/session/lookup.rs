@@ -155,7 +155,7 @@ impl Lookup<'_> {
         statement: Node<'_>,
         Place { text, declared }: Place<'_>,
     ) -> Result<BoundStatement> {
-        let facts = facts(self.context)?;
+        let facts = self.facts()?;
         analysis::bind_statement(statement, text, declared, &self.catalog, self.db, facts)
     }
 
@@ -195,24 +195,29 @@ fn is_analytical(query: &tree::Query) -> bool {
     cfg!(feature = "analytics") && query.from.is_empty() && analysis::answered(query).is_ok()
 }
 
-/// What analysis may know of the session.
-fn facts(context: &SessionContext) -> Result<SessionFacts> {
-    let (search_path, creation_path, styles) = context.settings(|settings| {
-        (
-            settings.search_path(),
-            settings.creation_path(),
-            settings.styles(),
-        )
-    });
-    Ok(SessionFacts {
-        actor: context.actor()?,
-        session_user: context.session_user(),
-        database: context.database.clone(),
-        search_path: search_path.to_vec(),
-        creation_path: creation_path.to_vec(),
-        process_id: context.process_id,
-        now_us: context.transaction_us(),
-        styles,
-        ..SessionFacts::default()
-    })
+impl Lookup<'_> {
+    /// What analysis may know of the session. Rights are those of the catalog that the statement
+    /// is planned against.
+    fn facts(&self) -> Result<SessionFacts> {
+        let context = self.context;
+        let (search_path, creation_path, styles, role) = context.settings(|settings| {
+            (
+                settings.search_path(),
+                settings.creation_path(),
+                settings.styles(),
+                settings.role(),
+            )
+        });
+        Ok(SessionFacts {
+            actor: Actor::named(&role, &self.catalog)?,
+            session_user: context.session_user(),
+            database: context.database.clone(),
+            search_path: search_path.to_vec(),
+            creation_path: creation_path.to_vec(),
+            process_id: context.process_id,
+            now_us: context.transaction_us(),
+            styles,
+            ..SessionFacts::default()
+        })
+    }
 }
