@@ -2,11 +2,11 @@
 //! once, by PostgreSQL's rules; the typed tree says who runs it.
 
 use std::sync::Arc;
-use thermocline_query::tree;
 
 use pg_raw_parse::Node;
 use thermocline_engine::{Catalog, Database};
 use thermocline_query::parse::{Parsed, parse};
+use thermocline_query::tree;
 
 use super::context::SessionContext;
 use super::current_of::Standing;
@@ -159,6 +159,31 @@ impl Lookup<'_> {
         analysis::bind_statement(statement, text, declared, &self.catalog, self.db, facts)
     }
 
+    /// What analysis may know of the session. Rights are those of the catalog that the statement
+    /// is planned against.
+    fn facts(&self) -> Result<SessionFacts> {
+        let context = self.context;
+        let (search_path, creation_path, styles, role) = context.settings(|settings| {
+            (
+                settings.search_path(),
+                settings.creation_path(),
+                settings.styles(),
+                settings.role(),
+            )
+        });
+        Ok(SessionFacts {
+            actor: Actor::named(&role, &self.catalog)?,
+            session_user: context.session_user(),
+            database: context.database.clone(),
+            search_path: search_path.to_vec(),
+            creation_path: creation_path.to_vec(),
+            process_id: context.process_id,
+            now_us: context.transaction_us(),
+            styles,
+            ..SessionFacts::default()
+        })
+    }
+
     /// The tree of a text, by PostgreSQL's grammar.
     fn parsed(&self, Place { text, .. }: Place<'_>) -> Result<Parsed> {
         let bytes = text.len() as u64;
@@ -193,31 +218,4 @@ fn query_of(parsed: &Parsed) -> Result<Node<'_>> {
 /// Whether a query reads no table, and calls no function that is the session's alone.
 fn is_analytical(query: &tree::Query) -> bool {
     cfg!(feature = "analytics") && query.from.is_empty() && analysis::answered(query).is_ok()
-}
-
-impl Lookup<'_> {
-    /// What analysis may know of the session. Rights are those of the catalog that the statement
-    /// is planned against.
-    fn facts(&self) -> Result<SessionFacts> {
-        let context = self.context;
-        let (search_path, creation_path, styles, role) = context.settings(|settings| {
-            (
-                settings.search_path(),
-                settings.creation_path(),
-                settings.styles(),
-                settings.role(),
-            )
-        });
-        Ok(SessionFacts {
-            actor: Actor::named(&role, &self.catalog)?,
-            session_user: context.session_user(),
-            database: context.database.clone(),
-            search_path: search_path.to_vec(),
-            creation_path: creation_path.to_vec(),
-            process_id: context.process_id,
-            now_us: context.transaction_us(),
-            styles,
-            ..SessionFacts::default()
-        })
-    }
 }

@@ -142,6 +142,8 @@ impl<'q, 'a> Groups<'q, 'a> {
 /// The type of a key, whose values the storage must tell apart as PostgreSQL does.
 pub(super) fn ordered(expr: &tree::Expr) -> Result<DataType, Reason> {
     match held(expr.oid, expr.modifier) {
+        // With and without their blanks they are the same value, and are kept as two.
+        Some(DataType::Char(0)) => Err(Reason::Form("an order of char of any length")),
         Some(data_type) if data_type.has_key() => Ok(data_type),
         Some(data_type) => Err(Reason::Order(data_type)),
         None => Err(Reason::Form("an order of values that no table holds")),
@@ -173,7 +175,12 @@ fn result_type(function: AggregateFunction, argument: DataType) -> Option<DataTy
         (Average, number) if number.is_number() => DataType::NUMERIC,
         (
             Minimum | Maximum,
-            DataType::Boolean | DataType::Uuid | DataType::Bytea | DataType::Other { .. },
+            DataType::Boolean
+            | DataType::Uuid
+            | DataType::Bytea
+            // Its blanks are not in the value.
+            | DataType::Char(_)
+            | DataType::Other { .. },
         ) => return None,
         (Minimum | Maximum, DataType::Varchar(_)) => DataType::Text,
         (Minimum | Maximum, other) => other,

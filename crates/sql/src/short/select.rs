@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use thermocline_engine::Table;
-use thermocline_query::tree::{self, Distinctness, From, Query, RelationKind};
+use thermocline_query::tree::{self, Distinctness, ExprKind, From, Query, RelationKind};
+use thermocline_query::types::domain::base;
+use thermocline_query::types::ids;
 
 use super::expression::Lowering;
 use super::group::{Groups, ordered};
@@ -97,6 +99,9 @@ impl Planner<'_> {
         };
         let mut output = Vec::with_capacity(query.targets.len());
         for target in query.targets.iter().filter(|target| !target.hidden) {
+            if is_char_of_any_length(&target.expr) {
+                return Err(Reason::Form("a value of char of any length"));
+            }
             output.push(OutputExpr {
                 expr: gives(&target.expr)?,
                 column_type: column_type(target.expr.oid, target.expr.modifier),
@@ -207,6 +212,17 @@ impl Planner<'_> {
         flat.targets = targets;
         Some(flat)
     }
+}
+
+/// Whether an expression gives a `char(n)` whose length its type does not say: it is computed
+/// without its blanks, which have to be shown.
+fn is_char_of_any_length(expr: &tree::Expr) -> bool {
+    expr.modifier == -1
+        && base(expr.oid) == ids::BPCHAR
+        && !matches!(
+            expr.kind,
+            ExprKind::Column { .. } | ExprKind::Constant(_) | ExprKind::Parameter(_)
+        )
 }
 
 /// `min(column)` or `max(column)` as the only aggregate: an index in that order answers it with

@@ -200,3 +200,47 @@ fn defaults_checks_copy_and_prepared_statements_know_them() {
         ["5|3 days 03:00:00|10:00:00.13"]
     );
 }
+
+/// What PostgreSQL 15 shows; tables keep `char(n)` without its blanks.
+#[test]
+fn char_has_its_blanks_on_both_paths() {
+    let server = Server::new();
+    let mut client = server.connect();
+    client.tag(
+        "create table q (id int primary key, c char(5), d char(5));
+         insert into q values (1, 'ab', 'cd'), (2, null, 'x')",
+    );
+    for path in ["auto", "analytical"] {
+        client.tag(&format!("set thermocline.path = {path}"));
+        for (sql, rows) in [
+            ("select c, d from q where id = 1", &["ab   |cd   "][..]),
+            (
+                "select min(c), max(d), octet_length(min(c)) from q",
+                &["ab   |x    |5"],
+            ),
+            (
+                "select coalesce(c, 'zz'), coalesce(c, d) from q where id = 1",
+                &["ab   |ab   "],
+            ),
+            (
+                "select case when id = 1 then c else 'no' end, greatest(c, d) from q where id = 1",
+                &["ab   |cd   "],
+            ),
+            (
+                "select coalesce(c, 'x'), count(*) from q group by 1 order by 1",
+                &["ab   |1", "x|1"],
+            ),
+            (
+                "select s.x from (select coalesce(c, 'zz') as x, id from q) s where s.id = 1",
+                &["ab   "],
+            ),
+            (
+                "select min(d), c from q group by c having max(d) > 'a' order by c",
+                &["cd   |ab   ", "x    |NULL"],
+            ),
+            ("select id from q where c = 'ab' and id = 1", &["1"]),
+        ] {
+            assert_eq!(client.rows(sql), rows, "{path}: {sql}");
+        }
+    }
+}
