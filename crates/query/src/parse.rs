@@ -2,6 +2,7 @@
 //! grammar (libpg_query). Its memory is the tree's; it ends nesting by itself.
 
 mod position;
+pub mod written;
 
 use pg_raw_parse::{Error, Owned, StmtList};
 
@@ -18,6 +19,39 @@ impl Parsed {
     pub fn statements(&self) -> &StmtList {
         &self.statements
     }
+}
+
+/// The grammar's errors that are none of syntax, by a part of their messages: the library does not
+/// tell their codes.
+const CODES: [(&str, &str); 16] = [
+    ("memory exhausted", "54001"),
+    ("is reserved", "42939"),
+    ("cannot be used as a role name", "42939"),
+    ("precision for type float", "22023"),
+    ("column number must be in range", "22023"),
+    ("unrecognized JSON encoding", "22023"),
+    ("unrecognized partitioning strategy", "22023"),
+    ("not supported", "0A000"),
+    ("no longer supported", "0A000"),
+    ("only supported", "0A000"),
+    ("not implemented", "0A000"),
+    ("not yet implemented", "0A000"),
+    ("constraints cannot be", "0A000"),
+    ("cannot include schema elements", "0A000"),
+    ("current database cannot be changed", "0A000"),
+    ("aggregates cannot have", "0A000"),
+];
+
+/// The code of an error of this message.
+#[cold]
+fn sqlstate(message: &str) -> &'static str {
+    // It has a part of the statement in it.
+    if message.starts_with("syntax error") {
+        return "42601";
+    }
+    let mut codes = CODES.iter();
+    let found = codes.find(|(part, _)| message.contains(part));
+    found.map_or("42601", |(_, code)| code)
 }
 
 /// Parses all statements of a text.
@@ -38,16 +72,38 @@ pub fn parse(text: &str) -> Result<Parsed> {
                 Error::Parse(error) => error.to_string(),
                 other => other.to_string(),
             };
-            let sqlstate = match message.as_str() {
-                text if text.starts_with("memory exhausted") => "54001",
-                text if text.contains("not supported") || text.contains("not implemented") => {
-                    "0A000"
-                }
-                _ => "42601",
-            };
-            let mut error = QueryError::new(sqlstate, message);
+            let mut error = QueryError::new(sqlstate(&message), message);
             error.location = position::of_error(text);
             Err(error)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_that_are_none_of_syntax_have_their_codes() {
+        for (text, sqlstate) in [
+            ("select 1 from", "42601"),
+            (
+                "select \"is reserved\" \"is reserved\" from a b \"is reserved\"",
+                "42601",
+            ),
+            ("create role public", "42939"),
+            ("create role none", "42939"),
+            ("create role current_user", "42939"),
+            ("select 1::float(0)", "22023"),
+            ("select 1::float(54)", "22023"),
+            ("create assertion a check (true)", "0A000"),
+            ("create table t (a int check (a > 0) deferrable)", "42601"),
+            ("create table t (a int, check (a > 0) deferrable)", "0A000"),
+        ] {
+            match parse(text) {
+                Ok(_) => assert!(text.contains("a > 0) deferrable"), "{text}"),
+                Err(error) => assert_eq!(error.sqlstate, sqlstate, "{text}: {}", error.message),
+            }
         }
     }
 }

@@ -7,7 +7,6 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use sqlparser::parser::ParserError;
 use thermocline_storage::value_error::ValueError;
 
 /// The result of everything in this crate.
@@ -201,42 +200,6 @@ impl SqlError {
         self.constraint = Some(constraint.into());
         self
     }
-
-    /// The error of sqlparser for `sql`: its message ends in "at Line: l,
-    /// Column: c", which becomes the position.
-    #[must_use]
-    pub fn from_parser(error: &ParserError, sql: &str) -> Self {
-        let text = match error {
-            ParserError::TokenizerError(text) | ParserError::ParserError(text) => text.as_str(),
-            ParserError::RecursionLimitExceeded => {
-                return crate::parse::depth::too_deep();
-            }
-        };
-        let (message, position) = match text.rfind(" at Line: ") {
-            Some(at) => (&text[..at], location(&text[at + 10..], sql)),
-            None => (text, None),
-        };
-        // PostgreSQL names the token; sqlparser says what it found instead.
-        let message = match (message.rfind("found: "), position) {
-            (Some(at), Some(_)) if message[at + 7..].trim() != "EOF" => {
-                format!("syntax error at or near \"{}\"", message[at + 7..].trim())
-            }
-            (Some(_), _) => "syntax error at end of input".to_owned(),
-            (None, _) => format!(
-                "syntax error: {}",
-                message.trim_start_matches("sql parser error: ")
-            ),
-        };
-        Self::syntax(message).with_position(position)
-    }
-}
-
-/// The position, in characters from 1, of "l, Column: c" in `sql`.
-fn location(text: &str, sql: &str) -> Option<u32> {
-    let (line, column) = text.split_once(", Column: ")?;
-    let line: u64 = line.trim().parse().ok()?;
-    let column: u64 = column.trim().parse().ok()?;
-    position_of(sql, line, column)
 }
 
 impl SqlError {
@@ -246,20 +209,6 @@ impl SqlError {
         self.position = self.position.map(|position| position + before);
         self
     }
-}
-
-/// The position, in characters from 1, of a line and a column (from 1).
-#[must_use]
-pub fn position_of(sql: &str, line: u64, column: u64) -> Option<u32> {
-    if line == 0 || column == 0 {
-        return None;
-    }
-    let before: usize = sql
-        .split_inclusive('\n')
-        .take(usize::try_from(line).ok()? - 1)
-        .map(|line| line.chars().count())
-        .sum();
-    u32::try_from(before as u64 + column).ok()
 }
 
 impl fmt::Display for SqlError {
@@ -294,46 +243,5 @@ impl From<thermocline_engine::Error> for SqlError {
             stale_plan: matches!(error, thermocline_engine::Error::StalePlan),
             ..ErrorFields::default()
         }))
-    }
-}
-
-impl From<ParserError> for SqlError {
-    #[cold]
-    fn from(error: ParserError) -> Self {
-        Self::from_parser(&error, "")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use sqlparser::dialect::PostgreSqlDialect;
-    use sqlparser::parser::Parser;
-
-    fn parse_error(sql: &str) -> SqlError {
-        let error = Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap_err();
-        SqlError::from_parser(&error, sql)
-    }
-
-    #[test]
-    fn syntax_errors_name_the_token_and_its_position() {
-        let error = parse_error("select 1 fromm t x y");
-        assert_eq!(error.sqlstate, "42601");
-        assert_eq!(error.message, "syntax error at or near \"t\"");
-        assert_eq!(error.position, Some(16));
-    }
-
-    #[test]
-    fn the_position_counts_characters_over_lines() {
-        let error = parse_error("select 'é'\n, 1 fromm t x");
-        assert_eq!(error.position, Some(11 + 11));
-    }
-
-    #[test]
-    fn the_end_of_input_is_said() {
-        assert_eq!(
-            parse_error("select 1 +").message,
-            "syntax error at end of input"
-        );
     }
 }

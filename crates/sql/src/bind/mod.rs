@@ -7,8 +7,8 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use data_type::type_of_text;
-pub use data_type::{TypeNames, data_type};
+pub use data_type::TypeNames;
+pub(crate) use data_type::{column_type, type_of_text};
 pub use scalar::{
     Clause, bind_argument, bind_check, bind_default, bind_filter, bind_next_value, bind_value_over,
     insert_target,

@@ -2,38 +2,33 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation, RenameTableNameKind};
 use thermocline_engine::ddl::Change;
 use thermocline_engine::{IndexKind, Table, TableDef, ViewDef};
 use thermocline_storage::value::Value;
 
-use super::create_table::{
-    COLUMNS_MAX, Constraint, Parts, column_part, named_check, not_systems, position,
-    table_constraint,
-};
+use super::create_table::{COLUMNS_MAX, Parts, column_part, named_check, not_systems, position};
 use super::rewrite::NewType;
 use super::verify::contains_null;
-use super::{Definition, exists, names, options};
+use super::{Definition, exists, mentioned, names, options};
 use crate::bind;
 use crate::error::{Result, SqlError};
 use crate::expr::{EvalContext, Expr, NoRow};
 use crate::parse::grant::Owned;
-use crate::parse::tokens::{fold, fold_parts};
+use crate::parse::table::{AlterOperation, AlterTable, Column, TableConstraint};
 use crate::parse::view::AlterView;
 
 impl Definition<'_> {
-    pub(super) async fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<&'static str> {
+    pub(super) async fn alter_table(&mut self, alter: &AlterTable) -> Result<&'static str> {
         const TAG: &str = "ALTER TABLE";
-        let parts = fold_parts(&alter.name);
-        if alter.if_exists && self.find_relation(&parts).is_none() {
-            let name = parts.join(".");
+        if alter.if_exists && self.find_relation(&alter.name).is_none() {
+            let name = alter.name.join(".");
             self.notice(
                 "42P01",
                 format!("relation \"{name}\" does not exist, skipping"),
             );
             return Ok(TAG);
         }
-        if let Some(view) = self.find_view(&parts) {
+        if let Some(view) = self.find_view(&alter.name) {
             for operation in &alter.operations {
                 let (catalog, oid) = (self.catalog(), view.oid);
                 let view = catalog.views.get(&oid);
@@ -66,86 +61,55 @@ impl Definition<'_> {
         Ok(TAG)
     }
 
-    async fn alter(&mut self, table: &Arc<Table>, operation: &AlterTableOperation) -> Result<()> {
-        use AlterTableOperation as Operation;
+    async fn alter(&mut self, table: &Arc<Table>, operation: &AlterOperation) -> Result<()> {
+        use AlterOperation as Operation;
         match operation {
             Operation::AddColumn {
+                column,
                 if_not_exists,
-                column_def,
-                ..
-            } => self.add_column(table, column_def, *if_not_exists).await,
-            Operation::AddConstraint { constraint, .. } => {
-                self.add_constraint(table, constraint).await
+            } => self.add_column(table, column, *if_not_exists).await,
+            Operation::AddConstraint(constraint) => self.add_constraint(table, constraint).await,
+            Operation::DropConstraint { name, if_exists } => {
+                self.drop_constraint(table, name, *if_exists).await
             }
-            Operation::DropConstraint {
-                if_exists, name, ..
-            } => self.drop_constraint(table, &fold(name), *if_exists).await,
-            Operation::AlterColumn { column_name, op } => {
-                self.alter_column(table, &fold(column_name), op).await
+            Operation::Default { column, default } => {
+                self.set_default(table, column, default.as_deref()).await
             }
-            Operation::RenameTable {
-                table_name: RenameTableNameKind::To(name) | RenameTableNameKind::As(name),
-            } => {
-                let name = fold_parts(name).pop().unwrap_or_default();
-                self.rename_table(table, &name).await
+            Operation::NotNull { column, not_null } => {
+                self.set_not_null(table, column, *not_null).await
             }
-            Operation::RenameColumn {
-                old_column_name,
-                new_column_name,
-            } => {
-                self.rename_column(table, &fold(old_column_name), &fold(new_column_name))
-                    .await
+            // Types change all at once.
+            Operation::Type { .. } => Ok(()),
+            Operation::Rename(name) => self.rename_table(table, name).await,
+            Operation::RenameColumn { from, to } => self.rename_column(table, from, to).await,
+            Operation::RenameConstraint { from, to } => {
+                self.rename_constraint(table, from, to).await
             }
-            Operation::RenameConstraint { old_name, new_name } => {
-                self.rename_constraint(table, &fold(old_name), &fold(new_name))
-                    .await
-            }
-            Operation::OwnerTo { new_owner } => {
-                let role = role_named(new_owner);
+            Operation::Owner(role) => {
                 let name = vec![table.schema.clone(), table.name.clone()];
-                self.change_owner(&Owned::Table(name), &role).await?;
+                self.change_owner(&Owned::Table(name), role).await?;
                 Ok(())
             }
-            Operation::SetOptionsParens { options } => self.set_options(table, options).await,
+            Operation::SetOptions(options) => self.set_options(table, options).await,
             Operation::DropColumn {
-                column_names,
+                name,
                 if_exists,
-                drop_behavior,
-                ..
-            } => {
-                let cascade = matches!(drop_behavior, Some(ast::DropBehavior::Cascade));
-                for name in column_names {
-                    let table = self.current(table.oid)?;
-                    self.drop_column(&table, &fold(name), *if_exists, cascade)
-                        .await?;
-                }
-                Ok(())
-            }
-            other => Err(SqlError::unsupported(format!(
-                "ALTER TABLE {other} is not supported"
-            ))),
+                cascade,
+            } => self.drop_column(table, name, *if_exists, *cascade).await,
         }
     }
 
     /// ALTER TABLE of a view: what ALTER VIEW does.
-    async fn alter_as_table(
-        &mut self,
-        view: &ViewDef,
-        operation: &AlterTableOperation,
-    ) -> Result<()> {
-        use AlterTableOperation as Operation;
+    async fn alter_as_table(&mut self, view: &ViewDef, operation: &AlterOperation) -> Result<()> {
+        use AlterOperation as Operation;
         let change = match operation {
-            Operation::RenameTable {
-                table_name: RenameTableNameKind::To(name) | RenameTableNameKind::As(name),
-            } => AlterView::Rename(fold_parts(name).pop().unwrap_or_default()),
-            Operation::RenameColumn {
-                old_column_name,
-                new_column_name,
-            } => AlterView::RenameColumn(fold(old_column_name), fold(new_column_name)),
-            Operation::OwnerTo { new_owner } => {
+            Operation::Rename(name) => AlterView::Rename(name.clone()),
+            Operation::RenameColumn { from, to } => {
+                AlterView::RenameColumn(from.clone(), to.clone())
+            }
+            Operation::Owner(role) => {
                 let name = vec![view.schema.clone(), view.name.clone()];
-                self.change_owner(&Owned::View(name), &role_named(new_owner))
-                    .await?;
+                self.change_owner(&Owned::View(name), role).await?;
                 return Ok(());
             }
             _ => {
@@ -160,13 +124,13 @@ impl Definition<'_> {
     async fn add_column(
         &mut self,
         table: &Arc<Table>,
-        column: &ast::ColumnDef,
+        column: &Column,
         if_not_exists: bool,
     ) -> Result<()> {
         let mut parts = Parts::default();
         let catalog = self.catalog();
         let names = self.type_names(&catalog);
-        let mut part = column_part(column, &mut std::iter::empty(), names, &mut parts)?;
+        let mut part = column_part(column, names, &mut parts)?;
         let name = part.def.name.clone();
         if table.column_named(&name).is_some() {
             let message = format!(
@@ -258,12 +222,17 @@ impl Definition<'_> {
     async fn add_constraint(
         &mut self,
         table: &Arc<Table>,
-        constraint: &ast::TableConstraint,
+        constraint: &TableConstraint,
     ) -> Result<()> {
-        match table_constraint(constraint)? {
-            Constraint::Key(key) => self.add_key(table.oid, &key).await,
-            Constraint::Check(check) => self.add_check(table.oid, *check).await,
+        let mut parts = Parts::default();
+        parts.add(constraint, None);
+        for key in &parts.keys {
+            self.add_key(table.oid, key).await?;
         }
+        for check in parts.checks {
+            self.add_check(table.oid, check).await?;
+        }
+        Ok(())
     }
 
     async fn add_key(&mut self, oid: u32, key: &super::create_table::KeyConstraint) -> Result<()> {
@@ -338,71 +307,49 @@ impl Definition<'_> {
         Err(SqlError::new("42704", message))
     }
 
-    async fn alter_column(
+    async fn set_default(
         &mut self,
         table: &Arc<Table>,
         name: &str,
-        operation: &AlterColumnOperation,
+        default: Option<&str>,
     ) -> Result<()> {
-        let column = table
-            .column_named(name)
-            .ok_or_else(|| no_column(name, &table.def))?;
         let mut def = table.def.clone();
-        match operation {
-            AlterColumnOperation::SetDefault { value } => {
-                if def.columns[column].identity.is_some() {
-                    return Err(SqlError::syntax(format!(
-                        "column \"{name}\" of relation \"{}\" is an identity column",
-                        table.name
-                    )));
-                }
-                let text = value.to_string();
-                let data_type = def.columns[column].data_type;
-                self.kept(&table.schema, |context| {
-                    bind::bind_default(&text, name, data_type, context)
-                })?;
-                let of_domain = def.columns[column].domain.is_some();
-                let said = of_domain || !text.eq_ignore_ascii_case("null");
-                def.columns[column].default = said.then_some(text);
-                self.apply(Change::AlterTable(def)).await
+        let column = column_named(table, name)?;
+        if let Some(text) = default {
+            if def.columns[column].identity.is_some() {
+                return Err(is_identity(table, name));
             }
-            AlterColumnOperation::DropDefault => {
-                def.columns[column].default = None;
-                self.apply(Change::AlterTable(def)).await
-            }
-            AlterColumnOperation::SetNotNull => {
-                if def.columns[column].not_null {
-                    return Ok(());
-                }
-                self.verify_not_null(table, column).await?;
-                self.set_nullability(table, &[column], true).await
-            }
-            AlterColumnOperation::DropNotNull => {
-                let in_primary_key = table
-                    .indexes
-                    .iter()
-                    .any(|index| index.primary && index.columns.contains(&column));
-                if in_primary_key {
-                    return Err(SqlError::new(
-                        "42P16",
-                        format!("column \"{name}\" is in a primary key"),
-                    ));
-                }
-                if def.columns[column].identity.is_some() {
-                    return Err(SqlError::syntax(format!(
-                        "column \"{name}\" of relation \"{}\" is an identity column",
-                        table.name
-                    )));
-                }
-                if !def.columns[column].not_null {
-                    return Ok(());
-                }
-                self.set_nullability(table, &[column], false).await
-            }
-            other => Err(SqlError::unsupported(format!(
-                "ALTER COLUMN {other} is not supported yet"
-            ))),
+            let data_type = def.columns[column].data_type;
+            self.kept(&table.schema, |context| {
+                bind::bind_default(text, name, data_type, context)
+            })?;
         }
+        let of_domain = def.columns[column].domain.is_some();
+        let said = default.filter(|text| of_domain || !text.eq_ignore_ascii_case("null"));
+        def.columns[column].default = said.map(str::to_owned);
+        self.apply(Change::AlterTable(def)).await
+    }
+
+    async fn set_not_null(&mut self, table: &Arc<Table>, name: &str, not_null: bool) -> Result<()> {
+        let column = column_named(table, name)?;
+        let def = &table.columns[column];
+        if !not_null {
+            let mut indexes = table.indexes.iter();
+            if indexes.any(|index| index.primary && index.columns.contains(&column)) {
+                let message = format!("column \"{name}\" is in a primary key");
+                return Err(SqlError::new("42P16", message));
+            }
+            if def.identity.is_some() {
+                return Err(is_identity(table, name));
+            }
+        }
+        if def.not_null == not_null {
+            return Ok(());
+        }
+        if not_null {
+            self.verify_not_null(table, column).await?;
+        }
+        self.set_nullability(table, &[column], not_null).await
     }
 
     /// Changes whether columns take NULL. The keys of an index over such a
@@ -476,7 +423,7 @@ impl Definition<'_> {
             ));
         }
         for check in &mut def.checks {
-            check.expression = renamed_in(&check.expression, old, &new)?;
+            check.expression = mentioned::renamed(&check.expression, old, &new)?;
         }
         if let Some(key) = def.options.get_mut("partition_key") {
             let renamed: Vec<&str> = key
@@ -521,7 +468,7 @@ impl Definition<'_> {
         self.apply(Change::AlterTable(def)).await
     }
 
-    async fn set_options(&mut self, table: &Arc<Table>, given: &[ast::SqlOption]) -> Result<()> {
+    async fn set_options(&mut self, table: &Arc<Table>, given: &[(String, String)]) -> Result<()> {
         let read = options::read(given)?;
         if read.partition_key.is_some() || read.texts.contains_key("primary_key") {
             return Err(SqlError::unsupported(
@@ -554,65 +501,45 @@ enum Pass {
     Rest,
 }
 
-fn pass(operation: &AlterTableOperation) -> Pass {
+fn pass(operation: &AlterOperation) -> Pass {
     match operation {
-        AlterTableOperation::DropConstraint { .. } => Pass::Loosen,
-        AlterTableOperation::DropColumn { .. } => Pass::DropColumn,
-        AlterTableOperation::AlterColumn { op, .. } => match op {
-            AlterColumnOperation::DropDefault | AlterColumnOperation::DropNotNull => Pass::Loosen,
-            AlterColumnOperation::SetDataType { .. } => Pass::Type,
-            _ => Pass::Rest,
-        },
+        AlterOperation::DropConstraint { .. }
+        | AlterOperation::Default { default: None, .. }
+        | AlterOperation::NotNull {
+            not_null: false, ..
+        } => Pass::Loosen,
+        AlterOperation::DropColumn { .. } => Pass::DropColumn,
+        AlterOperation::Type { .. } => Pass::Type,
         _ => Pass::Rest,
     }
 }
 
-fn new_type(operation: &AlterTableOperation) -> Option<NewType<'_>> {
+fn new_type(operation: &AlterOperation) -> Option<NewType<'_>> {
     match operation {
-        AlterTableOperation::AlterColumn {
-            column_name,
-            op:
-                AlterColumnOperation::SetDataType {
-                    data_type, using, ..
-                },
+        AlterOperation::Type {
+            column,
+            type_text,
+            using,
         } => Some(NewType {
-            column: fold(column_name),
-            data_type,
-            using: using.as_ref(),
+            column,
+            data_type: type_text,
+            using: using.as_deref(),
         }),
         _ => None,
     }
 }
 
-/// The role that OWNER TO names.
-fn role_named(owner: &ast::Owner) -> String {
-    match owner {
-        ast::Owner::Ident(name) => fold(name),
-        ast::Owner::CurrentRole | ast::Owner::CurrentUser => "current_user".to_owned(),
-        ast::Owner::SessionUser => "session_user".to_owned(),
-    }
+fn column_named(table: &Table, name: &str) -> Result<usize> {
+    let column = table.column_named(name);
+    column.ok_or_else(|| no_column(name, &table.def))
 }
 
-/// A CHECK's text with a column's new name.
-fn renamed_in(expression: &str, old: &str, new: &str) -> Result<String> {
-    use std::ops::ControlFlow;
-    let (mut expression, depth) = crate::parse::expression(expression)?;
-    crate::stack::with_room(depth, || {
-        let _ = ast::visit_expressions_mut(&mut expression, |inner| {
-            let ident = match inner {
-                ast::Expr::Identifier(ident) => Some(ident),
-                ast::Expr::CompoundIdentifier(parts) => parts.last_mut(),
-                _ => None,
-            };
-            if let Some(ident) = ident.filter(|ident| fold(ident) == old) {
-                *ident = ast::Ident::with_quote('"', new);
-            }
-            ControlFlow::<()>::Continue(())
-        });
-        let renamed = expression.to_string();
-        drop(expression);
-        Ok(renamed)
-    })
+#[cold]
+fn is_identity(table: &Table, column: &str) -> SqlError {
+    SqlError::syntax(format!(
+        "column \"{column}\" of relation \"{}\" is an identity column",
+        table.name
+    ))
 }
 
 #[cold]

@@ -3,20 +3,19 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast::{self, ColumnOption, GeneratedAs, IndexColumn, TableConstraint};
 use thermocline_engine::ddl::Change;
 use thermocline_engine::{
     CheckDef, ColumnDef, Identity, IndexDef, IndexKind, SequenceDef, Table, TableDef,
 };
 
 use super::column_type::column_type;
-use super::options::{TableOptions, check_access_method, table_options};
-use super::{Definition, exists, names};
+use super::options::{self, TableOptions, check_access_method};
+use super::{Definition, exists, mentioned, names};
 use crate::bind::{self, TypeNames};
 use crate::error::{Result, SqlError};
-use crate::parse::sequence::{SequenceOptions, of_identity};
-use crate::parse::statement::{CreateTable, Life, OnCommit, TableOf};
-use crate::parse::tokens::{fold, fold_parts};
+use crate::parse::sequence::SequenceOptions;
+use crate::parse::statement::{Life, OnCommit, TableOf};
+use crate::parse::table::{Column, ColumnConstraint, CreateTable, TableConstraint};
 use crate::temporary::is_temporary;
 
 /// PostgreSQL's limit.
@@ -35,7 +34,8 @@ pub(super) struct KeyConstraint {
 pub(super) struct CheckConstraint {
     pub(super) name: Option<String>,
     pub(super) column: Option<String>,
-    pub(super) expression: ast::Expr,
+    /// Its text.
+    pub(super) expression: String,
 }
 
 /// A column's own part of its definition.
@@ -56,18 +56,15 @@ pub(super) struct Parts {
 impl Definition<'_> {
     pub(super) async fn create_table(&mut self, create: &CreateTable) -> Result<&'static str> {
         const TAG: &str = "CREATE TABLE";
-        let statement = &create.statement;
-        refuse_unsupported(statement)?;
         if let Some(method) = &create.access_method {
             check_access_method(method)?;
         }
-        let options = table_options(&statement.table_options)?;
+        let options = options::read(&create.options)?;
         let life = create.life;
-        let named = fold_parts(&statement.name);
-        let (schema, name) = self.new_name(&named, life.temporary).await?;
+        let (schema, name) = self.new_name(&create.name, life.temporary).await?;
         check_life(life, &schema)?;
         if self.catalog().relation_exists(&schema, &name) {
-            if statement.if_not_exists {
+            if create.if_not_exists {
                 self.notice(
                     "42P07",
                     format!("relation \"{name}\" already exists, skipping"),
@@ -77,7 +74,7 @@ impl Definition<'_> {
             return Err(exists(&name));
         }
         let catalog = self.catalog();
-        let parts = parts(statement, &create.identities, self.type_names(&catalog))?;
+        let parts = parts(create, self.type_names(&catalog))?;
         let (def, sequences) = self.table_def(&schema, &name, parts, options)?;
         let oid = def.oid;
         for sequence in sequences {
@@ -357,52 +354,25 @@ pub(super) fn named_check(def: &TableDef, check: CheckConstraint) -> Result<Chec
         }
         Some(name) => name,
         None => {
-            let column = check
-                .column
-                .or_else(|| only_column(&check.expression, def))
-                .unwrap_or_default();
+            let column = match check.column {
+                Some(column) => column,
+                None => only_column(&check.expression, def)?.unwrap_or_default(),
+            };
             names::choose(&def.name, &column, "check", taken)
         }
     };
     Ok(CheckDef {
         name,
-        expression: check.expression.to_string(),
+        expression: check.expression,
     })
 }
 
 /// The column that an expression reads, if it is one.
-fn only_column(expression: &ast::Expr, def: &TableDef) -> Option<String> {
-    match columns_of(expression, def).as_slice() {
+fn only_column(expression: &str, def: &TableDef) -> Result<Option<String>> {
+    Ok(match mentioned::columns(expression, def)?.as_slice() {
         [column] => Some(def.columns[*column].name.clone()),
         _ => None,
-    }
-}
-
-/// The columns that the text of a check reads.
-pub(super) fn mentioned(check: &str, def: &TableDef) -> Result<Vec<usize>> {
-    let (expression, depth) = crate::parse::expression(check)?;
-    Ok(crate::stack::with_room(depth, || {
-        let found = columns_of(&expression, def);
-        drop(expression);
-        found
-    }))
-}
-
-/// The columns that an expression reads.
-fn columns_of(expression: &ast::Expr, def: &TableDef) -> Vec<usize> {
-    use std::ops::ControlFlow;
-    let mut found: Vec<usize> = Vec::new();
-    let _ = ast::visit_expressions(expression, |inner| {
-        let ident = match inner {
-            ast::Expr::Identifier(ident) => Some(ident),
-            ast::Expr::CompoundIdentifier(parts) => parts.last(),
-            _ => None,
-        };
-        let column = ident.and_then(|ident| def.column_named(&fold(ident)));
-        found.extend(column.filter(|column| !found.contains(column)));
-        ControlFlow::<()>::Continue(())
-    });
-    found
+    })
 }
 
 /// 42P16 for what only temporary tables have.
@@ -416,51 +386,17 @@ fn check_life(life: Life, schema: &str) -> Result<()> {
     }
 }
 
-fn refuse_unsupported(statement: &ast::CreateTable) -> Result<()> {
-    let refused = [
-        (
-            statement.query.is_some(),
-            "CREATE TABLE AS with a method or options is not supported yet",
-        ),
-        (
-            statement.like.is_some(),
-            "CREATE TABLE LIKE is not supported yet",
-        ),
-        (
-            statement.inherits.is_some(),
-            "table inheritance is not supported",
-        ),
-        (
-            statement.partition_by.is_some(),
-            "PARTITION BY is not supported; rows are spread by WITH (partition_key = …)",
-        ),
-        (
-            statement.partition_of.is_some(),
-            "PARTITION OF is not supported; rows are spread by WITH (partition_key = …)",
-        ),
-    ];
-    match refused.iter().find(|(present, _)| *present) {
-        Some((_, message)) => Err(SqlError::unsupported(*message)),
-        None => Ok(()),
-    }
-}
-
 /// Takes the statement apart.
-fn parts(
-    statement: &ast::CreateTable,
-    identities: &[SequenceOptions],
-    names: TypeNames<'_>,
-) -> Result<Parts> {
-    if statement.columns.len() > COLUMNS_MAX {
+fn parts(create: &CreateTable, names: TypeNames<'_>) -> Result<Parts> {
+    if create.columns.len() > COLUMNS_MAX {
         return Err(SqlError::new(
             "54011",
             format!("tables can have at most {COLUMNS_MAX} columns"),
         ));
     }
     let mut parts = Parts::default();
-    let mut identities = identities.iter();
-    for column in &statement.columns {
-        let part = column_part(column, &mut identities, names, &mut parts)?;
+    for column in &create.columns {
+        let part = column_part(column, names, &mut parts)?;
         if parts
             .columns
             .iter()
@@ -473,58 +409,35 @@ fn parts(
         }
         parts.columns.push(part);
     }
-    for constraint in &statement.constraints {
-        match table_constraint(constraint)? {
-            Constraint::Key(key) => parts.keys.push(key),
-            Constraint::Check(check) => parts.checks.push(*check),
-        }
+    for constraint in &create.constraints {
+        parts.add(constraint, None);
     }
     Ok(parts)
 }
 
-/// A table-level constraint.
-pub(super) enum Constraint {
-    Key(KeyConstraint),
-    Check(Box<CheckConstraint>),
-}
-
-/// Reads a table-level constraint.
-pub(super) fn table_constraint(constraint: &TableConstraint) -> Result<Constraint> {
-    let name = |name: &Option<ast::Ident>| name.as_ref().map(fold);
-    match constraint {
-        TableConstraint::PrimaryKey(key) => Ok(Constraint::Key(KeyConstraint {
-            name: name(&key.name),
-            columns: plain_columns(&key.columns)?,
-            primary: true,
-        })),
-        TableConstraint::Unique(key) => Ok(Constraint::Key(KeyConstraint {
-            name: name(&key.name),
-            columns: plain_columns(&key.columns)?,
-            primary: false,
-        })),
-        TableConstraint::Check(check) => Ok(Constraint::Check(Box::new(CheckConstraint {
-            name: name(&check.name),
-            column: None,
-            expression: (*check.expr).clone(),
-        }))),
-        TableConstraint::ForeignKey(_) => Err(no_foreign_keys()),
-        other => Err(SqlError::unsupported(format!(
-            "constraint {other} is not supported"
-        ))),
+impl Parts {
+    /// Adds a constraint, of this column if it stands at one.
+    pub(super) fn add(&mut self, constraint: &TableConstraint, column: Option<&str>) {
+        match constraint {
+            TableConstraint::Key {
+                name,
+                columns,
+                primary,
+            } => self.keys.push(KeyConstraint {
+                name: name.clone(),
+                columns: match column {
+                    Some(column) => vec![column.to_owned()],
+                    None => columns.clone(),
+                },
+                primary: *primary,
+            }),
+            TableConstraint::Check { name, expression } => self.checks.push(CheckConstraint {
+                name: name.clone(),
+                column: column.map(str::to_owned),
+                expression: expression.clone(),
+            }),
+        }
     }
-}
-
-/// The names in a key's column list.
-pub(super) fn plain_columns(columns: &[IndexColumn]) -> Result<Vec<String>> {
-    columns
-        .iter()
-        .map(|column| match &column.column.expr {
-            ast::Expr::Identifier(ident) => Ok(fold(ident)),
-            other => Err(SqlError::unsupported(format!(
-                "an index on an expression is not supported: {other}"
-            ))),
-        })
-        .collect()
 }
 
 /// 0A000 for a column that no index can be over.
@@ -541,23 +454,15 @@ pub(super) fn with_key(column: &ColumnDef) -> Result<()> {
     ))
 }
 
-#[cold]
-fn no_foreign_keys() -> SqlError {
-    SqlError::unsupported("foreign keys are not supported yet").with_hint(
-        "Leave the REFERENCES or FOREIGN KEY clause out; the application must keep the reference.",
-    )
-}
-
 /// Reads a column; its constraints go to `parts`.
-pub(super) fn column_part<'i>(
-    column: &ast::ColumnDef,
-    identities: &mut impl Iterator<Item = &'i SequenceOptions>,
+pub(super) fn column_part(
+    column: &Column,
     names: TypeNames<'_>,
     parts: &mut Parts,
 ) -> Result<ColumnPart> {
-    let name = super::names::truncated(&fold(&column.name));
+    let name = super::names::truncated(&column.name);
     not_systems(&name)?;
-    let declared = column_type(&column.data_type, names)?;
+    let declared = column_type(&column.type_text, names)?;
     let data_type = declared.data_type;
     let mut part = ColumnPart {
         def: ColumnDef {
@@ -567,48 +472,19 @@ pub(super) fn column_part<'i>(
         sequence: declared.serial.then(SequenceOptions::default),
     };
     let mut nullable = false;
-    for option in &column.options {
-        let constraint_name = option.name.as_ref().map(fold);
-        match &option.option {
-            ColumnOption::Null => nullable = true,
-            ColumnOption::NotNull => part.def.not_null = true,
-            ColumnOption::Default(expression) => {
+    for constraint in &column.constraints {
+        match constraint {
+            ColumnConstraint::Null => nullable = true,
+            ColumnConstraint::NotNull => part.def.not_null = true,
+            ColumnConstraint::Default(text) => {
                 if part.def.default.is_some() || part.sequence.is_some() {
                     return Err(multiple_defaults(&name));
                 }
-                let text = expression.to_string();
                 // A domain may have a default that is not NULL.
                 let said = part.def.domain.is_some() || !text.eq_ignore_ascii_case("null");
-                part.def.default = said.then_some(text);
+                part.def.default = said.then(|| text.clone());
             }
-            ColumnOption::PrimaryKey(_) | ColumnOption::Unique(_) => {
-                parts.keys.push(KeyConstraint {
-                    name: constraint_name,
-                    columns: vec![name.clone()],
-                    primary: matches!(option.option, ColumnOption::PrimaryKey(_)),
-                });
-            }
-            ColumnOption::Check(check) => parts.checks.push(CheckConstraint {
-                name: constraint_name.or_else(|| check.name.as_ref().map(fold)),
-                column: Some(name.clone()),
-                expression: (*check.expr).clone(),
-            }),
-            ColumnOption::ForeignKey(_) => return Err(no_foreign_keys()),
-            ColumnOption::Collation(collation) => check_collation(&fold_parts(collation))?,
-            ColumnOption::Generated {
-                generated_as,
-                sequence_options,
-                ..
-            } => {
-                let identity = match generated_as {
-                    GeneratedAs::Always => Identity::Always,
-                    GeneratedAs::ByDefault => Identity::ByDefault,
-                    GeneratedAs::ExpStored => {
-                        return Err(SqlError::unsupported(
-                            "generated columns are not supported yet",
-                        ));
-                    }
-                };
+            ColumnConstraint::Identity { always, options } => {
                 if !data_type.is_integer() {
                     return Err(SqlError::new(
                         "22023",
@@ -618,18 +494,13 @@ pub(super) fn column_part<'i>(
                 if part.sequence.is_some() || part.def.default.is_some() {
                     return Err(multiple_defaults(&name));
                 }
-                part.def.identity = Some(identity);
-                let given = sequence_options.as_deref().unwrap_or_default();
-                part.sequence = Some(match identities.next() {
-                    Some(read) => read.clone(),
-                    None => of_identity(given)?,
+                part.def.identity = Some(match always {
+                    true => Identity::Always,
+                    false => Identity::ByDefault,
                 });
+                part.sequence = Some(options.clone());
             }
-            other => {
-                return Err(SqlError::unsupported(format!(
-                    "column option {other} is not supported"
-                )));
-            }
+            ColumnConstraint::Of(constraint) => parts.add(constraint, Some(&name)),
         }
     }
     if nullable && (part.def.not_null || part.sequence.is_some()) {
@@ -656,15 +527,4 @@ fn multiple_defaults(column: &str) -> SqlError {
     SqlError::syntax(format!(
         "multiple default values specified for column \"{column}\""
     ))
-}
-
-/// Strings compare by their bytes: the collations "C", "POSIX" and "default".
-fn check_collation(parts: &[String]) -> Result<()> {
-    match parts.last().map(String::as_str) {
-        Some("C" | "POSIX" | "default" | "ucs_basic") => Ok(()),
-        other => Err(SqlError::unsupported(format!(
-            "collation \"{}\" is not supported, strings compare by their bytes (\"C\")",
-            other.unwrap_or_default()
-        ))),
-    }
 }

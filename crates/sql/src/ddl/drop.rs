@@ -1,66 +1,44 @@
 //! DROP TABLE, VIEW, INDEX, SEQUENCE and SCHEMA, and TRUNCATE.
 
-use sqlparser::ast::{self, ObjectName, ObjectType, TruncateIdentityOption};
 use thermocline_engine::ddl::Change;
 
 use super::{Definition, no_schema};
 use crate::error::{Result, SqlError};
-use crate::parse::tokens::fold_parts;
+use crate::parse::statement::{Drop, Dropped};
+use crate::parse::table::Truncate;
 
 impl Definition<'_> {
-    pub(super) async fn drop_objects(
-        &mut self,
-        object_type: ObjectType,
-        if_exists: bool,
-        names: &[ObjectName],
-        cascade: bool,
-    ) -> Result<&'static str> {
+    pub(super) async fn drop_objects(&mut self, drop: &Drop) -> Result<&'static str> {
+        let (kind, if_exists, cascade) = (drop.kind, drop.if_exists, drop.cascade);
         // Tables and views go together: what is named stands in nobody's way.
         let mut together = Vec::new();
-        for name in names {
-            let parts = fold_parts(name);
-            match object_type {
-                ObjectType::Schema => self.drop_schema(&parts, if_exists, cascade).await?,
-                ObjectType::Table | ObjectType::View | ObjectType::Index | ObjectType::Sequence => {
-                    let later = self.drop_relation(object_type, &parts, if_exists, cascade);
+        for parts in &drop.names {
+            match kind {
+                Dropped::Schema => self.drop_schema(parts, if_exists, cascade).await?,
+                Dropped::Table | Dropped::View | Dropped::Index | Dropped::Sequence => {
+                    let later = self.drop_relation(kind, parts, if_exists, cascade);
                     together.extend(later.await?.filter(|oid| !together.contains(oid)));
                 }
-                _ => self.drop_unknown(object_type, &parts, if_exists)?,
+                Dropped::MaterializedView | Dropped::Database => {
+                    self.drop_unknown(kind, parts, if_exists)?;
+                }
             }
         }
         self.drop_together(&together, cascade).await?;
-        Ok(match object_type {
-            ObjectType::Table => "DROP TABLE",
-            ObjectType::Index => "DROP INDEX",
-            ObjectType::Sequence => "DROP SEQUENCE",
-            ObjectType::Schema => "DROP SCHEMA",
-            ObjectType::View => "DROP VIEW",
-            ObjectType::MaterializedView => "DROP MATERIALIZED VIEW",
-            ObjectType::Role | ObjectType::User => "DROP ROLE",
-            ObjectType::Database => "DROP DATABASE",
-            ObjectType::Type => "DROP TYPE",
-            _ => "DROP",
-        })
+        Ok(kind.tag())
     }
 
     /// A kind of object of which there is none.
-    fn drop_unknown(
-        &mut self,
-        object_type: ObjectType,
-        parts: &[String],
-        if_exists: bool,
-    ) -> Result<()> {
-        let kind = object_type.to_string().to_lowercase();
+    fn drop_unknown(&mut self, kind: Dropped, parts: &[String], if_exists: bool) -> Result<()> {
         let name = parts.join(".");
-        let message = format!("{kind} \"{name}\" does not exist");
+        let message = format!("{} \"{name}\" does not exist", kind.name());
         if if_exists {
             self.notice("00000", format!("{message}, skipping"));
             return Ok(());
         }
-        let sqlstate = match object_type {
-            ObjectType::MaterializedView => "42P01",
-            ObjectType::Database => "3D000",
-            _ => "42704",
+        let sqlstate = match kind {
+            Dropped::Database => "3D000",
+            _ => "42P01",
         };
         Err(SqlError::new(sqlstate, message))
     }
@@ -68,12 +46,12 @@ impl Definition<'_> {
     /// Drops an index or a sequence; the number of a table or a view, which go later.
     async fn drop_relation(
         &mut self,
-        object_type: ObjectType,
+        dropped: Dropped,
         parts: &[String],
         if_exists: bool,
         cascade: bool,
     ) -> Result<Option<u32>> {
-        let kind = object_type.to_string().to_lowercase();
+        let kind = dropped.name();
         let name = parts.join(".");
         let Some((schema, relation)) = self.find_relation(parts) else {
             let message = format!("{kind} \"{name}\" does not exist");
@@ -81,8 +59,8 @@ impl Definition<'_> {
                 self.notice("00000", format!("{message}, skipping"));
                 return Ok(None);
             }
-            let sqlstate = match object_type {
-                ObjectType::Index => "42704",
+            let sqlstate = match dropped {
+                Dropped::Index => "42704",
                 _ => "42P01",
             };
             return Err(SqlError::new(sqlstate, message));
@@ -98,19 +76,19 @@ impl Definition<'_> {
             )
         };
         if let Some(table) = catalog.table_by_name(&schema, &relation) {
-            if object_type != ObjectType::Table {
+            if dropped != Dropped::Table {
                 return Err(is("table"));
             }
             return Ok(Some(table.oid));
         }
         if let Some(view) = catalog.view_by_name(&schema, &relation) {
-            if object_type != ObjectType::View {
+            if dropped != Dropped::View {
                 return Err(is("view"));
             }
             return Ok(Some(view.oid));
         }
         if let Some((table, at)) = catalog.index_by_name(&schema, &relation) {
-            if object_type != ObjectType::Index {
+            if dropped != Dropped::Index {
                 return Err(is("index"));
             }
             let index = &table.indexes[at];
@@ -128,7 +106,7 @@ impl Definition<'_> {
             return Ok(None);
         }
         if let Some(sequence) = catalog.sequence_by_name(&schema, &relation) {
-            if object_type != ObjectType::Sequence {
+            if dropped != Dropped::Sequence {
                 return Err(is("sequence"));
             }
             self.drop_sequence(sequence.oid, cascade).await?;
@@ -276,13 +254,12 @@ impl Definition<'_> {
         self.apply(Change::DropSchema(name.to_owned())).await
     }
 
-    pub(super) async fn truncate(&mut self, truncate: &ast::Truncate) -> Result<&'static str> {
-        let tables = truncate
-            .table_names
-            .iter()
-            .map(|target| Ok(self.find_table(&target.name)?.oid))
+    pub(super) async fn truncate(&mut self, truncate: &Truncate) -> Result<&'static str> {
+        let tables = truncate.tables.iter();
+        let tables = tables
+            .map(|name| Ok(self.find_table(name)?.oid))
             .collect::<Result<Vec<u32>>>()?;
-        let restart_identity = matches!(truncate.identity, Some(TruncateIdentityOption::Restart));
+        let restart_identity = truncate.restart_identity;
         self.apply(Change::Truncate {
             tables,
             restart_identity,

@@ -8,8 +8,8 @@ use thermocline_engine::comment::CommentOn;
 use thermocline_engine::ddl::Change;
 use thermocline_engine::{Catalog, Table};
 
-use super::Definition;
-use super::create_table::{mentioned, primary_key};
+use super::create_table::primary_key;
+use super::{Definition, mentioned};
 use crate::error::{Result, SqlError};
 
 impl Definition<'_> {
@@ -61,7 +61,7 @@ impl Definition<'_> {
         let table = self.current(oid)?;
         let mut def = table.def.clone();
         let kept = def.checks.iter().map(|check| {
-            let columns = mentioned(&check.expression, &table.def)?;
+            let columns = mentioned::columns(&check.expression, &table.def)?;
             Ok(!columns.contains(&column))
         });
         let mut kept = kept.collect::<Result<Vec<bool>>>()?.into_iter();

@@ -1,36 +1,19 @@
 //! CREATE INDEX and ALTER INDEX … RENAME.
 
-use sqlparser::ast::{self, AlterIndexOperation, IndexType, ObjectName};
 use thermocline_engine::ddl::Change;
 use thermocline_engine::{IndexDef, IndexKind};
 
-use super::create_table::{INDEX_COLUMNS_MAX, plain_columns, position, with_key};
+use super::create_table::{INDEX_COLUMNS_MAX, position, with_key};
 use super::{Definition, exists, names};
 use crate::error::{Result, SqlError};
-use crate::parse::tokens::fold_parts;
+use crate::parse::table::CreateIndex;
 
 impl Definition<'_> {
-    pub(super) async fn create_index(&mut self, create: &ast::CreateIndex) -> Result<&'static str> {
+    pub(super) async fn create_index(&mut self, create: &CreateIndex) -> Result<&'static str> {
         const TAG: &str = "CREATE INDEX";
-        let table = self.find_table(&create.table_name)?;
-        if create.predicate.is_some() {
-            return Err(SqlError::unsupported(
-                "partial indexes are not supported yet",
-            ));
-        }
-        if !create.include.is_empty() {
-            return Err(SqlError::unsupported(
-                "INCLUDE columns are not supported yet",
-            ));
-        }
-        if create.nulls_distinct == Some(false) {
-            return Err(SqlError::unsupported(
-                "NULLS NOT DISTINCT is not supported yet",
-            ));
-        }
-        let kind = index_kind(create.using.as_ref())?;
-        check_directions(&create.columns)?;
-        let names = plain_columns(&create.columns)?;
+        let table = self.find_table(&create.table)?;
+        let kind = index_kind(create.access_method.as_deref())?;
+        let names = &create.columns;
         if names.len() > INDEX_COLUMNS_MAX {
             return Err(SqlError::new(
                 "54011",
@@ -53,8 +36,7 @@ impl Definition<'_> {
         let taken = |name: &str| catalog.relation_exists(&table.schema, name);
         let name = match &create.name {
             Some(name) => {
-                let parts = fold_parts(name);
-                let name = names::truncated(parts.last().map_or("", String::as_str));
+                let name = names::truncated(name);
                 if taken(&name) {
                     if create.if_not_exists {
                         self.notice(
@@ -89,14 +71,22 @@ impl Definition<'_> {
         Ok(TAG)
     }
 
-    pub(super) async fn alter_index(
+    pub(super) async fn rename_index(
         &mut self,
-        name: &ObjectName,
-        operation: &AlterIndexOperation,
+        parts: &[String],
+        if_exists: bool,
+        to: &str,
     ) -> Result<&'static str> {
-        let AlterIndexOperation::RenameIndex { index_name } = operation;
-        let parts = fold_parts(name);
-        let found = self.find_relation(&parts);
+        const TAG: &str = "ALTER INDEX";
+        let found = self.find_relation(parts);
+        if found.is_none() && if_exists {
+            let name = parts.join(".");
+            self.notice(
+                "42P01",
+                format!("relation \"{name}\" does not exist, skipping"),
+            );
+            return Ok(TAG);
+        }
         let catalog = self.catalog();
         let Some((table, at)) = found
             .as_ref()
@@ -109,57 +99,28 @@ impl Definition<'_> {
                 None => SqlError::undefined_table(&parts.join(".")),
             });
         };
-        let new_name = fold_parts(index_name).pop().unwrap_or_default();
-        let new_name = names::truncated(&new_name);
+        let new_name = names::truncated(to);
         if catalog.relation_exists(&table.schema, &new_name) {
             return Err(exists(&new_name));
         }
         let mut def = table.def.clone();
         def.indexes[at].name = new_name;
         self.apply(Change::AlterTable(def)).await?;
-        Ok("ALTER INDEX")
+        Ok(TAG)
     }
 }
 
-fn index_kind(using: Option<&IndexType>) -> Result<IndexKind> {
-    match using {
-        None | Some(IndexType::BTree) => Ok(IndexKind::BTree),
-        Some(IndexType::Hash) => Ok(IndexKind::Hash),
-        Some(other) => {
-            let name = other.to_string().to_lowercase();
-            Err(match name.as_str() {
-                "gin" | "gist" | "spgist" | "brin" | "bloom" => {
-                    SqlError::unsupported(format!("access method \"{name}\" is not supported"))
-                        .with_hint("Use btree or hash.")
-                }
-                _ => SqlError::new("42704", format!("access method \"{name}\" does not exist")),
-            })
+fn index_kind(method: Option<&str>) -> Result<IndexKind> {
+    match method {
+        None | Some("btree") => Ok(IndexKind::BTree),
+        Some("hash") => Ok(IndexKind::Hash),
+        Some(name @ ("gin" | "gist" | "spgist" | "brin" | "bloom")) => Err(SqlError::unsupported(
+            format!("access method \"{name}\" is not supported"),
+        )
+        .with_hint("Use btree or hash.")),
+        Some(name) => {
+            let message = format!("access method \"{name}\" does not exist");
+            Err(SqlError::new("42704", message))
         }
     }
-}
-
-/// An index is read in both directions, so all ascending and all descending
-/// are one; a mix of both is not.
-fn check_directions(columns: &[ast::IndexColumn]) -> Result<()> {
-    let descending = |column: &ast::IndexColumn| column.column.options.asc == Some(false);
-    let some = columns.iter().any(descending);
-    let all = columns.iter().all(descending);
-    if some && !all {
-        return Err(SqlError::unsupported(
-            "an index with ascending and descending columns is not supported yet",
-        ));
-    }
-    let odd_nulls = columns.iter().any(|column| {
-        column
-            .column
-            .options
-            .nulls_first
-            .is_some_and(|first| first != descending(column))
-    });
-    if odd_nulls {
-        return Err(SqlError::unsupported(
-            "NULLS FIRST and NULLS LAST of an index are not supported yet",
-        ));
-    }
-    Ok(())
 }

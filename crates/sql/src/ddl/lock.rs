@@ -3,59 +3,47 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast::{AlterTableOperation, ObjectType, Statement as Sql};
 use thermocline_engine::authority::{Object, Privileges};
 use thermocline_engine::{Catalog, LockMode, Table};
 
 use super::{Definition, find_relation};
 use crate::error::Result;
-use crate::parse::statement::Ddl;
-use crate::parse::tokens::fold_parts;
+use crate::parse::statement::{Ddl, Dropped};
+use crate::parse::table::AlterOperation;
 
 impl Definition<'_> {
     /// Locks the tables that a statement names as it needs them. Names that mean nothing, and
     /// tables of others, the statement refuses itself.
     pub(super) async fn lock_named(&mut self, statement: &Ddl) -> Result<()> {
-        let statement = match statement {
-            Ddl::Parsed(statement) => statement,
+        let exclusive = LockMode::AccessExclusive;
+        let (names, mode) = match statement {
             Ddl::Role(_) | Ddl::Grant(_) | Ddl::OwnedBy(_) | Ddl::Owner { .. } => {
                 return self.lock_authority().await;
             }
-            _ => return Ok(()),
-        };
-        let exclusive = LockMode::AccessExclusive;
-        let (names, mode) = match &**statement {
-            Sql::CreateIndex(create) => (vec![&create.table_name], LockMode::Share),
-            Sql::AlterTable(alter) => {
-                let of_owner =
-                    |operation: &_| matches!(operation, AlterTableOperation::OwnerTo { .. });
+            Ddl::CreateIndex(create) => (std::slice::from_ref(&create.table), LockMode::Share),
+            Ddl::AlterTable(alter) => {
+                let of_owner = |operation: &_| matches!(operation, AlterOperation::Owner(_));
                 if alter.operations.iter().any(of_owner) {
                     self.lock_authority().await?;
                 }
-                (vec![&alter.name], exclusive)
+                (std::slice::from_ref(&alter.name), exclusive)
             }
-            Sql::AlterIndex { name, .. } => (vec![name], exclusive),
-            Sql::Truncate(truncate) => {
-                let names = truncate.table_names.iter();
-                (names.map(|target| &target.name).collect(), exclusive)
+            Ddl::RenameIndex { name, .. } => (std::slice::from_ref(name), exclusive),
+            Ddl::Truncate(truncate) => (truncate.tables.as_slice(), exclusive),
+            Ddl::Drop(drop) if matches!(drop.kind, Dropped::Table | Dropped::Index) => {
+                (drop.names.as_slice(), exclusive)
             }
-            Sql::Drop {
-                object_type: ObjectType::Table | ObjectType::Index,
-                names,
-                ..
-            } => (names.iter().collect(), exclusive),
             _ => return Ok(()),
         };
-        let truncates = matches!(&**statement, Sql::Truncate(_));
+        let truncates = matches!(statement, Ddl::Truncate(_));
         for name in names {
-            let name = fold_parts(name);
-            while let Some(table) = self.table_of(&name) {
+            while let Some(table) = self.table_of(name) {
                 if !self.may_lock(&table, truncates)? {
                     break;
                 }
                 let (db, options) = (self.db, self.options);
                 db.lock_to_define(self.txn, options, &table, mode).await?;
-                if self.table_of(&name).is_none_or(|now| now.oid == table.oid) {
+                if self.table_of(name).is_none_or(|now| now.oid == table.oid) {
                     break;
                 }
             }

@@ -16,6 +16,7 @@ mod function;
 mod grant;
 mod index;
 mod lock;
+mod mentioned;
 mod names;
 mod options;
 mod owned;
@@ -38,7 +39,6 @@ pub(crate) use user_type::type_named;
 
 use std::sync::Arc;
 
-use sqlparser::ast::{self, ObjectName};
 use thermocline_engine::authority::FIRST_ROLE_OID;
 use thermocline_engine::ddl::Change;
 use thermocline_engine::{Catalog, Database, RunOptions, Table, Transaction, ViewDef};
@@ -48,7 +48,6 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::expr::SessionInfo;
 use crate::parse::statement::{Ddl, OnCommit};
-use crate::parse::tokens::fold_parts;
 use crate::privilege::Actor;
 use crate::styles::Styles;
 use crate::temporary::{not_others, path_within};
@@ -103,44 +102,20 @@ pub(crate) async fn run(statement: &Ddl, definition: &mut Definition<'_>) -> Res
         Ddl::Type(command) => definition.type_command(command).await,
         Ddl::Domain(command) => definition.domain_command(command).await,
         Ddl::Function(command) => definition.function_command(command).await,
-        Ddl::Parsed(statement) => definition.parsed(statement).await,
+        Ddl::AlterTable(alter) => definition.alter_table(alter).await,
+        Ddl::CreateIndex(create) => definition.create_index(create).await,
+        Ddl::RenameIndex {
+            name,
+            if_exists,
+            to,
+        } => definition.rename_index(name, *if_exists, to).await,
+        Ddl::Truncate(truncate) => definition.truncate(truncate).await,
+        Ddl::CreateSchema(create) => definition.create_schema(create).await,
+        Ddl::Drop(drop) => definition.drop_objects(drop).await,
     }
 }
 
 impl Definition<'_> {
-    async fn parsed(&mut self, statement: &ast::Statement) -> Result<&'static str> {
-        use ast::Statement as Sql;
-        match statement {
-            Sql::CreateIndex(create) => self.create_index(create).await,
-            Sql::AlterTable(alter) => self.alter_table(alter).await,
-            Sql::AlterIndex { name, operation } => self.alter_index(name, operation).await,
-            Sql::Truncate(truncate) => self.truncate(truncate).await,
-            Sql::CreateSchema {
-                schema_name,
-                if_not_exists,
-                ..
-            } => self.create_schema(schema_name, *if_not_exists).await,
-            Sql::Drop {
-                object_type,
-                if_exists,
-                names,
-                cascade,
-                ..
-            } => {
-                self.drop_objects(*object_type, *if_exists, names, *cascade)
-                    .await
-            }
-            other => {
-                let text = other.to_string();
-                let words: Vec<&str> = text.split_whitespace().take(2).collect();
-                Err(SqlError::unsupported(format!(
-                    "{} is not supported",
-                    words.join(" ").to_uppercase()
-                )))
-            }
-        }
-    }
-
     /// Carries out one change, if it may be: there is no other way to the engine.
     pub(crate) async fn apply(&mut self, change: Change) -> Result<()> {
         let actor = self.actor()?;
@@ -225,9 +200,8 @@ impl Definition<'_> {
     }
 
     /// The table of this name.
-    fn find_table(&self, name: &ObjectName) -> Result<Arc<Table>> {
-        let parts = fold_parts(name);
-        let Some((schema, relation)) = self.find_relation(&parts) else {
+    fn find_table(&self, parts: &[String]) -> Result<Arc<Table>> {
+        let Some((schema, relation)) = self.find_relation(parts) else {
             return Err(SqlError::undefined_table(&parts.join(".")));
         };
         not_others(&schema, self.search_path)?;

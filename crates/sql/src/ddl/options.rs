@@ -3,11 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use sqlparser::ast::{CreateTableOptions, Expr, SqlOption, Value, ValueWithSpan};
 use thermocline_engine::IndexKind;
 
 use crate::error::{Result, SqlError};
-use crate::parse::tokens::fold;
 
 /// What `WITH (…)` says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,45 +55,31 @@ pub(super) fn check_access_method(name: &str) -> Result<()> {
     }
 }
 
-/// Reads the options of CREATE TABLE.
-pub(super) fn table_options(options: &CreateTableOptions) -> Result<TableOptions> {
-    match options {
-        CreateTableOptions::None => Ok(TableOptions::default()),
-        CreateTableOptions::With(options) => read(options),
-        _ => Err(SqlError::syntax("table options are written WITH (…)")),
-    }
-}
-
 /// Reads `name = value` pairs.
-pub(super) fn read(options: &[SqlOption]) -> Result<TableOptions> {
+pub(super) fn read(options: &[(String, String)]) -> Result<TableOptions> {
     let mut read = TableOptions::default();
-    for option in options {
-        let (name, value) = match option {
-            SqlOption::KeyValue { key, value } => (fold(key), value_text(value)?),
-            SqlOption::Ident(key) => (fold(key), "true".to_owned()),
-            other => return Err(unrecognized(&other.to_string())),
-        };
+    for (name, value) in options {
         match name.as_str() {
             "partition_key" => {
                 let columns = value
                     .split(',')
-                    .map(|column| column.trim().to_owned())
+                    .map(|column| column.trim().trim_matches('"').to_owned())
                     .filter(|column| !column.is_empty())
                     .collect();
                 read.partition_key = Some(columns);
             }
-            "evictable" => read.evictable = boolean(&name, &value)?,
+            "evictable" => read.evictable = boolean(name, value)?,
             "primary_key" => {
                 read.primary_key = match value.as_str() {
                     "btree" => IndexKind::BTree,
                     "hash" => IndexKind::Hash,
-                    _ => return Err(invalid(&name, &value).with_hint("Use btree or hash.")),
+                    _ => return Err(invalid(name, value).with_hint("Use btree or hash.")),
                 };
             }
             _ if IGNORED.contains(&name.as_str()) || name.starts_with("autovacuum_") => {}
-            _ => return Err(unrecognized(&name)),
+            _ => return Err(unrecognized(name)),
         }
-        read.texts.insert(name, value);
+        read.texts.insert(name.clone(), value.clone());
     }
     Ok(read)
 }
@@ -105,26 +89,6 @@ fn boolean(name: &str, value: &str) -> Result<bool> {
         "true" | "on" | "yes" | "1" => Ok(true),
         "false" | "off" | "no" | "0" => Ok(false),
         _ => Err(invalid(name, value)),
-    }
-}
-
-/// The text of an option's value: a name, a string, a number, a list.
-fn value_text(value: &Expr) -> Result<String> {
-    match value {
-        Expr::Identifier(ident) => Ok(fold(ident)),
-        Expr::Nested(inner) => value_text(inner),
-        Expr::Tuple(parts) => Ok(parts
-            .iter()
-            .map(value_text)
-            .collect::<Result<Vec<_>>>()?
-            .join(",")),
-        Expr::Value(ValueWithSpan { value, .. }) => Ok(match value {
-            Value::Number(digits, _) => digits.clone(),
-            Value::SingleQuotedString(text) => text.clone(),
-            Value::Boolean(value) => value.to_string(),
-            other => other.to_string(),
-        }),
-        other => Err(invalid("storage", &other.to_string())),
     }
 }
 

@@ -4,26 +4,27 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use sqlparser::ast;
 use thermocline_engine::ddl::Change;
 use thermocline_engine::{Error, Table, TableDef};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::ValueRef;
 
 use super::column_type::column_type;
-use super::create_table::{mentioned, with_key};
+use super::create_table::with_key;
 use super::dependents::quote_ident;
 use super::verify::{Stored, contains_null};
-use super::{Definition, rights};
+use super::{Definition, mentioned, rights};
 use crate::bind;
 use crate::error::{Result, SqlError};
 use crate::expr::{EvalContext, Expr};
 
 /// `ALTER COLUMN name [SET DATA] TYPE data_type [USING using]`.
 pub(super) struct NewType<'a> {
-    pub(super) column: String,
-    pub(super) data_type: &'a ast::DataType,
-    pub(super) using: Option<&'a ast::Expr>,
+    pub(super) column: &'a str,
+    /// The texts of its type
+    pub(super) data_type: &'a str,
+    /// and of USING.
+    pub(super) using: Option<&'a str>,
 }
 
 impl Definition<'_> {
@@ -44,8 +45,8 @@ impl Definition<'_> {
         let mut altered = Vec::new();
         for new in types {
             let column = table
-                .column_named(&new.column)
-                .ok_or_else(|| super::alter_table::no_column(&new.column, &table.def))?;
+                .column_named(new.column)
+                .ok_or_else(|| super::alter_table::no_column(new.column, &table.def))?;
             if altered.contains(&column) {
                 let message = format!("cannot alter type of column \"{}\" twice", new.column);
                 return Err(SqlError::unsupported(message));
@@ -55,11 +56,8 @@ impl Definition<'_> {
             let declared = column_type(new.data_type, self.type_names(&catalog))?;
             let to = declared.data_type;
             if declared.serial {
-                let name = new.data_type.to_string();
-                return Err(SqlError::new(
-                    "42704",
-                    format!("type \"{name}\" does not exist"),
-                ));
+                let message = format!("type \"{}\" does not exist", new.data_type);
+                return Err(SqlError::new("42704", message));
             }
             self.is_read_by_no_view(table, column)?;
             let from = def.columns[column].data_type;
@@ -133,17 +131,17 @@ impl Definition<'_> {
     fn conversion(&self, table: &Arc<Table>, new: &NewType<'_>, to: DataType) -> Result<Expr> {
         let text = match new.using {
             Some(using) => using.to_string(),
-            None => quote_ident(&new.column),
+            None => quote_ident(new.column),
         };
         let catalog = self.catalog();
         let context = bind::BindContext {
             styles: self.styles,
             ..self.bind_context(&catalog, self.search_path)
         };
-        let bound = bind::bind_value_over(&text, table, &new.column, to, &context);
+        let bound = bind::bind_value_over(&text, table, new.column, to, &context);
         bound.map_err(|error| match (error.sqlstate, new.using) {
             ("42804", None) => {
-                let (name, typed) = (&new.column, to.to_string());
+                let (name, typed) = (new.column, to.to_string());
                 let message = format!("column \"{name}\" cannot be cast automatically to type {typed}");
                 let hint = format!(
                     "You might need to specify \"USING {}::{typed}\".",
@@ -166,7 +164,7 @@ impl Definition<'_> {
     async fn check_again(&mut self, oid: u32, altered: &[usize]) -> Result<()> {
         let table = self.current(oid)?;
         for check in &table.checks {
-            let columns = mentioned(&check.expression, &table.def)?;
+            let columns = mentioned::columns(&check.expression, &table.def)?;
             if columns.iter().any(|column| altered.contains(column)) {
                 let condition = self.kept(&table.schema, |context| {
                     bind::bind_check(&check.expression, &table, context)

@@ -1,26 +1,16 @@
 //! CREATE SCHEMA.
 
-use sqlparser::ast::SchemaName;
 use thermocline_engine::ddl::Change;
 
 use super::Definition;
 use crate::error::{Result, SqlError};
-use crate::parse::tokens::{fold, fold_parts};
+use crate::parse::grant::Owned;
+use crate::parse::statement::CreateSchema;
 
 impl Definition<'_> {
-    pub(super) async fn create_schema(
-        &mut self,
-        name: &SchemaName,
-        if_not_exists: bool,
-    ) -> Result<&'static str> {
+    pub(super) async fn create_schema(&mut self, create: &CreateSchema) -> Result<&'static str> {
         const TAG: &str = "CREATE SCHEMA";
-        let name = match name {
-            SchemaName::Simple(name) | SchemaName::NamedAuthorization(name, _) => {
-                fold_parts(name).pop().unwrap_or_default()
-            }
-            SchemaName::UnnamedAuthorization(user) => fold(user),
-        };
-        let name = super::names::truncated(&name);
+        let name = super::names::truncated(&create.name);
         if name.starts_with("pg_") || name == "information_schema" {
             return Err(
                 SqlError::new("42939", format!("unacceptable schema name \"{name}\""))
@@ -28,7 +18,7 @@ impl Definition<'_> {
             );
         }
         if self.catalog().schema(&name).is_some() {
-            if if_not_exists {
+            if create.if_not_exists {
                 self.notice(
                     "42P06",
                     format!("schema \"{name}\" already exists, skipping"),
@@ -40,7 +30,11 @@ impl Definition<'_> {
                 format!("schema \"{name}\" already exists"),
             ));
         }
-        self.apply(Change::CreateSchema(name)).await?;
+        self.apply(Change::CreateSchema(name.clone())).await?;
+        if let Some(owner) = &create.owner {
+            self.lock_authority().await?;
+            self.change_owner(&Owned::Schema(name), owner).await?;
+        }
         Ok(TAG)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast;
+use pg_raw_parse::Node;
 use thermocline_engine::authority::Object;
 use thermocline_engine::ddl::Change;
 use thermocline_engine::{Catalog, Table, TypeDef, TypeKind};
@@ -11,10 +11,8 @@ use thermocline_storage::types::DataType;
 
 use super::attribute::{attributes_of, few_enough, is_new, live, no_attribute};
 use super::dependents::quote_ident;
-use super::{Definition, names, no_schema};
+use super::{Definition, mentioned, names, no_schema};
 use crate::error::{Result, SqlError};
-use crate::parse;
-use crate::parse::tokens::fold_parts;
 use crate::parse::user_type::{AlterType, Neighbour, TypeCommand};
 use crate::privilege::not_owner;
 use crate::temporary::{is_temporary, meant, path_within};
@@ -509,35 +507,20 @@ pub(super) fn types_in(text: &str, catalog: &Catalog, path: &[String]) -> Result
     if catalog.types.is_empty() {
         return Ok(Vec::new());
     }
-    let (expression, depth) = parse::expression(text)?;
     let mut found = Vec::new();
-    let _: std::ops::ControlFlow<()> = crate::stack::with_room(depth, || {
-        ast::visit_expressions(&expression, |expression| {
-            let mut data_type = match expression {
-                ast::Expr::Cast { data_type, .. } => data_type,
-                ast::Expr::TypedString(typed) => &typed.data_type,
-                _ => return std::ops::ControlFlow::Continue(()),
-            };
-            while let ast::DataType::Array(
-                ast::ArrayElemTypeDef::SquareBracket(element, _)
-                | ast::ArrayElemTypeDef::AngleBracket(element),
-            ) = data_type
-            {
-                data_type = element;
-            }
-            if let ast::DataType::Custom(name, _) = data_type {
-                let parts = fold_parts(name);
-                let def = match parts.as_slice() {
-                    [name] => find_type(catalog, path, None, name),
-                    [schema, name] => find_type(catalog, path, Some(schema), name),
-                    _ => None,
-                };
-                found.extend(def.map(|def| def.oid));
-            }
-            std::ops::ControlFlow::Continue(())
-        })
-    });
-    crate::stack::with_room(depth, || drop(expression));
+    mentioned::in_expression(text, &mut |node| {
+        let Node::TypeName(name) = node else {
+            return;
+        };
+        let parts = name.names().iter().filter_map(|part| part.sval());
+        let parts: Vec<&str> = parts.collect();
+        let def = match parts.as_slice() {
+            [name] => find_type(catalog, path, None, name),
+            [schema, name] => find_type(catalog, path, Some(schema), name),
+            _ => None,
+        };
+        found.extend(def.map(|def| def.oid));
+    })?;
     Ok(found)
 }
 

@@ -1,50 +1,92 @@
 //! COMMENT ON.
 
+use pg_raw_parse::nodes::{CommentStmt, ObjectType};
+
+use super::node;
 use super::statement::{Comment, CommentObject, Ddl, Statement};
-use super::tokens::Tokens;
 use crate::error::{Result, SqlError};
 
-pub(super) fn comment(tokens: &mut Tokens<'_>) -> Result<Statement> {
-    tokens.expect_keyword("on")?;
-    let object = if let Some(kind) = tokens.one_of(&["table", "view", "index", "sequence"]) {
-        let name = tokens.qualified_name()?;
-        CommentObject::Relation { kind, name }
-    } else if tokens.keyword("column") {
-        let mut relation = tokens.qualified_name()?;
-        match relation.pop() {
-            Some(column) if !relation.is_empty() => CommentObject::Column { relation, column },
-            _ => return Err(SqlError::syntax("column name must be qualified")),
+pub(super) fn comment(statement: &CommentStmt) -> Result<Statement> {
+    let mut name = node::name(statement.object());
+    let relation = |kind, name| CommentObject::Relation { kind, name };
+    let last = |name: &mut Vec<String>| name.pop().unwrap_or_default();
+    let object = match statement.objtype {
+        ObjectType::OBJECT_TABLE => relation("table", name),
+        ObjectType::OBJECT_VIEW => relation("view", name),
+        ObjectType::OBJECT_INDEX => relation("index", name),
+        ObjectType::OBJECT_SEQUENCE => relation("sequence", name),
+        ObjectType::OBJECT_COLUMN => {
+            let column = last(&mut name);
+            if name.is_empty() {
+                return Err(SqlError::syntax("column name must be qualified"));
+            }
+            CommentObject::Column {
+                relation: name,
+                column,
+            }
         }
-    } else if tokens.keyword("constraint") {
-        let name = tokens.identifier()?;
-        tokens.expect_keyword("on")?;
-        if tokens.keyword("domain") {
-            return Err(SqlError::unsupported(
-                "COMMENT ON CONSTRAINT of a domain is not supported",
-            ));
+        ObjectType::OBJECT_TABCONSTRAINT => CommentObject::Constraint {
+            name: last(&mut name),
+            table: name,
+        },
+        ObjectType::OBJECT_SCHEMA => CommentObject::Schema(last(&mut name)),
+        ObjectType::OBJECT_TYPE | ObjectType::OBJECT_DOMAIN => CommentObject::Type(name),
+        ObjectType::OBJECT_ROLE => CommentObject::Role(last(&mut name)),
+        ObjectType::OBJECT_DATABASE => CommentObject::Database(last(&mut name)),
+        other => {
+            let kind = kind_of(other);
+            let message = format!("COMMENT ON {kind} is not supported");
+            return Err(SqlError::unsupported(message).with_hint("Leave the comment out."));
         }
-        let table = tokens.qualified_name()?;
-        CommentObject::Constraint { name, table }
-    } else if tokens.keyword("schema") {
-        CommentObject::Schema(tokens.identifier()?)
-    } else if tokens.one_of(&["type", "domain"]).is_some() {
-        CommentObject::Type(tokens.qualified_name()?)
-    } else if tokens.keyword("role") {
-        CommentObject::Role(tokens.identifier()?)
-    } else if tokens.keyword("database") {
-        CommentObject::Database(tokens.identifier()?)
-    } else {
-        let kind = tokens.rest().first().map(|token| token.token.to_string());
-        let kind = kind.unwrap_or_default().to_uppercase();
-        return Err(SqlError::unsupported(format!(
-            "COMMENT ON {kind} is not supported"
-        )));
     };
-    tokens.expect_keyword("is")?;
-    let text = match tokens.keyword("null") {
-        true => None,
-        false => Some(tokens.string()?),
-    };
-    tokens.end()?;
+    let text = statement.comment().map(str::to_owned);
     Ok(Statement::Ddl(Ddl::Comment(Comment { object, text })))
+}
+
+/// What a kind of object is called in commands.
+pub(super) const fn kind_of(kind: ObjectType::Type) -> &'static str {
+    match kind {
+        ObjectType::OBJECT_ACCESS_METHOD => "ACCESS METHOD",
+        ObjectType::OBJECT_AGGREGATE => "AGGREGATE",
+        ObjectType::OBJECT_CAST => "CAST",
+        ObjectType::OBJECT_COLLATION => "COLLATION",
+        ObjectType::OBJECT_CONVERSION => "CONVERSION",
+        ObjectType::OBJECT_DATABASE => "DATABASE",
+        ObjectType::OBJECT_DOMAIN => "DOMAIN",
+        ObjectType::OBJECT_DOMCONSTRAINT => "CONSTRAINT OF A DOMAIN",
+        ObjectType::OBJECT_EVENT_TRIGGER => "EVENT TRIGGER",
+        ObjectType::OBJECT_EXTENSION => "EXTENSION",
+        ObjectType::OBJECT_FDW => "FOREIGN DATA WRAPPER",
+        ObjectType::OBJECT_FOREIGN_SERVER => "SERVER",
+        ObjectType::OBJECT_FOREIGN_TABLE => "FOREIGN TABLE",
+        ObjectType::OBJECT_FUNCTION => "FUNCTION",
+        ObjectType::OBJECT_INDEX => "INDEX",
+        ObjectType::OBJECT_LANGUAGE => "LANGUAGE",
+        ObjectType::OBJECT_LARGEOBJECT => "LARGE OBJECT",
+        ObjectType::OBJECT_MATVIEW => "MATERIALIZED VIEW",
+        ObjectType::OBJECT_OPCLASS => "OPERATOR CLASS",
+        ObjectType::OBJECT_OPERATOR => "OPERATOR",
+        ObjectType::OBJECT_OPFAMILY => "OPERATOR FAMILY",
+        ObjectType::OBJECT_POLICY => "POLICY",
+        ObjectType::OBJECT_PROCEDURE => "PROCEDURE",
+        ObjectType::OBJECT_PUBLICATION => "PUBLICATION",
+        ObjectType::OBJECT_ROLE => "ROLE",
+        ObjectType::OBJECT_ROUTINE => "ROUTINE",
+        ObjectType::OBJECT_RULE => "RULE",
+        ObjectType::OBJECT_SCHEMA => "SCHEMA",
+        ObjectType::OBJECT_SEQUENCE => "SEQUENCE",
+        ObjectType::OBJECT_STATISTIC_EXT => "STATISTICS",
+        ObjectType::OBJECT_SUBSCRIPTION => "SUBSCRIPTION",
+        ObjectType::OBJECT_TABLE => "TABLE",
+        ObjectType::OBJECT_TABLESPACE => "TABLESPACE",
+        ObjectType::OBJECT_TRANSFORM => "TRANSFORM",
+        ObjectType::OBJECT_TRIGGER => "TRIGGER",
+        ObjectType::OBJECT_TSCONFIGURATION => "TEXT SEARCH CONFIGURATION",
+        ObjectType::OBJECT_TSDICTIONARY => "TEXT SEARCH DICTIONARY",
+        ObjectType::OBJECT_TSPARSER => "TEXT SEARCH PARSER",
+        ObjectType::OBJECT_TSTEMPLATE => "TEXT SEARCH TEMPLATE",
+        ObjectType::OBJECT_TYPE => "TYPE",
+        ObjectType::OBJECT_VIEW => "VIEW",
+        _ => "OBJECT",
+    }
 }

@@ -1,14 +1,12 @@
-//! COPY is parsed here: its options come in PostgreSQL's present form, `WITH
-//! (FORMAT csv, …)`, and in those of versions 7.3 and 9.0, which clients still
-//! send (`COPY t TO STDOUT csv header`).
+//! COPY. The grammar makes the options of the older forms (`COPY t TO STDOUT csv header`) those of
+//! the present one, `WITH (FORMAT csv, …)`.
 
-use super::own_grammar::{Read as Grammar, extent, query};
-use sqlparser::ast;
-use sqlparser::tokenizer::Token;
+use pg_raw_parse::Node;
+use pg_raw_parse::nodes::{CopyStmt, DefElem};
+use thermocline_query::parse::written;
 
-use super::parsed;
 use super::statement::Query;
-use super::tokens::Tokens;
+use super::{node, place, query};
 use crate::copy::{ColumnChoice, CopyFormat, CopyOptions};
 use crate::error::{Result, SqlError};
 
@@ -24,7 +22,7 @@ pub struct Copy {
     /// The columns that FORCE_QUOTE, FORCE_NOT_NULL and FORCE_NULL name.
     pub forced: Forced,
     /// COPY … FROM … WHERE condition
-    pub filter: Option<Box<ast::Expr>>,
+    pub filter: Option<String>,
 }
 
 /// What is copied.
@@ -99,50 +97,29 @@ struct Read {
     forced: Forced,
 }
 
-/// Parses what follows the word COPY.
-pub(crate) fn copy(tokens: &mut Tokens<'_>) -> Result<Copy> {
+pub(super) fn copy(statement: &CopyStmt, text: &str) -> Result<Copy> {
+    if statement.filename().is_some() || statement.is_program {
+        return Err(SqlError::unsupported(
+            "COPY with a file or a program of the server is not supported",
+        )
+        .with_hint("Use STDIN or STDOUT; psql's \\copy does this for a client's file."));
+    }
     let mut read = Read::default();
-    let source = source(tokens, &mut read)?;
-    let from = match tokens.one_of(&["from", "to"]) {
-        Some(direction) => direction == "from",
-        None => return Err(tokens.error()),
+    for given in statement.options().iter() {
+        option(given, text, &mut read)?;
+    }
+    let source = match statement.relation() {
+        Some(relation) => CopySource::Table {
+            name: node::relation(Some(relation)),
+            columns: node::strings(statement.attlist()),
+        },
+        None => CopySource::Query(query::within(statement.query(), "COPY")?),
     };
-    if from && matches!(source, CopySource::Query(_)) {
-        return Err(tokens.error());
-    }
-    match tokens.one_of(&["stdin", "stdout"]) {
-        Some(_) => {}
-        None if tokens.is_keyword("program")
-            || matches!(tokens.peek(), Some(Token::SingleQuotedString(_))) =>
-        {
-            return Err(SqlError::unsupported(
-                "COPY with a file or a program of the server is not supported",
-            )
-            .with_hint("Use STDIN or STDOUT; psql's \\copy does this for a client's file."));
-        }
-        None => return Err(tokens.error()),
-    }
-    tokens
-        .keyword("binary")
-        .then(|| read.format = Some(CopyFormat::Binary));
-    if tokens.keyword("using") {
-        tokens.expect_keyword("delimiters")?;
-        read.delimiter = Some(tokens.string()?);
-    }
-    tokens.keyword("with");
-    if tokens.token(&Token::LParen) {
-        loop {
-            option(tokens, &mut read)?;
-            if !tokens.token(&Token::Comma) {
-                break;
-            }
-        }
-        tokens.expect(&Token::RParen)?;
-    } else {
-        old_options(tokens, &mut read)?;
-    }
-    let filter = filter(tokens, from)?;
-    tokens.end()?;
+    let filter = match statement.where_clause() {
+        Node::None => None,
+        condition => Some(written::expression(condition)?),
+    };
+    let from = statement.is_from;
     let forced = std::mem::take(&mut read.forced);
     let options = check(read, &forced, from)?;
     Ok(Copy {
@@ -154,174 +131,57 @@ pub(crate) fn copy(tokens: &mut Tokens<'_>) -> Result<Copy> {
     })
 }
 
-fn source(tokens: &mut Tokens<'_>, read: &mut Read) -> Result<CopySource> {
-    if tokens.token(&Token::LParen) {
-        let inner = tokens.until_closing()?;
-        return match query(tokens.sql(), extent(inner))? {
-            Grammar::Query(query) => Ok(CopySource::Query(query)),
-            Grammar::Into => Err(SqlError::unsupported("COPY (SELECT INTO) is not supported")),
-        };
-    }
-    if tokens.keyword("binary") {
-        read.format = Some(CopyFormat::Binary);
-    }
-    let name = tokens.qualified_name()?;
-    let columns = if tokens.peek() == Some(&Token::LParen) {
-        tokens.identifier_list()?
-    } else {
-        Vec::new()
-    };
-    Ok(CopySource::Table { name, columns })
-}
-
-fn filter(tokens: &mut Tokens<'_>, from: bool) -> Result<Option<Box<ast::Expr>>> {
-    if !tokens.is_keyword("where") {
-        return Ok(None);
-    }
-    if !from {
-        return Err(SqlError::syntax("WHERE clause not allowed with COPY TO")
-            .with_position(tokens.position()));
-    }
-    tokens.advance();
-    let rest = tokens.rest().to_vec();
-    while !tokens.is_at_end() {
-        tokens.advance();
-    }
-    let (expression, _) = parsed(tokens.sql(), rest, |parser| parser.parse_expr())?;
-    Ok(Some(Box::new(expression)))
-}
-
-/// One option of the parenthesised form.
-fn option(tokens: &mut Tokens<'_>, read: &mut Read) -> Result<()> {
-    let position = tokens.position();
-    let name = tokens.identifier()?;
-    match name.as_str() {
+fn option(option: &DefElem, text: &str, read: &mut Read) -> Result<()> {
+    let position = place(text, option.location);
+    let value = || node::option_text(option).unwrap_or_default();
+    match node::option_name(option) {
         "format" => {
-            let format = word_or_string(tokens)?;
+            let format = value();
             read.format = Some(match format.to_lowercase().as_str() {
                 "text" => CopyFormat::Text,
                 "csv" => CopyFormat::Csv,
                 "binary" => CopyFormat::Binary,
                 _ => {
-                    return Err(SqlError::new(
-                        "22023",
-                        format!("COPY format \"{format}\" not recognized"),
-                    )
-                    .with_position(position));
+                    let message = format!("COPY format \"{format}\" not recognized");
+                    return Err(SqlError::new("22023", message).with_position(position));
                 }
             });
         }
-        "delimiter" => read.delimiter = Some(tokens.string()?),
-        "null" => read.null = Some(tokens.string()?),
-        "quote" => read.quote = Some(tokens.string()?),
-        "escape" => read.escape = Some(tokens.string()?),
-        "header" if tokens.keyword("match") => read.header = Some((true, true)),
-        "header" => read.header = Some((boolean(tokens, "header")?, false)),
+        "delimiter" => read.delimiter = Some(value()),
+        "null" => read.null = Some(value()),
+        "quote" => read.quote = Some(value()),
+        "escape" => read.escape = Some(value()),
+        "header" if value().eq_ignore_ascii_case("match") => read.header = Some((true, true)),
+        "header" => read.header = Some((node::boolean(option)?, false)),
         // Every COPY here is one transaction; rows need no freezing.
-        "freeze" => drop(boolean(tokens, "freeze")?),
-        "encoding" => encoding(&tokens.string()?)?,
-        "force_quote" => read.forced.quote = columns(tokens)?,
-        "force_not_null" => read.forced.not_null = columns(tokens)?,
-        "force_null" => read.forced.null = columns(tokens)?,
-        _ => {
-            return Err(
-                SqlError::syntax(format!("option \"{name}\" not recognized"))
-                    .with_position(position),
-            );
+        "freeze" => drop(node::boolean(option)?),
+        "encoding" => encoding(&value())?,
+        "force_quote" => read.forced.quote = columns(option),
+        "force_not_null" => read.forced.not_null = columns(option),
+        "force_null" => read.forced.null = columns(option),
+        name => {
+            let message = format!("option \"{name}\" not recognized");
+            return Err(SqlError::syntax(message).with_position(position));
         }
     }
     Ok(())
-}
-
-/// The options of the older forms.
-fn old_options(tokens: &mut Tokens<'_>, read: &mut Read) -> Result<()> {
-    while !tokens.is_at_end() && !tokens.is_keyword("where") {
-        if tokens.keyword("binary") {
-            read.format = Some(CopyFormat::Binary);
-        } else if tokens.keyword("csv") {
-            read.format = Some(CopyFormat::Csv);
-        } else if tokens.keyword("header") {
-            read.header = Some((true, false));
-        } else if tokens.keyword("freeze") {
-        } else if let Some(option) = tokens.one_of(&[
-            "delimiter",
-            "delimiters",
-            "null",
-            "quote",
-            "escape",
-            "encoding",
-        ]) {
-            tokens.keyword("as");
-            let text = tokens.string()?;
-            match option {
-                "null" => read.null = Some(text),
-                "quote" => read.quote = Some(text),
-                "escape" => read.escape = Some(text),
-                "encoding" => encoding(&text)?,
-                _ => read.delimiter = Some(text),
-            }
-        } else if tokens.keywords(&["force", "quote"]) {
-            read.forced.quote = bare_columns(tokens)?;
-        } else if tokens.keywords(&["force", "not", "null"]) {
-            read.forced.not_null = bare_columns(tokens)?;
-        } else if tokens.keywords(&["force", "null"]) {
-            read.forced.null = bare_columns(tokens)?;
-        } else {
-            return Err(tokens.error());
-        }
-    }
-    Ok(())
-}
-
-fn word_or_string(tokens: &mut Tokens<'_>) -> Result<String> {
-    match tokens.try_string() {
-        Some(text) => Ok(text),
-        None => tokens.identifier(),
-    }
-}
-
-/// A boolean option: nothing means yes.
-fn boolean(tokens: &mut Tokens<'_>, name: &str) -> Result<bool> {
-    if matches!(tokens.peek(), None | Some(Token::Comma | Token::RParen)) {
-        return Ok(true);
-    }
-    let text = match tokens.try_number() {
-        Some(number) => number,
-        None => word_or_string(tokens)?,
-    };
-    match text.to_lowercase().as_str() {
-        "true" | "on" | "1" => Ok(true),
-        "false" | "off" | "0" => Ok(false),
-        _ => Err(SqlError::syntax(format!("{name} requires a Boolean value"))),
-    }
 }
 
 fn encoding(name: &str) -> Result<()> {
     match name.to_lowercase().replace(['-', '_'], "").as_str() {
         "utf8" | "unicode" | "sqlascii" => Ok(()),
-        _ => Err(SqlError::unsupported(format!(
-            "encoding \"{name}\" is not supported, only UTF8"
-        ))),
+        _ => Err(
+            SqlError::unsupported(format!("encoding \"{name}\" is not supported"))
+                .with_hint("Use UTF8."),
+        ),
     }
 }
 
-fn columns(tokens: &mut Tokens<'_>) -> Result<NamedColumns> {
-    if tokens.token(&Token::Mul) {
-        Ok(NamedColumns::All)
-    } else {
-        tokens.identifier_list().map(NamedColumns::Some)
+fn columns(option: &DefElem) -> NamedColumns {
+    match option.arg() {
+        Node::A_Star(_) => NamedColumns::All,
+        names => NamedColumns::Some(node::name(names)),
     }
-}
-
-fn bare_columns(tokens: &mut Tokens<'_>) -> Result<NamedColumns> {
-    if tokens.token(&Token::Mul) {
-        return Ok(NamedColumns::All);
-    }
-    let mut names = vec![tokens.identifier()?];
-    while tokens.token(&Token::Comma) {
-        names.push(tokens.identifier()?);
-    }
-    Ok(NamedColumns::Some(names))
 }
 
 /// The options with their defaults, checked as PostgreSQL checks them.

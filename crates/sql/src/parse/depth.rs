@@ -3,14 +3,12 @@
 //! CASE, a SELECT, an operator of a chain, a join, a set operation, a comma in FROM, and of the
 //! expressions of a WITH all together, since each may stand in the next.
 //!
-//! Chains of AND and OR may have any length: parentheses that mean nothing make them a tree of
-//! logarithmic depth. Two more things that double with each level are counted: what sqlparser
-//! reads twice, and operands that a plan has twice (`x BETWEEN a AND b` is `x >= a AND x <= b`).
+//! Chains of AND and OR may have any length: the grammar makes one node of each, and planners halve
+//! it again and again. What doubles with each level is counted, too: operands that a plan has twice
+//! (`x BETWEEN a AND b` is `x >= a AND x <= b`).
 
-use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan};
-
-use crate::error::{Result, SqlError, position_of};
+use super::scan::{Token, Tokens};
+use crate::error::{Result, SqlError};
 
 /// The depth beyond which a statement is refused.
 pub(crate) const DEPTH_MAX: u32 = 1000;
@@ -19,21 +17,10 @@ pub(crate) const DEPTH_MAX: u32 = 1000;
 const DIMENSIONS_MAX: u32 = 6;
 /// How often an operand may be doubled.
 const COPIES_MAX: u32 = 10;
-/// Conditions in a chain that are left as they are.
-const CHAIN_MAX: usize = 64;
-/// Conditions next to each other in a longer chain.
-const LEAF: usize = 8;
-/// A chain of conditions, as places of AND (false) and OR (true).
-type Chain = Vec<(usize, bool)>;
-
-/// What the tokens of a statement say of its tree.
-#[derive(Debug)]
-pub(super) struct Shape {
-    /// The levels of the tree at their most.
-    pub(super) depth: u32,
-    /// Chains of conditions that want parentheses.
-    chains: Vec<Chain>,
-}
+/// The longest word that means something here.
+const KEYWORD_BYTES_MAX: usize = 12;
+/// Conditions in a chain that may be a level each; more are a tree of logarithmic depth.
+const CHAIN_MAX: u32 = 64;
 
 /// 54001, as PostgreSQL says it.
 #[cold]
@@ -45,11 +32,8 @@ pub(crate) fn too_deep() -> SqlError {
     ))
 }
 
-/// Whether this is the name of a function whose plan has its argument twice.
-fn copies(token: &TokenWithSpan) -> bool {
-    matches!(&token.token, Token::Word(word)
-        if ["nullif", "coalesce", "nvl", "ifnull"].iter().any(|name| word.value.eq_ignore_ascii_case(name)))
-}
+/// Functions whose plan has their argument twice.
+const COPYING: [&str; 4] = ["nullif", "coalesce", "nvl", "ifnull"];
 
 /// What is open: the statement, parentheses, brackets, or a CASE.
 #[derive(Default)]
@@ -66,7 +50,8 @@ struct Group {
     betweens: u32,
     /// Names behind a dot, one after the other.
     dots: u32,
-    conditions: Chain,
+    /// ANDs and ORs of the chain that is being read.
+    conditions: u32,
     conditions_depth: u32,
     in_from: bool,
     in_with: bool,
@@ -82,8 +67,6 @@ struct Group {
     copies_before: u32,
     /// Of an array in brackets: how many it is in, with itself.
     dimensions: u32,
-    /// It stands where a table does, and begins with another: sqlparser reads it twice.
-    is_read_twice: bool,
 }
 
 impl Group {
@@ -100,21 +83,18 @@ impl Group {
     }
 
     /// The chain of conditions ends.
-    fn end_conditions(&mut self, chains: &mut Vec<Chain>) {
-        let length = self.conditions.len();
-        let depth = if length <= CHAIN_MAX {
-            length
-        } else {
-            chains.push(std::mem::take(&mut self.conditions));
-            2 * (LEAF + 2 * length.ilog2() as usize + 4)
+    fn end_conditions(&mut self) {
+        let length = std::mem::take(&mut self.conditions);
+        let depth = match length <= CHAIN_MAX {
+            true => length,
+            false => CHAIN_MAX / 4 + 4 * length.ilog2() + 8,
         };
-        self.conditions.clear();
-        self.conditions_depth = self.conditions_depth.max(depth as u32);
+        self.conditions_depth = self.conditions_depth.max(depth);
     }
 
-    fn end(&mut self, chains: &mut Vec<Chain>) -> u32 {
+    fn end(&mut self) -> u32 {
         self.next_expression();
-        self.end_conditions(chains);
+        self.end_conditions();
         1 + self.deepest + self.spine + self.conditions_depth
     }
 
@@ -128,42 +108,56 @@ impl Group {
     }
 }
 
+/// A token and those around it.
+#[derive(Clone, Copy)]
+struct Window<'a> {
+    /// The one before the last one.
+    before_last: Option<Token<'a>>,
+    last: Option<Token<'a>>,
+    token: Token<'a>,
+    next: Option<Token<'a>>,
+}
+
+impl Window<'_> {
+    fn last_is(&self, symbols: &[&str]) -> bool {
+        matches!(self.last, Some(Token::Symbol(last)) if symbols.contains(&last))
+    }
+}
+
 /// The pass over the tokens.
 struct Pass {
     groups: Vec<Group>,
-    chains: Vec<Chain>,
     /// An operand is expected: a keyword may be a name there.
     wants_operand: bool,
-    /// A table is expected.
-    wants_table: bool,
-    /// Of the open groups, those that are read twice.
-    doublings: u32,
     /// The most dimensions of an array.
     dimensions: u32,
     /// The most that an operand is doubled.
     copies: u32,
-    /// Tokens that sqlparser reads, with those it reads again.
-    reads: u64,
 }
 
-/// The shape of the statement that these tokens are.
+/// The levels of the tree of the statement of this text, at their most.
 ///
 /// # Errors
 /// 54001 for one that is too deep.
-pub(super) fn shape(sql: &str, tokens: &[TokenWithSpan]) -> Result<Shape> {
+pub(crate) fn depth_of(text: &str) -> Result<u32> {
     let mut pass = Pass {
         groups: vec![Group::default()],
-        chains: Vec::new(),
         wants_operand: true,
-        wants_table: false,
-        doublings: 0,
         dimensions: 0,
         copies: 0,
-        reads: 0,
     };
-    let reads_max = 100_000 + 16 * tokens.len() as u64;
-    for at in 0..tokens.len() {
-        pass.token(tokens, at);
+    let mut tokens = Tokens::new(text);
+    let (mut before_last, mut last) = (None, None);
+    let mut token = tokens.next();
+    let mut end = tokens.at();
+    while let Some(this) = token {
+        let next = tokens.next();
+        pass.token(Window {
+            before_last,
+            last,
+            token: this,
+            next,
+        });
         if pass.dimensions > DIMENSIONS_MAX {
             let message = format!(
                 "number of array dimensions ({}) exceeds the maximum allowed ({DIMENSIONS_MAX})",
@@ -171,29 +165,23 @@ pub(super) fn shape(sql: &str, tokens: &[TokenWithSpan]) -> Result<Shape> {
             );
             return Err(SqlError::new("54000", message));
         }
-        pass.reads += 1 << pass.doublings.min(40);
-        if pass.groups.len() > DEPTH_MAX as usize
-            || pass.reads > reads_max
-            || pass.copies > COPIES_MAX
-        {
-            let start = tokens[at].span.start;
-            return Err(too_deep().with_position(position_of(sql, start.line, start.column)));
+        if pass.groups.len() > DEPTH_MAX as usize || pass.copies > COPIES_MAX {
+            let place = super::place_of(text, end - this.text().len());
+            return Err(too_deep().with_position(Some(place)));
         }
+        (before_last, last, token) = (last, Some(this), next);
+        end = tokens.at();
     }
     while pass.groups.len() > 1 {
         pass.close();
     }
-    let Pass {
-        mut groups,
-        mut chains,
-        ..
-    } = pass;
-    let depth = groups.first_mut().map_or(0, |group| group.end(&mut chains));
+    let Pass { mut groups, .. } = pass;
+    let depth = groups.first_mut().map_or(0, Group::end);
     let copies = groups.first().map_or(0, Group::copies);
     if depth > DEPTH_MAX || copies > COPIES_MAX {
         return Err(too_deep());
     }
-    Ok(Shape { depth, chains })
+    Ok(depth)
 }
 
 impl Pass {
@@ -208,7 +196,6 @@ impl Pass {
     }
 
     fn open(&mut self, group: Group) {
-        self.doublings += u32::from(group.is_read_twice);
         self.groups.push(group);
         self.wants_operand = true;
     }
@@ -218,8 +205,7 @@ impl Pass {
         let Some(mut group) = self.groups.pop() else {
             return;
         };
-        self.doublings -= u32::from(group.is_read_twice);
-        let depth = group.end(&mut self.chains);
+        let depth = group.end();
         let copies = group.copies();
         self.copies = self.copies.max(copies);
         self.with_top(|parent| {
@@ -236,44 +222,33 @@ impl Pass {
     fn next_expression(&mut self) {
         if let Some(top) = self.groups.last_mut() {
             top.next_expression();
-            top.end_conditions(&mut self.chains);
+            top.end_conditions();
         }
     }
 
-    fn token(&mut self, tokens: &[TokenWithSpan], at: usize) {
-        let wants_table = std::mem::replace(&mut self.wants_table, false);
-        let token = &tokens[at].token;
-        match token {
-            Token::LParen => {
-                let is_next_open = tokens
-                    .get(at + 1)
-                    .is_some_and(|next| next.token == Token::LParen);
-                let is_copied = at
-                    .checked_sub(1)
-                    .is_some_and(|before| copies(&tokens[before]));
+    fn token(&mut self, window: Window<'_>) {
+        match window.token {
+            Token::Symbol("(") => {
+                let is_copied = window
+                    .last
+                    .is_some_and(|last| COPYING.iter().any(|name| last.is_word(name)));
                 // What is in parentheses is an element as it is without them.
-                let is_element = at.checked_sub(1).is_some_and(|before| {
-                    let before = &tokens[before].token;
-                    matches!(before, Token::LBracket | Token::LParen | Token::Comma)
-                });
-                let dimensions = match is_element {
+                let dimensions = match window.last_is(&["[", "(", ","]) {
                     true => self.top().map_or(0, |top| top.dimensions),
                     false => 0,
                 };
                 self.open(Group {
-                    is_read_twice: wants_table && is_next_open,
                     is_copied,
                     dimensions,
                     ..Group::default()
                 });
-                self.wants_table = wants_table;
             }
-            Token::LBracket | Token::LBrace => {
+            Token::Symbol("[") => {
                 self.with_top(|top| top.chain += 1);
                 let outer = self.top().map_or(0, |top| top.dimensions);
-                let begins_array = match at.checked_sub(1).map(|before| &tokens[before].token) {
-                    Some(Token::Word(word)) => word.keyword == Keyword::ARRAY,
-                    Some(Token::LBracket | Token::Comma) => outer > 0,
+                let begins_array = match window.last {
+                    Some(last @ Token::Word(_)) => last.is_word("array"),
+                    Some(Token::Symbol("[" | ",")) => outer > 0,
                     _ => false,
                 };
                 let dimensions = if begins_array { outer + 1 } else { 0 };
@@ -283,7 +258,7 @@ impl Pass {
                     ..Group::default()
                 });
             }
-            Token::RParen | Token::RBracket | Token::RBrace => {
+            Token::Symbol(")" | "]") => {
                 while self.groups.len() > 1 && self.top().is_some_and(|top| top.is_case) {
                     self.close();
                 }
@@ -292,42 +267,35 @@ impl Pass {
                 }
                 self.wants_operand = false;
             }
-            Token::Comma => {
+            Token::Symbol(",") => {
                 self.next_expression();
                 let in_from = self.top().is_some_and(|top| top.in_from);
                 self.with_top(|top| top.spine += u32::from(in_from));
-                self.wants_table = in_from;
                 self.wants_operand = true;
             }
-            Token::Period => {
+            Token::Symbol(".") => {
                 self.with_top(|top| {
                     top.dots += 1;
                     top.inside = top.inside.max(top.dots);
                 });
                 self.wants_operand = true;
             }
+            Token::Word(_) | Token::Quoted(_) if window.last_is(&["."]) => {
+                self.wants_operand = false;
+            }
             Token::Word(word) => {
-                let behind_dot = at > 0 && tokens[at - 1].token == Token::Period;
-                if behind_dot {
-                    self.wants_operand = false;
-                } else {
-                    self.with_top(|top| top.dots = 0);
-                    self.keyword(word.keyword, tokens, at);
+                self.with_top(|top| top.dots = 0);
+                let mut buffer = [0; KEYWORD_BYTES_MAX];
+                match super::lower_case(word, &mut buffer) {
+                    Some(word) => self.keyword(word, window),
+                    None => self.wants_operand = false,
                 }
             }
-            Token::Number(..)
-            | Token::SingleQuotedString(_)
-            | Token::DollarQuotedString(_)
-            | Token::EscapedStringLiteral(_)
-            | Token::UnicodeStringLiteral(_)
-            | Token::NationalStringLiteral(_)
-            | Token::HexStringLiteral(_)
-            | Token::SingleQuotedByteStringLiteral(_)
-            | Token::Placeholder(_) => {
+            Token::Quoted(_) | Token::Constant(_) | Token::Parameter(_) => {
                 self.with_top(|top| top.dots = 0);
                 self.wants_operand = false;
             }
-            _ => self.operator(),
+            Token::Symbol(_) => self.operator(),
         }
     }
 
@@ -339,131 +307,93 @@ impl Pass {
         self.wants_operand = true;
     }
 
-    fn condition(&mut self, at: usize, is_or: bool) {
+    fn condition(&mut self) {
         self.with_top(|top| {
             top.next_expression();
-            top.conditions.push((at, is_or));
+            top.conditions = top.conditions.saturating_add(1);
         });
         self.wants_operand = true;
     }
 
-    fn keyword(&mut self, keyword: Keyword, tokens: &[TokenWithSpan], at: usize) {
-        let keyword_at = |at: Option<usize>| match at.and_then(|at| tokens.get(at)) {
-            Some(TokenWithSpan {
-                token: Token::Word(word),
-                ..
-            }) => word.keyword,
-            _ => Keyword::NoKeyword,
-        };
-        match keyword {
-            Keyword::AND if self.top().is_some_and(|top| top.betweens > 0) => {
+    fn keyword(&mut self, word: &str, window: Window<'_>) {
+        match word {
+            "and" if self.top().is_some_and(|top| top.betweens > 0) => {
                 self.with_top(|top| top.betweens -= 1);
                 self.operator();
             }
-            Keyword::AND => self.condition(at, false),
-            Keyword::OR => self.condition(at, true),
+            "and" | "or" => self.condition(),
             // `a NOT BETWEEN b AND c`: what follows is still an operator.
-            Keyword::NOT if !self.wants_operand => self.with_top(|top| top.chain += 1),
-            Keyword::BETWEEN if !self.wants_operand => {
+            "not" if !self.wants_operand => self.with_top(|top| top.chain += 1),
+            "between" if !self.wants_operand => {
                 self.operator();
                 self.with_top(|top| {
                     top.betweens += 1;
                     top.copies += 1;
                 });
             }
-            Keyword::CASE if self.wants_operand => {
+            "case" if self.wants_operand => {
                 let dimensions = self.top().map_or(0, |top| top.dimensions);
                 self.open(Group {
                     is_case: true,
                     dimensions,
-                    has_operand: keyword_at(Some(at + 1)) != Keyword::WHEN,
+                    has_operand: !window.next.is_some_and(|next| next.is_word("when")),
                     ..Group::default()
                 });
             }
-            Keyword::END if self.top().is_some_and(|top| top.is_case) => self.close(),
-            Keyword::WHEN | Keyword::THEN | Keyword::ELSE
+            "end" if self.top().is_some_and(|top| top.is_case) => self.close(),
+            "when" | "then" | "else"
                 if !self.wants_operand || self.top().is_some_and(|top| top.is_case) =>
             {
                 self.next_expression();
-                self.with_top(|top| top.whens += u32::from(keyword == Keyword::WHEN));
+                self.with_top(|top| top.whens += u32::from(word == "when"));
                 self.wants_operand = true;
             }
-            Keyword::NOTNULL => {
+            "isnull" | "notnull" => {
                 self.operator();
                 self.wants_operand = false;
             }
-            Keyword::NOT
-            | Keyword::IS
-            | Keyword::IN
-            | Keyword::LIKE
-            | Keyword::ILIKE
-            | Keyword::SIMILAR
-            | Keyword::RLIKE
-            | Keyword::REGEXP
-            | Keyword::XOR
-            | Keyword::DIV
-            | Keyword::COLLATE
-            | Keyword::ESCAPE
-            | Keyword::AT
-            | Keyword::OVERLAPS
-            | Keyword::OPERATOR
-            | Keyword::PRIOR
-            | Keyword::INTERVAL
-            | Keyword::EXPLAIN
-            | Keyword::PIVOT
-            | Keyword::UNPIVOT => self.operator(),
-            Keyword::WITH
-                if !matches!(
-                    keyword_at(Some(at + 1)),
-                    Keyword::TIME | Keyword::ORDINALITY | Keyword::TIES
-                ) =>
+            "not" | "is" | "in" | "like" | "ilike" | "similar" | "collate" | "escape" | "at"
+            | "overlaps" | "operator" => self.operator(),
+            "with"
+                if !window.next.is_some_and(|next| {
+                    ["time", "ordinality", "ties"]
+                        .iter()
+                        .any(|word| next.is_word(word))
+                }) =>
             {
                 self.with_top(|top| top.in_with = true);
                 self.wants_operand = false;
             }
-            Keyword::JOIN => {
+            "join" => {
                 self.clause();
                 self.with_top(|top| top.spine += 1);
-                self.wants_table = true;
             }
-            Keyword::FROM => {
-                let distinct = keyword_at(at.checked_sub(1)) == Keyword::DISTINCT
-                    && matches!(keyword_at(at.checked_sub(2)), Keyword::IS | Keyword::NOT);
-                if distinct {
-                    self.wants_operand = true;
-                } else {
-                    self.clause();
+            "from" => {
+                let distinct = window.last.is_some_and(|last| last.is_word("distinct"))
+                    && window
+                        .before_last
+                        .is_some_and(|before| before.is_word("is") || before.is_word("not"));
+                match distinct {
+                    true => self.wants_operand = true,
+                    false => self.clause(),
                 }
                 self.with_top(|top| top.in_from = true);
-                self.wants_table = true;
             }
-            Keyword::LATERAL => self.wants_table = true,
-            Keyword::SELECT => {
+            "lateral" => {}
+            "select" => {
                 self.leave_from();
                 self.with_top(|top| {
                     top.in_with = false;
                     top.spine += 1;
                 });
             }
-            Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT | Keyword::MINUS => {
+            "union" | "intersect" | "except" => {
                 self.leave_from();
                 self.with_top(|top| top.spine += 1);
             }
-            Keyword::ON | Keyword::USING => self.clause(),
-            Keyword::WHERE
-            | Keyword::GROUP
-            | Keyword::HAVING
-            | Keyword::ORDER
-            | Keyword::LIMIT
-            | Keyword::OFFSET
-            | Keyword::FETCH
-            | Keyword::WINDOW
-            | Keyword::RETURNING
-            | Keyword::SET
-            | Keyword::VALUES
-            | Keyword::INSERT
-            | Keyword::UPDATE
-            | Keyword::DELETE => self.leave_from(),
+            "on" | "using" => self.clause(),
+            "where" | "group" | "having" | "order" | "limit" | "offset" | "fetch" | "window"
+            | "returning" | "set" | "values" | "insert" | "update" | "delete" => self.leave_from(),
             _ => self.wants_operand = false,
         }
     }
@@ -484,108 +414,12 @@ impl Pass {
     }
 }
 
-impl Shape {
-    /// Puts parentheses into long chains of conditions. The tokens keep their places.
-    pub(super) fn balance(&self, tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-        if self.chains.is_empty() {
-            return tokens;
-        }
-        let mut parentheses = Parentheses::default();
-        for chain in &self.chains {
-            parentheses.put(chain);
-        }
-        parentheses.into(tokens)
-    }
-}
-
-/// Parentheses to be put into the tokens.
-#[derive(Default)]
-struct Parentheses {
-    /// Before these tokens.
-    opening: Vec<usize>,
-    /// Behind these.
-    closing: Vec<usize>,
-}
-
-impl Parentheses {
-    /// The first and last expressions of a chain may begin before and end behind what is known of
-    /// it, so they stay outside.
-    fn put(&mut self, chain: &Chain) {
-        let length = chain.len() + 1;
-        let ors: Vec<usize> = (0..chain.len()).filter(|at| chain[*at].1).collect();
-        // The operands of the ORs: ranges of expressions.
-        let mut operands = Vec::with_capacity(ors.len() + 1);
-        let mut begin = 0;
-        for or in &ors {
-            operands.push((begin, or + 1));
-            begin = or + 1;
-        }
-        operands.push((begin, length));
-        for (begin, end) in &operands {
-            let inner = ((*begin).max(1), (*end).min(length - 1));
-            let expressions: Vec<(usize, usize)> =
-                (inner.0..inner.1).map(|at| (at, at + 1)).collect();
-            if expressions.len() > LEAF {
-                if inner != (*begin, *end) {
-                    self.around(chain, inner);
-                }
-                self.balance(chain, &expressions);
-            }
-        }
-        if operands.len() > LEAF + 2 {
-            let inner = &operands[1..operands.len() - 1];
-            self.around(chain, (inner[0].0, inner[inner.len() - 1].1));
-            self.balance(chain, inner);
-        }
-    }
-
-    fn balance(&mut self, chain: &Chain, operands: &[(usize, usize)]) {
-        if operands.len() <= LEAF {
-            return;
-        }
-        let (left, right) = operands.split_at(operands.len() / 2);
-        for half in [left, right] {
-            self.around(chain, (half[0].0, half[half.len() - 1].1));
-            self.balance(chain, half);
-        }
-    }
-
-    /// Around these expressions of the chain, of which neither is its first nor its last.
-    fn around(&mut self, chain: &Chain, (begin, end): (usize, usize)) {
-        self.opening.push(chain[begin - 1].0 + 1);
-        self.closing.push(chain[end - 1].0 - 1);
-    }
-
-    fn into(mut self, tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-        self.opening.sort_unstable();
-        self.closing.sort_unstable();
-        let (mut opening, mut closing) = (
-            self.opening.into_iter().peekable(),
-            self.closing.into_iter().peekable(),
-        );
-        let added = opening.len() + closing.len();
-        let mut balanced = Vec::with_capacity(tokens.len() + added);
-        for (at, token) in tokens.into_iter().enumerate() {
-            let span = token.span;
-            while opening.next_if_eq(&at).is_some() {
-                balanced.push(TokenWithSpan::new(Token::LParen, span));
-            }
-            balanced.push(token);
-            while closing.next_if_eq(&at).is_some() {
-                balanced.push(TokenWithSpan::new(Token::RParen, span));
-            }
-        }
-        balanced
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::tokens::tokenize;
     use super::*;
 
     fn depth(sql: &str) -> u32 {
-        shape(sql, &tokenize(sql).unwrap()).unwrap().depth
+        depth_of(sql).unwrap()
     }
 
     #[test]
@@ -642,7 +476,7 @@ mod tests {
             format!("select 1{}", " union select 1".repeat(1001)),
             format!("select {}", "case when ".repeat(2000)),
         ] {
-            let error = shape(&sql, &tokenize(&sql).unwrap()).unwrap_err();
+            let error = depth_of(&sql).unwrap_err();
             assert_eq!(error.sqlstate, "54001");
             assert!(error.hint.is_some());
         }
@@ -660,20 +494,9 @@ mod tests {
                 |levels| format!("select {}a{}", open.repeat(levels), close.repeat(levels));
             depth(&nested(3));
             let sql = nested(30);
-            assert!(shape(&sql, &tokenize(&sql).unwrap()).is_err(), "{sql}");
+            assert!(depth_of(&sql).is_err(), "{sql}");
         }
         let many = " and a between 1 and 2".repeat(200);
         depth(&format!("select 1 from t where true{many}"));
-    }
-
-    #[test]
-    fn parentheses_that_double_the_work_are_refused() {
-        let mut sql = "t a".to_owned();
-        for level in 0..40 {
-            sql = format!("((select * from {sql}) x{level} join t on true)");
-        }
-        let sql = format!("select * from {sql}");
-        assert!(shape(&sql, &tokenize(&sql).unwrap()).is_err());
-        depth("select * from ((a join b on true) join (c join d on true) on true)");
     }
 }

@@ -1,13 +1,11 @@
 //! CREATE, ALTER and DROP DOMAIN. Types and expressions are kept as their texts.
 
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use pg_raw_parse::Node;
+use pg_raw_parse::nodes::{AlterDomainStmt, ConstrType, Constraint, CreateDomainStmt};
+use thermocline_query::parse::written;
 
-use super::depth;
-use super::grant::Owned;
-use super::own_grammar::{extent, slice};
+use super::node;
 use super::statement::{Ddl, Statement};
-use super::tokens::Tokens;
-use super::user_type::dropped_types;
 use crate::error::{Result, SqlError};
 
 /// A command about domains.
@@ -94,117 +92,28 @@ fn command(command: DomainCommand) -> Statement {
     Statement::Ddl(Ddl::Domain(command))
 }
 
-/// The words that end the type or the default of a domain.
-const ENDS: [&str; 10] = [
-    "constraint",
-    "not",
-    "null",
-    "check",
-    "default",
-    "collate",
-    "unique",
-    "primary",
-    "references",
-    "exclude",
-];
-
-/// The text up to one of the words outside of parentheses; the first token is of it in any case.
-fn text_until(tokens: &mut Tokens<'_>, ends: &[&str]) -> Result<String> {
-    let all = tokens.rest();
-    let (mut depth, mut count) = (0_usize, 0);
-    while let Some(token) = tokens.peek() {
-        match token {
-            Token::LParen | Token::LBracket => depth += 1,
-            Token::RParen | Token::RBracket => depth = depth.saturating_sub(1),
-            _ if depth == 0 && count > 0 && ends.iter().any(|end| tokens.is_keyword(end)) => break,
-            _ => {}
-        }
-        tokens.advance();
-        count += 1;
-    }
-    text_of(tokens, &all[..count])
-}
-
-fn text_of(tokens: &Tokens<'_>, part: &[TokenWithSpan]) -> Result<String> {
-    let sql = tokens.sql();
-    let (_, text) = slice(sql, extent(part)).ok_or_else(|| tokens.error())?;
-    depth::shape(sql, part)?;
-    Ok(text.to_owned())
-}
-
-/// The condition behind CHECK.
-fn condition(tokens: &mut Tokens<'_>, name: Option<String>) -> Result<DomainCheck> {
-    tokens.expect(&Token::LParen)?;
-    let inner = tokens.until_closing()?;
-    let text = text_of(tokens, inner)?;
-    tokens.keywords(&["no", "inherit"]);
-    Ok(DomainCheck {
-        name,
-        text,
-        valid: true,
-    })
-}
-
-fn collation(tokens: &mut Tokens<'_>) -> Result<()> {
-    let collation = tokens.qualified_name()?;
-    let last = collation.last().map_or("", String::as_str);
-    match last {
-        "C" | "POSIX" | "default" => Ok(()),
-        _ => Err(SqlError::new(
-            "42704",
-            format!("collation \"{last}\" for encoding \"UTF8\" does not exist"),
-        )),
-    }
-}
-
-/// What follows CREATE DOMAIN.
-pub(super) fn create(tokens: &mut Tokens<'_>) -> Result<Statement> {
-    let name = tokens.qualified_name()?;
-    tokens.keyword("as");
-    let type_text = text_until(tokens, &ENDS)?;
+pub(super) fn create(statement: &CreateDomainStmt) -> Result<Statement> {
+    node::collation(statement.coll_clause())?;
     let mut domain = CreateDomain {
-        name,
-        type_text,
+        name: node::names(statement.domainname()),
+        type_text: node::type_text(statement.type_name())?,
         default: None,
         not_null: false,
         checks: Vec::new(),
     };
     let mut nullable = false;
-    while !tokens.is_at_end() {
-        let name = match tokens.keyword("constraint") {
-            true => Some(tokens.identifier()?),
-            false => None,
-        };
-        if tokens.keywords(&["not", "null"]) {
-            domain.not_null = true;
-        } else if tokens.keyword("null") {
-            nullable = true;
-        } else if tokens.keyword("check") {
-            domain.checks.push(condition(tokens, name)?);
-        } else if tokens.keyword("default") && name.is_none() {
-            if domain.default.is_some() {
-                return Err(SqlError::syntax("multiple default expressions"));
+    for constraint in statement.constraints().iter() {
+        match constraint.contype {
+            ConstrType::CONSTR_NOTNULL => domain.not_null = true,
+            ConstrType::CONSTR_NULL => nullable = true,
+            ConstrType::CONSTR_CHECK => domain.checks.push(check(constraint)?),
+            ConstrType::CONSTR_DEFAULT => {
+                if domain.default.is_some() {
+                    return Err(SqlError::syntax("multiple default expressions"));
+                }
+                domain.default = Some(written::expression(constraint.raw_expr())?);
             }
-            domain.default = Some(text_until(tokens, &ENDS)?);
-        } else if tokens.keyword("collate") && name.is_none() {
-            collation(tokens)?;
-        } else {
-            let refused = [
-                ("unique", "unique constraints not possible for domains"),
-                (
-                    "primary",
-                    "primary key constraints not possible for domains",
-                ),
-                (
-                    "references",
-                    "foreign key constraints not possible for domains",
-                ),
-                ("exclude", "exclusion constraints not possible for domains"),
-            ];
-            let found = refused.iter().find(|(word, _)| tokens.is_keyword(word));
-            return Err(
-                found.map_or_else(|| tokens.error(), |(_, message)| SqlError::syntax(*message))
-            );
+            other => return Err(refused(other)),
         }
     }
     if nullable && domain.not_null {
@@ -213,64 +122,65 @@ pub(super) fn create(tokens: &mut Tokens<'_>) -> Result<Statement> {
     Ok(command(DomainCommand::Create(domain)))
 }
 
-/// What follows ALTER DOMAIN.
-pub(super) fn alter(tokens: &mut Tokens<'_>) -> Result<Statement> {
-    let name = tokens.qualified_name()?;
-    let change = if tokens.keywords(&["set", "default"]) {
-        AlterDomain::Default(Some(text_until(tokens, &[])?))
-    } else if tokens.keywords(&["drop", "default"]) {
-        AlterDomain::Default(None)
-    } else if tokens.keywords(&["set", "not", "null"]) {
-        AlterDomain::NotNull(true)
-    } else if tokens.keywords(&["drop", "not", "null"]) {
-        AlterDomain::NotNull(false)
-    } else if tokens.keyword("add") {
-        let name = match tokens.keyword("constraint") {
-            true => Some(tokens.identifier()?),
-            false => None,
-        };
-        tokens.expect_keyword("check")?;
-        let mut check = condition(tokens, name)?;
-        check.valid = !tokens.keywords(&["not", "valid"]);
-        AlterDomain::AddCheck(check)
-    } else if tokens.keywords(&["drop", "constraint"]) {
-        let if_exists = tokens.keywords(&["if", "exists"]);
-        let name = tokens.identifier()?;
-        tokens.one_of(&["cascade", "restrict"]);
-        AlterDomain::DropCheck { name, if_exists }
-    } else if tokens.keywords(&["rename", "constraint"]) {
-        let from = tokens.identifier()?;
-        tokens.expect_keyword("to")?;
-        AlterDomain::RenameCheck {
-            from,
-            to: tokens.identifier()?,
-        }
-    } else if tokens.keywords(&["validate", "constraint"]) {
-        AlterDomain::Validate(tokens.identifier()?)
-    } else if tokens.keywords(&["rename", "to"]) {
-        AlterDomain::Rename(tokens.identifier()?)
-    } else if tokens.keywords(&["set", "schema"]) {
-        AlterDomain::Schema(tokens.identifier()?)
-    } else if tokens.keywords(&["owner", "to"]) {
-        let role = tokens.identifier()?;
-        tokens.end()?;
-        let owned = Owned::Type(name);
-        return Ok(Statement::Ddl(Ddl::Owner { owned, role }));
-    } else {
-        return Err(tokens.error());
-    };
-    tokens.end()?;
-    Ok(command(DomainCommand::Alter { name, change }))
+fn check(constraint: &Constraint) -> Result<DomainCheck> {
+    Ok(DomainCheck {
+        name: constraint.conname().map(str::to_owned),
+        text: written::expression(constraint.raw_expr())?,
+        valid: !constraint.skip_validation,
+    })
 }
 
-/// What follows DROP DOMAIN.
-pub(super) fn dropped(tokens: &mut Tokens<'_>) -> Result<Statement> {
-    let (names, if_exists, cascade) = dropped_types(tokens)?;
-    Ok(command(DomainCommand::Drop {
-        names,
-        if_exists,
-        cascade,
-    }))
+/// The error of a constraint that no domain has.
+#[cold]
+fn refused(kind: ConstrType::Type) -> SqlError {
+    SqlError::syntax(match kind {
+        ConstrType::CONSTR_UNIQUE => "unique constraints not possible for domains",
+        ConstrType::CONSTR_PRIMARY => "primary key constraints not possible for domains",
+        ConstrType::CONSTR_EXCLUSION => "exclusion constraints not possible for domains",
+        ConstrType::CONSTR_FOREIGN => "foreign key constraints not possible for domains",
+        ConstrType::CONSTR_GENERATED => "specifying GENERATED not supported for domains",
+        _ => {
+            return SqlError::unsupported(
+                "specifying constraint deferrability not supported for domains",
+            );
+        }
+    })
+}
+
+pub(super) fn alter(statement: &AlterDomainStmt) -> Result<Statement> {
+    let named = || statement.name().unwrap_or_default().to_owned();
+    let change = match statement.subtype as u8 {
+        b'T' => AlterDomain::Default(match statement.def() {
+            Node::None => None,
+            default => Some(written::expression(default)?),
+        }),
+        b'O' => AlterDomain::NotNull(true),
+        b'N' => AlterDomain::NotNull(false),
+        b'C' => match statement.def() {
+            Node::Constraint(constraint) if constraint.contype == ConstrType::CONSTR_CHECK => {
+                AlterDomain::AddCheck(check(constraint)?)
+            }
+            Node::Constraint(constraint) if constraint.contype == ConstrType::CONSTR_NOTNULL => {
+                return Err(
+                    SqlError::unsupported("\"not null\" in ALTER DOMAIN is not supported")
+                        .with_hint("Use ALTER DOMAIN ... SET NOT NULL."),
+                );
+            }
+            Node::Constraint(constraint) => return Err(refused(constraint.contype)),
+            _ => {
+                return Err(SqlError::internal(
+                    "a constraint of a domain without itself",
+                ));
+            }
+        },
+        b'X' => AlterDomain::DropCheck {
+            name: named(),
+            if_exists: statement.missing_ok,
+        },
+        _ => AlterDomain::Validate(named()),
+    };
+    let name = node::strings(statement.type_name());
+    Ok(command(DomainCommand::Alter { name, change }))
 }
 
 #[cfg(test)]
@@ -294,13 +204,13 @@ mod tests {
         };
         assert_eq!(created.name, ["s", "d"]);
         assert_eq!(created.type_text, "varchar(5)[]");
-        assert_eq!(created.default.as_deref(), Some("array['x, y']"));
+        assert_eq!(created.default.as_deref(), Some("ARRAY['x, y']"));
         assert!(created.not_null);
         let checks = created.checks.iter();
         let checks: Vec<_> = checks
             .map(|check| (check.name.as_deref(), check.text.as_str()))
             .collect();
-        let wanted = "value <> '{}' and (value[1] ~ 'a')";
+        let wanted = "value <> '{}' AND value[1] ~ 'a'";
         assert_eq!(checks, [(Some("c"), wanted), (None, "true")]);
     }
 

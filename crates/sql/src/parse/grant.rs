@@ -1,10 +1,14 @@
-//! GRANT and REVOKE, of privileges and of roles, ALTER … OWNER TO, REASSIGN and DROP OWNED.
+//! GRANT and REVOKE of privileges, ALTER … OWNER TO, REASSIGN and DROP OWNED.
 
-use sqlparser::tokenizer::Token;
+use pg_raw_parse::nodes::{
+    AlterOwnerStmt, AlterTableStmt, AlterTableType, DropOwnedStmt, GrantStmt, GrantTargetType,
+    ObjectType, ReassignOwnedStmt, SelectStmt,
+};
+use pg_raw_parse::{Node, make};
 
-use super::role::{RoleCommand, names};
-use super::statement::Ddl;
-use super::tokens::Tokens;
+use super::comment::kind_of;
+use super::node;
+use super::statement::{Ddl, Statement};
 use crate::error::{Result, SqlError};
 
 /// GRANT or REVOKE of privileges.
@@ -71,190 +75,129 @@ pub struct OwnedBy {
     pub cascade: bool,
 }
 
-/// Parses `OWNED BY` and what follows, behind DROP or REASSIGN.
-pub(super) fn owned_by(tokens: &mut Tokens<'_>, reassign: bool) -> Result<Ddl> {
-    tokens.expect_keyword("owned")?;
-    tokens.expect_keyword("by")?;
-    let roles = names(tokens)?;
-    let mut new_owner = None;
-    if reassign {
-        tokens.expect_keyword("to")?;
-        new_owner = Some(tokens.identifier()?);
-    }
-    let cascade = !reassign && cascade(tokens);
-    Ok(Ddl::OwnedBy(OwnedBy {
-        roles,
-        new_owner,
-        cascade,
+pub(super) fn drop_owned(statement: &DropOwnedStmt) -> Statement {
+    Statement::Ddl(Ddl::OwnedBy(OwnedBy {
+        roles: node::roles(statement.roles()),
+        new_owner: None,
+        cascade: node::cascades(statement.behavior),
     }))
 }
 
-/// Parses what follows GRANT or REVOKE.
-pub(super) fn parse(tokens: &mut Tokens<'_>, grant: bool) -> Result<Ddl> {
-    let mut option = false;
-    let mut admin = false;
-    if !grant {
-        option = tokens.keywords(&["grant", "option", "for"]);
-        admin = tokens.keywords(&["admin", "option", "for"]);
-    }
-    let preposition = if grant { "to" } else { "from" };
-    let all = tokens.keyword("all");
-    let mut privileges = Vec::new();
-    if all {
-        tokens.keyword("privileges");
-        if tokens.peek() == Some(&Token::LParen) {
-            privileges.push(("all".to_owned(), tokens.identifier_list()?));
-        }
-    } else {
-        loop {
-            let name = tokens.identifier()?;
-            let columns = match tokens.peek() {
-                Some(Token::LParen) => tokens.identifier_list()?,
-                _ => Vec::new(),
-            };
-            privileges.push((name, columns));
-            if !tokens.token(&Token::Comma) {
-                break;
-            }
-        }
-        if tokens.keyword(preposition) {
-            let roles = privileges.into_iter().map(|(name, _)| name).collect();
-            return roles_granted(tokens, roles, grant, admin);
-        }
-    }
-    tokens.expect_keyword("on")?;
-    let targets = targets(tokens)?;
-    tokens.expect_keyword(preposition)?;
-    let grantees = names(tokens)?;
-    if grant {
-        option = tokens.keywords(&["with", "grant", "option"]);
-    }
-    granted_by(tokens)?;
-    let cascade = cascade(tokens);
-    Ok(Ddl::Grant(GrantCommand {
-        grant,
-        privileges: (!all || !privileges.is_empty()).then_some(privileges),
-        targets,
-        grantees,
-        option,
-        cascade,
+pub(super) fn reassign(statement: &ReassignOwnedStmt) -> Statement {
+    Statement::Ddl(Ddl::OwnedBy(OwnedBy {
+        roles: node::roles(statement.roles()),
+        new_owner: statement.newrole().map(node::role),
+        cascade: false,
     }))
 }
 
-fn roles_granted(
-    tokens: &mut Tokens<'_>,
-    roles: Vec<String>,
-    grant: bool,
-    mut admin: bool,
-) -> Result<Ddl> {
-    let members = names(tokens)?;
-    if grant && tokens.keyword("with") {
-        tokens.expect_keyword("admin")?;
-        admin = tokens.one_of(&["option", "true"]).is_some() || !tokens.keyword("false");
-    }
-    granted_by(tokens)?;
-    cascade(tokens);
-    Ok(Ddl::Role(RoleCommand::Members {
-        roles,
-        members,
-        grant,
-        admin,
-    }))
+pub(super) fn grant(statement: &GrantStmt) -> Result<Statement> {
+    let privileges = statement.privileges().iter().map(|privilege| {
+        let name = privilege.priv_name().unwrap_or("all").to_owned();
+        (name, node::names(privilege.cols()))
+    });
+    let privileges: Vec<_> = privileges.collect();
+    let grantees = statement.grantees().iter().map(node::role);
+    Ok(Statement::Ddl(Ddl::Grant(GrantCommand {
+        grant: statement.is_grant,
+        privileges: (!privileges.is_empty()).then_some(privileges),
+        targets: targets(statement)?,
+        grantees: grantees.collect(),
+        option: statement.grant_option,
+        cascade: node::cascades(statement.behavior),
+    })))
 }
 
-fn granted_by(tokens: &mut Tokens<'_>) -> Result<()> {
-    if tokens.keywords(&["granted", "by"]) {
-        tokens.identifier()?;
-    }
-    Ok(())
-}
-
-fn cascade(tokens: &mut Tokens<'_>) -> bool {
-    tokens.one_of(&["cascade", "restrict"]) == Some("cascade")
-}
-
-fn targets(tokens: &mut Tokens<'_>) -> Result<Targets> {
-    const OTHERS: [&str; 7] = [
-        "domain",
-        "foreign",
-        "language",
-        "large",
-        "parameter",
-        "tablespace",
-        "type",
-    ];
-    if tokens.keyword("all") {
-        let kind = tokens.one_of(&["tables", "sequences", "functions", "procedures", "routines"]);
-        let kind = kind.ok_or_else(|| tokens.error())?;
-        tokens.expect_keyword("in")?;
-        tokens.expect_keyword("schema")?;
-        let schemas = names(tokens)?;
-        return Ok(match kind {
-            "tables" => Targets::AllTables(schemas),
-            "sequences" => Targets::AllSequences(schemas),
+fn targets(statement: &GrantStmt) -> Result<Targets> {
+    let objects = objects(statement);
+    let last = |objects: Vec<Vec<String>>| -> Vec<String> {
+        objects
+            .into_iter()
+            .filter_map(|mut name| name.pop())
+            .collect()
+    };
+    if statement.targtype == GrantTargetType::ACL_TARGET_ALL_IN_SCHEMA {
+        return Ok(match statement.objtype {
+            ObjectType::OBJECT_TABLE => Targets::AllTables(last(objects)),
+            ObjectType::OBJECT_SEQUENCE => Targets::AllSequences(last(objects)),
             // Procedures lie in no schema.
             _ => Targets::Procedures(Vec::new()),
         });
     }
-    if tokens.keyword("schema") {
-        return names(tokens).map(Targets::Schemas);
-    }
-    if tokens.keyword("database") {
-        return names(tokens).map(Targets::Database);
-    }
-    if tokens.keyword("sequence") {
-        return qualified(tokens, false).map(Targets::Sequences);
-    }
-    if tokens
-        .one_of(&["function", "procedure", "routine"])
-        .is_some()
-    {
-        return qualified(tokens, true).map(Targets::Procedures);
-    }
-    if let Some(other) = OTHERS.iter().find(|word| tokens.is_keyword(word)) {
-        return Err(SqlError::unsupported(format!(
-            "privileges on a {other} are not supported"
-        )));
-    }
-    tokens.keyword("table");
-    qualified(tokens, false).map(Targets::Tables)
+    Ok(match statement.objtype {
+        ObjectType::OBJECT_TABLE => Targets::Tables(objects),
+        ObjectType::OBJECT_SEQUENCE => Targets::Sequences(objects),
+        ObjectType::OBJECT_SCHEMA => Targets::Schemas(last(objects)),
+        ObjectType::OBJECT_DATABASE => Targets::Database(last(objects)),
+        ObjectType::OBJECT_FUNCTION | ObjectType::OBJECT_PROCEDURE | ObjectType::OBJECT_ROUTINE => {
+            Targets::Procedures(objects)
+        }
+        other => {
+            let kind = kind_of(other).to_lowercase();
+            let message = format!("privileges on a {kind} are not supported");
+            return Err(SqlError::unsupported(message).with_hint(
+                "Privileges are for tables, views, sequences, schemas, functions and the database.",
+            ));
+        }
+    })
 }
 
-fn qualified(tokens: &mut Tokens<'_>, arguments: bool) -> Result<Vec<Vec<String>>> {
-    let mut names = Vec::new();
-    loop {
-        names.push(tokens.qualified_name()?);
-        if arguments && tokens.token(&Token::LParen) {
-            tokens.until_closing()?;
+/// The names of what privileges are for. The list is typed as one of tables, whatever is in it, so
+/// a copy of it is looked at.
+fn objects(statement: &GrantStmt) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    make::owned(|mem| {
+        let copy = mem.make_unique(statement.objects()).uncast();
+        if let Node::NodeList(list) = copy.as_ref() {
+            found.extend(list.iter().map(node::name));
         }
-        if !tokens.token(&Token::Comma) {
-            return Ok(names);
-        }
-    }
+        mem.make_node::<SelectStmt>()
+    });
+    found
 }
 
-/// `ALTER SCHEMA s OWNER TO role` and the like, behind the kind; `None` when it is something
-/// else that is altered.
-pub(super) fn owner(tokens: &mut Tokens<'_>) -> Result<Option<Ddl>> {
-    let owned = if tokens.keyword("schema") {
-        Owned::Schema(tokens.identifier()?)
-    } else if tokens
-        .one_of(&["function", "procedure", "routine"])
-        .is_some()
-    {
-        let name = tokens.qualified_name()?;
-        if tokens.token(&Token::LParen) {
-            tokens.until_closing()?;
+/// `ALTER SCHEMA s OWNER TO role` and the like.
+pub(super) fn owner(statement: &AlterOwnerStmt) -> Result<Statement> {
+    let mut name = node::name(statement.object());
+    let owned = match statement.object_type {
+        ObjectType::OBJECT_SCHEMA => Owned::Schema(name.pop().unwrap_or_default()),
+        ObjectType::OBJECT_FUNCTION | ObjectType::OBJECT_PROCEDURE | ObjectType::OBJECT_ROUTINE => {
+            Owned::Procedure(name)
         }
-        Owned::Procedure(name)
-    } else {
-        return Ok(None);
+        ObjectType::OBJECT_TYPE | ObjectType::OBJECT_DOMAIN => Owned::Type(name),
+        other => {
+            let kind = kind_of(other);
+            let message = format!("ALTER {kind} ... OWNER TO is not supported");
+            return Err(SqlError::unsupported(message).with_hint("It belongs to the superuser."));
+        }
     };
-    if !tokens.keywords(&["owner", "to"]) {
-        return Ok(None);
+    let role = statement.newowner().map(node::role).unwrap_or_default();
+    Ok(Statement::Ddl(Ddl::Owner { owned, role }))
+}
+
+/// ALTER VIEW, SEQUENCE and INDEX of what tables have, too: the owner is theirs.
+pub(super) fn alter_other(statement: &AlterTableStmt) -> Result<Statement> {
+    let name = node::relation(statement.relation());
+    let mut changes = statement.cmds().iter().filter_map(|change| match change {
+        Node::AlterTableCmd(change) => Some(change),
+        _ => None,
+    });
+    let owned = match statement.objtype {
+        ObjectType::OBJECT_VIEW => Some(Owned::View(name)),
+        ObjectType::OBJECT_SEQUENCE => Some(Owned::Sequence(name)),
+        _ => None,
+    };
+    if let (Some(owned), Some(change), None) = (owned, changes.next(), changes.next())
+        && change.subtype == AlterTableType::AT_ChangeOwner
+    {
+        let role = change.newowner().map(node::role).unwrap_or_default();
+        return Ok(Statement::Ddl(Ddl::Owner { owned, role }));
     }
-    Ok(Some(Ddl::Owner {
-        owned,
-        role: tokens.identifier()?,
-    }))
+    let kind = kind_of(statement.objtype);
+    let message = match statement.objtype {
+        ObjectType::OBJECT_VIEW => "defaults and options of views are not supported".to_owned(),
+        _ => format!("ALTER {kind} of anything but its name and owner is not supported"),
+    };
+    Err(SqlError::unsupported(message)
+        .with_hint(format!("Create the {} anew.", kind.to_lowercase())))
 }

@@ -1,50 +1,35 @@
 //! LOCK TABLE.
 
-use sqlparser::tokenizer::Token;
+use pg_raw_parse::Node;
+use pg_raw_parse::nodes::LockStmt;
 use thermocline_engine::LockMode;
 
+use super::node;
 use super::statement::{LockTables, Statement};
-use super::tokens::Tokens;
-use crate::error::{Result, SqlError};
 
-/// After LOCK: the strongest mode, unless it says another.
-pub(super) fn lock(tokens: &mut Tokens<'_>) -> Result<Statement> {
-    let mut tables = Vec::new();
-    tokens.keyword("table");
-    loop {
-        tokens.keyword("only");
-        tables.push(tokens.qualified_name()?);
-        tokens.token(&Token::Mul);
-        if !tokens.token(&Token::Comma) {
-            break;
-        }
-    }
-    let mut mode = LockMode::AccessExclusive;
-    if tokens.keyword("in") {
-        let mut words = Vec::new();
-        while !tokens.keyword("mode") {
-            words.push(tokens.identifier()?);
-        }
-        mode = match words.join(" ").as_str() {
-            "access share" => LockMode::AccessShare,
-            "row share" => LockMode::RowShare,
-            "row exclusive" => LockMode::RowExclusive,
-            "share update exclusive" => LockMode::ShareUpdateExclusive,
-            "share" => LockMode::Share,
-            "share row exclusive" => LockMode::ShareRowExclusive,
-            "exclusive" => LockMode::Exclusive,
-            "access exclusive" => LockMode::AccessExclusive,
-            other => {
-                return Err(SqlError::syntax(format!(
-                    "syntax error at or near \"{other}\""
-                )));
-            }
-        };
-    }
-    let nowait = tokens.keyword("nowait");
-    Ok(Statement::Lock(LockTables {
-        tables,
-        mode,
-        nowait,
-    }))
+/// PostgreSQL's numbers of the modes, from 1.
+const MODES: [LockMode; 8] = [
+    LockMode::AccessShare,
+    LockMode::RowShare,
+    LockMode::RowExclusive,
+    LockMode::ShareUpdateExclusive,
+    LockMode::Share,
+    LockMode::ShareRowExclusive,
+    LockMode::Exclusive,
+    LockMode::AccessExclusive,
+];
+
+pub(super) fn lock(statement: &LockStmt) -> Statement {
+    let relations = statement.relations().iter();
+    let tables = relations.filter_map(|relation| match relation {
+        Node::RangeVar(relation) => Some(node::relation(Some(relation))),
+        _ => None,
+    });
+    let mode = usize::try_from(statement.mode - 1);
+    let mode = mode.ok().and_then(|at| MODES.get(at));
+    Statement::Lock(LockTables {
+        tables: tables.collect(),
+        mode: mode.copied().unwrap_or(LockMode::AccessExclusive),
+        nowait: statement.nowait,
+    })
 }

@@ -1,10 +1,6 @@
-//! What is said of a statement that none of our parsers reads. PostgreSQL's own grammar decides:
-//! what it refuses is a syntax error in its words; what it takes is merely not there.
-
-use thermocline_query::parse::parse;
+//! What is said of a statement that PostgreSQL's grammar takes and this database has not.
 
 use crate::error::SqlError;
-use crate::typed::positioned;
 
 /// Words between CREATE and what is created.
 const BETWEEN: [&str; 9] = [
@@ -19,42 +15,52 @@ const BETWEEN: [&str; 9] = [
     "trusted",
 ];
 /// Words that name nothing alone.
-const FIRST_OF_TWO: [&str; 9] = [
+const FIRST_OF_TWO: [&str; 11] = [
     "access",
+    "constraint",
     "default",
     "event",
     "foreign",
     "large",
     "materialized",
     "operator",
+    "procedural",
     "text",
     "user",
 ];
+/// What to do instead, by what a command begins with.
+const INSTEAD: [(&str, &str); 9] = [
+    (
+        "CREATE DATABASE",
+        "A directory has one database: start another server on another directory.",
+    ),
+    (
+        "CREATE TRIGGER",
+        "Let the application or a procedure do it.",
+    ),
+    (
+        "CREATE CONSTRAINT TRIGGER",
+        "Let the application or a procedure do it.",
+    ),
+    (
+        "CREATE EXTENSION",
+        "What is built in needs no extension; docs/reference/sql.md lists it.",
+    ),
+    ("CREATE TABLESPACE", "All tables lie in the data directory."),
+    ("CREATE TYPE", "Use an enum, a composite type or a domain."),
+    ("CREATE RULE", "Use a view; simple views can be changed."),
+    ("DO", "Let the application or a procedure do it."),
+    ("SET CONSTRAINTS", "Constraints are checked with each row."),
+];
 
-/// The error of a statement that was refused with `own`, a 42601.
+/// 0A000 that names the command.
 #[cold]
-pub(super) fn told(own: SqlError, text: &str) -> SqlError {
-    let words = words(text);
-    // PostgreSQL has no such command.
-    if words.first().is_some_and(|first| first == "backup") {
-        return own;
-    }
-    match parse(text) {
-        Err(error) => positioned(error, text),
-        Ok(_) if !own.message.starts_with("syntax error") => own,
-        Ok(_) => {
-            let command = command(&words);
-            let part = part(&own, text);
-            let names_it = part
-                .split_whitespace()
-                .next()
-                .is_none_or(|first| command.contains(&first.to_uppercase()));
-            let message = match names_it {
-                true => format!("{command} is not supported"),
-                false => format!("\"{part}\" in {command} is not supported"),
-            };
-            SqlError::unsupported(message).with_position(own.position)
-        }
+pub(super) fn statement(text: &str) -> SqlError {
+    let command = command(&words(text));
+    let error = SqlError::unsupported(format!("{command} is not supported"));
+    match INSTEAD.iter().find(|(begin, _)| command == *begin) {
+        Some((_, hint)) => error.with_hint(*hint),
+        None => error.with_hint("docs/reference/sql.md lists the statements that are supported."),
     }
 }
 
@@ -83,7 +89,10 @@ fn command(words: &[String]) -> String {
         return "this command".to_owned();
     };
     let mut named = vec![first.to_uppercase()];
-    if matches!(first, "create" | "alter" | "drop") {
+    if matches!(
+        first,
+        "create" | "alter" | "drop" | "set" | "refresh" | "security" | "import"
+    ) {
         for word in words.skip_while(|word| BETWEEN.contains(word)) {
             named.push(word.to_uppercase());
             if !FIRST_OF_TWO.contains(&word) {
@@ -92,28 +101,4 @@ fn command(words: &[String]) -> String {
         }
     }
     named.join(" ")
-}
-
-/// The word at which it was refused, and the next one.
-fn part(own: &SqlError, text: &str) -> String {
-    let Some(position) = own.position else {
-        return String::new();
-    };
-    let at = usize::try_from(position.saturating_sub(1)).unwrap_or(0);
-    let rest: String = text.chars().skip(at).take(80).collect();
-    let is_end = |character: char| !character.is_alphanumeric() && character != '_';
-    let words = rest.split_whitespace().map(|word| {
-        let end = word.find(is_end).unwrap_or(word.len());
-        (&word[..end], end < word.len())
-    });
-    let mut shown = Vec::new();
-    for (word, ends) in words.take(2) {
-        if !word.is_empty() {
-            shown.push(word);
-        }
-        if ends {
-            break;
-        }
-    }
-    shown.join(" ")
 }

@@ -1,10 +1,14 @@
 //! CREATE, ALTER and DROP of ROLE, USER and GROUP, and GRANT and REVOKE of roles. Passwords are
 //! kept so that printing a statement does not show them.
 
-use sqlparser::tokenizer::Token;
+use pg_raw_parse::Node;
+use pg_raw_parse::list::CastNodeList;
+use pg_raw_parse::nodes::{
+    AlterRoleStmt, CreateRoleStmt, DefElem, DropRoleStmt, GrantRoleStmt, RoleStmtType,
+};
 
 use super::statement::{Ddl, Statement};
-use super::tokens::Tokens;
+use super::{node, place};
 use crate::error::{Result, SqlError};
 use crate::password::Secret;
 
@@ -108,162 +112,129 @@ pub struct RoleOptions {
     pub admins: Vec<String>,
 }
 
-/// What roles are called in commands.
-const KINDS: [&str; 3] = ["role", "user", "group"];
-
-fn whole(tokens: &Tokens<'_>, command: RoleCommand) -> Result<Option<Statement>> {
-    tokens.end()?;
-    Ok(Some(Statement::Ddl(Ddl::Role(command))))
+fn command(command: RoleCommand) -> Statement {
+    Statement::Ddl(Ddl::Role(command))
 }
 
-/// Parses what follows CREATE, if it is a role.
-pub(super) fn created(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
-    let Some(kind) = tokens.one_of(&KINDS) else {
-        return Ok(None);
-    };
-    let command = create(tokens, kind == "user")?;
-    whole(tokens, command)
-}
-
-/// Parses what follows ALTER, if it is a role.
-pub(super) fn altered(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
-    if tokens.one_of(&KINDS).is_none() {
-        return Ok(None);
-    }
-    let command = alter(tokens)?;
-    whole(tokens, command)
-}
-
-/// Parses DROP of a role; what else is dropped is another's.
-pub(super) fn dropped(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
-    if !KINDS
-        .iter()
-        .any(|kind| tokens.are_keywords(&["drop", kind]))
-    {
-        return Ok(None);
-    }
-    tokens.advance();
-    tokens.advance();
-    let command = drop(tokens)?;
-    whole(tokens, command)
-}
-
-/// Parses what follows CREATE ROLE, USER or GROUP.
-fn create(tokens: &mut Tokens<'_>, login: bool) -> Result<RoleCommand> {
-    let name = tokens.identifier()?;
-    tokens.keyword("with");
+pub(super) fn create(statement: &CreateRoleStmt, text: &str) -> Result<Statement> {
     let mut options = RoleOptions {
-        login: login.then_some(true),
+        login: (statement.stmt_type == RoleStmtType::ROLESTMT_USER).then_some(true),
         ..RoleOptions::default()
     };
-    read_options(tokens, &mut options)?;
-    Ok(RoleCommand::Create { name, options })
+    read_options(statement.options(), text, &mut options)?;
+    Ok(command(RoleCommand::Create {
+        name: statement.role().unwrap_or_default().to_owned(),
+        options,
+    }))
 }
 
-/// Parses what follows ALTER ROLE, USER or GROUP.
-fn alter(tokens: &mut Tokens<'_>) -> Result<RoleCommand> {
-    let name = tokens.identifier()?;
-    if tokens.keywords(&["rename", "to"]) {
-        let to = tokens.identifier()?;
-        return Ok(RoleCommand::Rename { name, to });
-    }
-    if let Some(word) = tokens.one_of(&["add", "drop"]) {
-        tokens.expect_keyword("user")?;
-        return Ok(RoleCommand::Members {
-            roles: vec![name],
-            members: names(tokens)?,
-            grant: word == "add",
-            admin: false,
-        });
-    }
-    if ["set", "reset", "in"].iter().any(|w| tokens.is_keyword(w)) {
-        return Err(SqlError::unsupported(
-            "settings of a role are not supported yet",
-        ));
-    }
-    tokens.keyword("with");
+pub(super) fn alter(statement: &AlterRoleStmt, text: &str) -> Result<Statement> {
+    let name = statement.role().map(node::role).unwrap_or_default();
     let mut options = RoleOptions::default();
-    read_options(tokens, &mut options)?;
-    Ok(RoleCommand::Alter { name, options })
+    read_options(statement.options(), text, &mut options)?;
+    let is_group = statement
+        .options()
+        .first()
+        .is_some_and(|first| node::option_name(first) == "rolemembers");
+    Ok(command(match is_group {
+        // ALTER GROUP … ADD USER and DROP USER.
+        true => RoleCommand::Members {
+            roles: vec![name],
+            members: options.members,
+            grant: statement.action > 0,
+            admin: false,
+        },
+        false => RoleCommand::Alter { name, options },
+    }))
 }
 
-/// Parses what follows DROP ROLE, USER or GROUP.
-fn drop(tokens: &mut Tokens<'_>) -> Result<RoleCommand> {
-    let if_exists = tokens.keywords(&["if", "exists"]);
-    Ok(RoleCommand::Drop {
-        names: names(tokens)?,
-        if_exists,
+pub(super) fn drop(statement: &DropRoleStmt) -> Statement {
+    command(RoleCommand::Drop {
+        names: node::roles(statement.roles()),
+        if_exists: statement.missing_ok,
     })
 }
 
-/// Names with commas between them.
-pub(super) fn names(tokens: &mut Tokens<'_>) -> Result<Vec<String>> {
-    let mut names = Vec::new();
-    loop {
-        tokens.keyword("group");
-        names.push(tokens.identifier()?);
-        if !tokens.token(&Token::Comma) {
-            return Ok(names);
+/// GRANT and REVOKE of roles.
+pub(super) fn members(statement: &GrantRoleStmt) -> Result<Statement> {
+    let roles = statement.granted_roles().iter();
+    let roles = roles.filter_map(|node| match node {
+        Node::AccessPriv(role) => role.priv_name().map(str::to_owned),
+        _ => None,
+    });
+    let mut admin = false;
+    for option in statement.opt().iter() {
+        let Node::DefElem(option) = option else {
+            continue;
+        };
+        match node::option_name(option) {
+            // REVOKE ADMIN OPTION FOR says that it is to be false.
+            "admin" => admin = !statement.is_grant || node::boolean(option)?,
+            other => {
+                let word = other.to_uppercase();
+                let message = format!("{word} OPTION of a membership is not supported");
+                return Err(SqlError::unsupported(message)
+                    .with_hint("Only WITH ADMIN OPTION can be granted."));
+            }
         }
     }
+    Ok(command(RoleCommand::Members {
+        roles: roles.collect(),
+        members: node::roles(statement.grantee_roles()),
+        grant: statement.is_grant,
+        admin,
+    }))
 }
 
-fn read_options(tokens: &mut Tokens<'_>, options: &mut RoleOptions) -> Result<()> {
-    while !tokens.is_at_end() {
-        if tokens.keyword("password") {
-            options.password = Some(match tokens.keyword("null") {
-                true => None,
-                false => Some(Secret(tokens.string()?)),
-            });
-            continue;
+fn read_options(
+    given: &CastNodeList<DefElem>,
+    text: &str,
+    options: &mut RoleOptions,
+) -> Result<()> {
+    let mut seen: Vec<&str> = Vec::new();
+    for option in given.iter() {
+        let name = node::option_name(option);
+        if seen.contains(&name) {
+            return Err(SqlError::syntax("conflicting or redundant options")
+                .with_position(place(text, option.location)));
         }
-        if tokens.keywords(&["encrypted", "password"]) {
-            options.password = Some(Some(Secret(tokens.string()?)));
-            continue;
-        }
-        if tokens.keywords(&["connection", "limit"]) {
-            let limit = i32::try_from(tokens.integer()?).ok().filter(|n| *n >= -1);
-            options.connection_limit =
-                Some(limit.ok_or_else(|| SqlError::new("22023", "invalid connection limit"))?);
-            continue;
-        }
-        if tokens.keywords(&["valid", "until"]) {
-            options.valid_until = Some(tokens.string()?);
-            continue;
-        }
-        if tokens.keywords(&["in", "role"]) || tokens.keywords(&["in", "group"]) {
-            options.in_roles.extend(names(tokens)?);
-            continue;
-        }
-        if tokens.keyword("role") || tokens.keyword("user") {
-            options.members.extend(names(tokens)?);
-            continue;
-        }
-        if tokens.keyword("admin") {
-            options.admins.extend(names(tokens)?);
-            continue;
-        }
-        if tokens.keyword("sysid") {
-            tokens.integer()?;
-            continue;
-        }
-        let error = tokens.error();
-        let word = tokens.identifier()?;
-        let (name, on) = match word.strip_prefix("no") {
-            Some(name) => (name, false),
-            None => (word.as_str(), true),
+        seen.push(name);
+        let roles = || match option.arg() {
+            Node::NodeList(list) => node::roles(list),
+            _ => Vec::new(),
         };
-        let slot = match name {
+        let flag = match name {
             "superuser" => &mut options.superuser,
             "inherit" => &mut options.inherit,
             "createrole" => &mut options.create_role,
             "createdb" => &mut options.create_database,
-            "login" => &mut options.login,
-            "replication" => &mut options.replication,
+            "canlogin" => &mut options.login,
+            "isreplication" => &mut options.replication,
             "bypassrls" => &mut options.bypass_row_security,
-            _ => return Err(error),
+            _ => {
+                match name {
+                    "password" => {
+                        let password = node::option_text(option);
+                        options.password = Some(password.map(Secret));
+                    }
+                    "connectionlimit" => {
+                        let limit = node::integer(option)?;
+                        let limit = i32::try_from(limit).ok().filter(|n| *n >= -1);
+                        options.connection_limit =
+                            Some(limit.ok_or_else(|| {
+                                SqlError::new("22023", "invalid connection limit")
+                            })?);
+                    }
+                    "validUntil" => options.valid_until = node::option_text(option),
+                    "addroleto" => options.in_roles = roles(),
+                    "rolemembers" => options.members = roles(),
+                    "adminmembers" => options.admins = roles(),
+                    _ => {}
+                }
+                continue;
+            }
         };
-        *slot = Some(on);
+        *flag = Some(node::boolean(option)?);
     }
     Ok(())
 }

@@ -1,13 +1,12 @@
 //! The options of a sequence, in any order as PostgreSQL takes them: of CREATE
 //! and ALTER SEQUENCE and of identity columns.
 
-use sqlparser::ast;
-use sqlparser::tokenizer::Token;
+use pg_raw_parse::Node;
+use pg_raw_parse::list::NodeList;
+use pg_raw_parse::nodes::{AlterSeqStmt, CreateSeqStmt};
 
-use super::grant::Owned;
-use super::life;
 use super::statement::{AlterSequence, CreateSequence, Ddl, Statement};
-use super::tokens::Tokens;
+use super::{node, place};
 use crate::error::{Result, SqlError};
 
 /// What was said of a sequence; what was not said is `None`.
@@ -33,95 +32,63 @@ pub struct SequenceOptions {
     pub owned_by: Option<Option<Vec<String>>>,
 }
 
-/// A CREATE of a sequence, behind CREATE; `None` if something else is made.
-pub(super) fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
-    let whole = Tokens::new(tokens.sql(), tokens.rest());
-    let temporary = life::temporary(tokens);
-    if !tokens.keyword("sequence") {
-        *tokens = whole;
-        return Ok(None);
-    }
-    let if_not_exists = tokens.keywords(&["if", "not", "exists"]);
-    let name = tokens.qualified_name()?;
-    let options = options(tokens)?;
-    Ok(Some(Statement::Ddl(Ddl::CreateSequence(CreateSequence {
-        temporary,
-        name,
-        if_not_exists,
-        options,
-    }))))
+pub(super) fn create(statement: &CreateSeqStmt, text: &str) -> Result<Statement> {
+    Ok(Statement::Ddl(Ddl::CreateSequence(CreateSequence {
+        temporary: node::is_temporary(statement.sequence()),
+        name: node::relation(statement.sequence()),
+        if_not_exists: statement.if_not_exists,
+        options: options(statement.options(), text)?,
+    })))
 }
 
-/// Reads options up to the end of the tokens.
-pub(crate) fn options(tokens: &mut Tokens<'_>) -> Result<SequenceOptions> {
+pub(super) fn alter(statement: &AlterSeqStmt, text: &str) -> Result<Statement> {
+    Ok(Statement::Ddl(Ddl::AlterSequence {
+        name: node::relation(statement.sequence()),
+        if_exists: statement.missing_ok,
+        change: AlterSequence::Options(options(statement.options(), text)?),
+    }))
+}
+
+/// Reads options, of a sequence or an identity column.
+pub(super) fn options(given: &NodeList, text: &str) -> Result<SequenceOptions> {
     let mut options = SequenceOptions::default();
-    while !tokens.is_at_end() {
-        let error = tokens.error();
-        let fresh = if tokens.keyword("as") {
-            replace(&mut options.data_type, tokens.identifier()?)
-        } else if tokens.keyword("start") {
-            tokens.keyword("with");
-            replace(&mut options.start, tokens.integer()?)
-        } else if tokens.keyword("restart") {
-            let with = tokens.keyword("with");
-            let number = matches!(tokens.peek(), Some(Token::Number(..) | Token::Minus));
-            let at = if with || number {
-                Some(tokens.integer()?)
-            } else {
-                None
-            };
-            replace(&mut options.restart, at)
-        } else if tokens.keyword("increment") {
-            tokens.keyword("by");
-            replace(&mut options.increment, tokens.integer()?)
-        } else if tokens.keyword("minvalue") {
-            replace(&mut options.min, Some(tokens.integer()?))
-        } else if tokens.keyword("maxvalue") {
-            replace(&mut options.max, Some(tokens.integer()?))
-        } else if tokens.keyword("cache") {
-            replace(&mut options.cache, tokens.integer()?)
-        } else if tokens.keyword("cycle") {
-            replace(&mut options.cycle, true)
-        } else if tokens.keywords(&["owned", "by"]) {
-            let owner = tokens.qualified_name()?;
-            let none = owner.len() == 1 && owner[0] == "none";
-            replace(&mut options.owned_by, (!none).then_some(owner))
-        } else if tokens.keyword("no") {
-            match tokens.one_of(&["minvalue", "maxvalue", "cycle"]) {
-                Some("minvalue") => replace(&mut options.min, None),
-                Some("maxvalue") => replace(&mut options.max, None),
-                Some(_) => replace(&mut options.cycle, false),
-                None => return Err(tokens.error()),
+    for option in given.iter() {
+        let Node::DefElem(option) = option else {
+            continue;
+        };
+        let has_value = !matches!(option.arg(), Node::None);
+        let number = || node::integer(option);
+        let bound = || has_value.then(number).transpose();
+        let fresh = match node::option_name(option) {
+            "as" => {
+                let Node::TypeName(name) = option.arg() else {
+                    continue;
+                };
+                replace(&mut options.data_type, node::type_text(Some(name))?)
             }
-        } else {
-            return Err(error);
+            "start" => replace(&mut options.start, number()?),
+            "restart" => replace(&mut options.restart, bound()?),
+            "increment" => replace(&mut options.increment, number()?),
+            "minvalue" => replace(&mut options.min, bound()?),
+            "maxvalue" => replace(&mut options.max, bound()?),
+            "cache" => replace(&mut options.cache, number()?),
+            "cycle" => replace(&mut options.cycle, node::boolean(option)?),
+            "owned_by" => {
+                let owner = node::name(option.arg());
+                let none = owner.len() == 1 && owner[0] == "none";
+                replace(&mut options.owned_by, (!none).then_some(owner))
+            }
+            other => {
+                let word = other.to_uppercase().replace('_', " ");
+                let message = format!("{word} of a sequence is not supported");
+                return Err(
+                    SqlError::unsupported(message).with_position(place(text, option.location))
+                );
+            }
         };
         if !fresh {
-            return Err(
-                SqlError::syntax("conflicting or redundant options").with_position(error.position)
-            );
-        }
-    }
-    Ok(options)
-}
-
-/// The options of an identity column that is added, as the parser has them.
-pub(crate) fn of_identity(given: &[ast::SequenceOptions]) -> Result<SequenceOptions> {
-    use ast::SequenceOptions as Given;
-    let number = |expr: &ast::Expr| {
-        let text = expr.to_string();
-        let number = text.parse::<i64>();
-        number.map_err(|_| SqlError::syntax(format!("syntax error at or near \"{text}\"")))
-    };
-    let mut options = SequenceOptions::default();
-    for option in given {
-        match option {
-            Given::IncrementBy(by, _) => options.increment = Some(number(by)?),
-            Given::MinValue(min) => options.min = Some(min.as_ref().map(number).transpose()?),
-            Given::MaxValue(max) => options.max = Some(max.as_ref().map(number).transpose()?),
-            Given::StartWith(start, _) => options.start = Some(number(start)?),
-            Given::Cache(cache) => options.cache = Some(number(cache)?),
-            Given::Cycle(no) => options.cycle = Some(!no),
+            return Err(SqlError::syntax("conflicting or redundant options")
+                .with_position(place(text, option.location)));
         }
     }
     Ok(options)
@@ -129,29 +96,4 @@ pub(crate) fn of_identity(given: &[ast::SequenceOptions]) -> Result<SequenceOpti
 
 fn replace<T>(option: &mut Option<T>, value: T) -> bool {
     option.replace(value).is_none()
-}
-
-/// What follows ALTER SEQUENCE.
-pub(super) fn alter(tokens: &mut Tokens<'_>) -> Result<Statement> {
-    let if_exists = tokens.keywords(&["if", "exists"]);
-    let name = tokens.qualified_name()?;
-    let change = if tokens.keywords(&["rename", "to"]) {
-        let change = AlterSequence::Rename(tokens.identifier()?);
-        tokens.end()?;
-        change
-    } else if tokens.keywords(&["owner", "to"]) {
-        let role = tokens.identifier()?;
-        tokens.end()?;
-        return Ok(Statement::Ddl(Ddl::Owner {
-            owned: Owned::Sequence(name),
-            role,
-        }));
-    } else {
-        AlterSequence::Options(options(tokens)?)
-    };
-    Ok(Statement::Ddl(Ddl::AlterSequence {
-        name,
-        if_exists,
-        change,
-    }))
 }

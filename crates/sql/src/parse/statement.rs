@@ -4,17 +4,17 @@
 use std::fmt;
 
 use parking_lot::Mutex;
-use sqlparser::ast;
 use thermocline_engine::LockMode;
 use thermocline_query::parse::Parsed;
 use thermocline_storage::types::DataType;
 
-use super::copy::Copy;
+use super::copy::{Copy, CopySource};
 use super::domain::DomainCommand;
 use super::function::FunctionCommand;
 use super::grant::{GrantCommand, Owned, OwnedBy};
 use super::role::RoleCommand;
 use super::sequence::SequenceOptions;
+use super::table::{AlterTable, CreateIndex, CreateTable, Truncate};
 use super::table_as::TableAs;
 use super::user_type::TypeCommand;
 use super::view::ViewCommand;
@@ -44,13 +44,17 @@ impl fmt::Debug for Tree {
 }
 
 impl Query {
-    /// A statement of this text, and its tree, if that is of a whole statement's text.
-    pub(super) fn new(text: &str, tree: Option<Parsed>, changes: bool) -> Self {
+    pub(super) fn new(text: &str, changes: bool) -> Self {
         Self {
             text: Box::from(text),
-            tree: Tree(Mutex::new(tree)),
+            tree: Tree::default(),
             changes,
         }
+    }
+
+    /// Keeps the tree of the whole statement's text for whoever plans the query.
+    pub(super) fn keep_tree(&mut self, tree: Parsed) {
+        *self.tree.0.get_mut() = Some(tree);
     }
 
     /// The tree of the whole statement's text, the first time.
@@ -123,8 +127,8 @@ pub enum Statement {
     Prepare {
         /// Its name.
         name: String,
-        /// The declared types of its parameters.
-        types: Vec<ast::DataType>,
+        /// The texts of the declared types of its parameters.
+        types: Vec<String>,
         /// The statement.
         statement: Box<Statement>,
     },
@@ -133,7 +137,7 @@ pub enum Statement {
         /// Its name.
         name: String,
         /// The arguments.
-        arguments: Vec<ast::Expr>,
+        arguments: Vec<Argument>,
     },
     /// CALL name(arguments)
     Call(Call),
@@ -193,7 +197,18 @@ pub struct Call {
     /// The procedure, perhaps with its schema.
     pub name: Vec<String>,
     /// Its arguments.
-    pub arguments: Vec<ast::Expr>,
+    pub arguments: Vec<Argument>,
+}
+
+/// An argument of EXECUTE or CALL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Argument {
+    /// `$n`
+    Parameter(usize),
+    /// A string constant, which has no type of its own.
+    Text(String),
+    /// The text of any other expression.
+    Expression(String),
 }
 
 /// SET.
@@ -370,8 +385,98 @@ pub enum Ddl {
     Comment(Comment),
     /// A table whose columns' types are known.
     TableOf(TableOf),
-    /// Everything that sqlparser parses whole.
-    Parsed(Box<ast::Statement>),
+    /// ALTER TABLE
+    AlterTable(AlterTable),
+    /// CREATE INDEX
+    CreateIndex(CreateIndex),
+    /// ALTER INDEX … RENAME TO
+    RenameIndex {
+        /// Its name.
+        name: Vec<String>,
+        /// A missing one is left alone.
+        if_exists: bool,
+        /// Its new name.
+        to: String,
+    },
+    /// TRUNCATE
+    Truncate(Truncate),
+    /// CREATE SCHEMA
+    CreateSchema(CreateSchema),
+    /// DROP of tables, views, indexes, sequences, schemas.
+    Drop(Drop),
+}
+
+/// CREATE SCHEMA.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreateSchema {
+    /// Its name.
+    pub name: String,
+    /// An existing one is left alone.
+    pub if_not_exists: bool,
+    /// AUTHORIZATION
+    pub owner: Option<String>,
+}
+
+/// DROP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drop {
+    /// What.
+    pub kind: Dropped,
+    /// Their names.
+    pub names: Vec<Vec<String>>,
+    /// Missing ones are left alone.
+    pub if_exists: bool,
+    /// What is made of them goes, too.
+    pub cascade: bool,
+}
+
+/// A kind of what is dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dropped {
+    /// A table.
+    Table,
+    /// A view.
+    View,
+    /// An index.
+    Index,
+    /// A sequence.
+    Sequence,
+    /// A schema.
+    Schema,
+    /// A materialized view, of which there is none.
+    MaterializedView,
+    /// A database, of which there is no other.
+    Database,
+}
+
+impl Dropped {
+    /// The command tag.
+    #[must_use]
+    pub const fn tag(self) -> &'static str {
+        match self {
+            Self::Table => "DROP TABLE",
+            Self::View => "DROP VIEW",
+            Self::Index => "DROP INDEX",
+            Self::Sequence => "DROP SEQUENCE",
+            Self::Schema => "DROP SCHEMA",
+            Self::MaterializedView => "DROP MATERIALIZED VIEW",
+            Self::Database => "DROP DATABASE",
+        }
+    }
+
+    /// What it is called in messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::View => "view",
+            Self::Index => "index",
+            Self::Sequence => "sequence",
+            Self::Schema => "schema",
+            Self::MaterializedView => "materialized view",
+            Self::Database => "database",
+        }
+    }
 }
 
 /// COMMENT ON.
@@ -483,24 +588,26 @@ pub enum AlterSequence {
     Rename(String),
 }
 
-/// CREATE TABLE, with what sqlparser does not parse.
-#[derive(Debug, Clone)]
-pub struct CreateTable {
-    /// The statement without the following.
-    pub statement: ast::CreateTable,
-    /// How long it lives.
-    pub life: Life,
-    /// USING method
-    pub access_method: Option<String>,
-    /// The options of the identity columns, in order.
-    pub identities: Vec<SequenceOptions>,
-}
-
 impl Statement {
     /// Whether its text must not be shown or logged: a password is in it.
     #[must_use]
     pub fn is_secret(&self) -> bool {
         matches!(self, Self::Ddl(Ddl::Role(command)) if command.is_secret())
+    }
+
+    /// The query that it is, or that is in it.
+    pub(super) fn query_mut(&mut self) -> Option<&mut Query> {
+        match self {
+            Self::Query(query) => Some(query),
+            Self::Explain(explain) => explain.statement.query_mut(),
+            Self::Prepare { statement, .. } => statement.query_mut(),
+            Self::Declare(declare) => Some(&mut declare.query),
+            Self::Copy(Copy {
+                source: CopySource::Query(query),
+                ..
+            }) => Some(query),
+            _ => None,
+        }
     }
 
     /// Whether a failed transaction lets it through.

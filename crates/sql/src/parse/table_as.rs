@@ -1,11 +1,11 @@
 //! CREATE TABLE AS and SELECT INTO: a table of a query's rows. The query is kept as its text.
 
-use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
+use pg_raw_parse::Node;
+use pg_raw_parse::nodes::{CreateTableAsStmt, IntoClause, ObjectType, SelectStmt};
 
-use super::life;
-use super::own_grammar::{extent, slice};
 use super::statement::{Life, Statement};
-use super::tokens::{Tokens, tokenize};
+use super::table::on_commit;
+use super::{characters, node, part};
 use crate::error::{Result, SqlError};
 
 /// CREATE TABLE AS or SELECT INTO.
@@ -27,107 +27,65 @@ pub struct TableAs {
     pub with_data: bool,
 }
 
-/// CREATE TABLE AS from all its tokens; `None` if the table is another.
-pub(super) fn create(sql: &str, all: &[TokenWithSpan]) -> Result<Option<Statement>> {
-    let mut tokens = Tokens::new(sql, all);
-    tokens.keyword("create");
-    let temporary = life::temporary(&mut tokens);
-    tokens.keyword("unlogged");
-    tokens.keyword("table");
-    let if_not_exists = tokens.keywords(&["if", "not", "exists"]);
-    let Ok(name) = tokens.qualified_name() else {
-        return Ok(None);
-    };
-    let columns = match tokens.peek() {
-        // Definitions of columns are no names alone.
-        Some(Token::LParen) => match tokens.identifier_list() {
-            Ok(columns) => columns,
-            Err(_) => return Ok(None),
-        },
-        _ => Vec::new(),
-    };
-    let on_commit = life::on_commit(&mut tokens)?;
-    if !tokens.keyword("as") {
-        return Ok(None);
+pub(super) fn create(statement: &CreateTableAsStmt, text: &str) -> Result<Statement> {
+    if statement.objtype != ObjectType::OBJECT_TABLE {
+        return Err(
+            SqlError::unsupported("materialized views are not supported")
+                .with_hint("Use a view, or CREATE TABLE AS."),
+        );
     }
-    if tokens.is_keyword("execute") {
+    if matches!(statement.query(), Node::ExecuteStmt(_)) {
+        return Err(
+            SqlError::unsupported("CREATE TABLE AS EXECUTE is not supported")
+                .with_hint("Write the query itself."),
+        );
+    }
+    let missing = || SqlError::internal("CREATE TABLE AS without its query");
+    let into = statement.into().ok_or_else(missing)?;
+    if into.access_method().is_some() || !into.options().is_empty() {
         return Err(SqlError::unsupported(
-            "CREATE TABLE AS EXECUTE is not supported",
-        ));
+            "a method or options of CREATE TABLE AS are not supported",
+        )
+        .with_hint("Create the table first, then INSERT ... SELECT."));
     }
-    let rest = tokens.rest();
-    let ends = |words: &[&str]| {
-        rest.len() > words.len()
-            && Tokens::new(sql, &rest[rest.len() - words.len()..]).are_keywords(words)
-    };
-    let (with_data, cut) = if ends(&["with", "no", "data"]) {
-        (false, 3)
-    } else if ends(&["with", "data"]) {
-        (true, 2)
-    } else {
-        (true, 0)
-    };
-    let query = &rest[..rest.len() - cut];
-    let (start, text) = slice(sql, extent(query)).ok_or_else(|| tokens.error())?;
-    Ok(Some(Statement::TableAs(TableAs {
-        life: Life {
-            temporary,
-            on_commit,
-        },
-        name,
-        columns,
-        if_not_exists,
-        query: text.into(),
-        before: characters(&sql[..start]),
-        with_data,
-    })))
-}
-
-/// The SELECT INTO between these places of a text.
-pub(super) fn select_into(sql: &str, place: Option<(Location, Location)>) -> Result<Statement> {
-    let missing = || SqlError::syntax("a statement without its text");
-    let (start, text) = slice(sql, place).ok_or_else(missing)?;
-    let all = tokenize(text)?;
-    let mut depth = 0usize;
-    let at = all.iter().position(|token| {
-        match &token.token {
-            Token::LParen => depth += 1,
-            Token::RParen => depth = depth.saturating_sub(1),
-            Token::Word(word) => {
-                return depth == 0
-                    && word.quote_style.is_none()
-                    && word.value.eq_ignore_ascii_case("into");
-            }
-            _ => {}
-        }
-        false
-    });
-    let at = at.ok_or_else(missing)?;
-    let mut tokens = Tokens::new(text, &all[at + 1..]);
-    let temporary = life::temporary(&mut tokens);
-    tokens.keyword("unlogged");
-    tokens.keyword("table");
-    let name = tokens.qualified_name()?;
-    let behind = all.len() - tokens.rest().len();
-    let (from, into) = slice(text, extent(&all[at..behind])).ok_or_else(missing)?;
-    // Blanks in its place: whatever follows stays where it is.
-    let mut query = text[..from].to_owned();
-    query.extend(std::iter::repeat_n(' ', into.chars().count()));
-    query.push_str(&text[from + into.len()..]);
+    let (start, query) = part::behind(text, "as").ok_or_else(missing)?;
+    let query = match into.skip_data {
+        true => part::without_end(query, &["with", "no", "data"]),
+        false => part::without_end(query, &["with", "data"]),
+    }
+    .unwrap_or(query);
     Ok(Statement::TableAs(TableAs {
-        life: Life {
-            temporary,
-            on_commit: None,
-        },
-        name,
-        columns: Vec::new(),
-        if_not_exists: false,
-        query: query.into(),
-        before: characters(&sql[..start]),
-        with_data: true,
+        if_not_exists: statement.if_not_exists,
+        ..table_as(into, query, characters(&text[..start]))
     }))
 }
 
-fn characters(text: &str) -> u32 {
-    u32::try_from(text.chars().count()).unwrap_or(0)
+fn table_as(into: &IntoClause, query: &str, before: u32) -> TableAs {
+    TableAs {
+        life: Life {
+            temporary: node::is_temporary(into.rel()),
+            on_commit: on_commit(into.on_commit),
+        },
+        name: node::relation(into.rel()),
+        columns: node::strings(into.col_names()),
+        if_not_exists: false,
+        query: query.into(),
+        before,
+        with_data: !into.skip_data,
+    }
+}
+
+/// SELECT INTO. Its INTO is blanks in the query, so that whatever follows stays where it is.
+pub(super) fn select_into(select: &SelectStmt, text: &str) -> Result<Statement> {
+    let missing = || SqlError::internal("SELECT INTO without its table");
+    let into = select.into_clause().ok_or_else(missing)?;
+    let name = into.rel().map(|relation| relation.location);
+    let name = name.and_then(|at| usize::try_from(at).ok());
+    let name = name.ok_or_else(missing)?;
+    let (from, to) = part::into_clause(text, name).ok_or_else(missing)?;
+    let blanks = text[from..to].chars().count();
+    let query = format!("{}{}{}", &text[..from], " ".repeat(blanks), &text[to..]);
+    let is_end = |character: char| character == ';' || character.is_ascii_whitespace();
+    let query = query.trim_end_matches(is_end);
+    Ok(Statement::TableAs(table_as(into, query, 0)))
 }

@@ -1,13 +1,11 @@
 //! CREATE VIEW, whose query is kept as its text, and ALTER VIEW.
 
-use sqlparser::tokenizer::{Token, TokenWithSpan};
+use pg_raw_parse::nodes::{ViewCheckOption, ViewStmt};
 
-use super::depth;
-use super::grant::Owned;
-use super::life;
-use super::own_grammar::{extent, slice};
+use super::depth::depth_of;
+use super::scan::Tokens;
 use super::statement::{Ddl, Statement};
-use super::tokens::Tokens;
+use super::{characters, node, part};
 use crate::error::{Result, SqlError};
 
 /// CREATE VIEW and ALTER VIEW.
@@ -56,111 +54,46 @@ pub enum AlterView {
     Schema(String),
 }
 
-/// A CREATE of a view, behind CREATE; `None` if something else is made.
-pub(super) fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
-    let whole = Tokens::new(tokens.sql(), tokens.rest());
-    let replace = tokens.keywords(&["or", "replace"]);
-    let temporary = life::temporary(tokens);
-    if tokens.are_keywords(&["materialized", "view"]) {
-        return Err(SqlError::unsupported(
-            "materialized views are not supported yet",
-        ));
+pub(super) fn create(statement: &ViewStmt, text: &str) -> Result<Statement> {
+    if !statement.options().is_empty() {
+        return Err(SqlError::unsupported("options of views are not supported")
+            .with_hint("Leave the WITH clause out."));
     }
-    let recursive = tokens.are_keywords(&["recursive", "view"]) && tokens.keyword("recursive");
-    if !tokens.keyword("view") {
-        *tokens = whole;
-        return Ok(None);
+    if statement.with_check_option != ViewCheckOption::NO_CHECK_OPTION {
+        return Err(SqlError::unsupported("WITH CHECK OPTION is not supported")
+            .with_hint("Put the condition into a CHECK of the table."));
     }
-    let name = tokens.qualified_name()?;
-    let columns = match tokens.peek() {
-        Some(Token::LParen) => tokens.identifier_list()?,
-        _ if recursive => return Err(tokens.error()),
-        _ => Vec::new(),
+    let missing = || SqlError::internal("a view without its query");
+    let (start, query) = part::behind(text, "as").ok_or_else(missing)?;
+    let before = characters(&text[..start]);
+    let name = node::relation(statement.view());
+    let columns = node::strings(statement.aliases());
+    let begin = Tokens::new(text).take_while(|token| !token.is_word("view"));
+    let (query_text, before) = match begin.into_iter().any(|token| token.is_word("recursive")) {
+        true => of_recursive(&name, &columns, query, before),
+        false => (query.to_owned(), before),
     };
-    if tokens.keyword("with") {
-        return Err(SqlError::unsupported(
-            "options of views are not supported yet",
-        ));
-    }
-    tokens.expect_keyword("as")?;
-    let query = tokens.rest();
-    if has_check_option(query) {
-        return Err(SqlError::unsupported("WITH CHECK OPTION is not supported"));
-    }
-    let sql = tokens.sql();
-    let (start, text) = slice(sql, extent(query)).ok_or_else(|| tokens.error())?;
-    let before = sql[..start].chars().count();
-    let (query_text, before) = match recursive {
-        true => of_recursive(&name, &columns, text, before),
-        false => (text.to_owned(), before),
-    };
-    Ok(Some(Statement::Ddl(Ddl::View(ViewCommand::Create(
-        CreateView {
-            replace,
-            temporary,
-            name,
-            columns,
-            query: query_text.into(),
-            before: u32::try_from(before).unwrap_or(0),
-            depth: depth::shape(sql, query)?.depth,
-        },
-    )))))
+    Ok(Statement::Ddl(Ddl::View(ViewCommand::Create(CreateView {
+        replace: statement.replace,
+        temporary: node::is_temporary(statement.view()),
+        name,
+        columns,
+        depth: depth_of(&query_text)?,
+        query: query_text.into(),
+        before,
+    }))))
 }
 
 /// The query of a recursive view, and what stands before it as far as places in the text tell.
-fn of_recursive(name: &[String], columns: &[String], text: &str, before: usize) -> (String, usize) {
+fn of_recursive(name: &[String], columns: &[String], text: &str, before: u32) -> (String, u32) {
     let quoted = |name: &String| format!("\"{}\"", name.replace('"', "\"\""));
     let name = name.last().map(quoted).unwrap_or_default();
     let columns: Vec<String> = columns.iter().map(quoted).collect();
     let columns = columns.join(", ");
     let head = format!("WITH RECURSIVE {name} ({columns}) AS (");
-    let before = before.saturating_sub(head.chars().count());
+    let before = before.saturating_sub(characters(&head));
     (
         format!("{head}{text}) SELECT {columns} FROM {name}"),
         before,
     )
-}
-
-/// Whether a query ends with WITH [LOCAL | CASCADED] CHECK OPTION.
-fn has_check_option(query: &[TokenWithSpan]) -> bool {
-    let ends = |words: &[&str]| {
-        query.len() > words.len()
-            && Tokens::new("", &query[query.len() - words.len()..]).are_keywords(words)
-    };
-    ends(&["with", "check", "option"])
-        || ends(&["with", "local", "check", "option"])
-        || ends(&["with", "cascaded", "check", "option"])
-}
-
-/// What follows ALTER VIEW.
-pub(super) fn alter(tokens: &mut Tokens<'_>) -> Result<Statement> {
-    let if_exists = tokens.keywords(&["if", "exists"]);
-    let name = tokens.qualified_name()?;
-    let change = if tokens.keywords(&["rename", "to"]) {
-        AlterView::Rename(tokens.identifier()?)
-    } else if tokens.keyword("rename") {
-        tokens.keyword("column");
-        let old = tokens.identifier()?;
-        tokens.expect_keyword("to")?;
-        AlterView::RenameColumn(old, tokens.identifier()?)
-    } else if tokens.keywords(&["set", "schema"]) {
-        AlterView::Schema(tokens.identifier()?)
-    } else if tokens.keywords(&["owner", "to"]) {
-        let role = tokens.identifier()?;
-        tokens.end()?;
-        let owned = Owned::View(name);
-        return Ok(Statement::Ddl(Ddl::Owner { owned, role }));
-    } else if tokens.one_of(&["alter", "set", "reset"]).is_some() {
-        return Err(SqlError::unsupported(
-            "defaults and options of views are not supported",
-        ));
-    } else {
-        return Err(tokens.error());
-    };
-    tokens.end()?;
-    Ok(Statement::Ddl(Ddl::View(ViewCommand::Alter {
-        name,
-        if_exists,
-        change,
-    })))
 }

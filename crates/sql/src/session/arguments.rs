@@ -1,7 +1,6 @@
 //! SQL's EXECUTE: its arguments are expressions, computed once and converted
 //! to the types of the prepared statement's parameters.
 
-use sqlparser::ast;
 use thermocline_storage::cast::CastContext;
 use thermocline_storage::value::Value;
 
@@ -11,13 +10,14 @@ use super::{Client, Session};
 use crate::bind::{self, BindContext, Clause};
 use crate::error::{Result, SqlError};
 use crate::expr::{CastPath, Datum, EvalContext, NoRow};
+use crate::parse::statement::Argument;
 use crate::styles::Styles;
 
 impl Session {
     pub(super) async fn execute_prepared(
         &mut self,
         name: &str,
-        arguments: &[ast::Expr],
+        arguments: &[Argument],
         run: &Run<'_>,
         client: &mut Client,
     ) -> Result<()> {
@@ -43,7 +43,7 @@ impl Session {
         &self,
         name: &str,
         planned: &Planned,
-        arguments: &[ast::Expr],
+        arguments: &[Argument],
     ) -> Result<Vec<Value>> {
         if arguments.len() != planned.parameters.len() {
             return Err(SqlError::syntax(format!(
@@ -69,11 +69,17 @@ impl Session {
             .iter()
             .zip(&planned.parameters)
             .map(|(argument, wanted)| {
-                if let Some(text) = quoted(argument) {
-                    return styles.read(wanted, text, Some(evaluation.now_us));
-                }
-                let (expression, data_type) =
-                    bind::bind_argument(&argument.to_string(), Clause::Execute, &context)?;
+                let text = match argument {
+                    Argument::Text(text) => {
+                        return styles.read(wanted, text, Some(evaluation.now_us));
+                    }
+                    Argument::Parameter(number) => {
+                        let message = format!("there is no parameter ${number}");
+                        return Err(SqlError::new("42P02", message));
+                    }
+                    Argument::Expression(text) => text,
+                };
+                let (expression, data_type) = bind::bind_argument(text, Clause::Execute, &context)?;
                 let value = expression.evaluate(&NoRow, &evaluation)?.into_value();
                 let path = CastPath {
                     from: data_type,
@@ -91,15 +97,4 @@ fn converted(value: Value, path: &CastPath, styles: &Styles) -> Result<Value> {
         return Ok(value);
     }
     Ok(path.apply(Datum::Owned(value), styles)?.into_value())
-}
-
-/// A string constant, which has no type of its own.
-pub(super) fn quoted(argument: &ast::Expr) -> Option<&str> {
-    match argument {
-        ast::Expr::Value(value) => match &value.value {
-            ast::Value::SingleQuotedString(text) => Some(text),
-            _ => None,
-        },
-        _ => None,
-    }
 }

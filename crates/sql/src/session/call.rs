@@ -3,12 +3,10 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast;
 use thermocline_engine::Procedure;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
-use super::arguments::quoted;
 use super::prepared::Prepared;
 use super::run::Run;
 use super::transaction::Block;
@@ -19,7 +17,7 @@ use crate::expr::{EvalContext, NoRow};
 use crate::messages;
 use crate::output::{OutputColumn, RowWriter};
 use crate::parse::Statement;
-use crate::parse::statement::Call;
+use crate::parse::statement::{Argument, Call};
 
 impl Session {
     pub(super) async fn call(
@@ -76,7 +74,7 @@ impl Session {
         let procedure = self.procedure(call)?;
         let mut types = Vec::new();
         for (argument, (_, wanted)) in call.arguments.iter().zip(procedure.parameters()) {
-            let Some(number) = placeholder(argument) else {
+            let Argument::Parameter(number) = *argument else {
                 continue;
             };
             if types.len() < number {
@@ -125,18 +123,16 @@ impl Session {
             session: &*self.context,
             styles: &styles,
         };
-        let evaluate = |argument: &ast::Expr, wanted: &DataType| {
-            if let Some(number) = placeholder(argument) {
-                return parameters.get(number - 1).cloned().ok_or_else(|| {
-                    SqlError::new("42P02", format!("there is no parameter ${number}"))
-                });
+        let evaluate = |argument: &Argument, wanted: &DataType| match argument {
+            Argument::Parameter(number) => {
+                let missing = || SqlError::new("42P02", format!("there is no parameter ${number}"));
+                parameters.get(number - 1).cloned().ok_or_else(missing)
             }
-            if let Some(text) = quoted(argument) {
-                return styles.read(wanted, text, Some(evaluation.now_us));
+            Argument::Text(text) => styles.read(wanted, text, Some(evaluation.now_us)),
+            Argument::Expression(text) => {
+                let (expression, _) = bind::bind_argument(text, Clause::Call, &context)?;
+                Ok(expression.evaluate(&NoRow, &evaluation)?.into_value())
             }
-            let (expression, _) =
-                bind::bind_argument(&argument.to_string(), Clause::Call, &context)?;
-            Ok(expression.evaluate(&NoRow, &evaluation)?.into_value())
         };
         call.arguments
             .iter()
@@ -152,20 +148,4 @@ fn result_columns(procedure: &Procedure) -> Vec<OutputColumn> {
         .iter()
         .map(|(name, data_type)| OutputColumn::scalar(name, *data_type))
         .collect()
-}
-
-/// The number of an argument that is a parameter and nothing else.
-fn placeholder(argument: &ast::Expr) -> Option<usize> {
-    match argument {
-        ast::Expr::Value(value) => match &value.value {
-            ast::Value::Placeholder(name) => {
-                let number = name.strip_prefix('$')?.parse().ok()?;
-                (1..=usize::from(u16::MAX))
-                    .contains(&number)
-                    .then_some(number)
-            }
-            _ => None,
-        },
-        _ => None,
-    }
 }

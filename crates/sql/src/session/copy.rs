@@ -176,7 +176,7 @@ impl Session {
         let styles = self.context.styles();
         let context = BindContext::new(&catalog, &search_path).styled(&styles);
         let filter = match &copy.filter {
-            Some(filter) => Some(bind::bind_filter(&filter.to_string(), &table, &context)?),
+            Some(filter) => Some(bind::bind_filter(filter, &table, &context)?),
             None => None,
         };
         let actor = self.context.actor()?;

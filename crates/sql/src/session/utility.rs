@@ -397,7 +397,7 @@ impl Session {
     async fn prepare(
         &mut self,
         name: &str,
-        types: &[sqlparser::ast::DataType],
+        types: &[String],
         statement: &Statement,
         from: &Prepared,
     ) -> Result<()> {
@@ -409,7 +409,7 @@ impl Session {
         };
         let declared = types
             .iter()
-            .map(|name| bind::data_type(name, names).map(|data_type| data_type.oid()))
+            .map(|text| bind::type_of_text(text, names).map(|(oid, _)| oid))
             .collect::<Result<Vec<u32>>>()?;
         let charge = self.charge_prepared(&from.text).await?;
         let text = Arc::clone(&from.text);

@@ -10,173 +10,10 @@ use std::hash::Hasher;
 
 use xxhash_rust::xxh3::Xxh3Default;
 
+use crate::parse::scan::{Token, Tokens};
+
 /// The most of a text that is kept, in bytes.
 pub(super) const TEXT_BYTES_MAX: usize = 2 << 10;
-
-/// A token of a statement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Token<'a> {
-    /// A word that is not quoted, keyword or name.
-    Word(&'a str),
-    /// A name in double quotes.
-    Quoted(&'a str),
-    /// A number or a string, with its prefix.
-    Constant(&'a str),
-    /// `$1`
-    Parameter(&'a str),
-    /// Anything else, a character each.
-    Symbol(&'a str),
-}
-
-/// The tokens of a text; blanks and comments are left out.
-struct Tokens<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl<'a> Tokens<'a> {
-    const fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
-    }
-
-    fn rest(&self) -> &'a [u8] {
-        &self.text.as_bytes()[self.at..]
-    }
-
-    fn take(&mut self, bytes: usize) -> &'a str {
-        let from = self.at;
-        self.at = (from + bytes).min(self.text.len());
-        while !self.text.is_char_boundary(self.at) {
-            self.at += 1;
-        }
-        &self.text[from..self.at]
-    }
-
-    /// Passes over blanks and comments.
-    fn skip(&mut self) {
-        loop {
-            match self.rest() {
-                [b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c, ..] => self.at += 1,
-                [b'-', b'-', rest @ ..] => {
-                    let line = rest.iter().take_while(|byte| **byte != b'\n');
-                    self.at += 2 + line.count();
-                }
-                [b'/', b'*', ..] => self.skip_comment(),
-                _ => return,
-            }
-        }
-    }
-
-    fn skip_comment(&mut self) {
-        let mut depth = 0u32;
-        loop {
-            match self.rest() {
-                [b'/', b'*', ..] => {
-                    depth += 1;
-                    self.at += 2;
-                }
-                [b'*', b'/', ..] => {
-                    depth -= 1;
-                    self.at += 2;
-                    if depth == 0 {
-                        return;
-                    }
-                }
-                [_, ..] => self.at += 1,
-                [] => return,
-            }
-        }
-    }
-
-    /// The length of a quoted text from its quote on: up to the closing one, or to the end.
-    fn quoted(rest: &[u8], escapes: bool) -> usize {
-        let quote = rest[0];
-        let mut at = 1;
-        while at < rest.len() {
-            match rest[at] {
-                b'\\' if escapes => at += 2,
-                byte if byte == quote && rest.get(at + 1) == Some(&quote) => at += 2,
-                byte if byte == quote => return at + 1,
-                _ => at += 1,
-            }
-        }
-        rest.len()
-    }
-
-    /// The length of `$tag$…$tag$`, if that is what begins here.
-    fn dollar_quoted(rest: &[u8]) -> Option<usize> {
-        let name = rest[1..].iter().take_while(|byte| is_word_byte(**byte));
-        let name = name.count();
-        let digit = rest.get(1).is_some_and(u8::is_ascii_digit);
-        if digit || rest.get(1 + name) != Some(&b'$') {
-            return None;
-        }
-        let tag = &rest[..name + 2];
-        let body = &rest[tag.len()..];
-        let end = body.windows(tag.len()).position(|there| there == tag);
-        Some(end.map_or(rest.len(), |end| tag.len() + end + tag.len()))
-    }
-
-    fn number(rest: &[u8]) -> usize {
-        let mut at = 0;
-        while let Some(byte) = rest.get(at) {
-            let exponent = matches!(byte, b'+' | b'-') && matches!(rest[at - 1], b'e' | b'E');
-            let is_part = byte.is_ascii_alphanumeric() || *byte == b'_' || *byte == b'.';
-            // `1..2` is two numbers to nobody here; `0x1e-1` is a subtraction.
-            if !(is_part || exponent && !rest.starts_with(b"0x")) {
-                break;
-            }
-            at += 1;
-        }
-        at
-    }
-}
-
-const fn is_word_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
-}
-
-impl<'a> Iterator for Tokens<'a> {
-    type Item = Token<'a>;
-
-    fn next(&mut self) -> Option<Token<'a>> {
-        self.skip();
-        let rest = self.rest();
-        Some(match *rest {
-            [] => return None,
-            [b'\'', ..] => Token::Constant(self.take(Self::quoted(rest, false))),
-            [b'e' | b'E', b'\'', ..] => {
-                Token::Constant(self.take(1 + Self::quoted(&rest[1..], true)))
-            }
-            [b'b' | b'B' | b'x' | b'X' | b'n' | b'N', b'\'', ..] => {
-                Token::Constant(self.take(1 + Self::quoted(&rest[1..], false)))
-            }
-            [b'u' | b'U', b'&', b'\'', ..] => {
-                Token::Constant(self.take(2 + Self::quoted(&rest[2..], false)))
-            }
-            [b'"', ..] => Token::Quoted(self.take(Self::quoted(rest, false))),
-            [b'$', byte, ..] if byte.is_ascii_digit() => {
-                let digits = rest[1..].iter().take_while(|byte| byte.is_ascii_digit());
-                Token::Parameter(self.take(1 + digits.count()))
-            }
-            [b'$', ..] => match Self::dollar_quoted(rest) {
-                Some(length) => Token::Constant(self.take(length)),
-                None => Token::Symbol(self.take(1)),
-            },
-            [byte, ..] if byte.is_ascii_digit() => Token::Constant(self.take(Self::number(rest))),
-            [b'.', byte, ..] if byte.is_ascii_digit() => {
-                Token::Constant(self.take(Self::number(rest)))
-            }
-            [byte, ..] if is_word_byte(byte) => {
-                let word = rest
-                    .iter()
-                    .take_while(|byte| is_word_byte(**byte) || **byte == b'$');
-                Token::Word(self.take(word.count()))
-            }
-            _ => Token::Symbol(self.take(1)),
-        })
-    }
-}
 
 /// Words after which a minus is a constant's sign.
 const BEFORE_SIGNS: [&str; 20] = [
@@ -274,14 +111,8 @@ pub(super) fn normalised(statement: &str) -> String {
     let (mut before, mut end) = (None, 0);
     let mut sign_at = None;
     while let Some(token) = tokens.next() {
-        let shown = match token {
-            Token::Word(shown)
-            | Token::Quoted(shown)
-            | Token::Constant(shown)
-            | Token::Parameter(shown)
-            | Token::Symbol(shown) => shown,
-        };
-        let begin = tokens.at - shown.len();
+        let shown = token.text();
+        let begin = tokens.at() - shown.len();
         if begin > end && !text.is_empty() {
             text.push(' ');
         }
@@ -303,7 +134,7 @@ pub(super) fn normalised(statement: &str) -> String {
             break;
         }
         before = Some(token);
-        end = tokens.at;
+        end = tokens.at();
     }
     text
 }

@@ -1,0 +1,158 @@
+//! DROP of what is in a schema, RENAME, SET SCHEMA, and CREATE SCHEMA.
+
+use pg_raw_parse::nodes::{
+    AlterObjectSchemaStmt, CreateSchemaStmt, DropStmt, ObjectType, RenameStmt,
+};
+
+use super::comment::kind_of;
+use super::domain::{AlterDomain, DomainCommand};
+use super::role::RoleCommand;
+use super::statement::{AlterSequence, CreateSchema, Ddl, Drop, Dropped, Statement};
+use super::table::{AlterOperation, altered};
+use super::user_type::{AlterType, TypeCommand};
+use super::view::{AlterView, ViewCommand};
+use super::{function, node, user_type};
+use crate::error::{Result, SqlError};
+
+pub(super) fn drop(statement: &DropStmt, text: &str) -> Result<Statement> {
+    let names: Vec<Vec<String>> = statement.objects().iter().map(node::name).collect();
+    let if_exists = statement.missing_ok;
+    let cascade = node::cascades(statement.behavior);
+    let kind = match statement.remove_type {
+        ObjectType::OBJECT_TABLE => Dropped::Table,
+        ObjectType::OBJECT_VIEW => Dropped::View,
+        ObjectType::OBJECT_INDEX => Dropped::Index,
+        ObjectType::OBJECT_SEQUENCE => Dropped::Sequence,
+        ObjectType::OBJECT_SCHEMA => Dropped::Schema,
+        ObjectType::OBJECT_MATVIEW => Dropped::MaterializedView,
+        ObjectType::OBJECT_FUNCTION => return Ok(function::drop(text)),
+        ObjectType::OBJECT_TYPE => {
+            return Ok(Statement::Ddl(Ddl::Type(TypeCommand::Drop {
+                names,
+                if_exists,
+                cascade,
+            })));
+        }
+        ObjectType::OBJECT_DOMAIN => {
+            return Ok(Statement::Ddl(Ddl::Domain(DomainCommand::Drop {
+                names,
+                if_exists,
+                cascade,
+            })));
+        }
+        other => {
+            let message = format!("DROP {} is not supported", kind_of(other));
+            return Err(
+                SqlError::unsupported(message).with_hint("There are none: they cannot be created.")
+            );
+        }
+    };
+    Ok(Statement::Ddl(Ddl::Drop(Drop {
+        kind,
+        names,
+        if_exists,
+        cascade,
+    })))
+}
+
+pub(super) fn rename(statement: &RenameStmt) -> Result<Statement> {
+    let to = statement.newname().unwrap_or_default().to_owned();
+    let from = statement.subname().unwrap_or_default().to_owned();
+    let relation = || node::relation(statement.relation());
+    let object = || node::name(statement.object());
+    let if_exists = statement.missing_ok;
+    let table = |operation| altered(relation(), if_exists, vec![operation]);
+    let view = |change| {
+        Statement::Ddl(Ddl::View(ViewCommand::Alter {
+            name: relation(),
+            if_exists,
+            change,
+        }))
+    };
+    Ok(match statement.rename_type {
+        ObjectType::OBJECT_TABLE => table(AlterOperation::Rename(to)),
+        ObjectType::OBJECT_VIEW => view(AlterView::Rename(to)),
+        ObjectType::OBJECT_COLUMN => match statement.relation_type {
+            ObjectType::OBJECT_TABLE => table(AlterOperation::RenameColumn { from, to }),
+            ObjectType::OBJECT_VIEW => view(AlterView::RenameColumn(from, to)),
+            other => return Err(refused(other)),
+        },
+        ObjectType::OBJECT_TABCONSTRAINT => table(AlterOperation::RenameConstraint { from, to }),
+        ObjectType::OBJECT_INDEX => Statement::Ddl(Ddl::RenameIndex {
+            name: relation(),
+            if_exists,
+            to,
+        }),
+        ObjectType::OBJECT_SEQUENCE => Statement::Ddl(Ddl::AlterSequence {
+            name: relation(),
+            if_exists,
+            change: AlterSequence::Rename(to),
+        }),
+        ObjectType::OBJECT_ATTRIBUTE => {
+            user_type::altered(relation(), AlterType::RenameAttribute { from, to })
+        }
+        ObjectType::OBJECT_TYPE => user_type::altered(object(), AlterType::Rename(to)),
+        ObjectType::OBJECT_DOMAIN => domain(object(), AlterDomain::Rename(to)),
+        ObjectType::OBJECT_DOMCONSTRAINT => domain(object(), AlterDomain::RenameCheck { from, to }),
+        ObjectType::OBJECT_ROLE => {
+            Statement::Ddl(Ddl::Role(RoleCommand::Rename { name: from, to }))
+        }
+        other => return Err(refused(other)),
+    })
+}
+
+fn domain(name: Vec<String>, change: AlterDomain) -> Statement {
+    Statement::Ddl(Ddl::Domain(DomainCommand::Alter { name, change }))
+}
+
+#[cold]
+fn refused(kind: ObjectType::Type) -> SqlError {
+    let message = format!("ALTER {} ... RENAME is not supported", kind_of(kind));
+    SqlError::unsupported(message).with_hint("Create it again by the new name.")
+}
+
+/// ALTER … SET SCHEMA
+pub(super) fn set_schema(statement: &AlterObjectSchemaStmt) -> Result<Statement> {
+    let schema = statement.newschema().unwrap_or_default().to_owned();
+    let object = node::name(statement.object());
+    Ok(match statement.object_type {
+        ObjectType::OBJECT_VIEW => Statement::Ddl(Ddl::View(ViewCommand::Alter {
+            name: node::relation(statement.relation()),
+            if_exists: statement.missing_ok,
+            change: AlterView::Schema(schema),
+        })),
+        ObjectType::OBJECT_TYPE => user_type::altered(object, AlterType::Schema(schema)),
+        ObjectType::OBJECT_DOMAIN => domain(object, AlterDomain::Schema(schema)),
+        other => {
+            let message = format!("ALTER {} ... SET SCHEMA is not supported", kind_of(other));
+            return Err(SqlError::unsupported(message)
+                .with_hint("Create it in the other schema, and move its rows there."));
+        }
+    })
+}
+
+pub(super) fn create_schema(statement: &CreateSchemaStmt) -> Result<Statement> {
+    if !statement.schema_elts().is_empty() {
+        return Err(
+            SqlError::unsupported("CREATE SCHEMA with definitions in it is not supported")
+                .with_hint("Write the definitions as statements of their own."),
+        );
+    }
+    let owner = statement.authrole().map(node::role);
+    let named = statement.schemaname().map(str::to_owned);
+    Ok(Statement::Ddl(Ddl::CreateSchema(CreateSchema {
+        name: named.or_else(|| owner.clone()).unwrap_or_default(),
+        if_not_exists: statement.if_not_exists,
+        owner,
+    })))
+}
+
+/// DROP DATABASE and DROP TABLESPACE: there is none to be dropped.
+pub(super) fn drop_none(kind: Dropped, name: Option<&str>, if_exists: bool) -> Statement {
+    Statement::Ddl(Ddl::Drop(Drop {
+        kind,
+        names: vec![vec![name.unwrap_or_default().to_owned()]],
+        if_exists,
+        cascade: false,
+    }))
+}

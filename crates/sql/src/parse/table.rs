@@ -1,0 +1,613 @@
+//! CREATE TABLE, ALTER TABLE, CREATE INDEX and TRUNCATE. Types and expressions are kept as their
+//! texts, which mean the same wherever they are read.
+
+use pg_raw_parse::Node;
+use pg_raw_parse::list::NodeList;
+use pg_raw_parse::nodes::{
+    AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, ConstrType, Constraint, CreateStmt,
+    IndexElem, IndexStmt, OnCommitAction, SortByDir, SortByNulls, TruncateStmt,
+};
+use thermocline_query::parse::written;
+
+use super::node;
+use super::sequence::{self, SequenceOptions};
+use super::statement::{Ddl, Life, OnCommit, Statement};
+use crate::error::{Result, SqlError};
+
+/// CREATE TABLE.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreateTable {
+    /// How long it lives.
+    pub life: Life,
+    /// Its name.
+    pub name: Vec<String>,
+    /// An existing one is left alone.
+    pub if_not_exists: bool,
+    /// Its columns.
+    pub columns: Vec<Column>,
+    /// Constraints that stand beside the columns.
+    pub constraints: Vec<TableConstraint>,
+    /// WITH: names and values.
+    pub options: Vec<(String, String)>,
+    /// USING method
+    pub access_method: Option<String>,
+}
+
+/// A column's definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// The text of its type.
+    pub type_text: String,
+    /// What is said of it, in order.
+    pub constraints: Vec<ColumnConstraint>,
+}
+
+/// What is said of a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ColumnConstraint {
+    /// NULL
+    Null,
+    /// NOT NULL
+    NotNull,
+    /// DEFAULT, and its text.
+    Default(String),
+    /// GENERATED … AS IDENTITY
+    Identity {
+        /// ALWAYS, not BY DEFAULT.
+        always: bool,
+        /// The options of its sequence.
+        options: SequenceOptions,
+    },
+    /// PRIMARY KEY, UNIQUE and CHECK.
+    Of(TableConstraint),
+}
+
+/// A constraint of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TableConstraint {
+    /// PRIMARY KEY and UNIQUE
+    Key {
+        /// Its name.
+        name: Option<String>,
+        /// Its columns; none for the one that it stands at.
+        columns: Vec<String>,
+        /// PRIMARY KEY
+        primary: bool,
+    },
+    /// CHECK
+    Check {
+        /// Its name.
+        name: Option<String>,
+        /// The text of the condition.
+        expression: String,
+    },
+}
+
+/// ALTER TABLE.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AlterTable {
+    /// Its name.
+    pub name: Vec<String>,
+    /// A missing one is left alone.
+    pub if_exists: bool,
+    /// What is done, in order.
+    pub operations: Vec<AlterOperation>,
+}
+
+/// What ALTER TABLE does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AlterOperation {
+    /// ADD COLUMN
+    AddColumn {
+        /// The column.
+        column: Column,
+        /// One that is there is left alone.
+        if_not_exists: bool,
+    },
+    /// DROP COLUMN
+    DropColumn {
+        /// Its name.
+        name: String,
+        /// A missing one is left alone.
+        if_exists: bool,
+        /// What is made of it goes, too.
+        cascade: bool,
+    },
+    /// ADD CONSTRAINT
+    AddConstraint(TableConstraint),
+    /// DROP CONSTRAINT
+    DropConstraint {
+        /// Its name.
+        name: String,
+        /// A missing one is left alone.
+        if_exists: bool,
+    },
+    /// ALTER COLUMN SET DEFAULT and DROP DEFAULT
+    Default {
+        /// The column.
+        column: String,
+        /// The text of its default.
+        default: Option<String>,
+    },
+    /// ALTER COLUMN SET NOT NULL and DROP NOT NULL
+    NotNull {
+        /// The column.
+        column: String,
+        /// SET
+        not_null: bool,
+    },
+    /// ALTER COLUMN TYPE
+    Type {
+        /// The column.
+        column: String,
+        /// The text of its new type.
+        type_text: String,
+        /// USING, as its text.
+        using: Option<String>,
+    },
+    /// RENAME TO
+    Rename(String),
+    /// RENAME COLUMN
+    RenameColumn {
+        /// The column,
+        from: String,
+        /// and what it is called now.
+        to: String,
+    },
+    /// RENAME CONSTRAINT
+    RenameConstraint {
+        /// The constraint,
+        from: String,
+        /// and what it is called now.
+        to: String,
+    },
+    /// OWNER TO
+    Owner(String),
+    /// SET (…)
+    SetOptions(Vec<(String, String)>),
+}
+
+/// CREATE INDEX.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CreateIndex {
+    /// Its name.
+    pub name: Option<String>,
+    /// An existing one is left alone.
+    pub if_not_exists: bool,
+    /// Its table.
+    pub table: Vec<String>,
+    /// Its columns.
+    pub columns: Vec<String>,
+    /// UNIQUE
+    pub unique: bool,
+    /// USING method
+    pub access_method: Option<String>,
+}
+
+/// TRUNCATE.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Truncate {
+    /// The tables.
+    pub tables: Vec<Vec<String>>,
+    /// RESTART IDENTITY
+    pub restart_identity: bool,
+}
+
+#[cold]
+fn refused(message: &str, hint: &'static str) -> SqlError {
+    SqlError::unsupported(message.to_owned()).with_hint(hint)
+}
+
+/// ON COMMIT.
+pub(super) const fn on_commit(action: OnCommitAction::Type) -> Option<OnCommit> {
+    match action {
+        OnCommitAction::ONCOMMIT_PRESERVE_ROWS => Some(OnCommit::PreserveRows),
+        OnCommitAction::ONCOMMIT_DELETE_ROWS => Some(OnCommit::DeleteRows),
+        OnCommitAction::ONCOMMIT_DROP => Some(OnCommit::Drop),
+        _ => None,
+    }
+}
+
+pub(super) fn create(statement: &CreateStmt, text: &str) -> Result<Statement> {
+    const SPREAD: &str = "Rows are spread over partitions by WITH (partition_key = …).";
+    if statement.partbound().is_some() {
+        return Err(refused("PARTITION OF is not supported", SPREAD));
+    }
+    if statement.partspec().is_some() {
+        return Err(refused("PARTITION BY is not supported", SPREAD));
+    }
+    if !statement.inh_relations().is_empty() {
+        return Err(refused(
+            "table inheritance is not supported",
+            "Use a table with the columns of both.",
+        ));
+    }
+    if statement.of_typename().is_some() {
+        return Err(refused(
+            "CREATE TABLE OF is not supported",
+            "Name the columns.",
+        ));
+    }
+    if statement.tablespacename().is_some() {
+        return Err(refused(
+            "TABLESPACE is not supported",
+            "Leave the clause out.",
+        ));
+    }
+    let mut created = CreateTable {
+        life: Life {
+            temporary: node::is_temporary(statement.relation()),
+            on_commit: on_commit(statement.oncommit),
+        },
+        name: node::relation(statement.relation()),
+        if_not_exists: statement.if_not_exists,
+        columns: Vec::new(),
+        constraints: Vec::new(),
+        options: options(statement.options()),
+        access_method: statement.access_method().map(str::to_owned),
+    };
+    for element in statement.table_elts().iter() {
+        match element {
+            Node::ColumnDef(def) => created.columns.push(column(def, text)?),
+            Node::Constraint(constraint) => {
+                created.constraints.push(table_constraint(constraint)?);
+            }
+            _ => {
+                return Err(refused(
+                    "CREATE TABLE LIKE is not supported",
+                    "Name the columns.",
+                ));
+            }
+        }
+    }
+    Ok(Statement::Ddl(Ddl::CreateTable(Box::new(created))))
+}
+
+/// The names and values of WITH; an option without a value is true.
+fn options(list: &NodeList) -> Vec<(String, String)> {
+    let options = list.iter().filter_map(|option| match option {
+        Node::DefElem(option) => Some((
+            node::option_name(option).to_owned(),
+            node::option_text(option).unwrap_or_else(|| "true".to_owned()),
+        )),
+        _ => None,
+    });
+    options.collect()
+}
+
+fn column(def: &ColumnDef, text: &str) -> Result<Column> {
+    node::collation(def.coll_clause())?;
+    if def.compression().is_some() || def.storage_name().is_some() {
+        return Err(refused(
+            "STORAGE and COMPRESSION of a column are not supported",
+            "Leave the clause out.",
+        ));
+    }
+    let name = def.colname().unwrap_or_default().to_owned();
+    let mut constraints = Vec::new();
+    for constraint in def.constraints().iter() {
+        if let Node::Constraint(constraint) = constraint {
+            constraints.extend(column_constraint(constraint, text)?);
+        }
+    }
+    Ok(Column {
+        name,
+        type_text: node::type_text(def.type_name())?,
+        constraints,
+    })
+}
+
+fn column_constraint(constraint: &Constraint, text: &str) -> Result<Option<ColumnConstraint>> {
+    Ok(Some(match constraint.contype {
+        ConstrType::CONSTR_NULL => ColumnConstraint::Null,
+        ConstrType::CONSTR_NOTNULL => ColumnConstraint::NotNull,
+        ConstrType::CONSTR_DEFAULT => {
+            ColumnConstraint::Default(written::expression(constraint.raw_expr())?)
+        }
+        ConstrType::CONSTR_IDENTITY => ColumnConstraint::Identity {
+            always: constraint.generated_when as u8 == b'a',
+            options: sequence::options(constraint.options(), text)?,
+        },
+        ConstrType::CONSTR_GENERATED => {
+            return Err(refused(
+                "generated columns are not supported",
+                "Use a view that computes the column, or give it a value.",
+            ));
+        }
+        ConstrType::CONSTR_ATTR_NOT_DEFERRABLE | ConstrType::CONSTR_ATTR_IMMEDIATE => {
+            return Ok(None);
+        }
+        _ => ColumnConstraint::Of(table_constraint(constraint)?),
+    }))
+}
+
+/// A constraint that keys and checks are.
+fn table_constraint(constraint: &Constraint) -> Result<TableConstraint> {
+    let name = constraint.conname().map(str::to_owned);
+    if constraint.deferrable
+        || matches!(
+            constraint.contype,
+            ConstrType::CONSTR_ATTR_DEFERRABLE | ConstrType::CONSTR_ATTR_DEFERRED
+        )
+    {
+        return Err(refused(
+            "deferrable constraints are not supported",
+            "Leave DEFERRABLE out: constraints are checked with each row.",
+        ));
+    }
+    match constraint.contype {
+        ConstrType::CONSTR_PRIMARY | ConstrType::CONSTR_UNIQUE => {
+            if constraint.indexname().is_some() {
+                return Err(refused(
+                    "a constraint USING INDEX is not supported",
+                    "Name its columns: the constraint makes an index of its own.",
+                ));
+            }
+            if constraint.nulls_not_distinct {
+                return Err(refused(
+                    "NULLS NOT DISTINCT is not supported",
+                    "Declare the columns NOT NULL.",
+                ));
+            }
+            if !constraint.including().is_empty() {
+                return Err(refused(
+                    "INCLUDE columns are not supported",
+                    "Leave the INCLUDE clause out.",
+                ));
+            }
+            Ok(TableConstraint::Key {
+                name,
+                columns: node::strings(constraint.keys()),
+                primary: constraint.contype == ConstrType::CONSTR_PRIMARY,
+            })
+        }
+        ConstrType::CONSTR_CHECK => Ok(TableConstraint::Check {
+            name,
+            expression: written::expression(constraint.raw_expr())?,
+        }),
+        ConstrType::CONSTR_FOREIGN => Err(refused(
+            "foreign keys are not supported yet",
+            "Leave the REFERENCES or FOREIGN KEY clause out; the application must keep the \
+             reference.",
+        )),
+        ConstrType::CONSTR_EXCLUSION => Err(refused(
+            "exclusion constraints are not supported",
+            "Use UNIQUE where the operator is =.",
+        )),
+        _ => Err(refused(
+            "a constraint of this kind is not supported",
+            "Leave it out.",
+        )),
+    }
+}
+
+pub(super) fn alter(statement: &AlterTableStmt, text: &str) -> Result<Statement> {
+    let operations = statement.cmds().iter().filter_map(|change| match change {
+        Node::AlterTableCmd(change) => Some(operation(change, text)),
+        _ => None,
+    });
+    Ok(altered(
+        node::relation(statement.relation()),
+        statement.missing_ok,
+        operations.collect::<Result<_>>()?,
+    ))
+}
+
+/// ALTER TABLE with these operations.
+pub(super) fn altered(
+    name: Vec<String>,
+    if_exists: bool,
+    operations: Vec<AlterOperation>,
+) -> Statement {
+    Statement::Ddl(Ddl::AlterTable(AlterTable {
+        name,
+        if_exists,
+        operations,
+    }))
+}
+
+fn operation(change: &AlterTableCmd, text: &str) -> Result<AlterOperation> {
+    use AlterTableType as Type;
+    let name = change.name().unwrap_or_default().to_owned();
+    Ok(match (change.subtype, change.def()) {
+        (Type::AT_AddColumn, Node::ColumnDef(def)) => AlterOperation::AddColumn {
+            column: column(def, text)?,
+            if_not_exists: change.missing_ok,
+        },
+        (Type::AT_DropColumn, _) => AlterOperation::DropColumn {
+            name,
+            if_exists: change.missing_ok,
+            cascade: node::cascades(change.behavior),
+        },
+        (Type::AT_AddConstraint, Node::Constraint(constraint)) => {
+            if constraint.skip_validation {
+                return Err(refused(
+                    "NOT VALID is not supported",
+                    "Leave it out: the rows that are there are checked.",
+                ));
+            }
+            AlterOperation::AddConstraint(table_constraint(constraint)?)
+        }
+        (Type::AT_DropConstraint, _) => AlterOperation::DropConstraint {
+            name,
+            if_exists: change.missing_ok,
+        },
+        (Type::AT_ColumnDefault, default) => AlterOperation::Default {
+            column: name,
+            default: match default {
+                Node::None => None,
+                default => Some(written::expression(default)?),
+            },
+        },
+        (Type::AT_SetNotNull | Type::AT_DropNotNull, _) => AlterOperation::NotNull {
+            column: name,
+            not_null: change.subtype == Type::AT_SetNotNull,
+        },
+        (Type::AT_AlterColumnType, Node::ColumnDef(def)) => {
+            node::collation(def.coll_clause())?;
+            AlterOperation::Type {
+                column: name,
+                type_text: node::type_text(def.type_name())?,
+                using: match def.raw_default() {
+                    Node::None => None,
+                    using => Some(written::expression(using)?),
+                },
+            }
+        }
+        (Type::AT_ChangeOwner, _) => {
+            AlterOperation::Owner(change.newowner().map(node::role).unwrap_or_default())
+        }
+        (Type::AT_SetRelOptions, Node::NodeList(list)) => AlterOperation::SetOptions(options(list)),
+        (other, _) => {
+            let message = format!("ALTER TABLE ... {} is not supported", shown(other));
+            return Err(SqlError::unsupported(message).with_hint(
+                "Columns, constraints, names, the owner and options of a table can be altered.",
+            ));
+        }
+    })
+}
+
+/// What an operation is called.
+const fn shown(operation: AlterTableType::Type) -> &'static str {
+    use AlterTableType as Type;
+    match operation {
+        Type::AT_SetStatistics => "ALTER COLUMN SET STATISTICS",
+        Type::AT_SetOptions | Type::AT_ResetOptions => "ALTER COLUMN SET or RESET of options",
+        Type::AT_SetStorage => "ALTER COLUMN SET STORAGE",
+        Type::AT_SetCompression => "ALTER COLUMN SET COMPRESSION",
+        Type::AT_SetExpression | Type::AT_DropExpression => "ALTER COLUMN ... EXPRESSION",
+        Type::AT_AddIdentity | Type::AT_SetIdentity | Type::AT_DropIdentity => {
+            "ALTER COLUMN ... IDENTITY"
+        }
+        Type::AT_AlterConstraint => "ALTER CONSTRAINT",
+        Type::AT_ValidateConstraint => "VALIDATE CONSTRAINT",
+        Type::AT_ClusterOn => "CLUSTER ON",
+        Type::AT_DropCluster => "SET WITHOUT CLUSTER",
+        Type::AT_SetLogged => "SET LOGGED",
+        Type::AT_SetUnLogged => "SET UNLOGGED",
+        Type::AT_SetAccessMethod => "SET ACCESS METHOD",
+        Type::AT_SetTableSpace => "SET TABLESPACE",
+        Type::AT_ResetRelOptions => "RESET of options",
+        Type::AT_EnableTrig
+        | Type::AT_EnableAlwaysTrig
+        | Type::AT_EnableReplicaTrig
+        | Type::AT_EnableTrigAll
+        | Type::AT_EnableTrigUser => "ENABLE TRIGGER",
+        Type::AT_DisableTrig | Type::AT_DisableTrigAll | Type::AT_DisableTrigUser => {
+            "DISABLE TRIGGER"
+        }
+        Type::AT_EnableRule | Type::AT_EnableAlwaysRule | Type::AT_EnableReplicaRule => {
+            "ENABLE RULE"
+        }
+        Type::AT_DisableRule => "DISABLE RULE",
+        Type::AT_AddInherit => "INHERIT",
+        Type::AT_DropInherit => "NO INHERIT",
+        Type::AT_AddOf => "OF",
+        Type::AT_DropOf => "NOT OF",
+        Type::AT_ReplicaIdentity => "REPLICA IDENTITY",
+        Type::AT_EnableRowSecurity
+        | Type::AT_DisableRowSecurity
+        | Type::AT_ForceRowSecurity
+        | Type::AT_NoForceRowSecurity => "ROW LEVEL SECURITY",
+        Type::AT_AttachPartition => "ATTACH PARTITION",
+        Type::AT_DetachPartition | Type::AT_DetachPartitionFinalize => "DETACH PARTITION",
+        _ => "a change of this kind",
+    }
+}
+
+pub(super) fn create_index(statement: &IndexStmt) -> Result<Statement> {
+    if !matches!(statement.where_clause(), Node::None) {
+        return Err(refused(
+            "partial indexes are not supported yet",
+            "Leave the WHERE clause out.",
+        ));
+    }
+    if !statement.index_including_params().is_empty() {
+        return Err(refused(
+            "INCLUDE columns are not supported yet",
+            "Leave the INCLUDE clause out.",
+        ));
+    }
+    if statement.nulls_not_distinct {
+        return Err(refused(
+            "NULLS NOT DISTINCT is not supported yet",
+            "Declare the columns NOT NULL.",
+        ));
+    }
+    if statement.table_space().is_some() {
+        return Err(refused(
+            "TABLESPACE is not supported",
+            "Leave the clause out.",
+        ));
+    }
+    let elements: Vec<&IndexElem> = statement.index_params().iter().collect();
+    check_directions(&elements)?;
+    let columns = elements.iter().map(|element| index_column(element));
+    Ok(Statement::Ddl(Ddl::CreateIndex(CreateIndex {
+        name: statement.idxname().map(str::to_owned),
+        if_not_exists: statement.if_not_exists,
+        table: node::relation(statement.relation()),
+        columns: columns.collect::<Result<_>>()?,
+        unique: statement.unique,
+        access_method: statement.access_method().map(str::to_owned),
+    })))
+}
+
+fn index_column(element: &IndexElem) -> Result<String> {
+    let Some(name) = element.name() else {
+        let text = written::expression(element.expr())?;
+        let message = format!("an index on an expression is not supported: {text}");
+        return Err(refused(
+            &message,
+            "Keep the expression's value in a column of its own, and index that.",
+        ));
+    };
+    let collation = node::strings(element.collation());
+    let is_plain = |name: &String| matches!(name.as_str(), "C" | "POSIX" | "default");
+    if collation.last().is_some_and(|name| !is_plain(name)) {
+        return Err(refused(
+            "collations of an index are not supported",
+            "Strings compare by their bytes: use the collation \"C\".",
+        ));
+    }
+    let class = node::strings(element.opclass());
+    if let Some(class) = class.last().filter(|class| !class.ends_with("_ops")) {
+        let message = format!("operator class \"{class}\" does not exist");
+        return Err(SqlError::new("42704", message));
+    }
+    Ok(name.to_owned())
+}
+
+/// An index is read in both directions, so all ascending and all descending
+/// are one; a mix of both is not.
+fn check_directions(columns: &[&IndexElem]) -> Result<()> {
+    let descending = |column: &&IndexElem| column.ordering == SortByDir::SORTBY_DESC;
+    if columns.iter().any(descending) && !columns.iter().all(descending) {
+        return Err(refused(
+            "an index with ascending and descending columns is not supported yet",
+            "Let all columns ascend, or all descend.",
+        ));
+    }
+    let odd_nulls = columns.iter().any(|column| match column.nulls_ordering {
+        SortByNulls::SORTBY_NULLS_FIRST => !descending(column),
+        SortByNulls::SORTBY_NULLS_LAST => descending(column),
+        _ => false,
+    });
+    if odd_nulls {
+        return Err(refused(
+            "NULLS FIRST and NULLS LAST of an index are not supported yet",
+            "Leave the clause out: NULLs come last in an index that ascends.",
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn truncate(statement: &TruncateStmt) -> Statement {
+    let relations = statement.relations().iter();
+    Statement::Ddl(Ddl::Truncate(Truncate {
+        tables: relations.map(node::name).collect(),
+        restart_identity: statement.restart_seqs,
+    }))
+}
