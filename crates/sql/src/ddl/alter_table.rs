@@ -79,7 +79,7 @@ impl Definition<'_> {
                 self.set_not_null(table, column, *not_null).await
             }
             // Types change all at once.
-            Operation::Type { .. } => Ok(()),
+            Operation::Type { .. } | Operation::Accepted => Ok(()),
             Operation::Rename(name) => self.rename_table(table, name).await,
             Operation::RenameColumn { from, to } => self.rename_column(table, from, to).await,
             Operation::RenameConstraint { from, to } => {

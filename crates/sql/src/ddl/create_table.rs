@@ -15,7 +15,7 @@ use crate::bind::{self, TypeNames};
 use crate::error::{Result, SqlError};
 use crate::parse::sequence::SequenceOptions;
 use crate::parse::statement::{Life, OnCommit, TableOf};
-use crate::parse::table::{Column, ColumnConstraint, CreateTable, TableConstraint};
+use crate::parse::table::{Column, ColumnConstraint, Columns, CreateTable, TableConstraint};
 use crate::temporary::is_temporary;
 
 /// PostgreSQL's limit.
@@ -51,6 +51,15 @@ pub(super) struct Parts {
     pub(super) columns: Vec<ColumnPart>,
     pub(super) keys: Vec<KeyConstraint>,
     pub(super) checks: Vec<CheckConstraint>,
+    /// Indexes that are no constraints.
+    pub(super) indexes: Vec<PlainIndex>,
+}
+
+/// An index that is no constraint.
+pub(super) struct PlainIndex {
+    pub(super) columns: Vec<String>,
+    pub(super) unique: bool,
+    pub(super) kind: IndexKind,
 }
 
 impl Definition<'_> {
@@ -74,7 +83,7 @@ impl Definition<'_> {
             return Err(exists(&name));
         }
         let catalog = self.catalog();
-        let parts = parts(create, self.type_names(&catalog))?;
+        let parts = self.parts(create, self.type_names(&catalog))?;
         let (def, sequences) = self.table_def(&schema, &name, parts, options)?;
         let oid = def.oid;
         for sequence in sequences {
@@ -179,6 +188,10 @@ impl Definition<'_> {
                 def.indexes.push(index);
             }
         }
+        for index in &parts.indexes {
+            let index = self.plain_index(&def, index, &mut made)?;
+            def.indexes.push(index);
+        }
         for check in parts.checks {
             let named = named_check(&def, check)?;
             def.checks.push(named);
@@ -270,6 +283,63 @@ impl Definition<'_> {
             constraint: true,
             kind,
         })
+    }
+
+    fn plain_index(
+        &self,
+        def: &TableDef,
+        index: &PlainIndex,
+        made: &mut Vec<String>,
+    ) -> Result<IndexDef> {
+        let columns = index.columns.iter().map(|name| position(def, name));
+        let catalog = self.catalog();
+        let joined = names::joined(index.columns.iter().map(String::as_str));
+        let name = names::choose(&def.name, &joined, "idx", |name| {
+            names::is_taken(&catalog, &def.schema, made, name)
+        });
+        made.push(name.clone());
+        Ok(IndexDef {
+            oid: self.db.allocate_oid(),
+            name,
+            columns: columns.collect::<Result<_>>()?,
+            unique: index.unique,
+            primary: false,
+            constraint: false,
+            kind: index.kind,
+        })
+    }
+
+    /// Takes the statement apart.
+    fn parts(&self, create: &CreateTable, names: TypeNames<'_>) -> Result<Parts> {
+        let mut parts = Parts::default();
+        for columns in &create.columns {
+            let known = parts.columns.len();
+            match columns {
+                Columns::One(column) => {
+                    let part = column_part(column, names, &mut parts)?;
+                    parts.columns.push(part);
+                }
+                Columns::Like(like) => self.like(like, &mut parts)?,
+            }
+            if parts.columns.len() > COLUMNS_MAX {
+                return Err(SqlError::new(
+                    "54011",
+                    format!("tables can have at most {COLUMNS_MAX} columns"),
+                ));
+            }
+            let (before, new) = parts.columns.split_at(known);
+            let mut new = new.iter().map(|part| &part.def.name);
+            if let Some(name) = new.find(|name| before.iter().any(|part| part.def.name == **name)) {
+                return Err(SqlError::new(
+                    "42701",
+                    format!("column \"{name}\" specified more than once"),
+                ));
+            }
+        }
+        for constraint in &create.constraints {
+            parts.add(constraint, None);
+        }
+        Ok(parts)
     }
 
     /// Binds the defaults and checks of a table that was made, for their
@@ -384,35 +454,6 @@ fn check_life(life: Life, schema: &str) -> Result<()> {
             "ON COMMIT can only be used on temporary tables",
         )),
     }
-}
-
-/// Takes the statement apart.
-fn parts(create: &CreateTable, names: TypeNames<'_>) -> Result<Parts> {
-    if create.columns.len() > COLUMNS_MAX {
-        return Err(SqlError::new(
-            "54011",
-            format!("tables can have at most {COLUMNS_MAX} columns"),
-        ));
-    }
-    let mut parts = Parts::default();
-    for column in &create.columns {
-        let part = column_part(column, names, &mut parts)?;
-        if parts
-            .columns
-            .iter()
-            .any(|other| other.def.name == part.def.name)
-        {
-            return Err(SqlError::new(
-                "42701",
-                format!("column \"{}\" specified more than once", part.def.name),
-            ));
-        }
-        parts.columns.push(part);
-    }
-    for constraint in &create.constraints {
-        parts.add(constraint, None);
-    }
-    Ok(parts)
 }
 
 impl Parts {

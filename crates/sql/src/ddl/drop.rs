@@ -19,7 +19,7 @@ impl Definition<'_> {
                     let later = self.drop_relation(kind, parts, if_exists, cascade);
                     together.extend(later.await?.filter(|oid| !together.contains(oid)));
                 }
-                Dropped::MaterializedView | Dropped::Database => {
+                Dropped::Database | Dropped::None(_) => {
                     self.drop_unknown(kind, parts, if_exists)?;
                 }
             }
@@ -30,17 +30,41 @@ impl Definition<'_> {
 
     /// A kind of object of which there is none.
     fn drop_unknown(&mut self, kind: Dropped, parts: &[String], if_exists: bool) -> Result<()> {
-        let name = parts.join(".");
-        let message = format!("{} \"{name}\" does not exist", kind.name());
+        let (message, sqlstate) = self.missing(kind, parts, if_exists);
         if if_exists {
             self.notice("00000", format!("{message}, skipping"));
             return Ok(());
         }
+        Err(SqlError::new(sqlstate, message))
+    }
+
+    /// What is said of what is not there, with its code.
+    fn missing(&self, kind: Dropped, parts: &[String], skips: bool) -> (String, &'static str) {
+        let what = kind.name();
+        let of_table = match kind {
+            Dropped::None(missing) if missing.of_table => parts.split_last(),
+            _ => None,
+        };
+        if let Some((name, table)) = of_table {
+            let shown = table.join(".");
+            if self.find_relation(table).is_none() {
+                return (format!("relation \"{shown}\" does not exist"), "42P01");
+            }
+            let of = match skips || what == "rule" {
+                true => "relation",
+                false => "table",
+            };
+            let table = table.last().map_or("", String::as_str);
+            let message = format!("{what} \"{name}\" for {of} \"{table}\" does not exist");
+            return (message, "42704");
+        }
         let sqlstate = match kind {
             Dropped::Database => "3D000",
-            _ => "42P01",
+            Dropped::None(missing) if missing.is_relation => "42P01",
+            _ => "42704",
         };
-        Err(SqlError::new(sqlstate, message))
+        let name = parts.join(".");
+        (format!("{what} \"{name}\" does not exist"), sqlstate)
     }
 
     /// Drops an index or a sequence; the number of a table or a view, which go later.

@@ -15,6 +15,7 @@ mod drop_column;
 mod function;
 mod grant;
 mod index;
+mod like;
 mod lock;
 mod mentioned;
 mod names;

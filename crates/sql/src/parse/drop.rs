@@ -7,7 +7,7 @@ use pg_raw_parse::nodes::{
 use super::comment::kind_of;
 use super::domain::{AlterDomain, DomainCommand};
 use super::role::RoleCommand;
-use super::statement::{AlterSequence, CreateSchema, Ddl, Drop, Dropped, Statement};
+use super::statement::{AlterSequence, CreateSchema, Ddl, Drop, Dropped, Missing, Statement};
 use super::table::{AlterOperation, altered};
 use super::user_type::{AlterType, TypeCommand};
 use super::view::{AlterView, ViewCommand};
@@ -24,7 +24,6 @@ pub(super) fn drop(statement: &DropStmt, text: &str) -> Result<Statement> {
         ObjectType::OBJECT_INDEX => Dropped::Index,
         ObjectType::OBJECT_SEQUENCE => Dropped::Sequence,
         ObjectType::OBJECT_SCHEMA => Dropped::Schema,
-        ObjectType::OBJECT_MATVIEW => Dropped::MaterializedView,
         ObjectType::OBJECT_FUNCTION => return Ok(function::drop(text)),
         ObjectType::OBJECT_TYPE => {
             return Ok(Statement::Ddl(Ddl::Type(TypeCommand::Drop {
@@ -40,12 +39,14 @@ pub(super) fn drop(statement: &DropStmt, text: &str) -> Result<Statement> {
                 cascade,
             })));
         }
-        other => {
-            let message = format!("DROP {} is not supported", kind_of(other));
-            return Err(
-                SqlError::unsupported(message).with_hint("There are none: they cannot be created.")
-            );
-        }
+        other => match missing(other) {
+            Some(missing) => Dropped::None(missing),
+            None => {
+                let message = format!("DROP {} is not supported", kind_of(other));
+                let hint = "What is built in stays, and others cannot be created.";
+                return Err(SqlError::unsupported(message).with_hint(hint));
+            }
+        },
     };
     Ok(Statement::Ddl(Ddl::Drop(Drop {
         kind,
@@ -53,6 +54,34 @@ pub(super) fn drop(statement: &DropStmt, text: &str) -> Result<Statement> {
         if_exists,
         cascade,
     })))
+}
+
+/// A kind of which there is none.
+fn missing(kind: ObjectType::Type) -> Option<Missing> {
+    use ObjectType as Type;
+    let (tag, name) = match kind {
+        Type::OBJECT_EVENT_TRIGGER => ("DROP EVENT TRIGGER", "event trigger"),
+        Type::OBJECT_EXTENSION => ("DROP EXTENSION", "extension"),
+        Type::OBJECT_FDW => ("DROP FOREIGN DATA WRAPPER", "foreign-data wrapper"),
+        Type::OBJECT_FOREIGN_SERVER => ("DROP SERVER", "server"),
+        Type::OBJECT_FOREIGN_TABLE => ("DROP FOREIGN TABLE", "foreign table"),
+        Type::OBJECT_MATVIEW => ("DROP MATERIALIZED VIEW", "materialized view"),
+        Type::OBJECT_POLICY => ("DROP POLICY", "policy"),
+        Type::OBJECT_PUBLICATION => ("DROP PUBLICATION", "publication"),
+        Type::OBJECT_RULE => ("DROP RULE", "rule"),
+        Type::OBJECT_STATISTIC_EXT => ("DROP STATISTICS", "statistics object"),
+        Type::OBJECT_TRIGGER => ("DROP TRIGGER", "trigger"),
+        _ => return None,
+    };
+    Some(Missing {
+        tag,
+        name,
+        is_relation: matches!(kind, Type::OBJECT_FOREIGN_TABLE | Type::OBJECT_MATVIEW),
+        of_table: matches!(
+            kind,
+            Type::OBJECT_POLICY | Type::OBJECT_RULE | Type::OBJECT_TRIGGER
+        ),
+    })
 }
 
 pub(super) fn rename(statement: &RenameStmt) -> Result<Statement> {

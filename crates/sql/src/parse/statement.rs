@@ -443,10 +443,23 @@ pub enum Dropped {
     Sequence,
     /// A schema.
     Schema,
-    /// A materialized view, of which there is none.
-    MaterializedView,
     /// A database, of which there is no other.
     Database,
+    /// Something of which there is none: it cannot be created.
+    None(Missing),
+}
+
+/// A kind of what is never there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Missing {
+    /// The command tag of its DROP.
+    pub tag: &'static str,
+    /// What it is called in messages.
+    pub name: &'static str,
+    /// It is a relation.
+    pub is_relation: bool,
+    /// It is of a table, whose name stands before its own.
+    pub of_table: bool,
 }
 
 impl Dropped {
@@ -459,8 +472,8 @@ impl Dropped {
             Self::Index => "DROP INDEX",
             Self::Sequence => "DROP SEQUENCE",
             Self::Schema => "DROP SCHEMA",
-            Self::MaterializedView => "DROP MATERIALIZED VIEW",
             Self::Database => "DROP DATABASE",
+            Self::None(missing) => missing.tag,
         }
     }
 
@@ -473,8 +486,8 @@ impl Dropped {
             Self::Index => "index",
             Self::Sequence => "sequence",
             Self::Schema => "schema",
-            Self::MaterializedView => "materialized view",
             Self::Database => "database",
+            Self::None(missing) => missing.name,
         }
     }
 }

@@ -5,7 +5,8 @@ use pg_raw_parse::Node;
 use pg_raw_parse::list::NodeList;
 use pg_raw_parse::nodes::{
     AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, ConstrType, Constraint, CreateStmt,
-    IndexElem, IndexStmt, OnCommitAction, SortByDir, SortByNulls, TruncateStmt,
+    IndexElem, IndexStmt, OnCommitAction, SortByDir, SortByNulls, TableLikeClause, TableLikeOption,
+    TruncateStmt,
 };
 use thermocline_query::parse::written;
 
@@ -23,14 +24,38 @@ pub struct CreateTable {
     pub name: Vec<String>,
     /// An existing one is left alone.
     pub if_not_exists: bool,
-    /// Its columns.
-    pub columns: Vec<Column>,
+    /// Its columns, in order.
+    pub columns: Vec<Columns>,
     /// Constraints that stand beside the columns.
     pub constraints: Vec<TableConstraint>,
     /// WITH: names and values.
     pub options: Vec<(String, String)>,
     /// USING method
     pub access_method: Option<String>,
+}
+
+/// What gives a table columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Columns {
+    /// One is defined.
+    One(Column),
+    /// LIKE
+    Like(Like),
+}
+
+/// LIKE: the columns of another table or view, and what is included of that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Like {
+    /// Its name.
+    pub name: Vec<String>,
+    /// CHECK constraints.
+    pub constraints: bool,
+    /// Defaults.
+    pub defaults: bool,
+    /// Identity columns.
+    pub identity: bool,
+    /// PRIMARY KEY, UNIQUE and indexes.
+    pub indexes: bool,
 }
 
 /// A column's definition.
@@ -167,6 +192,8 @@ pub enum AlterOperation {
     Owner(String),
     /// SET (…)
     SetOptions(Vec<(String, String)>),
+    /// What says how PostgreSQL stores and samples, which changes nothing here.
+    Accepted,
 }
 
 /// CREATE INDEX.
@@ -250,19 +277,27 @@ pub(super) fn create(statement: &CreateStmt, text: &str) -> Result<Statement> {
     };
     for element in statement.table_elts().iter() {
         match element {
-            Node::ColumnDef(def) => created.columns.push(column(def, text)?),
+            Node::ColumnDef(def) => created.columns.push(Columns::One(column(def, text)?)),
+            Node::TableLikeClause(clause) => created.columns.push(Columns::Like(like(clause))),
             Node::Constraint(constraint) => {
                 created.constraints.push(table_constraint(constraint)?);
             }
-            _ => {
-                return Err(refused(
-                    "CREATE TABLE LIKE is not supported",
-                    "Name the columns.",
-                ));
-            }
+            _ => return Err(SqlError::internal("a table of something else")),
         }
     }
     Ok(Statement::Ddl(Ddl::CreateTable(Box::new(created))))
+}
+
+fn like(clause: &TableLikeClause) -> Like {
+    use TableLikeOption as Option;
+    let includes = |option: TableLikeOption::Type| clause.options & option != 0;
+    Like {
+        name: node::relation(clause.relation()),
+        constraints: includes(Option::CREATE_TABLE_LIKE_CONSTRAINTS),
+        defaults: includes(Option::CREATE_TABLE_LIKE_DEFAULTS),
+        identity: includes(Option::CREATE_TABLE_LIKE_IDENTITY),
+        indexes: includes(Option::CREATE_TABLE_LIKE_INDEXES),
+    }
 }
 
 /// The names and values of WITH; an option without a value is true.
@@ -460,6 +495,17 @@ fn operation(change: &AlterTableCmd, text: &str) -> Result<AlterOperation> {
             AlterOperation::Owner(change.newowner().map(node::role).unwrap_or_default())
         }
         (Type::AT_SetRelOptions, Node::NodeList(list)) => AlterOperation::SetOptions(options(list)),
+        (
+            Type::AT_SetStatistics
+            | Type::AT_SetOptions
+            | Type::AT_ResetOptions
+            | Type::AT_SetStorage
+            | Type::AT_SetCompression
+            | Type::AT_ClusterOn
+            | Type::AT_DropCluster
+            | Type::AT_ReplicaIdentity,
+            _,
+        ) => AlterOperation::Accepted,
         (other, _) => {
             let message = format!("ALTER TABLE ... {} is not supported", shown(other));
             return Err(SqlError::unsupported(message).with_hint(
@@ -473,18 +519,12 @@ fn operation(change: &AlterTableCmd, text: &str) -> Result<AlterOperation> {
 const fn shown(operation: AlterTableType::Type) -> &'static str {
     use AlterTableType as Type;
     match operation {
-        Type::AT_SetStatistics => "ALTER COLUMN SET STATISTICS",
-        Type::AT_SetOptions | Type::AT_ResetOptions => "ALTER COLUMN SET or RESET of options",
-        Type::AT_SetStorage => "ALTER COLUMN SET STORAGE",
-        Type::AT_SetCompression => "ALTER COLUMN SET COMPRESSION",
         Type::AT_SetExpression | Type::AT_DropExpression => "ALTER COLUMN ... EXPRESSION",
         Type::AT_AddIdentity | Type::AT_SetIdentity | Type::AT_DropIdentity => {
             "ALTER COLUMN ... IDENTITY"
         }
         Type::AT_AlterConstraint => "ALTER CONSTRAINT",
         Type::AT_ValidateConstraint => "VALIDATE CONSTRAINT",
-        Type::AT_ClusterOn => "CLUSTER ON",
-        Type::AT_DropCluster => "SET WITHOUT CLUSTER",
         Type::AT_SetLogged => "SET LOGGED",
         Type::AT_SetUnLogged => "SET UNLOGGED",
         Type::AT_SetAccessMethod => "SET ACCESS METHOD",
@@ -506,7 +546,6 @@ const fn shown(operation: AlterTableType::Type) -> &'static str {
         Type::AT_DropInherit => "NO INHERIT",
         Type::AT_AddOf => "OF",
         Type::AT_DropOf => "NOT OF",
-        Type::AT_ReplicaIdentity => "REPLICA IDENTITY",
         Type::AT_EnableRowSecurity
         | Type::AT_DisableRowSecurity
         | Type::AT_ForceRowSecurity

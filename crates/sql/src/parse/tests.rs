@@ -7,7 +7,7 @@ use super::statement::{
     AlterSequence, CreateSequence, Ddl, Direction, Fetch, IsolationLevel, Life, Modes, OnCommit,
     Set,
 };
-use super::table::ColumnConstraint;
+use super::table::{ColumnConstraint, Columns};
 use super::*;
 use crate::copy::CopyFormat;
 
@@ -336,9 +336,12 @@ fn a_table_is_read_part_by_part() {
     );
     assert_eq!(table.access_method.as_deref(), Some("memory"));
     assert_eq!(table.columns.len(), 3);
-    let options = |column: usize| match table.columns[column].constraints.as_slice() {
-        [ColumnConstraint::Identity { always, options }] => (*always, options.clone()),
-        other => panic!("{other:?}"),
+    let options = |column: usize| match &table.columns[column] {
+        Columns::One(column) => match column.constraints.as_slice() {
+            [ColumnConstraint::Identity { always, options }] => (*always, options.clone()),
+            other => panic!("{other:?}"),
+        },
+        Columns::Like(like) => panic!("{like:?}"),
     };
     assert_eq!(
         options(1),
@@ -511,8 +514,8 @@ fn what_is_merely_not_there_is_no_syntax_error() {
             "CREATE CAST is not supported",
         ),
         (
-            "alter table t alter column a set storage external",
-            "ALTER TABLE ... ALTER COLUMN SET STORAGE is not supported",
+            "alter table t enable row level security",
+            "ALTER TABLE ... ROW LEVEL SECURITY is not supported",
         ),
     ] {
         assert_eq!(told(sql), ("0A000", message.to_owned(), None));

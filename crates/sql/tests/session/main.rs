@@ -15,6 +15,7 @@ mod found_types;
 mod functions;
 mod idle_plans;
 mod inner;
+mod like;
 mod locks;
 mod numerics;
 mod owned;
