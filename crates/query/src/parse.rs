@@ -38,14 +38,13 @@ pub fn parse(text: &str) -> Result<Parsed> {
                 Error::Parse(error) => error.to_string(),
                 other => other.to_string(),
             };
-            let sqlstate = match message.as_str() {
-                text if text.starts_with("memory exhausted") => "54001",
-                text if text.contains("not supported") || text.contains("not implemented") => {
-                    "0A000"
-                }
-                _ => "42601",
+            let mut error = if message.starts_with("memory exhausted") {
+                QueryError::new("54001", message)
+            } else if message.contains("not supported") || message.contains("not implemented") {
+                QueryError::unsupported(message, "Leave the clause out.")
+            } else {
+                QueryError::new("42601", message)
             };
-            let mut error = QueryError::new(sqlstate, message);
             error.location = position::of_error(text);
             Err(error)
         }

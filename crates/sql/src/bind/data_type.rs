@@ -136,7 +136,10 @@ fn analysed(text: &str, names: TypeNames<'_>) -> Result<DataType> {
     let (oid, modifier) = type_of_text(text, names)?;
     DataType::from_oid(oid, modifier).ok_or_else(|| {
         let name = format_type(oid, -1);
-        SqlError::unsupported(format!("columns of type {name} are not supported"))
+        SqlError::unsupported(
+            format!("columns of type {name} are not supported"),
+            "Store the value as text, and cast it where it is used.",
+        )
     })
 }
 

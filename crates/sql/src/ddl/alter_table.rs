@@ -15,7 +15,7 @@ use super::rewrite::NewType;
 use super::verify::contains_null;
 use super::{Definition, exists, names, options};
 use crate::bind;
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SEE_SQL_PAGE, SqlError};
 use crate::expr::{EvalContext, Expr, NoRow};
 use crate::parse::grant::Owned;
 use crate::parse::tokens::{fold, fold_parts};
@@ -121,9 +121,10 @@ impl Definition<'_> {
                 }
                 Ok(())
             }
-            other => Err(SqlError::unsupported(format!(
-                "ALTER TABLE {other} is not supported"
-            ))),
+            other => Err(SqlError::unsupported(
+                format!("ALTER TABLE {other} is not supported"),
+                SEE_SQL_PAGE,
+            )),
         }
     }
 
@@ -399,9 +400,10 @@ impl Definition<'_> {
                 }
                 self.set_nullability(table, &[column], false).await
             }
-            other => Err(SqlError::unsupported(format!(
-                "ALTER COLUMN {other} is not supported yet"
-            ))),
+            other => Err(SqlError::unsupported(
+                format!("ALTER COLUMN {other} is not supported yet"),
+                "Create a table as you want it, copy the rows with INSERT ... SELECT, and rename it.",
+            )),
         }
     }
 
@@ -420,6 +422,7 @@ impl Definition<'_> {
         if touched(&table.partition_key) && self.db.row_estimate(table) > 0 {
             return Err(SqlError::unsupported(
                 "NOT NULL of a column of the partition key cannot be changed while there are rows",
+                "Create a table as you want it, copy the rows with INSERT ... SELECT, and rename it.",
             ));
         }
         let rebuilt: Vec<_> = table
@@ -526,6 +529,7 @@ impl Definition<'_> {
         if read.partition_key.is_some() || read.texts.contains_key("primary_key") {
             return Err(SqlError::unsupported(
                 "partition_key and primary_key are chosen when the table is created",
+                "Create a table as you want it, copy the rows with INSERT ... SELECT, and rename it.",
             ));
         }
         let mut def = table.def.clone();

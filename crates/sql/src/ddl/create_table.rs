@@ -417,30 +417,36 @@ fn check_life(life: Life, schema: &str) -> Result<()> {
 }
 
 fn refuse_unsupported(statement: &ast::CreateTable) -> Result<()> {
+    const SPREAD: &str = "Make one table: its rows are spread by WITH (partition_key = ...).";
     let refused = [
         (
             statement.query.is_some(),
-            "CREATE TABLE AS with a method or options is not supported yet",
+            "CREATE TABLE AS with a method or options is not supported",
+            "Create the table first, and fill it with INSERT ... SELECT.",
         ),
         (
             statement.like.is_some(),
-            "CREATE TABLE LIKE is not supported yet",
+            "CREATE TABLE LIKE is not supported",
+            "Name the columns, or use CREATE TABLE ... AS with WITH NO DATA.",
         ),
         (
             statement.inherits.is_some(),
             "table inheritance is not supported",
+            "Make a table for each kind, and a view over them with UNION ALL.",
         ),
         (
             statement.partition_by.is_some(),
-            "PARTITION BY is not supported; rows are spread by WITH (partition_key = …)",
+            "PARTITION BY is not supported",
+            SPREAD,
         ),
         (
             statement.partition_of.is_some(),
-            "PARTITION OF is not supported; rows are spread by WITH (partition_key = …)",
+            "PARTITION OF is not supported",
+            SPREAD,
         ),
     ];
-    match refused.iter().find(|(present, _)| *present) {
-        Some((_, message)) => Err(SqlError::unsupported(*message)),
+    match refused.iter().find(|(present, ..)| *present) {
+        Some((_, message, instead)) => Err(SqlError::unsupported(*message, *instead)),
         None => Ok(()),
     }
 }
@@ -508,9 +514,10 @@ pub(super) fn table_constraint(constraint: &TableConstraint) -> Result<Constrain
             expression: (*check.expr).clone(),
         }))),
         TableConstraint::ForeignKey(_) => Err(no_foreign_keys()),
-        other => Err(SqlError::unsupported(format!(
-            "constraint {other} is not supported"
-        ))),
+        other => Err(SqlError::unsupported(
+            format!("constraint {other} is not supported"),
+            "Use PRIMARY KEY, UNIQUE, NOT NULL or CHECK.",
+        )),
     }
 }
 
@@ -520,9 +527,10 @@ pub(super) fn plain_columns(columns: &[IndexColumn]) -> Result<Vec<String>> {
         .iter()
         .map(|column| match &column.column.expr {
             ast::Expr::Identifier(ident) => Ok(fold(ident)),
-            other => Err(SqlError::unsupported(format!(
-                "an index on an expression is not supported: {other}"
-            ))),
+            other => Err(SqlError::unsupported(
+                format!("an index on expression {other} is not supported"),
+                "Keep the value of the expression in a column of its own, and index that.",
+            )),
         })
         .collect()
 }
@@ -536,14 +544,16 @@ pub(super) fn with_key(column: &ColumnDef) -> Result<()> {
         "an index or key over column \"{}\" of type {} is not supported",
         column.name, column.data_type
     );
-    Err(SqlError::unsupported(message).with_hint(
+    Err(SqlError::unsupported(
+        message,
         "Keep what you look for in a column of its own, for instance of type text, and index that.",
     ))
 }
 
 #[cold]
 fn no_foreign_keys() -> SqlError {
-    SqlError::unsupported("foreign keys are not supported yet").with_hint(
+    SqlError::unsupported(
+        "foreign keys are not supported yet",
         "Leave the REFERENCES or FOREIGN KEY clause out; the application must keep the reference.",
     )
 }
@@ -606,6 +616,7 @@ pub(super) fn column_part<'i>(
                     GeneratedAs::ExpStored => {
                         return Err(SqlError::unsupported(
                             "generated columns are not supported yet",
+                            "Compute the value in a view, or store it with each change.",
                         ));
                     }
                 };
@@ -626,9 +637,10 @@ pub(super) fn column_part<'i>(
                 });
             }
             other => {
-                return Err(SqlError::unsupported(format!(
-                    "column option {other} is not supported"
-                )));
+                return Err(SqlError::unsupported(
+                    format!("column option {other} is not supported"),
+                    "Use DEFAULT, NOT NULL, CHECK, UNIQUE, PRIMARY KEY or GENERATED ... AS IDENTITY.",
+                ));
             }
         }
     }
@@ -662,9 +674,12 @@ fn multiple_defaults(column: &str) -> SqlError {
 fn check_collation(parts: &[String]) -> Result<()> {
     match parts.last().map(String::as_str) {
         Some("C" | "POSIX" | "default" | "ucs_basic") => Ok(()),
-        other => Err(SqlError::unsupported(format!(
-            "collation \"{}\" is not supported, strings compare by their bytes (\"C\")",
-            other.unwrap_or_default()
-        ))),
+        other => Err(SqlError::unsupported(
+            format!(
+                "collation \"{}\" is not supported",
+                other.unwrap_or_default()
+            ),
+            "Use COLLATE \"C\": texts are compared by their bytes.",
+        )),
     }
 }

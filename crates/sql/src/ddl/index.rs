@@ -16,16 +16,19 @@ impl Definition<'_> {
         if create.predicate.is_some() {
             return Err(SqlError::unsupported(
                 "partial indexes are not supported yet",
+                "Leave the WHERE clause out: the index has all rows then.",
             ));
         }
         if !create.include.is_empty() {
             return Err(SqlError::unsupported(
                 "INCLUDE columns are not supported yet",
+                "Make them columns of the index, or leave them out.",
             ));
         }
         if create.nulls_distinct == Some(false) {
             return Err(SqlError::unsupported(
                 "NULLS NOT DISTINCT is not supported yet",
+                "Declare the columns NOT NULL.",
             ));
         }
         let kind = index_kind(create.using.as_ref())?;
@@ -40,6 +43,7 @@ impl Definition<'_> {
         if kind == IndexKind::Hash && create.unique {
             return Err(SqlError::unsupported(
                 "access method \"hash\" does not support unique indexes",
+                "Use btree, or a primary key WITH (primary_key = hash).",
             ));
         }
         let columns = names
@@ -128,10 +132,10 @@ fn index_kind(using: Option<&IndexType>) -> Result<IndexKind> {
         Some(other) => {
             let name = other.to_string().to_lowercase();
             Err(match name.as_str() {
-                "gin" | "gist" | "spgist" | "brin" | "bloom" => {
-                    SqlError::unsupported(format!("access method \"{name}\" is not supported"))
-                        .with_hint("Use btree or hash.")
-                }
+                "gin" | "gist" | "spgist" | "brin" | "bloom" => SqlError::unsupported(
+                    format!("access method \"{name}\" is not supported"),
+                    "Use btree or hash.",
+                ),
                 _ => SqlError::new("42704", format!("access method \"{name}\" does not exist")),
             })
         }
@@ -147,6 +151,7 @@ fn check_directions(columns: &[ast::IndexColumn]) -> Result<()> {
     if some && !all {
         return Err(SqlError::unsupported(
             "an index with ascending and descending columns is not supported yet",
+            "Give all columns one direction: an index is read in both.",
         ));
     }
     let odd_nulls = columns.iter().any(|column| {
@@ -159,6 +164,7 @@ fn check_directions(columns: &[ast::IndexColumn]) -> Result<()> {
     if odd_nulls {
         return Err(SqlError::unsupported(
             "NULLS FIRST and NULLS LAST of an index are not supported yet",
+            "Leave NULLS FIRST and NULLS LAST out.",
         ));
     }
     Ok(())

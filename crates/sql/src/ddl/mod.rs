@@ -47,6 +47,7 @@ use crate::bind::{BindContext, TypeNames};
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::expr::SessionInfo;
+use crate::parse::refused::command_missing;
 use crate::parse::statement::{Ddl, OnCommit};
 use crate::parse::tokens::fold_parts;
 use crate::privilege::Actor;
@@ -133,10 +134,7 @@ impl Definition<'_> {
             other => {
                 let text = other.to_string();
                 let words: Vec<&str> = text.split_whitespace().take(2).collect();
-                Err(SqlError::unsupported(format!(
-                    "{} is not supported",
-                    words.join(" ").to_uppercase()
-                )))
+                Err(command_missing(&words.join(" ").to_uppercase()))
             }
         }
     }
@@ -208,8 +206,8 @@ impl Definition<'_> {
             Ok(bound) if bound == meant => Ok(bound),
             _ => Err(SqlError::unsupported(
                 "a constant of a default or a check cannot depend on TimeZone, DateStyle or IntervalStyle",
-            )
-            .with_hint("Write it in the style ISO, and a time with its zone.")),
+                "Write it in the style ISO, and a time with its zone.",
+            )),
         }
     }
 

@@ -21,6 +21,7 @@ pub(super) fn comment(tokens: &mut Tokens<'_>) -> Result<Statement> {
         if tokens.keyword("domain") {
             return Err(SqlError::unsupported(
                 "COMMENT ON CONSTRAINT of a domain is not supported",
+                "Comment on the domain itself.",
             ));
         }
         let table = tokens.qualified_name()?;
@@ -36,9 +37,10 @@ pub(super) fn comment(tokens: &mut Tokens<'_>) -> Result<Statement> {
     } else {
         let kind = tokens.rest().first().map(|token| token.token.to_string());
         let kind = kind.unwrap_or_default().to_uppercase();
-        return Err(SqlError::unsupported(format!(
-            "COMMENT ON {kind} is not supported"
-        )));
+        return Err(SqlError::unsupported(
+            format!("COMMENT ON {kind} is not supported"),
+            "Comment on a table, column, view, index, sequence, constraint, schema, type, role or the database.",
+        ));
     };
     tokens.expect_keyword("is")?;
     let text = match tokens.keyword("null") {

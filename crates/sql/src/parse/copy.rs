@@ -117,8 +117,8 @@ pub(crate) fn copy(tokens: &mut Tokens<'_>) -> Result<Copy> {
         {
             return Err(SqlError::unsupported(
                 "COPY with a file or a program of the server is not supported",
-            )
-            .with_hint("Use STDIN or STDOUT; psql's \\copy does this for a client's file."));
+                "Use STDIN or STDOUT; psql's \\copy does this for a client's file.",
+            ));
         }
         None => return Err(tokens.error()),
     }
@@ -159,7 +159,10 @@ fn source(tokens: &mut Tokens<'_>, read: &mut Read) -> Result<CopySource> {
         let inner = tokens.until_closing()?;
         return match query(tokens.sql(), extent(inner))? {
             Grammar::Query(query) => Ok(CopySource::Query(query)),
-            Grammar::Into => Err(SqlError::unsupported("COPY (SELECT INTO) is not supported")),
+            Grammar::Into => Err(SqlError::unsupported(
+                "COPY (SELECT INTO) is not supported",
+                "Use COPY (SELECT ...) TO STDOUT.",
+            )),
         };
     }
     if tokens.keyword("binary") {
@@ -299,9 +302,10 @@ fn boolean(tokens: &mut Tokens<'_>, name: &str) -> Result<bool> {
 fn encoding(name: &str) -> Result<()> {
     match name.to_lowercase().replace(['-', '_'], "").as_str() {
         "utf8" | "unicode" | "sqlascii" => Ok(()),
-        _ => Err(SqlError::unsupported(format!(
-            "encoding \"{name}\" is not supported, only UTF8"
-        ))),
+        _ => Err(SqlError::unsupported(
+            format!("encoding \"{name}\" is not supported"),
+            "Convert the file to UTF8, for example with iconv.",
+        )),
     }
 }
 
@@ -330,9 +334,10 @@ fn check(read: Read, forced: &Forced, from: bool) -> Result<CopyOptions> {
     let mut options = CopyOptions::of_format(format);
     let binary = format == CopyFormat::Binary;
     let only_csv = |what: &str| {
-        Err(SqlError::unsupported(format!(
-            "COPY {what} available only in CSV mode"
-        )))
+        Err(SqlError::unsupported(
+            format!("COPY {what} available only in CSV mode"),
+            "Add FORMAT csv, or leave the option out.",
+        ))
     };
     if binary && read.delimiter.is_some() {
         return Err(SqlError::syntax("cannot specify DELIMITER in BINARY mode"));
@@ -344,6 +349,7 @@ fn check(read: Read, forced: &Forced, from: bool) -> Result<CopyOptions> {
         if binary && header {
             return Err(SqlError::unsupported(
                 "cannot specify HEADER in BINARY mode",
+                "Leave HEADER out, or use FORMAT csv.",
             ));
         }
         options.header = header;
@@ -381,9 +387,10 @@ fn check(read: Read, forced: &Forced, from: bool) -> Result<CopyOptions> {
         }
         if from != needs_from {
             let direction = if needs_from { "COPY FROM" } else { "COPY TO" };
-            return Err(SqlError::unsupported(format!(
-                "COPY {word} only available using {direction}"
-            )));
+            return Err(SqlError::unsupported(
+                format!("COPY {word} only available using {direction}"),
+                "Leave the option out.",
+            ));
         }
     }
     options.check()?;
@@ -393,9 +400,9 @@ fn check(read: Read, forced: &Forced, from: bool) -> Result<CopyOptions> {
 fn one_byte(what: &str, text: &str) -> Result<u8> {
     match text.as_bytes() {
         [byte] => Ok(*byte),
-        _ => Err(SqlError::new(
-            "0A000",
+        _ => Err(SqlError::unsupported(
             format!("COPY {what} must be a single one-byte character"),
+            "Use one character of ASCII.",
         )),
     }
 }

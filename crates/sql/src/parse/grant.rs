@@ -212,9 +212,10 @@ fn targets(tokens: &mut Tokens<'_>) -> Result<Targets> {
         return qualified(tokens, true).map(Targets::Procedures);
     }
     if let Some(other) = OTHERS.iter().find(|word| tokens.is_keyword(word)) {
-        return Err(SqlError::unsupported(format!(
-            "privileges on a {other} are not supported"
-        )));
+        return Err(SqlError::unsupported(
+            format!("privileges on a {other} are not supported"),
+            "Grant privileges on tables, sequences, functions, schemas or the database.",
+        ));
     }
     tokens.keyword("table");
     qualified(tokens, false).map(Targets::Tables)

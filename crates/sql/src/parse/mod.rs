@@ -23,7 +23,7 @@ pub(crate) mod grant;
 mod life;
 mod lock;
 mod own_grammar;
-mod refused;
+pub(crate) mod refused;
 mod rewrite;
 pub(crate) mod role;
 pub(crate) mod secret;

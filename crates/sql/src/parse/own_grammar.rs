@@ -43,7 +43,13 @@ pub(super) enum Read {
 /// 42601 and 54001 of PostgreSQL's grammar.
 pub(super) fn query(sql: &str, extent: Option<(Location, Location)>) -> Result<Read> {
     let (start, text, parsed) = parsed(sql, extent)?;
-    let unsupported = || Err(SqlError::unsupported("this statement is not supported"));
+    let unsupported = || {
+        let first = text.split_whitespace().next().unwrap_or_default();
+        Err(SqlError::unsupported(
+            format!("{} is not supported as a query", first.to_uppercase()),
+            "Use SELECT, VALUES, INSERT, UPDATE or DELETE.",
+        ))
+    };
     let mut statements = parsed.statements().stmts();
     let changes = match (statements.next(), statements.next()) {
         (Some(Node::InsertStmt(_) | Node::UpdateStmt(_) | Node::DeleteStmt(_)), None) => true,
@@ -57,8 +63,10 @@ pub(super) fn query(sql: &str, extent: Option<(Location, Location)>) -> Result<R
             })
         }
         (Some(Node::MergeStmt(_)), _) => {
-            return Err(SqlError::unsupported("MERGE is not supported")
-                .with_hint("Use INSERT ... ON CONFLICT, UPDATE ... FROM or DELETE ... USING."));
+            return Err(SqlError::unsupported(
+                "MERGE is not supported",
+                "Use INSERT ... ON CONFLICT, UPDATE ... FROM or DELETE ... USING.",
+            ));
         }
         _ => return unsupported(),
     };

@@ -3,7 +3,7 @@
 
 use thermocline_query::parse::parse;
 
-use crate::error::SqlError;
+use crate::error::{SEE_SQL_PAGE, SqlError};
 use crate::typed::positioned;
 
 /// Words between CREATE and what is created.
@@ -53,7 +53,7 @@ pub(super) fn told(own: SqlError, text: &str) -> SqlError {
                 true => format!("{command} is not supported"),
                 false => format!("\"{part}\" in {command} is not supported"),
             };
-            SqlError::unsupported(message).with_position(own.position)
+            SqlError::unsupported(message, instead_of(&command)).with_position(own.position)
         }
     }
 }
@@ -92,6 +92,29 @@ fn command(words: &[String]) -> String {
         }
     }
     named.join(" ")
+}
+
+/// 0A000 for a command that is not there.
+#[cold]
+pub(crate) fn command_missing(command: &str) -> SqlError {
+    SqlError::unsupported(format!("{command} is not supported"), instead_of(command))
+}
+
+/// What does the same, or the page that lists what there is.
+fn instead_of(command: &str) -> &'static str {
+    match command.split_whitespace().last().unwrap_or_default() {
+        "POLICY" => "Make a view of the rows that a role may see, and grant that.",
+        "RULE" => "Make a view, or send both statements in one transaction.",
+        "TRIGGER" => "Make both changes in one transaction, or in one statement by WITH.",
+        "AGGREGATE" => "Use an aggregate that is built in, or array_agg and a function.",
+        "EXTENSION" => "Leave it out; docs/reference/sql.md lists what is built in.",
+        "DATABASE" => "Use a schema, or another data directory.",
+        "STATISTICS" => "Leave it out: no statistics are needed.",
+        "COLLATION" => "Leave it out: texts are compared by their bytes.",
+        "SUBSCRIPTION" | "PUBLICATION" => "Copy the database with BACKUP TO.",
+        "TABLESPACE" => "Put the data directory on the device.",
+        _ => SEE_SQL_PAGE,
+    }
 }
 
 /// The word at which it was refused, and the next one.

@@ -179,6 +179,7 @@ fn alter(tokens: &mut Tokens<'_>) -> Result<RoleCommand> {
     if ["set", "reset", "in"].iter().any(|w| tokens.is_keyword(w)) {
         return Err(SqlError::unsupported(
             "settings of a role are not supported yet",
+            "Give the setting when you connect, as in options='-c name=value'.",
         ));
     }
     tokens.keyword("with");

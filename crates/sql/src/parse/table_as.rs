@@ -53,6 +53,7 @@ pub(super) fn create(sql: &str, all: &[TokenWithSpan]) -> Result<Option<Statemen
     if tokens.is_keyword("execute") {
         return Err(SqlError::unsupported(
             "CREATE TABLE AS EXECUTE is not supported",
+            "Write the query itself behind AS.",
         ));
     }
     let rest = tokens.rest();

@@ -120,6 +120,7 @@ pub(super) fn create(tokens: &mut Tokens<'_>) -> Result<Statement> {
     if !tokens.keyword("as") {
         return Err(SqlError::unsupported(
             "base types and shell types are not supported",
+            "Make an enum, a composite type or a domain.",
         ));
     }
     if tokens.token(&Token::LParen) {
@@ -137,7 +138,10 @@ pub(super) fn create(tokens: &mut Tokens<'_>) -> Result<Statement> {
         return Ok(command(TypeCommand::CreateComposite { name, attributes }));
     }
     if tokens.is_keyword("range") {
-        return Err(SqlError::unsupported("range types are not supported yet"));
+        return Err(SqlError::unsupported(
+            "range types are not supported yet",
+            "Use two columns, one for each bound.",
+        ));
     }
     tokens.expect_keyword("enum")?;
     tokens.expect(&Token::LParen)?;

@@ -11,7 +11,7 @@ use super::time_zone::zone;
 use super::tokens::Tokens;
 use super::{
     call, comment, copy, create_table, domain, function, grant, life, lock, parse_one, parsed,
-    role, sequence, system, table_as, user_type, view,
+    refused, role, sequence, system, table_as, user_type, view,
 };
 use crate::error::{Result, SqlError};
 
@@ -100,7 +100,12 @@ pub(super) fn parse(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
                 "grant" => Statement::Ddl(grant::parse(tokens, true)?),
                 "revoke" => Statement::Ddl(grant::parse(tokens, false)?),
                 "reassign" => Statement::Ddl(grant::owned_by(tokens, true)?),
-                "do" => return Err(SqlError::unsupported("DO is not supported")),
+                "do" => {
+                    return Err(SqlError::unsupported(
+                        "DO is not supported",
+                        "Send the statements by themselves, in one transaction.",
+                    ));
+                }
                 _ => return Ok(None),
             }
         }
@@ -199,6 +204,7 @@ fn end(tokens: &mut Tokens<'_>, commit: bool) -> Result<Statement> {
     if tokens.keyword("prepared") {
         return Err(SqlError::unsupported(
             "prepared transactions are not supported",
+            "Use COMMIT or ROLLBACK.",
         ));
     }
     let mut chain = false;
@@ -225,6 +231,7 @@ fn set(tokens: &mut Tokens<'_>) -> Result<Statement> {
         if tokens.keyword("snapshot") {
             return Err(SqlError::unsupported(
                 "SET TRANSACTION SNAPSHOT is not supported",
+                "Run the statements in one REPEATABLE READ transaction.",
             ));
         }
         return modes_given(tokens).map(Statement::SetTransaction);
@@ -347,6 +354,7 @@ fn inner_query(tokens: &Tokens<'_>) -> Result<Statement> {
     match parse_one(tokens.sql(), tokens.rest().to_vec())?.0 {
         Statement::TableAs(_) => Err(SqlError::unsupported(
             "SELECT INTO within another command is not supported",
+            "Run SELECT INTO as a statement of its own.",
         )),
         statement => Ok(statement),
     }
@@ -356,6 +364,7 @@ fn prepare(tokens: &mut Tokens<'_>) -> Result<Statement> {
     if tokens.keyword("transaction") {
         return Err(SqlError::unsupported(
             "prepared transactions are not supported",
+            "Use COMMIT or ROLLBACK.",
         ));
     }
     let name = tokens.identifier()?;
@@ -494,10 +503,10 @@ fn explain(tokens: &mut Tokens<'_>) -> Result<Statement> {
                 | "generic_plan" | "memory" => {}
                 "format" if value.eq_ignore_ascii_case("text") => {}
                 "format" => {
-                    return Err(SqlError::unsupported(format!(
-                        "EXPLAIN FORMAT {} is not supported, only TEXT",
-                        value.to_uppercase()
-                    )));
+                    return Err(SqlError::unsupported(
+                        format!("EXPLAIN FORMAT {} is not supported", value.to_uppercase()),
+                        "Use FORMAT TEXT.",
+                    ));
                 }
                 _ => {
                     return Err(SqlError::syntax(format!(
@@ -515,7 +524,8 @@ fn explain(tokens: &mut Tokens<'_>) -> Result<Statement> {
     }
     if tokens.is_keyword("execute") || tokens.is_keyword("declare") {
         return Err(SqlError::unsupported(
-            "EXPLAIN of this command is not supported",
+            "EXPLAIN of EXECUTE or DECLARE is not supported",
+            "Explain the query itself.",
         ));
     }
     let statement = inner_query(tokens)?;
@@ -626,17 +636,13 @@ fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
         }
         return create_table::create_table(sql, all).map(Some);
     }
-    let refused = [
-        (
-            &["database"][..],
-            "there is one database a directory; CREATE DATABASE is not supported",
-        ),
-        (&["trigger"], "triggers are not supported yet"),
-        (&["extension"], "extensions are not supported"),
-        (&["tablespace"], "tablespaces are not supported yet"),
-    ];
-    match refused.iter().find(|(words, _)| tokens.are_keywords(words)) {
-        Some((_, message)) => Err(SqlError::unsupported(*message)),
+    // What sqlparser would read.
+    let missing = ["database", "trigger", "extension", "tablespace"];
+    match missing.iter().find(|word| tokens.is_keyword(word)) {
+        Some(word) => Err(refused::command_missing(&format!(
+            "CREATE {}",
+            word.to_uppercase()
+        ))),
         None => Ok(None),
     }
 }
@@ -665,6 +671,7 @@ fn alter(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
     if tokens.are_keywords(&["materialized", "view"]) {
         return Err(SqlError::unsupported(
             "materialized views are not supported yet",
+            "Use CREATE TABLE ... AS, and fill the table again when you need it.",
         ));
     }
     if !tokens.keyword("sequence") {

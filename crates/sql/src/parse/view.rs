@@ -64,6 +64,7 @@ pub(super) fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
     if tokens.are_keywords(&["materialized", "view"]) {
         return Err(SqlError::unsupported(
             "materialized views are not supported yet",
+            "Use CREATE TABLE ... AS, and fill the table again when you need it.",
         ));
     }
     let recursive = tokens.are_keywords(&["recursive", "view"]) && tokens.keyword("recursive");
@@ -80,12 +81,16 @@ pub(super) fn create(tokens: &mut Tokens<'_>) -> Result<Option<Statement>> {
     if tokens.keyword("with") {
         return Err(SqlError::unsupported(
             "options of views are not supported yet",
+            "Leave the WITH clause out.",
         ));
     }
     tokens.expect_keyword("as")?;
     let query = tokens.rest();
     if has_check_option(query) {
-        return Err(SqlError::unsupported("WITH CHECK OPTION is not supported"));
+        return Err(SqlError::unsupported(
+            "WITH CHECK OPTION is not supported",
+            "Leave WITH CHECK OPTION out, and give the table a CHECK.",
+        ));
     }
     let sql = tokens.sql();
     let (start, text) = slice(sql, extent(query)).ok_or_else(|| tokens.error())?;
@@ -153,6 +158,7 @@ pub(super) fn alter(tokens: &mut Tokens<'_>) -> Result<Statement> {
     } else if tokens.one_of(&["alter", "set", "reset"]).is_some() {
         return Err(SqlError::unsupported(
             "defaults and options of views are not supported",
+            "Set the default of the table's column.",
         ));
     } else {
         return Err(tokens.error());
