@@ -2,15 +2,18 @@
 """Does what the pages for newcomers say, and compares what they print.
 
     scripts/pages.py [PROGRAM]        (default: target/debug/thermocline)
+    scripts/pages.py --readme         the README's first command as it stands, which builds
 
 | page | what is done |
 |---|---|
+| README.md | with `--readme`: its first command; what it prints; the query of hot and cold rows |
 | docs/start.md | every block, with `kill -9` and the start behind it |
 | docs/guides/backup.md, restore.md | a backup of a running and of a stopped server, a generation, both restored |
+| docs/guides/embed.md | the program in Rust, which `cargo test` has built (`examples/embed.rs`) |
 | docs/guides/connect.md | the program in Python, where `psycopg` is installed |
 
 Figures of an output may differ where the page says so; everything else must be as it is printed.
-Needs `psql`. The block in Rust of docs/guides/embed.md is compiled by `cargo test`.
+Needs `psql`.
 """
 
 import os
@@ -204,6 +207,25 @@ def backup_and_restore(directory):
     print(f"{', '.join(pages)}: {done} commands")
 
 
+def embed(directory):
+    page = "docs/guides/embed.md"
+    built = PROGRAM.parent / "examples/embed"
+    if not built.exists():
+        print(f"{page}: skipped, {built} is not there: cargo build --example embed")
+        return
+    text, behind = [(text, behind) for language, text, behind in blocks(page) if language == "rust,no_run"][0]
+    source = (ROOT / "crates/thermocline/examples/embed.rs").read_text()
+    if plain(source)[2:] != plain(text):
+        fail(page, "examples/embed.rs is another program", text, source)
+    # The second run finds what the first has left.
+    for _ in range(2):
+        printed = shell(str(built), directory).strip()
+        promised = re.search(r"It prints `(.*?)`", behind).group(1)
+        if printed != promised:
+            fail(page, "the program prints something else", promised, printed)
+    print(f"{page}: the program, twice")
+
+
 def python(directory):
     page = "docs/guides/connect.md"
     try:
@@ -224,13 +246,50 @@ def python(directory):
     print(f"{page}: {len(programs)} programs in Python")
 
 
+def readme(directory):
+    """The first command as it stands, from the sources' root; its data and port are elsewhere."""
+    page = "README.md"
+    found = [text for _, text, _ in blocks(page)]
+    command, banner, look = found[0].strip(), found[2], plain(found[3])[-1]
+    server = Server(directory)
+    environment = {
+        **os.environ,
+        "THERMOCLINE_DATA_DIR": str(directory / "data"),
+        "THERMOCLINE_PORT": str(server.port),
+    }
+    log = open(directory / "server.log", "w")
+    print(f"{page}: {command}", flush=True)
+    # In a group of its own: the shell, cargo and the program end together.
+    running = subprocess.Popen(
+        command, shell=True, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True
+    )
+    printed = ""
+    while "  connect " not in printed and running.poll() is None:
+        time.sleep(1)
+        printed = (directory / "server.log").read_text()
+    if running.poll() is not None:
+        fail(page, "the first command ends", printed[-3000:])
+    words = lambda lines: [line.split()[0] for line in plain(lines)]
+    served = words("thermocline " + printed.split("\nthermocline ")[-1])
+    if words(banner) != served[: len(words(banner))]:
+        fail(page, "the server prints something else", banner, printed[-3000:])
+    names = re.search(r"'(SELECT .*?)'", look).group(1)
+    shown = server.sql(names + ";")
+    if words(found[4])[0] not in shown:
+        fail(page, "the query prints something else", found[4], shown)
+    os.killpg(running.pid, signal.SIGINT)
+    running.wait(60)
+    print(f"{page}: done")
+
+
 def main():
-    if not PROGRAM.exists():
+    if sys.argv[1:] != ["--readme"] and not PROGRAM.exists():
         sys.exit(f"{PROGRAM} is not there: cargo build --bin thermocline")
     if not shutil.which("psql"):
         print("psql is not installed: the pages are not tried")
         return
-    for task in [tutorial, backup_and_restore, python]:
+    tasks = [readme] if sys.argv[1:] == ["--readme"] else [tutorial, backup_and_restore, embed, python]
+    for task in tasks:
         with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", "/var/tmp")) as directory:
             task(Path(directory))
 

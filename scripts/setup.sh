@@ -2,9 +2,12 @@
 # Installs what the build needs beside Rust: a C compiler, and libclang for the bindings of
 # PostgreSQL's parser. Does nothing where both are there.
 #
-#   scripts/setup.sh && cargo run --release
+#   scripts/setup.sh && cargo run --release -- --memory-limit 256MB
 
 set -euo pipefail
+
+[ -x "${CARGO_TARGET_DIR:-target}/release/thermocline" ] ||
+    echo "The build takes 10 to 20 minutes on two cores, once."
 
 missing=()
 command -v cc > /dev/null || command -v gcc > /dev/null || command -v clang > /dev/null || missing+=(gcc)

@@ -1,6 +1,6 @@
 //! Which cells are measured: a dozen telling ones, or those that the project's
-//! promises name and, of all the others, so many that each pair of values of two
-//! fields is in one of them.
+//! promises name. The full matrix has of all the others so many that each pair of
+//! values of two fields is in one of them.
 
 use std::collections::HashSet;
 

@@ -40,7 +40,8 @@ pub fn query_error(error: &DataFusionError) -> QueryError {
             QueryError::new("53200", "out of memory").with_detail(first)
         }
         DataFusionError::NotImplemented(message) => {
-            QueryError::unsupported(message.lines().next().unwrap_or(message))
+            let first = message.lines().next().unwrap_or(message);
+            QueryError::unsupported(first, "Write the query in another way.")
         }
         other => QueryError::internal(other.to_string()),
     }

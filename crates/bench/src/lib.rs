@@ -44,19 +44,19 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// `thermocline bench …`.
 #[derive(Debug, Clone, clap::Subcommand)]
 pub enum Command {
-    /// Reads and updates of rows by key, Zipf-distributed; in this process or over the wire.
+    /// Read and update rows by key, Zipf-distributed, in this process or over the wire
     Ycsb(ycsb::Options),
-    /// TPC-C: five transactions over nine tables, and its conditions of consistency.
+    /// Run TPC-C: five transactions over nine tables, and its conditions of consistency
     Tpcc(tpcc::Options),
-    /// YCSB's core workloads A to F: fields, inserts, scans, read-modify-writes, latest rows.
+    /// Run YCSB's core workloads A to F: fields, inserts, scans, read-modify-writes, latest rows
     YcsbCore(ycsb_core::Options),
-    /// TATP: a telephone network's register, seven short transactions.
+    /// Run TATP: a telephone network's register, seven short transactions
     Tatp(tatp::Options),
-    /// SmallBank: six transactions over accounts; the sum of balances is checked.
+    /// Run SmallBank: six transactions over accounts, and check the sum of balances
     Smallbank(smallbank::Options),
-    /// Voter: calls that vote, so many a phone.
+    /// Run Voter: calls that vote, so many for each phone
     Voter(voter::Options),
-    /// Policies of what stays in memory, compared on traces by how many accesses miss.
+    /// Compare policies of what stays in memory on traces, by how many accesses miss
     Identification(identification::Options),
     /// Transfers between accounts, with a journal of what was acknowledged.
     #[command(hide = true)]

@@ -85,7 +85,7 @@ pub trait DeviceFile: Send + Sync {
 
 /// What is done with the outcome of a read.
 ///
-/// It must be short and must not wait. It usually runs on a thread of the device, but a
+/// It must be short and must not wait. It usually runs on a thread of the device. But a
 /// request that is refused at once, and every request to a simulated device, completes on
 /// the thread that submitted it: hold no lock there that the completion takes.
 pub type ReadCompletion = Box<dyn FnOnce(io::Result<AlignedBuffer>) + Send>;

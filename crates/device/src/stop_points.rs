@@ -1,4 +1,4 @@
-//! Named places at which the program kills itself, as an outside `kill -9` would, so that a
+//! Named places at which the program kills itself, as an outside `kill -9` would. So a
 //! crash can be had at the worst moments and not only at random ones.
 //!
 //! Compiled in with the cargo feature `stop-points` only; without it each call is nothing.

@@ -1,5 +1,5 @@
 //! A start serves while partitions come: who waits for what, which comes first, what ends a
-//! wait, what becomes of damage that is found late, and that it leaves what a whole start
+//! wait; what becomes of damage that is found late, and that it leaves what a whole start
 //! leaves, byte for byte.
 
 mod fixture;
@@ -61,9 +61,9 @@ fn open_by_hand(device: &SimulatedDevice) -> (Arc<Database>, Steps) {
 
 type Rows = BTreeMap<i64, String>;
 
-/// A directory with images, and with a log after them that changes rows, leaves a transaction
-/// open, commits one that began before the checkpoint, makes and drops a table, an index and
-/// numbers.
+/// A directory with images, and with a log after them. That changes rows, leaves a
+/// transaction open, commits one that began before the checkpoint, makes and drops a table,
+/// an index and numbers.
 fn directory() -> (Files, Rows) {
     let device = SimulatedDevice::new();
     let db = Database::open(config(&device)).expect("opens");

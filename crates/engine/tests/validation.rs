@@ -440,7 +440,7 @@ fn run_in<R>(
 }
 
 /// An insert into a partition was held against every read by key there, and 16 384 reads
-/// became reads of whole tables, which it took few statements to reach where rows are spread.
+/// became reads of whole tables. It took few statements to reach that where rows are spread.
 #[test]
 fn transactions_with_keys_of_their_own_all_commit() {
     for spread in [false, true] {

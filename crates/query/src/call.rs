@@ -152,9 +152,10 @@ impl Environment for Plain {
     }
 
     fn call(&self, name: &str, _: &[Datum]) -> Result<Datum> {
-        Err(QueryError::unsupported(format!(
-            "function {name} needs a session"
-        )))
+        Err(QueryError::unsupported(
+            format!("function {name} is not supported without a session"),
+            "Call it in a statement of a session.",
+        ))
     }
 }
 

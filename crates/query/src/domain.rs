@@ -21,7 +21,7 @@ impl Catalog for Value {
     fn relation(&self, schema: Option<&str>, name: &str) -> Result<Option<Stored>> {
         if schema.is_some() || name != VALUE {
             let message = "cannot use subquery in check constraint";
-            return Err(QueryError::unsupported(message));
+            return Err(QueryError::unsupported(message, OVER_VALUE));
         }
         Ok(Some(Stored {
             oid: 0,
@@ -41,6 +41,8 @@ impl Catalog for Value {
 }
 
 const VALUE: &str = "value";
+const UNSUPPORTED: &str = "0A000";
+const OVER_VALUE: &str = "Write the condition over VALUE alone.";
 
 /// Analyses the text of a condition of values of this type.
 ///
@@ -73,9 +75,9 @@ fn of_one_value(condition: &Expr) -> Result<()> {
             }
             ExprKind::Window(_) => Some(("42P20", "window functions are")),
             ExprKind::Call(call) if call.function.returns_set() => {
-                Some(("0A000", "set-returning functions are"))
+                Some((UNSUPPORTED, "set-returning functions are"))
             }
-            ExprKind::Subquery(_) => Some(("0A000", "subqueries are")),
+            ExprKind::Subquery(_) => Some((UNSUPPORTED, "subqueries are")),
             ExprKind::Parameter(_) => Some(("42P02", "parameters are")),
             _ => None,
         };
@@ -85,7 +87,10 @@ fn of_one_value(condition: &Expr) -> Result<()> {
         None => Ok(()),
         Some((sqlstate, what)) => {
             let message = format!("{what} not allowed in check constraints");
-            Err(QueryError::new(sqlstate, message))
+            Err(match sqlstate {
+                UNSUPPORTED => QueryError::unsupported(message, OVER_VALUE),
+                _ => QueryError::new(sqlstate, message),
+            })
         }
     }
 }
@@ -99,7 +104,10 @@ impl Row for Only<'_> {
     }
 
     fn whole_row(&self, _: usize, _: usize) -> Result<Datum> {
-        Err(QueryError::unsupported("a whole row is not supported here"))
+        Err(QueryError::unsupported(
+            "a whole row is not supported in a condition of a domain",
+            OVER_VALUE,
+        ))
     }
 }
 

@@ -51,11 +51,12 @@ impl QueryError {
         }))
     }
 
-    /// 0A000: SQL that this database does not do.
+    /// 0A000: SQL that this database does not do. The message names what, `instead` says what to
+    /// do in its place.
     #[cold]
     #[must_use]
-    pub fn unsupported(message: impl Into<String>) -> Self {
-        Self::new("0A000", message)
+    pub fn unsupported(message: impl Into<String>, instead: impl Into<String>) -> Self {
+        Self::new("0A000", message).with_hint(instead)
     }
 
     /// XX000: this database contradicted itself.

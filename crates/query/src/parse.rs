@@ -23,7 +23,7 @@ impl Parsed {
 
 /// The grammar's errors that are none of syntax, by a part of their messages: the library does not
 /// tell their codes.
-const CODES: [(&str, &str); 16] = [
+const CODES: [(&str, &str); 7] = [
     ("memory exhausted", "54001"),
     ("is reserved", "42939"),
     ("cannot be used as a role name", "42939"),
@@ -31,27 +31,32 @@ const CODES: [(&str, &str); 16] = [
     ("column number must be in range", "22023"),
     ("unrecognized JSON encoding", "22023"),
     ("unrecognized partitioning strategy", "22023"),
-    ("not supported", "0A000"),
-    ("no longer supported", "0A000"),
-    ("only supported", "0A000"),
-    ("not implemented", "0A000"),
-    ("not yet implemented", "0A000"),
-    ("constraints cannot be", "0A000"),
-    ("cannot include schema elements", "0A000"),
-    ("current database cannot be changed", "0A000"),
-    ("aggregates cannot have", "0A000"),
+];
+/// Those of what is not there.
+const MISSING: [&str; 9] = [
+    "not supported",
+    "no longer supported",
+    "only supported",
+    "not implemented",
+    "not yet implemented",
+    "constraints cannot be",
+    "cannot include schema elements",
+    "current database cannot be changed",
+    "aggregates cannot have",
 ];
 
-/// The code of an error of this message.
+/// The grammar's error of this message.
 #[cold]
-fn sqlstate(message: &str) -> &'static str {
-    // It has a part of the statement in it.
+fn refused(message: String) -> QueryError {
+    // The message of a syntax error has a part of the statement in it.
     if message.starts_with("syntax error") {
-        return "42601";
+        return QueryError::new("42601", message);
     }
-    let mut codes = CODES.iter();
-    let found = codes.find(|(part, _)| message.contains(part));
-    found.map_or("42601", |(_, code)| code)
+    if MISSING.iter().any(|part| message.contains(part)) {
+        return QueryError::unsupported(message, "Leave the clause out.");
+    }
+    let code = CODES.iter().find(|(part, _)| message.contains(part));
+    QueryError::new(code.map_or("42601", |(_, code)| *code), message)
 }
 
 /// Parses all statements of a text.
@@ -72,7 +77,7 @@ pub fn parse(text: &str) -> Result<Parsed> {
                 Error::Parse(error) => error.to_string(),
                 other => other.to_string(),
             };
-            let mut error = QueryError::new(sqlstate(&message), message);
+            let mut error = refused(message);
             error.location = position::of_error(text);
             Err(error)
         }

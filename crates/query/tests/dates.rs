@@ -44,7 +44,7 @@ impl Environment for Session {
     }
 
     fn call(&self, name: &str, _: &[Datum]) -> Result<Datum> {
-        Err(QueryError::unsupported(name.to_owned()))
+        Err(QueryError::unsupported(name, ""))
     }
 }
 

@@ -282,8 +282,10 @@ impl Connection {
     }
 
     async fn function_call(&mut self) -> Result<(), Ending> {
-        let error = SqlError::unsupported("the function call protocol is not supported")
-            .with_hint("Use SELECT function(…).");
+        let error = SqlError::unsupported(
+            "the function call protocol is not supported",
+            "Use SELECT function(…).",
+        );
         messages::error_response(&mut self.client.out, "ERROR", &error);
         self.session.extended_error();
         self.sync().await

@@ -1,8 +1,8 @@
 //! The fields of the messages that clients send. Everything borrows from the
-//! message; lists of usual length need no allocation. Nothing is believed:
-//! a length that exceeds the message, a string without its end or text that is
-//! not UTF-8 is an error of that message and leaves the connection usable,
-//! because the frame around it was whole.
+//! message; lists of usual length need no allocation. Nothing is believed: a
+//! length that exceeds the message, a string without its end or text that is
+//! not UTF-8 is an error of that message. The connection stays usable, because
+//! the frame around it was whole.
 
 use std::ffi::CStr;
 

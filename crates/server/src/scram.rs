@@ -162,6 +162,7 @@ impl<'a> ClientFirst<'a> {
         if !authorized.is_empty() {
             return Err(SqlError::unsupported(
                 "client uses authorization identity, but it is not supported",
+                "Use a client that sends no authorization identity.",
             ));
         }
         // The name is that of the start-up packet; what stands here is passed over.

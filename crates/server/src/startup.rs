@@ -115,9 +115,12 @@ impl Startup {
     fn read(version: i32, mut fields: Fields<'_>) -> Result<Self, SqlError> {
         let (major, minor) = (version >> 16, version & 0xffff);
         if major != 3 {
-            return Err(SqlError::unsupported(format!(
-                "unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0"
-            )));
+            return Err(SqlError::unsupported(
+                format!(
+                    "unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0"
+                ),
+                "Use a client that speaks protocol 3.0.",
+            ));
         }
         let mut startup = Self::default();
         let mut database = None;
@@ -161,7 +164,10 @@ impl Startup {
 fn refuse_replication(value: &str) -> Result<(), SqlError> {
     match value {
         "false" | "off" | "no" | "0" => Ok(()),
-        _ => Err(SqlError::unsupported("replication is not supported")),
+        _ => Err(SqlError::unsupported(
+            "replication is not supported",
+            "Copy the database with BACKUP TO, or thermocline backup.",
+        )),
     }
 }
 

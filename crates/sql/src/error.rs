@@ -12,6 +12,9 @@ use thermocline_storage::value_error::ValueError;
 /// The result of everything in this crate.
 pub type Result<T, E = SqlError> = std::result::Result<T, E>;
 
+/// What to do about a command that is not there, where nothing better is known.
+pub(crate) const SEE_SQL_PAGE: &str = "See docs/reference/sql.md for what is supported.";
+
 /// An error as a client sees it. Boxed, so that a result is no larger for
 /// what it seldom is; its fields are reached by dereferencing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -98,11 +101,12 @@ impl SqlError {
         Self::new("42601", message)
     }
 
-    /// 0A000: SQL that this database does not do (yet).
+    /// 0A000: SQL that this database does not do. The message names what, `instead` says what to
+    /// do in its place.
     #[cold]
     #[must_use]
-    pub fn unsupported(message: impl Into<String>) -> Self {
-        Self::new("0A000", message)
+    pub fn unsupported(message: impl Into<String>, instead: impl Into<String>) -> Self {
+        Self::new("0A000", message).with_hint(instead)
     }
 
     /// 42P01: no such table.

@@ -107,9 +107,10 @@ pub(crate) fn bind(
     };
     if has_wrong_clock(&analyzed.query) {
         let message = "the clock's time beside pg_sleep in one query is not supported";
-        return Some(Err(
-            SqlError::unsupported(message).with_hint("Ask for the time in queries of their own.")
-        ));
+        return Some(Err(SqlError::unsupported(
+            message,
+            "Ask for the time in queries of their own.",
+        )));
     }
     is_done_here(&analyzed).then(|| Ok(TypedQuery::of(analyzed)))
 }

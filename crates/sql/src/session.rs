@@ -135,10 +135,9 @@ pub struct Session {
 impl Session {
     /// A session of `user`; `parameters` are those of the start-up message.
     ///
-    /// # Errors
-    /// 3D000 for another database than the one there is, 28000 for a role that is not there
-    /// or may not log in, 53300 beyond its connection limit and without memory for one more
-    /// session, 22023 and 42704 for parameters that cannot be set.
+    /// # Errors 3D000 for another database than the one there is, 28000 for a role that is
+    /// not there or may not log in; 53300 beyond its connection limit and without memory
+    /// for one more session; 22023 and 42704 for parameters that cannot be set.
     pub fn new(
         engine: Arc<Engine>,
         user: &str,
@@ -150,7 +149,7 @@ impl Session {
         if database != DATABASE_NAME && database != user {
             return Err(
                 SqlError::new("3D000", format!("database \"{database}\" does not exist"))
-                    .with_hint(format!("The one database here is \"{DATABASE_NAME}\".")),
+                    .with_hint(format!("The one database is \"{DATABASE_NAME}\".")),
             );
         }
         let (account, at_rest) = charges::at_rest(&engine.db)?;

@@ -152,7 +152,7 @@ impl Settings {
             // Whether it may be is not known here: see `assume`.
             return Err(SqlError::new(
                 "55P02",
-                format!("parameter \"{folded}\" cannot be changed this way"),
+                format!("parameter \"{folded}\" cannot be changed by SET or a connection option"),
             )
             .with_hint("Use SET ROLE or SET SESSION AUTHORIZATION."));
         }

@@ -357,9 +357,10 @@ impl Environment for At<'_> {
     }
 
     fn call(&self, name: &str, _: &[Datum]) -> QueryResult<Datum> {
-        Err(QueryError::unsupported(format!(
-            "function {name} needs a session"
-        )))
+        Err(QueryError::unsupported(
+            format!("a constant that needs function {name} is not supported"),
+            "Write the constant as a text or a number.",
+        ))
     }
 }
 

@@ -2,6 +2,12 @@
 //! cold, what the device does, which policy is in force. They are relations of
 //! `pg_catalog`, so that they are found without a schema.
 
+mod about;
+#[cfg(test)]
+mod reference;
+
+pub(crate) use about::comments;
+
 use std::time::Duration;
 
 use thermocline_engine::Database;
@@ -21,6 +27,17 @@ pg_catalog\tthermocline_recovery\t14906\tv\tpart 25,unit 25,done 20,total 20,und
 pg_catalog\tpg_stat_statements\t14921\tv\tuserid 26,dbid 26,toplevel 16,queryid 20,query 25,plans 20,total_plan_time 701,min_plan_time 701,max_plan_time 701,mean_plan_time 701,stddev_plan_time 701,calls 20,total_exec_time 701,min_exec_time 701,max_exec_time 701,mean_exec_time 701,stddev_exec_time 701,rows 20,shared_blks_hit 20,shared_blks_read 20,shared_blks_dirtied 20,shared_blks_written 20,local_blks_hit 20,local_blks_read 20,local_blks_dirtied 20,local_blks_written 20,temp_blks_read 20,temp_blks_written 20,blk_read_time 701,blk_write_time 701,temp_blk_read_time 701,temp_blk_write_time 701,wal_records 20,wal_fpi 20,wal_bytes 1700,jit_functions 20,jit_generation_time 701,jit_inlining_count 20,jit_inlining_time 701,jit_optimization_count 20,jit_optimization_time 701,jit_emission_count 20,jit_emission_time 701
 pg_catalog\tpg_stat_statements_info\t14922\tv\tdealloc 20,stats_reset 1184
 ";
+
+/// The number of a view and the names of its columns.
+fn definition(view: &str) -> Option<(u32, Vec<&'static str>)> {
+    let mut lines = DEFINITIONS.lines().map(|line| line.split('\t'));
+    lines.find_map(|mut fields| {
+        let (_, name, oid) = (fields.next()?, fields.next()?, fields.next()?);
+        let columns = fields.next_back()?.split(',');
+        let columns = columns.filter_map(|column| column.split(' ').next());
+        (name == view).then_some((oid.parse().ok()?, columns.collect()))
+    })
+}
 
 fn int(value: u64) -> Datum {
     Datum::Int(i64::try_from(value).unwrap_or(i64::MAX))

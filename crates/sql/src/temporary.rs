@@ -59,6 +59,7 @@ pub(crate) fn not_others(schema: &str, search_path: &[String]) -> Result<()> {
         false => Ok(()),
         true => Err(SqlError::unsupported(
             "cannot access temporary tables of other sessions",
+            "Use a table that is not temporary.",
         )),
     }
 }

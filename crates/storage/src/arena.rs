@@ -1,9 +1,9 @@
 //! The arena: one reserved range of virtual memory from which every heap
 //! takes its spans.
 //!
-//! Guarantees: a span is aligned to its own size within the region, is never
-//! handed out twice, and goes back to the system when it is freed, but for a
-//! bounded number of bytes kept warm for the next request. `used_bytes` is
+//! Guarantees: a span is aligned to its own size within the region, and is
+//! never handed out twice. It goes back to the system when it is freed, but for
+//! a bounded number of bytes kept warm for the next request. `used_bytes` is
 //! what the region can cost in resident memory. Assumes anonymous memory is
 //! zero-filled on first touch and after `MADV_DONTNEED` (Linux). An exhausted
 //! region is an answer (`None`), not a failure. Nothing here survives a crash.

@@ -1,8 +1,8 @@
 //! The hash index: from the 64-bit hash of a key to row ids, without the keys.
 //!
 //! Entries lie in cache lines of ten ([`line`]), lines in groups. The first
-//! bits of a hash choose the group, eight others the home line in it, and the
-//! bits between are kept in part, to tell rows apart and to split groups later
+//! bits of a hash choose the group, eight others the home line in it. The bits
+//! between are kept in part, to tell rows apart and to split groups later
 //! without asking for keys: cold rows need not be fetched. The index answers
 //! with *candidates*; whoever asks compares the keys, or knows from the hash's
 //! bits that were compared that there is no other ([`Candidates::known_bits`]).

@@ -2,8 +2,8 @@
 //! with `memcmp` and knows no types.
 //!
 //! Equal values have equal bytes (1.0 and 1.00, 0 and -0, a `char` with and
-//! without blanks) and every encoded column tells where it ends, so that a key
-//! of fewer columns is a prefix of exactly the keys that begin with the same
+//! without blanks) and every encoded column tells where it ends. So a key of
+//! fewer columns is a prefix of exactly the keys that begin with the same
 //! values. NULLs are last, as in PostgreSQL; a descending column has all its
 //! bits turned, which puts its NULLs first. A fixed-width column that is not
 //! nullable costs exactly its width. Keys are not decoded.

@@ -1,11 +1,10 @@
 //! The hash of a key, for hash indexes, fingerprints and partitions.
 //!
 //! Of an integer key in the range of 32 bits nothing is lost: its hash is a
-//! permutation of those bits, laid out so that what a hash index keeps of it (the
-//! first [`WHOLE_BITS`] and the last 8) and the fingerprint in a cold row's word
-//! together are the key. So it can be told of an evicted row, without reading it,
-//! that it has a certain key. Other keys are hashed whole, and their fingerprints say
-//! that they are others.
+//! permutation of those bits. A hash index keeps the first [`WHOLE_BITS`] of it and
+//! the last 8. Together with the fingerprint in a cold row's word they are the key.
+//! So it can be told of an evicted row, without reading it, that it has a certain
+//! key. Other keys are hashed whole, and their fingerprints say that they are others.
 
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -175,7 +175,10 @@ impl OtherForms for NoForms {
 #[cold]
 fn unread(oid: u32) -> ValueError {
     let name = OtherType::of(oid).map_or("unknown", |other| other.full_name);
-    ValueError::new("0A000", format!("values of type {name} are not read here"))
+    ValueError::new(
+        "XX000",
+        format!("values of type {name} were read before their readers were there"),
+    )
 }
 
 /// A value that varies in length and that no index is over.

@@ -1,5 +1,6 @@
-//! The row directory: one word for each row of a table in a partition, of eight bytes for
-//! whoever asks and of six in memory, or one or two where neighbours are alike ([`words`]).
+//! The row directory: one word for each row of a table in a partition. It has eight bytes
+//! for whoever asks and six in memory, or one or two where neighbours are alike
+//! ([`words`]).
 //!
 //! Indexes lead to a row id, the row id to this word, the word to the tuple: in
 //! the heap (hot) or in a block on a device (cold). Eviction and its undoing

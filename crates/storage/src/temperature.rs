@@ -2,7 +2,7 @@
 //!
 //! Every use of a tuple makes it one degree warmer, wherever it lies; when a sweep of the
 //! evictor's hand over everything finds too little to evict, all tuples become one degree
-//! cooler. So a degree is an access more than the rate at which memory turns over, and the
+//! cooler. So a degree is an access more than the rate at which memory turns over. So the
 //! counts of tuples that are in memory and of those that are not can be compared: what is
 //! at [`EVICT`] or below may leave, what has reached [`ADMIT`] while it was cold may come
 //! back (004 §3.1 and 000 §4.2 as one notion). No list, no ghost entries, no sketch.

@@ -245,10 +245,10 @@ impl ClientLink for InProcess {
         &'a mut self,
     ) -> Pin<Box<dyn Future<Output = Result<Option<Bytes>, SqlError>> + Send + 'a>> {
         Box::pin(async {
-            Err(
-                SqlError::unsupported("COPY FROM STDIN needs a network client")
-                    .with_hint("Use INSERT with a prepared statement in a transaction."),
-            )
+            Err(SqlError::unsupported(
+                "COPY FROM STDIN needs a network client",
+                "Use INSERT with a prepared statement in a transaction.",
+            ))
         })
     }
 }

@@ -6,18 +6,19 @@ mod program;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use program::{backup, certificate, check, probe, restore, serve, settings::Flags};
+use program::{backup, certificate, check, flags::Flags, help, probe, restore, serve};
 
 // Rows live in the engine's arenas; this is for everything else, whose threads
 // come and go with connections and analytical statements.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// A memory-first relational database for data that has outgrown memory.
+/// Serve PostgreSQL clients, or run a command
 ///
-/// Without a command it serves PostgreSQL clients.
+/// Thermocline is a PostgreSQL-compatible SQL database that keeps hot rows in memory and cold rows
+/// on disk, within one memory limit.
 #[derive(Parser)]
 #[command(name = "thermocline", version, args_conflicts_with_subcommands = true)]
 struct Arguments {
@@ -29,30 +30,36 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve PostgreSQL clients (the default)
+    /// Serve PostgreSQL clients, as without a command
     Serve(Box<Flags>),
-    /// Measure
+    /// Run a workload, and measure it
     #[command(subcommand)]
     Bench(thermocline_bench::Command),
-    /// Measure a device and print its profile
+    /// Measure a device, and print its profile and policy
     Probe(probe::Options),
     /// Check a data directory that no server has open
     Check(check::Options),
     /// Make a backup, or add to one
     Backup(backup::Options),
-    /// Make a data directory out of a backup
+    /// Restore a backup into a new data directory
     Restore(restore::Options),
-    /// Make a certificate for TLS that is signed by itself
+    /// Make a self-signed certificate for TLS
     Certificate(certificate::Options),
     /// Print the version
     Version,
+}
+
+/// The command line with all that its help says.
+fn arguments() -> clap::Command {
+    help::completed(Arguments::command())
 }
 
 fn main() -> ExitCode {
     // The memory limit is for rows, not for the rests of an allocator's huge
     // pages.
     let _ = thermocline_device::huge_pages_only_when_asked();
-    let arguments = Arguments::parse();
+    let given = Arguments::from_arg_matches(&arguments().get_matches());
+    let arguments = given.unwrap_or_else(|error| error.exit());
     match arguments.command {
         None => serve::serve(&arguments.flags),
         Some(Command::Serve(flags)) => serve::serve(&flags),

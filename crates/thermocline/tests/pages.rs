@@ -159,6 +159,50 @@ fn the_first_pages_are_short() {
     }
 }
 
+#[test]
+fn the_readmes_two_commands_run_in_ci() {
+    let readme = text_of(Path::new("README.md"));
+    let mut blocks = readme.split("```\n").skip(1).step_by(2);
+    let first = blocks.next().expect("the first command");
+    let second = blocks.next().expect("the second command").trim();
+    let ci = text_of(Path::new(".ci/run"));
+    // It reads the first command from the page.
+    assert!(first.contains("cargo run --release") && ci.contains("scripts/pages.py --readme"));
+    let steps = ci.lines().filter(|line| line.starts_with("step "));
+    let mut steps = steps.filter(|step| step.ends_with(second));
+    assert!(!second.is_empty() && steps.next().is_some(), "{second}");
+}
+
+/// Rates in the first table of the benchmarks stand in a page of cells or in a raw file.
+#[test]
+fn figures_of_the_benchmarks_have_cells_behind_them() {
+    let page = text_of(Path::new("docs/benchmarks.md"));
+    let (_, table) = page
+        .split_once("| cell | Thermocline |")
+        .expect("the table");
+    let behind = [
+        "docs/benchmarks/engines.md",
+        "docs/benchmarks/raw/peers.csv",
+    ];
+    let behind: String = behind.iter().map(|file| text_of(Path::new(file))).collect();
+    let cells: BTreeSet<&str> = behind
+        .split(|character: char| !character.is_ascii_digit())
+        .collect();
+    let rows = table
+        .lines()
+        .skip(2)
+        .take_while(|line| line.starts_with('|'));
+    let mut seen = 0;
+    for row in rows {
+        for cell in row.split('|').skip(2).take(2) {
+            let rate = cell.split('(').next().unwrap_or_default().replace(' ', "");
+            assert!(cells.contains(rate.as_str()), "{rate} of {row}");
+            seen += 1;
+        }
+    }
+    assert!(seen >= 20, "the rates were found");
+}
+
 /// The sentences of a page, without code, tables, headings and links that stand alone. An item
 /// of a list begins a sentence.
 fn sentences(text: &str) -> Vec<String> {
@@ -210,73 +254,6 @@ fn sentences_are_found() {
     let mut found = sentences(text);
     found.retain(|sentence| !sentence.is_empty());
     assert_eq!(found, ["One", "Two goes on", "* three", "1", "four"]);
-}
-
-/// The page on our own views names each of them and each of its columns, as the program has them.
-#[test]
-fn the_page_of_the_views_is_the_programs() {
-    let source = text_of(Path::new("crates/sql/src/system_views.rs"));
-    let page = text_of(Path::new("docs/reference/views.md"));
-    let mut wrong = Vec::new();
-    let lines = source
-        .lines()
-        .filter(|line| line.contains("\\tthermocline_"));
-    for line in lines {
-        let fields: Vec<&str> = line.split("\\t").collect();
-        let (name, columns) = (fields[1], fields[fields.len() - 1]);
-        let heading = format!("\n## {name}\n");
-        let Some((_, about)) = page.split_once(&heading) else {
-            wrong.push(format!("{name} is not there"));
-            continue;
-        };
-        let about = about.split("\n## ").next().unwrap_or_default();
-        for column in columns.split(',').filter_map(|one| one.split(' ').next()) {
-            if !about.contains(&format!("`{column}`")) {
-                wrong.push(format!("{name}.{column} is not there"));
-            }
-        }
-    }
-    for heading in page.lines().filter_map(|line| line.strip_prefix("## ")) {
-        if heading.starts_with("thermocline_") && !source.contains(&format!("\\t{heading}\\t")) {
-            wrong.push(format!("{heading} is no view"));
-        }
-    }
-    assert!(
-        source.contains("\\tthermocline_memory\\t"),
-        "the views were found"
-    );
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-/// The page on the settings names each flag of the server.
-#[test]
-fn the_page_of_the_settings_is_the_programs() {
-    let source = text_of(Path::new("crates/thermocline/src/program/settings.rs"));
-    let page = text_of(Path::new("docs/reference/settings.md"));
-    let mut flags = BTreeSet::new();
-    let mut is_flag = false;
-    for line in source.lines().map(str::trim_start) {
-        if line.starts_with("#[arg(") {
-            is_flag = line.contains("long");
-        } else if is_flag && line.contains(": ") && !line.starts_with("//") {
-            let field = line
-                .trim_start_matches("pub ")
-                .trim_start_matches("pub(super) ");
-            let field = field.trim_start_matches("pub(crate) ");
-            let name = field.split(':').next().unwrap_or_default();
-            flags.insert(name.replace('_', "-"));
-            is_flag = false;
-        }
-    }
-    assert!(flags.contains("memory-limit"), "the flags were found");
-    let missing: Vec<&String> = flags
-        .iter()
-        .filter(|flag| {
-            let named = flag.replace('-', "_");
-            !page.contains(&format!("`--{flag}")) && !page.contains(&format!("`{named}`"))
-        })
-        .collect();
-    assert!(missing.is_empty(), "{missing:?} are not there");
 }
 
 /// The page on error codes has all that the program raises, and no other.

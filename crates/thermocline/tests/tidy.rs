@@ -1,6 +1,6 @@
-//! What a reviewer would otherwise have to repeat: the length of files, unfinished marks,
-//! where `unsafe` and file access may be, head comments, names, and which crate may know
-//! which, down to the rooms of the engine. A rule that stands in the way is changed here, with its reason, and not evaded.
+//! What a reviewer would otherwise have to repeat: the length of files and of sentences, unfinished marks; where `unsafe`
+//! and file access may be, head comments, names, and which crate may know which, down to the rooms of the engine. A rule
+//! that stands in the way is changed here, with its reason, and not evaded.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -177,6 +177,66 @@ fn no_file_is_too_long() {
             .then(|| format!("{}: {lines} lines, at most {LINES_MAX}", source.path))
     });
     none_of(long.collect());
+}
+
+/// The longest sentence of a comment, in words; a colon or a semicolon ends one.
+const COMMENT_WORDS_MAX: usize = 30;
+
+/// The sentences of a file's comments, without code, tables and headings, each with the line that
+/// its paragraph begins on. An item of a list begins a sentence.
+fn comment_sentences(text: &str) -> Vec<(usize, String)> {
+    let mut sentences = Vec::new();
+    let (mut paragraph, mut begin, mut in_code) = (String::new(), 0, false);
+    for (number, line) in text.lines().chain([""]).enumerate() {
+        let line = line.trim_start();
+        let words = line.strip_prefix("//").map(|rest| {
+            let rest = rest.strip_prefix(['/', '!']).unwrap_or(rest);
+            rest.trim()
+        });
+        let is_fence = words.is_some_and(|words| words.starts_with("```"));
+        in_code = in_code != is_fence;
+        let words = words.filter(|_| !in_code && !is_fence).unwrap_or_default();
+        let begins = ["|", "#", "* ", "- "]
+            .iter()
+            .any(|mark| words.starts_with(mark));
+        if words.is_empty() || begins {
+            let ends = [". ", "? ", "! ", ": ", "; "];
+            let ended = ends
+                .iter()
+                .fold(paragraph, |text, end| text.replace(end, "\n"));
+            sentences.extend(ended.lines().map(|sentence| (begin, sentence.to_owned())));
+            paragraph = String::new();
+            begin = number + 1;
+        }
+        if !words.starts_with(['|', '#']) {
+            paragraph.push_str(words);
+            paragraph.push(' ');
+        }
+    }
+    sentences
+}
+
+#[test]
+fn sentences_of_comments_are_short() {
+    let mut long = Vec::new();
+    for source in sources() {
+        for (line, sentence) in comment_sentences(&source.text) {
+            let words = sentence.split_whitespace().count();
+            if words > COMMENT_WORDS_MAX {
+                long.push(format!("{}:{line}: {words} words: {sentence}", source.path));
+            }
+        }
+    }
+    none_of(long);
+}
+
+#[test]
+fn sentences_of_comments_are_found() {
+    let text = "//! One. Two\n//! goes on; three\n//! * four\n//! ```\n//! code\n//! ```\nlet a = 1;\n/// five\n";
+    let found = comment_sentences(text).into_iter();
+    let found: Vec<_> = found.map(|(_, words)| words.trim().to_owned()).collect();
+    let found: Vec<_> = found.iter().filter(|words| !words.is_empty()).collect();
+    assert_eq!(found, ["One", "Two goes on", "three", "* four", "five"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Expressions by columns: a bound expression becomes a tree of [`node::Node`]s that is computed
 //! over a whole batch, node by node. What it means is what the row evaluator says: where anything
 //! is unusual (an overflow, a division by zero, a number of many digits) a batch is *given up* and
-//! computed row by row, so that errors, their order and rare values are the row evaluator's.
+//! computed row by row. So errors, their order and rare values are the row evaluator's.
 //!
 //! | module | what lives there |
 //! |---|---|

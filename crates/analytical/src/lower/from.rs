@@ -93,7 +93,10 @@ impl Lowerer<'_> {
             .get(place)
             .ok_or_else(|| contradiction("a relation that is not there"))?;
         if relation.sample.is_some() {
-            return Err(QueryError::unsupported("TABLESAMPLE is not supported"));
+            return Err(QueryError::unsupported(
+                "TABLESAMPLE is not supported",
+                "Use WHERE random() < share.",
+            ));
         }
         let refs = self.tree_refs(query, &From::Relation(place));
         let (rel, columns) = match &relation.kind {

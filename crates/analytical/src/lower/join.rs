@@ -137,6 +137,7 @@ impl Lowerer<'_> {
         if condition.is_some_and(has_query) {
             return Err(QueryError::unsupported(
                 "FULL JOIN is only supported with merge-joinable or hash-joinable join conditions",
+                "Write a UNION ALL of a LEFT JOIN and the rows of the right side that have no match.",
             ));
         }
         if !base.is_one_row() {

@@ -382,8 +382,11 @@ fn far(context: &Context, oid: u32, value: &Datum, offset: &Datum, minus: bool) 
 
 #[cold]
 fn unsupported(oid: u32) -> QueryError {
-    QueryError::unsupported(format!(
-        "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {}",
-        thermocline_query::types::format_type(oid, -1)
-    ))
+    QueryError::unsupported(
+        format!(
+            "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {}",
+            thermocline_query::types::format_type(oid, -1)
+        ),
+        "Use ROWS, or order by a number or a time.",
+    )
 }

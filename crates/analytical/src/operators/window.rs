@@ -124,9 +124,10 @@ impl Partition<'_> {
                 }
                 "lag" | "lead" => self.neighbour(name == "lead", arguments, row)?,
                 _ => {
-                    return Err(QueryError::unsupported(format!(
-                        "window function {name} is not supported"
-                    )));
+                    return Err(QueryError::unsupported(
+                        format!("window function {name} is not supported"),
+                        "Compute the value with an aggregate in a subquery.",
+                    ));
                 }
             };
             builder.push(&value)?;

@@ -35,7 +35,7 @@ fn literal(value: &Datum) -> Result<String> {
             let name = types::format_type(oid, -1);
             format!("'{}'::{name}", text(oid)?.replace('\'', "''"))
         }
-        _ => return Err(QueryError::unsupported("an argument of another type")),
+        _ => return Err(QueryError::unsupported("an argument of another type", "")),
     })
 }
 

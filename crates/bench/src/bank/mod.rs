@@ -5,10 +5,10 @@
 //! numbers: `+` when the commit was acknowledged, `-` when the transaction was
 //! refused or rolled back, `?` when the connection broke before the answer.
 //!
-//! After any number of crashes: each `+` is in the books, no `-` is, whatever is
-//! in the books was sent, and each balance is the first one plus and minus the
-//! transfers that are there. A commit that is lost, doubled or halved breaks one
-//! of these.
+//! After any number of crashes: each `+` is in the books, no `-` is, and
+//! whatever is in the books was sent. Each balance is the first one plus and
+//! minus the transfers that are there. A commit that is lost, doubled or halved
+//! breaks one of these.
 
 mod books;
 mod journal;

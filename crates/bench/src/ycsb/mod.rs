@@ -3,9 +3,9 @@
 //!
 //! In process the engine is driven through its own face; with a URL, any server
 //! that speaks PostgreSQL's protocol is. The table is the same in both cases:
-//! `usertable (id bigint PRIMARY KEY, payload bytea NOT NULL)`, and beside it
-//! `usertable_load` with one row that says that a load was completed, so that
-//! what is there can be used again and half a load can't.
+//! `usertable (id bigint PRIMARY KEY, payload bytea NOT NULL)`. Beside it
+//! `usertable_load` has one row that says that a load was completed. So what is
+//! there can be used again, and half a load can't.
 
 pub mod client;
 mod drive;

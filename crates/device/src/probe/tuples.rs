@@ -1,4 +1,4 @@
-//! The paper's microbenchmark (000 §2), shortened: a hash table on the device, tuples of 1 KB,
+//! The paper's microbenchmark (000 §2), shortened: a hash table on the device, tuples of 1 KB;
 //! half reads and half writes of keys by Zipf's law, one thread, 1 or 64 tuples an operation,
 //! each write synced.
 //!

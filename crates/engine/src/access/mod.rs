@@ -3,7 +3,7 @@
 //! `Access` gives a statement's body rows with the visibility of its
 //! transaction, and takes its changes. A tuple that is evicted is noted and
 //! skipped: the run goes on as a pre-pass that finds out all that is needed
-//! from the device (004 §3.3), its changes are undone, and the body is run
+//! from the device (004 §3.3). Its changes are undone, and the body is run
 //! again when the tuples are there.
 
 mod commands;
@@ -333,7 +333,7 @@ impl<'a> Access<'a> {
             return Ok(());
         }
         Err(Error::TooLarge(format!(
-            "the statement needs more than {MISSING_MAX} evicted tuples at once"
+            "the statement needs more than {MISSING_MAX} evicted rows at once"
         )))
     }
 

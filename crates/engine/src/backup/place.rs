@@ -232,7 +232,7 @@ fn is_of_a_backup(name: &str) -> bool {
 fn refused(why: &str) -> Error {
     Error::Refused {
         sqlstate: "55000",
-        message: format!("the backup can't go into this directory: {why}"),
+        message: format!("the directory cannot hold the backup: {why}"),
         hint: HINT,
     }
 }
@@ -338,7 +338,7 @@ impl Parts {
     pub(crate) fn check_archive(archive: &dyn Device, database: u128) -> Result<()> {
         let refused = |why: String| Error::Refused {
             sqlstate: "55000",
-            message: format!("this directory can't be the archive: {why}"),
+            message: format!("the directory cannot be the archive: {why}"),
             hint: "The archive's directory is empty at first, and of one database.",
         };
         let names = archive

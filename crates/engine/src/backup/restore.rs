@@ -141,7 +141,7 @@ pub fn restore(
 fn choose(generations: Vec<Generation>, options: &RestoreOptions) -> Result<Generation> {
     let oldest = generations.first().map(|g| (g.lsn, g.time_us));
     let Some((lsn, time_us)) = oldest else {
-        return Err(Error::catalog("55000", "there is no backup here"));
+        return Err(Error::catalog("55000", "the directory has no backup"));
     };
     let fits = |g: &Generation| {
         options
@@ -154,7 +154,7 @@ fn choose(generations: Vec<Generation>, options: &RestoreOptions) -> Result<Gene
         Error::catalog(
             "55000",
             format!(
-                "no generation of the backup is old enough for this; the oldest is of LSN {lsn}, \
+                "no generation of the backup is old enough; the oldest is of LSN {lsn}, \
                  {time_us} microseconds after 1970"
             ),
         )

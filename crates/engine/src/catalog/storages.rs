@@ -2,10 +2,10 @@
 //!
 //! The tuples of a storage name the layout that they have by its number, and so the numbers
 //! are only ever added to while the storage lives: a number that was given to rows means the
-//! same columns for good, though the column that it came with was rolled back, and whatever
-//! became of the transaction, by a crash or otherwise. What was ever announced
-//! here is in each checkpoint's manifest (`drafts`) and, from the checkpoint on, in the log.
-//! So what an image, the log or a block has of a storage can be read as long as it is there.
+//! same columns for good. That holds though the column that it came with was rolled back,
+//! and whatever became of the transaction. What was ever announced here is in each
+//! checkpoint's manifest (`drafts`) and, from the checkpoint on, in the log. So what an
+//! image, the log or a block has of a storage can be read as long as it is there.
 
 use std::sync::Arc;
 

@@ -127,7 +127,7 @@ impl Check<'_> {
     fn run(&mut self) -> Result<()> {
         let manifest = match Manifest::read(&**self.device) {
             Ok(Some(manifest)) => manifest,
-            Ok(None) => return Err(Error::catalog("3D000", "there is no database here")),
+            Ok(None) => return Err(Error::catalog("3D000", "the directory has no database")),
             Err(error) => return self.found_in(MANIFEST, None, error),
         };
         self.report.checkpoint = manifest.checkpoint;

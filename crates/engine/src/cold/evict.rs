@@ -36,8 +36,8 @@ use crate::rows::row_state::{Copying, LeftPage, TablePartition};
 const TURN_WORDS: u32 = 512;
 /// Tuples whose words are swung in one turn.
 const TURN_TUPLES: usize = 128;
-/// A heap of which more than this share is free slots is made denser, moving so many
-/// bytes in one turn under the lock, and so many turns at a time.
+/// A heap of which more than this share is free slots is made denser: so many bytes
+/// are moved in one turn under the lock, in so many turns at a time.
 const FREE_SHARE: f64 = 0.01;
 const TIDY_TURN_BYTES: usize = 32 << 10;
 const TIDY_TURNS: usize = 32;

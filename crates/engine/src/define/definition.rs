@@ -438,7 +438,7 @@ impl Parts {
     }
 
     /// Logs how the rows are laid out that the transaction may put into a storage from
-    /// now on, ahead of them, and has all go by it who read rows that are not committed.
+    /// now on, ahead of them. All who read rows that are not committed go by it.
     pub(crate) fn announce(&self, state: &mut TxnState, table: Arc<Table>) -> Result<()> {
         state.logged = true;
         let image = serde_json::to_vec(&table.def)
@@ -564,10 +564,11 @@ impl Parts {
             && !table.is_local(position)
             && index.kind == crate::catalog::IndexKind::Hash
         {
-            return Err(Error::catalog(
-                "0A000",
-                "a unique hash index must contain the table's partition key",
-            ));
+            return Err(Error::Refused {
+                sqlstate: "0A000",
+                message: "a unique hash index without the partition key is not supported".into(),
+                hint: "Use btree, or add the columns of the partition key.",
+            });
         }
         self.build_index(txn, options, &old, &table, position)
             .await?;

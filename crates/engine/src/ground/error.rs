@@ -174,6 +174,7 @@ impl Error {
             Error::ShareUsed { .. } => Some(
                 "Send less at a time, close cursors and prepared statements that are not used, or raise memory_limit: a quarter of it serves what clients cause.",
             ),
+            Error::StalePlan => Some("Prepare the statement again."),
             Error::SnapshotTooOld => Some("Use shorter transactions, or raise memory_limit."),
             Error::LogFailed(_) => {
                 Some("Check the device, then restart; everything acknowledged is in the log.")

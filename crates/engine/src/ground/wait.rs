@@ -2,8 +2,8 @@
 //! statement or ends its session.
 //!
 //! Everything the engine waits for (log flushes, device reads, other
-//! transactions, memory) is a future over these, so that the same code runs
-//! under any executor, under none, and in a simulator.
+//! transactions, memory) is a future over these. So the same code runs under
+//! any executor, under none, and in a simulator.
 
 use std::future::Future;
 use std::pin::Pin;

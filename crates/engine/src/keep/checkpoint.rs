@@ -70,8 +70,8 @@ impl Parts {
     }
 
     /// Has the next checkpoint write a base of a partition. An index that was built anew marks
-    /// the pages that it has, and a delta would leave those in place, of an index of the same
-    /// object id, that earlier files have and it has not.
+    /// the pages that it has. Earlier files may have pages of an index of the same object id
+    /// that it has not: a delta would leave those in place.
     pub(crate) fn forget_image(&self, partition: usize) {
         if let Some(chain) = self.checkpoint.running.lock().chains.get_mut(partition) {
             *chain = Chain::default();

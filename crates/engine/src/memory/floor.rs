@@ -1,11 +1,11 @@
 //! The floor of hot rows: a share of the limit that what cannot leave memory may not take.
 //!
 //! Of each row its place and its index entries stay in memory when it is evicted. A table
-//! that grows takes more and more of the limit by them, and what is left for rows becomes so
+//! that grows takes more and more of the limit by them. What is left for rows becomes so
 //! little that every statement reads the device, for everybody, long before anything is full.
-//! So directories, indexes and the catalog may grow up to the limit less the floor, less
-//! what the program itself needs; the operator is warned before, and then whoever would
-//! make them grow is refused, with the figures. Reads, deletes and updates go on.
+//! So directories, indexes and the catalog may grow up to the limit less the floor, less what
+//! the program itself needs; the operator is warned before, and then whoever would make them
+//! grow is refused, with the figures. Reads, deletes and updates go on.
 //!
 //! What the program needs is measured: the least, over some time, of what is resident
 //! and neither arena nor counted here. What comes and goes (queries, buffers, code that ran

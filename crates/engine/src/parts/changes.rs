@@ -5,11 +5,11 @@
 //!
 //! Guarantees: a run that holds its partitions never waits, and never takes what is not there.
 //! It asks by steps. Where the share or memory has no room it is taken back
-//! ([`Obstacle::Memory`](crate::access::Obstacle)), waits for as much as it has come to need and
-//! half as much again while it holds nothing of the tables, and runs again with that. Rows that
-//! it brings into memory are no part of the share, since they can leave later, but there must be
-//! room for them, too. What one transaction may never have is refused at once (53200), and who
-//! waits in vain is told after [`WAIT_MAX`].
+//! ([`Obstacle::Memory`](crate::access::Obstacle)). It waits for as much as it has come to need
+//! and half as much again, while it holds nothing of the tables, and runs again with that. Rows
+//! that it brings into memory are no part of the share, since they can leave later, but there
+//! must be room for them, too. What one transaction may never have is refused at once (53200),
+//! and who waits in vain is told after [`WAIT_MAX`].
 //!
 //! What small runs take costs two additions: as many as there are threads run at a time.
 

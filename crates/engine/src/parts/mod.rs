@@ -242,7 +242,7 @@ impl Parts {
         taken.map_err(|_| {
             Error::catalog(
                 "54000",
-                "tables were made and emptied too often for this directory: restore a dump into \
+                "too many tables were made and emptied in the data directory: restore a dump into \
                  a new one",
             )
         })

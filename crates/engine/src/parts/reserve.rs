@@ -1,10 +1,10 @@
 //! Space that is kept for making room: on a full device rows can be deleted and tables dropped,
 //! and the checkpoint that gives their space back has room for its own files.
 //!
-//! The last part of the log's segment is kept for records that make room (`Log::append_reserved`),
-//! and the device has a file, `reserve`, whose space is given back when a checkpoint begins on a
-//! device that is short, or a start finds no room for a segment of the log. It is taken again when
-//! there is plenty. Nothing depends on the file: it has no contents, and may be missing.
+//! The last part of the log's segment is kept for records that make room (`Log::append_reserved`).
+//! The device has a file, `reserve`. Its space is given back when a checkpoint begins on a device
+//! that is short, or a start finds no room for a segment of the log. It is taken again when there
+//! is plenty. Nothing depends on the file: it has no contents, and may be missing.
 
 use std::sync::Arc;
 

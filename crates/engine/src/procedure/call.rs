@@ -256,13 +256,14 @@ impl<'c, 'a> Call<'c, 'a> {
             ));
         }
         if !def.checks.is_empty() {
-            return Err(Error::raised(
-                "0A000",
-                format!(
+            return Err(Error::Refused {
+                sqlstate: "0A000",
+                message: format!(
                     "procedure {} cannot write \"{}\", which has CHECK constraints",
                     self.procedure.name, def.name
                 ),
-            ));
+                hint: "Drop the constraints, and check the values in the procedure.",
+            });
         }
         let columns: Vec<usize> = (0..values.len()).collect();
         let values = coerced(table, &columns, values)?;

@@ -1,7 +1,8 @@
-//! A row's life: the one file that changes a row's word in the directory, the counts of a
-//! table's rows, its place in the policy's order and what is said of its copy on a device.
+//! A row's life: the one file that changes a row's word in the directory and the counts of
+//! a table's rows. So it does with its place in the policy's order and what is said of its
+//! copy on a device.
 //!
-//! A row is *free* (its number is nobody's), *hot* (its tuple is in the heap), *cold* (it is on
+//! A row is *free* (its number is nobody's), *hot* (its tuple is in the heap); *cold* (it is on
 //! a device only) or *dead* (deleted, while its number is still somebody's). Of a hot tuple's
 //! copy the tuple's header tells: there is none (*dirty*), one is being made (*copying*), or
 //! there is one (*clean*).
@@ -647,7 +648,7 @@ fn is_there(word: Word) -> bool {
 }
 
 fn exhausted() -> Error {
-    Error::OutOfMemory("the arena is exhausted".into())
+    Error::OutOfMemory("no room for one more row in memory".into())
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 //!
 //! The commit takes the locks of all partitions that were read or written,
 //! checks that what was read is unchanged since the snapshot (SERIALIZABLE),
-//! applies the overlay in place, makes inserted rows visible and appends one
-//! log record, all before the locks go. So commits are serial, and the order of
-//! the log is theirs.
+//! and applies the overlay in place. It makes inserted rows visible and appends
+//! one log record, all before the locks go. So commits are serial, and the
+//! order of the log is theirs.
 
 use std::sync::atomic::Ordering;
 

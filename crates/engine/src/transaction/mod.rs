@@ -3,9 +3,9 @@
 //!
 //! A one-shot transaction has none of this: it holds its partitions from
 //! beginning to end. An interactive one (`BEGIN … COMMIT`) reads a snapshot,
-//! keeps its updates and deletes beside the tables (the overlay), inserts in
-//! place as uncommitted rows, locks the rows it writes, and when it commits
-//! checks under the locks of all partitions concerned that what it read is
+//! keeps its updates and deletes beside the tables (the overlay), and inserts
+//! in place as uncommitted rows. It locks the rows it writes. When it commits
+//! it checks under the locks of all partitions concerned that what it read is
 //! still so.
 
 pub(crate) mod reads;

@@ -118,8 +118,7 @@ impl Analyzer<'_> {
                 .at(expr.location));
             }
             if super::coerce::returns_set(expr) {
-                return Err(QueryError::unsupported("aggregate function calls cannot contain set-returning function calls")
-                    .with_hint("You might be able to move the set-returning function into a LATERAL FROM item.")
+                return Err(QueryError::unsupported("aggregate function calls cannot contain set-returning function calls", "You might be able to move the set-returning function into a LATERAL FROM item.")
                     .at(location));
             }
         }
@@ -200,7 +199,10 @@ impl Analyzer<'_> {
             () => None,
         };
         if let Some(message) = refused {
-            return Err(QueryError::unsupported(message).at(location));
+            return Err(
+                QueryError::unsupported(message, "Compute the value in a subquery first.")
+                    .at(location),
+            );
         }
         if arguments.is_empty() && function.is_aggregate() && !decoration.star {
             return Err(QueryError::new(

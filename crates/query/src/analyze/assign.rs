@@ -149,6 +149,7 @@ impl Analyzer<'_> {
             }
             _ => Err(QueryError::unsupported(
                 "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression",
+                "Write (a, b) = (SELECT ...), or = ROW(...).",
             )),
         }
     }
@@ -164,6 +165,7 @@ impl Analyzer<'_> {
         if super::coerce::returns_set(&value) && self.level().clause == Clause::Update {
             return Err(QueryError::unsupported(
                 "set-returning functions are not allowed in UPDATE",
+                "Call the function in a subquery or in FROM.",
             )
             .at(value.location));
         }
@@ -201,6 +203,7 @@ impl Analyzer<'_> {
                 let Some(name) = step.as_str() else {
                     return Err(QueryError::unsupported(
                         "row expansion via \"*\" is not supported here",
+                        "Name the fields.",
                     )
                     .at(location));
                 };
@@ -387,5 +390,9 @@ pub(super) fn part_default(steps: &[Node<'_>], location: i32) -> QueryError {
         Some(Node::A_Indices(_)) => "an array element",
         _ => "a subfield",
     };
-    QueryError::unsupported(format!("cannot set {what} to DEFAULT")).at(location)
+    QueryError::unsupported(
+        format!("cannot set {what} to DEFAULT"),
+        "Set the whole column to DEFAULT.",
+    )
+    .at(location)
 }

@@ -243,10 +243,8 @@ impl Analyzer<'_> {
     fn check_set(&mut self, location: i32) -> Result<()> {
         let level = self.level();
         if let Some(construct) = level.no_sets {
-            return Err(QueryError::unsupported(format!(
-                "set-returning functions are not allowed in {construct}"
-            ))
-            .with_hint(
+            return Err(QueryError::unsupported(
+                format!("set-returning functions are not allowed in {construct}"),
                 "You might be able to move the set-returning function into a LATERAL FROM item.",
             )
             .at(location));
@@ -265,9 +263,10 @@ impl Analyzer<'_> {
                     }
                     other => other.name(),
                 };
-                Err(QueryError::unsupported(format!(
-                    "set-returning functions are not allowed in {place}"
-                ))
+                Err(QueryError::unsupported(
+                    format!("set-returning functions are not allowed in {place}"),
+                    "Call the function in a subquery or in FROM.",
+                )
                 .at(location))
             }
         }

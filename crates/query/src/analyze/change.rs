@@ -117,6 +117,7 @@ impl Changed {
         if cursor.is_some() {
             return Err(QueryError::unsupported(
                 "WHERE CURRENT OF with a view is not supported",
+                "Change the row in the table of the view.",
             ));
         }
         let mut is_column = |expr: &Expr| matches!(expr.kind, ExprKind::Column { .. });
@@ -138,7 +139,8 @@ impl Analyzer<'_> {
             Node::UpdateStmt(update) => self.update(update),
             Node::DeleteStmt(delete) => self.delete(delete),
             _ => Err(QueryError::unsupported(
-                "this statement is no change of rows",
+                "a change of rows other than INSERT, UPDATE and DELETE is not supported",
+                "Use INSERT ... ON CONFLICT, UPDATE ... FROM or DELETE ... USING.",
             )),
         }
     }
@@ -269,6 +271,7 @@ impl Analyzer<'_> {
         if !clause.options().is_empty() {
             return Err(QueryError::unsupported(
                 "names for old and new rows in RETURNING are not supported",
+                "Name the columns of the table.",
             ));
         }
         let before = std::mem::replace(&mut self.level().clause, Clause::Returning);
@@ -378,7 +381,12 @@ impl Analyzer<'_> {
         let select = match insert.select_stmt() {
             Node::SelectStmt(select) => select,
             Node::None => return Ok((Vec::new(), Source::Rows(vec![Vec::new()]))),
-            _ => return Err(QueryError::unsupported("this source of an INSERT")),
+            _ => {
+                return Err(QueryError::unsupported(
+                    "INSERT from anything but VALUES or a query is not supported",
+                    "Use VALUES or SELECT.",
+                ));
+            }
         };
         if !is_plain_values(select) {
             return self.insert_query(select, changed, targets, explicit);
@@ -523,6 +531,7 @@ impl Analyzer<'_> {
                         let Some(name) = element.name() else {
                             return Err(QueryError::unsupported(
                                 "ON CONFLICT with an expression is not supported",
+                                "Name the columns of a unique index.",
                             ));
                         };
                         let mut live = changed.live().into_iter();

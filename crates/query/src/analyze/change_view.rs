@@ -47,9 +47,11 @@ impl Through {
             "cannot {verb} column \"{column}\" of view \"{}\"",
             self.name
         );
-        Err(QueryError::unsupported(message).with_detail(
-            "View columns that are not columns of their base relation are not updatable.",
-        ))
+        Err(
+            QueryError::unsupported(message, "Change the table of the view.").with_detail(
+                "View columns that are not columns of their base relation are not updatable.",
+            ),
+        )
     }
 
     /// The rows that the view shows, of those with `filter`.
@@ -73,11 +75,10 @@ impl Through {
 
     /// Says that ON CONFLICT is not done.
     pub(super) fn no_conflict(&self) -> QueryError {
-        QueryError::unsupported(format!(
-            "ON CONFLICT with view \"{}\" is not supported",
-            self.name
-        ))
-        .with_hint("Insert into its table.")
+        QueryError::unsupported(
+            format!("ON CONFLICT with view \"{}\" is not supported", self.name),
+            "Insert into its table.",
+        )
     }
 
     /// For an INSERT without a list of columns, which gives a value to each.
@@ -183,9 +184,10 @@ impl Analyzer<'_> {
         let RelationKind::Table(table) = shown.kind else {
             let message =
                 format!("changes of view \"{name}\", which shows a view, are not supported");
-            return Err(
-                QueryError::unsupported(message).with_hint("Change the view that it shows.")
-            );
+            return Err(QueryError::unsupported(
+                message,
+                "Change the view that it shows.",
+            ));
         };
         let mut columns: Vec<_> = shown.columns.clone();
         columns.iter_mut().for_each(|column| column.oid = 0);

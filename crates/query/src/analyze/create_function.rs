@@ -51,10 +51,10 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
         return Err(QueryError::internal("no CREATE FUNCTION"));
     };
     if create.is_procedure {
-        return Err(
-            QueryError::unsupported("procedures of SQL are not supported")
-                .with_hint("Write them in Rust, and register them in the program."),
-        );
+        return Err(QueryError::unsupported(
+            "procedures of SQL are not supported",
+            "Write them in Rust, and register them in the program.",
+        ));
     }
     let options = Options::of(create, text)?;
     let environment = Plain::default();
@@ -65,10 +65,10 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
     for parameter in create.parameters().iter() {
         let mode = parameter.mode;
         if mode == Mode::FUNC_PARAM_VARIADIC {
-            return Err(
-                QueryError::unsupported("VARIADIC arguments are not supported")
-                    .with_hint("Take an array."),
-            );
+            return Err(QueryError::unsupported(
+                "VARIADIC arguments are not supported",
+                "Take an array.",
+            ));
         }
         let one = argument(parameter, text, &analyzer)?;
         let is_table = mode == Mode::FUNC_PARAM_TABLE;
@@ -125,16 +125,16 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
         false => ids::RECORD,
     };
     if result == ids::VOID {
-        return Err(
-            QueryError::unsupported("functions that return void are not supported")
-                .with_hint("Return a value, or send the statement itself."),
-        );
+        return Err(QueryError::unsupported(
+            "functions that return void are not supported",
+            "Return a value, or send the statement itself.",
+        ));
     }
     if result == ids::RECORD && columns.is_empty() {
         return Err(QueryError::unsupported(
             "functions that return record without OUT columns are not supported",
-        )
-        .with_hint("Use RETURNS TABLE."));
+            "Use RETURNS TABLE.",
+        ));
     }
     let name = names(create.funcname().iter());
     let last = name.last().cloned().unwrap_or_default();
@@ -376,10 +376,10 @@ impl Options {
         match language.as_deref().or(of_body.as_ref().map(|_| "sql")) {
             Some("sql") => {}
             Some(other) => {
-                return Err(QueryError::unsupported(format!(
-                    "functions of language {other} are not supported"
-                ))
-                .with_hint("Write it in SQL, as one query."));
+                return Err(QueryError::unsupported(
+                    format!("functions of language {other} are not supported"),
+                    "Write it in SQL, as one query.",
+                ));
             }
             None => return Err(QueryError::new("42P13", "no language specified")),
         }
@@ -402,9 +402,11 @@ fn block_text(block: Node<'_>) -> Result<String> {
         [one @ Node::SelectStmt(_)] => Ok(deparse(*one).map_err(failed)?.as_str().to_owned()),
         [_] => Err(QueryError::unsupported(
             "functions of other statements than queries are not supported",
+            "Write the function as one SELECT; send other statements by themselves.",
         )),
         _ => Err(QueryError::unsupported(
             "functions of several statements are not supported",
+            "Write the function as one SELECT; send other statements by themselves.",
         )),
     }
 }
@@ -425,7 +427,10 @@ fn is_true(option: &DefElem) -> bool {
 
 #[cold]
 fn refused(what: &str) -> QueryError {
-    QueryError::unsupported(format!("{what} of a function is not supported"))
+    QueryError::unsupported(
+        format!("{what} of a function is not supported"),
+        "Leave the clause out.",
+    )
 }
 
 #[cfg(test)]

@@ -120,11 +120,14 @@ impl Analyzer<'_> {
             )),
             Node::NamedArgExpr(argument) => self.expr(argument.arg()),
             Node::None => Err(QueryError::internal("an expression is missing")),
-            Node::XmlExpr(expr) => {
-                Err(QueryError::unsupported("unsupported XML feature").at(expr.location))
-            }
-            _ => Err(QueryError::unsupported(
-                "this kind of expression is not supported",
+            Node::XmlExpr(expr) => Err(QueryError::unsupported(
+                "unsupported XML feature",
+                "Keep XML as text, and read it in the application.",
+            )
+            .at(expr.location)),
+            other => Err(QueryError::unsupported(
+                format!("an expression by {} is not supported", kind_of(other)),
+                "Write it with functions and operators.",
             )),
         }
     }
@@ -532,5 +535,24 @@ impl Analyzer<'_> {
             coerced.push(expr);
         }
         Ok(Expr::new(ExprKind::Array(coerced, nested), oid, location).with_modifier(modifier))
+    }
+}
+
+/// What an expression that is not analysed is written with.
+#[cold]
+fn kind_of(node: Node<'_>) -> &'static str {
+    match node {
+        Node::XmlSerialize(_) => "XMLSERIALIZE",
+        Node::JsonObjectConstructor(_) => "JSON_OBJECT",
+        Node::JsonArrayConstructor(_) | Node::JsonArrayQueryConstructor(_) => "JSON_ARRAY",
+        Node::JsonObjectAgg(_) => "JSON_OBJECTAGG",
+        Node::JsonArrayAgg(_) => "JSON_ARRAYAGG",
+        Node::JsonIsPredicate(_) => "IS JSON",
+        Node::JsonParseExpr(_) => "JSON()",
+        Node::JsonScalarExpr(_) => "JSON_SCALAR",
+        Node::JsonSerializeExpr(_) => "JSON_SERIALIZE",
+        Node::JsonFuncExpr(_) => "JSON_EXISTS, JSON_QUERY or JSON_VALUE",
+        Node::MergeSupportFunc(_) => "MERGE_ACTION",
+        _ => "a clause of a later PostgreSQL",
     }
 }

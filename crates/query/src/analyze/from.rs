@@ -57,11 +57,14 @@ impl Analyzer<'_> {
             Node::RangeSubselect(range) => self.subselect(range),
             Node::RangeFunction(range) => self.functions(range),
             Node::JoinExpr(join) => self.join(join),
-            Node::RangeTableSample(sample) => {
-                Err(QueryError::unsupported("TABLESAMPLE is not supported").at(sample.location))
-            }
+            Node::RangeTableSample(sample) => Err(QueryError::unsupported(
+                "TABLESAMPLE is not supported",
+                "Use WHERE random() < share.",
+            )
+            .at(sample.location)),
             _ => Err(QueryError::unsupported(
                 "XMLTABLE and JSON_TABLE are not supported",
+                "Use jsonb_path_query or jsonb_to_recordset; read XML in the application.",
             )),
         }
     }
@@ -117,7 +120,10 @@ impl Analyzer<'_> {
                 .is_some_and(|of| of.returning.is_none())
             {
                 let message = format!("WITH query \"{name}\" does not have a RETURNING clause");
-                return Err(QueryError::unsupported(message).at(range.location));
+                return Err(
+                    QueryError::unsupported(message, "Add RETURNING to the change.")
+                        .at(range.location),
+                );
             }
             common.references += 1;
             let columns = common.columns.clone();
@@ -170,7 +176,7 @@ impl Analyzer<'_> {
 
     fn subselect(&mut self, range: &RangeSubselect) -> Result<(From, Vec<Item>)> {
         let Node::SelectStmt(select) = range.subquery() else {
-            return Err(QueryError::unsupported("only queries can stand in FROM"));
+            return Err(QueryError::internal("a FROM item that is no query"));
         };
         // Without LATERAL the members before are not seen.
         let hidden: Vec<(bool, bool)> = self
@@ -286,13 +292,14 @@ impl Analyzer<'_> {
         let [(expr, name, _)] = members.as_slice() else {
             return Err(QueryError::unsupported(
                 "ROWS FROM with functions of SQL that give rows is not supported",
+                "Call each function in a FROM item of its own.",
             ));
         };
         if range.ordinality {
             return Err(QueryError::unsupported(
                 "WITH ORDINALITY of a function of SQL is not supported",
+                "Number the rows with row_number().",
             )
-            .with_hint("Number the rows with row_number().")
             .at(expr.location));
         }
         let alias = range.alias();

@@ -190,7 +190,10 @@ pub fn analyze(
         given_set: None,
     };
     let Node::SelectStmt(select) = statement else {
-        return Err(QueryError::unsupported("only queries are analysed"));
+        return Err(QueryError::unsupported(
+            "a statement that is no query is not supported as a query",
+            "Use SELECT, VALUES or WITH.",
+        ));
     };
     let mut query = analyzer.query(select, None)?;
     analyzer.settle_parameters(&mut query)?;

@@ -139,9 +139,11 @@ impl Analyzer<'_> {
                     format_type(right.oid, -1)
                 ),
             };
-            return Err(
-                QueryError::unsupported(format!("operator {shown} is not supported")).at(location),
-            );
+            return Err(QueryError::unsupported(
+                format!("operator {shown} is not supported"),
+                "Use a function, or cast an operand.",
+            )
+            .at(location));
         };
         let mut given = Vec::with_capacity(2);
         let mut declared = Vec::with_capacity(2);
@@ -410,7 +412,11 @@ impl Analyzer<'_> {
             );
         }
         if lefts.is_empty() {
-            return Err(QueryError::unsupported("cannot compare rows of zero length").at(location));
+            return Err(QueryError::unsupported(
+                "cannot compare rows of zero length",
+                "Give the rows at least one field.",
+            )
+            .at(location));
         }
         let mut parts = Vec::with_capacity(lefts.len());
         for (left, right) in lefts.into_iter().zip(rights) {
@@ -439,10 +445,8 @@ impl Analyzer<'_> {
             ">=" | "~>=~" => Comparison::GreaterOrEqual,
             ">" | "~>~" => Comparison::Greater,
             _ => {
-                return Err(QueryError::unsupported(format!(
-                    "could not determine interpretation of row comparison operator {sign}"
-                ))
-                .with_hint(
+                return Err(QueryError::unsupported(
+                    format!("could not determine interpretation of row comparison operator {sign}"),
                     "Row comparison operators must be associated with btree operator families.",
                 )
                 .at(location));

@@ -198,6 +198,7 @@ pub(super) fn ordered(with: &WithClause) -> Result<Vec<(&CommonTableExpr, bool)>
             let first = all[left[0]];
             return Err(QueryError::unsupported(
                 "mutual recursion between WITH items is not implemented",
+                "Make one recursive item with a column that tells its parts apart.",
             )
             .at(first.location));
         };
@@ -247,9 +248,10 @@ fn well_formed(common: &CommonTableExpr) -> Result<()> {
         (!select.locking_clause().is_empty(), "FOR UPDATE/SHARE"),
     ];
     match clauses.iter().find(|(written, _)| *written) {
-        Some((_, clause)) => Err(QueryError::unsupported(format!(
-            "{clause} in a recursive query is not implemented"
-        ))
+        Some((_, clause)) => Err(QueryError::unsupported(
+            format!("{clause} in a recursive query is not implemented"),
+            "Write the clause in the query that reads the WITH item.",
+        )
         .at(common.location)),
         None => Ok(()),
     }

@@ -53,11 +53,17 @@ pub fn analyze_scalar(
         given_set: None,
     };
     let Node::SelectStmt(select) = statement else {
-        return Err(QueryError::unsupported("only expressions are analysed"));
+        return Err(QueryError::unsupported(
+            "a statement is not supported as an expression",
+            "Write an expression.",
+        ));
     };
     let mut query = analyzer.query_undecided(select)?;
     let [target] = query.targets.as_mut_slice() else {
-        return Err(QueryError::unsupported("an expression of several columns"));
+        return Err(QueryError::unsupported(
+            "an expression of several columns is not supported",
+            "Write one expression, or a ROW(...).",
+        ));
     };
     let expr = std::mem::replace(&mut target.expr, Expr::constant(Datum::Null, 0));
     target.expr = match wanted {

@@ -238,6 +238,7 @@ fn sides(query: &Query) -> Result<(usize, usize)> {
     let SetOperation::Leaf(left) = &**left else {
         return Err(QueryError::unsupported(
             "with a SEARCH or CYCLE clause, the left side of the UNION must be a SELECT",
+            "Write the left side as a SELECT.",
         ));
     };
     let of_right = match &**right {
@@ -357,13 +358,17 @@ fn reach_back(
         matches!(relation.kind, RelationKind::Common { level: OWNER, place: of } if of == place)
     });
     let Some((relation, itself)) = itself else {
-        return Err(QueryError::unsupported(format!(
-            "with a SEARCH or CYCLE clause, the recursive reference to WITH query \"{name}\" must be at the top level of its right-hand SELECT"
-        )));
+        return Err(QueryError::unsupported(
+            format!(
+                "with a SEARCH or CYCLE clause, the recursive reference to WITH query \"{name}\" must be at the top level of its right-hand SELECT"
+            ),
+            "Move the reference out of the subquery.",
+        ));
     };
     if inner.group.is_some() || inner.distinct != Distinctness::All {
         return Err(QueryError::unsupported(
             "GROUP BY and DISTINCT in the recursive term are not supported with SEARCH or CYCLE",
+            "Write GROUP BY and DISTINCT in the query that reads the WITH item.",
         ));
     }
     let first = itself.columns.len();

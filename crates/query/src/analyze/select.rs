@@ -354,6 +354,7 @@ impl Analyzer<'_> {
         if !select.locking_clause().is_empty() {
             return Err(QueryError::unsupported(
                 "FOR UPDATE cannot be applied to VALUES",
+                "Leave the locking clause out.",
             ));
         }
         Ok(query)
@@ -395,9 +396,10 @@ impl Analyzer<'_> {
                 () => None,
             };
             if let Some(conflict) = conflict {
-                return Err(QueryError::unsupported(format!(
-                    "{name} is not allowed with {conflict}"
-                )));
+                return Err(QueryError::unsupported(
+                    format!("{name} is not allowed with {conflict}"),
+                    "Lock the rows in a subquery, and write the other clause outside of it.",
+                ));
             }
             let wanted: Vec<&str> = clause
                 .locked_rels()

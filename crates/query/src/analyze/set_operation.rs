@@ -51,6 +51,7 @@ impl Analyzer<'_> {
         if !select.locking_clause().is_empty() {
             return Err(QueryError::unsupported(
                 "FOR UPDATE is not allowed with UNION/INTERSECT/EXCEPT",
+                "Lock the rows in queries of their own.",
             ));
         }
         Ok(query)
@@ -63,9 +64,8 @@ impl Analyzer<'_> {
         for sort in select.sort_clause().iter() {
             let plain = matches!(sort.node(), Node::ColumnRef(_) | Node::A_Const(_));
             let refused = || {
-                QueryError::unsupported("invalid UNION/INTERSECT/EXCEPT ORDER BY clause")
+                QueryError::unsupported("invalid UNION/INTERSECT/EXCEPT ORDER BY clause", "Add the expression/function to every SELECT, or move the UNION into a FROM clause.")
                     .with_detail("Only result column names can be used, not expressions or functions.")
-                    .with_hint("Add the expression/function to every SELECT, or move the UNION into a FROM clause.")
                     .at(sort.location)
             };
             if !plain {

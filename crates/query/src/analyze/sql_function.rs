@@ -42,11 +42,13 @@ impl Bodies {
     fn within(&self, function: &SqlFunction) -> Result<Self> {
         let own = (Arc::clone(&function.name), Arc::clone(&function.body));
         if self.around.contains(&own) {
-            return Err(QueryError::unsupported(format!(
-                "function {} calls itself, which is not supported",
-                function.name
-            ))
-            .with_hint("Use WITH RECURSIVE."));
+            return Err(QueryError::unsupported(
+                format!(
+                    "function {} calls itself, which is not supported",
+                    function.name
+                ),
+                "Use WITH RECURSIVE.",
+            ));
         }
         self.calls.set(self.calls.get() + 1);
         if self.calls.get() > CALLS_MAX {
@@ -142,9 +144,11 @@ fn body_of(parsed: &crate::parse::Parsed) -> Result<&pg_raw_parse::nodes::Select
         (Some(Node::SelectStmt(select)), None) => Ok(select),
         (Some(Node::SelectStmt(_)), Some(_)) => Err(QueryError::unsupported(
             "functions of several statements are not supported",
+            "Write the function as one SELECT; send other statements by themselves.",
         )),
         _ => Err(QueryError::unsupported(
             "functions of other statements than queries are not supported",
+            "Write the function as one SELECT; send other statements by themselves.",
         )),
     }
 }
@@ -252,11 +256,13 @@ impl Analyzer<'_> {
         location: i32,
     ) -> Result<Expr> {
         if arguments.iter().any(is_of_groups) {
-            return Err(QueryError::unsupported(format!(
-                "an aggregate or a window function as an argument of {} is not supported",
-                function.name
-            ))
-            .with_hint("Compute it in a subquery, and call the function outside of it.")
+            return Err(QueryError::unsupported(
+                format!(
+                    "an aggregate or a window function as an argument of {} is not supported",
+                    function.name
+                ),
+                "Compute it in a subquery, and call the function outside of it.",
+            )
             .at(location));
         }
         let Some(shown) = query.targets.first().map(|target| target.expr.oid) else {
@@ -284,11 +290,13 @@ impl Analyzer<'_> {
         location: i32,
     ) -> Result<Expr> {
         if self.level().clause != Clause::FromFunction {
-            return Err(QueryError::unsupported(format!(
-                "function {} gives rows, which is supported in FROM only",
-                function.name
-            ))
-            .with_hint("Move it into a LATERAL FROM item.")
+            return Err(QueryError::unsupported(
+                format!(
+                    "function {} gives rows, which is supported in FROM only",
+                    function.name
+                ),
+                "Move it into a LATERAL FROM item.",
+            )
             .at(location));
         }
         let query = over_arguments(query, &arguments, function.strict);
@@ -353,6 +361,7 @@ impl Analyzer<'_> {
         if query.locks_rows() {
             return Err(QueryError::unsupported(
                 "row locks in the body of a function are not supported",
+                "Lock the rows in the statement that calls the function.",
             ));
         }
         analyzer.as_declared(function, query, result)

@@ -93,10 +93,11 @@ impl Analyzer<'_> {
     fn linked_query(&mut self, link: &SubLink) -> Result<Query> {
         match link.subselect() {
             Node::SelectStmt(select) => self.query(select, None),
-            _ => Err(
-                QueryError::unsupported("only queries can stand in an expression")
-                    .at(link.location),
-            ),
+            _ => Err(QueryError::unsupported(
+                "only queries can stand in an expression",
+                "Make the change in WITH.",
+            )
+            .at(link.location)),
         }
     }
 

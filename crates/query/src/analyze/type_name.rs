@@ -16,7 +16,10 @@ impl Analyzer<'_> {
         let parts: Vec<&str> = name.names().iter().filter_map(|part| part.sval()).collect();
         let shown = parts.join(".");
         if name.pct_type {
-            return Err(QueryError::unsupported("%TYPE is not supported here").at(name.location));
+            return Err(
+                QueryError::unsupported("%TYPE is not supported", "Name the type itself.")
+                    .at(name.location),
+            );
         }
         let (schema, last) = match parts.as_slice() {
             [last] => (None, *last),

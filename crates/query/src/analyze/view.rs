@@ -81,8 +81,8 @@ impl Analyzer<'_> {
             true => Ok(query),
             false => Err(QueryError::unsupported(
                 "a view gives columns of other types than when it was made",
-            )
-            .with_hint("Create the view anew.")),
+                "Create the view anew.",
+            )),
         }
     }
 }

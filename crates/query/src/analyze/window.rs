@@ -212,7 +212,7 @@ impl Analyzer<'_> {
                         return Err(QueryError::unsupported(format!(
                             "RANGE with offset PRECEDING/FOLLOWING is not supported for column type {}",
                             format_type(oid, -1)
-                        ))
+                        ), "Use ROWS, or order by a number or a time.")
                         .at(location));
                     }
                 };

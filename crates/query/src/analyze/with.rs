@@ -118,7 +118,11 @@ impl Analyzer<'_> {
             () => None,
         };
         if let Some(message) = refused {
-            return Err(QueryError::unsupported(message).at(common.location));
+            return Err(QueryError::unsupported(
+                message,
+                "Make the change in the WITH list at the top of the statement.",
+            )
+            .at(common.location));
         }
         let with = self.level().with.clone();
         let so_far = with.len();

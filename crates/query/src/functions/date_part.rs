@@ -215,11 +215,14 @@ impl Name {
 
     #[cold]
     fn unsupported(&self) -> QueryError {
-        QueryError::unsupported(format!(
-            "unit \"{}\" not supported for type {}",
-            self.lowered,
-            format_type(self.of, -1)
-        ))
+        QueryError::unsupported(
+            format!(
+                "unit \"{}\" not supported for type {}",
+                self.lowered,
+                format_type(self.of, -1)
+            ),
+            "Use a unit that the type has, or cast the value.",
+        )
     }
 }
 
@@ -746,6 +749,7 @@ fn bin(stride: Interval, timestamp: i64, origin: i64) -> Result<i64> {
     if stride.months != 0 {
         return Err(QueryError::unsupported(
             "timestamps cannot be binned into intervals containing months or years",
+            "Use an interval of days, hours or less.",
         ));
     }
     let length = i64::from(stride.days)

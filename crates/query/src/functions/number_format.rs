@@ -197,9 +197,10 @@ fn numeric_to_char(call: &Call<'_>, a: &[Datum]) -> Result<Datum> {
         if pattern.roman {
             if !n.is_finite() {
                 let what = if n.is_nan() { "NaN" } else { "infinity" };
-                return Err(QueryError::unsupported(format!(
-                    "cannot convert {what} to integer"
-                )));
+                return Err(QueryError::unsupported(
+                    format!("cannot convert {what} to integer"),
+                    "Leave such values out, for example with nullif.",
+                ));
             }
             let small = n.to_i64().and_then(|n| i32::try_from(n).ok());
             let small = small.ok_or_else(|| QueryError::out_of_range("integer"))?;

@@ -1,37 +1,39 @@
 //! Pseudo-types, which have no values, and what a type without a text or a binary form answers.
 
-use super::{Type, ids};
+use super::{Type, format_type, ids};
 use crate::call::Call;
 use crate::datum::Datum;
 use crate::error::{QueryError, Result};
 
-fn none(what: &str) -> QueryError {
-    QueryError::unsupported(format!("the type has no {what}"))
+#[cold]
+fn none(call: &Call<'_>, what: &str) -> QueryError {
+    let message = format!("{what} a value of type {}", format_type(call.result, -1));
+    QueryError::unsupported(message, "Cast it to a type that has values.")
 }
 
-pub(super) fn input(_: &Call<'_>, _: &str, _: i32) -> Result<Datum> {
-    Err(none("text form"))
+pub(super) fn input(call: &Call<'_>, _: &str, _: i32) -> Result<Datum> {
+    Err(none(call, "cannot accept"))
 }
 
-pub(super) fn output(_: &Call<'_>, value: &Datum, out: &mut String) -> Result<()> {
+pub(super) fn output(call: &Call<'_>, value: &Datum, out: &mut String) -> Result<()> {
     // A function of type void gives an empty text.
     if let Datum::Text(text) = value {
         out.push_str(text);
         return Ok(());
     }
-    Err(none("text form"))
+    Err(none(call, "cannot display"))
 }
 
-pub(super) fn receive(_: &Call<'_>, _: &[u8], _: i32) -> Result<Datum> {
-    Err(none("binary form"))
+pub(super) fn receive(call: &Call<'_>, _: &[u8], _: i32) -> Result<Datum> {
+    Err(none(call, "cannot accept the binary form of"))
 }
 
-pub(super) fn send(_: &Call<'_>, value: &Datum, out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn send(call: &Call<'_>, value: &Datum, out: &mut Vec<u8>) -> Result<()> {
     if let Datum::Text(text) = value {
         out.extend_from_slice(text.as_bytes());
         return Ok(());
     }
-    Err(none("binary form"))
+    Err(none(call, "cannot send the binary form of"))
 }
 
 /// The types of this file.

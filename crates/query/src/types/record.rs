@@ -51,7 +51,10 @@ impl Drop for Level {
 
 #[cold]
 fn anonymous() -> QueryError {
-    QueryError::unsupported("input of anonymous composite types is not implemented")
+    QueryError::unsupported(
+        "input of anonymous composite types is not implemented",
+        "Name a composite type.",
+    )
 }
 
 fn input(_: &Call<'_>, _: &str, _: i32) -> Result<Datum> {

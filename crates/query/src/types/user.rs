@@ -243,10 +243,10 @@ static COMPOSITE: Type = Type {
 
 fn known(oid: u32) -> Result<Arc<UserType>> {
     by_oid(oid).ok_or_else(|| match Class::of(oid) {
-        Some(Class::Composite) if oid >= NUMBERS.end => {
-            QueryError::unsupported("values of the type of a table's rows are not read here")
-                .with_hint("Make a composite type of the same columns, and use that.")
-        }
+        Some(Class::Composite) if oid >= NUMBERS.end => QueryError::unsupported(
+            "input of the row type of a table is not supported",
+            "Make a composite type of the same columns, and use that.",
+        ),
         _ => QueryError::internal(format!("there is no type {oid}")),
     })
 }

@@ -240,16 +240,16 @@ pub(crate) fn bind_view(
             {
                 return Err(SqlError::unsupported(
                     "a constant of a view cannot depend on TimeZone, DateStyle or IntervalStyle",
-                )
-                .with_hint("Write it in the style ISO, and a time with its zone."));
+                    "Write it in the style ISO, and a time with its zone.",
+                ));
             }
         }
         match format!("{:?}", now.query) == format!("{:?}", later.query) {
             true => Ok(now),
             false => Err(SqlError::unsupported(
                 "a view cannot have a constant that is of the moment, such as 'now' or 'today'",
-            )
-            .with_hint("Use CURRENT_TIMESTAMP or CURRENT_DATE, or write the moment itself.")),
+                "Use CURRENT_TIMESTAMP or CURRENT_DATE, or write the moment itself.",
+            )),
         }
     })
 }
@@ -290,7 +290,10 @@ fn analyzed_view(
         return Err(SqlError::syntax(message).with_position(Some(1)));
     };
     if select.into_clause().is_some() {
-        return Err(SqlError::unsupported("views must not contain SELECT INTO"));
+        return Err(SqlError::unsupported(
+            "views must not contain SELECT INTO",
+            "Leave the INTO clause out.",
+        ));
     }
     let environment = SystemEnvironment::new(catalog, db, facts, None);
     let found = Found::default();
@@ -312,9 +315,10 @@ fn analyzed_view(
 pub(crate) fn answered(query: &Query) -> Result<()> {
     match unanswered(query) {
         None => Ok(()),
-        Some(name) => Err(SqlError::unsupported(format!(
-            "function {name} is not supported here"
-        ))),
+        Some(name) => Err(SqlError::unsupported(
+            format!("function {name} is not supported"),
+            "Leave the call out, or compute its result in the application.",
+        )),
     }
 }
 

@@ -233,9 +233,10 @@ impl analyze::Catalog for Relations<'_> {
             }
             None => match pg_catalog::stored(schema, name, &session.facts.search_path) {
                 None => Ok(None),
-                Some(_) => Err(QueryError::unsupported(format!(
-                    "changes of system relation \"{name}\" are not supported"
-                ))),
+                Some(_) => Err(QueryError::unsupported(
+                    format!("changes of system relation \"{name}\" are not supported"),
+                    "Use CREATE, ALTER, DROP, COMMENT or GRANT, which change it.",
+                )),
             },
         }
     }

@@ -1,5 +1,5 @@
 //! Statements that read much: a pure SELECT that the short path declines, and all that reads
-//! the system's relations, is analysed by `thermocline_query` and run by
+//! the system's relations. They are analysed by `thermocline_query` and run by
 //! `thermocline_analytical` over tables at one snapshot of the engine.
 //!
 //! | file | what lives there |

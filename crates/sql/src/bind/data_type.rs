@@ -49,8 +49,10 @@ impl Catalog for TypeNames<'_> {
 pub(crate) fn column_type(oid: u32, modifier: i32) -> Result<DataType> {
     DataType::from_oid(oid, modifier).ok_or_else(|| {
         let name = format_type(oid, -1);
-        SqlError::unsupported(format!("columns of type {name} are not supported"))
-            .with_hint("Use a type of docs/reference/sql.md, for instance text.")
+        SqlError::unsupported(
+            format!("columns of type {name} are not supported"),
+            "Use a type of docs/reference/sql.md, for instance text.",
+        )
     })
 }
 

@@ -62,7 +62,13 @@ impl Clause {
         let name = self.name();
         let (sqlstate, message) = match not_of_a_row(expr) {
             None => return Ok(()),
-            Some("a subquery") => ("0A000", format!("cannot use subquery in {name}")),
+            Some("a subquery") => {
+                let message = format!("cannot use subquery in {name}");
+                return Err(SqlError::unsupported(
+                    message,
+                    "Write it without a subquery.",
+                ));
+            }
             Some("an aggregate") => (
                 "42803",
                 format!("aggregate functions are not allowed in {name}s"),
@@ -71,11 +77,20 @@ impl Clause {
                 "42P20",
                 format!("window functions are not allowed in {name}s"),
             ),
-            Some("a set") => (
-                "0A000",
-                format!("set-returning functions are not allowed in {name}s"),
-            ),
-            Some(what) => ("0A000", format!("{what} is not supported in {name}s")),
+            Some("a set") => {
+                let message = format!("set-returning functions are not allowed in {name}s");
+                return Err(SqlError::unsupported(
+                    message,
+                    "Call a function that gives one value.",
+                ));
+            }
+            Some(what) => {
+                let message = format!("{what} is not supported in {name}s");
+                return Err(SqlError::unsupported(
+                    message,
+                    "Write it over constants and columns.",
+                ));
+            }
         };
         Err(SqlError::new(sqlstate, message))
     }
@@ -156,9 +171,10 @@ impl Environment for Names<'_> {
                 oid.map(Datum::Oid)
                     .ok_or_else(|| SqlError::undefined_table(&parts.join(".")).into())
             }
-            _ => Err(QueryError::unsupported(format!(
-                "function {name} needs a session"
-            ))),
+            _ => Err(QueryError::unsupported(
+                format!("a constant that needs function {name} is not supported"),
+                "Write the constant as a text or a number.",
+            )),
         }
     }
 }

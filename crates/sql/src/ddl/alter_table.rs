@@ -367,6 +367,7 @@ impl Definition<'_> {
         if touched(&table.partition_key) && self.db.row_estimate(table) > 0 {
             return Err(SqlError::unsupported(
                 "NOT NULL of a column of the partition key cannot be changed while there are rows",
+                "Create the table anew with the column as it is to be, and move the rows there.",
             ));
         }
         let rebuilt: Vec<_> = table
@@ -473,6 +474,7 @@ impl Definition<'_> {
         if read.partition_key.is_some() || read.texts.contains_key("primary_key") {
             return Err(SqlError::unsupported(
                 "partition_key and primary_key are chosen when the table is created",
+                "Create another table with them, and move the rows there.",
             ));
         }
         let mut def = table.def.clone();

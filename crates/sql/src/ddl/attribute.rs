@@ -28,9 +28,10 @@ impl Definition<'_> {
                     "42P16",
                     format!("column \"{name}\" has pseudo-type {shown}"),
                 ),
-                false => {
-                    SqlError::unsupported(format!("columns of type {shown} are not supported"))
-                }
+                false => SqlError::unsupported(
+                    format!("columns of type {shown} are not supported"),
+                    "Store the value as text, and cast it where it is used.",
+                ),
             });
         }
         Ok(AttributeDef {
@@ -61,9 +62,10 @@ impl Definition<'_> {
                 self.is_not_within(oid, &name, new.type_oid)?;
                 // Tables would hold values of another type.
                 if let Some(user) = self.user_of(oid) {
-                    return Err(SqlError::unsupported(format!(
-                        "cannot alter type \"{name}\" because {user} uses it"
-                    )));
+                    return Err(SqlError::unsupported(
+                        format!("cannot alter type \"{name}\" because {user} uses it"),
+                        "Make a new type, and give it to the column with ALTER TABLE ... ALTER COLUMN ... TYPE ... USING.",
+                    ));
                 }
                 let attributes = attributes_of(def)?;
                 let at = live(attributes, &new.name);
@@ -83,9 +85,12 @@ impl Definition<'_> {
                 });
                 let attributes = attributes_of(def)?;
                 match live(attributes, attribute) {
-                    Some(_) if asked => Err(SqlError::unsupported(format!(
-                        "cannot drop column {attribute} of composite type {name} because a domain is made of it"
-                    ))),
+                    Some(_) if asked => Err(SqlError::unsupported(
+                        format!(
+                            "cannot drop column {attribute} of composite type {name} because a domain is made of it"
+                        ),
+                        "Drop the domain, or its conditions, first.",
+                    )),
                     Some(at) => {
                         attributes[at].dropped = true;
                         Ok(())

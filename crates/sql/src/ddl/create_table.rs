@@ -490,7 +490,8 @@ pub(super) fn with_key(column: &ColumnDef) -> Result<()> {
         "an index or key over column \"{}\" of type {} is not supported",
         column.name, column.data_type
     );
-    Err(SqlError::unsupported(message).with_hint(
+    Err(SqlError::unsupported(
+        message,
         "Keep what you look for in a column of its own, for instance of type text, and index that.",
     ))
 }

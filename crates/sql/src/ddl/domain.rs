@@ -61,7 +61,10 @@ impl Definition<'_> {
         if held(below, modifier).is_none() {
             let shown = format_type(below, -1);
             let message = format!("domains over type {shown} are not supported");
-            return Err(SqlError::unsupported(message));
+            return Err(SqlError::unsupported(
+                message,
+                "Store the value as text, and cast it where it is used.",
+            ));
         }
         let mut domain = DomainDef {
             below,
@@ -91,7 +94,10 @@ impl Definition<'_> {
         let catalog = self.catalog();
         if !types_in(text, &catalog, self.search_path)?.is_empty() {
             let message = "a domain's default that names a type of a user is not supported";
-            return Err(SqlError::unsupported(message));
+            return Err(SqlError::unsupported(
+                message,
+                "Set the default of each column with ALTER TABLE ... ALTER COLUMN ... SET DEFAULT.",
+            ));
         }
         let (oid, modifier) = base_of(domain.below, domain.modifier);
         let data_type = held(oid, modifier);
@@ -130,7 +136,10 @@ impl Definition<'_> {
         };
         if !types_in(&check.text, &self.catalog(), self.search_path)?.is_empty() {
             let message = "a domain's condition that names a type of a user is not supported";
-            return Err(SqlError::unsupported(message));
+            return Err(SqlError::unsupported(
+                message,
+                "Write the condition as a CHECK of each table.",
+            ));
         }
         condition(&check.text, domain.below, domain.modifier)?;
         domain.checks.push(DomainCheckDef {
@@ -222,10 +231,10 @@ impl Definition<'_> {
     async fn verify_domain(&mut self, def: &TypeDef, new: &NewCondition<'_>) -> Result<()> {
         let catalog = self.catalog();
         if let Some(user) = self.holder_of(&catalog, def.oid) {
-            return Err(SqlError::unsupported(format!(
-                "cannot alter type \"{}\" because {user} uses it",
-                def.name
-            )));
+            return Err(SqlError::unsupported(
+                format!("cannot alter type \"{}\" because {user} uses it", def.name),
+                "Make a new domain with the condition, and change the columns to it.",
+            ));
         }
         let domain = domain_of(def)?;
         for table in catalog.tables.values() {

@@ -37,6 +37,7 @@ impl Definition<'_> {
         if is_temporary(&schema) {
             return Err(SqlError::unsupported(
                 "functions in temporary schemas are not supported",
+                "Use a schema that is not temporary.",
             ));
         }
         let of = &create.function;

@@ -144,10 +144,10 @@ impl Definition<'_> {
 
     fn column_of(&self, target: &Target, name: &str) -> Result<usize> {
         if target.kind == "view" {
-            return Err(
-                SqlError::unsupported("privileges on columns of views are not supported")
-                    .with_hint("Grant them on the whole view."),
-            );
+            return Err(SqlError::unsupported(
+                "privileges on columns of views are not supported",
+                "Grant them on the whole view.",
+            ));
         }
         let Object::Table(oid) = target.object else {
             return Err(SqlError::new(

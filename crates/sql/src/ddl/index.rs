@@ -23,6 +23,7 @@ impl Definition<'_> {
         if kind == IndexKind::Hash && create.unique {
             return Err(SqlError::unsupported(
                 "access method \"hash\" does not support unique indexes",
+                "Use btree, which is the default.",
             ));
         }
         let columns = names
@@ -116,8 +117,8 @@ fn index_kind(method: Option<&str>) -> Result<IndexKind> {
         Some("hash") => Ok(IndexKind::Hash),
         Some(name @ ("gin" | "gist" | "spgist" | "brin" | "bloom")) => Err(SqlError::unsupported(
             format!("access method \"{name}\" is not supported"),
-        )
-        .with_hint("Use btree or hash.")),
+            "Use btree or hash.",
+        )),
         Some(name) => {
             let message = format!("access method \"{name}\" does not exist");
             Err(SqlError::new("42704", message))

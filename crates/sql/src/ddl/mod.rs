@@ -184,8 +184,8 @@ impl Definition<'_> {
             Ok(bound) if bound == meant => Ok(bound),
             _ => Err(SqlError::unsupported(
                 "a constant of a default or a check cannot depend on TimeZone, DateStyle or IntervalStyle",
-            )
-            .with_hint("Write it in the style ISO, and a time with its zone.")),
+                "Write it in the style ISO, and a time with its zone.",
+            )),
         }
     }
 

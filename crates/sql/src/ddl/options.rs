@@ -46,8 +46,8 @@ pub(super) fn check_access_method(name: &str) -> Result<()> {
         "memory" | "heap" => Ok(()),
         "column" | "cow" | "lsm" | "nvm" | "nvm_cow" | "nvm_lsm" => Err(SqlError::unsupported(
             format!("access method \"{name}\" is not supported yet"),
-        )
-        .with_hint("Use memory, which is the default.")),
+            "Use memory, which is the default.",
+        )),
         _ => Err(SqlError::new(
             "42704",
             format!("access method \"{name}\" does not exist"),

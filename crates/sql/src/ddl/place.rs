@@ -1,6 +1,6 @@
 //! Where relations are: the schema that a name leads to, and the one that a new relation goes to.
 //! A new one is temporary if it is said to be, or if its name or the search path leads to the
-//! session's temporary schema, which is made when something first goes there.
+//! session's temporary schema. That is made when something first goes there.
 
 use thermocline_engine::Catalog;
 use thermocline_engine::authority::{Object, Privileges};

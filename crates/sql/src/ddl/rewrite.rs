@@ -49,7 +49,7 @@ impl Definition<'_> {
                 .ok_or_else(|| super::alter_table::no_column(new.column, &table.def))?;
             if altered.contains(&column) {
                 let message = format!("cannot alter type of column \"{}\" twice", new.column);
-                return Err(SqlError::unsupported(message));
+                return Err(SqlError::unsupported(message, "Name each column once."));
             }
             altered.push(column);
             let catalog = self.catalog();
@@ -85,7 +85,11 @@ impl Definition<'_> {
             return Ok(());
         };
         let message = "cannot alter type of a column used by a view or rule";
-        Err(SqlError::unsupported(message).with_detail(format!(
+        Err(SqlError::unsupported(
+            message,
+            "Drop the view, change the column, and create the view again.",
+        )
+        .with_detail(format!(
             "rule _RETURN on view {} depends on column \"{}\"",
             quote_ident(&view.name),
             table.columns[column].name

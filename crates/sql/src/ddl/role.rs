@@ -111,8 +111,11 @@ impl Definition<'_> {
             may_make_roles(&actor)?;
         }
         if oid == FIRST_ROLE_OID && options.superuser == Some(false) {
-            return Err(SqlError::unsupported("permission denied to alter role")
-                .with_detail("The bootstrap superuser must have the SUPERUSER attribute."));
+            return Err(SqlError::unsupported(
+                "permission denied to alter role",
+                "Leave SUPERUSER of this role as it is.",
+            )
+            .with_detail("The bootstrap superuser must have the SUPERUSER attribute."));
         }
         self.take_options(role, options)?;
         self.authorize(authority).await
@@ -150,8 +153,10 @@ impl Definition<'_> {
             Some(None) => role.verifier = None,
             Some(Some(Secret(password))) => {
                 if is_md5(password) {
-                    return Err(SqlError::unsupported("MD5 passwords are not supported")
-                        .with_hint("Give the password itself, or a SCRAM-SHA-256 verifier."));
+                    return Err(SqlError::unsupported(
+                        "MD5 passwords are not supported",
+                        "Give the password itself, or a SCRAM-SHA-256 verifier.",
+                    ));
                 }
                 role.verifier = verifier_text(password);
                 if role.verifier.is_none() {
@@ -175,10 +180,16 @@ impl Definition<'_> {
             actor.need_superuser("rename superusers")?;
         }
         if self.session_user == name {
-            return Err(SqlError::unsupported("session user cannot be renamed"));
+            return Err(SqlError::unsupported(
+                "session user cannot be renamed",
+                "Connect as another superuser to rename it.",
+            ));
         }
         if actor.role() == oid {
-            return Err(SqlError::unsupported("current user cannot be renamed"));
+            return Err(SqlError::unsupported(
+                "current user cannot be renamed",
+                "Use RESET ROLE, or connect as another superuser, to rename it.",
+            ));
         }
         let to = new_role_name(to, &authority)?;
         if let Some(role) = authority.roles.get_mut(&oid) {

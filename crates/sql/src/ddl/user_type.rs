@@ -133,6 +133,7 @@ impl Definition<'_> {
         if is_temporary(&schema) {
             return Err(SqlError::unsupported(
                 "types in temporary schemas are not supported",
+                "Use a schema that is not temporary.",
             ));
         }
         self.free_type_name(&schema, &name)?;
@@ -269,6 +270,7 @@ impl Definition<'_> {
         if is_temporary(schema) {
             return Err(SqlError::unsupported(
                 "cannot move objects into or out of temporary schemas",
+                "Create the object anew in the other schema.",
             ));
         }
         if self.free_type_name(schema, &old.name).is_err() {
@@ -299,11 +301,13 @@ impl Definition<'_> {
         });
         match named {
             None => Ok(()),
-            Some((table, what, name)) => Err(SqlError::unsupported(format!(
-                "cannot rename type {} because {what} \"{name}\" of table \"{}\" names it",
-                def.name, table.name
-            ))
-            .with_hint("Drop that, rename the type, and set it again.")),
+            Some((table, what, name)) => Err(SqlError::unsupported(
+                format!(
+                    "cannot rename type {} because {what} \"{name}\" of table \"{}\" names it",
+                    def.name, table.name
+                ),
+                "Drop that, rename the type, and set it again.",
+            )),
         }
     }
 

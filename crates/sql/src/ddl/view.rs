@@ -205,6 +205,7 @@ impl Definition<'_> {
                 if is_temporary(schema) || is_temporary(&def.schema) {
                     return Err(SqlError::unsupported(
                         "cannot move objects into or out of temporary schemas",
+                        "Create the object anew in the other schema.",
                     ));
                 }
                 if catalog.relation_exists(schema, &def.name) {

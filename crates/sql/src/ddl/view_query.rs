@@ -68,6 +68,7 @@ pub(super) fn view_query(
     if !query.locks.is_empty() {
         return Err(SqlError::unsupported(
             "row locks in a view are not supported",
+            "Lock the rows in a query of the table.",
         ));
     }
     analysis::keeps(query)?;
@@ -140,6 +141,7 @@ mod analysis {
             false => Ok(()),
             true => Err(SqlError::unsupported(
                 "constants that name objects, such as 't'::regclass, are not supported in a view",
+                "Look the object up by its name in pg_class.",
             )),
         }
     }

@@ -1,7 +1,7 @@
 //! How long a statement goes on at a stretch. A thread serves many sessions, and a body holds its
 //! partitions: rows are cheap mostly, but what a function costs nobody knows before. So a statement
-//! looks at the clock while it goes over rows, seldom where they are cheap, and whoever has gone on
-//! for too long gives way or goes on elsewhere. Cancels and time limits are noticed then, too.
+//! looks at the clock while it goes over rows, seldom where they are cheap. Whoever has gone on for
+//! too long gives way or goes on elsewhere. Cancels and time limits are noticed then, too.
 
 use std::time::{Duration, Instant};
 

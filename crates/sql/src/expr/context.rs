@@ -76,7 +76,10 @@ pub trait SessionInfo: Send + Sync {
     /// The wait itself: the statement is run again after it.
     fn sleep(&self, seconds: f64) -> Result<()> {
         let _ = seconds;
-        Err(SqlError::unsupported("pg_sleep is not available here"))
+        Err(SqlError::unsupported(
+            "pg_sleep is not supported without a session",
+            "Call it in a statement of a session.",
+        ))
     }
 
     /// Asks for room for a large value, before an expression makes it.
@@ -96,13 +99,17 @@ pub struct NoSession;
 
 impl SessionInfo for NoSession {
     fn call(&self, name: &str, _: &[Value]) -> Result<Value> {
-        Err(SqlError::unsupported(format!(
-            "function {name} is not available here"
-        )))
+        Err(SqlError::unsupported(
+            format!("function {name} is not supported without a session"),
+            "Call it in a statement of a session.",
+        ))
     }
 
     fn next_value(&self, _: u32) -> Result<i64> {
-        Err(SqlError::unsupported("sequences are not available here"))
+        Err(SqlError::unsupported(
+            "sequences are not supported without a session",
+            "Call it in a statement of a session.",
+        ))
     }
 }
 

@@ -92,9 +92,10 @@ impl Environment for StatementEnvironment<'_> {
         }
         let of_sequence = super::OF_SEQUENCES.contains(&name);
         if !of_sequence && !super::SESSION_FUNCTIONS.contains(&name) {
-            return Err(QueryError::unsupported(format!(
-                "function {name} is not available here"
-            )));
+            return Err(QueryError::unsupported(
+                format!("function {name} is not supported"),
+                "Leave the call out, or compute its result in the application.",
+            ));
         }
         let argument = |given: &Datum| match given {
             Datum::Oid(oid) if of_sequence => Value::BigInt(i64::from(*oid)),

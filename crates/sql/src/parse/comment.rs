@@ -36,7 +36,7 @@ pub(super) fn comment(statement: &CommentStmt) -> Result<Statement> {
         other => {
             let kind = kind_of(other);
             let message = format!("COMMENT ON {kind} is not supported");
-            return Err(SqlError::unsupported(message).with_hint("Leave the comment out."));
+            return Err(SqlError::unsupported(message, "Leave the comment out."));
         }
     };
     let text = statement.comment().map(str::to_owned);

@@ -101,8 +101,8 @@ pub(super) fn copy(statement: &CopyStmt, text: &str) -> Result<Copy> {
     if statement.filename().is_some() || statement.is_program {
         return Err(SqlError::unsupported(
             "COPY with a file or a program of the server is not supported",
-        )
-        .with_hint("Use STDIN or STDOUT; psql's \\copy does this for a client's file."));
+            "Use STDIN or STDOUT; psql's \\copy does this for a client's file.",
+        ));
     }
     let mut read = Read::default();
     for given in statement.options().iter() {
@@ -170,10 +170,10 @@ fn option(option: &DefElem, text: &str, read: &mut Read) -> Result<()> {
 fn encoding(name: &str) -> Result<()> {
     match name.to_lowercase().replace(['-', '_'], "").as_str() {
         "utf8" | "unicode" | "sqlascii" => Ok(()),
-        _ => Err(
-            SqlError::unsupported(format!("encoding \"{name}\" is not supported"))
-                .with_hint("Use UTF8."),
-        ),
+        _ => Err(SqlError::unsupported(
+            format!("encoding \"{name}\" is not supported"),
+            "Use UTF8.",
+        )),
     }
 }
 
@@ -190,9 +190,10 @@ fn check(read: Read, forced: &Forced, from: bool) -> Result<CopyOptions> {
     let mut options = CopyOptions::of_format(format);
     let binary = format == CopyFormat::Binary;
     let only_csv = |what: &str| {
-        Err(SqlError::unsupported(format!(
-            "COPY {what} available only in CSV mode"
-        )))
+        Err(SqlError::unsupported(
+            format!("COPY {what} available only in CSV mode"),
+            "Add FORMAT csv.",
+        ))
     };
     if binary && read.delimiter.is_some() {
         return Err(SqlError::syntax("cannot specify DELIMITER in BINARY mode"));
@@ -204,6 +205,7 @@ fn check(read: Read, forced: &Forced, from: bool) -> Result<CopyOptions> {
         if binary && header {
             return Err(SqlError::unsupported(
                 "cannot specify HEADER in BINARY mode",
+                "Leave HEADER out.",
             ));
         }
         options.header = header;
@@ -241,9 +243,10 @@ fn check(read: Read, forced: &Forced, from: bool) -> Result<CopyOptions> {
         }
         if from != needs_from {
             let direction = if needs_from { "COPY FROM" } else { "COPY TO" };
-            return Err(SqlError::unsupported(format!(
-                "COPY {word} only available using {direction}"
-            )));
+            return Err(SqlError::unsupported(
+                format!("COPY {word} only available using {direction}"),
+                "Leave the option out.",
+            ));
         }
     }
     options.check()?;
@@ -253,9 +256,9 @@ fn check(read: Read, forced: &Forced, from: bool) -> Result<CopyOptions> {
 fn one_byte(what: &str, text: &str) -> Result<u8> {
     match text.as_bytes() {
         [byte] => Ok(*byte),
-        _ => Err(SqlError::new(
-            "0A000",
+        _ => Err(SqlError::unsupported(
             format!("COPY {what} must be a single one-byte character"),
+            "Use one character of ASCII.",
         )),
     }
 }

@@ -1,7 +1,7 @@
-//! How deep the tree of a statement can get, from its tokens: one pass, before anything walks
-//! the statement on a stack. The depth is an estimate from above. A level is a parenthesis, a bracket, a
-//! CASE, a SELECT, an operator of a chain, a join, a set operation, a comma in FROM, and of the
-//! expressions of a WITH all together, since each may stand in the next.
+//! How deep the tree of a statement can get, from its tokens: one pass, before anything walks the
+//! statement on a stack. The depth is an estimate from above. A level is a parenthesis, a bracket, a
+//! CASE, a SELECT, an operator of a chain, a join, a set operation, a comma in FROM. The expressions of
+//! a WITH count all together, since each may stand in the next.
 //!
 //! Chains of AND and OR may have any length: the grammar makes one node of each, and planners halve
 //! it again and again. What doubles with each level is counted, too: operands that a plan has twice

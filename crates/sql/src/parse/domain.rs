@@ -142,6 +142,7 @@ fn refused(kind: ConstrType::Type) -> SqlError {
         _ => {
             return SqlError::unsupported(
                 "specifying constraint deferrability not supported for domains",
+                "Leave it out: conditions are checked with each value.",
             );
         }
     })
@@ -161,10 +162,10 @@ pub(super) fn alter(statement: &AlterDomainStmt) -> Result<Statement> {
                 AlterDomain::AddCheck(check(constraint)?)
             }
             Node::Constraint(constraint) if constraint.contype == ConstrType::CONSTR_NOTNULL => {
-                return Err(
-                    SqlError::unsupported("\"not null\" in ALTER DOMAIN is not supported")
-                        .with_hint("Use ALTER DOMAIN ... SET NOT NULL."),
-                );
+                return Err(SqlError::unsupported(
+                    "\"not null\" in ALTER DOMAIN is not supported",
+                    "Use ALTER DOMAIN ... SET NOT NULL.",
+                ));
             }
             Node::Constraint(constraint) => return Err(refused(constraint.contype)),
             _ => {

@@ -44,7 +44,7 @@ pub(super) fn drop(statement: &DropStmt, text: &str) -> Result<Statement> {
             None => {
                 let message = format!("DROP {} is not supported", kind_of(other));
                 let hint = "What is built in stays, and others cannot be created.";
-                return Err(SqlError::unsupported(message).with_hint(hint));
+                return Err(SqlError::unsupported(message, hint));
             }
         },
     };
@@ -137,7 +137,7 @@ fn domain(name: Vec<String>, change: AlterDomain) -> Statement {
 #[cold]
 fn refused(kind: ObjectType::Type) -> SqlError {
     let message = format!("ALTER {} ... RENAME is not supported", kind_of(kind));
-    SqlError::unsupported(message).with_hint("Create it again by the new name.")
+    SqlError::unsupported(message, "Create it again by the new name.")
 }
 
 /// ALTER … SET SCHEMA
@@ -154,18 +154,20 @@ pub(super) fn set_schema(statement: &AlterObjectSchemaStmt) -> Result<Statement>
         ObjectType::OBJECT_DOMAIN => domain(object, AlterDomain::Schema(schema)),
         other => {
             let message = format!("ALTER {} ... SET SCHEMA is not supported", kind_of(other));
-            return Err(SqlError::unsupported(message)
-                .with_hint("Create it in the other schema, and move its rows there."));
+            return Err(SqlError::unsupported(
+                message,
+                "Create it in the other schema, and move its rows there.",
+            ));
         }
     })
 }
 
 pub(super) fn create_schema(statement: &CreateSchemaStmt) -> Result<Statement> {
     if !statement.schema_elts().is_empty() {
-        return Err(
-            SqlError::unsupported("CREATE SCHEMA with definitions in it is not supported")
-                .with_hint("Write the definitions as statements of their own."),
-        );
+        return Err(SqlError::unsupported(
+            "CREATE SCHEMA with definitions in it is not supported",
+            "Write the definitions as statements of their own.",
+        ));
     }
     let owner = statement.authrole().map(node::role);
     let named = statement.schemaname().map(str::to_owned);

@@ -51,10 +51,10 @@ fn argument(node: Node<'_>) -> Result<Argument> {
             _ => Argument::Expression(written::expression(node)?),
         },
         Node::NamedArgExpr(_) => {
-            return Err(
-                SqlError::unsupported("arguments by name in CALL are not supported")
-                    .with_hint("Give the arguments in their order."),
-            );
+            return Err(SqlError::unsupported(
+                "arguments by name in CALL are not supported",
+                "Give the arguments in their order.",
+            ));
         }
         other => Argument::Expression(written::expression(other)?),
     })

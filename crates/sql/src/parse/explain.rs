@@ -21,7 +21,7 @@ pub(super) fn explain(statement: &ExplainStmt, text: &str) -> Result<Statement> 
             "format" => {
                 let format = value.to_uppercase();
                 let message = format!("EXPLAIN FORMAT {format} is not supported");
-                return Err(SqlError::unsupported(message).with_hint("Use FORMAT TEXT."));
+                return Err(SqlError::unsupported(message, "Use FORMAT TEXT."));
             }
             _ => {
                 let message = format!("unrecognized EXPLAIN option \"{name}\"");
@@ -43,5 +43,5 @@ pub(super) fn explain(statement: &ExplainStmt, text: &str) -> Result<Statement> 
         }
     };
     let message = format!("EXPLAIN of {command} is not supported");
-    Err(SqlError::unsupported(message).with_hint("Explain the query in it."))
+    Err(SqlError::unsupported(message, "Explain the query in it."))
 }

@@ -135,7 +135,8 @@ fn targets(statement: &GrantStmt) -> Result<Targets> {
         other => {
             let kind = kind_of(other).to_lowercase();
             let message = format!("privileges on a {kind} are not supported");
-            return Err(SqlError::unsupported(message).with_hint(
+            return Err(SqlError::unsupported(
+                message,
                 "Privileges are for tables, views, sequences, schemas, functions and the database.",
             ));
         }
@@ -168,7 +169,10 @@ pub(super) fn owner(statement: &AlterOwnerStmt) -> Result<Statement> {
         other => {
             let kind = kind_of(other);
             let message = format!("ALTER {kind} ... OWNER TO is not supported");
-            return Err(SqlError::unsupported(message).with_hint("It belongs to the superuser."));
+            return Err(SqlError::unsupported(
+                message,
+                "It belongs to the superuser.",
+            ));
         }
     };
     let role = statement.newowner().map(node::role).unwrap_or_default();
@@ -198,6 +202,8 @@ pub(super) fn alter_other(statement: &AlterTableStmt) -> Result<Statement> {
         ObjectType::OBJECT_VIEW => "defaults and options of views are not supported".to_owned(),
         _ => format!("ALTER {kind} of anything but its name and owner is not supported"),
     };
-    Err(SqlError::unsupported(message)
-        .with_hint(format!("Create the {} anew.", kind.to_lowercase())))
+    Err(SqlError::unsupported(
+        message,
+        format!("Create the {} anew.", kind.to_lowercase()),
+    ))
 }

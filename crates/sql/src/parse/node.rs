@@ -99,11 +99,13 @@ pub(super) fn collation(clause: Option<&CollateClause>) -> Result<()> {
     let parts = strings(clause.collname());
     match parts.last().map(String::as_str) {
         Some("C" | "POSIX" | "default" | "ucs_basic") => Ok(()),
-        other => Err(SqlError::unsupported(format!(
-            "collation \"{}\" is not supported",
-            other.unwrap_or_default()
-        ))
-        .with_hint("Strings compare by their bytes: use the collation \"C\".")),
+        other => Err(SqlError::unsupported(
+            format!(
+                "collation \"{}\" is not supported",
+                other.unwrap_or_default()
+            ),
+            "Strings compare by their bytes: use the collation \"C\".",
+        )),
     }
 }
 

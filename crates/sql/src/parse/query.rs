@@ -15,9 +15,11 @@ pub(super) fn changes(node: Node<'_>) -> Result<bool> {
             let mut list = with.ctes().iter();
             list.any(|common| !matches!(common.ctequery(), Node::SelectStmt(_)))
         })),
-        Node::MergeStmt(_) => Err(SqlError::unsupported("MERGE is not supported")
-            .with_hint("Use INSERT ... ON CONFLICT, UPDATE ... FROM or DELETE ... USING.")),
-        _ => Err(SqlError::unsupported("this statement is not supported")),
+        Node::MergeStmt(_) => Err(SqlError::unsupported(
+            "MERGE is not supported",
+            "Use INSERT ... ON CONFLICT, UPDATE ... FROM or DELETE ... USING.",
+        )),
+        _ => Err(SqlError::internal("a query that is none")),
     }
 }
 
@@ -37,9 +39,10 @@ pub(super) fn within(node: Node<'_>, command: &str) -> Result<Query> {
     if let Node::SelectStmt(select) = node
         && leftmost(select).into_clause().is_some()
     {
-        return Err(SqlError::unsupported(format!(
-            "SELECT INTO within {command} is not supported"
-        )));
+        return Err(SqlError::unsupported(
+            format!("SELECT INTO within {command} is not supported"),
+            "Use SELECT INTO, or CREATE TABLE AS, as a statement of its own.",
+        ));
     }
     let changes = changes(node)?;
     Ok(Query::new(&written::statement(node)?, changes))

@@ -97,14 +97,16 @@ fn read(node: Node<'_>, text: &str) -> Result<Statement> {
         Node::AlterEnumStmt(of) => user_type::alter_enum(of),
         Node::CreateFunctionStmt(_) => function::create(text),
         Node::AlterRoleSetStmt(_) => {
-            return Err(
-                SqlError::unsupported("settings of a role are not supported")
-                    .with_hint("Set them in each session, or for the server by ALTER SYSTEM."),
-            );
+            return Err(SqlError::unsupported(
+                "settings of a role are not supported",
+                "Set them in each session, or for the server by ALTER SYSTEM.",
+            ));
         }
         Node::CreateRangeStmt(_) => {
-            return Err(SqlError::unsupported("range types are not supported")
-                .with_hint("Use two columns, and a CHECK that one is not above the other."));
+            return Err(SqlError::unsupported(
+                "range types are not supported",
+                "Use two columns, and a CHECK that one is not above the other.",
+            ));
         }
         _ => return Err(refused::statement(text)),
     })

@@ -1,6 +1,6 @@
 //! What is said of a statement that PostgreSQL's grammar takes and this database has not.
 
-use crate::error::SqlError;
+use crate::error::{SEE_SQL_PAGE, SqlError};
 
 /// Words between CREATE and what is created.
 const BETWEEN: [&str; 9] = [
@@ -28,39 +28,30 @@ const FIRST_OF_TWO: [&str; 11] = [
     "text",
     "user",
 ];
-/// What to do instead, by what a command begins with.
-const INSTEAD: [(&str, &str); 9] = [
-    (
-        "CREATE DATABASE",
-        "A directory has one database: start another server on another directory.",
-    ),
-    (
-        "CREATE TRIGGER",
-        "Let the application or a procedure do it.",
-    ),
-    (
-        "CREATE CONSTRAINT TRIGGER",
-        "Let the application or a procedure do it.",
-    ),
-    (
-        "CREATE EXTENSION",
-        "What is built in needs no extension; docs/reference/sql.md lists it.",
-    ),
-    ("CREATE TABLESPACE", "All tables lie in the data directory."),
-    ("CREATE TYPE", "Use an enum, a composite type or a domain."),
-    ("CREATE RULE", "Use a view; simple views can be changed."),
-    ("DO", "Let the application or a procedure do it."),
-    ("SET CONSTRAINTS", "Constraints are checked with each row."),
-];
-
 /// 0A000 that names the command.
 #[cold]
 pub(super) fn statement(text: &str) -> SqlError {
     let command = command(&words(text));
-    let error = SqlError::unsupported(format!("{command} is not supported"));
-    match INSTEAD.iter().find(|(begin, _)| command == *begin) {
-        Some((_, hint)) => error.with_hint(*hint),
-        None => error.with_hint("docs/reference/sql.md lists the statements that are supported."),
+    SqlError::unsupported(format!("{command} is not supported"), instead_of(&command))
+}
+
+/// What does the same, or the page that lists what there is.
+fn instead_of(command: &str) -> &'static str {
+    match command.split_whitespace().last().unwrap_or_default() {
+        "POLICY" => "Make a view of the rows that a role may see, and grant that.",
+        "RULE" => "Make a view, or send both statements in one transaction.",
+        "TRIGGER" => "Make both changes in one transaction, or in one statement by WITH.",
+        "AGGREGATE" => "Use an aggregate that is built in, or array_agg and a function.",
+        "EXTENSION" => "Leave it out; docs/reference/sql.md lists what is built in.",
+        "DATABASE" => "Use a schema, or another data directory.",
+        "STATISTICS" => "Leave it out: no statistics are needed.",
+        "COLLATION" => "Leave it out: texts are compared by their bytes.",
+        "SUBSCRIPTION" | "PUBLICATION" => "Copy the database with BACKUP TO.",
+        "TABLESPACE" => "Put the data directory on the device.",
+        "TYPE" => "Use an enum, a composite type or a domain.",
+        "DO" => "Let the application or a procedure do it.",
+        "CONSTRAINTS" => "Leave it out: constraints are checked with each row.",
+        _ => SEE_SQL_PAGE,
     }
 }
 

@@ -173,8 +173,10 @@ pub(super) fn members(statement: &GrantRoleStmt) -> Result<Statement> {
             other => {
                 let word = other.to_uppercase();
                 let message = format!("{word} OPTION of a membership is not supported");
-                return Err(SqlError::unsupported(message)
-                    .with_hint("Only WITH ADMIN OPTION can be granted."));
+                return Err(SqlError::unsupported(
+                    message,
+                    "Only WITH ADMIN OPTION can be granted.",
+                ));
             }
         }
     }

@@ -81,9 +81,8 @@ pub(super) fn options(given: &NodeList, text: &str) -> Result<SequenceOptions> {
             other => {
                 let word = other.to_uppercase().replace('_', " ");
                 let message = format!("{word} of a sequence is not supported");
-                return Err(
-                    SqlError::unsupported(message).with_position(place(text, option.location))
-                );
+                return Err(SqlError::unsupported(message, "Leave it out.")
+                    .with_position(place(text, option.location)));
             }
         };
         if !fresh {

@@ -17,10 +17,10 @@ pub(super) fn set(statement: &VariableSetStmt) -> Result<Statement> {
         VariableSetKind::VAR_RESET => return Ok(Statement::Reset(name)),
         VariableSetKind::VAR_SET_MULTI => return several(&name, statement.args()),
         VariableSetKind::VAR_SET_CURRENT => {
-            return Err(
-                SqlError::unsupported(format!("SET {name} FROM CURRENT is not supported"))
-                    .with_hint(format!("Write the value of SHOW {name}.")),
-            );
+            return Err(SqlError::unsupported(
+                format!("SET {name} FROM CURRENT is not supported"),
+                format!("Write the value of SHOW {name}."),
+            ));
         }
         VariableSetKind::VAR_SET_VALUE => Some(values(statement.args())),
         _ => None,
@@ -35,6 +35,7 @@ fn several(name: &str, args: &NodeList) -> Result<Statement> {
         "session characteristics" => modes(args).map(Statement::SetSessionCharacteristics),
         _ => Err(SqlError::unsupported(
             "SET TRANSACTION SNAPSHOT is not supported",
+            "Read what belongs together in one transaction.",
         )),
     }
 }

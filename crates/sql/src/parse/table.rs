@@ -224,7 +224,7 @@ pub struct Truncate {
 
 #[cold]
 fn refused(message: &str, hint: &'static str) -> SqlError {
-    SqlError::unsupported(message.to_owned()).with_hint(hint)
+    SqlError::unsupported(message.to_owned(), hint)
 }
 
 /// ON COMMIT.
@@ -508,7 +508,8 @@ fn operation(change: &AlterTableCmd, text: &str) -> Result<AlterOperation> {
         ) => AlterOperation::Accepted,
         (other, _) => {
             let message = format!("ALTER TABLE ... {} is not supported", shown(other));
-            return Err(SqlError::unsupported(message).with_hint(
+            return Err(SqlError::unsupported(
+                message,
                 "Columns, constraints, names, the owner and options of a table can be altered.",
             ));
         }

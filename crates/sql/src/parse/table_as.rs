@@ -29,24 +29,24 @@ pub struct TableAs {
 
 pub(super) fn create(statement: &CreateTableAsStmt, text: &str) -> Result<Statement> {
     if statement.objtype != ObjectType::OBJECT_TABLE {
-        return Err(
-            SqlError::unsupported("materialized views are not supported")
-                .with_hint("Use a view, or CREATE TABLE AS."),
-        );
+        return Err(SqlError::unsupported(
+            "materialized views are not supported",
+            "Use a view, or CREATE TABLE AS.",
+        ));
     }
     if matches!(statement.query(), Node::ExecuteStmt(_)) {
-        return Err(
-            SqlError::unsupported("CREATE TABLE AS EXECUTE is not supported")
-                .with_hint("Write the query itself."),
-        );
+        return Err(SqlError::unsupported(
+            "CREATE TABLE AS EXECUTE is not supported",
+            "Write the query itself.",
+        ));
     }
     let missing = || SqlError::internal("CREATE TABLE AS without its query");
     let into = statement.into().ok_or_else(missing)?;
     if into.access_method().is_some() || !into.options().is_empty() {
         return Err(SqlError::unsupported(
             "a method or options of CREATE TABLE AS are not supported",
-        )
-        .with_hint("Create the table first, then INSERT ... SELECT."));
+            "Create the table first, then INSERT ... SELECT.",
+        ));
     }
     let (start, query) = part::behind(text, "as").ok_or_else(missing)?;
     let query = match into.skip_data {

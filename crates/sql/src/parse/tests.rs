@@ -435,11 +435,13 @@ fn what_is_not_there_yet_is_said() {
             "create trigger t before insert on a execute function f()",
             "CREATE TRIGGER",
         ),
+        ("create policy p on t", "CREATE POLICY"),
         ("do $$ begin end $$", "DO"),
     ] {
         let error = error(sql);
         assert_eq!(error.sqlstate, "0A000", "{sql}");
         assert!(error.message.contains(words), "{sql}: {}", error.message);
+        assert!(error.hint.is_some(), "{sql}");
     }
 }
 

@@ -25,6 +25,7 @@ pub(super) fn transaction(statement: &TransactionStmt) -> Result<Statement> {
         _ => {
             return Err(SqlError::unsupported(
                 "prepared transactions are not supported",
+                "Use COMMIT.",
             ));
         }
     })

@@ -194,6 +194,7 @@ fn alter_attribute(change: &AlterTableCmd) -> Result<AlterAttribute> {
         _ => {
             return Err(SqlError::unsupported(
                 "ALTER TYPE takes ADD, DROP and ALTER ATTRIBUTE only",
+                "Create another type, and change the columns to it.",
             ));
         }
     })

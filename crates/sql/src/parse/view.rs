@@ -56,12 +56,16 @@ pub enum AlterView {
 
 pub(super) fn create(statement: &ViewStmt, text: &str) -> Result<Statement> {
     if !statement.options().is_empty() {
-        return Err(SqlError::unsupported("options of views are not supported")
-            .with_hint("Leave the WITH clause out."));
+        return Err(SqlError::unsupported(
+            "options of views are not supported",
+            "Leave the WITH clause out.",
+        ));
     }
     if statement.with_check_option != ViewCheckOption::NO_CHECK_OPTION {
-        return Err(SqlError::unsupported("WITH CHECK OPTION is not supported")
-            .with_hint("Put the condition into a CHECK of the table."));
+        return Err(SqlError::unsupported(
+            "WITH CHECK OPTION is not supported",
+            "Put the condition into a CHECK of the table.",
+        ));
     }
     let missing = || SqlError::internal("a view without its query");
     let (start, query) = part::behind(text, "as").ok_or_else(missing)?;

@@ -311,7 +311,10 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
 
 #[cold]
 fn unanswered(name: &str) -> SqlError {
-    SqlError::unsupported(format!("function {name} is not supported"))
+    SqlError::unsupported(
+        format!("function {name} is not supported"),
+        "Leave the call out, or compute its result in the application.",
+    )
 }
 
 #[cold]

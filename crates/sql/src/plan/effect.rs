@@ -32,7 +32,7 @@ pub(crate) fn whole_key(source: &Source) -> Option<Vec<(usize, Expr)>> {
 }
 
 /// The columns of the key and their values, if one row is named by its whole key and given
-/// all its other columns anew, with values that may be evaluated whether it is there or not.
+/// all its other columns anew. Their values may be evaluated whether it is there or not.
 pub(crate) fn overwrites(
     source: &Source,
     assignments: &[(usize, Expr)],

@@ -225,8 +225,10 @@ mod absent {
     }
 
     fn refusal() -> SqlError {
-        SqlError::unsupported("this build has no analytical queries")
-            .with_hint("Build with the feature \"analytics\".")
+        SqlError::unsupported(
+            "queries of the analytical path are not supported in a build without them",
+            "Build with the feature \"analytics\".",
+        )
     }
 
     impl AnalyticalQuery<'_> {

@@ -25,6 +25,7 @@ impl Session {
         let Some(query) = prepared.query() else {
             return Err(SqlError::unsupported(
                 "EXECUTE of a command that is no query is not supported",
+                "Send the command itself.",
             ));
         };
         let planned = self.plan(&prepared, query).await?;

@@ -29,6 +29,7 @@ impl Session {
         if self.transaction.block() != Block::None {
             return Err(SqlError::unsupported(
                 "CALL cannot run inside a transaction block: a procedure is a transaction of its own",
+                "COMMIT or ROLLBACK first, then CALL.",
             ));
         }
         self.check_writable("CALL")?;

@@ -314,10 +314,12 @@ impl Session {
             _ => return not_simple(),
         };
         if !stand.is_locked && self.transaction.sees_commits_between(&self.context) {
-            return Err(SqlError::unsupported(format!(
-                "WHERE CURRENT OF cursor \"{cursor}\", which is not FOR UPDATE, is not supported under READ COMMITTED"
-            ))
-            .with_hint("Declare the cursor FOR UPDATE."));
+            return Err(SqlError::unsupported(
+                format!(
+                    "WHERE CURRENT OF cursor \"{cursor}\", which is not FOR UPDATE, is not supported under READ COMMITTED"
+                ),
+                "Declare the cursor FOR UPDATE.",
+            ));
         }
         match stand.at.as_ref().and_then(|at| at.get(place)) {
             Some(number) => Ok(*number),

@@ -26,7 +26,8 @@ impl Session {
     ) -> Result<()> {
         let Statement::Query(query) = &*explain.statement else {
             return Err(SqlError::unsupported(
-                "EXPLAIN takes a query or a data change",
+                "EXPLAIN of a command that is neither a query nor a change of rows is not supported",
+                "Explain the query itself.",
             ));
         };
         let prepared = Prepared::new(

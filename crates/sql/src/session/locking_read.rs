@@ -217,8 +217,10 @@ fn behind(error: SqlError, is_behind: bool) -> SqlError {
         return SqlError::new("40001", message);
     }
     if is_behind && error.wait.is_some() {
-        let message = "waiting for a session or a time behind a change is not supported";
-        return SqlError::unsupported(message);
+        return SqlError::unsupported(
+            "a function that waits, such as pg_sleep, is not supported behind a change of rows",
+            "Call it in a statement of its own.",
+        );
     }
     error
 }

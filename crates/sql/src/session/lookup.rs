@@ -139,7 +139,8 @@ impl Lookup<'_> {
         match self.bound(query_of(&parsed)?, place)?.into_reading() {
             Ok(typed) => self.analytical_plan(typed, reason),
             Err(_) => Err(SqlError::unsupported(
-                "a query that locks or changes rows is not for the analytical path",
+                "a query that locks or changes rows is not supported on the analytical path",
+                "SET thermocline.path = auto.",
             )),
         }
     }

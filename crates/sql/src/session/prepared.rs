@@ -237,6 +237,7 @@ impl Prepared {
             if shape(before) != shape(&planned.columns) {
                 return Err(SqlError::unsupported(
                     "cached plan must not change result type",
+                    "Prepare the statement again.",
                 ));
             }
         }

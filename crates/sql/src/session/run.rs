@@ -158,6 +158,7 @@ impl Session {
             {
                 return Err(SqlError::unsupported(
                     "cached plan must not change result type",
+                    "Prepare the statement again.",
                 ));
             }
             match self.run_query(query, &current, &run, client).await {

@@ -50,11 +50,13 @@ impl Session {
         let name = alter.name.as_deref().unwrap_or(MEMORY_LIMIT);
         if name != MEMORY_LIMIT {
             return Err(match crate::settings::find(name) {
-                Some(setting) => SqlError::unsupported(format!(
-                    "ALTER SYSTEM changes {MEMORY_LIMIT} only, not \"{}\"",
-                    setting.name
-                ))
-                .with_hint("Give it in thermocline.toml, or with SET in a session."),
+                Some(setting) => SqlError::unsupported(
+                    format!(
+                        "ALTER SYSTEM changes {MEMORY_LIMIT} only, not \"{}\"",
+                        setting.name
+                    ),
+                    "Give it in thermocline.toml, or with SET in a session.",
+                ),
                 None => SqlError::new(
                     "42704",
                     format!("unrecognized configuration parameter \"{name}\""),
@@ -82,10 +84,10 @@ impl SessionContext {
 fn kept_by(sessions: &Sessions) -> Result<&dyn SystemSettings> {
     match sessions.system.get() {
         Some(system) => Ok(&**system),
-        None => Err(
-            SqlError::unsupported("this process keeps no settings of the server")
-                .with_hint("Database::set_memory_limit changes the limit of an embedded database."),
-        ),
+        None => Err(SqlError::unsupported(
+            "ALTER SYSTEM is not supported by an embedded database",
+            "Database::set_memory_limit changes the limit of an embedded database.",
+        )),
     }
 }
 

@@ -126,6 +126,7 @@ fn table_columns(columns: &[OutputColumn], given: &[String]) -> Result<Vec<Colum
     if columns.is_empty() {
         return Err(SqlError::unsupported(
             "a table of a query without columns is not supported",
+            "Name at least one column.",
         ));
     }
     let mut named: Vec<ColumnOf> = Vec::with_capacity(columns.len());
@@ -141,9 +142,10 @@ fn table_columns(columns: &[OutputColumn], given: &[String]) -> Result<Vec<Colum
             .ok_or_else(|| {
                 let of =
                     thermocline_query::types::format_type(column.type_oid, column.type_modifier);
-                SqlError::unsupported(format!(
-                    "column \"{name}\" is of type {of}, which columns cannot have yet"
-                ))
+                SqlError::unsupported(
+                    format!("column \"{name}\" of type {of} is not supported"),
+                    "Cast it in the query, for example to text.",
+                )
             })?;
         named.push(ColumnOf {
             name,

@@ -1,7 +1,7 @@
 //! What is left of a result while its client does not read it: rows that are kept, and the
 //! analytical stream that the others come from. A stream has a turn, memory, and a snapshot;
-//! there are not many turns. So a result whose client has been at rest for a while (a cursor
-//! between two FETCHes, a SELECT whose client takes nothing in) gives way when somebody waits
+//! there are not many turns. A client may be at rest for a while: a cursor between two
+//! FETCHes, a SELECT whose client takes nothing in. Its result gives way when somebody waits
 //! for a turn: who waits moves the rest of it into a temporary file, batch by batch, the
 //! longest at rest first. Its owner notices nothing: it may come back between two batches and
 //! goes on with the file, then with the stream.

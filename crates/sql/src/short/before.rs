@@ -195,8 +195,8 @@ impl Planner<'_> {
         }
         Err(SqlError::unsupported(
             "a statement that reads or changes what its WITH list changes is not supported",
-        )
-        .with_hint("Make them two statements of one transaction."))
+            "Make them two statements of one transaction.",
+        ))
     }
 
     /// The same of a change; but an INSERT without a conflict may add to what was changed.
@@ -291,8 +291,8 @@ impl Planner<'_> {
         if refers_out(query, 1) {
             return Err(SqlError::unsupported(
                 "a row lock in a query that depends on those around it is not supported",
-            )
-            .with_hint("Lock the rows by a statement of its own before."));
+                "Lock the rows by a statement of its own before.",
+            ));
         }
         self.reads_unchanged(query)?;
         let plan = self.locking(std::mem::take(query))?;
@@ -416,8 +416,10 @@ fn is_read_once(common: &CommonTable, known: &[CommonTable]) -> Result<()> {
         "WITH part \"{}\" is read by a change and once more, which is not supported",
         common.name
     );
-    Err(SqlError::unsupported(message)
-        .with_hint("Make it a statement of its own before, in one transaction."))
+    Err(SqlError::unsupported(
+        message,
+        "Make it a statement of its own before, in one transaction.",
+    ))
 }
 
 /// Whether a query gives the same each time in a statement, whatever others commit: it reads

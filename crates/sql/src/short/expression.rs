@@ -115,9 +115,10 @@ impl<'a> Lowering<'a> {
     /// 0A000 for what a row does not give.
     pub(crate) fn row(&self, expr: &tree::Expr) -> Result<Expr> {
         match self.obstacle(expr) {
-            Some(what) => Err(SqlError::unsupported(format!(
-                "{what} is not supported in this expression"
-            ))),
+            Some(what) => Err(SqlError::unsupported(
+                format!("{what} is not supported in an expression over the changed row"),
+                "Compute it in a statement of its own before, in one transaction.",
+            )),
             None => Ok(self.lower(expr)),
         }
     }

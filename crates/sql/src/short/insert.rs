@@ -140,8 +140,8 @@ impl Changer<'_, '_> {
             }
             (Some(_), Overriding::User) => Err(SqlError::unsupported(
                 "OVERRIDING USER VALUE with a query is not supported",
-            )
-            .with_hint("Leave the identity column out of the list.")),
+                "Leave the identity column out of the list.",
+            )),
             _ => Ok(()),
         }
     }

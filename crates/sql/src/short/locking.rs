@@ -83,8 +83,8 @@ impl Planner<'_> {
             RelationKind::Subquery(..) => {
                 return Err(SqlError::unsupported(
                     "FOR UPDATE of rows of a subquery or a view is not supported",
-                )
-                .with_hint("Lock the rows in the query that reads the table."));
+                    "Lock the rows in the query that reads the table.",
+                ));
             }
             RelationKind::Common { .. }
             | RelationKind::Functions { .. }
@@ -93,6 +93,7 @@ impl Planner<'_> {
         if !query.from.iter().any(|from| gives_rows(from, relation)) {
             return Err(SqlError::unsupported(
                 "FOR UPDATE cannot be applied to the nullable side of an outer join",
+                "Name the other tables behind OF.",
             ));
         }
         match self.table_of(query, relation) {
@@ -138,11 +139,13 @@ impl Planner<'_> {
             });
         }
         if names_rows(query, 0) {
-            return Err(SqlError::unsupported(format!(
-                "a whole row beside FOR UPDATE of table \"{}\", which has no primary key, is not supported",
-                table.name
-            ))
-            .with_hint("Name the columns, or give the table a primary key."));
+            return Err(SqlError::unsupported(
+                format!(
+                    "a whole row beside FOR UPDATE of table \"{}\", which has no primary key, is not supported",
+                    table.name
+                ),
+                "Name the columns, or give the table a primary key.",
+            ));
         }
         let number = table.columns.len();
         numbered(&mut query.relations[relation]);

@@ -126,9 +126,8 @@ pub fn bind_text(sql: &str, context: &BindContext<'_>, db: &Arc<Database>) -> Re
     };
     let bound = analysis::bind_statement(text, sql, &[], &db.catalog(), db, facts)?;
     match bound.into_reading() {
-        Ok(typed) => {
-            reading(&typed, context)?.map_err(|reason| SqlError::unsupported(reason.to_string()))
-        }
+        Ok(typed) => reading(&typed, context)?
+            .map_err(|reason| SqlError::unsupported(reason.to_string(), "Run it in a session.")),
         Err(bound) => statement(bound.analyzed, &bound.tables, context),
     }
 }

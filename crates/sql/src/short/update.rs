@@ -344,13 +344,16 @@ impl Changer<'_, '_> {
         {
             return Err(SqlError::unsupported(
                 "a subquery over the changed row is not supported in RETURNING",
+                "Read the row in the next statement of the transaction.",
             ));
         }
         let (oid, modifier, location) = (expr.oid, expr.modifier, expr.location);
         let Some(data_type) = held(oid, modifier) else {
-            return Err(SqlError::unsupported(
-                "RETURNING what the changed row does not have is not supported for this type",
-            ));
+            let message = format!(
+                "RETURNING a value of type {} of another table is not supported",
+                thermocline_query::types::format_type(oid, modifier)
+            );
+            return Err(SqlError::unsupported(message, "Cast it to text."));
         };
         let number = self.planner.befores.types().len() + found.selected.len();
         let parameter = tree::Expr::new(ExprKind::Parameter(number), oid, location);
@@ -374,9 +377,9 @@ impl Changer<'_, '_> {
                 // Its own names of whole rows are spelled out.
                 if names_rows(&query, 1) {
                     return Err(SqlError::unsupported(
-                        "a whole row in this change of a table without a primary key is not supported",
-                    )
-                    .with_hint("Name the columns, or give the table a primary key."));
+                        "a whole row in a change of a table without a primary key is not supported",
+                        "Name the columns, or give the table a primary key.",
+                    ));
                 }
                 query.relations.first_mut().map(numbered);
                 1
@@ -399,6 +402,8 @@ impl Changer<'_, '_> {
 
 #[cold]
 fn with_others() -> SqlError {
-    SqlError::unsupported("WHERE CURRENT OF beside other tables is not supported")
-        .with_hint("Ask for their values by subqueries.")
+    SqlError::unsupported(
+        "WHERE CURRENT OF beside other tables is not supported",
+        "Ask for their values by subqueries.",
+    )
 }

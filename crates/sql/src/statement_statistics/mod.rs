@@ -1,10 +1,10 @@
 //! `pg_stat_statements`: how often statements of each shape ran, for how long, with how many
 //! rows, for each role. Statements that fail are not counted, as in PostgreSQL.
 //!
-//! A session counts in a table of its own ([`LocalStatistics`]) and merges it into the one of all
-//! when it is full, now and then, when somebody looks, and when it ends. The table of all has a
-//! fixed share of memory, charged to an account of its own as it grows; beyond it the statements
-//! that are used least leave.
+//! A session counts in a table of its own ([`LocalStatistics`]). It merges that into the one of
+//! all when it is full, now and then, when somebody looks, and when it ends. The table of all has
+//! a fixed share of memory, charged to an account of its own as it grows; beyond it the
+//! statements that are used least leave.
 
 mod counts;
 mod fingerprint;

@@ -40,7 +40,7 @@ impl SessionInfo for Session {
                 let last = self.last.lock().expect("no test panics with it");
                 Ok(Value::BigInt(last[&oid]))
             }
-            _ => Err(SqlError::unsupported(name)),
+            _ => Err(SqlError::unsupported(name, "")),
         }
     }
 

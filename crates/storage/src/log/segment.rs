@@ -7,10 +7,10 @@
 //! So no write ever touches the only sector that holds an acknowledged record.
 //!
 //! Survives: torn writes (a checksum a record, one a header; the sector beside it has
-//! all but the newest group), stale groups of a
-//! recycled file (their LSNs are lower, and part of each checksum),
-//! files of another database (its id is part of each header's checksum).
-//! Assumes: writes to sectors other than those being written change nothing.
+//! all but the newest group); stale groups of a recycled file (their LSNs are lower,
+//! and part of each checksum); files of another database (its id is part of each
+//! header's checksum). Assumes: writes to sectors other than those being written
+//! change nothing.
 
 use thermocline_device::{Mutation, SECTOR_BYTES};
 

@@ -2,9 +2,9 @@
 //!
 //! Rows that left memory one after the other lie one after the other in a block, with their
 //! fingerprints and temperatures as all that differs. A packed group keeps of such a row its
-//! temperature, its fingerprint unless all have the same, and by how much its slot is not
-//! where a straight line through the page's slots has it. What does not go by that (a hot
-//! row, one in another block, a locked one) is an *exception*, a whole narrow word.
+//! temperature, its fingerprint unless all have the same, and the slot: by how much it is
+//! not where a straight line through the page's slots has it. What does not go by that (a
+//! hot row, one in another block, a locked one) is an *exception*, a whole narrow word.
 //!
 //! Pieces of 16 bits of a packed group: number of the block; slot of row 0; slots from row to
 //! row, times 128; slots of a record, whether each row has a fingerprint, bits of a slot's

@@ -1,8 +1,8 @@
 //! The words of a directory in memory, in chunks of three forms.
 //!
 //! A *narrow* chunk has six bytes a word ([`super::narrow`]), side by side. One that gets a
-//! word with no room in six bytes (all numbers of blocks are taken, or it is none of ours) is
-//! *wide*, eight bytes each, from then on. One of which most rows are cold is *grouped*: the
+//! word with no room in six bytes is *wide*, eight bytes each, from then on: all numbers of
+//! blocks are taken, or it is none of ours. One of which most rows are cold is *grouped*: the
 //! words of each page apart, packed where that pays ([`super::group`]). It is narrow again
 //! when most of its pages are no longer packed.
 
@@ -21,7 +21,7 @@ const CHUNK_GROUPS: usize = CHUNK_WORDS / PAGE_WORDS;
 const WIDE: usize = 4;
 
 /// A chunk is grouped when so many of its words are cold, and most of those that are not
-/// free, if it takes at most this part of the memory then.
+/// free. It must take at most this part of the memory then.
 const COLD_FIRST: u16 = 2 * PAGE_WORDS as u16;
 const GROUPED_MAX: usize = CHUNK_WORDS * NARROW * 3 / 4;
 /// A chunk with more groups that are plain is narrow.

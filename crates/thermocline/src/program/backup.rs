@@ -80,7 +80,7 @@ fn list(target: &Path) -> ExitCode {
 fn of_directory(directory: &Path, target: &Path, rate: Option<u64>) -> ExitCode {
     if !directory.join("manifest").is_file() {
         return refuse(&format!(
-            "{}: there is no database here",
+            "{}: the directory has no database",
             directory.display()
         ));
     }

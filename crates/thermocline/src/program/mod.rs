@@ -9,12 +9,16 @@ pub(crate) mod backup;
 pub(crate) mod certificate;
 pub(crate) mod check;
 mod duration;
+pub(crate) mod flags;
+pub(crate) mod help;
 mod host;
 mod kept;
 mod log;
 mod machine;
 pub(crate) mod probe;
 mod progress;
+#[cfg(test)]
+mod reference;
 pub(crate) mod restore;
 pub(crate) mod serve;
 pub(crate) mod settings;

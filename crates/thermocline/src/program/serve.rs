@@ -20,9 +20,10 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::certificate;
+use super::flags::Flags;
 use super::host::Machine;
 use super::kept::KeptSettings;
-use super::settings::{Flags, Settings};
+use super::settings::Settings;
 use super::{fail, log, refuse, say, size, watch};
 
 /// The exit code of a process that SIGINT ended.

@@ -20,6 +20,7 @@ use thermocline_server::{
     DEFAULT_SUPERUSER_RESERVED_CONNECTIONS, Rules,
 };
 
+use super::flags::{Flags, variable};
 use super::{duration, machine, size};
 
 /// The file in the data directory that ALTER SYSTEM writes.
@@ -34,156 +35,6 @@ const RECOVERY_TARGET_MAX: Duration = Duration::from_secs(3600);
 const DEFAULT_DATA_DIR: &str = "thermocline-data";
 /// When nothing says how much memory there is.
 const FALLBACK_MEMORY_LIMIT: u64 = 1 << 30;
-
-/// What the command line says; everything may be absent.
-#[derive(clap::Args, Clone, Debug, Default)]
-pub(crate) struct Flags {
-    /// Where the data is kept [default: ./thermocline-data]
-    #[arg(short = 'D', long, value_name = "DIRECTORY")]
-    data_dir: Option<String>,
-    /// The port to listen on [default: 5433]
-    #[arg(short = 'p', long, value_name = "PORT")]
-    port: Option<String>,
-    /// The address to listen on [default: 127.0.0.1]
-    #[arg(long, value_name = "ADDRESS")]
-    listen: Option<String>,
-    /// The process never uses more memory than this, e.g. 256MB or 4GB
-    /// [default: half of what there is]
-    #[arg(long, value_name = "SIZE")]
-    memory_limit: Option<String>,
-    /// Who may come in from where, entries with semicolons between them, e.g.
-    /// "host all all 127.0.0.1/32 trust" [default: this user, others by password]
-    #[arg(long, value_name = "ENTRIES")]
-    hba: Option<String>,
-    /// Where the Unix socket lies [default: there is none]
-    #[arg(long, value_name = "DIRECTORY")]
-    unix_socket_directory: Option<String>,
-    /// Who may use the Unix socket, as chmod writes it [default: 0777]
-    #[arg(long, value_name = "MODE")]
-    unix_socket_permissions: Option<String>,
-    /// Where /metrics and /health are answered: a port of this machine, or an
-    /// address and a port [default: off]
-    #[arg(long, value_name = "ADDRESS")]
-    metrics_listen: Option<String>,
-    /// Speak TLS: on or off [default: off]
-    #[arg(long, value_name = "ON")]
-    ssl: Option<String>,
-    /// The certificate, PEM [default: server.crt in the data directory]
-    #[arg(long, value_name = "FILE")]
-    ssl_cert_file: Option<String>,
-    /// Its key, PEM, readable by this user only [default: server.key there]
-    #[arg(long, value_name = "FILE")]
-    ssl_key_file: Option<String>,
-    /// Partitions of a new database, a power of two [default: eight a core]
-    #[arg(long, value_name = "NUMBER")]
-    partitions: Option<String>,
-    /// Clients at a time [default: 100]
-    #[arg(long, value_name = "NUMBER")]
-    max_connections: Option<String>,
-    /// The largest message that a client may send [default: 64MB]
-    #[arg(long, value_name = "SIZE")]
-    max_message_bytes: Option<String>,
-    /// How the device is read: auto, io_uring or threads [default: auto]
-    #[arg(long, value_name = "ENGINE")]
-    io: Option<String>,
-    /// Where closed segments of the log are kept, for recovery to a point in
-    /// time [default: nowhere]
-    #[arg(long, value_name = "DIRECTORY")]
-    archive_directory: Option<String>,
-    /// Below which directories BACKUP TO may write; several with commas between
-    /// them [default: none, BACKUP TO is refused]
-    #[arg(long, value_name = "DIRECTORIES")]
-    backup_directory: Option<String>,
-    /// The most that temporary files may take together, e.g. 10GB [default:
-    /// what the device has room for]
-    #[arg(long, value_name = "SIZE")]
-    temp_file_limit: Option<String>,
-    /// What is kept of the device for making room when it is full; 0 is nothing
-    /// [default: 96MB]
-    #[arg(long, value_name = "SIZE")]
-    disk_reserve: Option<String>,
-    /// How long a start may take to apply the log: checkpoints begin early enough
-    /// [default: 1s]
-    #[arg(long, value_name = "TIME")]
-    recovery_target: Option<String>,
-    /// How cold tuples are found: temperature, clock, fifo, lru, alru or s3fifo
-    /// [default: as suits the device]
-    #[arg(long, value_name = "POLICY")]
-    identification: Option<String>,
-    /// What becomes of a fetched tuple: warm, always or update_only [default:
-    /// as suits the device]
-    #[arg(long, value_name = "POLICY")]
-    merge: Option<String>,
-    /// What is logged to stderr: error, warn, info, debug, trace, or a filter
-    /// such as thermocline_server=debug [default: info]
-    #[arg(long, value_name = "FILTER")]
-    log: Option<String>,
-    /// How it is logged: text or json [default: text]
-    #[arg(long, value_name = "FORMAT")]
-    log_format: Option<String>,
-    /// Statements that take as long are logged, e.g. 250ms; 0 logs all [default:
-    /// -1, none]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    log_min_duration_statement: Option<String>,
-    /// Of max_connections, how many only superusers may have [default: 3]
-    #[arg(long, value_name = "NUMBER")]
-    superuser_reserved_connections: Option<String>,
-    /// A session that does nothing in a transaction for so long is ended
-    /// [default: 0, never]
-    #[arg(long, value_name = "TIME")]
-    idle_in_transaction_session_timeout: Option<String>,
-    /// and one that does nothing in none [default: 0, never]
-    #[arg(long, value_name = "TIME")]
-    idle_session_timeout: Option<String>,
-    /// The file with the settings [default: thermocline.toml in the data
-    /// directory, or else in the working directory]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-}
-
-impl Flags {
-    fn given(&self) -> [(&'static str, &Option<String>); 28] {
-        [
-            ("data_dir", &self.data_dir),
-            ("port", &self.port),
-            ("listen", &self.listen),
-            ("memory_limit", &self.memory_limit),
-            ("partitions", &self.partitions),
-            ("max_connections", &self.max_connections),
-            ("max_message_bytes", &self.max_message_bytes),
-            ("io", &self.io),
-            ("archive_directory", &self.archive_directory),
-            ("backup_directory", &self.backup_directory),
-            ("temp_file_limit", &self.temp_file_limit),
-            ("disk_reserve", &self.disk_reserve),
-            ("identification", &self.identification),
-            ("merge", &self.merge),
-            ("log", &self.log),
-            ("log_format", &self.log_format),
-            (
-                "log_min_duration_statement",
-                &self.log_min_duration_statement,
-            ),
-            (
-                "superuser_reserved_connections",
-                &self.superuser_reserved_connections,
-            ),
-            (
-                "idle_in_transaction_session_timeout",
-                &self.idle_in_transaction_session_timeout,
-            ),
-            ("idle_session_timeout", &self.idle_session_timeout),
-            ("hba", &self.hba),
-            ("unix_socket_directory", &self.unix_socket_directory),
-            ("unix_socket_permissions", &self.unix_socket_permissions),
-            ("metrics_listen", &self.metrics_listen),
-            ("recovery_target", &self.recovery_target),
-            ("ssl", &self.ssl),
-            ("ssl_cert_file", &self.ssl_cert_file),
-            ("ssl_key_file", &self.ssl_key_file),
-        ]
-    }
-}
 
 /// What the program runs with.
 #[derive(Clone, Debug, PartialEq)]
@@ -278,10 +129,6 @@ impl Source<'_> {
             Source::File(path) => format!("{}: {key}", path.display()),
         }
     }
-}
-
-fn variable(key: &str) -> String {
-    format!("THERMOCLINE_{}", key.to_ascii_uppercase())
 }
 
 impl Settings {
@@ -626,7 +473,9 @@ fn io_engine(text: &str) -> Result<IoEngine, String> {
         "auto" => Ok(IoEngine::Auto),
         "io_uring" => Ok(IoEngine::IoUring),
         "threads" => Ok(IoEngine::Threads),
-        _ => Err(format!("\"{text}\" is none of auto, io_uring, threads")),
+        _ => Err(format!(
+            "\"{text}\" is not a way to read the device; write auto, io_uring or threads"
+        )),
     }
 }
 
@@ -635,7 +484,10 @@ fn choice<T: Copy>(text: &str, names: &[(&str, T)]) -> Result<T, String> {
     let found = names.iter().find(|(name, _)| *name == text.trim());
     found.map(|(_, choice)| *choice).ok_or_else(|| {
         let names: Vec<_> = names.iter().map(|(name, _)| *name).collect();
-        format!("\"{text}\" is none of {}", names.join(", "))
+        format!(
+            "\"{text}\" is not a choice; write one of {}",
+            names.join(", ")
+        )
     })
 }
 

@@ -33,8 +33,8 @@ impl CopyWord {
 }
 
 /// A copying of tuples into one block, like no other: the evictor and the checkpointer copy at
-/// the same time, and a tuple that the one copied, that was changed, and that the other copied
-/// since is not the first one's.
+/// the same time. A tuple that the one copied and that was changed may be copied by the other
+/// since: then it is not the first one's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Copying(u64);
 

@@ -156,6 +156,7 @@ fn replace(
     if replacement.is_none() && array.dimensions.len() > 1 {
         return Err(QueryError::unsupported(
             "removing elements from multidimensional arrays is not supported",
+            "Unnest the array, and gather what is left with array_agg.",
         ));
     }
     let equality = Equality::of(array.element)?;

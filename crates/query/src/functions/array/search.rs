@@ -13,7 +13,10 @@ const SORT_FROM: usize = 1024;
 
 #[cold]
 fn several_dimensions() -> QueryError {
-    QueryError::unsupported("searching for elements in multidimensional arrays is not supported")
+    QueryError::unsupported(
+        "searching for elements in multidimensional arrays is not supported",
+        "Unnest the array first.",
+    )
 }
 
 /// Calls `found` with the positions of a value, until it says that that is enough.

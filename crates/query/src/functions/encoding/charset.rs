@@ -296,10 +296,13 @@ const PLAIN: [(&str, u8, &[u8]); 4] = [
 /// The text's bytes, taken for those of another encoding, without their marks.
 fn plain(text: &str, encoding: &Encoding) -> Result<Datum> {
     let Some((_, first, letters)) = PLAIN.iter().find(|(name, ..)| *name == encoding.name) else {
-        return Err(QueryError::unsupported(format!(
-            "encoding conversion from {} to ASCII not supported",
-            encoding.name
-        )));
+        return Err(QueryError::unsupported(
+            format!(
+                "encoding conversion from {} to ASCII not supported",
+                encoding.name
+            ),
+            "Convert it to UTF8.",
+        ));
     };
     let plain = text.bytes().map(|byte| match byte {
         0..0x80 => char::from(byte),

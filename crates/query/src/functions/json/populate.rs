@@ -263,10 +263,10 @@ impl Filler<'_> {
 
 #[cold]
 fn no_row(name: &str) -> QueryError {
-    QueryError::unsupported(format!("could not determine row type for result of {name}"))
-        .with_hint(
-            "Provide a non-null record argument, or call the function in the FROM clause using a column definition list.",
-        )
+    QueryError::unsupported(
+        format!("could not determine row type for result of {name}"),
+        "Provide a non-null record argument, or call the function in the FROM clause using a column definition list.",
+    )
 }
 
 /// The text of an argument of `json` or `jsonb`.

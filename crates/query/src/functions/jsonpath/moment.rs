@@ -75,10 +75,10 @@ impl Moment {
             if zoned {
                 return Ok(());
             }
-            Err(QueryError::unsupported(format!(
-                "cannot convert value from {from} to {to} without time zone usage"
+            Err(QueryError::unsupported(
+                format!("cannot convert value from {from} to {to} without time zone usage"),
+                "Use *_tz() function for time zone support.",
             ))
-            .with_hint("Use *_tz() function for time zone support."))
         };
         Ok(Some(match (*a, *b) {
             (Self::Date(a), Self::Date(b)) => a.cmp(&b),

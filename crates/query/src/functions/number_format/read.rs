@@ -18,10 +18,16 @@ struct Reader<'t> {
 /// The number's text and how many digits stand after its point.
 pub(super) fn read(pattern: &mut Pattern, text: &str) -> Result<(String, i32)> {
     if pattern.exponent {
-        return Err(QueryError::unsupported("\"EEEE\" not supported for input"));
+        return Err(QueryError::unsupported(
+            "\"EEEE\" not supported for input",
+            "Use a pattern of digits, or a cast.",
+        ));
     }
     if pattern.roman {
-        return Err(QueryError::unsupported("\"RN\" not supported for input"));
+        return Err(QueryError::unsupported(
+            "\"RN\" not supported for input",
+            "Use a pattern of digits.",
+        ));
     }
     let mut reader = Reader {
         text,

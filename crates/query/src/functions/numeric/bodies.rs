@@ -177,9 +177,10 @@ pub(super) fn float8_numeric(_: &Call<'_>, a: &[Datum]) -> Result<Datum> {
 fn to_whole<T: TryFrom<i128>>(number: &Numeric, type_name: &str) -> Result<T> {
     if !number.is_finite() {
         let what = if number.is_nan() { "NaN" } else { "infinity" };
-        return Err(QueryError::unsupported(format!(
-            "cannot convert {what} to {type_name}"
-        )));
+        return Err(QueryError::unsupported(
+            format!("cannot convert {what} to {type_name}"),
+            "Leave such values out, for example with nullif.",
+        ));
     }
     number
         .to_i128()

@@ -172,9 +172,10 @@ fn of_word(value: &Datum) -> Numeric {
 fn to_lsn(number: &Numeric) -> Result<Datum> {
     if !number.is_finite() {
         let what = if number.is_nan() { "NaN" } else { "infinity" };
-        return Err(QueryError::unsupported(format!(
-            "cannot convert {what} to pg_lsn"
-        )));
+        return Err(QueryError::unsupported(
+            format!("cannot convert {what} to pg_lsn"),
+            "Leave such values out, for example with nullif.",
+        ));
     }
     match number.to_i128().and_then(|n| u64::try_from(n).ok()) {
         Some(place) => Ok(Datum::Int8(place.cast_signed())),
@@ -193,7 +194,10 @@ pub(super) fn pg_lsn_mi(_: &Call<'_>, a: &[Datum]) -> Result<Datum> {
 pub(super) fn pg_lsn_pli(_: &Call<'_>, a: &[Datum]) -> Result<Datum> {
     let bytes = a[1].as_numeric();
     if bytes.is_nan() {
-        return Err(QueryError::unsupported("cannot add NaN to pg_lsn"));
+        return Err(QueryError::unsupported(
+            "cannot add NaN to pg_lsn",
+            "Leave such values out, for example with nullif.",
+        ));
     }
     to_lsn(&of_word(&a[0]).add(bytes)?)
 }
@@ -205,7 +209,10 @@ pub(super) fn numeric_pl_pg_lsn(call: &Call<'_>, a: &[Datum]) -> Result<Datum> {
 pub(super) fn pg_lsn_mii(_: &Call<'_>, a: &[Datum]) -> Result<Datum> {
     let bytes = a[1].as_numeric();
     if bytes.is_nan() {
-        return Err(QueryError::unsupported("cannot subtract NaN from pg_lsn"));
+        return Err(QueryError::unsupported(
+            "cannot subtract NaN from pg_lsn",
+            "Leave such values out, for example with nullif.",
+        ));
     }
     to_lsn(&of_word(&a[0]).sub(bytes)?)
 }

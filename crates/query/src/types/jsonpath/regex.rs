@@ -34,6 +34,7 @@ impl Pattern {
         if has('x') && !has('q') {
             return Err(QueryError::unsupported(
                 "XQuery \"x\" flag (expanded regular expressions) is not implemented",
+                "Leave the flag out.",
             ));
         }
         let flags = PathFlags {

@@ -19,8 +19,15 @@ struct Shown<'a> {
 
 /// Of the database's objects, or of those that all databases share.
 fn shown(session: &SystemSession, shared: bool) -> impl Iterator<Item = Shown<'_>> {
+    let ours = crate::system_views::comments().filter(move |_| !shared);
+    let ours = ours.map(|(object, column, text)| Shown {
+        object,
+        catalog: "pg_class",
+        column: column.into(),
+        text,
+    });
     let comments = session.catalog.comments.iter();
-    comments.filter_map(move |(on, text)| {
+    let users = comments.filter_map(move |(on, text)| {
         let (object, catalog, column) = match on {
             CommentOn::Relation { oid, column } => (*oid, "pg_class", *column),
             CommentOn::Constraint { table, name } => {
@@ -46,7 +53,8 @@ fn shown(session: &SystemSession, shared: bool) -> impl Iterator<Item = Shown<'_
             column,
             text,
         })
-    })
+    });
+    ours.chain(users)
 }
 
 fn class(catalog: &str) -> Datum {

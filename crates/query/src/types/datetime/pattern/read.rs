@@ -189,10 +189,13 @@ pub fn timestamptz_of(call: &Call<'_>, moment: &Moment) -> Result<i64> {
 }
 
 fn write_only(key: &Key) -> QueryError {
-    QueryError::unsupported(format!(
-        "formatting field \"{}\" is only supported in to_char",
-        key.name
-    ))
+    QueryError::unsupported(
+        format!(
+            "formatting field \"{}\" is only supported in to_char",
+            key.name
+        ),
+        "Leave the field out of the pattern.",
+    )
 }
 
 /// Years of fewer than four digits are near 2020.

@@ -1,0 +1,125 @@
+//! What our views show, in words: what psql's `\d+` says of them and of their columns, and the
+//! columns on the page of the system views (`reference.rs`).
+
+/// A view of ours.
+pub(super) struct About {
+    /// Its name.
+    pub(super) view: &'static str,
+    /// What it shows.
+    pub(super) text: &'static str,
+    /// What its columns are.
+    pub(super) columns: &'static [(&'static str, &'static str)],
+}
+
+/// All of them, as they are listed in the definitions.
+pub(super) const ABOUT: [About; 7] = [
+    About {
+        view: "thermocline_memory",
+        text: "Where the process's memory goes, one row for each use.",
+        columns: &[("name", "the use"), ("bytes", "its bytes")],
+    },
+    About {
+        view: "thermocline_tables",
+        text: "Hot and cold rows, one row for each table.",
+        columns: &[
+            ("schemaname", "the table's schema"),
+            ("relname", "its name"),
+            ("relid", "its number"),
+            ("tuples_hot", "rows in memory"),
+            ("tuples_cold", "rows on the device only"),
+            ("hot_bytes", "memory of the hot rows"),
+            ("metadata_bytes", "memory of row directory and indexes"),
+            ("blocks", "blocks of cold rows"),
+            ("block_bytes", "their bytes"),
+            ("holes", "records in blocks that are no row's any more"),
+        ],
+    },
+    About {
+        view: "thermocline_devices",
+        text: "What each device is and did.",
+        columns: &[
+            ("device", "its name"),
+            ("kind", "its class"),
+            ("emulated", "whether it is emulated"),
+            ("read_latency_us", "its profile: the time of a read"),
+            ("read_iops", "its profile: reads a second"),
+            ("write_mb_s", "its profile: megabytes written a second"),
+            ("sync_us", "its profile: the time of a sync"),
+            ("reads", "reads so far"),
+            ("read_bytes", "bytes read"),
+            ("writes", "writes so far"),
+            ("written_bytes", "bytes written"),
+            ("syncs", "syncs so far"),
+            ("errors", "operations that failed"),
+            ("reads_in_flight", "reads under way"),
+            ("read_latency_us_p50", "half of the reads took no longer"),
+            ("read_latency_us_p99", "99 of 100 reads took no longer"),
+            ("sync_latency_us_p50", "half of the syncs took no longer"),
+            ("sync_latency_us_p99", "99 of 100 syncs took no longer"),
+            ("free_bytes", "free space"),
+            ("block_bytes", "space of blocks"),
+            ("log_end", "how far the log goes"),
+            ("log_durable", "how far it is on the device"),
+            ("outstanding", "operations not answered yet"),
+            ("oldest_outstanding_ms", "the age of the oldest of them"),
+            ("longest_ms", "the longest operation so far"),
+        ],
+    },
+    About {
+        view: "thermocline_policy",
+        text: "The policy in force.",
+        columns: &[("name", "what is chosen"), ("value", "the choice")],
+    },
+    About {
+        view: "thermocline_counters",
+        text: "Counters since the start, one row for each.",
+        columns: &[("name", "what is counted"), ("value", "the count")],
+    },
+    About {
+        view: "thermocline_sessions",
+        text: "What each session holds, in bytes.",
+        columns: &[
+            ("pid", "the session's number"),
+            ("usename", "its user"),
+            ("application_name", "what the client calls itself"),
+            ("state", "as in `pg_stat_activity`"),
+            ("bytes", "all that follows together"),
+            ("session", "the connection at rest"),
+            ("message", "the message being received"),
+            ("statement", "texts and syntax trees"),
+            ("plan", "prepared statements"),
+            ("portal", "cursors"),
+            (
+                "result",
+                "rows not read yet, and batches of an analytical statement",
+            ),
+            ("parameters", "values of parameters"),
+            ("changes", "uncommitted changes"),
+            ("reads", "what a serializable transaction has noted as read"),
+            ("value", "values that expressions make"),
+        ],
+    },
+    About {
+        view: "thermocline_recovery",
+        text: "What the last start did, and what of it goes on.",
+        columns: &[
+            ("part", "the part of the start"),
+            ("unit", "what is counted"),
+            ("done", "how many are done"),
+            ("total", "how many there are"),
+            ("under_way", "whether it goes on"),
+            ("milliseconds", "how long it took"),
+        ],
+    },
+];
+
+/// A comment on a view of ours or a column of it: the view's number, the column's (0 for the view),
+/// the text.
+pub(crate) fn comments() -> impl Iterator<Item = (u32, u16, &'static str)> {
+    ABOUT.iter().flat_map(|about| {
+        let oid = super::definition(about.view).map_or(0, |(oid, _)| oid);
+        let columns = (1..).zip(about.columns.iter().map(|(_, text)| *text));
+        let all = std::iter::once((0, about.text)).chain(columns);
+        all.map(move |(column, text)| (oid, column, text))
+    })
+}
