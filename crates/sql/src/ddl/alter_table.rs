@@ -523,7 +523,9 @@ impl Definition<'_> {
 
     async fn set_options(&mut self, table: &Arc<Table>, given: &[ast::SqlOption]) -> Result<()> {
         let read = options::read(given)?;
-        if read.partition_key.is_some() || read.texts.contains_key("primary_key") {
+        let is_taken = |name: &str| read.taken.iter().any(|taken| taken == name);
+        let is_given = |name| read.texts.contains_key(name) || is_taken(name);
+        if ["partition_key", "primary_key"].into_iter().any(is_given) {
             return Err(SqlError::unsupported(
                 "partition_key and primary_key are chosen when the table is created",
             ));
@@ -531,6 +533,11 @@ impl Definition<'_> {
         let mut def = table.def.clone();
         if read.texts.contains_key("evictable") {
             def.evictable = read.evictable;
+        }
+        for name in &read.taken {
+            if def.options.remove(name).is_some() && name == "evictable" {
+                def.evictable = true;
+            }
         }
         def.options.extend(read.texts);
         self.apply(Change::AlterTable(def)).await

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use sqlparser::ast::{CreateTableOptions, Expr, SqlOption, Value, ValueWithSpan};
 use thermocline_engine::IndexKind;
+use thermocline_engine::table_policy::check_option;
 
 use crate::error::{Result, SqlError};
 use crate::parse::tokens::fold;
@@ -18,8 +19,10 @@ pub(super) struct TableOptions {
     pub(super) evictable: bool,
     /// primary_key: what it is made of.
     pub(super) primary_key: IndexKind,
-    /// All of them as text, for `\d+`.
+    /// All of them as text, for `\d+`; those of the table's policy are read from there.
     pub(super) texts: BTreeMap<String, String>,
+    /// Those that RESET takes away.
+    pub(super) taken: Vec<String>,
 }
 
 impl Default for TableOptions {
@@ -29,6 +32,7 @@ impl Default for TableOptions {
             evictable: true,
             primary_key: IndexKind::BTree,
             texts: BTreeMap::new(),
+            taken: Vec::new(),
         }
     }
 }
@@ -71,6 +75,10 @@ pub(super) fn read(options: &[SqlOption]) -> Result<TableOptions> {
     let mut read = TableOptions::default();
     for option in options {
         let (name, value) = match option {
+            SqlOption::KeyValue { key, value } if is_null(value) => {
+                read.taken.push(fold(key));
+                continue;
+            }
             SqlOption::KeyValue { key, value } => (fold(key), value_text(value)?),
             SqlOption::Ident(key) => (fold(key), "true".to_owned()),
             other => return Err(unrecognized(&other.to_string())),
@@ -93,11 +101,22 @@ pub(super) fn read(options: &[SqlOption]) -> Result<TableOptions> {
                 };
             }
             _ if IGNORED.contains(&name.as_str()) || name.starts_with("autovacuum_") => {}
-            _ => return Err(unrecognized(&name)),
+            _ => match check_option(&name, &value) {
+                Some(Ok(())) => {}
+                Some(Err(may_be)) => {
+                    return Err(invalid(&name, &value).with_hint(format!("It may be {may_be}.")));
+                }
+                None => return Err(unrecognized(&name)),
+            },
         }
         read.texts.insert(name, value);
     }
     Ok(read)
+}
+
+/// Whether RESET stands before the option's name: it is written so for the parser.
+fn is_null(value: &Expr) -> bool {
+    matches!(value, Expr::Value(value) if value.value == Value::Null)
 }
 
 fn boolean(name: &str, value: &str) -> Result<bool> {
@@ -139,6 +158,8 @@ fn invalid(name: &str, value: &str) -> SqlError {
 #[cold]
 fn unrecognized(name: &str) -> SqlError {
     SqlError::new("22023", format!("unrecognized parameter \"{name}\"")).with_hint(
-        "Known are partition_key, evictable and primary_key; fillfactor is accepted and ignored.",
+        "Known are partition_key, evictable, primary_key, and for the policy identification, \
+         alru_sample, timing, retrieval, read_unit, merge, merge_unit, block_size and policy; \
+         fillfactor is accepted and ignored.",
     )
 }

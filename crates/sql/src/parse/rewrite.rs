@@ -17,8 +17,39 @@ fn are_words(tokens: &[TokenWithSpan], wanted: &[&str]) -> bool {
         .all(|(at, word)| is_word(tokens.get(at), word))
 }
 
-/// Rewrites `trim(BOTH FROM x)` to `trim(BOTH ' ' FROM x)`.
+/// Rewrites `ALTER TABLE t RESET (a, b)` to `ALTER TABLE t SET (a = NULL, b = NULL)`.
+fn reset_options(tokens: &mut Vec<TokenWithSpan>) {
+    if !are_words(tokens, &["alter", "table"]) {
+        return;
+    }
+    let mut at = 2;
+    while at + 1 < tokens.len() {
+        if !is_word(tokens.get(at), "reset") || tokens[at + 1].token != Token::LParen {
+            at += 1;
+            continue;
+        }
+        tokens[at].token = Token::make_keyword("SET");
+        at += 2;
+        while let Some(token) = tokens.get(at) {
+            let is_end = token.token == Token::RParen;
+            if is_end || token.token == Token::Comma {
+                let span = token.span;
+                let none = [Token::Eq, Token::make_keyword("NULL")];
+                let none = none.map(|token| TokenWithSpan::new(token, span));
+                tokens.splice(at..at, none);
+                at += 2;
+            }
+            at += 1;
+            if is_end {
+                break;
+            }
+        }
+    }
+}
+
+/// Rewrites `trim(BOTH FROM x)` to `trim(BOTH ' ' FROM x)`, and RESET of a table's options.
 pub(super) fn rewrite(tokens: &mut Vec<TokenWithSpan>) {
+    reset_options(tokens);
     let mut at = 0;
     while at < tokens.len() {
         let rest = &tokens[at..];
@@ -59,6 +90,10 @@ mod tests {
             rewritten("select trim(both from x), trim(leading 'a' from x)"),
             "select trim ( both ' ' from x ) , trim ( leading 'a' from x )"
         );
+        assert_eq!(
+            rewritten("alter table only t reset (a, b), reset (c)"),
+            "alter table only t SET ( a = NULL , b = NULL ) , SET ( c = NULL )"
+        );
     }
 
     #[test]
@@ -66,6 +101,8 @@ mod tests {
         for sql in [
             "select both , no from trim",
             "select 'both from' , \"trim\"",
+            "alter role a reset ( b )",
+            "alter table reset rename reset to b",
         ] {
             assert_eq!(rewritten(sql), sql);
         }
