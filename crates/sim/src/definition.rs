@@ -66,12 +66,16 @@ fn change(
             emptied: true,
             renewed,
         };
-        let change = Definition::Change(Change::CreateTable(table_def(db, slot, &shape)));
+        let change = {
+            let options = world.with_chance(crate::policy::of_table);
+            let def = table_def(db, slot, &shape, options);
+            Definition::Change(Change::CreateTable(def))
+        };
         return (change, Some(Effect::Create(slot, shape)), draft);
     };
     let oid = table.def.oid;
     let secondary = &table.def.indexes[1..];
-    let (change, effect) = match world.below(14) {
+    let (change, effect) = match world.below(16) {
         13 => {
             let draft = Draft {
                 shape: Some(shape),
@@ -119,6 +123,11 @@ fn change(
             shape.added.push(missing);
             let change = Change::AlterTable(def);
             (change, Some(Effect::AddColumn(slot, missing)))
+        }
+        14 | 15 => {
+            let mut def = table.def.clone();
+            def.options = world.with_chance(crate::policy::of_table);
+            (Change::AlterTable(def), None)
         }
         9 => {
             let mut def = table.def.clone();

@@ -26,6 +26,7 @@ mod model;
 mod mutations;
 mod numbers;
 mod origin;
+mod policy;
 mod procedure;
 mod round;
 mod schema;

@@ -9,10 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thermocline_device::{Clock, Device, FaultCounts, SimulatedClock, SimulatedDevice};
-use thermocline_engine::{
-    Config, Database, Identification, Merge, Policy, Result as EngineResult, Retrieval, TableDef,
-    block_on,
-};
+use thermocline_engine::{Config, Database, Result as EngineResult, TableDef, block_on};
 
 use crate::backup::Places;
 use crate::chance::Chance;
@@ -175,13 +172,7 @@ impl Round {
         config.versions_bytes_max = seed.is_multiple_of(8).then_some(0);
         config.log_segment_bytes = chance.pick(&[32 << 10, 64 << 10, 256 << 10]);
         config.procedures = procedures();
-        config.policy = Some(Policy {
-            identification: chance.pick(&Identification::NAMES).1,
-            retrieval: Retrieval::Restart,
-            merge: chance.pick(&[Merge::Warm, Merge::Always, Merge::UpdateOnly]),
-            block_bytes: chance.pick(&[4 << 10, 8 << 10, 16 << 10, 64 << 10]),
-            compaction_percent: chance.pick(&[30, 60, 90]),
-        });
+        config.policy = Some(crate::policy::of_server(&mut chance));
         let backs_up = chance.percent(12);
         let large = chance.percent(6);
         let grows = chance.percent(1);

@@ -188,8 +188,13 @@ pub fn missing_of(def: &TableDef) -> Vec<Option<i32>> {
     missing.collect()
 }
 
-/// The definition of a table.
-pub fn table_def(db: &Database, slot: usize, shape: &Shape) -> TableDef {
+/// The definition of a table, which has these options.
+pub fn table_def(
+    db: &Database,
+    slot: usize,
+    shape: &Shape,
+    options: BTreeMap<String, String>,
+) -> TableDef {
     let column = |name, data_type, not_null| column(name, data_type, not_null, Value::Null);
     let mut indexes = vec![IndexDef {
         oid: db.allocate_oid(),
@@ -216,7 +221,7 @@ pub fn table_def(db: &Database, slot: usize, shape: &Shape) -> TableDef {
         checks: Vec::new(),
         partition_key: if shape.spread { vec![] } else { vec![0] },
         evictable: true,
-        options: BTreeMap::new(),
+        options,
         fingerprinted: None,
         lost: Vec::new(),
     }

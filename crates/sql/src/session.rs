@@ -18,6 +18,7 @@ mod copy;
 mod current_of;
 mod cursor;
 mod engine;
+mod evict;
 mod explain;
 mod extended;
 mod insert_select;

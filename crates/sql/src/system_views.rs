@@ -10,7 +10,7 @@ pub(crate) use about::comments;
 
 use std::time::Duration;
 
-use thermocline_engine::Database;
+use thermocline_engine::{Database, PolicyReport};
 
 use crate::analysis::Activity;
 use crate::pg_catalog::{Datum, Relation, SystemSession};
@@ -23,6 +23,7 @@ pg_catalog\tthermocline_devices\t14903\tv\tdevice 25,kind 25,emulated 16,read_la
 pg_catalog\tthermocline_policy\t14904\tv\tname 25,value 25
 pg_catalog\tthermocline_counters\t14905\tv\tname 25,value 20
 pg_catalog\tthermocline_sessions\t14907\tv\tpid 23,usename 19,application_name 25,state 25,bytes 20,session 20,message 20,statement 20,plan 20,portal 20,result 20,parameters 20,changes 20,reads 20,value 20
+pg_catalog\tthermocline_policies\t14908\tv\tschemaname 19,relname 19,relid 26,base 25,said 25,identification 25,alru_sample 701,timing 25,retrieval 25,read_unit 25,merge 25,merge_unit 25,block_bytes 20,rows_identified 20,rows_evicted 20,rows_evicted_clean 20,rows_fetched 20,rows_merged 20,rows_not_merged 20,rows_came_along 20,restarts 20,sync_reads 20,bytes_written 20,bytes_read 20
 pg_catalog\tthermocline_recovery\t14906\tv\tpart 25,unit 25,done 20,total 20,under_way 16,milliseconds 20
 pg_catalog\tpg_stat_statements\t14921\tv\tuserid 26,dbid 26,toplevel 16,queryid 20,query 25,plans 20,total_plan_time 701,min_plan_time 701,max_plan_time 701,mean_plan_time 701,stddev_plan_time 701,calls 20,total_exec_time 701,min_exec_time 701,max_exec_time 701,mean_exec_time 701,stddev_exec_time 701,rows 20,shared_blks_hit 20,shared_blks_read 20,shared_blks_dirtied 20,shared_blks_written 20,local_blks_hit 20,local_blks_read 20,local_blks_dirtied 20,local_blks_written 20,temp_blks_read 20,temp_blks_written 20,blk_read_time 701,blk_write_time 701,temp_blk_read_time 701,temp_blk_write_time 701,wal_records 20,wal_fpi 20,wal_bytes 1700,jit_functions 20,jit_generation_time 701,jit_inlining_count 20,jit_inlining_time 701,jit_optimization_count 20,jit_optimization_time 701,jit_emission_count 20,jit_emission_time 701
 pg_catalog\tpg_stat_statements_info\t14922\tv\tdealloc 20,stats_reset 1184
@@ -54,6 +55,7 @@ pub(crate) fn rows(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datu
         "thermocline_tables" => tables(session),
         "thermocline_devices" => devices(&session.db),
         "thermocline_policy" => policy(&session.db),
+        "thermocline_policies" => policies(&session.db),
         "thermocline_counters" => counters(&session.db),
         "thermocline_recovery" => recovery(&session.db),
         "thermocline_sessions" => sessions(session),
@@ -168,21 +170,41 @@ fn devices(db: &Database) -> Vec<Vec<Datum>> {
 fn policy(db: &Database) -> Vec<Vec<Datum>> {
     let policy = db.policy();
     [
-        (
-            "identification",
-            format!("{:?}", policy.identification).to_lowercase(),
-        ),
-        (
-            "retrieval",
-            format!("{:?}", policy.retrieval).to_lowercase(),
-        ),
-        ("merge", format!("{:?}", policy.merge).to_lowercase()),
+        ("identification", policy.identification.to_string()),
+        ("retrieval", policy.retrieval.to_string()),
+        ("merge", policy.merge.to_string()),
         ("block_bytes", policy.block_bytes.to_string()),
         ("compaction_percent", policy.compaction_percent.to_string()),
     ]
     .into_iter()
     .map(|(name, value)| vec![Datum::text(name), Datum::text(value)])
     .collect()
+}
+
+/// By table: the policy in force, where each choice comes from, and what was done by it.
+fn policies(db: &Database) -> Vec<Vec<Datum>> {
+    let row = |report: PolicyReport| {
+        let policy = &report.policy;
+        let said: Vec<&str> = report.says.said().collect();
+        let mut row = vec![
+            Datum::text(&report.schema),
+            Datum::text(&report.name),
+            Datum::oid(report.oid),
+            Datum::text(report.says.base()),
+            Datum::text(said.join(", ")),
+            Datum::text(policy.identification.to_string()),
+            Datum::Float(f64::from(policy.alru_sample.millionths()) / 1e6),
+            Datum::text(policy.timing.to_string()),
+            Datum::text(policy.retrieval.to_string()),
+            Datum::text(policy.read_unit.to_string()),
+            Datum::text(policy.merge.to_string()),
+            Datum::text(policy.merge_unit.to_string()),
+            int(policy.block_bytes.into()),
+        ];
+        row.extend(report.counts.each().map(|(_, count)| int(count)));
+        row
+    };
+    db.policy_reports().into_iter().map(row).collect()
 }
 
 fn counters(db: &Database) -> Vec<Vec<Datum>> {

@@ -163,6 +163,17 @@ impl BlockBuilder {
         }
     }
 
+    /// The blocks that follow are to be no larger than this, unless one is of one record. Below a
+    /// sector a block is padded to it. The builder has to be empty.
+    pub fn set_target_bytes(&mut self, bytes: usize) {
+        assert!(self.records == 0, "a block is being built");
+        let bytes = bytes.clamp(BLOCK_HEADER_BYTES, BLOCK_BYTES_MAX);
+        if bytes > self.buffer.len() {
+            self.buffer = AlignedBuffer::new_zeroed(bytes.next_multiple_of(SECTOR_BYTES));
+        }
+        self.target_bytes = bytes;
+    }
+
     /// Adds a record; its slot and extent, or `None` when it does not fit. In an empty
     /// block every record fits that any block can hold.
     pub fn try_push(&mut self, row: u32, payload: &[u8], flags: u16) -> Option<(u16, u8)> {

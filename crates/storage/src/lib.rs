@@ -14,6 +14,7 @@ pub mod chains;
 pub mod changed_pages;
 mod chunk;
 pub mod compare;
+pub mod count_min;
 pub mod datetime;
 pub mod hash_index;
 pub mod heap;

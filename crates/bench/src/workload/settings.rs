@@ -233,7 +233,8 @@ impl Settings {
             policy.identification = named(&Identification::NAMES, name)?;
         }
         if let Some(name) = &self.merge {
-            policy.merge = named(&Merge::NAMES, name)?;
+            let wrong = || format!("there is no policy of merging {name}");
+            policy.merge = Merge::named(name).ok_or_else(wrong)?;
         }
         if let Some(bytes) = self.block_size {
             if !(4 << 10..=1 << 20).contains(&bytes) || !bytes.is_power_of_two() {

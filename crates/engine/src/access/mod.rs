@@ -7,10 +7,12 @@
 //! again when the tuples are there.
 
 mod commands;
+mod counting;
 mod kinds;
 mod overwrite;
 mod point;
 mod read;
+mod retrieval;
 mod row_lock;
 mod taking;
 mod undo;
@@ -18,10 +20,9 @@ mod write;
 
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use thermocline_storage::arena::TuplePtr;
-use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
-use thermocline_storage::temperature;
 
 use crate::catalog::table_lock::{Gate, LockMode, Modes};
 use crate::catalog::{Catalog, Table};
@@ -33,8 +34,7 @@ use crate::memory::account::Account;
 use crate::memory::fetched::Fetched;
 use crate::parts::Parts;
 use crate::parts::changes::{Grant, Need, Taken};
-use crate::parts::policy::Merge;
-use crate::rows::fetch::{address_key, read_range};
+use crate::rows::fetch::Missing;
 use crate::rows::partition::{PartitionGuard, PartitionState};
 use crate::rows::row_state::TablePartition;
 use crate::rows::versions::{Seen, StoredRow};
@@ -145,13 +145,6 @@ impl<'a> Guards<'a> {
     }
 }
 
-/// An evicted tuple that a run needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Missing {
-    pub row: RowId,
-    pub address: ColdAddress,
-}
-
 /// Why a run has to stop and be tried again.
 #[derive(Debug)]
 pub(crate) enum Obstacle {
@@ -165,9 +158,17 @@ pub(crate) enum Obstacle {
     Memory(Need),
 }
 
-/// Vectors that are used again from run to run.
+/// Where the next scratch begins to number runs.
+static NUMBERS: AtomicU64 = AtomicU64::new(1 << 63);
+/// How many numbers a scratch has before another's begin.
+const NUMBERS_A_SCRATCH: u64 = 1 << 40;
+
+/// Vectors that are used again from run to run, by one thread.
 #[derive(Default)]
 pub(crate) struct Scratch {
+    /// The number of the last run: no two runs on a partition that follow each other have the
+    /// same. 0: none yet.
+    number: u64,
     missing: Vec<Missing>,
     undo: Undo,
     changes: ChangeWriter,
@@ -181,6 +182,17 @@ pub(crate) struct Scratch {
     removed: Vec<u8>,
 }
 
+impl Scratch {
+    #[inline]
+    fn next_number(&mut self) -> u64 {
+        if self.number == 0 {
+            self.number = NUMBERS.fetch_add(NUMBERS_A_SCRATCH, Ordering::Relaxed);
+        }
+        self.number += 1;
+        self.number
+    }
+}
+
 /// The locked partitions, seen by one transaction.
 pub struct Access<'a> {
     pub(crate) parts: &'a Parts,
@@ -189,6 +201,8 @@ pub struct Access<'a> {
     /// None: the latest committed state.
     pub(crate) snapshot: Option<Timestamp>,
     fetched: &'a Fetched,
+    /// What it has read while it held its partitions.
+    now: Option<Box<Fetched>>,
     scratch: Box<Scratch>,
     pub(crate) obstacle: Option<Obstacle>,
     /// Without a transaction: the tables that it was let in to when it waited.
@@ -201,6 +215,8 @@ pub struct Access<'a> {
     changing: bool,
     /// The body has not been run before: uses of tuples count.
     first_run: bool,
+    /// The transaction's number, which no two have that follow each other.
+    number: u64,
     /// An ordered or whole scan stops its pre-pass after this many evicted
     /// tuples: with a LIMIT it may need no more. Doubles from run to run.
     prepass_rows: usize,
@@ -248,7 +264,7 @@ impl<'a> Access<'a> {
         guards: Guards<'a>,
         txn: Option<&'a mut TxnState>,
         fetched: &'a Fetched,
-        scratch: Box<Scratch>,
+        mut scratch: Box<Scratch>,
         run: RunKind,
     ) -> Self {
         let snapshot = txn.as_ref().and_then(|t| t.snapshot);
@@ -256,12 +272,18 @@ impl<'a> Access<'a> {
             .as_ref()
             .is_some_and(|t| t.isolation == Isolation::Serializable && !t.read_only);
         let read_only = run.read_only || txn.as_ref().is_some_and(|t| t.read_only);
+        let number = match &txn {
+            None => scratch.next_number(),
+            // The others begin far from there.
+            Some(txn) => txn.id.0,
+        };
         Access {
             parts,
             guards,
             txn,
             snapshot,
             fetched,
+            now: None,
             scratch,
             obstacle: None,
             visit: None,
@@ -270,6 +292,7 @@ impl<'a> Access<'a> {
             read_only,
             changing: false,
             first_run: run.attempt == 0,
+            number,
             prepass_rows: PREPASS_ROWS << run.attempt.min(10),
             command: None,
             defined_by: None,
@@ -390,7 +413,6 @@ impl<'a> Access<'a> {
     /// table that others hold, or whose definition is another by now, must not be.
     #[inline]
     pub(crate) fn enter(&mut self, table: &Table, mode: LockMode) -> Result<()> {
-        use std::sync::atomic::Ordering;
         if table.retired.load(Ordering::Relaxed) {
             return Err(Error::StalePlan);
         }
@@ -506,7 +528,7 @@ impl<'a> Access<'a> {
                 None => Image::Gone,
             });
         }
-        let first_run = self.first_run;
+        let (first_run, by) = (self.first_run, self.number);
         let state = self.guards.at_mut(position);
         let stored: StoredRow = (storage, row.row());
         if let Some(snapshot) = self.snapshot
@@ -524,11 +546,12 @@ impl<'a> Access<'a> {
         let mut word = rows.directory().get(row.row());
         if usage == Use::First && first_run {
             state.uses += 1;
-            if word.is_cold() && word.temperature() > 0 {
-                state.returns += 1;
+            if word.is_cold() {
+                state.returns += u32::from(word.temperature() > 0);
+                retrieval::note_asked_for(table, rows, row);
             }
             if word.is_hot() || word.is_cold() {
-                word = rows.used(row.row(), word);
+                word = rows.used(row.row(), word, by);
             }
         }
         if word.is_uncommitted() && !self.owns(position, stored) {
@@ -543,71 +566,6 @@ impl<'a> Access<'a> {
             Some(txn) => self.guards.at(position).owner_of(row) == Some(txn.id),
             None => false,
         }
-    }
-
-    /// The image that the directory word leads to.
-    #[inline]
-    fn resolve_current(
-        &mut self,
-        position: usize,
-        table: &Table,
-        row: RowId,
-        word: Word,
-    ) -> Result<Image> {
-        if let Some(hot) = word.as_hot() {
-            return Ok(Image::Hot(hot.pointer()));
-        }
-        let Some(cold) = word.as_cold() else {
-            return Ok(Image::Gone);
-        };
-        let address = cold.address();
-        let Some(bytes) = self.fetched.get(&address_key(address)) else {
-            self.check_missing()?;
-            self.missing_bytes +=
-                read_range(address, self.parts.policy.block_bytes.into()).1 as u64;
-            self.scratch.missing.push(Missing { row, address });
-            return Ok(Image::Evicted);
-        };
-        let bytes = bytes.clone();
-        if self.admits(word)
-            && let Some(pointer) = self.merge(position, table, row, cold, &bytes)
-        {
-            return Ok(Image::Hot(pointer));
-        }
-        Ok(Image::Beside(bytes))
-    }
-
-    /// Whether a fetched tuple becomes hot.
-    fn admits(&self, word: Word) -> bool {
-        let memory = &self.parts.memory;
-        if memory.is_tight() {
-            return false;
-        }
-        match self.parts.policy.merge {
-            Merge::Warm => temperature::is_admitted(
-                word.temperature(),
-                memory.has_room(),
-                memory.is_learning(),
-            ),
-            Merge::Always => true,
-            Merge::UpdateOnly => false,
-        }
-    }
-
-    /// Makes a fetched tuple hot.
-    fn merge(
-        &mut self,
-        position: usize,
-        table: &Table,
-        row: RowId,
-        cold: ColdWord,
-        bytes: &[u8],
-    ) -> Option<TuplePtr> {
-        let state = self.guards.at_mut(position);
-        let rows = state.tables.rows_mut(table.def.storage)?;
-        let pointer = rows.come_back(row.row(), cold, bytes)?;
-        self.parts.counters.merged();
-        Some(pointer)
     }
 }
 

@@ -119,11 +119,11 @@ impl Access<'_> {
         let keeps_key = table.has_index_key(ONLY, tuple, key);
         let (row, cold) = match known {
             Known::Hot(row, word) => {
-                let first_run = self.first_run;
+                let (first_run, by) = (self.first_run, self.number);
                 let state = self.guards.at_mut(position);
                 if first_run {
                     state.uses += 1;
-                    state.table_mut(table).used(row, word);
+                    state.table_mut(table).used(row, word, by);
                 }
                 let id = RowId::new(state.id, row);
                 match word.as_hot() {

@@ -14,7 +14,7 @@ use thermocline_storage::arena::TuplePtr;
 use thermocline_storage::key_hash::key_hash;
 use thermocline_storage::row_directory::{ColdWord, Word};
 
-use super::{Access, Missing};
+use super::{Access, retrieval};
 use crate::catalog::Table;
 use crate::catalog::table_lock::LockMode;
 use crate::ground::error::{Error, Result};
@@ -22,7 +22,7 @@ use crate::ground::row_id::RowId;
 use crate::ground::scope::Scope;
 use crate::memory::fetched::Fetched;
 use crate::parts::Parts;
-use crate::rows::fetch::address_key;
+use crate::rows::fetch::{Missing, address_key};
 use crate::rows::index::Index;
 use crate::rows::row_state::TablePartition;
 use crate::transaction::RunOptions;
@@ -90,7 +90,7 @@ impl Sought<'_> {
         partition: u16,
         rows: &TablePartition,
         candidates: impl Iterator<Item = u32>,
-        fetched: &Fetched,
+        fetched: [&Fetched; 2],
         missing: &mut Vec<Missing>,
     ) -> (Found, Used) {
         let mut found = Found::Nothing;
@@ -112,14 +112,19 @@ impl Sought<'_> {
                 && self.may_be_key_of(cold)
             {
                 let address = cold.address();
-                match fetched.get(&address_key(address)) {
+                let key = address_key(address);
+                match fetched.into_iter().find_map(|fetched| fetched.get(&key)) {
                     Some(tuple) if self.is_key_of(tuple) => {
                         found = Found::Fetched(row, tuple.clone());
                     }
                     Some(_) => continue,
                     None => {
                         let row = RowId::new(partition, row);
-                        missing.push(Missing { row, address });
+                        missing.push(Missing {
+                            row,
+                            address,
+                            whole: rows.policy().reads_blocks(),
+                        });
                     }
                 }
             } else {
@@ -236,7 +241,8 @@ impl Parts {
         match walk {
             Walk::Found(row, word) => {
                 state.uses += 1;
-                rows.used(row, word);
+                // Each such look-up is a transaction.
+                rows.used(row, word, state.uses);
                 let hot = word.as_hot();
                 Ok(TryGet::Done(
                     hot.map(|hot| each(rows.heap().payload(hot.pointer()))),
@@ -265,9 +271,19 @@ impl Access<'_> {
                 Some(partition) => Some(self.guards.position(partition)?),
                 None => (self.guards.len() == 1).then_some(0),
             };
+            let noted = self.scratch.missing.len();
             if let Some(position) = position
-                && let Some(found) = self.seek(position, table, index, key, hash)
+                && let Some(mut found) = self.seek(position, table, index, key, hash)
             {
+                if self.scratch.missing.len() > noted
+                    && self.read_noted_now(position, table, noted)?
+                {
+                    // Its uses are counted.
+                    let first_run = std::mem::replace(&mut self.first_run, false);
+                    let again = self.seek(position, table, index, key, hash);
+                    self.first_run = first_run;
+                    found = again.unwrap_or(Found::Nothing);
+                }
                 return self.take_found(position, table, found);
             }
         }
@@ -303,7 +319,8 @@ impl Access<'_> {
             key,
             hash: None,
         };
-        let (fetched, missing) = (self.fetched, &mut self.scratch.missing);
+        let now = self.now.as_deref().unwrap_or(self.fetched);
+        let (fetched, missing) = ([self.fetched, now], &mut self.scratch.missing);
         let (found, used) = match rows.index(table, index).ok()? {
             Index::Hash(hash_index) => {
                 sought.hash = Some(hash);
@@ -314,11 +331,15 @@ impl Access<'_> {
                 sought.look(state.id, rows, tree.rows_equal(key), fetched, missing)
             }
         };
+        let by = self.number;
         if self.first_run {
             for (row, word) in used.into_iter().flatten() {
                 state.uses += 1;
-                state.returns += u32::from(word.is_cold() && word.temperature() > 0);
-                rows.used(row, word);
+                if word.is_cold() {
+                    state.returns += u32::from(word.temperature() > 0);
+                    retrieval::note_asked_for(table, rows, RowId::new(state.id, row));
+                }
+                rows.used(row, word, by);
             }
         }
         Some(found)
@@ -340,10 +361,8 @@ impl Access<'_> {
                     return Ok(None);
                 };
                 let word = rows.directory().get(row.row());
-                let admitted = word.as_cold().filter(|_| self.admits(word));
-                let merged =
-                    admitted.and_then(|cold| self.merge(position, table, row, cold, &bytes));
-                match merged {
+                let merged = |cold| self.merge_if_admitted(position, table, row, cold, &bytes);
+                match word.as_cold().and_then(merged) {
                     Some(pointer) => (row, pointer),
                     None => {
                         // Kept alive by the scratch until the next call.

@@ -157,7 +157,7 @@ pub struct TableDef {
     pub partition_key: Vec<usize>,
     /// Cold tuples may leave memory.
     pub evictable: bool,
-    /// `WITH (…)` options kept for `\d+`.
+    /// `WITH (…)` options: for `\d+`, and what the table says of its policy.
     pub options: BTreeMap<String, String>,
     /// The index of whose keys the fingerprints in all cold words of this storage are: its
     /// first, if that is a hash index, from the storage's making on. Words are not written

@@ -30,6 +30,7 @@ use thermocline_storage::tuple::Layouts;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::ValueRef;
 
+mod asked_for;
 mod definitions;
 mod layouts;
 mod objects;
@@ -42,6 +43,7 @@ pub(crate) use self::objects::{
     Commented, authority_of, comments_of, is_of_none, types_of, types_within,
 };
 
+use self::asked_for::AskedFor;
 use self::layouts::layouts;
 use crate::catalog::authority::Authority;
 pub use crate::catalog::authority::PUBLIC_SCHEMA_OID;
@@ -51,6 +53,8 @@ use crate::catalog::table_lock::Gate;
 use crate::catalog::user_type::TypeDef;
 use crate::catalog::view::{ViewDef, deepest};
 use crate::ground::error::Error;
+use crate::ground::policy::{Identification, Policy};
+use crate::ground::table_policy::{Policies, TablePolicy};
 
 /// The first object id given to users' objects, as in PostgreSQL.
 pub const FIRST_USER_OID: u32 = 16384;
@@ -76,6 +80,10 @@ pub struct Table {
     pub(crate) retired: AtomicBool,
     /// Who locks the table; the same for all its definitions.
     pub(crate) gate: Arc<Gate>,
+    /// What it says of its policy.
+    pub policy: TablePolicy,
+    /// How often its evicted rows are asked for; the same for all its definitions.
+    pub(crate) asked_for: Arc<AskedFor>,
 }
 
 impl Table {
@@ -88,7 +96,7 @@ impl Table {
         };
         let columns = self.def.columns.iter().map(column).sum::<usize>();
         let indexes = self.def.indexes.iter().map(index).sum::<usize>();
-        size_of::<Table>() + 128 + names + columns + indexes
+        size_of::<Table>() + 128 + self.asked_for.bytes() + names + columns + indexes
     }
 }
 
@@ -197,7 +205,22 @@ impl Table {
             partitions,
             retired: AtomicBool::new(false),
             gate: Arc::new(Gate::of(def.oid)),
+            policy: TablePolicy::of_options(&def.options),
+            asked_for: Arc::default(),
             def,
+        }
+    }
+
+    /// The policy in force. Nothing of a table leaves memory that is not evictable.
+    #[must_use]
+    pub fn policy_over(&self, policies: &Policies) -> Policy {
+        let policy = self.policy.over(policies);
+        match self.def.evictable {
+            true => policy,
+            false => Policy {
+                identification: Identification::Off,
+                ..policy
+            },
         }
     }
 
@@ -205,6 +228,7 @@ impl Table {
     pub(crate) fn redefined(&self, def: TableDef) -> Self {
         let mut table = Table::new(def, self.partitions);
         table.gate = self.gate.clone();
+        table.asked_for = self.asked_for.clone();
         table
     }
 
@@ -240,6 +264,11 @@ impl Table {
     #[inline]
     pub(crate) fn may_be_key_of(&self, index: usize, hash: u64, cold: ColdWord) -> bool {
         self.fingerprint_index != Some(index) || cold.may_be(fingerprint_of(hash))
+    }
+
+    /// How many partitions its rows are in.
+    pub(crate) fn partitions(&self) -> u16 {
+        self.partitions
     }
 
     /// The partition of a row whose partition key columns hold `key`; None

@@ -26,6 +26,7 @@ use thermocline_storage::block_store::{BlockInfo, BlockStore, BlockStoreOptions}
 use crate::catalog::{Catalog, Table};
 use crate::format::manifest::{MANIFEST, Manifest, PartitionFiles};
 use crate::ground::error::{Error, Result, store_failed};
+use crate::ground::table_policy::Policies;
 use crate::restart::images::{Restored, read_block_table, restore_partition};
 use crate::rows::partition::PartitionState;
 
@@ -188,7 +189,7 @@ impl Check<'_> {
         image: &PartitionFiles,
         arena: &Arc<Arena>,
     ) -> Result<Option<PartitionState>> {
-        let mut state = PartitionState::new(id, arena.clone());
+        let mut state = PartitionState::new(id, arena.clone(), Policies::default());
         let read = restore_partition(&**self.device, &mut state, image, &mut Restored::default());
         self.advance(image.files.iter().map(|file| file.bytes).sum());
         let Err(error) = read else {

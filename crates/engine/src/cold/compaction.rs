@@ -6,12 +6,15 @@
 //! emptiest blocks are copied, and only while all of them together live too
 //! little: a block that is left alone goes on emptying by itself.
 
-use hashbrown::HashSet;
-use thermocline_device::{AlignedBuffer, Mutation, StopPoint, stop_at};
+use std::sync::Arc;
+
+use hashbrown::{HashMap, HashSet};
+use thermocline_device::{AlignedBuffer, Mutation, SECTOR_BYTES, StopPoint, stop_at};
 use thermocline_storage::block::{BlockBuilder, records};
 use thermocline_storage::block_store::{BlockInfo, BlockStoreError, NewBlock};
 use thermocline_storage::row_directory::{ColdAddress, Word};
 
+use crate::catalog::Table;
 use crate::ground::counters::Counters;
 use crate::ground::error::{Error, store_failed};
 use crate::ground::moment::Moment;
@@ -116,10 +119,14 @@ impl Compactor {
         }
         self.rest = count / BLOCKS_A_STEP;
         let wanted = f64::from(parts.policy.compaction_percent) / 100.0;
+        let sizes = BlockSizes::of(parts);
         if live < all * wanted {
             keep_emptiest(&mut emptiest, CANDIDATES);
-            let mut groups = groups_of(emptiest, room_of(parts) as f64);
-            groups.retain(|group| group.holes >= f64::from(parts.policy.block_bytes / HOLES_MIN));
+            let mut groups = groups_of(emptiest, |storage| sizes.room(storage) as f64);
+            groups.retain(|group| {
+                let size = sizes.size(group.blocks[0].table);
+                group.holes >= f64::from(size / HOLES_MIN)
+            });
             groups.sort_by(|a, b| b.gain().total_cmp(&a.gain()));
             groups.truncate(GROUPS_A_LOOK.max(count / BLOCKS_A_GROUP));
             for group in groups {
@@ -140,11 +147,14 @@ impl Compactor {
         self.builder.clear();
         self.moved.clear();
         let (storage, partition) = (group[0].table, group[0].partition as usize);
+        let sizes = BlockSizes::of(parts);
+        self.builder.set_target_bytes(sizes.size(storage) as usize);
+        let room = sizes.room(storage);
         let pin = parts.blocks.pin();
         let mut taken = 0u64;
         for block in group {
             let live = live_bytes(block) as u64;
-            if taken > 0 && taken + live > room_of(parts) {
+            if taken > 0 && taken + live > room {
                 break;
             }
             taken += live;
@@ -216,7 +226,8 @@ impl Compactor {
         let bytes = self
             .builder
             .finish(id, storage, partition as u16, parts.log.appended_lsn());
-        Counters::add(&parts.counters.block_bytes_written, bytes.len() as u64);
+        let mut written = bytes.len() as u64;
+        Counters::add(&parts.counters.block_bytes_written, written);
         if let Err(error) = parts.blocks.write(id, bytes) {
             parts.give_up_block(id);
             return Err(store_failed(error));
@@ -231,6 +242,7 @@ impl Compactor {
                 parts.give_up_block(id);
                 return Ok(());
             };
+            rows.counts.bytes_written += std::mem::take(&mut written);
             for moved in some {
                 let to = ColdAddress {
                     block: id,
@@ -282,7 +294,7 @@ fn emptier(a: &BlockInfo, b: &BlockInfo) -> std::cmp::Ordering {
 }
 
 /// Puts blocks of the same table and partition together, emptiest first.
-fn groups_of(mut blocks: Vec<BlockInfo>, room: f64) -> Vec<Group> {
+fn groups_of(mut blocks: Vec<BlockInfo>, room: impl Fn(u32) -> f64) -> Vec<Group> {
     let owner = |block: &BlockInfo| (block.table, block.partition);
     blocks.sort_by(|a, b| owner(a).cmp(&owner(b)).then_with(|| emptier(a, b)));
     let mut groups: Vec<Group> = Vec::new();
@@ -291,7 +303,8 @@ fn groups_of(mut blocks: Vec<BlockInfo>, room: f64) -> Vec<Group> {
         let holes = block.device_bytes as f64 - live;
         match groups.last_mut() {
             Some(group)
-                if owner(&group.blocks[0]) == owner(&block) && group.live + live <= room =>
+                if owner(&group.blocks[0]) == owner(&block)
+                    && group.live + live <= room(block.table) =>
             {
                 group.live += live;
                 group.holes += holes;
@@ -307,10 +320,30 @@ fn groups_of(mut blocks: Vec<BlockInfo>, room: f64) -> Vec<Group> {
     groups
 }
 
-/// Bytes of records that a new block is sure to hold, whatever its size.
-fn room_of(parts: &Parts) -> u64 {
-    let block_bytes = parts.policy.block_bytes;
-    u64::from(block_bytes - BLOCK_SLACK.min(block_bytes / 4))
+/// How large the blocks of each table are, as of now.
+struct BlockSizes<'a> {
+    parts: &'a Parts,
+    tables: HashMap<u32, Arc<Table>>,
+}
+
+impl<'a> BlockSizes<'a> {
+    fn of(parts: &'a Parts) -> Self {
+        let tables = parts.storages();
+        BlockSizes { parts, tables }
+    }
+
+    /// Bytes of a new block of a storage. Never less than a sector: that is what it takes.
+    fn size(&self, storage: u32) -> u32 {
+        let table = self.tables.get(&storage);
+        let policy = table.map_or(self.parts.policy, |table| self.parts.policy_of(table));
+        policy.block_bytes.max(SECTOR_BYTES as u32)
+    }
+
+    /// Bytes of records that a new block is sure to hold.
+    fn room(&self, storage: u32) -> u64 {
+        let size = self.size(storage);
+        u64::from(size - BLOCK_SLACK.min(size / 4))
+    }
 }
 
 /// Bytes of a block that live, taking its records for equally long.
@@ -374,7 +407,7 @@ mod tests {
             block(4, 0, 30),
             block(5, 0, 50),
         ];
-        let groups = groups_of(blocks, 100.0);
+        let groups = groups_of(blocks, |_| 100.0);
         let ids = |group: &Group| group.blocks.iter().map(|b| b.id).collect::<Vec<_>>();
         let ids: Vec<Vec<u32>> = groups.iter().map(ids).collect();
         assert_eq!(ids, [vec![3, 4, 5], vec![1], vec![2]]);

@@ -7,6 +7,7 @@ use thermocline_storage::temperature::Shift;
 
 use crate::parts::Parts;
 use crate::rows::identification::Rounds;
+use crate::rows::row_state::TablePartition;
 
 /// How often uses are looked at.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(20);
@@ -35,7 +36,8 @@ impl Cooling {
         let (mut words, mut bytes, mut hot) = (0, 0, 0);
         for partition in &parts.partitions {
             let state = partition.lock_any();
-            for (_, rows) in state.tables.all_rows() {
+            let passed = state.tables.all_rows();
+            for (_, rows) in passed.filter(|(_, rows)| rows.policy().may_leave()) {
                 words += u64::from(rows.directory().appended());
                 bytes += rows.heap().live_bytes() as u64;
                 hot += rows.heap().tuples() as u64;
@@ -52,16 +54,20 @@ impl Cooling {
             return;
         }
         self.looked = now;
-        let (mut uses, mut returns, mut hot) = (0, 0, 0);
+        let (mut uses, mut returns, mut hot, mut any) = (0, 0, 0, false);
         for partition in &parts.partitions {
             let mut state = partition.lock_any();
             uses += std::mem::take(&mut state.uses);
             returns += u64::from(std::mem::take(&mut state.returns));
-            hot += state
-                .tables
-                .all_rows()
-                .map(|(_, rows)| rows.heap().tuples() as u64)
-                .sum::<u64>();
+            let learning = state.tables.all_rows().filter(|(_, rows)| learns(rows));
+            for (_, rows) in learning {
+                any = true;
+                hot += rows.heap().tuples() as u64;
+            }
+        }
+        if !any {
+            parts.memory.set_learning(false);
+            return;
         }
         let full = !parts.memory.has_room();
         let shift = self.rounds.observe(uses, returns, hot, full);
@@ -72,8 +78,13 @@ impl Cooling {
     }
 }
 
+/// Whether the policy of these rows goes by what is learned.
+fn learns(rows: &TablePartition) -> bool {
+    rows.policy().identification.learns()
+}
+
 /// Makes every hot tuple one that may leave; those still in use warm up again
-/// before a hand comes by.
+/// before a hand comes by. Of tables whose policy goes by that.
 fn cool_all(parts: &Parts) {
     for partition in &parts.partitions {
         let storages: Vec<u32> = partition.lock_any().tables.storages().collect();
@@ -81,7 +92,8 @@ fn cool_all(parts: &Parts) {
             let mut first = 0;
             loop {
                 let mut state = partition.lock_any();
-                let Some(rows) = state.tables.rows_mut(storage) else {
+                let rows = state.tables.rows_mut(storage);
+                let Some(rows) = rows.filter(|rows| learns(rows)) else {
                     break;
                 };
                 let end = rows.directory().appended();

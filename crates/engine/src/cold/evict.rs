@@ -44,6 +44,9 @@ const TIDY_TURNS: usize = 32;
 /// Bytes that are copied in one turn under the lock.
 const TURN_BYTES: usize = 32 << 10;
 
+/// Rounds over all tuples after which the warmest has become cool.
+pub(crate) const ROUNDS_TO_COOL: usize = temperature::MAX as usize + 2;
+
 /// A tuple copied into a block that is not written yet.
 struct Picked {
     row: u32,
@@ -111,9 +114,7 @@ impl Evictor {
     /// Evicts from the next partition if memory is short. Whether there is
     /// more to do.
     pub fn step(&mut self, parts: &Parts) -> Result<bool> {
-        if parts.policy.identification.learns() {
-            self.cooling.look(parts);
-        }
+        self.cooling.look(parts);
         parts.end_old_snapshots();
         let Pressure::Evict(_) = parts.memory.pressure() else {
             parts.memory.set_drained(false);
@@ -122,7 +123,7 @@ impl Evictor {
         };
         let mut freed = Evicted::default();
         // So many rounds that the warmest tuple has become cool.
-        for _ in 0..parts.partitions.len() * (usize::from(temperature::MAX) + 2) {
+        for _ in 0..parts.partitions.len() * ROUNDS_TO_COOL {
             // Others allocate meanwhile, and statements go by the last reading.
             parts.memory.read_resident();
             self.partition = (self.partition + 1) % parts.partitions.len();
@@ -138,6 +139,14 @@ impl Evictor {
         Ok(freed.tuples > 0)
     }
 
+    /// Evicts up to a block of cold tuples of a table, from the partitions in turn.
+    pub fn evict_next(&mut self, parts: &Parts, table: &Table) -> Result<Evicted> {
+        self.partition = (self.partition + 1) % parts.partitions.len();
+        let freed = self.evict(parts, self.partition, table)?;
+        parts.memory.freed.notify();
+        Ok(freed)
+    }
+
     /// The table to evict from: each in proportion to the memory that it has.
     fn choose(&mut self, parts: &Parts, partition: usize) -> Option<Arc<Table>> {
         self.turn = self.turn.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -145,7 +154,8 @@ impl Evictor {
         let state = parts.partitions[partition].lock_any();
         let evictable = |storage: &u32, rows: &TablePartition| {
             let table = storages.get(storage)?;
-            (table.def.evictable && rows.heap().tuples() > 0)
+            let leaves = rows.policy().leaves_by_itself();
+            (leaves && table.def.evictable && rows.heap().tuples() > 0)
                 .then(|| (table, rows.heap().allocated_bytes() as u64))
         };
         let total: u64 = state
@@ -179,7 +189,7 @@ impl Evictor {
         table: &Table,
     ) -> Result<Evicted> {
         let mut evicted = Evicted::default();
-        self.begin_block();
+        self.begin_block(parts.policy_of(table).block_bytes);
         let mut passed = 0u64;
         let (goal, limit) = {
             let mut state = parts.partitions[partition].lock_any();
@@ -276,8 +286,9 @@ impl Evictor {
         Taken::Copied(rows.heap().payload(hot.pointer()).len())
     }
 
-    fn begin_block(&mut self) {
+    fn begin_block(&mut self, block_bytes: u32) {
         self.builder.clear();
+        self.builder.set_target_bytes(block_bytes as usize);
         self.picked.clear();
         self.copying = Copying::begin();
     }
@@ -312,6 +323,9 @@ impl Evictor {
         let written = self.write(parts, partition, table);
         parts.pause(Moment::BlockWritten);
         let mut done = Evicted::default();
+        let mut bytes = written
+            .as_ref()
+            .map_or(0, |_| self.builder.device_bytes() as u64);
         while !self.picked.is_empty() {
             let mut state = parts.partitions[partition].lock_any();
             let Some(rows) = state.tables.rows_mut(table.def.storage) else {
@@ -322,6 +336,7 @@ impl Evictor {
                 self.picked.clear();
                 return Ok(Evicted::default());
             };
+            rows.counts.bytes_written += std::mem::take(&mut bytes);
             let turn = self.picked.len().saturating_sub(TURN_TUPLES);
             for picked in self.picked.drain(turn..) {
                 swing(
@@ -439,7 +454,7 @@ fn swing(
 impl Evictor {
     /// Copies dirty tuples into a block that is not written yet.
     pub fn begin(&mut self, parts: &Parts, partition: usize, table: &Table) {
-        self.begin_block();
+        self.begin_block(parts.policy_of(table).block_bytes);
         let mut state = parts.partitions[partition].lock_any();
         let (mut evicted, mut passed) = (Evicted::default(), 0);
         self.sweep(parts, &mut state, table, &mut evicted, &mut passed);

@@ -5,6 +5,7 @@
 pub(crate) mod background;
 pub(crate) mod calls;
 pub(crate) mod config;
+mod evict_now;
 pub(crate) mod report;
 #[doc(hidden)]
 pub mod steps;
@@ -25,11 +26,11 @@ use crate::database::warm_up::WarmUp;
 use crate::format::manifest::is_file_name;
 use crate::ground::counters::CountersReading;
 use crate::ground::error::{Result, log_failed};
+use crate::ground::policy::Policy;
 use crate::ground::spill::Spill;
 use crate::ground::start::RecoveryReport;
 use crate::parts::Parts;
 use crate::parts::checkpoint_state::Purpose;
-use crate::parts::policy::Policy;
 use crate::procedure::Procedures;
 use crate::run::interactive::Transaction;
 use crate::transaction::Isolation;

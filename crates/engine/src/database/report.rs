@@ -1,16 +1,19 @@
 //! What the system views show: memory by use, tables, the device.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use thermocline_device::{CountersSnapshot, DeviceProfile};
 
 use crate::catalog::Table;
+use crate::ground::policy::Policy;
+use crate::ground::table_policy::TablePolicy;
 use crate::memory::account::ClientPoolReport;
 use crate::memory::floor::floor_bytes;
 use crate::parts::Parts;
 use crate::rows::partition::Partition;
-use crate::rows::row_state::TablePartition;
+use crate::rows::row_state::{PolicyCounts, TablePartition};
 
 /// Memory by use, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -84,6 +87,23 @@ pub struct TableReport {
     pub block_bytes: u64,
     /// Records in blocks that are no tuple's any more.
     pub holes: u64,
+}
+
+/// A table's policy, and what it has done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyReport {
+    /// Schema.
+    pub schema: String,
+    /// Name.
+    pub name: String,
+    /// Object id.
+    pub oid: u32,
+    /// What the table says, and so where each choice comes from.
+    pub says: TablePolicy,
+    /// What is in force.
+    pub policy: Policy,
+    /// What was done since the start, or since the table was last emptied.
+    pub counts: PolicyCounts,
 }
 
 /// A device and what was done with it.
@@ -227,6 +247,31 @@ impl Parts {
                 report
             })
             .collect();
+        reports.sort_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
+        reports
+    }
+
+    /// The policies of all tables, in order of schema and name.
+    pub fn policy_reports(&self) -> Vec<PolicyReport> {
+        let catalog = self.catalog();
+        let report = |table: &Arc<Table>| {
+            let mut counts = PolicyCounts::default();
+            for partition in &self.partitions {
+                let state = partition.lock_any();
+                if let Some(rows) = state.tables.rows(table.def.storage) {
+                    counts.add(&rows.counts);
+                }
+            }
+            PolicyReport {
+                schema: table.def.schema.clone(),
+                name: table.def.name.clone(),
+                oid: table.def.oid,
+                says: table.policy,
+                policy: self.policy_of(table),
+                counts,
+            }
+        };
+        let mut reports: Vec<_> = catalog.tables.values().map(report).collect();
         reports.sort_by(|a, b| (&a.schema, &a.name).cmp(&(&b.schema, &b.name)));
         reports
     }

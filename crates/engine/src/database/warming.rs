@@ -15,9 +15,10 @@ use crate::database::Database;
 use crate::database::warm_up::WarmUpReport;
 use crate::ground::counters::Counters;
 use crate::ground::error::{Error, Result};
+use crate::ground::policy::Merge;
 use crate::ground::row_id::RowId;
-use crate::parts::policy::Merge;
 use crate::rows::fetch::{PlannedRead, batch_of, plan};
+use crate::rows::row_state::TablePartition;
 use thermocline_device::block_on;
 
 /// The coolest tuples that each sweep brings in.
@@ -38,10 +39,9 @@ impl Database {
         }
     }
 
-    /// Whether there may be anything to warm up, and the policy wants it.
+    /// Whether there may be anything to warm up.
     pub(crate) fn wants_warming(&self) -> bool {
-        let may_have_rows = self.start.report().rows > 0 || !self.arrivals.are_complete();
-        self.policy.merge != Merge::UpdateOnly && may_have_rows
+        self.start.report().rows > 0 || !self.arrivals.are_complete()
     }
 
     /// The warming thread's life.
@@ -84,7 +84,9 @@ impl Database {
             loop {
                 let (reads, pin, more) = {
                     let state = self.partitions[usize::from(partition)].lock();
-                    let Some(rows) = state.tables.rows(storage) else {
+                    let rows = state.tables.rows(storage);
+                    let warms = |rows: &&TablePartition| rows.policy().merge != Merge::UpdateOnly;
+                    let Some(rows) = rows.filter(warms) else {
                         break;
                     };
                     let end = rows.directory().appended();

@@ -591,13 +591,13 @@ impl Parts {
             }
             old.retired.store(true, Ordering::Relaxed);
         }
-        for (oid, table) in &new.tables {
-            if catalog
-                .table(*oid)
-                .is_none_or(|old| !Arc::ptr_eq(old, table))
-            {
-                self.storages.put(table);
-            }
+        let known = |table: &Arc<Table>| {
+            let old = catalog.table(table.def.oid);
+            old.is_some_and(|old| Arc::ptr_eq(old, table))
+        };
+        let changed: Vec<&Arc<Table>> = new.tables.values().filter(|t| !known(t)).collect();
+        for table in &changed {
+            self.storages.put(table);
         }
         for storage in &draft.dropped {
             self.storages.remove(*storage);
@@ -609,6 +609,7 @@ impl Parts {
             for storage in &draft.dropped {
                 self.drop_storage(state, *storage);
             }
+            self.follow_policies(state, &changed);
             for (storage, oid) in &draft.dropped_indexes {
                 if let Some(rows) = state.tables.rows_mut(*storage) {
                     rows.indexes.retain(|slot| slot.oid != *oid);

@@ -2,4 +2,5 @@
 
 pub(crate) mod definition;
 pub(crate) mod index_build;
+mod policies;
 pub(crate) mod rewrite;

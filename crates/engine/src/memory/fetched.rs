@@ -70,6 +70,9 @@ impl FetchedShare {
 #[derive(Default)]
 pub(crate) struct Fetched {
     tuples: BTreeMap<u64, Arc<[u8]>>,
+    /// Blocks that were read as a whole, for what else lies in them, and their bytes.
+    blocks: BTreeMap<u32, Arc<[u8]>>,
+    block_bytes: u64,
     /// What of the share is counted for them.
     counted: u64,
     /// Whether it may go beyond the share: one at a time.
@@ -84,6 +87,25 @@ impl Fetched {
 
     pub fn insert(&mut self, address: u64, tuple: Arc<[u8]>) {
         self.tuples.insert(address, tuple);
+    }
+
+    /// Has a block, too, if its blocks come to no more than `most` bytes then.
+    pub fn keep_block(&mut self, block: u32, bytes: Arc<[u8]>, most: u64) {
+        let more = bytes.len() as u64;
+        if self.block_bytes + more <= most && !self.blocks.contains_key(&block) {
+            self.block_bytes += more;
+            self.blocks.insert(block, bytes);
+        }
+    }
+
+    /// A block that was read as a whole, and kept.
+    pub fn block(&self, block: u32) -> Option<&Arc<[u8]>> {
+        self.blocks.get(&block)
+    }
+
+    fn bytes(&self) -> u64 {
+        let tuples = self.tuples.values().map(|tuple| tuple.len() as u64);
+        tuples.sum::<u64>() + self.block_bytes
     }
 
     /// What of the share is counted for them, in bytes.
@@ -112,8 +134,7 @@ impl Fetched {
 
     /// Gives back what was counted beyond what is there.
     pub fn settle(&mut self) {
-        let there = self.tuples.values().map(|tuple| tuple.len() as u64).sum();
-        self.give(self.counted.saturating_sub(there));
+        self.give(self.counted.saturating_sub(self.bytes()));
     }
 
     fn give(&mut self, bytes: u64) {
@@ -136,6 +157,7 @@ impl Deref for Fetched {
 impl Drop for Fetched {
     fn drop(&mut self) {
         self.tuples.clear();
+        self.blocks.clear();
         if let Some(share) = self.share.as_ref().filter(|_| self.is_first) {
             share.has_first.store(false, Relaxed);
             share.freed.notify();

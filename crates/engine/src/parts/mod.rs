@@ -11,7 +11,6 @@ pub(crate) mod backup_state;
 pub(crate) mod changes;
 pub(crate) mod charging;
 pub(crate) mod checkpoint_state;
-pub(crate) mod policy;
 pub(crate) mod reserve;
 pub(crate) mod settings;
 
@@ -33,14 +32,15 @@ use crate::catalog::{Catalog, FIRST_USER_OID, Table};
 use crate::ground::counters::Counters;
 use crate::ground::error::{Error, Result, log_failed};
 use crate::ground::moment::Moment;
+use crate::ground::policy::Policy;
 use crate::ground::pulse::Pulse;
 use crate::ground::spill::Spill;
 use crate::ground::start::Start;
+use crate::ground::table_policy::Policies;
 use crate::ground::wait::Event;
 use crate::memory::Memory;
 use crate::parts::backup_state::BackupState;
 use crate::parts::checkpoint_state::CheckpointState;
-use crate::parts::policy::Policy;
 use crate::parts::reserve::Reserve;
 use crate::parts::settings::Settings;
 use crate::rows::arrivals::Arrivals;
@@ -64,7 +64,9 @@ pub struct Parts {
     pub(crate) device: Arc<dyn Device>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: Settings,
+    /// What the server is set to; a table may say otherwise ([`Parts::policy_of`]).
     pub(crate) policy: Policy,
+    pub(crate) policies: Policies,
     pub(crate) database_id: u128,
     pub(crate) arena: Arc<Arena>,
     pub(crate) memory: Memory,
@@ -127,6 +129,11 @@ impl Parts {
     /// Which table owns a storage, as of now.
     pub(crate) fn storages(&self) -> HashMap<u32, Arc<Table>> {
         self.storages.read().clone()
+    }
+
+    /// The policy that is in force for a table.
+    pub fn policy_of(&self, table: &Table) -> Policy {
+        table.policy_over(&self.policies)
     }
 
     /// The time on the configured clock, as deadlines count it.

@@ -40,15 +40,16 @@ use crate::format::manifest::{FORMAT_VERSION, Manifest, PartitionFiles, new_data
 use crate::ground::counters::Counters;
 use crate::ground::error::{Error, Result, log_broken, store_failed};
 use crate::ground::moment::Origin;
+use crate::ground::policy::Policy;
 use crate::ground::pulse::Pulse;
 use crate::ground::spill::Spill;
 use crate::ground::start::Start;
+use crate::ground::table_policy::Policies;
 use crate::ground::wait::Event;
 use crate::memory::{Memory, log_buffer_bytes};
 use crate::parts::Parts;
 use crate::parts::backup_state::BackupState;
 use crate::parts::checkpoint_state::CheckpointState;
-use crate::parts::policy::Policy;
 use crate::parts::reserve::Reserve;
 use crate::parts::settings::{MEMORY_LIMIT_MIN, PARTITIONS_MAX};
 use crate::rows::arrivals::Arrivals;
@@ -128,16 +129,22 @@ impl Database {
         let policy = config
             .policy
             .unwrap_or_else(|| Policy::for_device(&config.device.profile()));
+        let policies = Policies {
+            server: policy,
+            paper: Policy::of_papers(&config.device.profile()),
+        };
         let arrivals = Arc::<Arrivals>::default();
         let storages = Arc::<Storages>::default();
         let parts = Parts {
             device: config.device.clone(),
             clock: config.clock.clone(),
             policy,
+            policies,
             database_id,
             memory: Memory::new(limit, arena.clone(), config.simulator.is_none()),
             partitions: (0..partitions)
-                .map(|id| Partition::new(PartitionState::new(id, arena.clone()), arrivals.clone()))
+                .map(|id| PartitionState::new(id, arena.clone(), policies))
+                .map(|state| Partition::new(state, arrivals.clone()))
                 .collect(),
             arena,
             arrivals,
@@ -308,8 +315,7 @@ impl Database {
 impl Parts {
     /// A partition with no rows, yet.
     fn empty_partition(&self, id: u16) -> PartitionState {
-        let mut state = PartitionState::new(id, self.arena.clone());
-        state.identification = self.policy.identification;
+        let mut state = PartitionState::new(id, self.arena.clone(), self.policies);
         state.versions = Versions::charged_to(self.versions_held.clone());
         state
     }

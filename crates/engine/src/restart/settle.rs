@@ -75,6 +75,7 @@ impl Replayer {
                 if let Some(table) = ending.wanted.get(&storage) {
                     rows.indexes
                         .retain(|slot| table.def.indexes.iter().any(|i| i.oid == slot.oid));
+                    rows.follow(db.policy_of(table));
                 }
             }
         }

@@ -19,6 +19,9 @@ use crate::ground::error::{Error, Result};
 use crate::ground::row_id::RowId;
 use crate::memory::fetched::Fetched;
 
+/// Marks the key of a whole block: addresses have 48 bits.
+const WHOLE: u64 = 1 << 63;
+
 /// The key of a cold address among fetched tuples.
 #[inline]
 pub(crate) fn address_key(address: ColdAddress) -> u64 {
@@ -36,16 +39,61 @@ pub(crate) struct PlannedRead {
     /// Where the block begins in its file, and its length, in bytes.
     pub block_offset: u64,
     pub block_bytes: u64,
+    /// All of the block is read, and not only the tuple's sectors.
+    pub whole: bool,
+}
+
+/// A tuple that is needed and is not in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Missing {
+    pub row: RowId,
+    pub address: ColdAddress,
+    /// By the table's policy all of its block is read.
+    pub whole: bool,
+}
+
+/// One of which only its sectors are read.
+impl From<(RowId, ColdAddress)> for Missing {
+    fn from((row, address): (RowId, ColdAddress)) -> Self {
+        Missing {
+            row,
+            address,
+            whole: false,
+        }
+    }
+}
+
+impl PlannedRead {
+    /// What is read of its block: first byte and length.
+    pub fn range(&self) -> (usize, usize) {
+        match self.whole {
+            true => (0, self.block_bytes as usize),
+            false => read_range(self.address, self.block_bytes),
+        }
+    }
+
+    /// What it has in common with other reads that bring the same.
+    fn key(&self) -> u64 {
+        match self.whole {
+            true => WHOLE | u64::from(self.address.block),
+            false => address_key(self.address),
+        }
+    }
 }
 
 /// Plans reads; the pin keeps the blocks until they are done.
 pub(crate) fn plan(
     blocks: &BlockStore,
-    rows: impl Iterator<Item = (RowId, ColdAddress)>,
+    rows: impl Iterator<Item = impl Into<Missing>>,
 ) -> Result<(Vec<PlannedRead>, BlockPin)> {
     let pin = blocks.pin();
     let mut reads = Vec::new();
-    for (row, address) in rows {
+    for missing in rows {
+        let Missing {
+            row,
+            address,
+            whole,
+        } = missing.into();
         let info = blocks.info(address.block).ok_or_else(|| {
             Error::Corrupt(format!(
                 "the directory's row {row} refers to block {}, which the block table lacks",
@@ -58,12 +106,13 @@ pub(crate) fn plan(
             storage: info.table,
             block_offset: info.offset,
             block_bytes: info.device_bytes,
+            whole,
         });
     }
     Ok((reads, pin))
 }
 
-/// A read under way, shared by all who need the tuple.
+/// A read under way, shared by all who need the tuple, or one of the block's.
 struct Shared {
     state: Mutex<SharedState>,
 }
@@ -98,6 +147,35 @@ impl Fetcher {
         self.in_flight_bytes.load(Ordering::Relaxed)
     }
 
+    /// Reads a tuple, here and now.
+    pub fn fetch_now(&self, read: &PlannedRead) -> Result<Arc<[u8]>> {
+        let (first, bytes) = read.range();
+        let mut buffer = AlignedBuffer::used(bytes);
+        self.in_flight_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let came = self
+            .file
+            .read_at(&mut buffer, read.block_offset + first as u64);
+        self.in_flight_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        came.map_err(|error| Error::io(error, self.storages.place(read)))?;
+        let came = match read.whole {
+            true => Ok(Arc::from(&buffer[..])),
+            false => verified(&buffer, first, read).map(Arc::from),
+        };
+        buffer.keep();
+        came.map_err(|what| self.storages.damaged(read, &what))
+    }
+
+    /// The tuple in what a read has brought.
+    pub fn tuple_of(&self, read: &PlannedRead, came: &Arc<[u8]>) -> Result<Arc<[u8]>> {
+        match read.whole {
+            false => Ok(came.clone()),
+            true => {
+                let tuple = verified(came, 0, read).map(Arc::from);
+                tuple.map_err(|what| self.storages.damaged(read, &what))
+            }
+        }
+    }
+
     /// Reads all of them; the tuples go to `fetched`, which is to hold at most `most` bytes
     /// of them. As many at once as have room in one part of that in [`BUFFERS_DIVISOR`], and in
     /// [`BUFFERS_BYTES_MAX`].
@@ -112,7 +190,9 @@ impl Fetcher {
         let buffers = buffers.clamp(BUFFERS_BYTES_MIN, BUFFERS_BYTES_MAX);
         while !reads.is_empty() {
             let (part, rest) = reads.split_at(at_once(reads, buffers));
-            held += self.fetch_at_once(part, fetched).await?;
+            held += self
+                .fetch_at_once(part, fetched, most / BLOCKS_DIVISOR)
+                .await?;
             if held > most {
                 let mb = most >> 20;
                 return Err(Error::OutOfMemory(format!(
@@ -126,14 +206,20 @@ impl Fetcher {
     }
 
     /// Reads them together; how many bytes their tuples have.
-    async fn fetch_at_once(&self, reads: &[PlannedRead], fetched: &mut Fetched) -> Result<u64> {
+    /// Whole blocks go to `fetched`, too, as long as they come to no more than `most_kept`.
+    async fn fetch_at_once(
+        &self,
+        reads: &[PlannedRead],
+        fetched: &mut Fetched,
+        most_kept: u64,
+    ) -> Result<u64> {
         let mut bytes = 0;
         let mut shared = Vec::with_capacity(reads.len());
         let mut requests = Vec::new();
         {
             let mut under_way = self.under_way.lock();
             for read in reads {
-                let key = address_key(read.address);
+                let key = read.key();
                 let entry = under_way.entry(key).or_insert_with(|| {
                     let entry = Arc::new(Shared {
                         state: Mutex::default(),
@@ -141,14 +227,14 @@ impl Fetcher {
                     requests.push(self.request(*read, entry.clone()));
                     entry
                 });
-                shared.push((key, entry.clone()));
+                shared.push((read, entry.clone()));
             }
         }
         if !requests.is_empty() {
             self.file.submit_reads(requests);
         }
-        for (key, entry) in shared {
-            let tuple = poll_fn(|context| {
+        for (read, entry) in shared {
+            let came = poll_fn(|context| {
                 let mut state = entry.state.lock();
                 match &state.result {
                     Some(result) => Poll::Ready(result.clone()),
@@ -161,8 +247,12 @@ impl Fetcher {
                 }
             })
             .await?;
+            let tuple = self.tuple_of(read, &came)?;
             bytes += tuple.len() as u64;
-            fetched.insert(key, tuple);
+            fetched.insert(address_key(read.address), tuple);
+            if read.whole {
+                fetched.keep_block(read.address.block, came, most_kept);
+            }
         }
         Ok(bytes)
     }
@@ -231,7 +321,7 @@ impl Fetcher {
     }
 
     fn request(&self, read: PlannedRead, shared: Arc<Shared>) -> ReadRequest {
-        let (first, bytes) = read_range(read.address, read.block_bytes);
+        let (first, bytes) = read.range();
         let under_way = self.under_way.clone();
         let in_flight = self.in_flight_bytes.clone();
         let storages = self.storages.clone();
@@ -243,15 +333,17 @@ impl Fetcher {
                 in_flight.fetch_sub(bytes, Ordering::Relaxed);
                 let result = match outcome {
                     Ok(buffer) => {
-                        let tuple = verified(&buffer, first, &read)
-                            .map(Into::into)
-                            .map_err(|what| storages.damaged(&read, &what));
+                        let came = match read.whole {
+                            // Each who needs one of its tuples looks for himself.
+                            true => Ok(Arc::from(&buffer[..])),
+                            false => verified(&buffer, first, &read).map(Into::into),
+                        };
                         buffer.keep();
-                        tuple
+                        came.map_err(|what| storages.damaged(&read, &what))
                     }
                     Err(error) => Err(Error::io(error, storages.place(&read))),
                 };
-                under_way.lock().remove(&address_key(read.address));
+                under_way.lock().remove(&read.key());
                 let wakers = {
                     let mut state = shared.state.lock();
                     state.result = Some(result);
@@ -279,8 +371,14 @@ pub(crate) fn read_range(address: ColdAddress, block_bytes: u64) -> (usize, usiz
 /// The bytes of the sectors that these reads, in the order of their addresses, need together.
 pub(crate) fn span_bytes(reads: &[PlannedRead]) -> u64 {
     let mut span = Span::default();
+    let mut last = None;
     for read in reads {
-        span.add(read.address, read.block_bytes);
+        match read.whole {
+            false => span.add(read.address, read.block_bytes),
+            true if last != Some(read.address.block) => span.bytes += read.block_bytes,
+            true => {}
+        }
+        last = Some(read.address.block);
     }
     span.bytes
 }
@@ -310,7 +408,7 @@ impl Span {
 fn at_once(reads: &[PlannedRead], buffers: usize) -> usize {
     let mut bytes = 0;
     let fits = |read: &&PlannedRead| {
-        bytes += read_range(read.address, read.block_bytes).1;
+        bytes += read.range().1;
         bytes <= buffers
     };
     reads.iter().take_while(fits).count().clamp(1, reads.len())
@@ -321,6 +419,8 @@ fn at_once(reads: &[PlannedRead], buffers: usize) -> usize {
 const BUFFERS_BYTES_MAX: usize = 4 << 20;
 const BUFFERS_BYTES_MIN: usize = 256 << 10;
 const BUFFERS_DIVISOR: u64 = 32;
+/// Of what a statement may have, one part in so many may be the rest of blocks that were read whole.
+const BLOCKS_DIVISOR: u64 = 4;
 /// Reads of a scan are joined across gaps up to this.
 const GAP_BYTES_MAX: usize = 32 << 10;
 /// The longest joined read.

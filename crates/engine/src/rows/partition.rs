@@ -19,9 +19,9 @@ use thermocline_storage::log::Lsn;
 
 use crate::catalog::Table;
 use crate::ground::error::{Error, Result};
+use crate::ground::table_policy::Policies;
 use crate::ground::txn_id::{Timestamp, TxnId};
 use crate::rows::arrivals::{Arrivals, Loader};
-use crate::rows::identification::Identification;
 use crate::rows::index::{Index, IndexSlot, position_of};
 use crate::rows::kind::{Kind, Tables};
 use crate::rows::row_state::TablePartition;
@@ -170,8 +170,8 @@ pub(crate) struct PartitionState {
     pub tables: Tables,
     pub id: u16,
     pub arena: Arc<Arena>,
-    /// Which rows of tables made here leave memory.
-    pub identification: Identification,
+    /// What tables made here go by, as far as they do not say.
+    pub policies: Policies,
     /// Before-images for open snapshots.
     pub versions: Versions,
     /// Rows that an interactive transaction has locked.
@@ -298,11 +298,11 @@ impl TablePartition {
 }
 
 impl PartitionState {
-    pub fn new(id: u16, arena: Arc<Arena>) -> Self {
+    pub fn new(id: u16, arena: Arc<Arena>, policies: Policies) -> Self {
         PartitionState {
             id,
             arena,
-            identification: Identification::Temperature,
+            policies,
             tables: Tables::default(),
             versions: Versions::default(),
             locks: HashMap::new(),
@@ -316,10 +316,10 @@ impl PartitionState {
 
     /// The rows of `table` here, made when first written.
     pub fn table_mut(&mut self, table: &Table) -> &mut TablePartition {
-        let (arena, identification) = (&self.arena, self.identification);
+        let (arena, policies) = (&self.arena, &self.policies);
         self.tables.rows_or_make(table.def.storage, || {
             let indexes = IndexSlot::of(&table.def.indexes);
-            TablePartition::new(arena, indexes, identification)
+            TablePartition::new(arena, indexes, table.policy_over(policies))
         })
     }
 
@@ -454,7 +454,7 @@ mod tests {
     #[test]
     fn uncommitted_rows_are_kept_as_ranges() {
         let arena = Arc::new(Arena::reserve(64 << 20).expect("address space"));
-        let mut state = PartitionState::new(0, arena);
+        let mut state = PartitionState::new(0, arena, Policies::default());
         for row in 10..20 {
             state.note_uncommitted((1, row), TxnId(7), 0);
         }

@@ -21,6 +21,7 @@
 //! | [`leave_copied`](TablePartition::leave_copied) | copying | cold |
 //! | [`leave_clean`](TablePartition::leave_clean) | clean | cold |
 //! | [`come_back`](TablePartition::come_back) | cold | clean |
+//! | [`come_home`](TablePartition::come_home) | cold | dirty |
 //! | [`move_copy`](TablePartition::move_copy) | clean, cold | the same, its copy elsewhere |
 //! | [`die`](TablePartition::die) | hot, cold | dead |
 //! | [`undo_die`](TablePartition::undo_die) | dead | what it was |
@@ -40,11 +41,13 @@
 //! counts of what lives in them, the log and versions are the caller's.
 
 mod copy_word;
+mod counts;
 mod leaving;
 mod left_page;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use thermocline_device::Mutation;
@@ -55,9 +58,11 @@ use thermocline_storage::row_directory::{ColdAddress, ColdWord, HotWord, RowDire
 use thermocline_storage::temperature;
 
 use crate::ground::error::{Error, Result};
-use crate::rows::identification::{Identification, Order};
+use crate::ground::policy::Policy;
+use crate::rows::identification::Order;
 use crate::rows::index::IndexSlot;
 pub(crate) use copy_word::{CopyWord, Copying};
+pub use counts::PolicyCounts;
 pub(crate) use left_page::LeftPage;
 
 /// The word of a row that a transaction under way has deleted: nobody sees it,
@@ -104,8 +109,13 @@ pub(crate) struct TablePartition {
     live: u64,
     /// Of these, the cold ones.
     cold: u64,
-    /// Which of the hot rows leaves next.
+    /// Which of the hot rows leaves next, and the policy that says so.
     order: Order,
+    policy: Policy,
+    /// Rows that were there before the order was, and that it is still to be told of.
+    unknown: Range<u32>,
+    /// What the policy has done.
+    pub counts: PolicyCounts,
 }
 
 /// What became of a row that the log has a tuple for.
@@ -118,19 +128,18 @@ pub(crate) enum Replayed {
 }
 
 impl TablePartition {
-    /// No rows yet. Which of them leave memory, `identification` says.
-    pub fn new(
-        arena: &Arc<Arena>,
-        indexes: Vec<IndexSlot>,
-        identification: Identification,
-    ) -> Self {
+    /// No rows yet. Which of them leave memory, and how, `policy` says.
+    pub fn new(arena: &Arc<Arena>, indexes: Vec<IndexSlot>, policy: Policy) -> Self {
         TablePartition {
             heap: Heap::new(arena.clone()),
             directory: RowDirectory::new(),
             indexes,
             live: 0,
             cold: 0,
-            order: identification.order(),
+            order: policy.order(),
+            policy,
+            unknown: 0..0,
+            counts: PolicyCounts::default(),
         }
     }
 
@@ -254,7 +263,7 @@ impl TablePartition {
         self.live += 1;
         Ok(Word::hot(pointer)
             .with_uncommitted(uncommitted)
-            .with_temperature(temperature::WRITTEN))
+            .with_temperature(self.order.warmth_of_new()))
     }
 
     /// A row is as if it had never been inserted.
@@ -354,9 +363,10 @@ impl TablePartition {
     }
 
     /// A row that is there is used: it is a degree warmer, and if it is hot the policy learns of
-    /// it. Returns its word.
+    /// it. `by`: the number of the transaction, which no two have that follow each other. Returns
+    /// its word.
     #[inline]
-    pub fn used(&mut self, row: u32, word: Word) -> Word {
+    pub fn used(&mut self, row: u32, word: Word, by: u64) -> Word {
         debug_assert!(self.is_now(row, word) && is_there(word));
         let warmth = word.temperature();
         let warmer = match warmth < temperature::MAX {
@@ -367,7 +377,7 @@ impl TablePartition {
             self.directory.set_unsaved(row, warmer);
         }
         if word.is_hot() {
-            self.order.used(row);
+            self.order.used(row, by);
         }
         warmer
     }
@@ -457,7 +467,7 @@ impl TablePartition {
         self.free_aside(changed.past);
         if word.is_hot() {
             // Nothing else counts as its use.
-            self.order.used(row);
+            self.order.used(row, u64::MAX);
         }
         Ok(Replayed::Changed(changed.hole))
     }
@@ -489,6 +499,7 @@ impl TablePartition {
             .set(row, cold_word(address, fingerprint, hot));
         self.heap.free(hot.pointer());
         self.cold += 1;
+        self.counts.evicted += 1;
         self.order.left(row);
         self.check(row);
     }
@@ -501,6 +512,8 @@ impl TablePartition {
         self.directory.set_unsaved(row, cold);
         self.heap.free(hot.pointer());
         self.cold += 1;
+        self.counts.evicted += 1;
+        self.counts.evicted_clean += 1;
         self.order.left(row);
         self.check(row);
     }
@@ -515,6 +528,28 @@ impl TablePartition {
         let word = hot_word(pointer, cold.word());
         self.directory.set_unsaved(row, word);
         self.order.became_hot(row);
+        self.cold -= 1;
+        self.check(row);
+        Some(pointer)
+    }
+
+    /// A cold tuple was read with its block, which is to be given up, and is in memory again,
+    /// without a copy: what lies at its address is a hole from now on. `along`: nobody asked for it.
+    /// None: the arena is exhausted, and it stays where it was.
+    pub fn come_home(
+        &mut self,
+        row: u32,
+        cold: ColdWord,
+        tuple: &[u8],
+        along: bool,
+    ) -> Option<TuplePtr> {
+        debug_assert!(self.is_now(row, cold.word()));
+        let pointer = self.heap.insert(row, 0, tuple)?;
+        self.directory.set(row, hot_word(pointer, cold.word()));
+        match along {
+            true => self.order.came_along(row),
+            false => self.order.became_hot(row),
+        }
         self.cold -= 1;
         self.check(row);
         Some(pointer)

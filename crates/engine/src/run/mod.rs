@@ -313,10 +313,7 @@ impl Parts {
             });
         }
         if access.evicted() {
-            let planned = plan(
-                &self.blocks,
-                access.missing().iter().map(|m| (m.row, m.address)),
-            );
+            let planned = plan(&self.blocks, access.missing().iter().copied());
             return self.fetch_first(access, planned);
         }
         let result = match result {
@@ -378,6 +375,7 @@ impl Parts {
         let (mut reads, pin) = planned?;
         reads.sort_unstable_by_key(|r| (r.address.block, r.address.slot));
         reads.dedup_by_key(|r| (r.address.block, r.address.slot));
+        access.count_restart(&reads);
         self.counters.missed(reads.len() as u64);
         Ok(Outcome::Evicted(reads, pin))
     }

@@ -91,6 +91,7 @@ impl Definition<'_> {
                 Ok(())
             }
             Operation::SetOptions(options) => self.set_options(table, options).await,
+            Operation::ResetOptions(names) => self.reset_options(table, names).await,
             Operation::DropColumn {
                 name,
                 if_exists,
@@ -471,17 +472,27 @@ impl Definition<'_> {
 
     async fn set_options(&mut self, table: &Arc<Table>, given: &[(String, String)]) -> Result<()> {
         let read = options::read(given)?;
-        if read.partition_key.is_some() || read.texts.contains_key("primary_key") {
-            return Err(SqlError::unsupported(
-                "partition_key and primary_key are chosen when the table is created",
-                "Create another table with them, and move the rows there.",
-            ));
+        if read.texts.keys().any(|name| is_for_good(name)) {
+            return Err(chosen_for_good());
         }
         let mut def = table.def.clone();
         if read.texts.contains_key("evictable") {
             def.evictable = read.evictable;
         }
         def.options.extend(read.texts);
+        self.apply(Change::AlterTable(def)).await
+    }
+
+    async fn reset_options(&mut self, table: &Arc<Table>, names: &[String]) -> Result<()> {
+        if names.iter().any(|name| is_for_good(name)) {
+            return Err(chosen_for_good());
+        }
+        let mut def = table.def.clone();
+        for name in names {
+            if def.options.remove(name).is_some() && name == "evictable" {
+                def.evictable = true;
+            }
+        }
         self.apply(Change::AlterTable(def)).await
     }
 }
@@ -529,6 +540,19 @@ fn new_type(operation: &AlterOperation) -> Option<NewType<'_>> {
         }),
         _ => None,
     }
+}
+
+/// Whether an option is chosen when a table is created, and stays.
+fn is_for_good(option: &str) -> bool {
+    matches!(option, "partition_key" | "primary_key")
+}
+
+#[cold]
+fn chosen_for_good() -> SqlError {
+    SqlError::unsupported(
+        "partition_key and primary_key are chosen when the table is created",
+        "Create another table with them, and move the rows there.",
+    )
 }
 
 fn column_named(table: &Table, name: &str) -> Result<usize> {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use thermocline_engine::IndexKind;
+use thermocline_engine::table_policy::check_option;
 
 use crate::error::{Result, SqlError};
 
@@ -16,7 +17,7 @@ pub(super) struct TableOptions {
     pub(super) evictable: bool,
     /// primary_key: what it is made of.
     pub(super) primary_key: IndexKind,
-    /// All of them as text, for `\d+`.
+    /// All of them as text, for `\d+`; those of the table's policy are read from there.
     pub(super) texts: BTreeMap<String, String>,
 }
 
@@ -77,7 +78,13 @@ pub(super) fn read(options: &[(String, String)]) -> Result<TableOptions> {
                 };
             }
             _ if IGNORED.contains(&name.as_str()) || name.starts_with("autovacuum_") => {}
-            _ => return Err(unrecognized(name)),
+            _ => match check_option(name, value) {
+                Some(Ok(())) => {}
+                Some(Err(may_be)) => {
+                    return Err(invalid(name, value).with_hint(format!("It may be {may_be}.")));
+                }
+                None => return Err(unrecognized(name)),
+            },
         }
         read.texts.insert(name.clone(), value.clone());
     }
@@ -103,6 +110,8 @@ fn invalid(name: &str, value: &str) -> SqlError {
 #[cold]
 fn unrecognized(name: &str) -> SqlError {
     SqlError::new("22023", format!("unrecognized parameter \"{name}\"")).with_hint(
-        "Known are partition_key, evictable and primary_key; fillfactor is accepted and ignored.",
+        "Known are partition_key, evictable, primary_key, and for the policy identification, \
+         alru_sample, timing, retrieval, read_unit, merge, merge_unit, block_size and policy; \
+         fillfactor is accepted and ignored.",
     )
 }

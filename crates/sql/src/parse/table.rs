@@ -192,6 +192,8 @@ pub enum AlterOperation {
     Owner(String),
     /// SET (…)
     SetOptions(Vec<(String, String)>),
+    /// RESET (…)
+    ResetOptions(Vec<String>),
     /// What says how PostgreSQL stores and samples, which changes nothing here.
     Accepted,
 }
@@ -495,6 +497,10 @@ fn operation(change: &AlterTableCmd, text: &str) -> Result<AlterOperation> {
             AlterOperation::Owner(change.newowner().map(node::role).unwrap_or_default())
         }
         (Type::AT_SetRelOptions, Node::NodeList(list)) => AlterOperation::SetOptions(options(list)),
+        (Type::AT_ResetRelOptions, Node::NodeList(list)) => {
+            let names = options(list).into_iter().map(|(name, _)| name);
+            AlterOperation::ResetOptions(names.collect())
+        }
         (
             Type::AT_SetStatistics
             | Type::AT_SetOptions
@@ -530,7 +536,6 @@ const fn shown(operation: AlterTableType::Type) -> &'static str {
         Type::AT_SetUnLogged => "SET UNLOGGED",
         Type::AT_SetAccessMethod => "SET ACCESS METHOD",
         Type::AT_SetTableSpace => "SET TABLESPACE",
-        Type::AT_ResetRelOptions => "RESET of options",
         Type::AT_EnableTrig
         | Type::AT_EnableAlwaysTrig
         | Type::AT_EnableReplicaTrig

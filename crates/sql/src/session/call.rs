@@ -7,6 +7,7 @@ use thermocline_engine::Procedure;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::Value;
 
+use super::evict::{EVICT_PARAMETERS, evicted_columns, is_eviction};
 use super::prepared::Prepared;
 use super::run::Run;
 use super::transaction::Block;
@@ -26,6 +27,9 @@ impl Session {
         run: &Run<'_>,
         client: &mut Client,
     ) -> Result<()> {
+        if is_eviction(call) {
+            return self.evict(call, run, client).await;
+        }
         if self.transaction.block() != Block::None {
             return Err(SqlError::unsupported(
                 "CALL cannot run inside a transaction block: a procedure is a transaction of its own",
@@ -35,7 +39,8 @@ impl Session {
         self.check_writable("CALL")?;
         let procedure = self.procedure(call)?;
         self.context.actor()?.need_procedure(procedure.name())?;
-        let arguments = self.call_arguments(&procedure, call, run.parameters)?;
+        let wanted = parameter_types(&procedure);
+        let arguments = self.call_arguments(&wanted, call, run.parameters)?;
         let options = self.options();
         let results = self
             .engine
@@ -62,6 +67,9 @@ impl Session {
 
     /// The columns of a CALL's row; `None` if it returns none.
     pub(super) fn call_columns(&self, call: &Call) -> Result<Option<Arc<[OutputColumn]>>> {
+        if is_eviction(call) {
+            return Ok(Some(evicted_columns().into()));
+        }
         let columns = result_columns(&*self.procedure(call)?);
         Ok((!columns.is_empty()).then(|| columns.into()))
     }
@@ -72,9 +80,12 @@ impl Session {
         let Some(Statement::Call(call)) = &prepared.statement else {
             return Ok(Vec::new());
         };
-        let procedure = self.procedure(call)?;
+        let wanted: Vec<DataType> = match is_eviction(call) {
+            true => EVICT_PARAMETERS.to_vec(),
+            false => parameter_types(&*self.procedure(call)?),
+        };
         let mut types = Vec::new();
-        for (argument, (_, wanted)) in call.arguments.iter().zip(procedure.parameters()) {
+        for (argument, wanted) in call.arguments.iter().zip(&wanted) {
             let Argument::Parameter(number) = *argument else {
                 continue;
             };
@@ -108,9 +119,10 @@ impl Session {
             })
     }
 
-    fn call_arguments(
+    /// The arguments of a CALL, as values of the types that are wanted.
+    pub(super) fn call_arguments(
         &self,
-        procedure: &Procedure,
+        wanted: &[DataType],
         call: &Call,
         parameters: &[Value],
     ) -> Result<Vec<Value>> {
@@ -137,10 +149,15 @@ impl Session {
         };
         call.arguments
             .iter()
-            .zip(procedure.parameters())
-            .map(|(argument, (_, wanted))| evaluate(argument, wanted))
+            .zip(wanted)
+            .map(|(argument, wanted)| evaluate(argument, wanted))
             .collect()
     }
+}
+
+fn parameter_types(procedure: &Procedure) -> Vec<DataType> {
+    let parameters = procedure.parameters().iter();
+    parameters.map(|(_, data_type)| *data_type).collect()
 }
 
 fn result_columns(procedure: &Procedure) -> Vec<OutputColumn> {

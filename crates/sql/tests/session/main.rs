@@ -20,6 +20,7 @@ mod locks;
 mod numerics;
 mod owned;
 mod parts_of_columns;
+mod policies;
 mod privileges;
 mod pull_up;
 mod search_cycle;

@@ -253,7 +253,15 @@ impl Settings {
             "identification" => {
                 choice(value, &Identification::NAMES).map(|value| self.identification = Some(value))
             }
-            "merge" => choice(value, &Merge::NAMES).map(|value| self.merge = Some(value)),
+            "merge" => match Merge::named(value) {
+                Some(merge) => {
+                    self.merge = Some(merge);
+                    Ok(())
+                }
+                None => Err(format!(
+                    "\"{value}\" is none of warm, always, update_only, top(5%)"
+                )),
+            },
             "log" => log(value).map(|value| self.log = value),
             "log_format" => {
                 choice(value, &[("text", false), ("json", true)]).map(|value| self.log_json = value)

@@ -2,6 +2,7 @@
 //! and there. What the engine's directory and evictor do around it is done here on bytes.
 
 use thermocline_engine::identification::{Identification, Lru, Order, Rounds, Seen, Turn, Words};
+use thermocline_engine::{Policy, Share};
 use thermocline_storage::temperature::{MAX, Shift, WRITTEN, is_admitted};
 
 use super::Choice;
@@ -47,6 +48,7 @@ pub struct Driven {
     states: States,
     hot: usize,
     order: Order,
+    uses: u64,
     rounds: Rounds,
     /// Whether it goes by temperature, and so does what comes back; else all does.
     is_by_warmth: bool,
@@ -56,21 +58,27 @@ impl Driven {
     /// Everything is cold, and of temperature 0.
     pub fn new(identification: Identification, tuples: usize, capacity: usize) -> Self {
         let is_by_warmth = identification.learns();
+        let policy = Policy {
+            identification,
+            ..Policy::default()
+        };
         Driven {
             capacity,
             slack: usize::from(is_by_warmth) * capacity * SLACK_PERCENT / 100,
             states: States(vec![0; tuples]),
             hot: 0,
-            order: identification.order(),
+            order: policy.order(),
+            uses: 0,
             rounds: Rounds::default(),
             is_by_warmth,
         }
     }
 
-    /// An LRU chain in which this share of uses counts.
+    /// An LRU chain in which this share of uses counts, each by a transaction of its own.
     pub fn sampled_lru(tuples: usize, capacity: usize, share: f64) -> Self {
+        let share = Share::of_millionths((share * 1e6).round() as u32);
         Driven {
-            order: Order::Lru(Lru::new((1.0 / share).round() as u32)),
+            order: Order::Lru(Lru::new(share.unwrap_or(Share::WHOLE))),
             ..Self::new(Identification::ALru, tuples, capacity)
         }
     }
@@ -130,7 +138,8 @@ impl Choice for Driven {
         let warmth = (*state & !HOT).saturating_add(1).min(MAX);
         *state = *state & HOT | warmth;
         if *state & HOT != 0 {
-            self.order.used(tuple);
+            self.uses += 1;
+            self.order.used(tuple, self.uses);
             return true;
         }
         let room = self.hot < self.capacity - self.slack;
@@ -147,7 +156,10 @@ impl Choice for Driven {
         let is_hot = *state & HOT != 0;
         *state = *state & HOT | (*state & !HOT).max(WRITTEN);
         match is_hot {
-            true => self.order.used(tuple),
+            true => {
+                self.uses += 1;
+                self.order.used(tuple, self.uses);
+            }
             false => self.let_in(tuple),
         }
     }

@@ -28,7 +28,7 @@ impl Evictor {
         let mut page = 0;
         let mut at_end = false;
         while !at_end {
-            self.begin_block();
+            self.begin_block(parts.policy_of(table).block_bytes);
             let mut full = false;
             while !full && !at_end {
                 parts.held(partition, |state| {

@@ -7,13 +7,16 @@ use crate::catalog::ddl::Change;
 use crate::catalog::{ColumnDef, IndexDef, IndexKind, TableDef};
 use crate::database::Database;
 use crate::database::config::Config;
+use crate::ground::policy::{Identification, Policy};
 use crate::ground::scope::Scope;
-use crate::parts::policy::{Identification, Policy};
 use crate::transaction::{Isolation, RunOptions};
 use thermocline_device::SimulatedDevice;
 use thermocline_device::block_on;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::ValueRef;
+
+/// The size of its blocks.
+const BLOCK_BYTES: u32 = 16 << 10;
 
 /// A database without threads, with a table of one bigint.
 pub(crate) fn database() -> (Arc<Database>, Arc<Table>) {
@@ -25,7 +28,10 @@ fn database_with(policy: Policy) -> (Arc<Database>, Arc<Table>) {
         .memory_limit(64 << 30)
         .partitions(1);
     config.background = false;
-    config.policy = Some(policy);
+    config.policy = Some(Policy {
+        block_bytes: BLOCK_BYTES,
+        ..policy
+    });
     let db = Database::open(config).expect("opens");
     let def = TableDef {
         oid: db.allocate_oid(),
@@ -170,7 +176,7 @@ fn an_old_copy_is_not_taken_for_one_that_another_made_since() {
     let hot = rows.directory().get(row).as_hot().expect("it is hot");
 
     let mut evictor = Evictor::new(1 << 20);
-    evictor.begin_block();
+    evictor.begin_block(BLOCK_BYTES);
     assert!(evictor.copy(rows, &table, row, hot));
     // Before the evictor has written, the tuple is changed where it lies,
     // and a checkpoint copies it, into the first slot of its block, too.
@@ -178,7 +184,7 @@ fn an_old_copy_is_not_taken_for_one_that_another_made_since() {
     let changed = rows.change(row, word, &tuple, 0).expect("room");
     rows.free_aside(changed.past);
     let mut checkpoint = Evictor::new(1 << 20);
-    checkpoint.begin_block();
+    checkpoint.begin_block(BLOCK_BYTES);
     assert!(checkpoint.copy(rows, &table, row, hot));
     assert_eq!(evictor.picked[0].slot, checkpoint.picked[0].slot);
     drop(state);

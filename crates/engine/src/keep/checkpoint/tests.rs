@@ -21,9 +21,10 @@ use crate::cold::compaction::Compactor;
 use crate::cold::evict::Evictor;
 use crate::database::Database;
 use crate::database::config::Config;
+use crate::ground::policy::{Identification, Merge, Policy};
 use crate::ground::scope::Scope;
+use crate::ground::table_policy::Policies;
 use crate::keep::checkpoint::{Last, Pace, Purpose};
-use crate::parts::policy::{Identification, Merge, Policy};
 use crate::restart::images::{Restored, restore_partition};
 use crate::rows::index::Index;
 use crate::rows::partition::PartitionState;
@@ -396,7 +397,7 @@ impl Run {
         let mut restored = Restored::default();
         for (partition, chain) in last.chains.iter().enumerate() {
             let arena = Arc::new(Arena::reserve(64 << 20).expect("address space"));
-            let mut copy = PartitionState::new(partition as u16, arena);
+            let mut copy = PartitionState::new(partition as u16, arena, Policies::default());
             restore_partition(&*self.db.device, &mut copy, &chain.image, &mut restored)
                 .expect("restores");
             let mut state = self.db.partitions[partition].lock();

@@ -91,7 +91,7 @@ impl<R: Rule> Identify for Hand<R> {
     const ROUNDS: u64 = R::ROUNDS;
 
     #[inline]
-    fn used(&mut self, _: u32) {}
+    fn used(&mut self, _: u32, _: u64) {}
 
     #[inline]
     fn became_hot(&mut self, _: u32) {}

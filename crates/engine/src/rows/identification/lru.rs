@@ -1,31 +1,50 @@
 //! LRU and aLRU (004 §3.1): the tuple used longest ago leaves. The papers' aLRU lets only a
-//! sample of the uses move a tuple: what is used often is moved often enough.
+//! sample of the transactions move tuples: what is used often is moved often enough.
+//!
+//! Whether a transaction counts is settled once for each chain, when it comes to it: all the
+//! tuples there that it uses are moved, or none. Counted out, not drawn, so that it follows
+//! from what was done before.
 
 use thermocline_storage::chains::Chains;
 
 use super::{Identify, Rounds, Seen, Turn, Words};
+use crate::ground::policy::Share;
 
-/// Of aLRU one use in so many counts.
-pub(super) const SAMPLE: u32 = 100;
 /// A look at the end of a chain takes about as long as so many steps of a hand.
 pub(super) const LOOK_COST: u32 = 4;
 
 /// A chain of all hot rows.
 pub struct Lru {
     chain: Chains<1>,
-    /// One of so many uses counts.
-    sample: u32,
-    uses: u32,
+    /// The share of transactions that count.
+    sample: Share,
+    /// What of a transaction is due by now, in millionths.
+    due: u32,
+    /// The transaction that was here last, and whether it counts.
+    last: u64,
+    counts: bool,
 }
 
 impl Lru {
-    /// One of `sample` uses counts; 1: each.
+    /// This share of the transactions counts.
     #[must_use]
-    pub fn new(sample: u32) -> Self {
+    pub fn new(sample: Share) -> Self {
         Lru {
             chain: Chains::new(),
-            sample: sample.max(1),
-            uses: 0,
+            sample,
+            due: 0,
+            last: 0,
+            counts: sample == Share::WHOLE,
+        }
+    }
+
+    /// Another transaction comes.
+    fn begin(&mut self, transaction: u64) {
+        self.last = transaction;
+        self.due += self.sample.millionths();
+        self.counts = self.due >= Share::WHOLE.millionths();
+        if self.counts {
+            self.due -= Share::WHOLE.millionths();
         }
     }
 }
@@ -34,11 +53,22 @@ impl Identify for Lru {
     const ROUNDS: u64 = 4;
 
     #[inline]
-    fn used(&mut self, row: u32) {
-        self.uses += 1;
-        if self.uses >= self.sample {
-            self.uses = 0;
+    fn used(&mut self, row: u32, by: u64) {
+        if by != self.last && self.sample != Share::WHOLE {
+            self.begin(by);
+        }
+        if self.counts {
             self.chain.put_newest(0, row);
+        }
+    }
+
+    fn came_along(&mut self, row: u32) {
+        self.chain.put_oldest(0, row);
+    }
+
+    fn adopt(&mut self, row: u32) {
+        if self.chain.chain_of(row).is_none() {
+            self.chain.put_oldest(0, row);
         }
     }
 
@@ -86,21 +116,38 @@ mod tests {
     }
 
     #[test]
-    fn of_sampled_uses_only_some_move_a_row() {
-        let mut lru = Lru::new(SAMPLE);
-        let mut rows = Rows::hot(3);
-        lru.became_hot(1);
-        lru.became_hot(2);
-        (1..SAMPLE).for_each(|_| lru.used(1));
-        assert_eq!(oldest(&mut lru, &mut rows), Some(1));
-        lru.is_next(1);
-        lru.used(1);
-        assert_eq!(oldest(&mut lru, &mut rows), Some(2));
+    fn of_sampled_transactions_each_moves_all_that_it_uses_or_nothing() {
+        let tenth = Share::of_millionths(100_000).expect("a share");
+        let mut lru = Lru::new(tenth);
+        let mut rows = Rows::hot(4);
+        (0..4).for_each(|row| lru.became_hot(row));
+        for transaction in 1..10 {
+            lru.used(0, transaction);
+            lru.used(1, transaction);
+        }
+        assert_eq!(oldest(&mut lru, &mut rows), Some(0));
+        lru.is_next(0);
+        lru.used(0, 10);
+        lru.used(1, 10);
+        let order: Vec<_> = (0..4).map(|_| oldest(&mut lru, &mut rows)).collect();
+        assert_eq!(order, [2, 3, 0, 1].map(Some));
+    }
+
+    #[test]
+    fn what_is_adopted_is_older_than_what_was_used() {
+        let mut lru = Lru::new(Share::WHOLE);
+        let mut rows = Rows::hot(4);
+        lru.used(2, 1);
+        lru.became_hot(0);
+        (0..4).for_each(|row| lru.adopt(row));
+        lru.came_along(0);
+        let order: Vec<_> = (0..4).map(|_| oldest(&mut lru, &mut rows)).collect();
+        assert_eq!(order, [0, 3, 1, 2].map(Some));
     }
 
     #[test]
     fn what_is_not_hot_any_more_is_passed() {
-        let mut lru = Lru::new(1);
+        let mut lru = Lru::new(Share::WHOLE);
         let mut rows = Rows::hot(3);
         (0..3).for_each(|row| lru.became_hot(row));
         rows.0[0] = Seen::Gone;

@@ -14,6 +14,7 @@
 
 mod hand;
 mod lru;
+mod off;
 mod rounds;
 mod s3_fifo;
 #[cfg(test)]
@@ -21,58 +22,35 @@ mod tests;
 
 use hand::{Clock, Fifo, Temperature};
 pub use lru::Lru;
+pub use off::Off;
 pub use rounds::Rounds;
 use s3_fifo::S3Fifo;
+use thermocline_storage::temperature;
 
-/// How cold tuples are found (000 §3.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Identification {
-    /// Uses are counted, hot or cold, and the count of a tuple decides whether
-    /// it leaves and whether it comes back
-    /// ([`thermocline_storage::temperature`]).
-    Temperature,
-    /// A hand sweeps over the row directory; a tuple that was used since its
-    /// last visit stays.
-    Clock,
-    /// The hand sweeps, but use does not count.
-    Fifo,
-    /// The tuple used longest ago leaves (004 §3.1).
-    Lru,
-    /// As `Lru`, but one use in a hundred counts (004 §3.1).
-    ALru,
-    /// A small queue sorts out what is used once; what is used again, there or
-    /// soon after it left, comes into a larger one (Yang et al., SOSP 2023).
-    S3Fifo,
-}
+pub use crate::ground::policy::Identification;
+use crate::ground::policy::{Policy, Share};
 
-impl Identification {
-    /// All of them, by the names that settings use.
-    pub const NAMES: [(&str, Identification); 6] = [
-        ("temperature", Identification::Temperature),
-        ("clock", Identification::Clock),
-        ("fifo", Identification::Fifo),
-        ("lru", Identification::Lru),
-        ("alru", Identification::ALru),
-        ("s3fifo", Identification::S3Fifo),
-    ];
-
+impl Policy {
     /// The order of no rows, by this policy.
     #[must_use]
-    pub fn order(self) -> Order {
-        match self {
+    pub fn order(&self) -> Order {
+        match self.identification {
             Identification::Temperature => Order::Temperature(Temperature::default()),
             Identification::Clock => Order::Clock(Clock::default()),
             Identification::Fifo => Order::Fifo(Fifo::default()),
-            Identification::Lru => Order::Lru(Lru::new(1)),
-            Identification::ALru => Order::Lru(Lru::new(lru::SAMPLE)),
+            Identification::Lru => Order::Lru(Lru::new(Share::WHOLE)),
+            Identification::ALru => Order::Lru(Lru::new(self.alru_sample)),
             Identification::S3Fifo => Order::S3Fifo(S3Fifo::default()),
+            Identification::Off => Order::Off(Off),
         }
     }
 
-    /// Whether it goes by what [`Rounds`] learns of how tuples are used.
+    /// Whether another's order of rows can serve.
     #[must_use]
-    pub fn learns(self) -> bool {
-        self == Identification::Temperature
+    pub fn has_order_of(&self, other: &Policy) -> bool {
+        self.identification == other.identification
+            && (self.identification != Identification::ALru
+                || self.alru_sample == other.alru_sample)
     }
 }
 
@@ -82,11 +60,21 @@ pub trait Identify {
     /// passed as there are: by then every hot row was given out that could be.
     const ROUNDS: u64;
 
-    /// A hot row is used. That it is a degree warmer its word says already.
-    fn used(&mut self, row: u32);
+    /// A hot row is used. That it is a degree warmer its word says already. `by`: the number of
+    /// the transaction, which no two have that follow each other.
+    fn used(&mut self, row: u32, by: u64);
 
     /// A row is hot now and was not, or was given out and stays.
     fn became_hot(&mut self, row: u32);
+
+    /// A row is hot now, since it lay in the block of one that was asked for.
+    fn came_along(&mut self, row: u32) {
+        self.became_hot(row);
+    }
+
+    /// A hot row of which it may not have been told, since it was made later than the row became
+    /// hot; it has not been used meanwhile unless it was told so.
+    fn adopt(&mut self, _row: u32) {}
 
     /// A row is hot no more, and was: it is on a device only.
     fn left(&mut self, row: u32);
@@ -142,6 +130,12 @@ pub struct Turn {
 }
 
 impl Turn {
+    /// Takes a step of a look at a word that the policy did not ask for.
+    #[inline]
+    pub(crate) fn looks(&mut self) -> bool {
+        self.step(1)
+    }
+
     /// Lasts for so many steps, each a look at a word. `passed`: by the turns before.
     #[must_use]
     pub fn new(steps: u32, passed: u64) -> Self {
@@ -181,6 +175,7 @@ pub enum Order {
     Fifo(Fifo),
     Lru(Lru),
     S3Fifo(S3Fifo),
+    Off(Off),
 }
 
 /// What is to be done with whichever policy it is.
@@ -192,6 +187,7 @@ macro_rules! with {
             Order::Fifo($policy) => $does,
             Order::Lru($policy) => $does,
             Order::S3Fifo($policy) => $does,
+            Order::Off($policy) => $does,
         }
     };
 }
@@ -209,8 +205,34 @@ impl Order {
     }
 
     #[inline]
-    pub fn used(&mut self, row: u32) {
-        with!(self, policy => policy.used(row));
+    pub fn used(&mut self, row: u32, by: u64) {
+        with!(self, policy => policy.used(row, by));
+    }
+
+    pub fn came_along(&mut self, row: u32) {
+        with!(self, policy => policy.came_along(row));
+    }
+
+    pub fn adopt(&mut self, row: u32) {
+        with!(self, policy => policy.adopt(row));
+    }
+
+    /// Whether it keeps rows beside their words, and has to be told of those that are hot when it
+    /// is made.
+    #[must_use]
+    pub fn keeps_rows(&self) -> bool {
+        matches!(self, Order::Lru(_) | Order::S3Fifo(_))
+    }
+
+    /// How warm a new row is. Where nothing leaves it is as warm as can be, so that no use
+    /// is ever written down.
+    #[inline]
+    #[must_use]
+    pub fn warmth_of_new(&self) -> u8 {
+        match self {
+            Order::Off(_) => temperature::MAX,
+            _ => temperature::WRITTEN,
+        }
     }
 
     #[inline]

@@ -75,7 +75,7 @@ impl Identify for S3Fifo {
     /// As often as a row of the main queue has another chance, and once more.
     const ROUNDS: u64 = USES_MAX as u64 + 1;
 
-    fn used(&mut self, row: u32) {
+    fn used(&mut self, row: u32, _: u64) {
         let mark = self.chains.mark(row);
         if mark < USES_MAX {
             self.chains.set_mark(row, mark + 1);
@@ -87,6 +87,18 @@ impl Identify for S3Fifo {
         match known || self.chains.mark(row) == FROM_MAIN {
             true => self.put(MAIN, row),
             false => self.put(SMALL, row),
+        }
+    }
+
+    fn came_along(&mut self, row: u32) {
+        self.chains.put_oldest(SMALL, row);
+        self.chains.set_mark(row, 0);
+    }
+
+    fn adopt(&mut self, row: u32) {
+        if self.chains.chain_of(row).is_none() {
+            // A use may have been noted meanwhile.
+            self.chains.put_oldest(SMALL, row);
         }
     }
 
@@ -171,7 +183,7 @@ mod tests {
     fn what_is_used_twice_in_the_small_queue_stays() {
         let (mut order, mut rows) = twenty();
         for row in [0, 2, 2, 4, 4] {
-            order.used(row);
+            order.used(row, 0);
         }
         let gone: Vec<_> = (0..4).map(|_| leaves(&mut order, &mut rows)).collect();
         assert_eq!(gone, [0, 1, 3, 5].map(Some));
@@ -202,9 +214,9 @@ mod tests {
         let (mut order, mut rows) = twenty();
         (0..20)
             .flat_map(|row| [row, row])
-            .for_each(|row| order.used(row));
+            .for_each(|row| order.used(row, 0));
         assert_eq!(leaves(&mut order, &mut rows), Some(0));
-        (1..20).for_each(|_| order.used(1));
+        (1..20).for_each(|_| order.used(1, 0));
         let gone: Vec<_> = (0..19).map(|_| leaves(&mut order, &mut rows)).collect();
         assert_eq!(gone.last(), Some(&Some(1)), "{gone:?}");
     }
@@ -214,7 +226,7 @@ mod tests {
         let (mut order, mut rows) = twenty();
         (0..18)
             .flat_map(|row| [row, row])
-            .for_each(|row| order.used(row));
+            .for_each(|row| order.used(row, 0));
         // All but two are in the main queue.
         let mut queues = Vec::new();
         for _ in 0..3 {

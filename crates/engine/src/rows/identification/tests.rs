@@ -40,6 +40,20 @@ impl Words for Rows {
     }
 }
 
+/// The policies by which anything leaves.
+fn finding() -> impl Iterator<Item = (&'static str, Identification)> {
+    let all = Identification::NAMES.into_iter();
+    all.filter(|(_, identification)| *identification != Identification::Off)
+}
+
+fn order_of(identification: Identification) -> Order {
+    let policy = Policy {
+        identification,
+        ..Policy::default()
+    };
+    policy.order()
+}
+
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Used(u32),
@@ -88,8 +102,9 @@ fn search(order: &mut Order, rows: &mut Rows, rounds: &mut Rounds) -> Option<u32
 proptest! {
     #[test]
     fn what_is_given_out_is_hot_and_whatever_is_hot_is_given_out(steps in steps()) {
-        for (name, identification) in Identification::NAMES {
-            let mut order = identification.order();
+        for (name, identification) in finding() {
+            let mut order = order_of(identification);
+            let mut uses = 0;
             let mut rounds = Rounds::default();
             let mut rows = Rows(vec![Seen::Gone; ROWS]);
             for step in &steps {
@@ -97,7 +112,8 @@ proptest! {
                     Step::Used(row) => {
                         if let Seen::Hot(warmth) = &mut rows.0[row as usize] {
                             *warmth = (*warmth + 1).min(7);
-                            order.used(row);
+                            uses += 1;
+                            order.used(row, uses);
                         }
                     }
                     Step::ComesBack(row) => {
@@ -145,9 +161,41 @@ proptest! {
     }
 }
 
+/// A policy that is changed amid all this: what is hot then is given out by the new one, too,
+/// though nobody told it before.
 #[test]
-fn the_names_are_those_that_views_show() {
-    for (name, identification) in Identification::NAMES {
-        assert_eq!(format!("{identification:?}").to_lowercase(), name);
+fn a_policy_that_comes_later_adopts_what_is_hot() {
+    for (name, identification) in finding() {
+        let mut order = order_of(identification);
+        let (mut rows, mut rounds) = (Rows::hot(ROWS), Rounds::default());
+        order.used(3, 1);
+        order.became_hot(7);
+        rows.0[5] = Seen::Cold(0);
+        order.left(5);
+        (0..ROWS as u32)
+            .filter(|row| *row != 5)
+            .for_each(|row| order.adopt(row));
+        let mut found = BTreeSet::new();
+        while let Some(row) = search(&mut order, &mut rows, &mut rounds) {
+            assert!(found.insert(row), "{name}: {row} twice");
+            rows.0[row as usize] = Seen::Cold(0);
+            order.left(row);
+        }
+        assert_eq!(found.len(), ROWS - 1, "{name}");
     }
+}
+
+#[test]
+fn where_nothing_leaves_nothing_is_kept() {
+    let mut order = order_of(Identification::Off);
+    order.became_hot(1);
+    order.used(1, 1);
+    assert_eq!((order.bytes(), order.keeps_rows()), (0, false));
+    assert_eq!(order.warmth_of_new(), temperature::MAX);
+    let mut turn = Turn::new(100, 0);
+    assert_eq!(
+        order.next(&mut Rows::hot(2), &mut Rounds::default(), &mut turn),
+        None
+    );
+    assert_eq!(turn.passed(), u64::MAX);
 }

@@ -3,6 +3,7 @@
 use thermocline_storage::row_directory::{HotWord, RowDirectory};
 
 use super::{TablePartition, is_there};
+use crate::ground::policy::Policy;
 use crate::rows::identification::{Rounds, Seen, Turn, Words};
 
 /// The words of a directory, as a policy sees them.
@@ -46,11 +47,46 @@ impl TablePartition {
         rounds: &mut Rounds,
         turn: &mut Turn,
     ) -> Option<(u32, HotWord)> {
+        if !self.unknown.is_empty() {
+            self.tell_of_hot_rows(turn);
+        }
         let words = &mut Seeing(&mut self.directory);
         let row = self.order.next(words, rounds, turn)?;
         let hot = self.directory.get(row).as_hot();
         debug_assert!(hot.is_some(), "row {row} is to leave, and is not hot");
+        self.counts.identified += 1;
         Some((row, hot?))
+    }
+
+    /// The policy that says which rows leave.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Goes by another policy from now on. Rows stay what they are; an order that keeps rows is
+    /// told of those that are hot in the turns of whoever looks for some that may leave. Until
+    /// then it knows those that were used since, which are not the ones to leave.
+    pub fn follow(&mut self, policy: Policy) {
+        if !policy.has_order_of(&self.policy) {
+            self.order = policy.order();
+            let rows = match self.order.keeps_rows() {
+                true => self.directory.appended(),
+                false => 0,
+            };
+            self.unknown = 0..rows;
+        }
+        self.policy = policy;
+    }
+
+    #[cold]
+    fn tell_of_hot_rows(&mut self, turn: &mut Turn) {
+        while turn.looks()
+            && let Some(row) = self.unknown.next()
+        {
+            if self.directory.get(row).is_hot() {
+                self.order.adopt(row);
+            }
+        }
     }
 
     /// A hot row that was to leave stays.
@@ -62,6 +98,8 @@ impl TablePartition {
 
     /// The row that was to leave next cannot yet.
     pub fn is_next(&mut self, row: u32) {
+        // It will be found again.
+        self.counts.identified = self.counts.identified.saturating_sub(1);
         self.order.is_next(row);
     }
 

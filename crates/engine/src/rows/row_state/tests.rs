@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
+use crate::ground::policy::Identification;
 use crate::rows::identification::{Rounds, Turn};
 
 /// What the model says of a row.
@@ -20,9 +21,16 @@ enum State {
 
 const ROWS: u32 = 12;
 
+fn policy(identification: Identification) -> Policy {
+    Policy {
+        identification,
+        ..Policy::default()
+    }
+}
+
 fn rows() -> TablePartition {
     let arena = Arc::new(Arena::reserve(64 << 20).expect("address space"));
-    TablePartition::new(&arena, Vec::new(), Identification::Lru)
+    TablePartition::new(&arena, Vec::new(), policy(Identification::Lru))
 }
 
 /// No other copy lies there.
@@ -193,7 +201,7 @@ proptest! {
             let at = row as usize;
             states[at] = step(&mut rows, row, states[at], choice);
             if choice & 16 != 0 && is_there(rows.directory().get(row)) {
-                rows.used(row, rows.directory().get(row));
+                rows.used(row, rows.directory().get(row), 1);
             }
             for (row, state) in (0..).zip(states) {
                 let word = rows.directory().get(row);
@@ -239,7 +247,7 @@ fn marked(rows: &mut TablePartition) -> u32 {
     let row = rows.take_number().expect("a number");
     rows.insert(row, &[1; 40], true).expect("room");
     rows.set_locked(row, true);
-    rows.used(row, rows.directory().get(row));
+    rows.used(row, rows.directory().get(row), 1);
     row
 }
 
@@ -364,8 +372,8 @@ fn what_a_start_restores_may_leave_as_all_that_is_hot() {
 fn what_a_row_was_comes_back_where_there_is_no_room() {
     const LARGE: usize = 300_000;
     let arena = Arc::new(Arena::reserve(16 << 20).expect("address space"));
-    let [mut rows, mut others] =
-        [0; 2].map(|_| TablePartition::new(&arena, Vec::new(), Identification::Temperature));
+    let [mut rows, mut others] = [0; 2]
+        .map(|_| TablePartition::new(&arena, Vec::new(), policy(Identification::Temperature)));
     let fill = |rows: &mut TablePartition, len: usize| {
         let mut last = None;
         loop {

@@ -1,0 +1,258 @@
+//! Retrieval and merge, as a run sees them: an evicted tuple that it comes to is noted, and read
+//! when the run has been taken back, or read while the partition is held (000 §4.1); one that
+//! was read becomes hot, alone or with all of its block, or is used beside the table (000 §4.2,
+//! 004 §3.4). By the policy of the table.
+
+use std::iter::once;
+use std::sync::Arc;
+
+use thermocline_storage::arena::TuplePtr;
+use thermocline_storage::block::records;
+use thermocline_storage::row_directory::{ColdAddress, ColdWord, Word};
+use thermocline_storage::temperature;
+
+use super::{Access, Image};
+use crate::catalog::Table;
+use crate::ground::error::Result;
+use crate::ground::policy::{Merge, MergeUnit, Retrieval};
+use crate::ground::row_id::RowId;
+use crate::memory::fetched::Fetched;
+use crate::rows::fetch::{Missing, address_key, plan, read_range};
+use crate::rows::row_state::TablePartition;
+
+/// A run reads so many bytes while it holds its partitions, and no more than lets it be a small one
+/// ([`crate::memory::fetched`]), but one read; what comes to more is noted, and read as by
+/// abort-and-restart.
+const NOW_BYTES_MAX: u64 = 4 << 20;
+
+/// Counts that an evicted row is asked for, where the policy goes by that.
+#[inline]
+pub(super) fn note_asked_for(table: &Table, rows: &TablePartition, row: RowId) {
+    if let Merge::Top(_) = rows.policy().merge {
+        let all = rows.live() * u64::from(table.partitions());
+        table.asked_for.note(row, all);
+    }
+}
+
+impl Access<'_> {
+    /// The image that the directory word leads to.
+    #[inline]
+    pub(super) fn resolve_current(
+        &mut self,
+        position: usize,
+        table: &Table,
+        row: RowId,
+        word: Word,
+    ) -> Result<Image> {
+        if let Some(hot) = word.as_hot() {
+            return Ok(Image::Hot(hot.pointer()));
+        }
+        let Some(cold) = word.as_cold() else {
+            return Ok(Image::Gone);
+        };
+        let address = cold.address();
+        let came = match self.came(address) {
+            Some(tuple) => Some(tuple),
+            None => self.retrieve(position, table, row, address)?,
+        };
+        let Some(tuple) = came else {
+            return Ok(Image::Evicted);
+        };
+        Ok(
+            match self.merge_if_admitted(position, table, row, cold, &tuple) {
+                Some(pointer) => Image::Hot(pointer),
+                None => Image::Beside(tuple),
+            },
+        )
+    }
+
+    /// A tuple that was read for this statement.
+    fn came(&self, address: ColdAddress) -> Option<Arc<[u8]>> {
+        let key = address_key(address);
+        let now = || self.now.as_ref()?.get(&key);
+        self.fetched.get(&key).or_else(now).cloned()
+    }
+
+    /// Reads an evicted tuple, or notes that it is missing.
+    fn retrieve(
+        &mut self,
+        position: usize,
+        table: &Table,
+        row: RowId,
+        address: ColdAddress,
+    ) -> Result<Option<Arc<[u8]>>> {
+        let Some(rows) = self.table_at(position, table) else {
+            return Ok(None);
+        };
+        let policy = rows.policy();
+        let missing = Missing {
+            row,
+            address,
+            whole: policy.reads_blocks(),
+        };
+        let bytes = match missing.whole {
+            true => u64::from(policy.block_bytes),
+            false => read_range(address, policy.block_bytes.into()).1 as u64,
+        };
+        if policy.retrieval == Retrieval::Sync && self.may_read_now(bytes) {
+            return self.read_now(position, table, missing).map(Some);
+        }
+        self.check_missing()?;
+        self.missing_bytes += bytes;
+        self.scratch.missing.push(missing);
+        Ok(None)
+    }
+
+    /// Whether a run that may read while it holds its partitions does so for so many bytes more:
+    /// not when it will be taken back in any case.
+    fn may_read_now(&self, bytes: u64) -> bool {
+        let most = self.parts.memory.fetched_limit();
+        let is_more =
+            |now: &Fetched| now.counted() + bytes > NOW_BYTES_MAX || now.is_large_with(bytes, most);
+        self.scratch.missing.is_empty()
+            && self.recorded.is_none()
+            && !self.now.as_deref().is_some_and(is_more)
+    }
+
+    /// Reads a tuple while the partition is held: its block cannot be given up meanwhile.
+    fn read_now(&mut self, position: usize, table: &Table, missing: Missing) -> Result<Arc<[u8]>> {
+        let (reads, pin) = plan(&self.parts.blocks, once(missing))?;
+        let read = &reads[0];
+        let fetcher = &self.parts.fetcher;
+        let block = missing.address.block;
+        let now = self.now.get_or_insert_default();
+        let kept = now.block(block).or_else(|| self.fetched.block(block));
+        let (came, bytes) = match kept {
+            Some(came) => (came.clone(), 0),
+            None => (fetcher.fetch_now(read)?, read.range().1 as u64),
+        };
+        drop(pin);
+        let tuple = fetcher.tuple_of(read, &came)?;
+        let share = &self.parts.memory.fetched;
+        let held = tuple.len() as u64 + bytes;
+        share.take(held);
+        now.count(share, held);
+        now.insert(address_key(missing.address), tuple.clone());
+        if missing.whole && bytes > 0 {
+            now.keep_block(block, came, NOW_BYTES_MAX);
+        }
+        if let Some(rows) = self.rows_at(position, table) {
+            rows.counts.fetched += 1;
+            rows.counts.sync_reads += u64::from(bytes > 0);
+            rows.counts.bytes_read += bytes;
+        }
+        self.parts.counters.missed(1);
+        Ok(tuple)
+    }
+
+    /// Reads what a look-up by key has noted as missing since there were `noted`, if the policy
+    /// has it read while the partition is held. Whether it did: the look-up is to be made again.
+    pub(super) fn read_noted_now(
+        &mut self,
+        position: usize,
+        table: &Table,
+        noted: usize,
+    ) -> Result<bool> {
+        let by_policy = |rows: &TablePartition| rows.policy().retrieval == Retrieval::Sync;
+        let is_sync = self.table_at(position, table).is_some_and(by_policy);
+        if !is_sync || noted > 0 {
+            return Ok(false);
+        }
+        let missing = std::mem::take(&mut self.scratch.missing);
+        for missing in missing {
+            match self.may_read_now(0) && self.came(missing.address).is_none() {
+                true => drop(self.read_now(position, table, missing)?),
+                false => self.scratch.missing.push(missing),
+            }
+        }
+        Ok(self.scratch.missing.is_empty())
+    }
+
+    fn rows_at(&mut self, position: usize, table: &Table) -> Option<&mut TablePartition> {
+        let state = self.guards.at_mut(position);
+        state.tables.rows_mut(table.def.storage)
+    }
+
+    /// Makes a tuple hot that was read, if the table's policy wants it.
+    pub(super) fn merge_if_admitted(
+        &mut self,
+        position: usize,
+        table: &Table,
+        row: RowId,
+        cold: ColdWord,
+        tuple: &[u8],
+    ) -> Option<TuplePtr> {
+        let memory = &self.parts.memory;
+        let state = self.guards.at_mut(position);
+        let rows = state.tables.rows_mut(table.def.storage)?;
+        let admitted = !memory.is_tight()
+            && match rows.policy().merge {
+                Merge::Warm => temperature::is_admitted(
+                    cold.word().temperature(),
+                    memory.has_room(),
+                    memory.is_learning(),
+                ),
+                Merge::Always => true,
+                Merge::UpdateOnly => false,
+                Merge::Top(share) => table.asked_for.is_top(row, share),
+            };
+        let by_block = rows.policy().merge_unit == MergeUnit::Block;
+        let pointer = match (admitted, by_block) {
+            (false, _) => None,
+            (true, false) => rows.come_back(row.row(), cold, tuple),
+            (true, true) => rows.come_home(row.row(), cold, tuple, false),
+        };
+        match pointer {
+            Some(_) => {
+                rows.counts.merged += 1;
+                self.parts.counters.merged();
+            }
+            None => rows.counts.not_merged += 1,
+        }
+        if pointer.is_some() && by_block {
+            self.parts.blocks.sub_live(cold.address().block, 1);
+            self.merge_rest(position, table, row.partition(), cold.address().block);
+        }
+        pointer
+    }
+
+    /// Makes hot what else lives in a block that was read as a whole, at the cold end of the
+    /// policy's order (004 §3.4). Nothing lives in the block then, and compaction gives it up.
+    fn merge_rest(&mut self, position: usize, table: &Table, partition: u16, block: u32) {
+        let now = || self.now.as_ref()?.block(block);
+        let Some(bytes) = self.fetched.block(block).or_else(now).cloned() else {
+            return;
+        };
+        // The record that was asked for is right; of a block that is damaged elsewhere the rest
+        // stays where it is, for who asks for it.
+        let Ok((_, found)) = records(&bytes, block) else {
+            return;
+        };
+        debug_assert_eq!(self.guards.at(position).id, partition);
+        let mut along = 0;
+        for record in found.map_while(|record| record.ok()) {
+            if self.parts.memory.is_tight() {
+                break;
+            }
+            let Some(rows) = self.rows_at(position, table) else {
+                break;
+            };
+            let cold = rows.directory().get(record.row).as_cold();
+            let lies_there = |cold: &ColdWord| {
+                (cold.address().block, cold.address().slot) == (block, record.slot)
+            };
+            let Some(cold) = cold.filter(lies_there) else {
+                continue;
+            };
+            let pointer = rows.come_home(record.row, cold, record.payload, true);
+            if pointer.is_none() {
+                break;
+            }
+            rows.counts.came_along += 1;
+            along += 1;
+        }
+        if along > 0 {
+            self.parts.blocks.sub_live(block, along);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! The policies of a round: the server's, and what tables say for themselves, when they are made
+//! and later, while statements run. Whatever they are, rows are the same: the model knows nothing of them.
+//!
+//! Tables whose rows do not leave memory are left out: in the little memory of a round statements
+//! would be refused for them. The engine's `tests/policies.rs` has those.
+
+use std::collections::BTreeMap;
+
+use thermocline_engine::{
+    Identification, Merge, MergeUnit, Policy, ReadUnit, Retrieval, Share, Timing,
+};
+
+use crate::chance::Chance;
+
+fn identification(chance: &mut Chance) -> Identification {
+    let all = Identification::NAMES.map(|(_, identification)| identification);
+    let finding = all.iter().filter(|&&one| one != Identification::Off);
+    chance.pick(&finding.copied().collect::<Vec<_>>())
+}
+
+fn merge(chance: &mut Chance) -> Merge {
+    let top = [50_000, 500_000].map(|share| Share::of_millionths(share).map(Merge::Top));
+    let [one, other] = top.map(|merge| merge.unwrap_or(Merge::Always));
+    chance.pick(&[Merge::Warm, Merge::Always, Merge::UpdateOnly, one, other])
+}
+
+/// What a server is set to.
+pub fn of_server(chance: &mut Chance) -> Policy {
+    Policy {
+        identification: identification(chance),
+        alru_sample: chance.pick(&[Share::WHOLE, Policy::default().alru_sample]),
+        timing: Timing::Threshold,
+        retrieval: chance.pick(&[Retrieval::Restart, Retrieval::Restart, Retrieval::Sync]),
+        read_unit: chance.pick(&[ReadUnit::Sectors, ReadUnit::Sectors, ReadUnit::Block]),
+        merge: merge(chance),
+        merge_unit: chance.pick(&[MergeUnit::Tuple, MergeUnit::Tuple, MergeUnit::Block]),
+        block_bytes: chance.pick(&[4 << 10, 8 << 10, 16 << 10, 64 << 10]),
+        compaction_percent: chance.pick(&[30, 60, 90]),
+    }
+}
+
+/// What a table says: nothing, or some of it.
+pub fn of_table(chance: &mut Chance) -> BTreeMap<String, String> {
+    let mut says = BTreeMap::new();
+    if chance.percent(40) {
+        return says;
+    }
+    let policy = of_server(chance);
+    let size = chance.pick(&[1 << 10, 4 << 10, 16 << 10, 256 << 10]);
+    let all = [
+        ("identification", policy.identification.to_string()),
+        ("alru_sample", policy.alru_sample.to_string()),
+        ("retrieval", policy.retrieval.to_string()),
+        ("read_unit", policy.read_unit.to_string()),
+        ("merge", policy.merge.to_string()),
+        ("merge_unit", policy.merge_unit.to_string()),
+        ("block_size", size.to_string()),
+        ("policy", chance.pick(&["generic", "paper"]).to_owned()),
+    ];
+    for (name, value) in all {
+        if chance.percent(50) {
+            says.insert(name.to_owned(), value);
+        }
+    }
+    says
+}
