@@ -435,7 +435,6 @@ fn what_is_not_there_yet_is_said() {
             "create trigger t before insert on a execute function f()",
             "CREATE TRIGGER",
         ),
-        ("create policy p on t", "CREATE POLICY"),
         ("do $$ begin end $$", "DO"),
     ] {
         let error = error(sql);
