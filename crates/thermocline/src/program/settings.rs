@@ -253,7 +253,7 @@ impl Settings {
             "identification" => {
                 choice(value, &Identification::NAMES).map(|value| self.identification = Some(value))
             }
-            "merge" => match Merge::named(value) {
+            "merge" => match Merge::named(value.trim()) {
                 Some(merge) => {
                     self.merge = Some(merge);
                     Ok(())
