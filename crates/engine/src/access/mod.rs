@@ -34,7 +34,7 @@ use crate::memory::fetched::Fetched;
 use crate::parts::Parts;
 use crate::parts::changes::{Grant, Need, Taken};
 use crate::parts::policy::Merge;
-use crate::rows::fetch::{address_key, read_range};
+use crate::rows::fetch::{address_key, read_bytes};
 use crate::rows::partition::{PartitionGuard, PartitionState};
 use crate::rows::row_state::TablePartition;
 use crate::rows::versions::{Seen, StoredRow};
@@ -524,7 +524,7 @@ impl<'a> Access<'a> {
         let mut word = rows.directory().get(row.row());
         if usage == Use::First && first_run {
             state.uses += 1;
-            if word.is_cold() && word.temperature() > 0 {
+            if word.is_cold() && word.temperature() > 0 && !word.is_in_columns() {
                 state.returns += 1;
             }
             if word.is_hot() || word.is_cold() {
@@ -563,8 +563,7 @@ impl<'a> Access<'a> {
         let address = cold.address();
         let Some(bytes) = self.fetched.get(&address_key(address)) else {
             self.check_missing()?;
-            self.missing_bytes +=
-                read_range(address, self.parts.policy.block_bytes.into()).1 as u64;
+            self.missing_bytes += read_bytes(address, self.parts.policy.block_bytes.into());
             self.scratch.missing.push(Missing { row, address });
             return Ok(Image::Evicted);
         };
@@ -580,7 +579,8 @@ impl<'a> Access<'a> {
     /// Whether a fetched tuple becomes hot.
     fn admits(&self, word: Word) -> bool {
         let memory = &self.parts.memory;
-        if memory.is_tight() {
+        // What is in columns is kept in memory as columns.
+        if memory.is_tight() || word.is_in_columns() {
             return false;
         }
         match self.parts.policy.merge {

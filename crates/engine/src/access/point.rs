@@ -317,7 +317,8 @@ impl Access<'_> {
         if self.first_run {
             for (row, word) in used.into_iter().flatten() {
                 state.uses += 1;
-                state.returns += u32::from(word.is_cold() && word.temperature() > 0);
+                let comes_back = word.is_cold() && word.temperature() > 0;
+                state.returns += u32::from(comes_back && !word.is_in_columns());
                 rows.used(row, word);
             }
         }

@@ -110,9 +110,15 @@ impl Fetched {
         }
     }
 
-    /// Gives back what was counted beyond what is there.
+    /// Gives back what was counted beyond what is there, and counts what has come beyond it: how
+    /// long a row in columns is nobody knows before.
     pub fn settle(&mut self) {
-        let there = self.tuples.values().map(|tuple| tuple.len() as u64).sum();
+        let there: u64 = self.tuples.values().map(|tuple| tuple.len() as u64).sum();
+        let beyond = there.saturating_sub(self.counted);
+        if let Some(share) = self.share.as_ref().filter(|_| beyond > 0) {
+            share.take(beyond);
+            self.counted = there;
+        }
         self.give(self.counted.saturating_sub(there));
     }
 

@@ -11,57 +11,14 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use thermocline_device::{AlignedBuffer, DeviceFile, ReadRequest};
 use thermocline_storage::block;
-use thermocline_storage::block_store::{BlockPin, BlockStore};
 use thermocline_storage::row_directory::ColdAddress;
 
 use crate::catalog::storages::Storages;
 use crate::ground::error::{Error, Result};
-use crate::ground::row_id::RowId;
 use crate::memory::fetched::Fetched;
-
-/// The key of a cold address among fetched tuples.
-#[inline]
-pub(crate) fn address_key(address: ColdAddress) -> u64 {
-    (u64::from(address.block) << 16) | u64::from(address.slot)
-}
-
-/// A tuple to be read: planned under the partition's lock, so that the block
-/// cannot be given up before the read.
-#[derive(Clone, Copy)]
-pub(crate) struct PlannedRead {
-    pub row: RowId,
-    pub address: ColdAddress,
-    /// Whose row it is; for an error's words.
-    pub storage: u32,
-    /// Where the block begins in its file, and its length, in bytes.
-    pub block_offset: u64,
-    pub block_bytes: u64,
-}
-
-/// Plans reads; the pin keeps the blocks until they are done.
-pub(crate) fn plan(
-    blocks: &BlockStore,
-    rows: impl Iterator<Item = (RowId, ColdAddress)>,
-) -> Result<(Vec<PlannedRead>, BlockPin)> {
-    let pin = blocks.pin();
-    let mut reads = Vec::new();
-    for (row, address) in rows {
-        let info = blocks.info(address.block).ok_or_else(|| {
-            Error::Corrupt(format!(
-                "the directory's row {row} refers to block {}, which the block table lacks",
-                address.block
-            ))
-        })?;
-        reads.push(PlannedRead {
-            row,
-            address,
-            storage: info.table,
-            block_offset: info.offset,
-            block_bytes: info.device_bytes,
-        });
-    }
-    Ok((reads, pin))
-}
+use crate::rows::device_reads::Arriving;
+pub(crate) use crate::rows::planned_read::{PlannedRead, address_key, plan};
+use crate::rows::row_group::{GroupHeld, RowGroups};
 
 /// A read under way, shared by all who need the tuple.
 struct Shared {
@@ -77,6 +34,7 @@ struct SharedState {
 /// Reads evicted tuples.
 pub(crate) struct Fetcher {
     file: Arc<dyn DeviceFile>,
+    pub groups: RowGroups,
     under_way: Arc<Mutex<HashMap<u64, Arc<Shared>>>>,
     /// Bytes of buffers handed to the device.
     in_flight_bytes: Arc<AtomicUsize>,
@@ -85,8 +43,10 @@ pub(crate) struct Fetcher {
 }
 
 impl Fetcher {
-    pub fn new(file: Arc<dyn DeviceFile>, storages: Arc<Storages>) -> Self {
+    /// `columns_room`: bytes of chunks of columns that are kept in memory.
+    pub fn new(file: Arc<dyn DeviceFile>, storages: Arc<Storages>, columns_room: u64) -> Self {
         Fetcher {
+            groups: RowGroups::new(file.clone(), storages.clone(), columns_room),
             file,
             storages,
             under_way: Arc::default(),
@@ -111,8 +71,15 @@ impl Fetcher {
         let buffers = usize::try_from(most / BUFFERS_DIVISOR).unwrap_or(usize::MAX);
         let buffers = buffers.clamp(BUFFERS_BYTES_MIN, BUFFERS_BYTES_MAX);
         while !reads.is_empty() {
-            let (part, rest) = reads.split_at(at_once(reads, buffers));
-            held += self.fetch_at_once(part, fetched).await?;
+            let in_group = of_one_group(reads);
+            let (part, rest) = match in_group {
+                0 => reads.split_at(at_once(reads, buffers)),
+                _ => reads.split_at(in_group),
+            };
+            held += match in_group {
+                0 => self.fetch_at_once(part, fetched).await?,
+                _ => self.groups.fetch(part, fetched).await?,
+            };
             if held > most {
                 let mb = most >> 20;
                 return Err(Error::OutOfMemory(format!(
@@ -175,6 +142,40 @@ impl Fetcher {
         reads: &[PlannedRead],
         each: &mut impl FnMut(&PlannedRead, &[u8]),
     ) -> Result<()> {
+        self.read_columns_in_order(reads, &mut GroupHeld::of_all_columns(), each)
+            .await
+    }
+
+    /// As [`Self::read_in_order`]; of rows in columns only those columns are read that `group`
+    /// wants, and the last group is kept there. A column that was not read is NULL.
+    pub async fn read_columns_in_order(
+        &self,
+        mut reads: &[PlannedRead],
+        group: &mut GroupHeld,
+        each: &mut impl FnMut(&PlannedRead, &[u8]),
+    ) -> Result<()> {
+        while !reads.is_empty() {
+            let in_group = of_one_group(reads);
+            let other = || reads.iter().position(|read| read.address.is_in_columns());
+            let count = match in_group {
+                0 => other().unwrap_or(reads.len()),
+                count => count,
+            };
+            let (part, rest) = reads.split_at(count);
+            match in_group {
+                0 => self.read_records_in_order(part, each).await?,
+                _ => self.groups.each(part, group, each).await?,
+            }
+            reads = rest;
+        }
+        Ok(())
+    }
+
+    async fn read_records_in_order(
+        &self,
+        reads: &[PlannedRead],
+        each: &mut impl FnMut(&PlannedRead, &[u8]),
+    ) -> Result<()> {
         let mut runs: Vec<Run> = Vec::new();
         for (number, read) in reads.iter().enumerate() {
             match runs.last_mut() {
@@ -182,38 +183,11 @@ impl Fetcher {
                 _ => runs.push(Run::new(number, read)),
             }
         }
-        let arrived: Arc<Mutex<Arrived>> = Arc::default();
-        let mut requests = Vec::with_capacity(runs.len());
-        for (number, run) in runs.iter().enumerate() {
-            let arrived = arrived.clone();
-            requests.push(ReadRequest {
-                offset: run.offset + run.first as u64,
-                buffer: AlignedBuffer::new_zeroed(run.end - run.first),
-                completion: Box::new(move |outcome| {
-                    let waker = {
-                        let mut arrived = arrived.lock();
-                        arrived.buffers.push((number, outcome));
-                        arrived.waiting.take()
-                    };
-                    if let Some(waker) = waker {
-                        waker.wake();
-                    }
-                }),
-            });
-        }
-        self.file.submit_reads(requests);
-        for _ in 0..runs.len() {
-            let (number, outcome) = poll_fn(|context| {
-                let mut arrived = arrived.lock();
-                match arrived.buffers.pop() {
-                    Some(buffer) => Poll::Ready(buffer),
-                    None => {
-                        arrived.waiting = Some(context.waker().clone());
-                        Poll::Pending
-                    }
-                }
-            })
-            .await;
+        let ranges = runs
+            .iter()
+            .map(|run| (run.offset + run.first as u64, run.end - run.first));
+        let mut arriving = Arriving::submit(&*self.file, ranges);
+        while let Some((number, outcome)) = arriving.next().await {
             let run = &runs[number];
             let buffer = outcome
                 .map_err(|error| Error::io(error, self.storages.place(&reads[run.reads.start])))?;
@@ -276,6 +250,15 @@ pub(crate) fn read_range(address: ColdAddress, block_bytes: u64) -> (usize, usiz
     }
 }
 
+/// About as many bytes as reading a row will take in memory: those of its sectors; of a row in
+/// columns nobody knows.
+pub(crate) fn read_bytes(address: ColdAddress, block_bytes: u64) -> u64 {
+    match address.is_in_columns() {
+        true => COLUMN_ROW_BYTES,
+        false => read_range(address, block_bytes).1 as u64,
+    }
+}
+
 /// The bytes of the sectors that these reads, in the order of their addresses, need together.
 pub(crate) fn span_bytes(reads: &[PlannedRead]) -> u64 {
     let mut span = Span::default();
@@ -295,6 +278,10 @@ pub(crate) struct Span {
 
 impl Span {
     pub fn add(&mut self, address: ColdAddress, block_bytes: u64) {
+        if address.is_in_columns() {
+            self.bytes += COLUMN_ROW_BYTES;
+            return;
+        }
         let (first, bytes) = read_range(address, block_bytes);
         let end = first + bytes;
         let from = match address.block == self.block && first < self.end {
@@ -311,7 +298,7 @@ fn at_once(reads: &[PlannedRead], buffers: usize) -> usize {
     let mut bytes = 0;
     let fits = |read: &&PlannedRead| {
         bytes += read_range(read.address, read.block_bytes).1;
-        bytes <= buffers
+        bytes <= buffers && !read.address.is_in_columns()
     };
     reads.iter().take_while(fits).count().clamp(1, reads.len())
 }
@@ -321,8 +308,10 @@ fn at_once(reads: &[PlannedRead], buffers: usize) -> usize {
 const BUFFERS_BYTES_MAX: usize = 4 << 20;
 const BUFFERS_BYTES_MIN: usize = 256 << 10;
 const BUFFERS_DIVISOR: u64 = 32;
+/// What a row in columns is taken to have before it is read.
+const COLUMN_ROW_BYTES: u64 = 512;
 /// Reads of a scan are joined across gaps up to this.
-const GAP_BYTES_MAX: usize = 32 << 10;
+pub(super) const GAP_BYTES_MAX: usize = 32 << 10;
 /// The longest joined read.
 const RUN_BYTES_MAX: usize = 256 << 10;
 
@@ -385,10 +374,13 @@ pub(crate) fn batch_of(reads: &[PlannedRead], bytes: usize, runs: usize) -> usiz
     reads.len()
 }
 
-#[derive(Default)]
-struct Arrived {
-    buffers: Vec<(usize, std::io::Result<AlignedBuffer>)>,
-    waiting: Option<Waker>,
+/// How many of these reads, from the first on, are of one block of columns.
+fn of_one_group(reads: &[PlannedRead]) -> usize {
+    let Some(first) = reads.first().filter(|read| read.address.is_in_columns()) else {
+        return 0;
+    };
+    let same = |read: &&PlannedRead| read.address.block == first.address.block;
+    reads.iter().take_while(same).count()
 }
 
 /// The verified tuple in the sectors that were read; what is wrong with it.
@@ -407,26 +399,4 @@ fn verified<'a>(
         ));
     }
     Ok(record.payload)
-}
-
-impl Storages {
-    /// The error of a record that is not what was written: where it is, and whose.
-    fn damaged(&self, read: &PlannedRead, what: &str) -> Error {
-        Error::Corrupt(format!("{}: {what}", self.place(read)))
-    }
-
-    /// Where a record lies, and whose it is.
-    fn place(&self, read: &PlannedRead) -> String {
-        let at = read.block_offset + u64::from(read.address.slot) * block::SLOT_BYTES as u64;
-        let of = self.name(read.storage);
-        format!("blocks at byte {at}, row {} of {of}", read.row)
-    }
-
-    /// `table "public.t"`, or what there is to say of a storage without one.
-    pub fn name(&self, storage: u32) -> String {
-        match self.read().get(&storage) {
-            Some(table) => format!("table \"{}.{}\"", table.def.schema, table.def.name),
-            None => format!("storage {storage}"),
-        }
-    }
 }

@@ -10,7 +10,7 @@ use thermocline_engine::{
 };
 
 use super::column_type::column_type;
-use super::options::{TableOptions, check_access_method, table_options};
+use super::options::{TableOptions, access_method, table_options};
 use super::{Definition, exists, names};
 use crate::bind::{self, TypeNames};
 use crate::error::{Result, SqlError};
@@ -58,10 +58,10 @@ impl Definition<'_> {
         const TAG: &str = "CREATE TABLE";
         let statement = &create.statement;
         refuse_unsupported(statement)?;
+        let mut options = table_options(&statement.table_options)?;
         if let Some(method) = &create.access_method {
-            check_access_method(method)?;
+            options.access_method = access_method(method)?;
         }
-        let options = table_options(&statement.table_options)?;
         let life = create.life;
         let named = fold_parts(&statement.name);
         let (schema, name) = self.new_name(&named, life.temporary).await?;
@@ -160,6 +160,7 @@ impl Definition<'_> {
             options: options.texts,
             fingerprinted: None,
             lost: Vec::new(),
+            access_method: options.access_method,
         };
         let mut sequences = Vec::new();
         for (position, mut part) in parts.columns.into_iter().enumerate() {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use sqlparser::ast::{CreateTableOptions, Expr, SqlOption, Value, ValueWithSpan};
 use thermocline_engine::IndexKind;
+use thermocline_engine::catalog::AccessMethod;
 
 use crate::error::{Result, SqlError};
 use crate::parse::tokens::fold;
@@ -18,6 +19,8 @@ pub(super) struct TableOptions {
     pub(super) evictable: bool,
     /// primary_key: what it is made of.
     pub(super) primary_key: IndexKind,
+    /// What USING says.
+    pub(super) access_method: AccessMethod,
     /// All of them as text, for `\d+`.
     pub(super) texts: BTreeMap<String, String>,
 }
@@ -28,6 +31,7 @@ impl Default for TableOptions {
             partition_key: None,
             evictable: true,
             primary_key: IndexKind::BTree,
+            access_method: AccessMethod::default(),
             texts: BTreeMap::new(),
         }
     }
@@ -42,14 +46,15 @@ const IGNORED: [&str; 5] = [
     "user_catalog_table",
 ];
 
-/// Checks the access method that USING names.
-pub(super) fn check_access_method(name: &str) -> Result<()> {
+/// The access method that USING names.
+pub(super) fn access_method(name: &str) -> Result<AccessMethod> {
     match name {
-        "memory" | "heap" => Ok(()),
-        "column" | "cow" | "lsm" | "nvm" | "nvm_cow" | "nvm_lsm" => Err(SqlError::unsupported(
-            format!("access method \"{name}\" is not supported yet"),
-        )
-        .with_hint("Use memory, which is the default.")),
+        "memory" | "heap" => Ok(AccessMethod::Memory),
+        "columns" | "column" => Ok(AccessMethod::Columns),
+        "cow" | "lsm" | "nvm" | "nvm_cow" | "nvm_lsm" => Err(SqlError::unsupported(format!(
+            "access method \"{name}\" is not supported yet"
+        ))
+        .with_hint("Use memory, which is the default, or columns.")),
         _ => Err(SqlError::new(
             "42704",
             format!("access method \"{name}\" does not exist"),
