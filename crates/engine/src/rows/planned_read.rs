@@ -1,7 +1,7 @@
 //! Reads of evicted tuples as they are planned, and how an error names the place of one.
 
 use thermocline_storage::block;
-use thermocline_storage::block_store::{BlockPin, BlockStore};
+use thermocline_storage::block_store::{BlockInfo, BlockPin, BlockStore};
 use thermocline_storage::row_directory::ColdAddress;
 
 use crate::catalog::storages::Storages;
@@ -34,13 +34,18 @@ pub(crate) fn plan(
 ) -> Result<(Vec<PlannedRead>, BlockPin)> {
     let pin = blocks.pin();
     let mut reads = Vec::new();
+    // Rows of a scan come block by block.
+    let mut last: Option<BlockInfo> = None;
     for (row, address) in rows {
-        let info = blocks.info(address.block).ok_or_else(|| {
+        let known = last.filter(|info| info.id == address.block);
+        let info = known.or_else(|| blocks.info(address.block));
+        let info = info.ok_or_else(|| {
             Error::Corrupt(format!(
                 "the directory's row {row} refers to block {}, which the block table lacks",
                 address.block
             ))
         })?;
+        last = Some(info);
         reads.push(PlannedRead {
             row,
             address,
