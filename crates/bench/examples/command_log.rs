@@ -58,6 +58,7 @@ fn make_table(db: &Arc<Database>, name: &str, keys: usize) -> Result<()> {
         options: BTreeMap::new(),
         fingerprinted: None,
         lost: Vec::new(),
+        access_method: Default::default(),
     };
     let mut txn = db.begin(Isolation::Serializable, false);
     block_on(db.ddl(&mut txn, &RunOptions::new(), Change::CreateTable(def)))?;

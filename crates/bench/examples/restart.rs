@@ -132,6 +132,7 @@ fn define(db: &Arc<Database>, name: &str) {
         options: BTreeMap::new(),
         fingerprinted: None,
         lost: Vec::new(),
+        access_method: Default::default(),
     };
     change(db, Change::CreateTable(def));
 }

@@ -110,6 +110,7 @@ fn load(db: &Arc<Database>, data_mb: u64) -> i64 {
         options: BTreeMap::new(),
         fingerprinted: None,
         lost: Vec::new(),
+        access_method: Default::default(),
     };
     let options = RunOptions::default();
     let mut txn = db.begin(Isolation::ReadCommitted, false);

@@ -52,6 +52,7 @@ fn make_accounts(db: &Arc<Database>) -> Arc<Table> {
         options: BTreeMap::new(),
         fingerprinted: None,
         lost: Vec::new(),
+        access_method: Default::default(),
     };
     ddl(db, Change::CreateTable(def)).expect("the table is made");
     table(db, "accounts")

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use thermocline_engine::catalog::AccessMethod;
 use thermocline_engine::{
     ColumnDef, Database, IndexDef, IndexKind, TUPLE_BYTES_MAX, Table, TableDef,
 };
@@ -82,6 +83,8 @@ pub struct Shape {
     pub large: bool,
     /// Columns added, and what rows from before have there.
     pub added: Vec<Option<i32>>,
+    /// It is a column table.
+    pub columns: bool,
 }
 
 impl Shape {
@@ -96,6 +99,7 @@ impl Shape {
             value_bytes: chance.pick(&[8, 60, 300, 300, 1500, 6000, 14_000]),
             large: false,
             added: Vec::new(),
+            columns: chance.percent(35),
         };
         if chance.percent(40) {
             shape
@@ -224,6 +228,10 @@ pub fn table_def(
         options,
         fingerprinted: None,
         lost: Vec::new(),
+        access_method: match shape.columns {
+            true => AccessMethod::Columns,
+            false => AccessMethod::Memory,
+        },
     }
 }
 

@@ -526,7 +526,12 @@ impl World {
                     self.idle.set(0);
                 }
             }
-            82..90 => {
+            82..84 => {
+                let merged = self.steps.merge();
+                self.say(|| format!("merge {merged:?}"));
+                self.background("a merge", merged);
+            }
+            84..90 => {
                 let evicted = self.steps.evict();
                 self.say(|| format!("evict {evicted:?}"));
                 self.background("eviction", evicted);

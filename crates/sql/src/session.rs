@@ -44,6 +44,7 @@ mod temporary;
 mod transaction;
 mod unread;
 mod utility;
+mod vacuum;
 
 use std::collections::HashMap;
 use std::future::Future;

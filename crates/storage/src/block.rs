@@ -14,10 +14,15 @@
 //!
 //! Survives: bit rot, torn and misdirected writes, in that they are noticed: a
 //! record's checksum covers block id, slot, row, flags, length and payload.
+//!
+//! A block of columns begins with the same header, but for its magic number. What follows is
+//! [`crate::columns`]'.
 
 use std::fmt;
 
 use thermocline_device::{AlignedBuffer, Mutation, SECTOR_BYTES};
+
+use crate::columns;
 
 /// Bytes of a block's header.
 pub const BLOCK_HEADER_BYTES: usize = 64;
@@ -32,7 +37,11 @@ pub const BLOCK_BYTES_MAX: usize = 2 << 20;
 /// An extent of this means "this many sectors or more".
 pub const EXTENT_MAX: u8 = 15;
 
+/// The largest block of columns: a row group with all that is written beside its values.
+pub const COLUMNS_BYTES_MAX: usize = 64 << 20;
+
 const MAGIC: u32 = 0x5443_424C; // "TCBL"
+const COLUMNS_MAGIC: u32 = 0x5443_4343; // "TCCC"
 const VERSION: u16 = 1;
 const HEADER_CRC_AT: usize = 8;
 
@@ -62,6 +71,24 @@ pub enum BlockFault {
     RecordChecksum,
     /// A length or a count points outside of the block.
     Bounds,
+    /// It holds columns where records were looked for, or the other way round.
+    OtherKind,
+    /// Of a block of columns: the checksum of one column's values does not match.
+    ColumnChecksum {
+        /// The column's place in the table, from 0.
+        column: u16,
+    },
+    /// Of a block of columns: the checksum of what all columns share does not match.
+    SharedChecksum,
+}
+
+/// What lies in a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BlockKind {
+    /// Records, one behind the other.
+    Records,
+    /// A row group, column by column ([`crate::columns`]).
+    Columns,
 }
 
 /// A fault, and where it is.
@@ -90,6 +117,13 @@ impl fmt::Display for BlockError {
             BlockFault::PayloadChecksum => f.write_str(": payload checksum does not match"),
             BlockFault::RecordChecksum => f.write_str(": record checksum does not match"),
             BlockFault::Bounds => f.write_str(": a length points outside of it"),
+            BlockFault::OtherKind => f.write_str(": records and columns are mixed up"),
+            BlockFault::ColumnChecksum { column } => {
+                write!(f, ", column {}: its checksum does not match", column + 1)
+            }
+            BlockFault::SharedChecksum => {
+                f.write_str(": the checksum of what its columns share does not match")
+            }
         }
     }
 }
@@ -116,15 +150,15 @@ fn extent_of(offset: usize, payload_bytes: usize) -> u8 {
     sectors.min(usize::from(EXTENT_MAX)) as u8
 }
 
-fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk::<2>()?))
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk::<4>()?))
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk::<8>()?))
 }
 
@@ -233,18 +267,17 @@ impl BlockBuilder {
         self.buffer[self.used..device_bytes].fill(0);
         let (header, records) = self.buffer.split_at_mut(BLOCK_HEADER_BYTES);
         let payload_crc = crc32c::crc32c(&records[..self.used - BLOCK_HEADER_BYTES]);
-        header.fill(0);
-        header[0..4].copy_from_slice(&MAGIC.to_le_bytes());
-        header[4..6].copy_from_slice(&VERSION.to_le_bytes());
-        header[6..8].copy_from_slice(&partition.to_le_bytes());
-        header[12..16].copy_from_slice(&id.to_le_bytes());
-        header[16..20].copy_from_slice(&table.to_le_bytes());
-        header[20..24].copy_from_slice(&self.records.to_le_bytes());
-        header[24..28].copy_from_slice(&(self.used as u32).to_le_bytes());
-        header[28..32].copy_from_slice(&payload_crc.to_le_bytes());
-        header[32..40].copy_from_slice(&created_lsn.to_le_bytes());
-        let crc = crc32c::crc32c(header);
-        header[HEADER_CRC_AT..HEADER_CRC_AT + 4].copy_from_slice(&crc.to_le_bytes());
+        BlockHeader {
+            kind: BlockKind::Records,
+            id,
+            table,
+            partition,
+            records: self.records,
+            length_bytes: self.used as u32,
+            created_lsn,
+            payload_crc,
+        }
+        .encode(header);
         &self.buffer[..device_bytes]
     }
 
@@ -263,6 +296,8 @@ impl BlockBuilder {
 /// A block's header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockHeader {
+    /// What lies in it.
+    pub kind: BlockKind,
     /// The block's id.
     pub id: u32,
     /// The table whose records it holds.
@@ -275,10 +310,31 @@ pub struct BlockHeader {
     pub length_bytes: u32,
     /// LSN at which the block was made.
     pub created_lsn: u64,
-    payload_crc: u32,
+    /// Of records: over all of them; of columns: over their directory.
+    pub(crate) payload_crc: u32,
 }
 
 impl BlockHeader {
+    /// Writes it into the first bytes of a block.
+    pub(crate) fn encode(&self, header: &mut [u8]) {
+        let magic = match self.kind {
+            BlockKind::Records => MAGIC,
+            BlockKind::Columns => COLUMNS_MAGIC,
+        };
+        header.fill(0);
+        header[0..4].copy_from_slice(&magic.to_le_bytes());
+        header[4..6].copy_from_slice(&VERSION.to_le_bytes());
+        header[6..8].copy_from_slice(&self.partition.to_le_bytes());
+        header[12..16].copy_from_slice(&self.id.to_le_bytes());
+        header[16..20].copy_from_slice(&self.table.to_le_bytes());
+        header[20..24].copy_from_slice(&self.records.to_le_bytes());
+        header[24..28].copy_from_slice(&self.length_bytes.to_le_bytes());
+        header[28..32].copy_from_slice(&self.payload_crc.to_le_bytes());
+        header[32..40].copy_from_slice(&self.created_lsn.to_le_bytes());
+        let crc = crc32c::crc32c(header);
+        header[HEADER_CRC_AT..HEADER_CRC_AT + 4].copy_from_slice(&crc.to_le_bytes());
+    }
+
     /// Reads and checks the header of block `id`.
     pub fn decode(bytes: &[u8], id: u32) -> Result<Self, BlockError> {
         let fail = |fault| BlockError {
@@ -292,9 +348,11 @@ impl BlockHeader {
         let mut header = *bytes
             .first_chunk::<BLOCK_HEADER_BYTES>()
             .ok_or(fail(short))?;
-        if u32_at(&header, 0) != Some(MAGIC) {
-            return Err(fail(BlockFault::NotABlock));
-        }
+        let (kind, bytes_max) = match u32_at(&header, 0) {
+            Some(MAGIC) => (BlockKind::Records, BLOCK_BYTES_MAX),
+            Some(COLUMNS_MAGIC) => (BlockKind::Columns, COLUMNS_BYTES_MAX),
+            _ => return Err(fail(BlockFault::NotABlock)),
+        };
         let crc = u32_at(&header, HEADER_CRC_AT);
         header[HEADER_CRC_AT..HEADER_CRC_AT + 4].fill(0);
         if crc != Some(crc32c::crc32c(&header)) {
@@ -305,6 +363,7 @@ impl BlockHeader {
         }
         let field = |at| u32_at(&header, at).ok_or(fail(BlockFault::Bounds));
         let found = Self {
+            kind,
             id: field(12)?,
             table: field(16)?,
             partition: u16_at(&header, 6).ok_or(fail(BlockFault::Bounds))?,
@@ -316,7 +375,7 @@ impl BlockHeader {
         if found.id != id {
             return Err(fail(BlockFault::OtherBlock { found: found.id }));
         }
-        if !(BLOCK_HEADER_BYTES..=BLOCK_BYTES_MAX).contains(&(found.length_bytes as usize)) {
+        if !(BLOCK_HEADER_BYTES..=bytes_max).contains(&(found.length_bytes as usize)) {
             return Err(fail(BlockFault::Bounds));
         }
         Ok(found)
@@ -391,6 +450,9 @@ pub fn records(block: &[u8], id: u32) -> Result<(BlockHeader, Records<'_>), Bloc
         slot: None,
         fault,
     };
+    if header.kind != BlockKind::Records {
+        return Err(fail(BlockFault::OtherKind));
+    }
     let length = header.length_bytes as usize;
     let bytes = block.get(..length).ok_or(fail(BlockFault::Short {
         needed_bytes: length.next_multiple_of(SECTOR_BYTES),
@@ -407,13 +469,32 @@ pub fn records(block: &[u8], id: u32) -> Result<(BlockHeader, Records<'_>), Bloc
     Ok((header, records))
 }
 
+/// Checks a whole block, of either kind, and hands out its records.
+///
+/// # Errors
+/// What is wrong with it, and where. Some records may have been handed out.
+pub fn each_record(
+    block: &[u8],
+    id: u32,
+    mut each: impl FnMut(Record<'_>),
+) -> Result<BlockHeader, BlockError> {
+    let header = BlockHeader::decode(block, id)?;
+    match header.kind {
+        BlockKind::Records => {
+            let (_, mut found) = records(block, id)?;
+            found.try_for_each(|record| record.map(&mut each))?;
+        }
+        BlockKind::Columns => columns::each_record(block, id, &mut each)?,
+    }
+    Ok(header)
+}
+
 /// Checks a whole block and each record in it.
 ///
 /// # Errors
 /// What is wrong with it, and where.
 pub fn verify_records(block: &[u8], id: u32) -> Result<(), BlockError> {
-    let (_, mut found) = records(block, id)?;
-    found.try_for_each(|record| record.map(|_| ()))
+    each_record(block, id, |_| ()).map(|_| ())
 }
 
 /// The records of a block; see [`records`].

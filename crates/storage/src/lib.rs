@@ -13,6 +13,7 @@ pub mod cast;
 pub mod chains;
 pub mod changed_pages;
 mod chunk;
+pub mod columns;
 pub mod compare;
 pub mod count_min;
 pub mod datetime;

@@ -20,14 +20,15 @@ mod layout;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use layout::Integer;
 pub use layout::Layout;
+pub(crate) use layout::{Integer, Part, PartPlace};
 
 use serde::{Deserialize, Serialize};
 
 use crate::types::DataType;
 use crate::value::{Value, ValueRef};
-use layout::{VERSION_LIMIT, header, malformed};
+pub(crate) use layout::header;
+use layout::{VERSION_LIMIT, malformed};
 
 /// What a layout has to know of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -112,6 +113,11 @@ impl Layouts {
             Some(layout) => layout,
             None => malformed(),
         }
+    }
+
+    /// The layout of a version.
+    pub(crate) fn version(&self, version: usize) -> Option<&Layout> {
+        self.versions.get(version)
     }
 
     /// The number of columns.

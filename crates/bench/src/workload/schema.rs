@@ -154,6 +154,7 @@ impl TableSpec {
             options: Default::default(),
             fingerprinted: None,
             lost: Vec::new(),
+            access_method: Default::default(),
         })
     }
 

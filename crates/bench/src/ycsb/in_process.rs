@@ -245,6 +245,7 @@ fn create(
         options: Default::default(),
         fingerprinted: None,
         lost: Vec::new(),
+        access_method: Default::default(),
     };
     let options = RunOptions::new();
     runtime()?.block_on(async {

@@ -547,7 +547,8 @@ impl<'a> Access<'a> {
         if usage == Use::First && first_run {
             state.uses += 1;
             if word.is_cold() {
-                state.returns += u32::from(word.temperature() > 0);
+                let comes_back = word.temperature() > 0 && !word.is_in_columns();
+                state.returns += u32::from(comes_back);
                 retrieval::note_asked_for(table, rows, row);
             }
             if word.is_hot() || word.is_cold() {

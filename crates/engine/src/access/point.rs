@@ -336,7 +336,8 @@ impl Access<'_> {
             for (row, word) in used.into_iter().flatten() {
                 state.uses += 1;
                 if word.is_cold() {
-                    state.returns += u32::from(word.temperature() > 0);
+                    let comes_back = word.temperature() > 0 && !word.is_in_columns();
+                    state.returns += u32::from(comes_back);
                     retrieval::note_asked_for(table, rows, RowId::new(state.id, row));
                 }
                 rows.used(row, word, by);

@@ -17,7 +17,7 @@ use crate::ground::error::Result;
 use crate::ground::policy::{Merge, MergeUnit, Retrieval};
 use crate::ground::row_id::RowId;
 use crate::memory::fetched::Fetched;
-use crate::rows::fetch::{Missing, address_key, plan, read_range};
+use crate::rows::fetch::{Missing, address_key, plan, read_bytes};
 use crate::rows::row_state::TablePartition;
 
 /// A run reads so many bytes while it holds its partitions, and no more than lets it be a small one
@@ -85,16 +85,18 @@ impl Access<'_> {
             return Ok(None);
         };
         let policy = rows.policy();
+        let in_columns = address.is_in_columns();
         let missing = Missing {
             row,
             address,
-            whole: policy.reads_blocks(),
+            whole: policy.reads_blocks() && !in_columns,
         };
         let bytes = match missing.whole {
             true => u64::from(policy.block_bytes),
-            false => read_range(address, policy.block_bytes.into()).1 as u64,
+            false => read_bytes(address, policy.block_bytes.into()),
         };
-        if policy.retrieval == Retrieval::Sync && self.may_read_now(bytes) {
+        // A row in columns is of many reads: none while the partition is held.
+        if policy.retrieval == Retrieval::Sync && !in_columns && self.may_read_now(bytes) {
             return self.read_now(position, table, missing).map(Some);
         }
         self.check_missing()?;
@@ -160,7 +162,8 @@ impl Access<'_> {
         }
         let missing = std::mem::take(&mut self.scratch.missing);
         for missing in missing {
-            match self.may_read_now(0) && self.came(missing.address).is_none() {
+            let is_record = !missing.address.is_in_columns();
+            match is_record && self.may_read_now(0) && self.came(missing.address).is_none() {
                 true => drop(self.read_now(position, table, missing)?),
                 false => self.scratch.missing.push(missing),
             }
@@ -182,6 +185,10 @@ impl Access<'_> {
         cold: ColdWord,
         tuple: &[u8],
     ) -> Option<TuplePtr> {
+        // What is in columns is kept in memory as columns.
+        if cold.word().is_in_columns() {
+            return None;
+        }
         let memory = &self.parts.memory;
         let state = self.guards.at_mut(position);
         let rows = state.tables.rows_mut(table.def.storage)?;

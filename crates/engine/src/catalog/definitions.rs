@@ -126,6 +126,31 @@ pub struct CheckDef {
     pub expression: String,
 }
 
+/// What a table's rows are kept in (`CREATE TABLE … USING`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum AccessMethod {
+    /// Rows in place; cold ones leave memory in blocks of records.
+    #[default]
+    Memory,
+    /// A delta of rows in place, and a main of row groups, column by column (002).
+    Columns,
+}
+
+impl AccessMethod {
+    /// Its name in `pg_am`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Columns => "columns",
+        }
+    }
+
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// A layout that a table's definition has no column for: one was added and taken back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LostLayout {
@@ -169,6 +194,9 @@ pub struct TableDef {
     /// order of their numbers. The engine sets it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<LostLayout>,
+    /// What the rows are kept in.
+    #[serde(default, skip_serializing_if = "AccessMethod::is_default")]
+    pub access_method: AccessMethod,
 }
 
 impl TableDef {

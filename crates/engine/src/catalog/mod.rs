@@ -36,8 +36,8 @@ mod layouts;
 mod objects;
 
 pub use self::definitions::{
-    CheckDef, ColumnDef, Identity, IndexDef, IndexKind, LostLayout, SchemaDef, SequenceDef,
-    TableDef,
+    AccessMethod, CheckDef, ColumnDef, Identity, IndexDef, IndexKind, LostLayout, SchemaDef,
+    SequenceDef, TableDef,
 };
 pub(crate) use self::objects::{
     Commented, authority_of, comments_of, is_of_none, types_of, types_within,
@@ -240,6 +240,12 @@ impl Table {
     #[inline]
     pub fn knows_keys(&self) -> bool {
         self.knows_keys
+    }
+
+    /// Whether rows leave memory column by column.
+    #[inline]
+    pub fn is_columns(&self) -> bool {
+        self.def.access_method == AccessMethod::Columns
     }
 
     /// The fingerprint of a tuple for its cold word; 0 where nobody will compare it.

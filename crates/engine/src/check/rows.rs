@@ -2,7 +2,7 @@
 //! of its row, and each row is found under its keys.
 
 use hashbrown::{HashMap, HashSet};
-use thermocline_storage::block::{records, verify_records};
+use thermocline_storage::block::{BlockHeader, BlockKind, Record, each_record, verify_records};
 use thermocline_storage::block_store::{BlockInfo, BlockStore};
 use thermocline_storage::key_hash::key_hash;
 
@@ -106,8 +106,8 @@ impl Check<'_> {
                 return Ok(false);
             }
         };
-        let (header, found) = match records(&bytes, block.id) {
-            Ok(whole) => whole,
+        let header = match BlockHeader::decode(&bytes, block.id) {
+            Ok(header) => header,
             Err(error) => {
                 self.found(FILE, place(error.slot), table, error.to_string());
                 return Ok(false);
@@ -131,49 +131,61 @@ impl Check<'_> {
             return Ok(false);
         }
         let mut key = Vec::new();
-        for record in found {
-            let record = match record {
-                Ok(record) => record,
-                Err(error) => {
-                    self.found(FILE, place(error.slot), table, error.to_string());
-                    return Ok(false);
-                }
-            };
+        let checked = each_record(&bytes, block.id, |record| {
             self.report.records += 1;
-            let (Some(table), Some(rows), Some(seen)) = (table, rows, seen.as_deref_mut()) else {
-                continue;
-            };
-            if record.row >= rows.directory().appended() {
-                continue;
+            if let (Some(table), Some(rows), Some(seen)) = (table, rows, seen.as_deref_mut()) {
+                self.check_record(block, table, rows, seen, &record, &mut key);
             }
-            let Some(cold) = rows.directory().get(record.row).as_cold() else {
-                continue;
-            };
-            let address = cold.address();
-            if (address.block, address.slot) != (block.id, record.slot) {
-                // A hole: the row has a newer record, or is gone.
-                continue;
-            }
-            seen.note(record.row);
-            let what = if !table.layouts.validate(record.payload) {
-                "is no tuple of the table".to_owned()
-            } else if !table.has_fingerprint(cold, record.payload, &mut key) {
-                "does not fit the fingerprint in the directory".to_owned()
-            } else if !rows.directory().get(record.row).is_uncommitted()
-                && let Some(index) = unindexed(table, rows, record.payload, record.row, &mut key)
-            {
-                // Not one that an open transaction had inserted: it may have dropped the index before.
-                format!("is not in index {index}")
-            } else {
-                continue;
-            };
-            let what = format!(
-                "row {} (block {}, slot {}) {what}",
-                record.row, block.id, record.slot
-            );
-            self.found(FILE, place(Some(record.slot)), Some(table), what);
+        });
+        if let Err(error) = checked {
+            // In columns a slot is no place.
+            let slot = error.slot.filter(|_| header.kind == BlockKind::Records);
+            self.found(FILE, place(slot), table, error.to_string());
+            return Ok(false);
         }
         Ok(true)
+    }
+
+    /// A record against the row that it is the copy of, if it still is.
+    fn check_record(
+        &mut self,
+        block: &BlockInfo,
+        table: &Table,
+        rows: &TablePartition,
+        seen: &mut Seen,
+        record: &Record<'_>,
+        key: &mut Vec<u8>,
+    ) {
+        if record.row >= rows.directory().appended() {
+            return;
+        }
+        let Some(cold) = rows.directory().get(record.row).as_cold() else {
+            return;
+        };
+        let address = cold.address();
+        if (address.block, address.slot) != (block.id, record.slot) {
+            // A hole: the row has a newer record, or is gone.
+            return;
+        }
+        seen.note(record.row);
+        let what = if !table.layouts.validate(record.payload) {
+            "is no tuple of the table".to_owned()
+        } else if !table.has_fingerprint(cold, record.payload, key) {
+            "does not fit the fingerprint in the directory".to_owned()
+        } else if !rows.directory().get(record.row).is_uncommitted()
+            && let Some(index) = unindexed(table, rows, record.payload, record.row, key)
+        {
+            // Not one that an open transaction had inserted: it may have dropped the index before.
+            format!("is not in index {index}")
+        } else {
+            return;
+        };
+        let what = format!(
+            "row {} (block {}, slot {}) {what}",
+            record.row, block.id, record.slot
+        );
+        let place = block_place(block, (!address.is_in_columns()).then_some(record.slot));
+        self.found("blocks", Some(place), Some(table), what);
     }
 
     /// Each cold word must have led to a record. What lies in a block that could

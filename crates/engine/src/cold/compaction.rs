@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use thermocline_device::{AlignedBuffer, Mutation, SECTOR_BYTES, StopPoint, stop_at};
-use thermocline_storage::block::{BlockBuilder, records};
-use thermocline_storage::block_store::{BlockInfo, BlockStoreError, NewBlock};
+use thermocline_storage::block::each_record;
+use thermocline_storage::block_store::{BlockInfo, BlockStoreError};
 use thermocline_storage::row_directory::{ColdAddress, Word};
 
 use crate::catalog::Table;
+use crate::cold::block_writer::BlockWriter;
 use crate::ground::counters::Counters;
-use crate::ground::error::{Error, store_failed};
+use crate::ground::error::Error;
 use crate::ground::moment::Moment;
 use crate::parts::Parts;
 use crate::rows::row_state::{LeftPage, TablePartition};
@@ -46,11 +47,20 @@ struct Moved {
     extent: u8,
 }
 
+/// A record read, whose tuple ends here among those of its block.
+struct Found {
+    row: u32,
+    slot: u16,
+    end: usize,
+}
+
 /// Copies live records together.
 pub(crate) struct Compactor {
-    builder: BlockBuilder,
+    writer: BlockWriter,
     /// Always the same: memory that comes and goes looks like growth.
     read: AlignedBuffer,
+    found: Vec<Found>,
+    tuples: Vec<u8>,
     moved: Vec<Moved>,
     /// Blocks that could not be read: left alone, so that the others get their turn.
     damaged: HashSet<u32>,
@@ -64,8 +74,10 @@ pub(crate) struct Compactor {
 impl Compactor {
     pub fn new(block_bytes: u32) -> Self {
         Compactor {
-            builder: BlockBuilder::new(AlignedBuffer::new_zeroed(block_bytes as usize)),
+            writer: BlockWriter::new(block_bytes),
             read: AlignedBuffer::new_zeroed(block_bytes as usize),
+            found: Vec::new(),
+            tuples: Vec::new(),
             moved: Vec::new(),
             damaged: HashSet::new(),
             groups: Vec::new(),
@@ -144,11 +156,13 @@ impl Compactor {
     /// Copies what lives in some blocks of one table and partition together, up
     /// to one new block's worth.
     pub(crate) fn compact(&mut self, parts: &Parts, group: &[BlockInfo]) -> Result<(), Error> {
-        self.builder.clear();
         self.moved.clear();
         let (storage, partition) = (group[0].table, group[0].partition as usize);
         let sizes = BlockSizes::of(parts);
-        self.builder.set_target_bytes(sizes.size(storage) as usize);
+        let Some(table) = sizes.tables.get(&storage) else {
+            return Ok(());
+        };
+        self.writer.begin(parts, table);
         let room = sizes.room(storage);
         let pin = parts.blocks.pin();
         let mut taken = 0u64;
@@ -163,38 +177,44 @@ impl Compactor {
                 Err(BlockStoreError::UnknownBlock(_)) => continue,
                 read => read.map_err(|e| e.to_string()),
             };
-            let found = read.and_then(|bytes| {
-                let found = records(bytes, block.id);
-                let found = found.and_then(|(_, found)| found.collect::<Result<Vec<_>, _>>());
-                found.map_err(|e| e.to_string())
+            let (found, tuples) = (&mut self.found, &mut self.tuples);
+            found.clear();
+            tuples.clear();
+            let checked = read.and_then(|bytes| {
+                let checked = each_record(bytes, block.id, |record| {
+                    tuples.extend_from_slice(record.payload);
+                    found.push(Found {
+                        row: record.row,
+                        slot: record.slot,
+                        end: tuples.len(),
+                    });
+                });
+                checked.map_err(|e| e.to_string())
             });
-            let mut found = match found {
-                Ok(found) => found,
-                Err(what) => {
-                    self.damaged.insert(block.id);
-                    let (at, of) = (block.offset, parts.storages.name(storage));
-                    parts.report(&format!(
-                        "compaction: blocks at byte {at}, block {} of {of}: {what}",
-                        block.id
-                    ));
-                    continue;
-                }
-            };
+            if let Err(what) = checked {
+                self.damaged.insert(block.id);
+                let (at, of) = (block.offset, parts.storages.name(storage));
+                parts.report(&format!(
+                    "compaction: blocks at byte {at}, block {} of {of}: {what}",
+                    block.id
+                ));
+                continue;
+            }
             // Which of them live is decided by the directory, a few at a time.
-            for some in found.chunks_mut(TURN_RECORDS) {
+            let mut begin = 0;
+            for some in self.found.chunks(TURN_RECORDS) {
                 let state = parts.partitions[partition].lock();
                 let Some(rows) = state.tables.rows(storage) else {
                     return Ok(());
                 };
                 for record in some {
+                    let tuple = &self.tuples[begin..record.end];
+                    begin = record.end;
                     let word = rows.directory().get(record.row);
                     if !is_copy_of(rows, word, block.id, record.slot) {
                         continue;
                     }
-                    let pushed = self
-                        .builder
-                        .try_push(record.row, record.payload, record.flags);
-                    if let Some((slot, extent)) = pushed {
+                    if let Some((slot, extent)) = self.writer.try_push(record.row, tuple) {
                         self.moved.push(Moved {
                             row: record.row,
                             from: ColdAddress {
@@ -211,27 +231,10 @@ impl Compactor {
         }
         drop(pin);
         parts.pause(Moment::CompactionRead);
-        if self.builder.record_count() == 0 {
+        if self.writer.record_count() == 0 {
             return Ok(());
         }
-        let (id, _) = parts
-            .blocks
-            .allocate(NewBlock {
-                device_bytes: self.builder.device_bytes(),
-                records: self.builder.record_count(),
-                table: storage,
-                partition: partition as u16,
-            })
-            .map_err(store_failed)?;
-        let bytes = self
-            .builder
-            .finish(id, storage, partition as u16, parts.log.appended_lsn());
-        let mut written = bytes.len() as u64;
-        Counters::add(&parts.counters.block_bytes_written, written);
-        if let Err(error) = parts.blocks.write(id, bytes) {
-            parts.give_up_block(id);
-            return Err(store_failed(error));
-        }
+        let (id, mut written) = self.writer.write(parts, partition, table)?;
         Counters::add(&parts.counters.tuples_compacted, self.moved.len() as u64);
         parts.pause(Moment::CompactionWritten);
         stop_at(StopPoint::CompactionCopied);
@@ -260,7 +263,6 @@ impl Compactor {
             drop(state);
             stop_at(StopPoint::CompactionSwing);
         }
-        self.builder.clear();
         Ok(())
     }
 }

@@ -10,19 +10,19 @@
 //! before its tuples leave memory, only before the next checkpoint.
 
 mod clean;
+mod merge;
 
 use std::sync::Arc;
 
-use thermocline_device::{AlignedBuffer, Mutation};
-use thermocline_storage::block::BlockBuilder;
-use thermocline_storage::block_store::NewBlock;
+use thermocline_device::Mutation;
 use thermocline_storage::row_directory::{ColdAddress, HotWord};
 use thermocline_storage::temperature;
 
 use crate::catalog::Table;
+use crate::cold::block_writer::{BlockWriter, group_bytes};
 use crate::cold::cooling::Cooling;
 use crate::ground::counters::Counters;
-use crate::ground::error::{Error, Result, store_failed};
+use crate::ground::error::{Error, Result};
 use crate::ground::moment::Moment;
 use crate::memory::Pressure;
 use crate::parts::Parts;
@@ -86,13 +86,17 @@ pub(crate) struct Evicted {
 /// The evictor's place and its buffer, made once: it never allocates more to
 /// make progress.
 pub(crate) struct Evictor {
-    builder: BlockBuilder,
+    writer: BlockWriter,
     picked: Vec<Picked>,
     /// The number of this copying, like no other's.
     copying: Copying,
     key: Vec<u8>,
     partition: usize,
     turn: u64,
+    /// The partition that was last looked at for a delta to merge.
+    merges: usize,
+    /// Bytes of the last block.
+    written_bytes: u64,
     cooling: Cooling,
     left: LeftPage,
 }
@@ -100,26 +104,32 @@ pub(crate) struct Evictor {
 impl Evictor {
     pub fn new(block_bytes: u32) -> Self {
         Evictor {
-            builder: BlockBuilder::new(AlignedBuffer::new_zeroed(block_bytes as usize)),
+            writer: BlockWriter::new(block_bytes),
             picked: Vec::new(),
             copying: Copying::default(),
             key: Vec::new(),
             partition: 0,
             turn: 0,
+            merges: 0,
+            written_bytes: 0,
             cooling: Cooling::default(),
             left: LeftPage::default(),
         }
     }
 
-    /// Evicts from the next partition if memory is short. Whether there is
-    /// more to do.
+    /// Evicts from the next partition if memory is short, and merges a delta if it is not. Whether
+    /// there is more to do.
     pub fn step(&mut self, parts: &Parts) -> Result<bool> {
         self.cooling.look(parts);
         parts.end_old_snapshots();
+        let columns = &parts.fetcher.groups.cache;
+        if let Some(room) = parts.memory.columns_room(columns.bytes()) {
+            columns.set_room(room);
+        }
         let Pressure::Evict(_) = parts.memory.pressure() else {
             parts.memory.set_drained(false);
             parts.memory.set_device_refuses(false);
-            return Ok(false);
+            return self.merge_if_due(parts);
         };
         let mut freed = Evicted::default();
         // So many rounds that the warmest tuple has become cool.
@@ -189,7 +199,7 @@ impl Evictor {
         table: &Table,
     ) -> Result<Evicted> {
         let mut evicted = Evicted::default();
-        self.begin_block(parts.policy_of(table).block_bytes);
+        self.begin_block(parts, table);
         let mut passed = 0u64;
         let (goal, limit) = {
             let mut state = parts.partitions[partition].lock_any();
@@ -197,7 +207,11 @@ impl Evictor {
                 return Ok(evicted);
             };
             // A block, but not so much of a small table that its warm part goes.
-            let goal = (rows.heap().live_bytes() as u64 / 4).max(16 << 10);
+            // Columns are encoded together: the more rows, the better.
+            let goal = match table.is_columns() {
+                true => group_bytes(parts),
+                false => (rows.heap().live_bytes() as u64 / 4).max(16 << 10),
+            };
             let rows_all = u64::from(rows.directory().appended());
             (goal, rows_all * rows.rounds_to_leave())
         };
@@ -205,14 +219,14 @@ impl Evictor {
             let mut state = parts.partitions[partition].lock_any();
             let full = self.sweep(parts, &mut state, table, &mut evicted, &mut passed);
             drop(state);
-            let collected = evicted.bytes + self.builder.record_bytes() as u64;
+            let collected = evicted.bytes + self.writer.record_bytes() as u64;
             if full || passed >= limit || collected >= goal {
                 // Of a table that is gone there is nothing to pass.
                 self.cooling.passed(parts, passed.min(limit), collected);
                 break;
             }
         }
-        if self.builder.record_count() > 0 {
+        if self.writer.record_count() > 0 {
             let written = self.write_block(parts, partition, table, Leaving::Evicted)?;
             evicted.tuples += written.tuples;
             evicted.bytes += written.bytes;
@@ -286,9 +300,8 @@ impl Evictor {
         Taken::Copied(rows.heap().payload(hot.pointer()).len())
     }
 
-    fn begin_block(&mut self, block_bytes: u32) {
-        self.builder.clear();
-        self.builder.set_target_bytes(block_bytes as usize);
+    fn begin_block(&mut self, parts: &Parts, table: &Table) {
+        self.writer.begin(parts, table);
         self.picked.clear();
         self.copying = Copying::begin();
     }
@@ -296,7 +309,7 @@ impl Evictor {
     /// Copies a dirty tuple into the block. False: the block is full.
     fn copy(&mut self, rows: &mut TablePartition, table: &Table, row: u32, hot: HotWord) -> bool {
         let tuple = rows.heap().payload(hot.pointer());
-        let Some((slot, extent)) = self.builder.try_push(row, tuple, 0) else {
+        let Some((slot, extent)) = self.writer.try_push(row, tuple) else {
             return false;
         };
         let fingerprint = table.fingerprint(tuple, &mut self.key);
@@ -323,9 +336,7 @@ impl Evictor {
         let written = self.write(parts, partition, table);
         parts.pause(Moment::BlockWritten);
         let mut done = Evicted::default();
-        let mut bytes = written
-            .as_ref()
-            .map_or(0, |_| self.builder.device_bytes() as u64);
+        let mut bytes = written.as_ref().map_or(0, |_| self.written_bytes);
         while !self.picked.is_empty() {
             let mut state = parts.partitions[partition].lock_any();
             let Some(rows) = state.tables.rows_mut(table.def.storage) else {
@@ -353,47 +364,26 @@ impl Evictor {
                 }
             }
         }
-        self.builder.clear();
+        self.writer.begin(parts, table);
         written.map(|_| done)
     }
 
     /// Writes the block. Only this tells whether the device takes any: clean tuples
     /// leave without it.
     fn write(&mut self, parts: &Parts, partition: usize, table: &Table) -> Result<u32> {
-        let written = self.try_write(parts, partition, table);
-        if written.is_err() {
-            parts.stop_if_blocks_failed();
+        let written = self.writer.write(parts, partition, table);
+        match &written {
+            Ok((_, bytes)) => {
+                self.written_bytes = *bytes;
+                Counters::add(&parts.counters.blocks_evicted, 1);
+            }
+            Err(_) => parts.stop_if_blocks_failed(),
         }
         let full = matches!(written, Err(Error::DiskFull(_)));
         parts
             .memory
             .set_device_refuses(full || parts.blocks.has_failed());
-        written
-    }
-
-    fn try_write(&mut self, parts: &Parts, partition: usize, table: &Table) -> Result<u32> {
-        let (id, _) = parts
-            .blocks
-            .allocate(NewBlock {
-                device_bytes: self.builder.device_bytes(),
-                records: self.builder.record_count(),
-                table: table.def.storage,
-                partition: partition as u16,
-            })
-            .map_err(store_failed)?;
-        let bytes = self.builder.finish(
-            id,
-            table.def.storage,
-            partition as u16,
-            parts.log.appended_lsn(),
-        );
-        Counters::add(&parts.counters.block_bytes_written, bytes.len() as u64);
-        if let Err(error) = parts.blocks.write(id, bytes) {
-            parts.give_up_block(id);
-            return Err(store_failed(error));
-        }
-        Counters::add(&parts.counters.blocks_evicted, 1);
-        Ok(id)
+        written.map(|(id, _)| id)
     }
 
     /// Empties sparse pages, so that what was evicted really leaves memory.
@@ -454,7 +444,7 @@ fn swing(
 impl Evictor {
     /// Copies dirty tuples into a block that is not written yet.
     pub fn begin(&mut self, parts: &Parts, partition: usize, table: &Table) {
-        self.begin_block(parts.policy_of(table).block_bytes);
+        self.begin_block(parts, table);
         let mut state = parts.partitions[partition].lock_any();
         let (mut evicted, mut passed) = (Evicted::default(), 0);
         self.sweep(parts, &mut state, table, &mut evicted, &mut passed);
@@ -462,7 +452,7 @@ impl Evictor {
 
     /// Writes the block that was begun, and evicts its tuples.
     pub fn end(&mut self, parts: &Parts, partition: usize, table: &Table) -> Result<Evicted> {
-        if self.builder.record_count() == 0 {
+        if self.writer.record_count() == 0 {
             return Ok(Evicted::default());
         }
         self.write_block(parts, partition, table, Leaving::Evicted)

@@ -3,6 +3,7 @@
 //!
 //! Runs beside statements, in short turns under a partition's lock.
 
+pub(crate) mod block_writer;
 pub(crate) mod compaction;
 pub(crate) mod cooling;
 pub(crate) mod evict;

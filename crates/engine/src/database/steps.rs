@@ -73,6 +73,15 @@ impl Steps {
         evicted
     }
 
+    /// A column table's delta in the next partition is merged, up to a row group of it, however
+    /// little it has. Whether there was any.
+    pub fn merge(&self) -> Result<bool> {
+        let Some(mut evictor) = self.evictor.try_lock() else {
+            return Ok(false);
+        };
+        evictor.merge_next(&self.db)
+    }
+
     /// After a start: a partition is brought, or a part of one. Whether there was anything to
     /// do. Reads must not stall.
     pub fn load(&self) -> bool {

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use thermocline_storage::block::{self, Record};
+use thermocline_storage::block::{Record, each_record};
 use thermocline_storage::key_hash::key_hash;
 use thermocline_storage::row_directory::{ColdAddress, Word};
 
@@ -260,9 +260,23 @@ impl Parts {
                 found.wrong(|| format!("blocks: block {} cannot be read", info.id));
                 continue;
             };
-            match block::records(&bytes, info.id) {
+            let indexes = self.indexes_that_agree(table);
+            let mut wanted: BTreeMap<u16, &Reference> =
+                of.records.iter().map(|r| (r.slot, r)).collect();
+            if wanted.len() != of.records.len() {
+                found.wrong(|| format!("block {}: rows share a record", info.id));
+            }
+            let checked = each_record(&bytes, info.id, |record| {
+                let reference = wanted.get(&record.slot);
+                if let Some(reference) = reference.filter(|r| r.row == record.row) {
+                    let table = (&**table, indexes);
+                    verify_record(table, rows, of.partition, reference, &record, found);
+                    wanted.remove(&record.slot);
+                }
+            });
+            match checked {
                 Err(error) => found.wrong(|| format!("blocks: {error}")),
-                Ok((header, records)) => {
+                Ok(header) => {
                     if (header.table, header.partition, header.records)
                         != (info.table, info.partition, info.records)
                     {
@@ -270,29 +284,13 @@ impl Parts {
                             format!("blocks: block {}'s header is another one's", info.id)
                         });
                     }
-                    let records: BTreeMap<u16, Record<'_>> = records
-                        .filter_map(|record| record.ok().map(|r| (r.slot, r)))
-                        .collect();
-                    let indexes = self.indexes_that_agree(table);
-                    for reference in &of.records {
-                        match records.get(&reference.slot) {
-                            Some(record) if record.row == reference.row => {
-                                verify_record(
-                                    (table, indexes),
-                                    rows,
-                                    of.partition,
-                                    reference,
-                                    record,
-                                    found,
-                                );
-                            }
-                            _ => found.wrong(|| {
-                                format!(
-                                    "block {} has no record of row {} in slot {}",
-                                    info.id, reference.row, reference.slot
-                                )
-                            }),
-                        }
+                    for reference in wanted.values() {
+                        found.wrong(|| {
+                            format!(
+                                "block {} has no record of row {} in slot {}",
+                                info.id, reference.row, reference.slot
+                            )
+                        });
                     }
                 }
             }

@@ -94,7 +94,9 @@ impl Database {
                     let wanted = (first..last).filter_map(|row| {
                         let word = rows.directory().get(row);
                         let cold = word.as_cold().filter(|_| word.temperature() >= coolest)?;
-                        Some((RowId::new(partition, row), cold.address()))
+                        // What is in columns stays there: its chunks are kept when they are read.
+                        let address = cold.address();
+                        (!address.is_in_columns()).then(|| (RowId::new(partition, row), address))
                     });
                     first = last;
                     let (reads, pin) = plan(&self.blocks, wanted)?;

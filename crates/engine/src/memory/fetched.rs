@@ -132,9 +132,16 @@ impl Fetched {
         }
     }
 
-    /// Gives back what was counted beyond what is there.
+    /// Gives back what was counted beyond what is there, and counts what has come beyond it: how
+    /// long a row in columns is nobody knows before.
     pub fn settle(&mut self) {
-        self.give(self.counted.saturating_sub(self.bytes()));
+        let there = self.bytes();
+        let beyond = there.saturating_sub(self.counted);
+        if let Some(share) = self.share.as_ref().filter(|_| beyond > 0) {
+            share.take(beyond);
+            self.counted = there;
+        }
+        self.give(self.counted.saturating_sub(there));
     }
 
     fn give(&mut self, bytes: u64) {

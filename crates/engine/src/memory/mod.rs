@@ -391,6 +391,17 @@ impl Memory {
         self.hard().saturating_sub(others).min(self.fetched_limit())
     }
 
+    /// The room that chunks of columns have, which `held` bytes of them take: they leave as other
+    /// rows do where memory is short, and may grow where there is room. None: as before.
+    pub fn columns_room(&self, held: u64) -> Option<u64> {
+        let floor = columns_floor(self.limit());
+        match self.pressure() {
+            Pressure::Evict(bytes) => Some(held.saturating_sub(bytes).max(floor)),
+            Pressure::None if self.has_room() => Some(self.limit() / COLUMNS_MOST_DIVISOR),
+            Pressure::None => None,
+        }
+    }
+
     /// Counts memory that will be taken soon; nobody's share of the limit.
     pub fn expect(&self, bytes: u64) {
         self.expected.fetch_add(bytes as i64, Ordering::Relaxed);
@@ -425,6 +436,17 @@ impl Memory {
     pub fn reserved(&self) -> u64 {
         self.reserved.load(Ordering::Relaxed).max(0) as u64
     }
+}
+
+/// The room that chunks of columns have in memory however short it is: one part of the limit in so
+/// many.
+const COLUMNS_FLOOR_DIVISOR: u64 = 16;
+/// And while nothing has to leave for them.
+const COLUMNS_MOST_DIVISOR: u64 = 4;
+
+/// The room that chunks of columns have under a limit in any case.
+pub(crate) fn columns_floor(limit: u64) -> u64 {
+    limit / COLUMNS_FLOOR_DIVISOR
 }
 
 /// The room that code has under a limit.

@@ -46,6 +46,7 @@ use crate::ground::spill::Spill;
 use crate::ground::start::Start;
 use crate::ground::table_policy::Policies;
 use crate::ground::wait::Event;
+use crate::memory::columns_floor;
 use crate::memory::{Memory, log_buffer_bytes};
 use crate::parts::Parts;
 use crate::parts::backup_state::BackupState;
@@ -149,7 +150,11 @@ impl Database {
             arena,
             arrivals,
             catalog: RwLock::new(Arc::new(Catalog::empty())),
-            fetcher: Fetcher::new(blocks.file().clone(), storages.clone()),
+            fetcher: Fetcher::new(
+                blocks.file().clone(),
+                storages.clone(),
+                columns_floor(limit),
+            ),
             storages,
             sequences: RwLock::default(),
             sequences_made: AtomicU64::new(0),

@@ -11,106 +11,14 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use thermocline_device::{AlignedBuffer, DeviceFile, ReadRequest};
 use thermocline_storage::block;
-use thermocline_storage::block_store::{BlockPin, BlockStore};
 use thermocline_storage::row_directory::ColdAddress;
 
 use crate::catalog::storages::Storages;
 use crate::ground::error::{Error, Result};
-use crate::ground::row_id::RowId;
 use crate::memory::fetched::Fetched;
-
-/// Marks the key of a whole block: addresses have 48 bits.
-const WHOLE: u64 = 1 << 63;
-
-/// The key of a cold address among fetched tuples.
-#[inline]
-pub(crate) fn address_key(address: ColdAddress) -> u64 {
-    (u64::from(address.block) << 16) | u64::from(address.slot)
-}
-
-/// A tuple to be read: planned under the partition's lock, so that the block
-/// cannot be given up before the read.
-#[derive(Clone, Copy)]
-pub(crate) struct PlannedRead {
-    pub row: RowId,
-    pub address: ColdAddress,
-    /// Whose row it is; for an error's words.
-    pub storage: u32,
-    /// Where the block begins in its file, and its length, in bytes.
-    pub block_offset: u64,
-    pub block_bytes: u64,
-    /// All of the block is read, and not only the tuple's sectors.
-    pub whole: bool,
-}
-
-/// A tuple that is needed and is not in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Missing {
-    pub row: RowId,
-    pub address: ColdAddress,
-    /// By the table's policy all of its block is read.
-    pub whole: bool,
-}
-
-/// One of which only its sectors are read.
-impl From<(RowId, ColdAddress)> for Missing {
-    fn from((row, address): (RowId, ColdAddress)) -> Self {
-        Missing {
-            row,
-            address,
-            whole: false,
-        }
-    }
-}
-
-impl PlannedRead {
-    /// What is read of its block: first byte and length.
-    pub fn range(&self) -> (usize, usize) {
-        match self.whole {
-            true => (0, self.block_bytes as usize),
-            false => read_range(self.address, self.block_bytes),
-        }
-    }
-
-    /// What it has in common with other reads that bring the same.
-    fn key(&self) -> u64 {
-        match self.whole {
-            true => WHOLE | u64::from(self.address.block),
-            false => address_key(self.address),
-        }
-    }
-}
-
-/// Plans reads; the pin keeps the blocks until they are done.
-pub(crate) fn plan(
-    blocks: &BlockStore,
-    rows: impl Iterator<Item = impl Into<Missing>>,
-) -> Result<(Vec<PlannedRead>, BlockPin)> {
-    let pin = blocks.pin();
-    let mut reads = Vec::new();
-    for missing in rows {
-        let Missing {
-            row,
-            address,
-            whole,
-        } = missing.into();
-        let info = blocks.info(address.block).ok_or_else(|| {
-            Error::Corrupt(format!(
-                "the directory's row {row} refers to block {}, which the block table lacks",
-                address.block
-            ))
-        })?;
-        reads.push(PlannedRead {
-            row,
-            address,
-            storage: info.table,
-            block_offset: info.offset,
-            block_bytes: info.device_bytes,
-            whole,
-        });
-    }
-    Ok((reads, pin))
-}
+use crate::rows::device_reads::Arriving;
+pub(crate) use crate::rows::planned_read::{Missing, PlannedRead, address_key, plan, read_range};
+use crate::rows::row_group::{GroupHeld, RowGroups};
 
 /// A read under way, shared by all who need the tuple, or one of the block's.
 struct Shared {
@@ -126,6 +34,7 @@ struct SharedState {
 /// Reads evicted tuples.
 pub(crate) struct Fetcher {
     file: Arc<dyn DeviceFile>,
+    pub groups: RowGroups,
     under_way: Arc<Mutex<HashMap<u64, Arc<Shared>>>>,
     /// Bytes of buffers handed to the device.
     in_flight_bytes: Arc<AtomicUsize>,
@@ -134,8 +43,10 @@ pub(crate) struct Fetcher {
 }
 
 impl Fetcher {
-    pub fn new(file: Arc<dyn DeviceFile>, storages: Arc<Storages>) -> Self {
+    /// `columns_room`: bytes of chunks of columns that are kept in memory.
+    pub fn new(file: Arc<dyn DeviceFile>, storages: Arc<Storages>, columns_room: u64) -> Self {
         Fetcher {
+            groups: RowGroups::new(file.clone(), storages.clone(), columns_room),
             file,
             storages,
             under_way: Arc::default(),
@@ -189,10 +100,18 @@ impl Fetcher {
         let buffers = usize::try_from(most / BUFFERS_DIVISOR).unwrap_or(usize::MAX);
         let buffers = buffers.clamp(BUFFERS_BYTES_MIN, BUFFERS_BYTES_MAX);
         while !reads.is_empty() {
-            let (part, rest) = reads.split_at(at_once(reads, buffers));
-            held += self
-                .fetch_at_once(part, fetched, most / BLOCKS_DIVISOR)
-                .await?;
+            let in_group = of_one_group(reads);
+            let (part, rest) = match in_group {
+                0 => reads.split_at(at_once(reads, buffers)),
+                _ => reads.split_at(in_group),
+            };
+            held += match in_group {
+                0 => {
+                    let most_kept = most / BLOCKS_DIVISOR;
+                    self.fetch_at_once(part, fetched, most_kept).await?
+                }
+                _ => self.groups.fetch(part, fetched).await?,
+            };
             if held > most {
                 let mb = most >> 20;
                 return Err(Error::OutOfMemory(format!(
@@ -265,6 +184,40 @@ impl Fetcher {
         reads: &[PlannedRead],
         each: &mut impl FnMut(&PlannedRead, &[u8]),
     ) -> Result<()> {
+        self.read_columns_in_order(reads, &mut GroupHeld::of_all_columns(), each)
+            .await
+    }
+
+    /// As [`Self::read_in_order`]; of rows in columns only those columns are read that `group`
+    /// wants, and the last group is kept there. A column that was not read is NULL.
+    pub async fn read_columns_in_order(
+        &self,
+        mut reads: &[PlannedRead],
+        group: &mut GroupHeld,
+        each: &mut impl FnMut(&PlannedRead, &[u8]),
+    ) -> Result<()> {
+        while !reads.is_empty() {
+            let in_group = of_one_group(reads);
+            let other = || reads.iter().position(|read| read.address.is_in_columns());
+            let count = match in_group {
+                0 => other().unwrap_or(reads.len()),
+                count => count,
+            };
+            let (part, rest) = reads.split_at(count);
+            match in_group {
+                0 => self.read_records_in_order(part, each).await?,
+                _ => self.groups.each(part, group, each).await?,
+            }
+            reads = rest;
+        }
+        Ok(())
+    }
+
+    async fn read_records_in_order(
+        &self,
+        reads: &[PlannedRead],
+        each: &mut impl FnMut(&PlannedRead, &[u8]),
+    ) -> Result<()> {
         let mut runs: Vec<Run> = Vec::new();
         for (number, read) in reads.iter().enumerate() {
             match runs.last_mut() {
@@ -272,38 +225,11 @@ impl Fetcher {
                 _ => runs.push(Run::new(number, read)),
             }
         }
-        let arrived: Arc<Mutex<Arrived>> = Arc::default();
-        let mut requests = Vec::with_capacity(runs.len());
-        for (number, run) in runs.iter().enumerate() {
-            let arrived = arrived.clone();
-            requests.push(ReadRequest {
-                offset: run.offset + run.first as u64,
-                buffer: AlignedBuffer::new_zeroed(run.end - run.first),
-                completion: Box::new(move |outcome| {
-                    let waker = {
-                        let mut arrived = arrived.lock();
-                        arrived.buffers.push((number, outcome));
-                        arrived.waiting.take()
-                    };
-                    if let Some(waker) = waker {
-                        waker.wake();
-                    }
-                }),
-            });
-        }
-        self.file.submit_reads(requests);
-        for _ in 0..runs.len() {
-            let (number, outcome) = poll_fn(|context| {
-                let mut arrived = arrived.lock();
-                match arrived.buffers.pop() {
-                    Some(buffer) => Poll::Ready(buffer),
-                    None => {
-                        arrived.waiting = Some(context.waker().clone());
-                        Poll::Pending
-                    }
-                }
-            })
-            .await;
+        let ranges = runs
+            .iter()
+            .map(|run| (run.offset + run.first as u64, run.end - run.first));
+        let mut arriving = Arriving::submit(&*self.file, ranges);
+        while let Some((number, outcome)) = arriving.next().await {
             let run = &runs[number];
             let buffer = outcome
                 .map_err(|error| Error::io(error, self.storages.place(&reads[run.reads.start])))?;
@@ -357,14 +283,12 @@ impl Fetcher {
     }
 }
 
-/// The sectors of the block that a record lies in: first byte and length. A
-/// record whose extent is "long" is read to the end of its block.
-pub(crate) fn read_range(address: ColdAddress, block_bytes: u64) -> (usize, usize) {
-    let (first, bytes) = block::sector_range(address.slot, address.extent);
-    if address.extent == ColdAddress::EXTENT_LONG {
-        (first, (block_bytes as usize).saturating_sub(first))
-    } else {
-        (first, bytes)
+/// About as many bytes as reading a row will take in memory: those of its sectors; of a row in
+/// columns nobody knows.
+pub(crate) fn read_bytes(address: ColdAddress, block_bytes: u64) -> u64 {
+    match address.is_in_columns() {
+        true => COLUMN_ROW_BYTES,
+        false => read_range(address, block_bytes).1 as u64,
     }
 }
 
@@ -393,6 +317,10 @@ pub(crate) struct Span {
 
 impl Span {
     pub fn add(&mut self, address: ColdAddress, block_bytes: u64) {
+        if address.is_in_columns() {
+            self.bytes += COLUMN_ROW_BYTES;
+            return;
+        }
         let (first, bytes) = read_range(address, block_bytes);
         let end = first + bytes;
         let from = match address.block == self.block && first < self.end {
@@ -409,7 +337,7 @@ fn at_once(reads: &[PlannedRead], buffers: usize) -> usize {
     let mut bytes = 0;
     let fits = |read: &&PlannedRead| {
         bytes += read.range().1;
-        bytes <= buffers
+        bytes <= buffers && !read.address.is_in_columns()
     };
     reads.iter().take_while(fits).count().clamp(1, reads.len())
 }
@@ -421,8 +349,10 @@ const BUFFERS_BYTES_MIN: usize = 256 << 10;
 const BUFFERS_DIVISOR: u64 = 32;
 /// Of what a statement may have, one part in so many may be the rest of blocks that were read whole.
 const BLOCKS_DIVISOR: u64 = 4;
+/// What a row in columns is taken to have before it is read.
+const COLUMN_ROW_BYTES: u64 = 512;
 /// Reads of a scan are joined across gaps up to this.
-const GAP_BYTES_MAX: usize = 32 << 10;
+pub(super) const GAP_BYTES_MAX: usize = 32 << 10;
 /// The longest joined read.
 const RUN_BYTES_MAX: usize = 256 << 10;
 
@@ -485,10 +415,13 @@ pub(crate) fn batch_of(reads: &[PlannedRead], bytes: usize, runs: usize) -> usiz
     reads.len()
 }
 
-#[derive(Default)]
-struct Arrived {
-    buffers: Vec<(usize, std::io::Result<AlignedBuffer>)>,
-    waiting: Option<Waker>,
+/// How many of these reads, from the first on, are of one block of columns.
+fn of_one_group(reads: &[PlannedRead]) -> usize {
+    let Some(first) = reads.first().filter(|read| read.address.is_in_columns()) else {
+        return 0;
+    };
+    let same = |read: &&PlannedRead| read.address.block == first.address.block;
+    reads.iter().take_while(same).count()
 }
 
 /// The verified tuple in the sectors that were read; what is wrong with it.
@@ -507,26 +440,4 @@ fn verified<'a>(
         ));
     }
     Ok(record.payload)
-}
-
-impl Storages {
-    /// The error of a record that is not what was written: where it is, and whose.
-    fn damaged(&self, read: &PlannedRead, what: &str) -> Error {
-        Error::Corrupt(format!("{}: {what}", self.place(read)))
-    }
-
-    /// Where a record lies, and whose it is.
-    fn place(&self, read: &PlannedRead) -> String {
-        let at = read.block_offset + u64::from(read.address.slot) * block::SLOT_BYTES as u64;
-        let of = self.name(read.storage);
-        format!("blocks at byte {at}, row {} of {of}", read.row)
-    }
-
-    /// `table "public.t"`, or what there is to say of a storage without one.
-    pub fn name(&self, storage: u32) -> String {
-        match self.read().get(&storage) {
-            Some(table) => format!("table \"{}.{}\"", table.def.schema, table.def.name),
-            None => format!("storage {storage}"),
-        }
-    }
 }

@@ -1,15 +1,19 @@
 //! Rows: a partition's tables behind one lock, whatever kind they are of ([`kind`]); what a row goes
 //! through ([`row_state`]), which of them leaves next ([`identification`]), how one is read that has
-//! left ([`fetch`]), and what it was before ([`versions`]).
+//! left ([`fetch`], [`row_group`]), and what it was before ([`versions`]).
 //!
 //! Knows no transactions, no log and no other partition.
 
 pub(crate) mod arrivals;
+mod column_cache;
+mod device_reads;
 pub(crate) mod fetch;
 #[doc(hidden)]
 pub mod identification;
 pub(crate) mod index;
 pub(crate) mod kind;
 pub(crate) mod partition;
+mod planned_read;
+pub(crate) mod row_group;
 pub(crate) mod row_state;
 pub(crate) mod versions;

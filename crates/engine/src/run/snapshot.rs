@@ -22,6 +22,7 @@ use crate::ground::txn_id::{Timestamp, TxnId};
 use crate::ground::wait::give_way;
 use crate::parts::Parts;
 use crate::rows::fetch::{PlannedRead, Span, plan};
+use crate::rows::row_group::GroupHeld;
 use crate::rows::versions::Seen;
 use crate::run::interactive::Transaction;
 use crate::transaction::reads::{EVERYWHERE, ReadEntry, ReadWhat};
@@ -238,6 +239,21 @@ impl Snapshot {
             table: table.clone(),
             partition,
             next: 0,
+            group: GroupHeld::of_all_columns(),
+        }
+    }
+
+    /// As [`Self::scan`], for whoever looks at these columns only. In a column table the others
+    /// are not read, and may be NULL in the tuples.
+    pub fn scan_columns(
+        &self,
+        table: &Arc<Table>,
+        partition: u16,
+        columns: &[usize],
+    ) -> SnapshotScan {
+        SnapshotScan {
+            group: GroupHeld::of_columns(columns),
+            ..self.scan(table, partition)
         }
     }
 }
@@ -249,6 +265,8 @@ pub struct SnapshotScan {
     table: Arc<Table>,
     partition: u16,
     next: u32,
+    /// The columns that are read of a column table.
+    group: GroupHeld,
 }
 
 impl SnapshotScan {
@@ -268,7 +286,10 @@ impl SnapshotScan {
         if let Some((reads, pin)) = cold {
             let db = &self.snapshot.inner.db;
             let each = &mut |read: &PlannedRead, tuple: &[u8]| each(read.row, tuple);
-            db.fetcher.read_in_order(&reads, each).await?;
+            let group = &mut self.group;
+            db.fetcher
+                .read_columns_in_order(&reads, group, each)
+                .await?;
             drop(pin);
         }
         Ok(more)

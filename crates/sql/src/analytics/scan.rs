@@ -266,6 +266,7 @@ impl ExecutionPlan for SnapshotScanExec {
                 batch_bytes(self.snapshot.database().memory_limit()),
             ),
             table: Arc::clone(&self.table),
+            columns: Arc::clone(&self.columns),
             snapshot: self.snapshot.clone(),
             rows_left: self.limit.unwrap_or(usize::MAX),
         };
@@ -279,6 +280,7 @@ impl ExecutionPlan for SnapshotScanExec {
 
 struct Reader {
     table: Arc<Table>,
+    columns: Arc<[usize]>,
     snapshot: Snapshot,
     /// Partitions still to be read, the next one last.
     remaining: Vec<u16>,
@@ -299,7 +301,12 @@ impl Reader {
             let scan = match &mut self.scan {
                 Some(scan) => scan,
                 None => match self.remaining.pop() {
-                    Some(partition) => self.scan.insert(self.snapshot.scan(&self.table, partition)),
+                    Some(partition) => {
+                        let scan =
+                            self.snapshot
+                                .scan_columns(&self.table, partition, &self.columns);
+                        self.scan.insert(scan)
+                    }
                     None => break,
                 },
             };

@@ -9,7 +9,7 @@ use thermocline_engine::{
 };
 
 use super::column_type::column_type;
-use super::options::{self, TableOptions, check_access_method};
+use super::options::{self, TableOptions, access_method};
 use super::{Definition, exists, mentioned, names};
 use crate::bind::{self, TypeNames};
 use crate::error::{Result, SqlError};
@@ -65,10 +65,10 @@ pub(super) struct PlainIndex {
 impl Definition<'_> {
     pub(super) async fn create_table(&mut self, create: &CreateTable) -> Result<&'static str> {
         const TAG: &str = "CREATE TABLE";
+        let mut options = options::read(&create.options)?;
         if let Some(method) = &create.access_method {
-            check_access_method(method)?;
+            options.access_method = access_method(method)?;
         }
-        let options = options::read(&create.options)?;
         let life = create.life;
         let (schema, name) = self.new_name(&create.name, life.temporary).await?;
         check_life(life, &schema)?;
@@ -166,6 +166,7 @@ impl Definition<'_> {
             options: options.texts,
             fingerprinted: None,
             lost: Vec::new(),
+            access_method: options.access_method,
         };
         let mut sequences = Vec::new();
         for (position, mut part) in parts.columns.into_iter().enumerate() {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use thermocline_engine::IndexKind;
+use thermocline_engine::catalog::AccessMethod;
 use thermocline_engine::table_policy::check_option;
 
 use crate::error::{Result, SqlError};
@@ -17,6 +18,8 @@ pub(super) struct TableOptions {
     pub(super) evictable: bool,
     /// primary_key: what it is made of.
     pub(super) primary_key: IndexKind,
+    /// What USING says.
+    pub(super) access_method: AccessMethod,
     /// All of them as text, for `\d+`; those of the table's policy are read from there.
     pub(super) texts: BTreeMap<String, String>,
 }
@@ -27,6 +30,7 @@ impl Default for TableOptions {
             partition_key: None,
             evictable: true,
             primary_key: IndexKind::BTree,
+            access_method: AccessMethod::default(),
             texts: BTreeMap::new(),
         }
     }
@@ -41,13 +45,14 @@ const IGNORED: [&str; 5] = [
     "user_catalog_table",
 ];
 
-/// Checks the access method that USING names.
-pub(super) fn check_access_method(name: &str) -> Result<()> {
+/// The access method that USING names.
+pub(super) fn access_method(name: &str) -> Result<AccessMethod> {
     match name {
-        "memory" | "heap" => Ok(()),
-        "column" | "cow" | "lsm" | "nvm" | "nvm_cow" | "nvm_lsm" => Err(SqlError::unsupported(
+        "memory" | "heap" => Ok(AccessMethod::Memory),
+        "columns" | "column" => Ok(AccessMethod::Columns),
+        "cow" | "lsm" | "nvm" | "nvm_cow" | "nvm_lsm" => Err(SqlError::unsupported(
             format!("access method \"{name}\" is not supported yet"),
-            "Use memory, which is the default.",
+            "Use memory, which is the default, or columns.",
         )),
         _ => Err(SqlError::new(
             "42704",

@@ -16,6 +16,8 @@ pub(crate) const INFORMATION_SCHEMA: u32 = 13_207;
 pub(crate) const DATABASE: u32 = crate::session::DATABASE_OID;
 pub(crate) const DEFAULT_TABLESPACE: u32 = 1663;
 pub(crate) const HEAP: u32 = 2;
+/// The access method of column tables; PostgreSQL has none of this number.
+pub(crate) const COLUMNS: u32 = 3;
 pub(crate) const BTREE: u32 = 403;
 pub(crate) const HASH: u32 = 405;
 pub(crate) const DEFAULT_COLLATION: u32 = 100;

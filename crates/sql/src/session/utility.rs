@@ -152,6 +152,9 @@ impl Session {
             }
             Statement::Accepted(command) => {
                 self.accept(command, client)?;
+                if command.tag == "VACUUM" {
+                    self.merge_deltas(&command.tables, client).await?;
+                }
                 command.tag
             }
             Statement::Checkpoint => {

@@ -3,6 +3,7 @@
 
 mod alter_table;
 mod by_query;
+mod column_tables;
 mod comments;
 mod copy;
 mod current_of;

@@ -134,6 +134,7 @@ impl Fixture {
             options: Default::default(),
             fingerprinted: None,
             lost: Vec::new(),
+            access_method: Default::default(),
         };
         finish(&mut def);
         self.ddl(Change::CreateTable(def));

@@ -16,6 +16,7 @@ use super::PAGE_WORDS;
 use super::narrow::{NARROW, NUMBER_SHIFT, PRINT_SHIFT, REST_BITS, is_cold, narrow_at, set_narrow};
 use super::word::ColdAddress;
 use crate::block::SLOT_BYTES;
+use crate::columns::COLUMNS_EXTENT;
 use thermocline_device::SECTOR_BYTES;
 
 /// Pieces of a plain group.
@@ -346,9 +347,13 @@ fn along(step: u16, place: usize) -> u16 {
     ((u32::from(step) * place as u32) >> STEP_SHIFT) as u16
 }
 
-/// How many sectors a record of so many slots touches, as an address says it.
+/// How many sectors a record of so many slots touches, as an address says it. Without slots it is
+/// a row of a block of columns, whose extent is 0.
 #[inline(always)]
 fn extent_of(slot: u16, record_slots: u16) -> u8 {
+    if record_slots == 0 {
+        return COLUMNS_EXTENT;
+    }
     let offset = u32::from(slot) % SECTOR_SLOTS;
     let sectors = (offset + u32::from(record_slots)).div_ceil(SECTOR_SLOTS);
     sectors.min(u32::from(ColdAddress::EXTENT_LONG)) as u8

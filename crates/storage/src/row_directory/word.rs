@@ -1,6 +1,7 @@
 //! A word of the row directory: what is known of a row in eight bytes.
 
 use crate::arena::TuplePtr;
+use crate::columns::COLUMNS_EXTENT;
 
 const TAG_SHIFT: u32 = 62;
 const TAG_FREE: u64 = 0;
@@ -21,16 +22,23 @@ const ADDRESS_MASK: u64 = (1 << FINGERPRINT_SHIFT) - 1;
 pub struct ColdAddress {
     /// The block's id; never used twice.
     pub block: u32,
-    /// Offset of the record in the block, in 16-byte units.
+    /// Offset of the record in the block, in 16-byte units; in a block of columns the row's
+    /// position.
     pub slot: u16,
     /// How many 4 KiB sectors the record touches; [`ColdAddress::EXTENT_LONG`]
-    /// says to read the record's header first.
+    /// says to read the record's header first, [`COLUMNS_EXTENT`] that it is a block of columns.
     pub extent: u8,
 }
 
 impl ColdAddress {
     /// The extent of records that touch this many sectors or more.
     pub const EXTENT_LONG: u8 = 15;
+
+    /// Whether it is a position in a block of columns.
+    #[inline]
+    pub fn is_in_columns(self) -> bool {
+        self.extent == COLUMNS_EXTENT
+    }
 
     /// As a word: the block in the high bits, then slot, then extent.
     pub fn to_word(self) -> u64 {
@@ -125,6 +133,13 @@ impl Word {
     #[inline]
     pub fn as_hot(self) -> Option<HotWord> {
         self.is_hot().then_some(HotWord(self.0))
+    }
+
+    /// Whether the tuple is only on a device, in a block of columns.
+    #[inline]
+    pub fn is_in_columns(self) -> bool {
+        self.as_cold()
+            .is_some_and(|cold| cold.address().is_in_columns())
     }
 
     /// The cold view.

@@ -38,6 +38,23 @@ enum Place {
     Variable(u32),
 }
 
+/// Where a column's bytes are in a tuple, for whoever keeps columns apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Part {
+    /// Its bit among the nullable columns.
+    pub null_bit: Option<u16>,
+    pub place: PartPlace,
+    /// Its bytes, taken for an integer with a sign, are in the order of the values.
+    pub is_ordered: bool,
+}
+
+/// See [`Part`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PartPlace {
+    Fixed { offset: u32, width: u8 },
+    Variable { number: u32 },
+}
+
 /// A value of the types that most keys are of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Integer {
@@ -240,7 +257,7 @@ fn read_variable<'a>(data_type: &DataType, bytes: &'a [u8]) -> Option<ValueRef<'
 
 /// The version of a tuple and the width of its offsets.
 #[inline]
-pub(super) fn header(bytes: &[u8]) -> Option<(usize, usize)> {
+pub(crate) fn header(bytes: &[u8]) -> Option<(usize, usize)> {
     let word = u16::from_le_bytes(*bytes.first_chunk()?);
     let offset_width = if word & WIDE == 0 { 2 } else { 4 };
     Some((usize::from(word & !WIDE), offset_width))
@@ -292,6 +309,30 @@ impl Layout {
             fixed_end,
             variable_count,
         }
+    }
+
+    /// Where the bytes of all columns are, in the table's order.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = Part> {
+        let slots = self.slots.iter().chain(&self.hidden);
+        slots.map(|slot| Part {
+            null_bit: (slot.null_bit != NOT_NULLABLE).then_some(slot.null_bit),
+            place: match slot.place {
+                Place::Fixed(offset) => PartPlace::Fixed {
+                    offset,
+                    width: slot.data_type.fixed_width().unwrap_or(0) as u8,
+                },
+                Place::Variable(number) => PartPlace::Variable { number },
+            },
+            is_ordered: match slot.data_type {
+                DataType::Real | DataType::Double | DataType::Other { .. } => false,
+                _ => slot.data_type.fixed_width().is_some_and(|width| width <= 8),
+            },
+        })
+    }
+
+    /// Where the fixed-width columns end.
+    pub(crate) fn fixed_end(&self) -> usize {
+        self.fixed_end
     }
 
     /// The columns, in the table's order.

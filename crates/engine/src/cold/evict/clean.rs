@@ -28,7 +28,7 @@ impl Evictor {
         let mut page = 0;
         let mut at_end = false;
         while !at_end {
-            self.begin_block(parts.policy_of(table).block_bytes);
+            self.begin_block(parts, table);
             let mut full = false;
             while !full && !at_end {
                 parts.held(partition, |state| {
@@ -58,15 +58,14 @@ impl Evictor {
                     }
                 });
             }
-            if full && self.builder.record_count() == 0 {
+            if full && self.writer.record_count() == 0 {
                 return Err(Error::Internal("a tuple is larger than a block".into()));
             }
-            if self.builder.record_count() > 0 {
-                let bytes = self.builder.device_bytes() as u64;
+            if self.writer.record_count() > 0 {
                 self.write_block(parts, partition, table, Leaving::Kept)?;
                 Counters::add(&parts.counters.blocks_checkpointed, 1);
                 if let Some(pace) = &mut pace {
-                    pace.spend(parts, bytes);
+                    pace.spend(parts, self.written_bytes);
                 }
             }
         }

@@ -57,6 +57,7 @@ fn database_with(policy: Policy) -> (Arc<Database>, Arc<Table>) {
         options: BTreeMap::new(),
         fingerprinted: None,
         lost: Vec::new(),
+        access_method: Default::default(),
     };
     let options = RunOptions::default();
     let mut txn = db.begin(Isolation::ReadCommitted, false);
@@ -176,7 +177,7 @@ fn an_old_copy_is_not_taken_for_one_that_another_made_since() {
     let hot = rows.directory().get(row).as_hot().expect("it is hot");
 
     let mut evictor = Evictor::new(1 << 20);
-    evictor.begin_block(BLOCK_BYTES);
+    evictor.begin_block(&db, &table);
     assert!(evictor.copy(rows, &table, row, hot));
     // Before the evictor has written, the tuple is changed where it lies,
     // and a checkpoint copies it, into the first slot of its block, too.
@@ -184,7 +185,7 @@ fn an_old_copy_is_not_taken_for_one_that_another_made_since() {
     let changed = rows.change(row, word, &tuple, 0).expect("room");
     rows.free_aside(changed.past);
     let mut checkpoint = Evictor::new(1 << 20);
-    checkpoint.begin_block(BLOCK_BYTES);
+    checkpoint.begin_block(&db, &table);
     assert!(checkpoint.copy(rows, &table, row, hot));
     assert_eq!(evictor.picked[0].slot, checkpoint.picked[0].slot);
     drop(state);

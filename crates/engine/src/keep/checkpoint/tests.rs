@@ -128,6 +128,7 @@ fn make_table(db: &Arc<Database>, kinds: [IndexKind; 2]) {
         options: BTreeMap::new(),
         fingerprinted: None,
         lost: Vec::new(),
+        access_method: Default::default(),
     };
     let options = RunOptions::new();
     let mut txn = db.begin(Isolation::ReadCommitted, false);

@@ -213,6 +213,7 @@ fn definition(db: &Database, name: &str) -> TableDef {
         options: BTreeMap::new(),
         fingerprinted: None,
         lost: Vec::new(),
+        access_method: Default::default(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use thermocline_engine::TypeKind;
 use thermocline_engine::authority::Object;
-use thermocline_engine::catalog::IndexKind;
+use thermocline_engine::catalog::{AccessMethod, IndexKind};
 
 use super::Filler;
 use crate::pg_catalog::datum::Datum;
@@ -85,7 +85,10 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
             schema(&table.schema),
             Datum::oid(row_type_oid(table.oid)),
             session.owner(&Object::Table(table.oid)).0,
-            Datum::oid(oids::HEAP),
+            Datum::oid(match table.access_method {
+                AccessMethod::Memory => oids::HEAP,
+                AccessMethod::Columns => oids::COLUMNS,
+            }),
             Datum::Int(bytes.div_ceil(PAGE_BYTES) as i64),
             Datum::Float((report.hot + report.cold) as f64),
             Datum::Bool(!table.indexes.is_empty()),

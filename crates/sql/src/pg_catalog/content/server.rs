@@ -1,6 +1,7 @@
 //! What there is one of in a server: the database, the role, settings, access
 //! methods, languages, collations.
 
+use thermocline_engine::catalog::AccessMethod;
 use thermocline_query::types::datetime::{unix_of, zone};
 use thermocline_storage::value::Value;
 
@@ -13,7 +14,8 @@ use crate::pg_catalog::session::SystemSession;
 pub(super) fn access_methods(relation: &Relation) -> Vec<Vec<Datum>> {
     let filler = Filler::new(relation, &["oid", "amname", "amtype"]);
     [
-        (oids::HEAP, "memory", "t"),
+        (oids::HEAP, AccessMethod::Memory.name(), "t"),
+        (oids::COLUMNS, AccessMethod::Columns.name(), "t"),
         (oids::BTREE, "btree", "i"),
         (oids::HASH, "hash", "i"),
     ]

@@ -1,6 +1,7 @@
 use super::*;
 use crate::arena::TuplePtr;
 use crate::block::{BLOCK_HEADER_BYTES, SLOT_BYTES, record_bytes};
+use crate::columns::COLUMNS_EXTENT;
 use crate::row_directory::word::ColdAddress;
 use proptest::prelude::*;
 
@@ -53,6 +54,33 @@ fn in_order(rows: u32, bytes: impl Fn(u32) -> usize) -> Vec<Word> {
         Word::cold(address, row.wrapping_mul(0x9E37_79B9) as u8)
     };
     (0..rows).map(word).collect()
+}
+
+/// Rows one behind the other in blocks of columns, of which some are elsewhere.
+fn in_columns(rows: u32, in_a_block: u32) -> Vec<Word> {
+    let word = |row: u32| {
+        let address = ColdAddress {
+            block: 1 + row / in_a_block,
+            slot: (row % in_a_block) as u16,
+            extent: COLUMNS_EXTENT,
+        };
+        let elsewhere = ColdAddress {
+            block: 90,
+            slot: row as u16,
+            extent: 1,
+        };
+        let address = if row % 97 == 5 { elsewhere } else { address };
+        Word::cold(address, row.wrapping_mul(0x9E37_79B9) as u8)
+    };
+    (0..rows).map(word).collect()
+}
+
+#[test]
+fn rows_in_columns_take_a_byte_each() {
+    let model = in_columns(100_000, 1 << 16);
+    let words = filled(&model);
+    check(&words, &model);
+    assert!(words.bytes() < 2 * model.len(), "{}", words.bytes());
 }
 
 fn filled(model: &[Word]) -> Words {

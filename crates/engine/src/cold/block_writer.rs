@@ -1,0 +1,132 @@
+//! The one writer of blocks: eviction, checkpoints and compaction fill a block with tuples of one
+//! table and partition, and it is written as the table's rows are kept: as records, or column by
+//! column.
+//!
+//! A row group is larger than a block of records, since its columns are encoded together: up to
+//! [`GROUP_BLOCKS`] times as many bytes of tuples, and no more than a part of the memory limit,
+//! because they are collected in memory beside the table.
+
+use thermocline_device::AlignedBuffer;
+use thermocline_storage::block::BlockBuilder;
+use thermocline_storage::block_store::NewBlock;
+use thermocline_storage::columns::ColumnBuilder;
+
+use crate::catalog::{AccessMethod, Table};
+use crate::ground::counters::Counters;
+use crate::ground::error::{Result, store_failed};
+use crate::parts::Parts;
+
+/// Bytes of a row group's tuples at most, in blocks, ...
+const GROUP_BLOCKS: u64 = 8;
+/// ... and as a part of the memory limit.
+const GROUP_LIMIT_DIVISOR: u64 = 64;
+
+/// Fills a block and writes it. Its buffers are made once: whoever evicts takes no more memory to
+/// make progress.
+pub(crate) struct BlockWriter {
+    records: BlockBuilder,
+    /// Made for the first group.
+    columns: Option<ColumnBuilder>,
+    method: AccessMethod,
+}
+
+/// Bytes of tuples that a row group may have.
+pub(crate) fn group_bytes(parts: &Parts) -> u64 {
+    let block = u64::from(parts.policy.block_bytes);
+    let most = parts.memory.limit() / GROUP_LIMIT_DIVISOR;
+    (GROUP_BLOCKS * block).min(most).max(block)
+}
+
+impl BlockWriter {
+    pub fn new(block_bytes: u32) -> Self {
+        BlockWriter {
+            records: BlockBuilder::new(AlignedBuffer::new_zeroed(block_bytes as usize)),
+            columns: None,
+            method: AccessMethod::Memory,
+        }
+    }
+
+    /// Begins a block of a table's rows, without any.
+    pub fn begin(&mut self, parts: &Parts, table: &Table) {
+        let block_bytes = parts.policy_of(table).block_bytes;
+        self.records.clear();
+        self.records.set_target_bytes(block_bytes as usize);
+        let method = table.def.access_method;
+        self.method = method;
+        if method == AccessMethod::Columns {
+            let group = || ColumnBuilder::new(group_bytes(parts) as usize);
+            self.columns.get_or_insert_with(group).clear();
+        }
+    }
+
+    fn group(&self) -> Option<&ColumnBuilder> {
+        let columns = self.columns.as_ref();
+        columns.filter(|_| self.method == AccessMethod::Columns)
+    }
+
+    /// Adds a tuple; its slot and extent, or `None` when the block is full.
+    pub fn try_push(&mut self, row: u32, tuple: &[u8]) -> Option<(u16, u8)> {
+        match &mut self.columns {
+            Some(columns) if self.method == AccessMethod::Columns => columns.try_push(row, tuple),
+            _ => self.records.try_push(row, tuple, 0),
+        }
+    }
+
+    /// How many tuples were added.
+    pub fn record_count(&self) -> u32 {
+        match self.group() {
+            Some(columns) => columns.record_count(),
+            None => self.records.record_count(),
+        }
+    }
+
+    /// Bytes of the tuples so far.
+    pub fn record_bytes(&self) -> usize {
+        match self.group() {
+            Some(columns) => columns.record_bytes(),
+            None => self.records.record_bytes(),
+        }
+    }
+
+    /// Writes the block; its id, and how many bytes it has.
+    ///
+    /// # Errors
+    /// The device's; there is no such block then.
+    pub fn write(&mut self, parts: &Parts, partition: usize, table: &Table) -> Result<(u32, u64)> {
+        let storage = table.def.storage;
+        let records = self.record_count();
+        let group = self
+            .columns
+            .as_mut()
+            .filter(|_| self.method == AccessMethod::Columns);
+        let device_bytes = match group {
+            Some(columns) => {
+                // As it is now: the table may have been widened since it was asked for.
+                let reader = parts.storages.read().get(&storage).cloned();
+                columns.seal(&reader.as_deref().unwrap_or(table).layouts);
+                columns.device_bytes()
+            }
+            None => self.records.device_bytes(),
+        };
+        let new = NewBlock {
+            device_bytes,
+            records,
+            table: storage,
+            partition: partition as u16,
+        };
+        let (id, _) = parts.blocks.allocate(new).map_err(store_failed)?;
+        let lsn = parts.log.appended_lsn();
+        let bytes = match &mut self.columns {
+            Some(columns) if self.method == AccessMethod::Columns => {
+                columns.finish(id, storage, partition as u16, lsn)
+            }
+            _ => self.records.finish(id, storage, partition as u16, lsn),
+        };
+        Counters::add(&parts.counters.block_bytes_written, bytes.len() as u64);
+        if let Err(error) = parts.blocks.write(id, bytes) {
+            parts.give_up_block(id);
+            return Err(store_failed(error));
+        }
+        Ok((id, bytes.len() as u64))
+    }
+}
