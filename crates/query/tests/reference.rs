@@ -64,7 +64,7 @@ fn is_written(function: &Function, inner: &BTreeSet<u32>) -> bool {
     !inner.contains(&function.oid)
         && !function.name.starts_with('_')
         && !of_a_type.iter().any(|end| function.name.ends_with(end))
-        && !function.arguments.iter().any(|oid| named(oid))
+        && !function.arguments.iter().any(named)
         && !named(&function.result)
 }
 
@@ -120,7 +120,8 @@ fn signature(function: &Function) -> String {
 #[test]
 fn reference_functions_are_as_the_code_has_them() {
     let inner = inner();
-    let parts: [(&str, fn(&Body) -> bool); 3] = [
+    type Belongs = fn(&Body) -> bool;
+    let parts: [(&str, Belongs); 3] = [
         ("functions", |body| {
             !matches!(body, Body::Aggregate(_) | Body::Window(_))
         }),

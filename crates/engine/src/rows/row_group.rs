@@ -1,6 +1,6 @@
-//! Reading rows from blocks of columns. A chunk that is in memory needs no read; of the others
-//! those are read that are asked for, each once for all rows of a batch, and checked by
-//! themselves, so that a damaged one is the error of whoever needs it and of nobody else.
+//! Reading rows from blocks of columns. A chunk that is in memory needs no read. Of the others those
+//! are read that are asked for, each once for all rows of a batch. Each is checked by itself: a
+//! damaged one is the error of whoever needs it, and of nobody else.
 //!
 //! A whole row needs every chunk of its group: of a group of which nothing is in memory all is
 //! read at once.

@@ -232,7 +232,10 @@ fn reference_settings_of_a_session_are_as_the_code_has_them() {
         table.push_str(&printed::row(&[
             format!("`{}`", one.name),
             default,
-            one.settable.then(|| values(one.kind)).unwrap_or_default(),
+            match one.settable {
+                true => values(one.kind),
+                false => String::new(),
+            },
             who.to_owned(),
             one.description.to_owned(),
         ]));
