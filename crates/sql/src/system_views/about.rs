@@ -12,7 +12,7 @@ pub(super) struct About {
 }
 
 /// All of them, as they are listed in the definitions.
-pub(super) const ABOUT: [About; 7] = [
+pub(super) const ABOUT: [About; 8] = [
     About {
         view: "thermocline_memory",
         text: "Where the process's memory goes, one row for each use.",
@@ -66,8 +66,57 @@ pub(super) const ABOUT: [About; 7] = [
         ],
     },
     About {
+        view: "thermocline_policies",
+        text: "One row for each table: the [policy](../internals/policies.md#by-table) in force, and what \
+               it did since the start, or since the table was emptied.",
+        columns: &[
+            ("schemaname", "the table's schema"),
+            ("relname", "the table"),
+            ("relid", "its number"),
+            (
+                "base",
+                "where a choice comes from that the table does not say: `server`, `generic` or `paper`",
+            ),
+            ("said", "the options that the table says"),
+            ("identification", "how its cold rows are found"),
+            (
+                "alru_sample",
+                "the share of transactions that counts, for `alru`",
+            ),
+            ("timing", "when rows leave"),
+            ("retrieval", "how they come back"),
+            ("read_unit", "what is read"),
+            ("merge", "what becomes of a row that was read"),
+            ("merge_unit", "of that row, or of its block"),
+            ("block_bytes", "bytes of a block"),
+            (
+                "rows_identified",
+                "rows that were found to be those that leave next",
+            ),
+            ("rows_evicted", "rows that left memory"),
+            (
+                "rows_evicted_clean",
+                "of these, rows that left without a write",
+            ),
+            ("rows_fetched", "evicted rows that statements needed"),
+            ("rows_merged", "how often one became hot"),
+            ("rows_not_merged", "how often one was used beside the table"),
+            (
+                "rows_came_along",
+                "rows that became hot with one of their block",
+            ),
+            ("restarts", "runs that were taken back for rows"),
+            ("sync_reads", "reads for which the partition was held"),
+            (
+                "bytes_written",
+                "of blocks, by eviction, checkpoints and compaction",
+            ),
+            ("bytes_read", "of blocks, for statements"),
+        ],
+    },
+    About {
         view: "thermocline_policy",
-        text: "The policy in force.",
+        text: "The server's policy, for tables that do not say otherwise.",
         columns: &[("name", "what is chosen"), ("value", "the choice")],
     },
     About {

@@ -64,13 +64,13 @@ pub(crate) struct Flags {
     /// ends that connection with `54000`.
     #[arg(long, value_name = "SIZE")]
     pub(super) max_message_bytes: Option<String>,
-    /// How cold rows are found: temperature, clock, fifo, lru, alru or s3fifo [default: as suits
+    /// How cold rows are found: temperature, clock, fifo, lru, alru, s3fifo or off [default: as suits
     /// the device]
     ///
     /// The policies are compared on traces (docs/internals/policies.md).
     #[arg(long, value_name = "POLICY")]
     pub(super) identification: Option<String>,
-    /// What becomes of a row that was read from the device: warm, always or update_only [default:
+    /// What becomes of a row that was read from the device: warm, always, update_only or top(5%) [default:
     /// as suits the device]
     ///
     /// The policies are compared on traces (docs/internals/policies.md).
