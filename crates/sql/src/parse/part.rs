@@ -32,7 +32,7 @@ fn placed(text: &str) -> impl Iterator<Item = Placed<'_>> {
 }
 
 /// A statement with its options as PostgreSQL's grammar has them: `partition_key = (a, b)` is
-/// `partition_key = 'a, b'`, which is as long.
+/// `partition_key = 'a, b'`, which is as long, and `USING column`, a keyword, is `USING columns`.
 pub(super) fn with_own_options(text: &str) -> Cow<'_, str> {
     let mut tokens = placed(text);
     let is_of_table = tokens.next().is_some_and(|first| {
@@ -44,7 +44,15 @@ pub(super) fn with_own_options(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let mut owned = Cow::Borrowed(text);
+    let mut column = None;
+    let mut tokens = tokens.peekable();
     while let Some(option) = tokens.next() {
+        if option.token.is_word("using")
+            && let Some(method) = tokens.next_if(|next| next.token.is_word("column"))
+        {
+            column = Some(method.from + method.token.text().len());
+            continue;
+        }
         if !option.token.is_word("partition_key")
             || !tokens.next().is_some_and(|next| next.token.is_symbol("="))
         {
@@ -65,6 +73,9 @@ pub(super) fn with_own_options(text: &str) -> Cow<'_, str> {
                 .to_mut()
                 .replace_range(open.from..=close.from, &columns);
         }
+    }
+    if let Some(end) = column {
+        owned.to_mut().insert(end, 's');
     }
     owned
 }
@@ -148,6 +159,10 @@ mod tests {
             (
                 "create table t (partition_key int)",
                 "create table t (partition_key int)",
+            ),
+            (
+                "create table t (a int) USING column with (partition_key = (A))",
+                "create table t (a int) USING columns with (partition_key = 'a')",
             ),
             (
                 "select 1 where partition_key = (1)",

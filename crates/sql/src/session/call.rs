@@ -143,8 +143,14 @@ impl Session {
             }
             Argument::Text(text) => styles.read(wanted, text, Some(evaluation.now_us)),
             Argument::Expression(text) => {
-                let (expression, _) = bind::bind_argument(text, Clause::Call, &context)?;
-                Ok(expression.evaluate(&NoRow, &evaluation)?.into_value())
+                let (expression, from) = bind::bind_argument(text, Clause::Call, &context)?;
+                let value = expression.evaluate(&NoRow, &evaluation)?.into_value();
+                // A procedure casts its arguments itself; a smaller number is a larger one.
+                match (from.is_integer() && *wanted == DataType::BigInt, value) {
+                    (true, Value::SmallInt(number)) => Ok(Value::BigInt(number.into())),
+                    (true, Value::Integer(number)) => Ok(Value::BigInt(number.into())),
+                    (_, value) => Ok(value),
+                }
             }
         };
         call.arguments

@@ -33,7 +33,7 @@ fn comments_are_seen_and_go_with_their_objects() {
     }
     let described = "select c.relname, d.objsubid, d.description from pg_description d \
                      join pg_class c on c.oid = d.objoid and d.classoid = 'pg_class'::regclass \
-                     order by 1, 2";
+                     where d.objoid >= 16384 order by 1, 2";
     assert_eq!(
         client.rows(described),
         [
@@ -98,7 +98,7 @@ fn comments_are_seen_and_go_with_their_objects() {
          drop sequence n",
     );
     assert_eq!(
-        client.rows("select description from pg_description"),
+        client.rows("select description from pg_description where objoid >= 16384"),
         ["a schema"]
     );
     assert_eq!(
@@ -117,7 +117,7 @@ fn two_comment_at_once() {
     one.tag("commit");
     other.tag("commit");
     assert_eq!(
-        one.rows("select description from pg_description order by 1"),
+        one.rows("select description from pg_description where objoid >= 16384 order by 1"),
         ["x", "y", "z"]
     );
 }
@@ -150,7 +150,7 @@ fn what_is_not_there_gets_no_comment() {
             "3D000 database \"none\" does not exist",
         ),
         (
-            "function none() is 'x'",
+            "function nobody() is 'x'",
             "0A000 COMMENT ON FUNCTION is not supported",
         ),
         ("table t is x", "42601 syntax error at or near \"x\""),
@@ -186,7 +186,9 @@ fn comments_are_there_after_a_crash() {
     let server = Server::on(&device);
     let mut client = server.connect();
     assert_eq!(
-        client.rows("select objsubid, description from pg_description order by 1"),
+        client.rows(
+            "select objsubid, description from pg_description where objoid >= 16384 order by 1"
+        ),
         ["0|in a checkpoint", "1|in the log"]
     );
 }
