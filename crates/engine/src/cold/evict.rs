@@ -226,6 +226,17 @@ impl Evictor {
                 break;
             }
         }
+        self.leave(parts, partition, table, evicted)
+    }
+
+    /// Has what was copied leave memory, beside what has left as it was; what has left by then.
+    fn leave(
+        &mut self,
+        parts: &Parts,
+        partition: usize,
+        table: &Table,
+        mut evicted: Evicted,
+    ) -> Result<Evicted> {
         if self.writer.record_count() > 0 {
             let written = self.write_block(parts, partition, table, Leaving::Evicted)?;
             evicted.tuples += written.tuples;

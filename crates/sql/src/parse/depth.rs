@@ -379,7 +379,6 @@ impl Pass {
                 }
                 self.with_top(|top| top.in_from = true);
             }
-            "lateral" => {}
             "select" => {
                 self.leave_from();
                 self.with_top(|top| {

@@ -9,10 +9,9 @@ use std::sync::Arc;
 
 use thermocline_storage::columns::GROUP_ROWS_MAX;
 
-use super::{Evicted, Evictor, Leaving, TURN_BYTES, Taken};
+use super::{Evicted, Evictor, TURN_BYTES, Taken};
 use crate::catalog::Table;
 use crate::cold::block_writer::group_bytes;
-use crate::ground::counters::Counters;
 use crate::ground::error::Result;
 use crate::ground::wait::give_way;
 use crate::parts::Parts;
@@ -78,14 +77,7 @@ impl Evictor {
                 }
             }
         }
-        if self.writer.record_count() > 0 {
-            let written = self.write_block(parts, partition, table, Leaving::Evicted)?;
-            evicted.tuples += written.tuples;
-            evicted.bytes += written.bytes;
-        }
-        self.tidy(parts, partition, table);
-        Counters::add(&parts.counters.evictions, evicted.tuples);
-        Ok(evicted)
+        self.leave(parts, partition, table, evicted)
     }
 }
 
