@@ -171,6 +171,8 @@ fn load(db: &Arc<Database>, method: AccessMethod, rows: i64) -> u64 {
         fingerprinted: None,
         lost: Vec::new(),
         access_method: method,
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
     };
     let options = RunOptions::default();
     let mut txn = db.begin(Isolation::ReadCommitted, false);

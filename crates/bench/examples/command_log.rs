@@ -59,6 +59,8 @@ fn make_table(db: &Arc<Database>, name: &str, keys: usize) -> Result<()> {
         fingerprinted: None,
         lost: Vec::new(),
         access_method: Default::default(),
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
     };
     let mut txn = db.begin(Isolation::Serializable, false);
     block_on(db.ddl(&mut txn, &RunOptions::new(), Change::CreateTable(def)))?;

@@ -133,6 +133,8 @@ fn define(db: &Arc<Database>, name: &str) {
         fingerprinted: None,
         lost: Vec::new(),
         access_method: Default::default(),
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
     };
     change(db, Change::CreateTable(def));
 }

@@ -111,6 +111,8 @@ fn load(db: &Arc<Database>, data_mb: u64) -> i64 {
         fingerprinted: None,
         lost: Vec::new(),
         access_method: Default::default(),
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
     };
     let options = RunOptions::default();
     let mut txn = db.begin(Isolation::ReadCommitted, false);

@@ -44,6 +44,8 @@ pub enum Mutation {
     RemovedKeysIgnored,
     /// Serializable transactions are not validated.
     NotValidated,
+    /// A commit does not look again at what foreign keys made it expect.
+    NotExpected,
     /// Rows of a table that their transaction made are noted as inserted twice.
     MadeNotedTwice,
     /// Writing a table anew leaves out the rows of a partition.
@@ -85,7 +87,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 36] = [
+    pub const ALL: [Mutation; 37] = [
         Mutation::LogNotSynced,
         Mutation::LogSectorInPlace,
         Mutation::SegmentNameNotSynced,
@@ -104,6 +106,7 @@ impl Mutation {
         Mutation::UncommittedKept,
         Mutation::RemovedKeysIgnored,
         Mutation::NotValidated,
+        Mutation::NotExpected,
         Mutation::MadeNotedTwice,
         Mutation::PartitionNotRewritten,
         Mutation::OverwrittenUnseen,

@@ -51,8 +51,8 @@ pub use catalog::table_lock::LockMode;
 pub use catalog::user_type::{AttributeDef, TypeDef, TypeKind};
 pub use catalog::view::{DEFINITION_BYTES_MAX, ViewColumn, ViewDef, ViewRead, ViewType};
 pub use catalog::{
-    Catalog, CheckDef, ColumnDef, Identity, IndexDef, IndexKind, LostLayout, SchemaDef,
-    SequenceDef, Table, TableDef,
+    Catalog, CheckDef, ColumnDef, ForeignKeyDef, Identity, IndexDef, IndexKind, LostLayout,
+    ReferenceAction, SchemaDef, SequenceDef, Table, TableDef,
 };
 pub use catalog::{authority, comment, ddl, function, user_type};
 pub use database::config::Config;
@@ -93,5 +93,6 @@ pub use run::savepoint::Savepoint;
 pub use run::sequences::Given;
 pub use run::snapshot::{Entry, Snapshot, SnapshotScan};
 pub use thermocline_device::block_on;
+pub use transaction::expected::{Referring, RemovedKey};
 pub use transaction::waits::LockWait;
 pub use transaction::{Isolation, ReadCounts, RunOptions};

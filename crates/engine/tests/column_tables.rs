@@ -28,6 +28,8 @@ fn opened(device: &SimulatedDevice) -> Arc<Database> {
 fn column_table(db: &Arc<Database>, kind: IndexKind) -> Arc<Table> {
     let def = TableDef {
         access_method: AccessMethod::Columns,
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
         ..table_def(db, "t", kind)
     };
     ddl(db, Change::CreateTable(def)).expect("the table is made");

@@ -197,6 +197,8 @@ impl Script {
     fn make_table(&self) -> Result<()> {
         self.define(Change::CreateTable(TableDef {
             access_method: self.method,
+            foreign_keys: Vec::new(),
+            referenced_by: Vec::new(),
             ..table_def(&self.db, "t", IndexKind::Hash)
         }))
     }

@@ -53,6 +53,8 @@ fn make_accounts(db: &Arc<Database>) -> Arc<Table> {
         fingerprinted: None,
         lost: Vec::new(),
         access_method: Default::default(),
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
     };
     ddl(db, Change::CreateTable(def)).expect("the table is made");
     table(db, "accounts")

@@ -199,7 +199,9 @@ impl Op {
                     add(tuple);
                 }
                 match self {
-                    Op::Set(id, value) => access.update(t, row, &tuple(t, *id, value))?,
+                    Op::Set(id, value) => {
+                        access.update(t, row, &tuple(t, *id, value)).map(|_| ())?
+                    }
                     _ => access.delete(t, row)?,
                 }
             }

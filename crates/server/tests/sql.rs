@@ -1,8 +1,8 @@
-//! The SQL of the product, statement by statement, in sql/basics.sql. psql runs
-//! it against the server and must print what it prints against PostgreSQL 15
-//! (sql/basics.out; how to record it stands at the head of the script). Where
-//! there is no psql the statements still run, through a driver, and each must
-//! succeed or fail as recorded.
+//! The SQL of the product, statement by statement, in sql/basics.sql, and foreign keys in
+//! sql/foreign_keys.sql. psql runs them against the server and must print what it prints against
+//! PostgreSQL 15 (sql/….out; how to record it stands at the head of the scripts). Where there is
+//! no psql the basic statements still run, through a driver, and each must succeed or fail as
+//! recorded.
 
 #[path = "support/postgres.rs"]
 mod postgres;
@@ -10,6 +10,7 @@ mod support;
 
 use std::fmt::Write;
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use bytes::Bytes;
@@ -19,6 +20,15 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 const SCRIPT: &str = include_str!("sql/basics.sql");
 const EXPECTED: &str = include_str!("sql/basics.out");
+/// Scripts, what is printed for each, and how they are called.
+const SCRIPTS: [(&str, &str, &str); 2] = [
+    (SCRIPT, EXPECTED, "basics"),
+    (
+        include_str!("sql/foreign_keys.sql"),
+        include_str!("sql/foreign_keys.out"),
+        "foreign_keys",
+    ),
+];
 
 /// The lines that only one of the two has, each with its number.
 fn differences(expected: &str, found: &str) -> String {
@@ -59,9 +69,21 @@ async fn psql_prints_what_it_prints_with_postgresql() {
         println!("Not run with psql: there is none.");
         return;
     };
+    for (script, expected, name) in SCRIPTS {
+        let printed = printed(psql.clone(), script).await;
+        assert!(
+            printed == expected,
+            "differs from {name}.out (-), found (+):\n{}",
+            differences(expected, &printed)
+        );
+    }
+}
+
+/// What psql prints for a script that it runs on a new server.
+async fn printed(psql: PathBuf, script: &'static str) -> String {
     let server = Running::start(|_| {}).await;
     let port = server.address.port().to_string();
-    let output = tokio::task::spawn_blocking(move || {
+    tokio::task::spawn_blocking(move || {
         let mut output = tempfile::tempfile().unwrap();
         let mut running = Command::new(psql)
             .args(["-X", "-q", "-a", "-h", "127.0.0.1", "-p", &port])
@@ -74,7 +96,7 @@ async fn psql_prints_what_it_prints_with_postgresql() {
             .spawn()
             .unwrap();
         let mut input = running.stdin.take().unwrap();
-        input.write_all(SCRIPT.as_bytes()).unwrap();
+        input.write_all(script.as_bytes()).unwrap();
         drop(input);
         assert!(running.wait().unwrap().success());
         let mut text = String::new();
@@ -83,12 +105,7 @@ async fn psql_prints_what_it_prints_with_postgresql() {
         text
     })
     .await
-    .unwrap();
-    assert!(
-        output == EXPECTED,
-        "differs from basics.out (-), found (+):\n{}",
-        differences(EXPECTED, &output)
-    );
+    .unwrap()
 }
 
 /// A statement of the script, and the error recorded for it.

@@ -242,6 +242,7 @@ impl From<thermocline_engine::Error> for SqlError {
             message: error.to_string(),
             detail: error.detail().map(str::to_owned),
             hint: error.hint().map(str::to_owned),
+            schema: error.schema().map(str::to_owned),
             table: error.table().map(str::to_owned),
             constraint: error.constraint().map(str::to_owned),
             stale_plan: matches!(error, thermocline_engine::Error::StalePlan),

@@ -30,6 +30,7 @@ mod notify;
 mod parameters;
 mod portal;
 mod prepared;
+mod references;
 mod run;
 mod scroll;
 mod sending;

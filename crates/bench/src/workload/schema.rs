@@ -155,6 +155,8 @@ impl TableSpec {
             fingerprinted: None,
             lost: Vec::new(),
             access_method: Default::default(),
+            foreign_keys: Vec::new(),
+            referenced_by: Vec::new(),
         })
     }
 

@@ -246,6 +246,8 @@ fn create(
         fingerprinted: None,
         lost: Vec::new(),
         access_method: Default::default(),
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
     };
     let options = RunOptions::new();
     runtime()?.block_on(async {

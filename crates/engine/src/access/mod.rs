@@ -12,6 +12,7 @@ mod kinds;
 mod overwrite;
 mod point;
 mod read;
+mod references;
 mod retrieval;
 mod row_lock;
 mod taking;
@@ -46,6 +47,7 @@ pub use crate::ground::scope::Scope;
 pub(crate) use commands::RecordedRows;
 pub use point::TryGet;
 pub use read::EachRow;
+pub(crate) use references::expected_partitions;
 pub(crate) use undo::Undo;
 pub use write::TUPLE_BYTES_MAX;
 
@@ -225,6 +227,8 @@ pub struct Access<'a> {
     /// A definition, and a catalog, by which rows are changed that is not the one in force.
     defined_by: Option<Arc<Table>>,
     applied: Option<Arc<Catalog>>,
+    /// The transaction that it commits: whose rows are its own, and whose locks hold.
+    owner: Option<TxnId>,
     /// At recovery: the numbers that inserted rows take.
     recorded: Option<RecordedRows>,
     /// What it has taken beside the tables and of memory for rows ([`crate::parts::changes`]).
@@ -297,6 +301,7 @@ impl<'a> Access<'a> {
             command: None,
             defined_by: None,
             applied: None,
+            owner: None,
             recorded: None,
             taken: Taken::UNBOUNDED,
             grant: None,
@@ -416,8 +421,9 @@ impl<'a> Access<'a> {
         if table.retired.load(Ordering::Relaxed) {
             return Err(Error::StalePlan);
         }
-        if self.recorded.is_some() {
-            // Who locks the table now was not there when a command ran that is run again.
+        if self.recorded.is_some() || self.owner.is_some() {
+            // Who locks the table now was not there when a command ran that is run again; a
+            // commit has the locks of its transaction.
             return Ok(());
         }
         if self.txn.is_some() {
@@ -563,10 +569,13 @@ impl<'a> Access<'a> {
 
     /// Whether this transaction inserted the uncommitted row.
     fn owns(&self, position: usize, row: StoredRow) -> bool {
-        match &self.txn {
-            Some(txn) => self.guards.at(position).owner_of(row) == Some(txn.id),
-            None => false,
-        }
+        let own = self.txn.as_deref().map(|txn| txn.id).or(self.owner);
+        own.is_some() && self.guards.at(position).owner_of(row) == own
+    }
+
+    /// Whether it commits a transaction, whose changes it has applied.
+    pub(crate) fn commits_for(&mut self, owner: TxnId) {
+        self.owner = Some(owner);
     }
 }
 

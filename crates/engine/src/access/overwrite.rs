@@ -84,6 +84,7 @@ impl Access<'_> {
         let latest = self.txn.is_none() && self.fetched.is_empty();
         latest
             && table.knows_keys()
+            && !table.is_referenced()
             && index == ONLY
             && (!self.parts.transactions.has_snapshots() || Mutation::OverwrittenUnseen.is_made())
     }
@@ -135,7 +136,7 @@ impl Access<'_> {
                         let old = Image::Hot(hot.pointer());
                         self.replace_in_place(position, table, id, &old, tuple, false)?;
                     }
-                    _ => self.update(table, id, tuple)?,
+                    _ => self.update(table, id, tuple).map(|_| ())?,
                 }
                 return Ok(Some(id));
             }

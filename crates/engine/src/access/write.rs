@@ -2,6 +2,8 @@
 //! interactive one (inserts are in place in both, marked uncommitted in the
 //! latter).
 
+use std::sync::atomic::Ordering;
+
 use thermocline_device::{PanicPoint, panic_at};
 
 use super::undo::{Before, STEP_BYTES, UndoStep};
@@ -84,39 +86,43 @@ impl Access<'_> {
         Ok(row)
     }
 
-    /// Replaces a row's tuple. A row whose partition key changes moves.
-    pub fn update(&mut self, table: &Table, row: RowId, tuple: &[u8]) -> Result<()> {
+    /// Replaces a row's tuple. A row whose partition key changes moves; returns where the row
+    /// is.
+    pub fn update(&mut self, table: &Table, row: RowId, tuple: &[u8]) -> Result<RowId> {
         panic_at(PanicPoint::Statement);
         self.change(|access| access.update_row(table, row, tuple))
     }
 
-    fn update_row(&mut self, table: &Table, row: RowId, tuple: &[u8]) -> Result<()> {
+    fn update_row(&mut self, table: &Table, row: RowId, tuple: &[u8]) -> Result<RowId> {
         self.begin_write(table)?;
         check_size(tuple)?;
         let position = self.guards.position(row.partition())?;
         let own = self.lock_row(position, table, row)?;
         let old = match self.resolve(position, table, row, Use::Again)? {
-            Image::Gone | Image::Evicted => return Ok(()),
+            Image::Gone | Image::Evicted => return Ok(row),
             image => image,
         };
         let keys_differ = self.keys_differ(position, table, &old, tuple);
+        if keys_differ && table.is_referenced() {
+            self.note_removed_key(position, table, &old, Some(tuple))?;
+        }
         if (keys_differ || !table.is_partitioned_by_index())
             && let Some(partition) = table.partition_of_tuple(tuple)
             && partition != row.partition()
         {
-            self.delete_row(table, row)?;
-            self.insert_row(table, tuple)?;
-            return Ok(());
+            self.remove(position, table, row, own, &old)?;
+            return self.insert_row(table, tuple);
         }
         if keys_differ {
             self.check_unique(position, table, tuple, Some(row))?;
         }
         if own {
-            self.replace_in_place(position, table, row, &old, tuple, keys_differ)
+            self.replace_in_place(position, table, row, &old, tuple, keys_differ)?;
         } else {
             let old_bytes = self.image_bytes(position, table, &old);
-            self.overlay(table, row, Some(tuple), old_bytes, keys_differ)
+            self.overlay(table, row, Some(tuple), old_bytes, keys_differ)?;
         }
+        Ok(row)
     }
 
     /// Deletes a row.
@@ -133,10 +139,24 @@ impl Access<'_> {
             Image::Gone | Image::Evicted => return Ok(()),
             image => image,
         };
+        if table.is_referenced() {
+            self.note_removed_key(position, table, &old, None)?;
+        }
+        self.remove(position, table, row, own, &old)
+    }
+
+    fn remove(
+        &mut self,
+        position: usize,
+        table: &Table,
+        row: RowId,
+        own: bool,
+        old: &Image,
+    ) -> Result<()> {
         if own {
-            self.delete_in_place(position, table, row, &old)
+            self.delete_in_place(position, table, row, old)
         } else {
-            let old_bytes = self.image_bytes(position, table, &old);
+            let old_bytes = self.image_bytes(position, table, old);
             self.overlay(table, row, None, old_bytes, false)
         }
     }
@@ -406,6 +426,9 @@ impl Access<'_> {
         tuple: &[u8],
         keys_differ: bool,
     ) -> Result<()> {
+        if keys_differ && table.is_referenced() {
+            table.removals.fetch_add(1, Ordering::SeqCst);
+        }
         let mut rows = self.guards.at_mut(position).table_mut(table);
         let copied = copied_bytes(rows, old);
         // One of another length is elsewhere, and the old one stays aside until the commit.
@@ -477,6 +500,9 @@ impl Access<'_> {
         row: RowId,
         old: &Image,
     ) -> Result<()> {
+        if table.is_referenced() {
+            table.removals.fetch_add(1, Ordering::SeqCst);
+        }
         let mut rows = self.guards.at_mut(position).table_mut(table);
         let copied = copied_bytes(rows, old);
         if self.taken.count(logged_bytes(0) + copied, 0) {

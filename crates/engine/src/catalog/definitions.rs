@@ -126,6 +126,52 @@ pub struct CheckDef {
     pub expression: String,
 }
 
+/// What becomes of rows that refer to a row whose key goes or changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum ReferenceAction {
+    /// The statement is refused when it ends, or the transaction where the check is deferred.
+    #[default]
+    NoAction,
+    /// The statement is refused.
+    Restrict,
+    /// They go or change with it.
+    Cascade,
+    /// The referring columns become NULL.
+    SetNull,
+    /// The referring columns get their defaults.
+    SetDefault,
+}
+
+/// A FOREIGN KEY constraint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ForeignKeyDef {
+    /// Object id.
+    pub oid: u32,
+    /// Name.
+    pub name: String,
+    /// Positions of the referring columns.
+    pub columns: Vec<usize>,
+    /// The object id of the table referred to.
+    pub table: u32,
+    /// Positions of its columns, in the order of `columns`.
+    pub referenced: Vec<usize>,
+    /// MATCH FULL: all of the columns are NULL or none is.
+    pub match_full: bool,
+    /// What a change of the key does.
+    pub on_update: ReferenceAction,
+    /// What a delete of the row does.
+    pub on_delete: ReferenceAction,
+    /// The columns that `ON DELETE SET NULL (…)` or `SET DEFAULT (…)` names; empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set_columns: Vec<usize>,
+    /// SET CONSTRAINTS may put the check off.
+    pub deferrable: bool,
+    /// It is put off to the commit unless SET CONSTRAINTS says otherwise.
+    pub deferred: bool,
+    /// The rows that were there have been looked at.
+    pub validated: bool,
+}
+
 /// What a table's rows are kept in (`CREATE TABLE … USING`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum AccessMethod {
@@ -197,6 +243,12 @@ pub struct TableDef {
     /// What the rows are kept in.
     #[serde(default, skip_serializing_if = "AccessMethod::is_default")]
     pub access_method: AccessMethod,
+    /// FOREIGN KEY constraints.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub foreign_keys: Vec<ForeignKeyDef>,
+    /// Object ids of the tables whose foreign keys refer to this one, itself among them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub referenced_by: Vec<u32>,
 }
 
 impl TableDef {
@@ -229,10 +281,21 @@ impl TableDef {
         };
     }
 
+    /// The place of the unique index over exactly these columns, in any order.
+    pub fn unique_over(&self, columns: &[usize]) -> Option<usize> {
+        self.indexes.iter().position(|index| {
+            index.unique
+                && index.columns.len() == columns.len()
+                && columns.iter().all(|column| index.columns.contains(column))
+        })
+    }
+
     /// Whether it has a constraint of this name.
     pub fn has_constraint(&self, name: &str) -> bool {
         let mut keys = self.indexes.iter().filter(|index| index.constraint);
-        keys.any(|index| index.name == name) || self.checks.iter().any(|check| check.name == name)
+        keys.any(|index| index.name == name)
+            || self.checks.iter().any(|check| check.name == name)
+            || self.foreign_keys.iter().any(|key| key.name == name)
     }
 
     /// Takes a storage that holds no rows yet.

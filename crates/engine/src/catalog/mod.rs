@@ -19,7 +19,7 @@ pub(crate) mod view;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use serde::{Deserialize, Serialize};
 use thermocline_storage::key::{KeyColumn, KeyShape};
@@ -36,8 +36,8 @@ mod layouts;
 mod objects;
 
 pub use self::definitions::{
-    AccessMethod, CheckDef, ColumnDef, Identity, IndexDef, IndexKind, LostLayout, SchemaDef,
-    SequenceDef, TableDef,
+    AccessMethod, CheckDef, ColumnDef, ForeignKeyDef, Identity, IndexDef, IndexKind, LostLayout,
+    ReferenceAction, SchemaDef, SequenceDef, TableDef,
 };
 pub(crate) use self::objects::{
     Commented, authority_of, comments_of, is_of_none, types_of, types_within,
@@ -84,6 +84,10 @@ pub struct Table {
     pub policy: TablePolicy,
     /// How often its evicted rows are asked for; the same for all its definitions.
     pub(crate) asked_for: Arc<AskedFor>,
+    /// How often a key has gone that foreign keys may refer to; the same for all its definitions.
+    pub(crate) removals: Arc<AtomicU64>,
+    /// Per foreign key, the shape of its columns.
+    reference_shapes: Vec<KeyShape>,
 }
 
 impl Table {
@@ -96,6 +100,10 @@ impl Table {
         };
         let columns = self.def.columns.iter().map(column).sum::<usize>();
         let indexes = self.def.indexes.iter().map(index).sum::<usize>();
+        let key = |key: &ForeignKeyDef| {
+            size_of::<ForeignKeyDef>() + size_of::<KeyShape>() + 64 + key.name.len()
+        };
+        let indexes = indexes + self.def.foreign_keys.iter().map(key).sum::<usize>();
         size_of::<Table>() + 128 + self.asked_for.bytes() + names + columns + indexes
     }
 }
@@ -165,6 +173,7 @@ impl Table {
             );
         }
         Error::UniqueViolation {
+            schema: self.def.schema.clone(),
             table: self.def.name.clone(),
             constraint: def.name.clone(),
             detail: format!(
@@ -188,6 +197,8 @@ impl Table {
         };
         let key_shapes = def.indexes.iter().map(|i| key_shape(&i.columns)).collect();
         let partition_shape = key_shape(&def.partition_key);
+        let references = def.foreign_keys.iter();
+        let reference_shapes = references.map(|key| key_shape(&key.columns)).collect();
         let partition_index = (!def.partition_key.is_empty())
             .then(|| {
                 def.indexes
@@ -207,6 +218,8 @@ impl Table {
             gate: Arc::new(Gate::of(def.oid)),
             policy: TablePolicy::of_options(&def.options),
             asked_for: Arc::default(),
+            removals: Arc::default(),
+            reference_shapes,
             def,
         }
     }
@@ -229,6 +242,7 @@ impl Table {
         let mut table = Table::new(def, self.partitions);
         table.gate = self.gate.clone();
         table.asked_for = self.asked_for.clone();
+        table.removals = self.removals.clone();
         table
     }
 
@@ -337,6 +351,29 @@ impl Table {
             tuple,
             out,
         );
+    }
+
+    /// Whether two tuples differ in a key that a foreign key may refer to.
+    pub(crate) fn unique_keys_differ(&self, one: &[u8], other: &[u8]) -> bool {
+        let mut unique = (0..self.def.indexes.len()).filter(|i| self.def.indexes[*i].unique);
+        unique.any(|index| !self.has_same_key_columns(index, one, other))
+    }
+
+    /// Whether foreign keys refer to its rows.
+    #[inline]
+    pub fn is_referenced(&self) -> bool {
+        !self.def.referenced_by.is_empty()
+    }
+
+    /// Appends the values of the columns of a foreign key, as a key.
+    pub fn encode_reference(&self, foreign_key: usize, values: &[ValueRef<'_>], out: &mut Vec<u8>) {
+        self.reference_shapes[foreign_key].encode(values, out);
+    }
+
+    /// Appends what `tuple` has in the columns of a foreign key, as a key.
+    pub fn reference_of(&self, foreign_key: usize, tuple: &[u8], out: &mut Vec<u8>) {
+        let columns = &self.def.foreign_keys[foreign_key].columns;
+        self.reference_shapes[foreign_key].encode_from_tuple(&self.layouts, columns, tuple, out);
     }
 
     /// Whether `key` is the key that `tuple` has in `index`.

@@ -195,11 +195,13 @@ impl Parts {
 pub(crate) fn duplicated(error: Error) -> Error {
     match error {
         Error::UniqueViolation {
+            schema,
             table,
             constraint,
             detail,
             ..
         } => Error::UniqueViolation {
+            schema,
             table,
             constraint,
             detail: detail.replace("already exists", "is duplicated"),

@@ -27,6 +27,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// A unique index already holds the key (23505).
     UniqueViolation {
+        /// The schema of the table.
+        schema: String,
         /// The table's name.
         table: String,
         /// The index that holds the key.
@@ -35,6 +37,19 @@ pub enum Error {
         detail: String,
         /// Both rows are there already: an index over them cannot be built.
         building: bool,
+    },
+    /// A row refers to no row, or one that is referred to would go (23503).
+    ForeignKeyViolation {
+        /// The schema of the referring table.
+        schema: String,
+        /// The referring table's name.
+        table: String,
+        /// The constraint's name.
+        constraint: String,
+        /// The name of the table referred to, where its change is refused.
+        referenced: Option<String>,
+        /// PostgreSQL's detail line, e.g. `Key (a)=(1) is not present in table "p".`
+        detail: String,
     },
     /// The transaction read or wrote something that another one changed
     /// (40001); run it again.
@@ -132,6 +147,7 @@ impl Error {
     pub fn sqlstate(&self) -> &'static str {
         match self {
             Error::UniqueViolation { .. } => "23505",
+            Error::ForeignKeyViolation { .. } => "23503",
             Error::Serialization(_) => "40001",
             Error::Deadlock => "40P01",
             Error::LockTimeout | Error::LockNotAvailable(_) => "55P03",
@@ -157,7 +173,9 @@ impl Error {
     /// PostgreSQL's DETAIL line, where there is one.
     pub fn detail(&self) -> Option<&str> {
         match self {
-            Error::UniqueViolation { detail, .. } | Error::ShareUsed { detail, .. } => Some(detail),
+            Error::UniqueViolation { detail, .. }
+            | Error::ForeignKeyViolation { detail, .. }
+            | Error::ShareUsed { detail, .. } => Some(detail),
             _ => None,
         }
     }
@@ -189,7 +207,8 @@ impl Error {
     /// The violated constraint's name.
     pub fn constraint(&self) -> Option<&str> {
         match self {
-            Error::UniqueViolation { constraint, .. } => Some(constraint),
+            Error::UniqueViolation { constraint, .. }
+            | Error::ForeignKeyViolation { constraint, .. } => Some(constraint),
             _ => None,
         }
     }
@@ -197,7 +216,19 @@ impl Error {
     /// The table concerned.
     pub fn table(&self) -> Option<&str> {
         match self {
-            Error::UniqueViolation { table, .. } => Some(table),
+            Error::UniqueViolation { table, .. } | Error::ForeignKeyViolation { table, .. } => {
+                Some(table)
+            }
+            _ => None,
+        }
+    }
+
+    /// The schema of the table concerned.
+    pub fn schema(&self) -> Option<&str> {
+        match self {
+            Error::UniqueViolation { schema, .. } | Error::ForeignKeyViolation { schema, .. } => {
+                Some(schema)
+            }
             _ => None,
         }
     }
@@ -239,6 +270,24 @@ impl fmt::Display for Error {
             Error::UniqueViolation { constraint, .. } => write!(
                 f,
                 "duplicate key value violates unique constraint \"{constraint}\""
+            ),
+            Error::ForeignKeyViolation {
+                table,
+                constraint,
+                referenced: None,
+                ..
+            } => write!(
+                f,
+                "insert or update on table \"{table}\" violates foreign key constraint \"{constraint}\""
+            ),
+            Error::ForeignKeyViolation {
+                table,
+                constraint,
+                referenced: Some(referenced),
+                ..
+            } => write!(
+                f,
+                "update or delete on table \"{referenced}\" violates foreign key constraint \"{constraint}\" on table \"{table}\""
             ),
             Error::Serialization(why) => {
                 write!(f, "could not serialize access due to {why}")

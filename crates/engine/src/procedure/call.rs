@@ -223,7 +223,10 @@ impl<'c, 'a> Call<'c, 'a> {
         if table.insert_needs_all_partitions() {
             self.hold_all(table)?;
         }
-        self.access.update(table, row.id, &self.tuple)
+        if table.is_referenced() {
+            return Err(self.refused(table, "to which foreign keys refer"));
+        }
+        self.access.update(table, row.id, &self.tuple).map(|_| ())
     }
 
     /// Deletes a row that this run has found.
@@ -231,6 +234,9 @@ impl<'c, 'a> Call<'c, 'a> {
     /// # Errors
     /// Those of the engine.
     pub fn delete(&mut self, table: &Table, row: &Row) -> Result<()> {
+        if table.is_referenced() {
+            return Err(self.refused(table, "to which foreign keys refer"));
+        }
         self.access.delete(table, row.id)
     }
 
@@ -239,6 +245,17 @@ impl<'c, 'a> Call<'c, 'a> {
     #[must_use]
     pub fn evicted(&self) -> bool {
         self.access.evicted()
+    }
+
+    fn refused(&self, table: &Table, which: &str) -> Error {
+        Error::Refused {
+            sqlstate: "0A000",
+            message: format!(
+                "procedure {} cannot change \"{}\", {which}",
+                self.procedure.name, table.def.name
+            ),
+            hint: "Change the table by SQL, or drop the constraints.",
+        }
     }
 
     fn encode(&mut self, table: &Table, values: &[Value]) -> Result<()> {
@@ -264,6 +281,9 @@ impl<'c, 'a> Call<'c, 'a> {
                 ),
                 hint: "Drop the constraints, and check the values in the procedure.",
             });
+        }
+        if !def.foreign_keys.is_empty() {
+            return Err(self.refused(table, "which has foreign keys"));
         }
         let columns: Vec<usize> = (0..values.len()).collect();
         let values = coerced(table, &columns, values)?;

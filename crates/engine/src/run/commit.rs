@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use thermocline_device::Mutation;
 use thermocline_storage::log::Lsn;
 
-use crate::access::{Access, RunKind, Scratch};
+use crate::access::{Access, RunKind, Scratch, expected_partitions};
 use crate::format::record::{RecordKind, commit_head, only_deletes, record_head};
 use crate::ground::error::{Error, Result};
 use crate::ground::row_id::RowId;
@@ -35,6 +35,11 @@ impl Parts {
             return Err(Error::Internal("the transaction has ended".into()));
         };
         self.discard_unchanged(&mut state);
+        if state.expected.any_removed() {
+            self.roll_back(state).await;
+            let message = "keys have gone, and nobody has looked for rows that refer to them";
+            return Err(Error::Internal(message.into()));
+        }
         let mut fetched = Fetched::new();
         let mut room = None;
         let committed = loop {
@@ -54,6 +59,7 @@ impl Parts {
             }
             match self.try_commit(&mut state, &fetched, options.synchronous_commit) {
                 Ok(Committing::Done(lsn)) => break Ok(lsn),
+                Ok(Committing::Again) => {}
                 Ok(Committing::Evicted(reads, pin)) => {
                     // What it changed is within its own limit.
                     let fetch = self.fetcher.fetch(&reads, &mut fetched, u64::MAX);
@@ -124,7 +130,18 @@ impl Parts {
         };
         let run = RunKind::default();
         let mut access = Access::new(self, guards, None, fetched, Box::default(), run);
-        let applied = access.apply_overlay(&catalog, txn.id, &overlay);
+        let mut applied = access.apply_overlay(&catalog, txn.id, &overlay);
+        if applied.is_ok() && !access.evicted() && !Mutation::NotExpected.is_made() {
+            access.commits_for(txn.id);
+            match access.verify_at_commit(&catalog, &txn.expected) {
+                Ok(true) => {}
+                Ok(false) => {
+                    access.undo();
+                    return Ok(Committing::Again);
+                }
+                Err(error) => applied = Err(error),
+            }
+        }
         if access.evicted() {
             let missing = access.missing().iter().map(|m| (m.row, m.address));
             let planned = crate::rows::fetch::plan(&self.blocks, missing);
@@ -136,9 +153,10 @@ impl Parts {
             let taken = access.obstacle.take().is_some();
             access.undo();
             // Another transaction, not committed yet, has a unique key that a row of
-            // this one was changed to: they cannot both commit, and it came first.
+            // this one was changed to, or changes a row that refers to a key which goes: they
+            // cannot both commit, and it came first.
             return Err(if taken {
-                Error::Serialization("a concurrent change of a unique key")
+                Error::Serialization("a concurrent change of a key")
             } else {
                 error
             });
@@ -158,7 +176,11 @@ impl Parts {
         if txn.draft.is_some() || self.moves_unique_key(txn) {
             return Scope::All;
         }
+        let Some(expected) = expected_partitions(&self.catalog(), &txn.expected) else {
+            return Scope::All;
+        };
         let mut partitions: Vec<u16> = txn.inserted.keys().map(|k| k.0).collect();
+        partitions.extend(expected);
         partitions.extend(txn.overlay.keys().map(|k| k.1.partition()));
         match txn.isolation {
             Isolation::Serializable => self.read_scope(txn, partitions),
@@ -364,6 +386,8 @@ impl Drop for Transaction {
 /// How far a commit got.
 enum Committing {
     Done(Lsn),
+    /// More partitions have to be held.
+    Again,
     Evicted(
         Vec<crate::rows::fetch::PlannedRead>,
         thermocline_storage::block_store::BlockPin,

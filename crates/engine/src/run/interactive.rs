@@ -6,9 +6,12 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, ForeignKeyDef, Table};
 use crate::ground::error::Error;
 use crate::parts::Parts;
+use crate::transaction::expected::{
+    Due, Expectation, Expectations, Expected, Referring, RemovedKey,
+};
 use crate::transaction::reads::Reads;
 use crate::transaction::table_locks::TableLocks;
 use crate::transaction::{Isolation, TxnState};
@@ -36,6 +39,7 @@ impl Transaction {
                 journal: Vec::new(),
                 locked: Vec::new(),
                 reads: Reads::default(),
+                expected: Expectations::default(),
                 locks: TableLocks::of(id),
                 draft: None,
                 logged: false,
@@ -74,6 +78,67 @@ impl Transaction {
         match self.state.as_ref().and_then(|s| s.draft.as_ref()) {
             Some(draft) => draft.catalog(&self.db.catalog()),
             None => self.db.catalog(),
+        }
+    }
+
+    /// The keys that have gone since this was last asked and that foreign keys may refer to.
+    pub fn take_removed_keys(&mut self) -> Vec<RemovedKey> {
+        let state = self.state.as_mut();
+        state.map_or(Vec::new(), |state| state.expected.take_removed())
+    }
+
+    /// Whether keys have gone for which nothing has been done, or something has to hold when
+    /// the statement ends: see [`Parts::verify_expected`].
+    pub fn has_unseen(&mut self) -> bool {
+        let state = self.state.as_mut();
+        state.is_some_and(|state| state.expected.any_removed() || state.expected.any_unseen())
+    }
+
+    /// Expects that no row of `table` refers by a foreign key to the key that `old`, a tuple of
+    /// `parent`, had. `at_once`: when the statement ends, though the constraint may be deferred.
+    ///
+    /// # Errors
+    /// 53200 when the transaction's share of memory is used up.
+    pub fn expect_no_child(
+        &mut self,
+        (parent, old): (&Table, &Arc<[u8]>),
+        (table, foreign_key): (&Table, usize),
+        referring: Referring,
+        at_once: bool,
+    ) -> Result<(), Error> {
+        let db = self.db.clone();
+        let state = self.state_mut()?;
+        let def = &table.def.foreign_keys[foreign_key];
+        let expectation = Expectation {
+            what: Expected::NoChild {
+                parent: parent.def.oid,
+                old: old.clone(),
+                table: table.def.oid,
+                constraint: def.oid,
+                referring,
+            },
+            due: match at_once {
+                true => Due::Statement,
+                false => state.expected.due(def),
+            },
+            seen: false,
+        };
+        state.keep(&db, expectation.bytes())?;
+        state.expected.push(expectation);
+        Ok(())
+    }
+
+    /// Whether a foreign key's check is put off to the commit.
+    pub fn is_deferred(&self, def: &ForeignKeyDef) -> bool {
+        let state = self.state.as_ref();
+        state.is_some_and(|state| state.expected.due(def) == Due::Commit)
+    }
+
+    /// SET CONSTRAINTS, all or those of these object ids. What is not put off any more is looked
+    /// at when the next statement ends ([`Parts::verify_expected`]).
+    pub fn set_constraints(&mut self, constraints: Option<&[u32]>, deferred: bool) {
+        if let Some(state) = &mut self.state {
+            state.expected.set_constraints(constraints, deferred);
         }
     }
 

@@ -252,6 +252,16 @@ impl Parts {
         }
     }
 
+    /// Looks at what foreign keys make the transaction expect when a statement ends.
+    ///
+    /// # Errors
+    /// 23503.
+    pub async fn verify_expected(&self, txn: &mut Transaction, options: &RunOptions) -> Result<()> {
+        let catalog = txn.catalog();
+        let body = |access: &mut Access<'_>| access.verify_expected(&catalog);
+        self.in_transaction(txn, options, Scope::All, body).await
+    }
+
     /// One run of a body under the locks of its partitions.
     pub(crate) fn attempt<R>(
         &self,
@@ -271,7 +281,9 @@ impl Parts {
             Who::Transaction(txn) => (Some(txn), None),
         };
         let interactive = txn.is_some();
-        let reads = txn.as_ref().map(|txn| txn.reads.mark());
+        let reads = txn
+            .as_ref()
+            .map(|txn| (txn.reads.mark(), txn.expected.mark()));
         let scratch = SCRATCH.take().unwrap_or_default();
         let mut access = Access::new(self, self.lock(scope)?, txn, fetched, scratch, run);
         access.visit = visit;
@@ -286,11 +298,14 @@ impl Parts {
             counts.used(access.guards.uses().saturating_sub(uses));
         }
         let outcome = self.conclude(options, interactive, &mut access, result);
-        if !matches!(outcome, Ok(Outcome::Done(..) | Outcome::Seen(..)) | Err(_))
-            && let (Some(txn), Some(reads)) = (access.txn.as_deref_mut(), reads)
+        if !matches!(outcome, Ok(Outcome::Done(..) | Outcome::Seen(..)))
+            && let (Some(txn), Some((reads, expected))) = (access.txn.as_deref_mut(), reads)
         {
-            // What this run saw is thrown away: it need not stay true.
-            txn.reads.forget_since(reads);
+            // What this run did is taken back: what it saw need not stay true.
+            txn.expected.forget_since(expected);
+            if outcome.is_ok() {
+                txn.reads.forget_since(reads);
+            }
         }
         SCRATCH.set(Some(access.into_scratch()));
         outcome

@@ -20,6 +20,7 @@ use crate::ground::scope::Scope;
 use crate::ground::wait::give_way;
 use crate::parts::Parts;
 use crate::run::interactive::Transaction;
+use crate::transaction::expected::ExpectedMark;
 use crate::transaction::{Overlaid, RunOptions, TxnState};
 
 /// Bytes that a savepoint is charged with, for itself and for what rows inserted after it
@@ -37,6 +38,7 @@ pub struct Savepoint {
     /// Table locks taken before.
     pub(crate) locks: usize,
     draft: Option<DraftMark>,
+    expected: ExpectedMark,
 }
 
 impl TxnState {
@@ -93,6 +95,7 @@ impl Transaction {
             bytes: state.bytes,
             locks: state.locks.len(),
             draft: state.draft.as_ref().map(Draft::mark),
+            expected: state.expected.mark(),
         };
         state.raise_level()?;
         Ok(savepoint)
@@ -115,6 +118,7 @@ impl Transaction {
         {
             state.restore_overlaid(key, before);
         }
+        state.expected.forget_since(savepoint.expected);
         state.bytes = state.bytes.min(savepoint.bytes);
         state.settle();
         // What was inserted since is changed in place again: it goes.

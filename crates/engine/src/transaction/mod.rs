@@ -8,6 +8,7 @@
 //! it checks under the locks of all partitions concerned that what it read is
 //! still so.
 
+pub(crate) mod expected;
 pub(crate) mod reads;
 pub(crate) mod table_locks;
 pub(crate) mod waits;
@@ -27,6 +28,7 @@ use crate::ground::txn_id::{Timestamp, TxnId};
 use crate::ground::wait::{Cancel, Event};
 use crate::memory::account::{Account, Charge};
 use crate::rows::versions::StoredRow;
+use crate::transaction::expected::Expectations;
 use crate::transaction::reads::Reads;
 use crate::transaction::table_locks::TableLocks;
 use crate::transaction::waits::Waits;
@@ -303,6 +305,8 @@ pub(crate) struct TxnState {
     pub locked: Vec<(u16, StoredRow)>,
     /// Under SERIALIZABLE, unless it is read-only.
     pub reads: Reads,
+    /// What foreign keys make it expect of others' rows.
+    pub expected: Expectations,
     /// Locks of tables.
     pub locks: TableLocks,
     /// What a DDL of this transaction has made of the catalog.

@@ -21,7 +21,7 @@ use thermocline_storage::value::Value;
 use super::{BindContext, TypeNames};
 use crate::error::{Result, SqlError};
 use crate::expr::{Analysed, CastPath, Expr};
-use crate::plan::{Check, InsertTarget, unique_within_partition};
+use crate::plan::{Check, InsertTarget, Reference, unique_within_partition};
 use crate::session::qualified;
 use crate::short::{Lowering, is_volatile, not_of_a_row};
 use crate::temporary::{self, path_within};
@@ -506,6 +506,7 @@ pub fn insert_target(
     Ok(InsertTarget {
         checks: context.checks_of(table)?,
         unique_within_partition: unique_within_partition(table),
+        references: Reference::of(context.catalog, table, |_| true),
         table: Arc::clone(table),
         columns: columns.to_vec(),
         defaults,

@@ -7,14 +7,16 @@ use thermocline_engine::{IndexKind, Table, TableDef, ViewDef};
 use thermocline_storage::value::Value;
 
 use super::create_table::{COLUMNS_MAX, Parts, column_part, named_check, not_systems, position};
+use super::foreign_key::no_constraint;
 use super::rewrite::NewType;
 use super::verify::contains_null;
 use super::{Definition, exists, mentioned, names, options};
 use crate::bind;
 use crate::error::{Result, SqlError};
 use crate::expr::{EvalContext, Expr, NoRow};
+use crate::parse::constraint::TableConstraint;
 use crate::parse::grant::Owned;
-use crate::parse::table::{AlterOperation, AlterTable, Column, TableConstraint};
+use crate::parse::table::{AlterOperation, AlterTable, Column};
 use crate::parse::view::AlterView;
 
 impl Definition<'_> {
@@ -69,8 +71,22 @@ impl Definition<'_> {
                 if_not_exists,
             } => self.add_column(table, column, *if_not_exists).await,
             Operation::AddConstraint(constraint) => self.add_constraint(table, constraint).await,
-            Operation::DropConstraint { name, if_exists } => {
-                self.drop_constraint(table, name, *if_exists).await
+            Operation::DropConstraint {
+                name,
+                if_exists,
+                cascade,
+            } => {
+                self.drop_constraint(table, name, *if_exists, *cascade)
+                    .await
+            }
+            Operation::ValidateConstraint(name) => self.validate_constraint(table, name).await,
+            Operation::AlterConstraint {
+                name,
+                deferrable,
+                deferred,
+            } => {
+                self.alter_constraint(table, name, (*deferrable, *deferred))
+                    .await
             }
             Operation::Default { column, default } => {
                 self.set_default(table, column, default.as_deref()).await
@@ -179,6 +195,10 @@ impl Definition<'_> {
         for check in parts.checks {
             self.add_check(oid, check).await?;
         }
+        for (key, column) in &parts.foreign_keys {
+            self.add_foreign_key(oid, key, column.as_deref(), false)
+                .await?;
+        }
         let altered = self.current(oid)?;
         self.check_expressions(&altered)
     }
@@ -233,6 +253,10 @@ impl Definition<'_> {
         for check in parts.checks {
             self.add_check(table.oid, check).await?;
         }
+        for (key, column) in &parts.foreign_keys {
+            self.add_foreign_key(table.oid, key, column.as_deref(), false)
+                .await?;
+        }
         Ok(())
     }
 
@@ -280,8 +304,12 @@ impl Definition<'_> {
         table: &Arc<Table>,
         name: &str,
         if_exists: bool,
+        cascade: bool,
     ) -> Result<()> {
         let mut def = table.def.clone();
+        if def.foreign_keys.iter().any(|key| key.name == name) {
+            return self.drop_foreign_key(table.oid, name).await;
+        }
         if let Some(at) = def.checks.iter().position(|check| check.name == name) {
             def.checks.remove(at);
             return self.apply(Change::AlterTable(def)).await;
@@ -291,21 +319,20 @@ impl Definition<'_> {
             .iter()
             .find(|index| index.constraint && index.name == name);
         if let Some(index) = index {
+            let what = format!("constraint {name} on table {}", table.name);
+            self.free_of_need(table, index.oid, &what, cascade).await?;
             let change = Change::DropIndex {
                 table: table.oid,
                 index: index.oid,
             };
             return self.apply(change).await;
         }
-        let message = format!(
-            "constraint \"{name}\" of relation \"{}\" does not exist",
-            table.name
-        );
+        let error = no_constraint(name, table);
         if if_exists {
-            self.notice("42704", format!("{message}, skipping"));
+            self.notice("42704", format!("{}, skipping", error.message));
             return Ok(());
         }
-        Err(SqlError::new("42704", message))
+        Err(error)
     }
 
     async fn set_default(
@@ -449,6 +476,8 @@ impl Definition<'_> {
         let new = names::truncated(new);
         if let Some(check) = def.checks.iter_mut().find(|check| check.name == old) {
             check.name = new;
+        } else if let Some(key) = def.foreign_keys.iter_mut().find(|key| key.name == old) {
+            key.name = new;
         } else if let Some(index) = def
             .indexes
             .iter_mut()

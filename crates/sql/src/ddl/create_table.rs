@@ -13,9 +13,10 @@ use super::options::{self, TableOptions, access_method};
 use super::{Definition, exists, mentioned, names};
 use crate::bind::{self, TypeNames};
 use crate::error::{Result, SqlError};
+use crate::parse::constraint::{ColumnConstraint, ForeignKey, TableConstraint};
 use crate::parse::sequence::SequenceOptions;
 use crate::parse::statement::{Life, OnCommit, TableOf};
-use crate::parse::table::{Column, ColumnConstraint, Columns, CreateTable, TableConstraint};
+use crate::parse::table::{Column, Columns, CreateTable};
 use crate::temporary::is_temporary;
 
 /// PostgreSQL's limit.
@@ -51,6 +52,8 @@ pub(super) struct Parts {
     pub(super) columns: Vec<ColumnPart>,
     pub(super) keys: Vec<KeyConstraint>,
     pub(super) checks: Vec<CheckConstraint>,
+    /// Foreign keys, and the columns that they stand at.
+    pub(super) foreign_keys: Vec<(ForeignKey, Option<String>)>,
     /// Indexes that are no constraints.
     pub(super) indexes: Vec<PlainIndex>,
 }
@@ -83,7 +86,8 @@ impl Definition<'_> {
             return Err(exists(&name));
         }
         let catalog = self.catalog();
-        let parts = self.parts(create, self.type_names(&catalog))?;
+        let mut parts = self.parts(create, self.type_names(&catalog))?;
+        let foreign_keys = std::mem::take(&mut parts.foreign_keys);
         let (def, sequences) = self.table_def(&schema, &name, parts, options)?;
         let oid = def.oid;
         for sequence in sequences {
@@ -95,6 +99,10 @@ impl Definition<'_> {
             .table(oid)
             .ok_or_else(|| SqlError::internal("the table that was made is not there"))?;
         self.check_expressions(table)?;
+        for (key, column) in &foreign_keys {
+            self.add_foreign_key(oid, key, column.as_deref(), true)
+                .await?;
+        }
         self.note_life(oid, life);
         Ok(TAG)
     }
@@ -167,6 +175,8 @@ impl Definition<'_> {
             fingerprinted: None,
             lost: Vec::new(),
             access_method: options.access_method,
+            foreign_keys: Vec::new(),
+            referenced_by: Vec::new(),
         };
         let mut sequences = Vec::new();
         for (position, mut part) in parts.columns.into_iter().enumerate() {
@@ -406,13 +416,7 @@ fn key_columns(def: &TableDef, names: &[String], what: &str) -> Result<Vec<usize
 
 /// A CHECK with the name it was given or that PostgreSQL would give it.
 pub(super) fn named_check(def: &TableDef, check: CheckConstraint) -> Result<CheckDef> {
-    let taken = |name: &str| {
-        def.checks.iter().any(|check| check.name == name)
-            || def
-                .indexes
-                .iter()
-                .any(|index| index.constraint && index.name == name)
-    };
+    let taken = |name: &str| def.has_constraint(name);
     let name = match check.name {
         Some(name) if taken(&name) => {
             return Err(SqlError::new(
@@ -478,6 +482,10 @@ impl Parts {
                 column: column.map(str::to_owned),
                 expression: expression.clone(),
             }),
+            TableConstraint::ForeignKey(key) => {
+                self.foreign_keys
+                    .push(((**key).clone(), column.map(str::to_owned)));
+            }
         }
     }
 }

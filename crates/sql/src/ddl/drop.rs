@@ -125,6 +125,8 @@ impl Definition<'_> {
                     "You can drop constraint {relation} on table {table_name} instead."
                 )));
             }
+            let what = format!("index {relation}");
+            self.free_of_need(table, index.oid, &what, cascade).await?;
             let (table, index) = (table.oid, index.oid);
             self.apply(Change::DropIndex { table, index }).await?;
             return Ok(None);
@@ -159,8 +161,11 @@ impl Definition<'_> {
                 dropped => break dropped?,
             }
         }
-        for oid in oids.iter().filter(|oid| !views.contains(oid)) {
-            self.apply(Change::DropTable(*oid)).await?;
+        let is_table = |oid: &u32| !views.contains(oid);
+        let tables: Vec<u32> = oids.iter().copied().filter(is_table).collect();
+        self.free_of_references(&tables, cascade).await?;
+        for oid in tables {
+            self.apply(Change::DropTable(oid)).await?;
         }
         Ok(())
     }
@@ -260,6 +265,7 @@ impl Definition<'_> {
         let inside: Vec<u32> = tables.iter().chain(&views).copied().collect();
         self.drop_dependents(&inside, cascade).await?;
         self.drop_views(&views).await?;
+        self.free_of_references(&tables, cascade).await?;
         for table in tables {
             self.apply(Change::DropTable(table)).await?;
         }
@@ -283,6 +289,7 @@ impl Definition<'_> {
         let tables = tables
             .map(|name| Ok(self.find_table(name)?.oid))
             .collect::<Result<Vec<u32>>>()?;
+        let tables = self.truncated_together(tables, truncate.cascade)?;
         let restart_identity = truncate.restart_identity;
         self.apply(Change::Truncate {
             tables,

@@ -53,9 +53,16 @@ impl Definition<'_> {
             &self.catalog(),
         )?;
         self.drop_readers(table, column, cascade).await?;
+        let own = table.foreign_keys.iter();
+        let own = own.filter(|key| key.columns.contains(&column));
+        for key in own {
+            self.drop_foreign_key(oid, &key.name).await?;
+        }
         let over = table.indexes.iter();
         let over = over.filter(|index| index.columns.contains(&column));
+        let what = format!("column {name} of table {}", table.name);
         for index in over.map(|index| index.oid) {
+            self.free_of_need(table, index, &what, cascade).await?;
             self.apply(Change::DropIndex { table: oid, index }).await?;
         }
         let table = self.current(oid)?;

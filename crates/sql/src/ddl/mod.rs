@@ -12,6 +12,7 @@ mod dependents;
 mod domain;
 mod drop;
 mod drop_column;
+mod foreign_key;
 mod function;
 mod grant;
 mod index;

@@ -60,6 +60,7 @@ impl Definition<'_> {
                 return Err(SqlError::new("42704", message));
             }
             self.is_read_by_no_view(table, column)?;
+            self.is_in_no_foreign_key(table, column)?;
             let from = def.columns[column].data_type;
             def.columns[column].data_type = to;
             def.columns[column].domain = declared.domain;

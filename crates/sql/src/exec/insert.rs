@@ -3,6 +3,7 @@
 //! takes no second sequence value. INSERT … SELECT and COPY FROM come here
 //! with values.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use thermocline_engine::{Access, Isolation, RowId, Scope, Table, give_way};
@@ -10,6 +11,7 @@ use thermocline_storage::cast::CastContext;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::{Value, ValueRef};
 
+use super::reference::Referring;
 use super::row::{
     ConflictRow, NewRow, TupleRow, null_violation, verify_checks, with_values, write_row,
 };
@@ -18,7 +20,7 @@ use super::{ExecContext, Stop, run};
 use crate::error::{Result, SqlError};
 use crate::expr::{CastPath, Datum, EvalContext, NoRow};
 use crate::output::RowWriter;
-use crate::plan::{ConflictPlan, InsertPlan, InsertSource, InsertTarget};
+use crate::plan::{ConflictPlan, InsertPlan, InsertSource, InsertTarget, ReferredTo};
 
 /// At most this many rows are stored in one run.
 pub(crate) const CHUNK_ROWS_MAX: usize = 1_000;
@@ -52,6 +54,30 @@ impl Encoded {
         chunks
     }
 
+    /// Adds the partitions of what the rows refer to; false: it may be in any.
+    fn add_referred(
+        &self,
+        target: &InsertTarget,
+        rows: Range<usize>,
+        partitions: &mut Vec<u16>,
+    ) -> bool {
+        let mut key = Vec::new();
+        for reference in &target.references {
+            for tuple in &self.tuples[rows.clone()] {
+                key.clear();
+                let tuple = &self.bytes[tuple.clone()];
+                if reference.key(&target.table, tuple, &mut key) != ReferredTo::Key {
+                    continue;
+                }
+                let Some(partition) = reference.partition(&key) else {
+                    return false;
+                };
+                partitions.push(partition);
+            }
+        }
+        true
+    }
+
     fn scope(&self, target: &InsertTarget, rows: Range<usize>) -> Scope {
         if !target.unique_within_partition && target.table.indexes.iter().any(|index| index.unique)
             || target
@@ -59,15 +85,19 @@ impl Encoded {
                 .as_ref()
                 .and_then(|conflict| conflict.update.as_ref())
                 .is_some_and(|update| {
-                    update
-                        .assignments
-                        .iter()
-                        .any(|(column, _)| target.table.partition_key.contains(column))
+                    let keys = target.table.foreign_keys.iter();
+                    let referring: Vec<usize> = keys.flat_map(|key| key.columns.clone()).collect();
+                    update.assignments.iter().any(|(column, _)| {
+                        target.table.partition_key.contains(column) || referring.contains(column)
+                    })
                 })
         {
             return Scope::All;
         }
-        let mut partitions = self.partitions[rows].to_vec();
+        let mut partitions = self.partitions[rows.clone()].to_vec();
+        if !self.add_referred(target, rows, &mut partitions) {
+            return Scope::All;
+        }
         partitions.sort_unstable();
         partitions.dedup();
         match partitions.as_slice() {
@@ -258,17 +288,16 @@ async fn store(
         let touched_before = touched.len();
         let scope = encoded.scope(target, chunk.clone());
         let mut writer = Rewriter::default();
+        let mut referring = Referring::default();
         let body = |access: &mut Access<'_>| -> std::result::Result<u64, Stop> {
             rows.rewind(mark);
             touched.truncate(touched_before);
+            referring.clear();
             let mut stored = 0;
             for tuple in &encoded.tuples[chunk.clone()] {
                 let tuple = &encoded.bytes[tuple.clone()];
                 let outcome = match &target.conflict {
-                    None => {
-                        access.insert(&target.table, tuple)?;
-                        Outcome::Stored
-                    }
+                    None => Outcome::Stored(access.insert(&target.table, tuple)?),
                     Some(conflict) if one_shot && conflict.replaces() => {
                         replace(access, target, tuple, &mut touched)?
                     }
@@ -282,11 +311,19 @@ async fn store(
                         &mut writer,
                     )?,
                 };
-                let shown = match outcome {
+                let (row, shown) = match outcome {
                     Outcome::Skipped => continue,
-                    Outcome::Stored => tuple,
-                    Outcome::Updated => writer.tuple(),
+                    Outcome::Stored(row) => (row, tuple),
+                    Outcome::Updated(row) => (row, writer.tuple()),
                 };
+                referring.add(
+                    &target.references,
+                    row,
+                    match outcome {
+                        Outcome::Updated(_) => Cow::Owned(shown.to_vec()),
+                        _ => Cow::Borrowed(tuple),
+                    },
+                );
                 stored += 1;
                 if let Some(returning) = &target.returning {
                     let row = TupleRow {
@@ -295,6 +332,9 @@ async fn store(
                     };
                     write_row(returning, &row, &evaluation, rows)?;
                 }
+            }
+            if !access.evicted() {
+                referring.expect(access, &target.table, &target.references)?;
             }
             Ok(stored)
         };
@@ -313,10 +353,11 @@ async fn store(
     Ok(count)
 }
 
+#[derive(Clone, Copy)]
 enum Outcome {
     /// As it was given.
-    Stored,
-    Updated,
+    Stored(RowId),
+    Updated(RowId),
     Skipped,
 }
 
@@ -333,8 +374,9 @@ fn resolve(
 ) -> std::result::Result<Outcome, Stop> {
     let table = &*target.table;
     let Some(existing) = conflicting(access, table, &conflict.arbiters, tuple)? else {
-        touched.push(access.insert(table, tuple)?);
-        return Ok(Outcome::Stored);
+        let row = access.insert(table, tuple)?;
+        touched.push(row);
+        return Ok(Outcome::Stored(row));
     };
     let Some(update) = &conflict.update else {
         return Ok(Outcome::Skipped);
@@ -365,9 +407,9 @@ fn resolve(
         &target.checks,
         context,
     )?;
-    access.update(table, existing, writer.tuple())?;
+    let row = access.update(table, existing, writer.tuple())?;
     touched.push(existing);
-    Ok(Outcome::Updated)
+    Ok(Outcome::Updated(row))
 }
 
 /// Stores a row in the place of the one with its key, or as a new one.
@@ -392,7 +434,7 @@ fn replace(
         None => access.insert(table, tuple)?,
     };
     touched.push(row);
-    Ok(Outcome::Stored)
+    Ok(Outcome::Stored(row))
 }
 
 fn second_time() -> Stop {

@@ -13,6 +13,7 @@ mod insert;
 mod lookup;
 mod overwrite;
 mod pace;
+mod reference;
 mod row;
 mod select;
 mod sink;

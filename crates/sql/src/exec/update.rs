@@ -8,7 +8,7 @@ use thermocline_storage::value::{Value, ValueRef};
 use super::lookup::{Keys, Lookup, visit};
 use super::pace::Pace;
 use super::row::{TupleRow, null_violation, verify_checks, write_row};
-use super::{ExecContext, Stop, bulk, overwrite, run};
+use super::{ExecContext, Stop, bulk, overwrite, reference, run};
 use crate::error::Result;
 use crate::expr::{Datum, EvalContext, Expr, RowAccess};
 use crate::output::RowWriter;
@@ -21,6 +21,8 @@ const ROWS_UNTRIED: usize = 16;
 #[derive(Default)]
 pub(crate) struct Rewriter {
     tuple: Vec<u8>,
+    /// What a new tuple refers to.
+    key: Vec<u8>,
 }
 
 impl Rewriter {
@@ -231,7 +233,11 @@ fn change(
         return Ok(false);
     };
     rewriter.of_plan(plan, old, context)?;
-    access.update(table, row, rewriter.tuple())?;
+    let row = access.update(table, row, rewriter.tuple())?;
+    if !plan.references.is_empty() && !access.evicted() {
+        let new = (row, rewriter.tuple.as_slice());
+        reference::expect(access, table, &plan.references, new, &mut rewriter.key)?;
+    }
     if let Some(returning) = &plan.returning {
         let new = TupleRow {
             table,

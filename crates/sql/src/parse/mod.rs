@@ -11,6 +11,7 @@ use crate::typed::positioned;
 
 mod backup;
 mod comment;
+pub(crate) mod constraint;
 pub(crate) mod copy;
 mod cursor;
 pub(crate) mod depth;

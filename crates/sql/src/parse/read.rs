@@ -6,8 +6,9 @@ use thermocline_query::parse::Parsed;
 
 use super::statement::{Dropped, Statement};
 use super::{
-    comment, copy, cursor, domain, drop, execute, explain, function, grant, lock, maintenance,
-    query, refused, role, sequence, setting, table, table_as, transaction, user_type, view,
+    comment, constraint, copy, cursor, domain, drop, execute, explain, function, grant, lock,
+    maintenance, query, refused, role, sequence, setting, table, table_as, transaction, user_type,
+    view,
 };
 use crate::error::{Result, SqlError};
 
@@ -64,6 +65,7 @@ fn read(node: Node<'_>, text: &str) -> Result<Statement> {
         Node::UnlistenStmt(of) => maintenance::unlisten(of),
         Node::NotifyStmt(of) => maintenance::notify(of),
         Node::LockStmt(of) => lock::lock(of),
+        Node::ConstraintsSetStmt(of) => constraint::set_constraints(of),
         Node::CommentStmt(of) => comment::comment(of)?,
         Node::GrantStmt(of) => grant::grant(of)?,
         Node::GrantRoleStmt(of) => role::members(of)?,

@@ -109,6 +109,13 @@ pub enum Statement {
     SetTransaction(Modes),
     /// SET SESSION CHARACTERISTICS AS TRANSACTION
     SetSessionCharacteristics(Modes),
+    /// SET CONSTRAINTS
+    SetConstraints {
+        /// Their names; none for all.
+        names: Option<Vec<Vec<String>>>,
+        /// DEFERRED
+        deferred: bool,
+    },
     /// SET [LOCAL] name = value
     Set(Set),
     /// RESET name

@@ -4,14 +4,16 @@
 use pg_raw_parse::Node;
 use pg_raw_parse::list::NodeList;
 use pg_raw_parse::nodes::{
-    AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, ConstrType, Constraint, CreateStmt,
-    IndexElem, IndexStmt, OnCommitAction, SortByDir, SortByNulls, TableLikeClause, TableLikeOption,
+    AlterTableCmd, AlterTableStmt, AlterTableType, ColumnDef, ConstrType, CreateStmt, IndexElem,
+    IndexStmt, OnCommitAction, SortByDir, SortByNulls, TableLikeClause, TableLikeOption,
     TruncateStmt,
 };
 use thermocline_query::parse::written;
 
+use super::constraint::{
+    ColumnConstraint, TableConstraint, column_constraint, defers, table_constraint,
+};
 use super::node;
-use super::sequence::{self, SequenceOptions};
 use super::statement::{Ddl, Life, OnCommit, Statement};
 use crate::error::{Result, SqlError};
 
@@ -69,47 +71,6 @@ pub struct Column {
     pub constraints: Vec<ColumnConstraint>,
 }
 
-/// What is said of a column.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ColumnConstraint {
-    /// NULL
-    Null,
-    /// NOT NULL
-    NotNull,
-    /// DEFAULT, and its text.
-    Default(String),
-    /// GENERATED … AS IDENTITY
-    Identity {
-        /// ALWAYS, not BY DEFAULT.
-        always: bool,
-        /// The options of its sequence.
-        options: SequenceOptions,
-    },
-    /// PRIMARY KEY, UNIQUE and CHECK.
-    Of(TableConstraint),
-}
-
-/// A constraint of a table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TableConstraint {
-    /// PRIMARY KEY and UNIQUE
-    Key {
-        /// Its name.
-        name: Option<String>,
-        /// Its columns; none for the one that it stands at.
-        columns: Vec<String>,
-        /// PRIMARY KEY
-        primary: bool,
-    },
-    /// CHECK
-    Check {
-        /// Its name.
-        name: Option<String>,
-        /// The text of the condition.
-        expression: String,
-    },
-}
-
 /// ALTER TABLE.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AlterTable {
@@ -148,6 +109,19 @@ pub enum AlterOperation {
         name: String,
         /// A missing one is left alone.
         if_exists: bool,
+        /// Foreign keys that need it go, too.
+        cascade: bool,
+    },
+    /// VALIDATE CONSTRAINT
+    ValidateConstraint(String),
+    /// ALTER CONSTRAINT
+    AlterConstraint {
+        /// Its name.
+        name: String,
+        /// DEFERRABLE
+        deferrable: bool,
+        /// INITIALLY DEFERRED
+        deferred: bool,
     },
     /// ALTER COLUMN SET DEFAULT and DROP DEFAULT
     Default {
@@ -222,6 +196,8 @@ pub struct Truncate {
     pub tables: Vec<Vec<String>>,
     /// RESTART IDENTITY
     pub restart_identity: bool,
+    /// Tables that refer to them are emptied, too.
+    pub cascade: bool,
 }
 
 #[cold]
@@ -325,7 +301,9 @@ fn column(def: &ColumnDef, text: &str) -> Result<Column> {
     let name = def.colname().unwrap_or_default().to_owned();
     let mut constraints = Vec::new();
     for constraint in def.constraints().iter() {
-        if let Node::Constraint(constraint) = constraint {
+        if let Node::Constraint(constraint) = constraint
+            && !defers(constraint, constraints.last_mut())
+        {
             constraints.extend(column_constraint(constraint, text)?);
         }
     }
@@ -334,90 +312,6 @@ fn column(def: &ColumnDef, text: &str) -> Result<Column> {
         type_text: node::type_text(def.type_name())?,
         constraints,
     })
-}
-
-fn column_constraint(constraint: &Constraint, text: &str) -> Result<Option<ColumnConstraint>> {
-    Ok(Some(match constraint.contype {
-        ConstrType::CONSTR_NULL => ColumnConstraint::Null,
-        ConstrType::CONSTR_NOTNULL => ColumnConstraint::NotNull,
-        ConstrType::CONSTR_DEFAULT => {
-            ColumnConstraint::Default(written::expression(constraint.raw_expr())?)
-        }
-        ConstrType::CONSTR_IDENTITY => ColumnConstraint::Identity {
-            always: constraint.generated_when as u8 == b'a',
-            options: sequence::options(constraint.options(), text)?,
-        },
-        ConstrType::CONSTR_GENERATED => {
-            return Err(refused(
-                "generated columns are not supported",
-                "Use a view that computes the column, or give it a value.",
-            ));
-        }
-        ConstrType::CONSTR_ATTR_NOT_DEFERRABLE | ConstrType::CONSTR_ATTR_IMMEDIATE => {
-            return Ok(None);
-        }
-        _ => ColumnConstraint::Of(table_constraint(constraint)?),
-    }))
-}
-
-/// A constraint that keys and checks are.
-fn table_constraint(constraint: &Constraint) -> Result<TableConstraint> {
-    let name = constraint.conname().map(str::to_owned);
-    if constraint.deferrable
-        || matches!(
-            constraint.contype,
-            ConstrType::CONSTR_ATTR_DEFERRABLE | ConstrType::CONSTR_ATTR_DEFERRED
-        )
-    {
-        return Err(refused(
-            "deferrable constraints are not supported",
-            "Leave DEFERRABLE out: constraints are checked with each row.",
-        ));
-    }
-    match constraint.contype {
-        ConstrType::CONSTR_PRIMARY | ConstrType::CONSTR_UNIQUE => {
-            if constraint.indexname().is_some() {
-                return Err(refused(
-                    "a constraint USING INDEX is not supported",
-                    "Name its columns: the constraint makes an index of its own.",
-                ));
-            }
-            if constraint.nulls_not_distinct {
-                return Err(refused(
-                    "NULLS NOT DISTINCT is not supported",
-                    "Declare the columns NOT NULL.",
-                ));
-            }
-            if !constraint.including().is_empty() {
-                return Err(refused(
-                    "INCLUDE columns are not supported",
-                    "Leave the INCLUDE clause out.",
-                ));
-            }
-            Ok(TableConstraint::Key {
-                name,
-                columns: node::strings(constraint.keys()),
-                primary: constraint.contype == ConstrType::CONSTR_PRIMARY,
-            })
-        }
-        ConstrType::CONSTR_CHECK => Ok(TableConstraint::Check {
-            name,
-            expression: written::expression(constraint.raw_expr())?,
-        }),
-        ConstrType::CONSTR_FOREIGN => Err(refused(
-            "foreign keys are not supported yet",
-            "Leave the REFERENCES or FOREIGN KEY clause out; the application must keep the \
-             reference.",
-        )),
-        ConstrType::CONSTR_EXCLUSION => Err(refused(
-            "exclusion constraints are not supported",
-            "Use UNIQUE where the operator is =.",
-        )),
-        _ => Err(refused(
-            "a constraint of this kind is not supported",
-            "Leave it out.",
-        )),
-    }
 }
 
 pub(super) fn alter(statement: &AlterTableStmt, text: &str) -> Result<Statement> {
@@ -459,7 +353,8 @@ fn operation(change: &AlterTableCmd, text: &str) -> Result<AlterOperation> {
             cascade: node::cascades(change.behavior),
         },
         (Type::AT_AddConstraint, Node::Constraint(constraint)) => {
-            if constraint.skip_validation {
+            let is_key = constraint.contype == ConstrType::CONSTR_FOREIGN;
+            if constraint.skip_validation && !is_key {
                 return Err(refused(
                     "NOT VALID is not supported",
                     "Leave it out: the rows that are there are checked.",
@@ -470,7 +365,16 @@ fn operation(change: &AlterTableCmd, text: &str) -> Result<AlterOperation> {
         (Type::AT_DropConstraint, _) => AlterOperation::DropConstraint {
             name,
             if_exists: change.missing_ok,
+            cascade: node::cascades(change.behavior),
         },
+        (Type::AT_AlterConstraint, Node::ATAlterConstraint(change)) => {
+            AlterOperation::AlterConstraint {
+                name: change.conname().unwrap_or_default().to_owned(),
+                deferrable: change.deferrable,
+                deferred: change.initdeferred,
+            }
+        }
+        (Type::AT_ValidateConstraint, _) => AlterOperation::ValidateConstraint(name),
         (Type::AT_ColumnDefault, default) => AlterOperation::Default {
             column: name,
             default: match default {
@@ -654,5 +558,6 @@ pub(super) fn truncate(statement: &TruncateStmt) -> Statement {
     Statement::Ddl(Ddl::Truncate(Truncate {
         tables: relations.map(node::name).collect(),
         restart_identity: statement.restart_seqs,
+        cascade: node::cascades(statement.behavior),
     }))
 }

@@ -1,5 +1,6 @@
 //! What clients send is understood, cut at the right semicolons.
 
+use super::constraint::ColumnConstraint;
 use super::copy::{CopySource, NamedColumns};
 use super::function::FunctionCommand;
 use super::sequence::SequenceOptions;
@@ -7,7 +8,7 @@ use super::statement::{
     AlterSequence, CreateSequence, Ddl, Direction, Fetch, IsolationLevel, Life, Modes, OnCommit,
     Set,
 };
-use super::table::{ColumnConstraint, Columns};
+use super::table::Columns;
 use super::*;
 use crate::copy::CopyFormat;
 

@@ -9,7 +9,7 @@ mod settings;
 mod signatures;
 mod view;
 
-pub(crate) use definitions::index as index_definition;
+pub(crate) use definitions::{action_name, index as index_definition};
 pub(crate) use quoting::quote_ident;
 pub(crate) use view::view_definition;
 

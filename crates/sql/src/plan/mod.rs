@@ -8,14 +8,16 @@ mod effect;
 mod explain;
 mod fit;
 mod reason;
+mod reference;
 
 pub(crate) use by_key::{locking, row_numbered, source_by_key};
 pub(crate) use choose::{OrderKey, choose, plain_keys};
-pub(crate) use effect::{
-    leaves_partition, overwrites, replaces, unique_within_partition, whole_key,
-};
-pub(crate) use fit::{Fit, fit};
+use effect::{leaves_partition, overwrites};
+pub(crate) use effect::{replaces, unique_within_partition, whole_key};
+pub(crate) use fit::{Fit, fit, fits};
 pub use reason::Reason;
+pub use reference::Reference;
+pub(crate) use reference::{ReferredTo, referring_index, takes_keys};
 
 use std::sync::Arc;
 use thermocline_storage::value::Value;
@@ -23,6 +25,8 @@ use thermocline_storage::value::Value;
 use thermocline_engine::Table;
 use thermocline_storage::types::DataType;
 
+use crate::bind::BindContext;
+use crate::error::Result;
 use crate::expr::Expr;
 use crate::output::ColumnType;
 use crate::temporary::is_temporary;
@@ -128,6 +132,35 @@ impl ShortPlan {
             Self::CurrentOf(plan) => Some(&plan.table),
             Self::After(after) => after.plan.changed_table(),
             Self::Select(_) | Self::OneRow(_) | Self::LockingRead(_) => None,
+        }
+    }
+
+    /// Whether it may take away keys that foreign keys refer to.
+    #[must_use]
+    pub fn takes_keys(&self) -> bool {
+        let assigned = |table: &Table, assignments: &[(usize, Expr)]| {
+            takes_keys(table, |column| {
+                assignments.iter().any(|(to, _)| to == column)
+            })
+        };
+        match self {
+            Self::Insert(insert) => {
+                let target = &insert.target;
+                let conflict = target.conflict.as_ref();
+                let update = conflict.and_then(|conflict| conflict.update.as_ref());
+                update.is_some_and(|update| {
+                    !update.replaces && assigned(&target.table, &update.assignments)
+                })
+            }
+            Self::Update(update) => assigned(&update.source.table, &update.assignments),
+            Self::Delete(delete) => delete.source.table.is_referenced(),
+            Self::ByQuery(plan) => plan.change.takes_keys(),
+            Self::CurrentOf(plan) => plan.change.takes_keys(),
+            Self::After(after) => {
+                let mut before = after.before.iter();
+                after.plan.takes_keys() || before.any(|before| before.plan.takes_keys())
+            }
+            Self::Select(_) | Self::OneRow(_) | Self::LockingRead(_) => false,
         }
     }
 
@@ -553,6 +586,8 @@ pub struct InsertTarget {
     /// Whether each unique index covers the partition key, so that a row's
     /// own partition is all that must be looked at.
     pub unique_within_partition: bool,
+    /// What the rows refer to.
+    pub references: Vec<Reference>,
 }
 
 /// INSERT.
@@ -623,6 +658,33 @@ pub struct UpdatePlan {
     /// The key's columns and their values, where they and the assignments are all of the
     /// new row, and the engine may be able to do without the old one.
     pub overwrites: Option<Vec<(usize, Expr)>>,
+    /// What the new rows refer to, where that may be something else.
+    pub references: Vec<Reference>,
+}
+
+impl UpdatePlan {
+    /// Of the rows that `source` finds.
+    pub(crate) fn of(
+        context: &BindContext<'_>,
+        source: Source,
+        assignments: Vec<(usize, Expr)>,
+        returning: Option<Vec<OutputExpr>>,
+    ) -> Result<Self> {
+        let table = &source.table;
+        let assigned = |column: &usize| assignments.iter().any(|(to, _)| to == column);
+        let references = Reference::of(context.catalog, table, assigned);
+        let alone = references.is_empty();
+        Ok(Self {
+            overwrites: overwrites(&source, &assignments).filter(|_| alone),
+            checks: context.checks_of(table)?,
+            // What it refers to may lie anywhere.
+            leaves_partition: !alone || leaves_partition(table, &assignments),
+            references,
+            source,
+            assignments,
+            returning,
+        })
+    }
 }
 
 /// DELETE.

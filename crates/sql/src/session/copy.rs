@@ -158,6 +158,7 @@ impl Session {
             }
         }
         self.store(&mut incoming).await?;
+        self.settle_references().await?;
         if own {
             self.end_implicit().await?;
         }

@@ -57,9 +57,17 @@ impl Session {
             let began = Instant::now();
             let count = match &planned.bound.plan {
                 Plan::Short(plan) => {
+                    let own = plan.takes_keys() && self.begin_own();
                     let mut rows = RowWriter::values();
-                    self.run_short(plan, &planned.settings.styles, run.parameters, &mut rows)
-                        .await?
+                    let styles = &planned.settings.styles;
+                    let count = self
+                        .run_short(plan, styles, run.parameters, &mut rows)
+                        .await?;
+                    self.settle_references().await?;
+                    if own {
+                        self.end_implicit().await?;
+                    }
+                    count
                 }
                 Plan::Analytical { typed, .. } => {
                     let stream = self.start_analytical(typed, &planned.catalog, run.parameters);

@@ -221,6 +221,10 @@ impl Session {
         rows: &mut RowWriter,
     ) -> Result<Answer> {
         let start = rows.mark();
+        let own = match &planned.bound.plan {
+            Plan::Short(plan) if plan.takes_keys() => self.begin_own(),
+            _ => false,
+        };
         // A statement that waits more than once has one deadline.
         let mut options = None;
         let answer = loop {
@@ -237,6 +241,12 @@ impl Session {
             }
             rows.rewind(start);
         };
+        if self.transaction.is_unsettled() {
+            boxed(self.settle_references()).await?;
+        }
+        if own {
+            boxed(self.end_implicit()).await?;
+        }
         self.context.keep_numbers(|| self.options()).await?;
         // A statement may end its own session.
         self.context.cancel.check_session()?;

@@ -220,6 +220,13 @@ impl TransactionState {
         })
     }
 
+    /// Whether keys have gone that foreign keys may refer to, or rows refer to others that have
+    /// not been found.
+    pub(super) fn is_unsettled(&mut self) -> bool {
+        let transaction = self.transaction.as_mut();
+        transaction.is_some_and(Transaction::has_unseen)
+    }
+
     /// The engine's transaction has ended.
     fn ended(&self) {
         self.number.store(0, Ordering::Relaxed);

@@ -138,6 +138,10 @@ impl Session {
                 self.lock_tables(lock).await?;
                 "LOCK TABLE"
             }
+            Statement::SetConstraints { names, deferred } => {
+                self.set_constraints(names.as_deref(), *deferred).await?;
+                "SET CONSTRAINTS"
+            }
             Statement::Listen(channel) => {
                 self.context.listen(channel)?;
                 "LISTEN"

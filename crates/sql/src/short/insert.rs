@@ -15,8 +15,8 @@ use crate::bind::default_text;
 use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{
-    ConflictPlan, ConflictUpdate, InsertPlan, InsertSource, InsertTarget, ShortPlan, replaces,
-    unique_within_partition,
+    ConflictPlan, ConflictUpdate, InsertPlan, InsertSource, InsertTarget, Reference, ShortPlan,
+    replaces, unique_within_partition,
 };
 use crate::typed::held;
 
@@ -71,6 +71,7 @@ impl Changer<'_, '_> {
         let target = InsertTarget {
             checks: self.context.checks_of(&table)?,
             unique_within_partition: unique_within_partition(&table),
+            references: Reference::of(self.context.catalog, &table, |_| true),
             table: Arc::clone(&table),
             columns: insert.columns,
             defaults,

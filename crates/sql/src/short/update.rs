@@ -18,8 +18,7 @@ use crate::error::{Result, SqlError};
 use crate::expr::Expr;
 use crate::plan::{
     ByQuery, CurrentOf, DeletePlan, LockMode, LockedRows, OutputExpr, RowLock, ShortPlan, Source,
-    UpdatePlan, choose, leaves_partition, locking, overwrites, row_numbered, source_by_key,
-    whole_key,
+    UpdatePlan, choose, locking, row_numbered, source_by_key, whole_key,
 };
 
 /// What names a row of the table.
@@ -98,15 +97,8 @@ impl Changer<'_, '_> {
         assignments: Vec<(usize, Expr)>,
         returning: Option<Vec<OutputExpr>>,
     ) -> Result<ShortPlan> {
-        let table = Arc::clone(&self.table);
-        Ok(ShortPlan::Update(Arc::new(UpdatePlan {
-            overwrites: overwrites(&source, &assignments),
-            source,
-            checks: self.context.checks_of(&table)?,
-            leaves_partition: leaves_partition(&table, &assignments),
-            assignments,
-            returning,
-        })))
+        let plan = UpdatePlan::of(&self.context, source, assignments, returning)?;
+        Ok(ShortPlan::Update(Arc::new(plan)))
     }
 
     /// The change of the row that a cursor stands on.
@@ -155,7 +147,7 @@ impl Changer<'_, '_> {
         let returning = self.returned(returning.as_deref(), &lowering)?;
         let (source, _) = choose(&table, condition, &[], || false);
         Ok(ShortPlan::Delete(Arc::new(DeletePlan {
-            by_key: returning.is_none() && whole_key(&source).is_some(),
+            by_key: returning.is_none() && !table.is_referenced() && whole_key(&source).is_some(),
             source,
             returning,
         })))
@@ -217,11 +209,7 @@ impl Changer<'_, '_> {
         let source = self.source_by(&key);
         let plan = UpdatePlan {
             overwrites: None,
-            source,
-            checks: self.context.checks_of(&table)?,
-            leaves_partition: leaves_partition(&table, &assigned),
-            assignments: assigned,
-            returning,
+            ..UpdatePlan::of(&self.context, source, assigned, returning)?
         };
         let change = ShortPlan::Update(Arc::new(plan));
         self.by_query(query, &key, found, change)

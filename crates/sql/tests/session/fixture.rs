@@ -145,6 +145,8 @@ impl Connection {
     /// A simple Query that must not fail; its last tag.
     pub fn tag(&mut self, sql: &str) -> String {
         let answers = self.query(sql);
+        let failed = answers.iter().any(|answer| answer.starts_with("E "));
+        assert!(!failed, "{sql}: {answers:?}");
         answers
             .iter()
             .rev()

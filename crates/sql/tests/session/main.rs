@@ -12,6 +12,7 @@ mod ddl;
 mod domains;
 mod extended;
 mod fixture;
+mod foreign_keys;
 mod found_types;
 mod functions;
 mod idle_plans;

@@ -135,6 +135,8 @@ impl Fixture {
             fingerprinted: None,
             lost: Vec::new(),
             access_method: Default::default(),
+            foreign_keys: Vec::new(),
+            referenced_by: Vec::new(),
         };
         finish(&mut def);
         self.ddl(Change::CreateTable(def));

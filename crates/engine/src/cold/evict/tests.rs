@@ -58,6 +58,8 @@ fn database_with(policy: Policy) -> (Arc<Database>, Arc<Table>) {
         fingerprinted: None,
         lost: Vec::new(),
         access_method: Default::default(),
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
     };
     let options = RunOptions::default();
     let mut txn = db.begin(Isolation::ReadCommitted, false);

@@ -129,6 +129,8 @@ fn make_table(db: &Arc<Database>, kinds: [IndexKind; 2]) {
         fingerprinted: None,
         lost: Vec::new(),
         access_method: Default::default(),
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
     };
     let options = RunOptions::new();
     let mut txn = db.begin(Isolation::ReadCommitted, false);
@@ -224,7 +226,7 @@ impl Run {
                     access.find(table, 0, &key, &mut rows)?;
                     match rows.first() {
                         Some(row) => access.update(table, *row, &tuple),
-                        None => access.insert(table, &tuple).map(|_| ()),
+                        None => access.insert(table, &tuple),
                     }
                 }),
         )

@@ -214,6 +214,8 @@ fn definition(db: &Database, name: &str) -> TableDef {
         fingerprinted: None,
         lost: Vec::new(),
         access_method: Default::default(),
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
     }
 }
 
@@ -233,7 +235,7 @@ fn put_row(access: &mut Access<'_>, table: &Table, id: i64, value: i64) -> Resul
     let mut tuple = Vec::new();
     table.encode_tuple(&[ValueRef::BigInt(id), ValueRef::BigInt(value)], &mut tuple);
     match row(access, table, id)? {
-        Some((row, _)) => access.update(table, row, &tuple),
+        Some((row, _)) => access.update(table, row, &tuple).map(|_| ()),
         None => access.insert(table, &tuple).map(|_| ()),
     }
 }

@@ -79,7 +79,7 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
                     .map(|(name, value)| Datum::text(format!("{name}={value}"))),
             )
         });
-        rows.push(filler.row([
+        let mut row = filler.row([
             Datum::oid(table.oid),
             Datum::text(&table.name),
             schema(&table.schema),
@@ -102,7 +102,13 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
             options.unwrap_or_default(),
             session.acl(&Object::Table(table.oid)),
             Datum::Bool(false),
-        ]));
+        ]);
+        // In PostgreSQL foreign keys are kept by triggers, and clients look for them only there.
+        let in_foreign_key = !table.foreign_keys.is_empty() || table.is_referenced();
+        if let Some(place) = relation.column("relhastriggers") {
+            row[place] = Datum::Bool(in_foreign_key);
+        }
+        rows.push(row);
         for index in &table.indexes {
             let method = match index.kind {
                 IndexKind::BTree => oids::BTREE,

@@ -35,9 +35,11 @@ fn shown(session: &SystemSession, shared: bool) -> impl Iterator<Item = Shown<'_
                 let mut indexes = table.indexes.iter();
                 let index = indexes.find(|index| index.constraint && index.name == *name);
                 let check = || table.checks.iter().position(|check| check.name == *name);
-                let oid = match index {
-                    Some(index) => index_constraint_oid(index),
-                    None => check_oid(table, check()?),
+                let key = table.foreign_keys.iter().find(|key| key.name == *name);
+                let oid = match (index, key) {
+                    (Some(index), _) => index_constraint_oid(index),
+                    (None, Some(key)) => key.oid,
+                    (None, None) => check_oid(table, check()?),
                 };
                 (oid, "pg_constraint", 0)
             }

@@ -1,7 +1,7 @@
 //! Indexes and constraints.
 
-use thermocline_engine::TypeKind;
 use thermocline_engine::catalog::{IndexDef, Table};
+use thermocline_engine::{ReferenceAction, TypeKind};
 
 use super::Filler;
 use crate::pg_catalog::datum::Datum;
@@ -92,7 +92,7 @@ pub(super) fn constraints(relation: &Relation, session: &SystemSession) -> Vec<V
             "contypid",
         ],
     );
-    let mut rows = Vec::new();
+    let mut rows = foreign_keys(relation, session);
     for table in session.catalog.tables.values() {
         let schema = session.schema_oid(&table.schema).unwrap_or(0);
         for index in table.indexes.iter().filter(|index| index.constraint) {
@@ -160,4 +160,74 @@ pub(super) fn constraints(relation: &Relation, session: &SystemSession) -> Vec<V
         }
     }
     rows
+}
+
+fn foreign_keys(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &[
+            "oid",
+            "conname",
+            "connamespace",
+            "contype",
+            "condeferrable",
+            "condeferred",
+            "convalidated",
+            "conrelid",
+            "conindid",
+            "confrelid",
+            "confupdtype",
+            "confdeltype",
+            "confmatchtype",
+            "conislocal",
+            "connoinherit",
+            "conkey",
+            "confkey",
+            "confdelsetcols",
+        ],
+    );
+    let mut rows = Vec::new();
+    for table in session.catalog.tables.values() {
+        let schema = session.schema_oid(&table.schema).unwrap_or(0);
+        for key in &table.foreign_keys {
+            let parent = session.catalog.table(key.table);
+            let index = parent.and_then(|parent| {
+                let index = parent.unique_over(&key.referenced)?;
+                Some(parent.indexes[index].oid)
+            });
+            let set = (!key.set_columns.is_empty()).then(|| numbers(&key.set_columns));
+            rows.push(filler.row([
+                Datum::oid(key.oid),
+                Datum::text(&key.name),
+                Datum::oid(schema),
+                Datum::text("f"),
+                Datum::Bool(key.deferrable),
+                Datum::Bool(key.deferred),
+                Datum::Bool(key.validated),
+                Datum::oid(table.oid),
+                Datum::oid(index.unwrap_or(0)),
+                Datum::oid(key.table),
+                Datum::text(letter(key.on_update)),
+                Datum::text(letter(key.on_delete)),
+                Datum::text(if key.match_full { "f" } else { "s" }),
+                Datum::Bool(true),
+                Datum::Bool(true),
+                numbers(&key.columns),
+                numbers(&key.referenced),
+                set.unwrap_or_default(),
+            ]));
+        }
+    }
+    rows
+}
+
+/// PostgreSQL's letters for actions.
+const fn letter(action: ReferenceAction) -> &'static str {
+    match action {
+        ReferenceAction::NoAction => "a",
+        ReferenceAction::Restrict => "r",
+        ReferenceAction::Cascade => "c",
+        ReferenceAction::SetNull => "n",
+        ReferenceAction::SetDefault => "d",
+    }
 }

@@ -9,7 +9,7 @@ use thermocline_storage::types::DataType;
 
 use super::{Filler, domains, privileges};
 use crate::pg_catalog::datum::Datum;
-use crate::pg_catalog::functions::view_definition;
+use crate::pg_catalog::functions::{action_name, view_definition};
 use crate::pg_catalog::pg_type::{PgType, format_type, type_row};
 use crate::pg_catalog::relations::{RELATIONS, Relation};
 use crate::pg_catalog::session::SystemSession;
@@ -30,6 +30,7 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datu
         "table_constraints" => table_constraints(relation, session),
         "key_column_usage" => key_columns(relation, session),
         "constraint_column_usage" => constraint_columns(relation, session),
+        "referential_constraints" => referential_constraints(relation, session),
         "check_constraints" => check_constraints(relation, session),
         "sequences" => sequences(relation, session),
         "table_privileges" => privileges::of_tables(relation, session, true),
@@ -406,7 +407,7 @@ fn table_constraints(relation: &Relation, session: &SystemSession) -> Vec<Vec<Da
     let mut rows = Vec::new();
     let tables = session.catalog.tables.values();
     for table in tables.filter(|table| !session.is_others(&table.schema)) {
-        let row = |name: &str, kind: &str| {
+        let row = |name: &str, kind: &str, deferrable, deferred| {
             filler.row([
                 database(session),
                 Datum::text(&table.schema),
@@ -415,8 +416,8 @@ fn table_constraints(relation: &Relation, session: &SystemSession) -> Vec<Vec<Da
                 Datum::text(&table.schema),
                 Datum::text(&table.name),
                 Datum::text(kind),
-                yes_or_no(false),
-                yes_or_no(false),
+                yes_or_no(deferrable),
+                yes_or_no(deferred),
                 yes_or_no(true),
             ])
         };
@@ -426,9 +427,12 @@ fn table_constraints(relation: &Relation, session: &SystemSession) -> Vec<Vec<Da
             } else {
                 "UNIQUE"
             };
-            rows.push(row(&index.name, kind));
+            rows.push(row(&index.name, kind, false, false));
         }
-        rows.extend(table.checks.iter().map(|check| row(&check.name, "CHECK")));
+        let checks = table.checks.iter();
+        rows.extend(checks.map(|check| row(&check.name, "CHECK", false, false)));
+        let keys = table.foreign_keys.iter();
+        rows.extend(keys.map(|key| row(&key.name, "FOREIGN KEY", key.deferrable, key.deferred)));
     }
     rows
 }
@@ -451,20 +455,78 @@ fn key_columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> 
     let mut rows = Vec::new();
     let tables = session.catalog.tables.values();
     for table in tables.filter(|table| !session.is_others(&table.schema)) {
-        for index in table.indexes.iter().filter(|index| index.constraint) {
-            for (number, &column) in (1..).zip(&index.columns) {
+        let mut add = |name: &str, columns: &[usize], within: &dyn Fn(usize) -> Datum| {
+            for (number, &column) in columns.iter().enumerate() {
                 rows.push(filler.row([
                     database(session),
                     Datum::text(&table.schema),
-                    Datum::text(&index.name),
+                    Datum::text(name),
                     database(session),
                     Datum::text(&table.schema),
                     Datum::text(&table.name),
                     Datum::text(&table.columns[column].name),
-                    Datum::Int(number),
-                    Datum::Null,
+                    Datum::Int(number as i64 + 1),
+                    within(number),
                 ]));
             }
+        };
+        for index in table.indexes.iter().filter(|index| index.constraint) {
+            add(&index.name, &index.columns, &|_| Datum::Null);
+        }
+        for key in &table.foreign_keys {
+            let parent = session.catalog.table(key.table);
+            let index = parent.and_then(|parent| {
+                let index = parent.unique_over(&key.referenced)?;
+                Some(&parent.indexes[index].columns)
+            });
+            add(&key.name, &key.columns, &|number| {
+                let place = index.and_then(|columns| {
+                    let column = key.referenced[number];
+                    columns.iter().position(|of| *of == column)
+                });
+                place.map_or(Datum::Null, |place| Datum::Int(place as i64 + 1))
+            });
+        }
+    }
+    rows
+}
+
+fn referential_constraints(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(
+        relation,
+        &[
+            "constraint_catalog",
+            "constraint_schema",
+            "constraint_name",
+            "unique_constraint_catalog",
+            "unique_constraint_schema",
+            "unique_constraint_name",
+            "match_option",
+            "update_rule",
+            "delete_rule",
+        ],
+    );
+    let mut rows = Vec::new();
+    let tables = session.catalog.tables.values();
+    for table in tables.filter(|table| !session.is_others(&table.schema)) {
+        for key in &table.foreign_keys {
+            let parent = session.catalog.table(key.table);
+            let unique = parent.and_then(|parent| {
+                let index = &parent.indexes[parent.unique_over(&key.referenced)?];
+                index.constraint.then_some((&parent.schema, &index.name))
+            });
+            let text = |text: Option<&String>| text.map_or(Datum::Null, |text| Datum::text(text));
+            rows.push(filler.row([
+                database(session),
+                Datum::text(&table.schema),
+                Datum::text(&key.name),
+                unique.map_or(Datum::Null, |_| database(session)),
+                text(unique.map(|unique| unique.0)),
+                text(unique.map(|unique| unique.1)),
+                Datum::text(if key.match_full { "FULL" } else { "NONE" }),
+                Datum::text(action_name(key.on_update)),
+                Datum::text(action_name(key.on_delete)),
+            ]));
         }
     }
     rows
@@ -495,6 +557,22 @@ fn constraint_columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
                     database(session),
                     Datum::text(&table.schema),
                     Datum::text(&index.name),
+                ]));
+            }
+        }
+        for key in &table.foreign_keys {
+            let Some(parent) = session.catalog.table(key.table) else {
+                continue;
+            };
+            for &column in &key.referenced {
+                rows.push(filler.row([
+                    database(session),
+                    Datum::text(&parent.schema),
+                    Datum::text(&parent.name),
+                    Datum::text(&parent.columns[column].name),
+                    database(session),
+                    Datum::text(&table.schema),
+                    Datum::text(&key.name),
                 ]));
             }
         }

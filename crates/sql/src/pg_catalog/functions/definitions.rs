@@ -2,7 +2,7 @@
 //! of a column.
 
 use thermocline_engine::TypeKind;
-use thermocline_engine::catalog::{IndexDef, IndexKind, Table};
+use thermocline_engine::catalog::{ForeignKeyDef, IndexDef, IndexKind, ReferenceAction, Table};
 
 use super::quote_ident;
 use crate::error::{Result, SqlError};
@@ -19,12 +19,57 @@ fn check_text(expression: &str, pretty: bool) -> String {
 }
 
 fn columns(table: &Table, index: &IndexDef) -> String {
-    let names: Vec<String> = index
-        .columns
+    named(table, &index.columns)
+}
+
+fn named(table: &Table, columns: &[usize]) -> String {
+    let names: Vec<String> = columns
         .iter()
         .map(|&column| quote_ident(&table.columns[column].name))
         .collect();
     names.join(", ")
+}
+
+/// `FOREIGN KEY (a) REFERENCES p(b) ON DELETE CASCADE`
+fn foreign_key(session: &SystemSession, table: &Table, key: &ForeignKeyDef) -> String {
+    let mut text = format!("FOREIGN KEY ({})", named(table, &key.columns));
+    if let Some(parent) = session.catalog.table(key.table) {
+        let name = session.relation_name(parent.oid).unwrap_or_default();
+        let referenced = named(parent, &key.referenced);
+        text += &format!(" REFERENCES {name}({referenced})");
+    }
+    if key.match_full {
+        text += " MATCH FULL";
+    }
+    for (event, action) in [("UPDATE", key.on_update), ("DELETE", key.on_delete)] {
+        if action != ReferenceAction::NoAction {
+            text += &format!(" ON {event} {}", action_name(action));
+        }
+    }
+    if !key.set_columns.is_empty() {
+        text += &format!(" ({})", named(table, &key.set_columns));
+    }
+    if key.deferrable {
+        text += " DEFERRABLE";
+    }
+    if key.deferred {
+        text += " INITIALLY DEFERRED";
+    }
+    if !key.validated {
+        text += " NOT VALID";
+    }
+    text
+}
+
+/// An action as SQL writes it.
+pub(crate) const fn action_name(action: ReferenceAction) -> &'static str {
+    match action {
+        ReferenceAction::NoAction => "NO ACTION",
+        ReferenceAction::Restrict => "RESTRICT",
+        ReferenceAction::Cascade => "CASCADE",
+        ReferenceAction::SetNull => "SET NULL",
+        ReferenceAction::SetDefault => "SET DEFAULT",
+    }
 }
 
 /// `PRIMARY KEY (a, b)`, `UNIQUE (a)`, `CHECK ((a > 0))`; `pretty` leaves out
@@ -40,6 +85,10 @@ pub(super) fn constraint(session: &SystemSession, oid: u32, pretty: bool) -> Opt
                 };
                 return Some(format!("{kind} ({})", columns(table, index)));
             }
+        }
+        let mut keys = table.foreign_keys.iter();
+        if let Some(key) = keys.find(|key| key.oid == oid) {
+            return Some(foreign_key(session, table, key));
         }
         for (number, check) in table.checks.iter().enumerate() {
             if check_oid(table, number) == oid {

@@ -1,0 +1,304 @@
+//! What foreign keys make an interactive transaction expect of others' rows, to be looked at
+//! again when it commits: no lock keeps them so.
+//!
+//! A row that refers to another expects that one; a key that went expects that nobody refers to
+//! it. Both are looked at when their statement ends, and by the commit, under the locks of the
+//! partitions concerned. Whoever takes a key away holds the partitions of those who may refer to
+//! it when it commits, and counts the removal there. So who refers to a key, and holds its own
+//! partition, need not look again unless something was counted since it looked.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::catalog::ForeignKeyDef;
+use crate::ground::row_id::RowId;
+
+/// Rows referred to that are known one by one; of more only the counts are.
+const SEEN_MAX: usize = 50_000;
+
+/// When an expectation has to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// When the statement ends, and when the transaction does.
+    Statement,
+    /// When the transaction ends: a deferred constraint's.
+    Commit,
+}
+
+/// How the rows are found that refer to a key: by an index that begins with the referring
+/// columns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Referring {
+    /// The index's object id.
+    pub index: u32,
+    /// The key in it, or what its keys begin with.
+    pub key: Box<[u8]>,
+    /// It is the whole key.
+    pub whole: bool,
+}
+
+/// What is expected.
+#[derive(Debug, Clone)]
+pub(crate) enum Expected {
+    /// There is a row with the key that a row refers to, while that one does.
+    Parent {
+        /// The row that refers to it: the table's and the storage's numbers, ...
+        table: u32,
+        storage: u32,
+        row: RowId,
+        /// ... and what it has in the referring columns.
+        reference: Box<[u8]>,
+        /// The constraint's object id.
+        constraint: u32,
+        /// The key in the index referred to.
+        key: Box<[u8]>,
+    },
+    /// No row refers to a key that went, unless a row has it again.
+    NoChild {
+        /// The table referred to, and the tuple that had the key.
+        parent: u32,
+        old: Arc<[u8]>,
+        /// The table that may refer to it, and the constraint's object id.
+        table: u32,
+        constraint: u32,
+        referring: Referring,
+    },
+}
+
+/// An expectation and what is known of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Expectation {
+    pub what: Expected,
+    pub due: Due,
+    /// It has been found to hold.
+    pub seen: bool,
+}
+
+impl Expectation {
+    /// What it takes, in bytes.
+    pub fn bytes(&self) -> usize {
+        let kept = match &self.what {
+            Expected::Parent { reference, key, .. } => reference.len() + key.len(),
+            Expected::NoChild { old, referring, .. } => old.len() + referring.key.len(),
+        };
+        2 * size_of::<Self>() + kept + 32
+    }
+}
+
+/// A row of a table that foreign keys refer to has gone, or has another key.
+#[derive(Debug, Clone)]
+pub struct RemovedKey {
+    /// The table's object id.
+    pub table: u32,
+    /// The tuple that had the key.
+    pub old: Arc<[u8]>,
+    /// What it was changed to; None: it was deleted.
+    pub new: Option<Arc<[u8]>>,
+}
+
+/// How often a table's keys had been removed when its first row was referred to.
+#[derive(Debug)]
+struct Counted {
+    removals: Arc<AtomicU64>,
+    before: u64,
+}
+
+/// All that a transaction expects, in the order in which it came.
+#[derive(Debug, Default)]
+pub(crate) struct Expectations {
+    entries: Vec<Expectation>,
+    counted: Vec<Counted>,
+    /// What has been seen is not known one by one any more.
+    coarse: bool,
+    /// Those before have been seen, or are not due when a statement ends.
+    checked: usize,
+    /// Keys that went, and for which nothing has been done yet.
+    removed: Vec<RemovedKey>,
+    /// What SET CONSTRAINTS says: of all constraints, ...
+    all_deferred: Option<bool>,
+    /// ... and, after that, of single ones.
+    deferred: Vec<(u32, bool)>,
+}
+
+/// A point to go back to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ExpectedMark {
+    entries: usize,
+    removed: usize,
+}
+
+impl Expectations {
+    pub fn mark(&self) -> ExpectedMark {
+        ExpectedMark {
+            entries: self.entries.len(),
+            removed: self.removed.len(),
+        }
+    }
+
+    /// Forgets what came since.
+    pub fn forget_since(&mut self, mark: ExpectedMark) {
+        self.entries.truncate(mark.entries);
+        self.checked = self.checked.min(self.entries.len());
+        self.removed.truncate(mark.removed);
+    }
+
+    /// Notes how often the keys of a table have been removed, before one of its rows is
+    /// looked for.
+    pub fn count(&mut self, removals: &Arc<AtomicU64>) {
+        let is_it = |counted: &Counted| Arc::ptr_eq(&counted.removals, removals);
+        if !self.counted.iter().any(is_it) {
+            self.counted.push(Counted {
+                removals: removals.clone(),
+                before: removals.load(Ordering::SeqCst),
+            });
+        }
+    }
+
+    /// Whether keys of a table have been removed since its first row was looked for.
+    pub fn is_removed_from(&self, removals: &Arc<AtomicU64>) -> bool {
+        let mut counted = self.counted.iter();
+        let counted = counted.find(|counted| Arc::ptr_eq(&counted.removals, removals));
+        counted.is_none_or(|counted| counted.removals.load(Ordering::SeqCst) != counted.before)
+    }
+
+    /// Whether what is not known one by one may not be so any more.
+    pub fn is_in_doubt(&self) -> bool {
+        let moved = |counted: &Counted| counted.removals.load(Ordering::SeqCst) != counted.before;
+        self.coarse && self.counted.iter().any(moved)
+    }
+
+    pub fn push(&mut self, entry: Expectation) {
+        if entry.seen && matches!(entry.what, Expected::Parent { .. }) {
+            if self.coarse {
+                return;
+            }
+            if self.entries.len() >= SEEN_MAX {
+                let is_parent = |entry: &Expectation| matches!(entry.what, Expected::Parent { .. });
+                self.entries
+                    .retain(|entry| !entry.seen || !is_parent(entry));
+                self.coarse = true;
+                self.checked = 0;
+                return;
+            }
+        }
+        self.entries.push(entry);
+    }
+
+    pub fn push_removed(&mut self, removed: RemovedKey) {
+        self.removed.push(removed);
+    }
+
+    pub fn entries(&self) -> &[Expectation] {
+        &self.entries
+    }
+
+    pub fn entries_mut(&mut self) -> &mut [Expectation] {
+        &mut self.entries
+    }
+
+    pub fn take_removed(&mut self) -> Vec<RemovedKey> {
+        std::mem::take(&mut self.removed)
+    }
+
+    pub fn any_removed(&self) -> bool {
+        !self.removed.is_empty()
+    }
+
+    /// Whether something has to hold when a statement ends and has not been found to.
+    pub fn any_unseen(&mut self) -> bool {
+        let unseen = |entry: &Expectation| !entry.seen && entry.due == Due::Statement;
+        let found = self.entries[self.checked..].iter().position(unseen);
+        self.checked = found.map_or(self.entries.len(), |found| self.checked + found);
+        found.is_some()
+    }
+
+    /// When what a constraint expects has to hold.
+    pub fn due(&self, def: &ForeignKeyDef) -> Due {
+        let mut named = self.deferred.iter();
+        let named = named.find(|(constraint, _)| *constraint == def.oid);
+        let said = named.map(|(_, deferred)| *deferred).or(self.all_deferred);
+        match def.deferrable && said.unwrap_or(def.deferred) {
+            true => Due::Commit,
+            false => Due::Statement,
+        }
+    }
+
+    /// SET CONSTRAINTS, of these or of all. What was put off and is not any more is looked at
+    /// when the next statement ends.
+    pub fn set_constraints(&mut self, constraints: Option<&[u32]>, deferred: bool) {
+        match constraints {
+            None => {
+                self.all_deferred = Some(deferred);
+                self.deferred.clear();
+            }
+            Some(named) => {
+                self.deferred
+                    .retain(|(constraint, _)| !named.contains(constraint));
+                self.deferred
+                    .extend(named.iter().map(|oid| (*oid, deferred)));
+            }
+        }
+        if deferred {
+            return;
+        }
+        self.checked = 0;
+        for entry in &mut self.entries {
+            let (Expected::Parent { constraint, .. } | Expected::NoChild { constraint, .. }) =
+                &entry.what;
+            if constraints.is_none_or(|named| named.contains(constraint)) {
+                entry.due = Due::Statement;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parent(number: u32, seen: bool) -> Expectation {
+        Expectation {
+            what: Expected::Parent {
+                table: 1,
+                storage: 1,
+                row: RowId::new(0, number),
+                reference: [].into(),
+                constraint: 7,
+                key: [].into(),
+            },
+            due: Due::Statement,
+            seen,
+        }
+    }
+
+    #[test]
+    fn many_that_were_seen_are_known_by_count_and_the_others_stay() {
+        let removals = Arc::new(AtomicU64::new(3));
+        let mut expected = Expectations::default();
+        expected.count(&removals);
+        expected.push(parent(0, false));
+        for number in 0..=SEEN_MAX as u32 {
+            expected.push(parent(number, true));
+        }
+        assert_eq!(expected.entries().len(), 1);
+        assert!(expected.any_unseen() && !expected.is_in_doubt());
+        removals.fetch_add(1, Ordering::SeqCst);
+        assert!(expected.is_in_doubt() && expected.is_removed_from(&removals));
+    }
+
+    #[test]
+    fn what_came_since_a_mark_is_forgotten() {
+        let mut expected = Expectations::default();
+        expected.push(parent(0, true));
+        let mark = expected.mark();
+        expected.push(parent(1, false));
+        expected.push_removed(RemovedKey {
+            table: 1,
+            old: [].into(),
+            new: None,
+        });
+        expected.forget_since(mark);
+        assert!(!expected.any_unseen() && !expected.any_removed());
+        assert_eq!(expected.entries().len(), 1);
+    }
+}

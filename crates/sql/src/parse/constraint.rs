@@ -1,0 +1,234 @@
+//! Constraints of columns and tables, and SET CONSTRAINTS.
+
+use pg_raw_parse::Node;
+use pg_raw_parse::nodes::{ConstrType, Constraint, ConstraintsSetStmt};
+use thermocline_engine::ReferenceAction;
+use thermocline_query::parse::written;
+
+use super::node;
+use super::sequence::{self, SequenceOptions};
+use super::statement::Statement;
+use crate::error::{Result, SqlError};
+
+/// What is said of a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ColumnConstraint {
+    /// NULL
+    Null,
+    /// NOT NULL
+    NotNull,
+    /// DEFAULT, and its text.
+    Default(String),
+    /// GENERATED … AS IDENTITY
+    Identity {
+        /// ALWAYS, not BY DEFAULT.
+        always: bool,
+        /// The options of its sequence.
+        options: SequenceOptions,
+    },
+    /// PRIMARY KEY, UNIQUE and CHECK.
+    Of(TableConstraint),
+}
+
+/// A constraint of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TableConstraint {
+    /// PRIMARY KEY and UNIQUE
+    Key {
+        /// Its name.
+        name: Option<String>,
+        /// Its columns; none for the one that it stands at.
+        columns: Vec<String>,
+        /// PRIMARY KEY
+        primary: bool,
+    },
+    /// CHECK
+    Check {
+        /// Its name.
+        name: Option<String>,
+        /// The text of the condition.
+        expression: String,
+    },
+    /// FOREIGN KEY and REFERENCES
+    ForeignKey(Box<ForeignKey>),
+}
+
+/// A FOREIGN KEY constraint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignKey {
+    /// Its name.
+    pub name: Option<String>,
+    /// Its columns; none for the one that it stands at.
+    pub columns: Vec<String>,
+    /// The table referred to.
+    pub table: Vec<String>,
+    /// Its columns; none for those of its primary key.
+    pub referenced: Vec<String>,
+    /// MATCH FULL
+    pub match_full: bool,
+    /// ON UPDATE
+    pub on_update: ReferenceAction,
+    /// ON DELETE
+    pub on_delete: ReferenceAction,
+    /// The columns of ON DELETE SET NULL and SET DEFAULT.
+    pub set_columns: Vec<String>,
+    /// DEFERRABLE
+    pub deferrable: bool,
+    /// INITIALLY DEFERRED
+    pub deferred: bool,
+    /// Not NOT VALID.
+    pub validated: bool,
+}
+
+#[cold]
+fn refused(message: &str, hint: &'static str) -> SqlError {
+    SqlError::unsupported(message.to_owned(), hint)
+}
+
+/// Takes what says when a foreign key is looked at, which stands behind it.
+pub(super) fn defers(constraint: &Constraint, before: Option<&mut ColumnConstraint>) -> bool {
+    let Some(ColumnConstraint::Of(TableConstraint::ForeignKey(key))) = before else {
+        return false;
+    };
+    match constraint.contype {
+        ConstrType::CONSTR_ATTR_DEFERRABLE => key.deferrable = true,
+        ConstrType::CONSTR_ATTR_DEFERRED => (key.deferrable, key.deferred) = (true, true),
+        _ => return false,
+    }
+    true
+}
+
+fn foreign_key(constraint: &Constraint) -> ForeignKey {
+    ForeignKey {
+        name: constraint.conname().map(str::to_owned),
+        columns: node::strings(constraint.fk_attrs()),
+        table: node::relation(constraint.pktable()),
+        referenced: node::strings(constraint.pk_attrs()),
+        match_full: constraint.fk_matchtype as u8 == b'f',
+        on_update: action(constraint.fk_upd_action as u8),
+        on_delete: action(constraint.fk_del_action as u8),
+        set_columns: node::strings(constraint.fk_del_set_cols()),
+        deferrable: constraint.deferrable,
+        deferred: constraint.initdeferred,
+        validated: !constraint.skip_validation,
+    }
+}
+
+/// PostgreSQL's letters for actions.
+const fn action(letter: u8) -> ReferenceAction {
+    match letter {
+        b'r' => ReferenceAction::Restrict,
+        b'c' => ReferenceAction::Cascade,
+        b'n' => ReferenceAction::SetNull,
+        b'd' => ReferenceAction::SetDefault,
+        _ => ReferenceAction::NoAction,
+    }
+}
+
+pub(super) fn column_constraint(
+    constraint: &Constraint,
+    text: &str,
+) -> Result<Option<ColumnConstraint>> {
+    Ok(Some(match constraint.contype {
+        ConstrType::CONSTR_NULL => ColumnConstraint::Null,
+        ConstrType::CONSTR_NOTNULL => ColumnConstraint::NotNull,
+        ConstrType::CONSTR_DEFAULT => {
+            ColumnConstraint::Default(written::expression(constraint.raw_expr())?)
+        }
+        ConstrType::CONSTR_IDENTITY => ColumnConstraint::Identity {
+            always: constraint.generated_when as u8 == b'a',
+            options: sequence::options(constraint.options(), text)?,
+        },
+        ConstrType::CONSTR_GENERATED => {
+            return Err(refused(
+                "generated columns are not supported",
+                "Use a view that computes the column, or give it a value.",
+            ));
+        }
+        ConstrType::CONSTR_ATTR_NOT_DEFERRABLE | ConstrType::CONSTR_ATTR_IMMEDIATE => {
+            return Ok(None);
+        }
+        _ => ColumnConstraint::Of(table_constraint(constraint)?),
+    }))
+}
+
+/// A constraint that keys and checks are.
+pub(super) fn table_constraint(constraint: &Constraint) -> Result<TableConstraint> {
+    let name = constraint.conname().map(str::to_owned);
+    if constraint.contype == ConstrType::CONSTR_FOREIGN {
+        if constraint.fk_matchtype as u8 == b'p' {
+            return Err(refused(
+                "MATCH PARTIAL is not yet implemented",
+                "Use MATCH FULL, or leave the clause out.",
+            ));
+        }
+        return Ok(TableConstraint::ForeignKey(Box::new(foreign_key(
+            constraint,
+        ))));
+    }
+    if constraint.deferrable
+        || matches!(
+            constraint.contype,
+            ConstrType::CONSTR_ATTR_DEFERRABLE | ConstrType::CONSTR_ATTR_DEFERRED
+        )
+    {
+        return Err(refused(
+            "deferrable constraints other than foreign keys are not supported",
+            "Leave DEFERRABLE out: only foreign keys can be deferred.",
+        ));
+    }
+    match constraint.contype {
+        ConstrType::CONSTR_PRIMARY | ConstrType::CONSTR_UNIQUE => {
+            if constraint.indexname().is_some() {
+                return Err(refused(
+                    "a constraint USING INDEX is not supported",
+                    "Name its columns: the constraint makes an index of its own.",
+                ));
+            }
+            if constraint.nulls_not_distinct {
+                return Err(refused(
+                    "NULLS NOT DISTINCT is not supported",
+                    "Declare the columns NOT NULL.",
+                ));
+            }
+            if !constraint.including().is_empty() {
+                return Err(refused(
+                    "INCLUDE columns are not supported",
+                    "Leave the INCLUDE clause out.",
+                ));
+            }
+            Ok(TableConstraint::Key {
+                name,
+                columns: node::strings(constraint.keys()),
+                primary: constraint.contype == ConstrType::CONSTR_PRIMARY,
+            })
+        }
+        ConstrType::CONSTR_CHECK => Ok(TableConstraint::Check {
+            name,
+            expression: written::expression(constraint.raw_expr())?,
+        }),
+        ConstrType::CONSTR_EXCLUSION => Err(refused(
+            "exclusion constraints are not supported",
+            "Use UNIQUE where the operator is =.",
+        )),
+        _ => Err(refused(
+            "a constraint of this kind is not supported",
+            "Leave it out.",
+        )),
+    }
+}
+
+pub(super) fn set_constraints(statement: &ConstraintsSetStmt) -> Statement {
+    let names = statement
+        .constraints()
+        .iter()
+        .filter_map(|name| match name {
+            Node::RangeVar(name) => Some(node::relation(Some(name))),
+            _ => None,
+        });
+    let names: Vec<Vec<String>> = names.collect();
+    Statement::SetConstraints {
+        names: (!names.is_empty()).then_some(names),
+        deferred: statement.deferred,
+    }
+}
