@@ -28,6 +28,7 @@ mod numbers;
 mod origin;
 mod policy;
 mod procedure;
+mod references;
 mod round;
 mod schema;
 mod session;

@@ -17,6 +17,7 @@ use crate::model::{Model, State};
 use crate::numbers::{self, Books, Numbers, SEQUENCES, sequence_name};
 use crate::origin::{self, GROWTH, GROWTH_MEMORY_MIN};
 use crate::procedure::procedures;
+use crate::references;
 use crate::schema::{Row, SLOTS, decode, missing_of, name};
 use crate::world::{Habits, Pauses, World};
 
@@ -201,6 +202,8 @@ impl Round {
             grows_to: 0,
             outgrows: large || grows,
             forgets: config.versions_bytes_max.is_some(),
+            // Not drawn, either.
+            references: seed % 5 == 2,
             trace: scope.trace,
         };
         if large {
@@ -377,6 +380,7 @@ impl Round {
             Err(error) => return Err(format!("verifying after recovery: {error}")),
         }
         let found = Found::read(db).map_err(|e| format!("reading after recovery: {e}"))?;
+        references::check(db)?;
         numbers::compare(db, &self.numbers, |_, of: &Numbers| (of.told(), of.len()))?;
         let from = match closed {
             true => model.commits.len(),

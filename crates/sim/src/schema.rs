@@ -232,6 +232,8 @@ pub fn table_def(
             true => AccessMethod::Columns,
             false => AccessMethod::Memory,
         },
+        foreign_keys: Vec::new(),
+        referenced_by: Vec::new(),
     }
 }
 

@@ -15,6 +15,7 @@ use crate::definition;
 use crate::model::{Effect, State};
 use crate::numbers::{self, Owed};
 use crate::procedure;
+use crate::references;
 use crate::schema::{SLOTS, large_row, name, random_row};
 use crate::statement::{Done, Mark, Op, View, run};
 use crate::world::World;
@@ -73,6 +74,7 @@ pub async fn client(world: Rc<World>, db: Arc<Database>, pending: Rc<Pending>) {
             5..8 => numbers::count(&world, &db, &pending).await,
             8..40 => interactive(&world, &db, &pending).await,
             40..52 => procedure::call(&world, &db, &pending).await,
+            52..80 if world.habits.references => references::change(&world, &db, &pending).await,
             _ => one_shot(&world, &db, &pending).await,
         }
         world.yield_now().await;

@@ -61,6 +61,8 @@ pub struct Habits {
     pub outgrows: bool,
     /// Before-images have no memory: snapshots end as soon as they need any.
     pub forgets: bool,
+    /// There are tables that refer to each other.
+    pub references: bool,
     /// Everything that is done is printed.
     pub trace: bool,
 }

@@ -183,6 +183,9 @@ impl Access<'_> {
             if !is_held {
                 return Ok(false);
             }
+            if entry.seen && is_rewritten(catalog, &entry.what) {
+                return Err(Error::Serialization(REMOVED));
+            }
             self.verify(catalog, &entry.what)?;
         }
         Ok(true)
@@ -540,6 +543,17 @@ fn partitions_of(catalog: &Catalog, expected: &Expectations, entry: &Expectation
 
 fn position_of(table: &Table, index: u32) -> Option<usize> {
     table.def.indexes.iter().position(|def| def.oid == index)
+}
+
+/// Whether a row that refers to another is not to be found again by its number.
+fn is_rewritten(catalog: &Catalog, expected: &Expected) -> bool {
+    match expected {
+        Expected::Parent { table, storage, .. } => {
+            let table = catalog.table(*table);
+            table.is_some_and(|table| table.def.storage != *storage)
+        }
+        Expected::NoChild { .. } => false,
+    }
 }
 
 /// A foreign key by its number.

@@ -128,6 +128,13 @@ impl Transaction {
         Ok(())
     }
 
+    /// Whether a foreign key of a table has to be looked at for rows that were changed: the table
+    /// is not to be emptied or written anew then.
+    pub fn is_pending_on(&self, table: u32) -> bool {
+        let state = self.state.as_ref();
+        state.is_some_and(|state| state.expected.is_pending_on(table))
+    }
+
     /// Whether a foreign key's check is put off to the commit.
     pub fn is_deferred(&self, def: &ForeignKeyDef) -> bool {
         let state = self.state.as_ref();

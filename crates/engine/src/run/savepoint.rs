@@ -118,7 +118,6 @@ impl Transaction {
         {
             state.restore_overlaid(key, before);
         }
-        state.expected.forget_since(savepoint.expected);
         state.bytes = state.bytes.min(savepoint.bytes);
         state.settle();
         // What was inserted since is changed in place again: it goes.
@@ -136,6 +135,8 @@ impl Transaction {
             }
         }
         let state = self.state_mut()?;
+        // The keys of rows that went here were nobody's.
+        state.expected.forget_since(savepoint.expected);
         state.forget_storages(&gone);
         if !Mutation::DefinitionsKept.is_made() {
             db.take_back_definitions(state, savepoint.draft.as_ref())?;

@@ -212,6 +212,14 @@ impl Expectations {
         found.is_some()
     }
 
+    /// Whether something about a table's rows has not been looked at yet.
+    pub fn is_pending_on(&self, of: u32) -> bool {
+        self.entries.iter().any(|entry| {
+            let (Expected::Parent { table, .. } | Expected::NoChild { table, .. }) = &entry.what;
+            *table == of && !entry.seen
+        })
+    }
+
     /// When what a constraint expects has to hold.
     pub fn due(&self, def: &ForeignKeyDef) -> Due {
         let mut named = self.deferred.iter();

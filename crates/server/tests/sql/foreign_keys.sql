@@ -69,6 +69,21 @@ begin; set constraints dc_pid_fkey immediate; insert into dc values (7,7); commi
 begin; set constraints nosuch immediate; rollback;
 begin; set constraints c_pid_fkey deferred; rollback;
 begin; insert into dc values (8,8); savepoint s; insert into dc values (9,9); rollback to s; insert into dp values (8); commit;
+begin; insert into dc values (80,9); update dc set id = id + 100 where id = 80; commit;
+create table du (id int primary key, pid int references dp deferrable initially deferred);
+insert into dp values (30), (31);
+insert into du values (1, 30);
+begin; delete from dp where id = 30; commit;
+begin; delete from dp where id = 30; delete from du; commit;
+begin; delete from dp where id = 31; insert into dp values (31); commit;
+begin; insert into dc values (60, 60); alter table dc alter pid type bigint; rollback;
+begin; insert into dc values (60, 60); truncate dc; rollback;
+begin; insert into dc values (60, 60); drop table dc; rollback;
+alter table dc alter pid type bigint;
+alter table dc alter pid type text;
+alter table dp alter id type bigint;
+insert into dc values (61, 61);
+insert into dc values (62, 31);
 -- ddl
 create table z1 (a int references nosuch);
 create table z1 (a int references p (x));

@@ -165,6 +165,8 @@ impl Definition<'_> {
         let tables: Vec<u32> = oids.iter().copied().filter(is_table).collect();
         self.free_of_references(&tables, cascade).await?;
         for oid in tables {
+            let table = self.current(oid)?;
+            self.nothing_is_pending(&table, "DROP TABLE")?;
             self.apply(Change::DropTable(oid)).await?;
         }
         Ok(())
@@ -290,6 +292,10 @@ impl Definition<'_> {
             .map(|name| Ok(self.find_table(name)?.oid))
             .collect::<Result<Vec<u32>>>()?;
         let tables = self.truncated_together(tables, truncate.cascade)?;
+        for oid in &tables {
+            let table = self.current(*oid)?;
+            self.nothing_is_pending(&table, "TRUNCATE")?;
+        }
         let restart_identity = truncate.restart_identity;
         self.apply(Change::Truncate {
             tables,

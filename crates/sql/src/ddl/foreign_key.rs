@@ -1,7 +1,7 @@
 //! FOREIGN KEY constraints: made, validated, dropped, and in the way of what they need.
 //!
-//! A table's definition has its foreign keys, and the definition of the table referred to names
-//! the tables that refer to it, so that plans for either are made anew when one comes or goes.
+//! A table's definition has its foreign keys. That of the table referred to names the tables
+//! that refer to it: so plans for either are made anew when a foreign key comes or goes.
 
 use std::sync::Arc;
 
@@ -160,16 +160,14 @@ impl Definition<'_> {
             let (from, into) = (column.data_type, to.data_type);
             // As PostgreSQL: a number that may have decimals is not looked for among integers.
             let may_be_none = matches!(from, DataType::Numeric { .. }) && into.is_integer();
-            if may_be_none || !(fits(from, into) && fits(into, from)) {
-                let message = format!("foreign key constraint \"{name}\" cannot be implemented");
-                return Err(SqlError::new("42804", message).with_detail(format!(
-                    "Key columns \"{}\" and \"{}\" are of incompatible types: {from} and {into}.",
-                    column.name, to.name
-                )));
+            if may_be_none || !suits(from, into) {
+                return Err(incompatible(&name, (&column.name, &to.name), (from, into)));
             }
         }
-        let set = key.set_columns.iter().map(String::as_str);
-        let set_columns = places(table, &set.collect::<Vec<_>>())?;
+        let mut set: Vec<&str> = key.set_columns.iter().map(String::as_str).collect();
+        set.sort_unstable();
+        set.dedup();
+        let set_columns = places(table, &set)?;
         if let Some(other) = set_columns.iter().find(|set| !columns.contains(set)) {
             let message = format!(
                 "column \"{}\" referenced in ON DELETE SET action must be part of foreign key",
@@ -508,26 +506,65 @@ impl Definition<'_> {
         }
     }
 
-    /// 0A000 where foreign keys are over the column or refer to it: its type stays.
-    pub(super) fn is_in_no_foreign_key(&self, table: &Table, column: usize) -> Result<()> {
+    /// 42804 where a foreign key over the column, or one that refers to it, does not go with its
+    /// new type.
+    pub(super) fn suits_foreign_keys(
+        &self,
+        table: &Table,
+        column: usize,
+        to: DataType,
+    ) -> Result<()> {
+        let catalog = self.catalog();
+        let others = self.referrers(&[table.oid], &[], |_| true);
         let own = table.foreign_keys.iter();
-        let own = own.filter(|key| key.columns.contains(&column));
-        let own = own.map(|key| (key.name.clone(), table.name.clone()));
-        let others = self.referrers(&[table.oid], &[], |key| key.referenced.contains(&column));
-        let others = others
-            .iter()
-            .map(|one| (one.def().name.clone(), one.table.name.clone()));
-        let Some((name, of)) = own.chain(others).next() else {
-            return Ok(());
-        };
-        Err(SqlError::unsupported(
-            format!(
-                "the type of column \"{}\" cannot change: foreign key constraint \"{name}\" on table \"{of}\" is about it",
-                table.columns[column].name
-            ),
-            "Drop the constraint, change the types of both columns, and add it again.",
-        ))
+        let own = own.filter_map(|key| Some((key, table, &**catalog.table(key.table)?)));
+        let others = others.iter();
+        let others = others.map(|one| (one.def(), &*one.table, table));
+        for (key, child, parent) in own.chain(others) {
+            for (from, into) in key.columns.iter().zip(&key.referenced) {
+                let is_it = |of: &Table, place: usize| of.oid == table.oid && place == column;
+                let changes = [is_it(child, *from), is_it(parent, *into)];
+                let (from, into) = (&child.columns[*from], &parent.columns[*into]);
+                let types = match changes {
+                    [false, false] => continue,
+                    [true, false] => (to, into.data_type),
+                    [false, true] => (from.data_type, to),
+                    [true, true] => (to, to),
+                };
+                if !suits(types.0, types.1) {
+                    return Err(incompatible(&key.name, (&from.name, &into.name), types));
+                }
+            }
+        }
+        Ok(())
     }
+
+    /// 55006 where foreign keys of the table are still to be looked at in this transaction.
+    pub(super) fn nothing_is_pending(&self, table: &Table, command: &str) -> Result<()> {
+        if !self.txn.is_pending_on(table.oid) {
+            return Ok(());
+        }
+        let name = &table.name;
+        let message = format!("cannot {command} \"{name}\" because it has pending trigger events");
+        Err(SqlError::new("55006", message))
+    }
+}
+
+#[cold]
+fn incompatible(
+    name: &str,
+    (column, to): (&str, &str),
+    (from, into): (DataType, DataType),
+) -> SqlError {
+    let message = format!("foreign key constraint \"{name}\" cannot be implemented");
+    SqlError::new("42804", message).with_detail(format!(
+        "Key columns \"{column}\" and \"{to}\" are of incompatible types: {from} and {into}."
+    ))
+}
+
+/// Whether values of two types are looked for among each other.
+fn suits(one: DataType, other: DataType) -> bool {
+    fits(one, other) && fits(other, one)
 }
 
 /// The places of a foreign key's columns.

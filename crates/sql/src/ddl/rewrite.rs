@@ -60,7 +60,7 @@ impl Definition<'_> {
                 return Err(SqlError::new("42704", message));
             }
             self.is_read_by_no_view(table, column)?;
-            self.is_in_no_foreign_key(table, column)?;
+            self.suits_foreign_keys(table, column, to)?;
             let from = def.columns[column].data_type;
             def.columns[column].data_type = to;
             def.columns[column].domain = declared.domain;
@@ -188,6 +188,7 @@ impl Definition<'_> {
         def: TableDef,
         values: &[(usize, Expr)],
     ) -> Result<()> {
+        self.nothing_is_pending(table, "ALTER TABLE")?;
         let change = Change::AlterTable(def);
         rights::check(&change, &self.actor()?, &self.catalog())?;
         let Change::AlterTable(def) = change else {

@@ -4,8 +4,37 @@
 use thermocline_engine::Table;
 use thermocline_storage::types::DataType;
 
-use super::{Path, Source};
+use super::{OutputExpr, Path, Reference, Source, UpdatePlan};
+use crate::bind::BindContext;
+use crate::error::Result;
 use crate::expr::Expr;
+
+impl UpdatePlan {
+    /// Of the rows that `source` finds.
+    pub(crate) fn of(
+        context: &BindContext<'_>,
+        source: Source,
+        assignments: Vec<(usize, Expr)>,
+        returning: Option<Vec<OutputExpr>>,
+    ) -> Result<Self> {
+        let table = &source.table;
+        let assigned = |column: &usize| assignments.iter().any(|(to, _)| to == column);
+        // A row that moves is another, and has to be looked at like one.
+        let moves = table.partition_key.iter().any(assigned);
+        let references = Reference::of(context.catalog, table, |c| moves || assigned(c));
+        let alone = references.is_empty();
+        Ok(Self {
+            overwrites: overwrites(&source, &assignments).filter(|_| alone),
+            checks: context.checks_of(table)?,
+            // What it refers to may lie anywhere.
+            leaves_partition: !alone || leaves_partition(table, &assignments),
+            references,
+            source,
+            assignments,
+            returning,
+        })
+    }
+}
 
 /// The columns of the key and their values, if one row is named by its whole key and the
 /// engine may be able to do without what it was.
@@ -33,10 +62,7 @@ pub(crate) fn whole_key(source: &Source) -> Option<Vec<(usize, Expr)>> {
 
 /// The columns of the key and their values, if one row is named by its whole key and given
 /// all its other columns anew. Their values may be evaluated whether it is there or not.
-pub(crate) fn overwrites(
-    source: &Source,
-    assignments: &[(usize, Expr)],
-) -> Option<Vec<(usize, Expr)>> {
+fn overwrites(source: &Source, assignments: &[(usize, Expr)]) -> Option<Vec<(usize, Expr)>> {
     let key = whole_key(source)?;
     let table = &*source.table;
     let is_key = |column: usize| key.iter().any(|(of_key, _)| *of_key == column);
@@ -60,7 +86,7 @@ fn is_given(expr: &Expr) -> bool {
 
 /// Whether the assignments may move a row to another partition, or make it
 /// clash with a row of another partition.
-pub(crate) fn leaves_partition(table: &Table, assignments: &[(usize, Expr)]) -> bool {
+fn leaves_partition(table: &Table, assignments: &[(usize, Expr)]) -> bool {
     let assigned = |column: &usize| assignments.iter().any(|(assigned, _)| assigned == column);
     let moves = table.partition_key.iter().any(assigned);
     let clashes = table.indexes.iter().any(|index| {

@@ -12,7 +12,6 @@ mod reference;
 
 pub(crate) use by_key::{locking, row_numbered, source_by_key};
 pub(crate) use choose::{OrderKey, choose, plain_keys};
-use effect::{leaves_partition, overwrites};
 pub(crate) use effect::{replaces, unique_within_partition, whole_key};
 pub(crate) use fit::{Fit, fit, fits};
 pub use reason::Reason;
@@ -25,8 +24,6 @@ use thermocline_storage::value::Value;
 use thermocline_engine::Table;
 use thermocline_storage::types::DataType;
 
-use crate::bind::BindContext;
-use crate::error::Result;
 use crate::expr::Expr;
 use crate::output::ColumnType;
 use crate::temporary::is_temporary;
@@ -660,31 +657,6 @@ pub struct UpdatePlan {
     pub overwrites: Option<Vec<(usize, Expr)>>,
     /// What the new rows refer to, where that may be something else.
     pub references: Vec<Reference>,
-}
-
-impl UpdatePlan {
-    /// Of the rows that `source` finds.
-    pub(crate) fn of(
-        context: &BindContext<'_>,
-        source: Source,
-        assignments: Vec<(usize, Expr)>,
-        returning: Option<Vec<OutputExpr>>,
-    ) -> Result<Self> {
-        let table = &source.table;
-        let assigned = |column: &usize| assignments.iter().any(|(to, _)| to == column);
-        let references = Reference::of(context.catalog, table, assigned);
-        let alone = references.is_empty();
-        Ok(Self {
-            overwrites: overwrites(&source, &assignments).filter(|_| alone),
-            checks: context.checks_of(table)?,
-            // What it refers to may lie anywhere.
-            leaves_partition: !alone || leaves_partition(table, &assignments),
-            references,
-            source,
-            assignments,
-            returning,
-        })
-    }
 }
 
 /// DELETE.

@@ -35,6 +35,13 @@ struct Key<'a> {
     number: usize,
 }
 
+/// A deferred foreign key without an index over its columns, and a key that went.
+pub(super) struct ToRead {
+    table: u32,
+    constraint: u32,
+    removed: RemovedKey,
+}
+
 /// A key that went, as the referring columns have it.
 struct Gone {
     /// The tuple that had it.
@@ -91,6 +98,48 @@ impl Session {
         }
     }
 
+    /// Before a commit: reads tables for what was put off to it and no index tells. An error has
+    /// ended the transaction.
+    pub(super) async fn settle_deferred(&mut self) -> Result<()> {
+        if self.transaction.to_read.is_empty() || self.transaction.is_failed() {
+            return Ok(());
+        }
+        let settled = Box::pin(self.read_deferred()).await;
+        if settled.is_err() {
+            let (engine, context) = (&self.engine, &self.context);
+            self.transaction.rollback(&engine.db, context).await;
+        }
+        settled
+    }
+
+    async fn read_deferred(&mut self) -> Result<()> {
+        let to_read = std::mem::take(&mut self.transaction.to_read);
+        let db = Arc::clone(&self.engine.db);
+        for one in to_read {
+            let catalog = self.transaction.catalog(&db);
+            let Some(table) = catalog.table(one.table) else {
+                continue;
+            };
+            let mut keys = table.foreign_keys.iter();
+            let Some(number) = keys.position(|key| key.oid == one.constraint) else {
+                continue;
+            };
+            let Some(parent) = catalog.table(table.foreign_keys[number].table) else {
+                continue;
+            };
+            let key = Key {
+                catalog: &catalog,
+                parent,
+                table,
+                number,
+            };
+            if let Some(gone) = key.gone(&one.removed)? {
+                self.read_for(key, &[gone], true).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// SET CONSTRAINTS, of these names or of all.
     pub(super) async fn set_constraints(
         &mut self,
@@ -115,6 +164,9 @@ impl Session {
             }
         };
         txn.set_constraints(constraints.as_deref(), deferred);
+        if !deferred {
+            Box::pin(self.read_deferred()).await?;
+        }
         self.settle_references().await
     }
 
@@ -265,14 +317,16 @@ impl Session {
             }
             let txn = self.transaction.of_block(&db);
             if !at_once && txn.is_some_and(|txn| txn.is_deferred(def)) {
-                let message = format!(
-                    "the deferred foreign key constraint \"{}\" on table \"{}\" has no index",
-                    def.name, key.table.name
-                );
-                return Err(SqlError::unsupported(
-                    message,
-                    "Create an index on the referring columns, or delete the referring rows first.",
-                ));
+                self.transaction.to_read.push(ToRead {
+                    table: key.table.oid,
+                    constraint: def.oid,
+                    removed: RemovedKey {
+                        table: key.parent.oid,
+                        old: gone.old.clone(),
+                        new: None,
+                    },
+                });
+                continue;
             }
             let violation = key
                 .table

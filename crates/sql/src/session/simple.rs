@@ -105,6 +105,7 @@ impl Session {
         if self.transaction.block() != Block::Implicit {
             return Ok(());
         }
+        self.settle_deferred().await?;
         let options = self.options();
         self.close_transaction_portals();
         let committed = self

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use thermocline_engine::{Catalog, Database, Isolation, RunOptions, Savepoint, Transaction};
 
 use super::context::{SessionContext, now_us};
+use super::references::ToRead;
 use crate::error::{Result, SqlError};
 use crate::parse::statement::{IsolationLevel, Modes, OnCommit};
 use crate::settings::SavedSettings;
@@ -56,6 +57,8 @@ pub(super) struct TransactionState {
     /// The temporary tables that a commit does something with. Those that are gone, or never
     /// came, are passed over.
     pub(super) on_commit: Vec<(u32, OnCommit)>,
+    /// Tables that a commit reads for rows that refer to keys which went.
+    pub(super) to_read: Vec<ToRead>,
 }
 
 impl TransactionState {
@@ -74,6 +77,7 @@ impl TransactionState {
             saved: None,
             savepoints: Vec::new(),
             on_commit: Vec::new(),
+            to_read: Vec::new(),
         }
     }
 
@@ -145,6 +149,7 @@ impl TransactionState {
             self.saved = Some(saved);
             self.has_temporary = context.has_temporary();
             self.settled = false;
+            self.to_read.clear();
             self.began_us = now_us();
         }
         self.block = block;

@@ -251,6 +251,7 @@ impl Session {
         };
         self.close_transaction_portals();
         let committed = if commit {
+            self.settle_deferred().await?;
             let options = self.options();
             let committed = self
                 .transaction

@@ -98,7 +98,7 @@ impl Random {
 /// One random statement over the tables of [`no_row_refers_to_none_whatever_sessions_do`].
 fn statement(random: &mut Random) -> String {
     let (parent, id) = (random.below(12), random.below(60));
-    match random.below(12) {
+    match random.below(13) {
         0 | 1 => format!("insert into parent values ({parent})"),
         2 | 3 => format!("delete from parent where id = {parent}"),
         4 => format!(
@@ -112,6 +112,8 @@ fn statement(random: &mut Random) -> String {
         7 => format!("update child set parent = {parent} where id = {id}"),
         8 => format!("delete from child where id = {id}"),
         9 => format!("insert into apart values ({id}, {parent})"),
+        // The row moves to another partition.
+        11 => format!("update child set id = {} where id = {id}", random.below(60)),
         10 => format!("insert into grandchild values ({id}, {})", random.below(60)),
         _ => format!("update apart set parent = {parent} where id < {id}"),
     }
@@ -126,7 +128,7 @@ fn transactions(client: &mut Connection, seed: u64, count: usize) -> Vec<String>
         if let Some(error) = error {
             let code = error.get(2..7).unwrap_or(error).to_owned();
             assert!(
-                ["23503", "23505", "40001", "40P01", "25P02"].contains(&code.as_str()),
+                ["23503", "23505", "40001", "40P01", "25P02", "3B001"].contains(&code.as_str()),
                 "{sql}: {error}"
             );
             codes.push(code);
@@ -147,8 +149,14 @@ fn transactions(client: &mut Connection, seed: u64, count: usize) -> Vec<String>
                 run(client, &format!("savepoint s{number}"));
             }
             run(client, &statement(&mut random));
-            if client.status() == 'E' || random.below(6) == 0 {
+            if client.status() == 'E' && random.below(2) == 0 || random.below(6) == 0 {
                 break;
+            }
+            if random.below(5) == 0 || client.status() == 'E' {
+                run(
+                    client,
+                    &format!("rollback to s{}", random.below(number + 1)),
+                );
             }
         }
         run(
