@@ -124,6 +124,8 @@ pub struct AlterTable {
 /// What ALTER TABLE does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AlterOperation {
+    /// SET ACCESS METHOD; without a name the default.
+    AccessMethod(Option<String>),
     /// ADD COLUMN
     AddColumn {
         /// The column.
@@ -496,6 +498,9 @@ fn operation(change: &AlterTableCmd, text: &str) -> Result<AlterOperation> {
         (Type::AT_ChangeOwner, _) => {
             AlterOperation::Owner(change.newowner().map(node::role).unwrap_or_default())
         }
+        (Type::AT_SetAccessMethod, _) => {
+            AlterOperation::AccessMethod(change.name().map(str::to_owned))
+        }
         (Type::AT_SetRelOptions, Node::NodeList(list)) => AlterOperation::SetOptions(options(list)),
         (Type::AT_ResetRelOptions, Node::NodeList(list)) => {
             let names = options(list).into_iter().map(|(name, _)| name);
@@ -534,7 +539,6 @@ const fn shown(operation: AlterTableType::Type) -> &'static str {
         Type::AT_ValidateConstraint => "VALIDATE CONSTRAINT",
         Type::AT_SetLogged => "SET LOGGED",
         Type::AT_SetUnLogged => "SET UNLOGGED",
-        Type::AT_SetAccessMethod => "SET ACCESS METHOD",
         Type::AT_SetTableSpace => "SET TABLESPACE",
         Type::AT_EnableTrig
         | Type::AT_EnableAlwaysTrig
