@@ -14,6 +14,7 @@
 //! | `ending` | joins end with their statement |
 //! | `nulls_equal` | keeps joins of which NULL equals NULL from rules that mix them with others |
 //! | `lower` | from the query tree to the plan |
+//! | `pushed` | what a filter asks of single columns, for scans |
 //! | `run` | from the plan to rows |
 //!
 //! No sessions, no catalog, no engine: tables are the caller's.
@@ -29,6 +30,7 @@ pub mod lower;
 mod nulls_equal;
 pub mod numeric_view;
 pub mod operators;
+pub mod pushed;
 pub mod run;
 pub mod sort_key;
 pub mod udf;

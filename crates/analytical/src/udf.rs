@@ -80,6 +80,15 @@ impl RowFunction {
             .is_some_and(|program| program.is_worth_it())
     }
 
+    /// The expression whose value it gives, over the places of its arguments, and what computes it:
+    /// for whoever reads a filter.
+    pub(crate) fn filter(&self) -> Option<(&Expr, &Context)> {
+        match (&self.output, self.exprs.as_slice()) {
+            (Output::Value(Form::Bool), [expr]) => Some((expr, &self.context)),
+            _ => None,
+        }
+    }
+
     /// The value of a bound expression.
     pub fn value(expr: &Expr, oids: &dyn Fn(usize) -> u32, context: &Context) -> DfExpr {
         let output = Output::Value(Form::of(expr.oid));

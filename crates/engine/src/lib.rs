@@ -55,6 +55,7 @@ pub use catalog::{
     ReferenceAction, SchemaDef, SequenceDef, Table, TableDef,
 };
 pub use catalog::{authority, comment, ddl, function, user_type};
+pub use database::column_report::ColumnReport;
 pub use database::config::Config;
 pub use database::report::{
     CheckpointReport, DeviceReport, MemoryReport, PolicyReport, TableBlocks, TableReport,
@@ -84,8 +85,10 @@ pub use memory::account::{
 pub use parts::Parts;
 pub use parts::settings::{MEMORY_LIMIT_MIN, PARTITIONS_MAX, Settings};
 pub use procedure::{Call, PROCEDURE_NAME_BYTES_MAX, Procedure, Procedures, Reach, Row};
+pub use rows::group_scan::{GroupRows, ScanSink};
 #[doc(hidden)]
 pub use rows::identification;
+pub use rows::row_group::GroupCounts;
 pub use rows::row_state::PolicyCounts;
 pub use run::interactive::Transaction;
 pub use run::locking::TableLock;

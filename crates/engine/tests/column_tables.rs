@@ -11,8 +11,9 @@ use fixture::*;
 use thermocline_device::{Device, SimulatedDevice};
 use thermocline_engine::catalog::{AccessMethod, ColumnDef, IndexKind, TableDef};
 use thermocline_engine::{
-    Change, Config, Database, Error, RunOptions, Scope, Snapshot, Table, block_on,
+    Change, Config, Database, Error, GroupCounts, RunOptions, Scope, Snapshot, Table, block_on,
 };
+use thermocline_storage::columns::{ColumnTest, Test};
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::ValueRef;
 
@@ -125,7 +126,7 @@ async fn seen(
     let mut rows = Vec::new();
     for partition in 0..2 {
         let mut scan = match columns {
-            Some(columns) => snapshot.scan_columns(t, partition, columns),
+            Some(columns) => snapshot.scan_columns(t, partition, columns, &Arc::default()),
             None => snapshot.scan(t, partition),
         };
         let each = &mut |_, tuple: &[u8]| {
@@ -184,6 +185,69 @@ fn a_scan_reads_the_columns_that_it_names() {
 }
 
 #[test]
+fn a_scan_passes_over_groups_and_rows_that_have_not_what_is_asked() {
+    let (_device, db, t) = filled(IndexKind::Hash);
+    merge(&db, &t);
+    // In the delta, of which nothing is left out.
+    set(&db, &t, 7, "state 1").expect("updates");
+    delete(&db, &t, 11).expect("deletes");
+    let found = |tests: Vec<ColumnTest>| {
+        let (mut ids, mut counts) = (Vec::new(), GroupCounts::default());
+        for partition in 0..2 {
+            let mut scan = db
+                .snapshot()
+                .scan_columns(&t, partition, &[0], &tests.clone().into());
+            let each = &mut |_, tuple: &[u8]| match t.value(tuple, 0) {
+                ValueRef::BigInt(id) => ids.push(id),
+                other => panic!("{other:?}"),
+            };
+            while block_on(scan.next_chunk(&mut *each)).expect("scans") {}
+            let of_partition = scan.group_counts();
+            counts.groups += of_partition.groups;
+            counts.skipped += of_partition.skipped;
+        }
+        ids.sort_unstable();
+        (ids, counts)
+    };
+    let ids = |low, high| ColumnTest {
+        column: 0,
+        test: Test::Integers(vec![(low, high)]),
+    };
+    let texts = |low: &str| ColumnTest {
+        column: 1,
+        test: Test::Bytes(vec![(low.into(), Some([low.as_bytes(), b"\0"].concat()))]),
+    };
+    let (rows, counts) = found(Vec::new());
+    assert_eq!((rows.len() as i64, counts.skipped), (ROWS - 1, 0));
+    let groups = counts.groups;
+    assert!(groups >= 2);
+    assert_eq!(found(vec![ids(9, 12)]).0, [7, 9, 10, 12]);
+    let (rows, counts) = found(vec![ids(ROWS, i64::MAX)]);
+    assert_eq!(
+        (rows, counts.skipped),
+        (vec![7], groups),
+        "the delta's row alone"
+    );
+    let wanted: Vec<i64> = (500..600).filter(|id| id % 5 == 2).collect();
+    let with_delta: Vec<i64> = [7].into_iter().chain(wanted.clone()).collect();
+    assert_eq!(found(vec![texts("state 2 of 5")]).0, with_delta);
+    assert_eq!(
+        found(vec![texts("state 2 of 5"), ids(0, 550)]).0[1..],
+        wanted[..10]
+    );
+    assert_eq!(
+        found(vec![ids(550, 700), texts("state 2 of 5")]).0[1..],
+        wanted[10..]
+    );
+    // A younger column is not in the groups, and nothing is left out for it.
+    let younger = ColumnTest {
+        column: 9,
+        test: Test::Null(true),
+    };
+    assert_eq!(found(vec![younger]).0.len() as i64, ROWS - 1);
+}
+
+#[test]
 fn a_column_that_is_added_reads_its_default_in_old_groups() {
     let (device, db, t) = filled(IndexKind::BTree);
     merge(&db, &t);
@@ -199,7 +263,7 @@ fn a_column_that_is_added_reads_its_default_in_old_groups() {
         let snapshot = db.snapshot();
         let mut sum = 0;
         for partition in 0..2 {
-            let mut scan = snapshot.scan_columns(t, partition, &[2]);
+            let mut scan = snapshot.scan_columns(t, partition, &[2], &Arc::default());
             let each = &mut |_, tuple: &[u8]| match t.value(tuple, 2) {
                 ValueRef::Integer(value) => sum += i64::from(value),
                 other => panic!("{other:?}"),

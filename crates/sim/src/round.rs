@@ -9,7 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thermocline_device::{Clock, Device, FaultCounts, SimulatedClock, SimulatedDevice};
-use thermocline_engine::{Config, Database, Result as EngineResult, TableDef, block_on};
+use thermocline_engine::{
+    Config, Database, Result as EngineResult, Snapshot, Table, TableDef, block_on,
+};
+use thermocline_storage::columns::{ColumnTest, Test};
 
 use crate::backup::Places;
 use crate::chance::Chance;
@@ -409,6 +412,51 @@ pub fn open(config: &Config) -> EngineResult<Arc<Database>> {
     Database::open(config.clone())
 }
 
+/// Asks the row groups of a column table for some of its rows: what is asked for is there, and nothing
+/// is there that the whole table has not.
+fn asked_alike(
+    snapshot: &Snapshot,
+    table: &Arc<Table>,
+    rows: &BTreeMap<i64, Row>,
+) -> EngineResult<()> {
+    let Some(middle) = rows
+        .keys()
+        .nth(rows.len() / 2)
+        .filter(|_| table.is_columns())
+    else {
+        return Ok(());
+    };
+    type Has<'a> = &'a dyn Fn(i64, &Row) -> bool;
+    let asked: [(usize, Test, Has<'_>); 2] = [
+        (0, Test::Integers(vec![(*middle, i64::MAX)]), &|id, _| {
+            id >= *middle
+        }),
+        (1, Test::Null(true), &|_, row| row.a.is_none()),
+    ];
+    let columns: Vec<usize> = (0..table.def.columns.len()).collect();
+    for (column, test, has) in asked {
+        let tests = [ColumnTest { column, test }].into();
+        let mut found = BTreeMap::new();
+        for partition in 0..snapshot.database().partitions() {
+            let mut scan = snapshot.scan_columns(table, partition, &columns, &tests);
+            while block_on(scan.next_chunk(|_, tuple| found.extend(decode(table, tuple))))? {}
+        }
+        let is_alike = found.iter().all(|(id, row)| rows.get(id) == Some(row));
+        let wanted = rows.iter().filter(|(id, row)| has(**id, row));
+        if let Some((id, _)) = { wanted }.find(|(id, _)| !found.contains_key(id)) {
+            let table = &table.def.name;
+            let what =
+                format!("{table}: row {id} has what column {column} was asked, and is not given");
+            return Err(thermocline_engine::Error::Corrupt(what));
+        }
+        if !is_alike {
+            let what = format!("{}: rows differ where columns are asked", table.def.name);
+            return Err(thermocline_engine::Error::Corrupt(what));
+        }
+    }
+    Ok(())
+}
+
 /// What a database holds, read out of it.
 pub struct Found {
     tables: Vec<Option<FoundTable>>,
@@ -446,6 +494,7 @@ impl Found {
                     "t{slot}: row {id} is there twice"
                 )));
             }
+            asked_alike(&snapshot, &table, &rows)?;
             tables.push(Some((rows, table.def.clone())));
         }
         let catalog = db.catalog();

@@ -120,6 +120,13 @@ impl Layouts {
         self.versions.get(version)
     }
 
+    /// How many of the table's columns tuples of a version have. They may have others after them,
+    /// which are nobody's any more.
+    #[must_use]
+    pub fn columns_of(&self, version: usize) -> Option<usize> {
+        Some(self.versions.get(version)?.shapes().len())
+    }
+
     /// The number of columns.
     #[must_use]
     pub fn columns(&self) -> usize {

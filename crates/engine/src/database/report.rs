@@ -56,6 +56,8 @@ pub struct MemoryReport {
     pub read_buffers: u64,
     /// Evicted tuples that statements have fetched.
     pub fetched: u64,
+    /// Chunks of columns that were read and stay.
+    pub column_chunks: u64,
     /// Reserved by analytical statements.
     pub analytical: u64,
     /// Open snapshots.
@@ -186,6 +188,7 @@ impl Parts {
             log_buffers: self.log.memory_bytes() as u64,
             read_buffers: self.fetcher.in_flight_bytes() as u64,
             fetched: self.memory.fetched.held(),
+            column_chunks: self.fetcher.groups.cache.bytes(),
             analytical: self.memory.reserved(),
             snapshots: self.transactions.open_snapshots() as u64,
             clients: self.clients().report(),

@@ -82,6 +82,13 @@ impl ColumnCache {
         }
     }
 
+    /// Bytes of a chunk, if it is here. To ask is no use of it.
+    pub fn chunk_bytes(&self, block: u32, number: usize) -> u64 {
+        let inner = self.inner.lock();
+        let entry = inner.entries.get(&(block, number as u16));
+        entry.map_or(0, |entry| entry.bytes)
+    }
+
     pub fn put_directory(&self, block: u32, directory: &Arc<Directory>) {
         let bytes = (size_of::<Directory>() + directory.chunks() * 64) as u64;
         let part = Part::Directory(directory.clone());

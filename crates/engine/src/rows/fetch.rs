@@ -18,7 +18,7 @@ use crate::ground::error::{Error, Result};
 use crate::memory::fetched::Fetched;
 use crate::rows::device_reads::Arriving;
 pub(crate) use crate::rows::planned_read::{Missing, PlannedRead, address_key, plan, read_range};
-use crate::rows::row_group::{GroupHeld, RowGroups};
+use crate::rows::row_group::RowGroups;
 
 /// A read under way, shared by all who need the tuple, or one of the block's.
 struct Shared {
@@ -181,21 +181,10 @@ impl Fetcher {
     /// not shared with others and not kept.
     pub async fn read_in_order(
         &self,
-        reads: &[PlannedRead],
-        each: &mut impl FnMut(&PlannedRead, &[u8]),
-    ) -> Result<()> {
-        self.read_columns_in_order(reads, &mut GroupHeld::of_all_columns(), each)
-            .await
-    }
-
-    /// As [`Self::read_in_order`]; of rows in columns only those columns are read that `group`
-    /// wants, and the last group is kept there. A column that was not read is NULL.
-    pub async fn read_columns_in_order(
-        &self,
         mut reads: &[PlannedRead],
-        group: &mut GroupHeld,
         each: &mut impl FnMut(&PlannedRead, &[u8]),
     ) -> Result<()> {
+        let mut group = None;
         while !reads.is_empty() {
             let in_group = of_one_group(reads);
             let other = || reads.iter().position(|read| read.address.is_in_columns());
@@ -206,7 +195,7 @@ impl Fetcher {
             let (part, rest) = reads.split_at(count);
             match in_group {
                 0 => self.read_records_in_order(part, each).await?,
-                _ => self.groups.each(part, group, each).await?,
+                _ => self.groups.each(part, &mut group, each).await?,
             }
             reads = rest;
         }

@@ -5,9 +5,10 @@
 //! A whole row needs every chunk of its group: of a group of which nothing is in memory all is
 //! read at once.
 
-use std::ops::Range;
 use std::sync::Arc;
 
+use hashbrown::HashMap;
+use parking_lot::Mutex;
 use thermocline_device::DeviceFile;
 use thermocline_storage::block::{BlockError, BlockFault};
 use thermocline_storage::columns::{Directory, GroupReader};
@@ -31,37 +32,37 @@ pub(crate) struct RowGroups {
     storages: Arc<Storages>,
     /// What is kept of what was read.
     pub cache: ColumnCache,
+    /// What scans came to, by storage.
+    counts: Mutex<HashMap<u32, GroupCounts>>,
 }
 
-/// Which columns a scan reads, and the group that it read last.
-#[derive(Debug, Default)]
-pub(crate) struct GroupHeld {
-    wanted: Option<Arc<[usize]>>,
-    last: Option<Group>,
-}
-
-impl GroupHeld {
-    /// For whoever needs whole rows.
-    pub fn of_all_columns() -> Self {
-        GroupHeld::default()
-    }
-
-    /// For whoever needs these columns.
-    pub fn of_columns(columns: &[usize]) -> Self {
-        GroupHeld {
-            wanted: Some(columns.into()),
-            last: None,
-        }
-    }
+/// How many groups a scan came to, and how many of them it passed over without reading rows.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct GroupCounts {
+    /// Groups in which there were rows of the table.
+    pub groups: u64,
+    /// Those in which no row has what is asked: nothing but that was read.
+    pub skipped: u64,
 }
 
 /// The chunks of a block that are needed.
 #[derive(Debug)]
-struct Group {
-    block: u32,
-    directory: Arc<Directory>,
+pub(crate) struct Group {
+    pub block: u32,
+    pub directory: Arc<Directory>,
     chunks: Vec<Option<Arc<[u8]>>>,
 }
+
+impl Group {
+    /// What reads its rows. `None`: the chunks are not what was written.
+    pub fn reader(&self) -> Option<GroupReader<'_>> {
+        let chunks = &self.chunks;
+        GroupReader::new(&self.directory, |number| chunks.get(number)?.as_deref())
+    }
+}
+
+/// A range of a block, and its bytes.
+type Range = (std::ops::Range<u64>, thermocline_device::AlignedBuffer);
 
 impl RowGroups {
     pub fn new(file: Arc<dyn DeviceFile>, storages: Arc<Storages>, room: u64) -> Self {
@@ -69,13 +70,28 @@ impl RowGroups {
             file,
             storages,
             cache: ColumnCache::new(room),
+            counts: Mutex::default(),
         }
+    }
+
+    /// Counts a group that a scan came to.
+    pub fn count(&self, storage: u32, was_skipped: bool) {
+        let mut counts = self.counts.lock();
+        let counts = counts.entry(storage).or_default();
+        counts.groups += 1;
+        counts.skipped += u64::from(was_skipped);
+    }
+
+    /// What scans of a storage came to since the database was opened.
+    pub fn counts(&self, storage: u32) -> GroupCounts {
+        let counts = self.counts.lock();
+        counts.get(&storage).copied().unwrap_or_default()
     }
 
     /// Reads whole tuples of one block; how many bytes they have.
     pub async fn fetch(&self, reads: &[PlannedRead], fetched: &mut Fetched) -> Result<u64> {
         let mut bytes = 0;
-        let mut group = GroupHeld::of_all_columns();
+        let mut group = None;
         self.each(reads, &mut group, &mut |read, tuple| {
             bytes += tuple.len() as u64;
             fetched.insert(address_key(read.address), tuple.into());
@@ -84,89 +100,132 @@ impl RowGroups {
         Ok(bytes)
     }
 
-    /// Reads rows of one block, and gives each to `each`. Columns that `held` does not want are
-    /// NULL.
+    /// Reads rows of one block, whole, and gives each to `each`.
     pub async fn each(
         &self,
         reads: &[PlannedRead],
-        held: &mut GroupHeld,
+        held: &mut Option<Group>,
         each: &mut impl FnMut(&PlannedRead, &[u8]),
     ) -> Result<()> {
         let Some(first) = reads.first() else {
             return Ok(());
         };
-        let wanted = held.wanted.clone();
-        let group = match held.last.take() {
+        let group = match held.take() {
             Some(group) if group.block == first.address.block => group,
-            _ => self.group(first, wanted.as_deref()).await?,
+            _ => self.group(first, None).await?,
         };
-        let group = held.last.insert(group);
-        let chunks = &group.chunks;
-        let reader = GroupReader::new(&group.directory, |number| chunks.get(number)?.as_deref());
-        let malformed = |read| {
-            let block = group.block;
-            let slot = Some(first.address.slot);
-            let fault = BlockFault::Bounds;
-            let error = BlockError { block, slot, fault };
-            self.storages.damaged(read, &error.to_string())
-        };
-        let reader = reader.ok_or_else(|| malformed(first))?;
+        let group = held.insert(group);
+        let reader = group.reader().ok_or_else(|| self.malformed(first))?;
         let mut tuple = Vec::new();
         for read in reads {
-            let position = usize::from(read.address.slot);
+            let position = read.address.slot;
             let row = read.row.row();
-            if reader.row(position) != Some(row) {
-                let found = reader.row(position).unwrap_or_default();
-                let what = format!(
-                    "block {}, position {position}: row {found} is in row {row}'s place",
-                    group.block
-                );
-                return Err(self.storages.damaged(read, &what));
+            let found = reader.row(usize::from(position));
+            if found != Some(row) {
+                return Err(self.other_row(read, position, found.unwrap_or_default(), row));
             }
-            let put = reader.tuple(position, &mut tuple);
-            put.ok_or_else(|| malformed(read))?;
+            let put = reader.tuple(usize::from(position), &mut tuple);
+            put.ok_or_else(|| self.malformed(read))?;
             each(read, &tuple);
         }
         Ok(())
     }
 
-    /// The chunks of a block that these columns need; all, where nothing is said.
-    async fn group(&self, read: &PlannedRead, wanted: Option<&[usize]>) -> Result<Group> {
-        let block = read.address.block;
-        let damaged = |error: BlockError| self.storages.damaged(read, &error.to_string());
-        // Where a file begins that was read, and its bytes.
-        let mut there: Vec<(Range<u64>, thermocline_device::AlignedBuffer)> = Vec::new();
-        let directory = match self.cache.directory(block) {
-            Some(directory) => directory,
-            None => {
-                let mut length = match wanted {
-                    None => read.block_bytes,
-                    Some(_) => DIRECTORY_READ_BYTES.min(read.block_bytes),
-                };
-                loop {
-                    there = self
-                        .read(read, std::iter::once(0..length).collect())
-                        .await?;
-                    let bytes = there.first().map_or(&[][..], |(_, bytes)| bytes);
-                    match Directory::decode(bytes, block) {
-                        Ok((_, directory)) => break Arc::new(directory),
-                        Err(BlockError {
-                            fault: BlockFault::Short { needed_bytes },
-                            ..
-                        }) if length < read.block_bytes => {
-                            length = read.block_bytes.min(needed_bytes as u64);
-                        }
-                        Err(error) => return Err(damaged(error)),
-                    }
-                }
-            }
+    /// The error of a chunk that is not what was written.
+    pub fn malformed(&self, read: &PlannedRead) -> Error {
+        let error = BlockError {
+            block: read.address.block,
+            slot: Some(read.address.slot),
+            fault: BlockFault::Bounds,
         };
-        let numbers = directory.wanted(wanted);
-        let mut chunks = vec![None; directory.chunks()];
+        self.storages.damaged(read, &error.to_string())
+    }
+
+    /// The error of a position that has another row than the directory says.
+    pub fn other_row(&self, read: &PlannedRead, position: u16, found: u32, row: u32) -> Error {
+        let block = read.address.block;
+        let what =
+            format!("block {block}, position {position}: row {found} is in row {row}'s place");
+        self.storages.damaged(read, &what)
+    }
+
+    /// The chunks of a block that these columns need; all, where nothing is said.
+    pub async fn group(&self, read: &PlannedRead, wanted: Option<&[usize]>) -> Result<Group> {
+        let length = match wanted {
+            None => read.block_bytes,
+            Some(_) => DIRECTORY_READ_BYTES.min(read.block_bytes),
+        };
+        let (mut group, there) = self.directory_of(read, length).await?;
+        self.load_beside(read, &mut group, wanted, there).await?;
+        Ok(group)
+    }
+
+    /// A group without chunks.
+    pub async fn opened(&self, read: &PlannedRead) -> Result<Group> {
+        let length = DIRECTORY_READ_BYTES.min(read.block_bytes);
+        Ok(self.directory_of(read, length).await?.0)
+    }
+
+    /// Adds the chunks that these columns need; all, where nothing is said.
+    pub async fn load(
+        &self,
+        read: &PlannedRead,
+        group: &mut Group,
+        wanted: Option<&[usize]>,
+    ) -> Result<()> {
+        self.load_beside(read, group, wanted, Vec::new()).await
+    }
+
+    /// A group without chunks, and what was read of its block to find the directory.
+    async fn directory_of(&self, read: &PlannedRead, first: u64) -> Result<(Group, Vec<Range>)> {
+        let block = read.address.block;
+        let of = |directory: Arc<Directory>| Group {
+            block,
+            chunks: vec![None; directory.chunks()],
+            directory,
+        };
+        if let Some(directory) = self.cache.directory(block) {
+            return Ok((of(directory), Vec::new()));
+        }
+        let mut length = first;
+        loop {
+            let there = self.read(read, std::iter::once(0..length).collect());
+            let there = there.await?;
+            let bytes = there.first().map_or(&[][..], |(_, bytes)| bytes);
+            match Directory::decode(bytes, block) {
+                Ok((_, directory)) => {
+                    let directory = Arc::new(directory);
+                    self.cache.put_directory(block, &directory);
+                    return Ok((of(directory), there));
+                }
+                Err(BlockError {
+                    fault: BlockFault::Short { needed_bytes },
+                    ..
+                }) if length < read.block_bytes => {
+                    length = read.block_bytes.min(needed_bytes as u64);
+                }
+                Err(error) => return Err(self.storages.damaged(read, &error.to_string())),
+            }
+        }
+    }
+
+    /// As [`Self::load`]; some of the block was read already.
+    async fn load_beside(
+        &self,
+        read: &PlannedRead,
+        group: &mut Group,
+        wanted: Option<&[usize]>,
+        mut there: Vec<Range>,
+    ) -> Result<()> {
+        let block = group.block;
+        let directory = &group.directory;
         let mut missing = Vec::new();
-        for number in numbers {
-            chunks[number] = self.cache.chunk(block, number);
-            if chunks[number].is_none() {
+        for number in directory.wanted(wanted) {
+            let chunk = &mut group.chunks[number];
+            if chunk.is_none() {
+                *chunk = self.cache.chunk(block, number);
+            }
+            if chunk.is_none() {
                 missing.push(number);
             }
         }
@@ -174,12 +233,12 @@ impl RowGroups {
             let range = directory.chunk(number).unwrap_or_default().range();
             range.start as u64..range.end as u64
         };
-        let is_there = |there: &[(Range<u64>, _)], range: &Range<u64>| {
-            there.iter().position(|(within, _): &(Range<u64>, _)| {
-                within.start <= range.start && range.end <= within.end
-            })
+        let is_there = |there: &[Range], range: &std::ops::Range<u64>| {
+            there
+                .iter()
+                .position(|(within, _)| within.start <= range.start && range.end <= within.end)
         };
-        let mut ranges: Vec<Range<u64>> = Vec::new();
+        let mut ranges: Vec<std::ops::Range<u64>> = Vec::new();
         for number in &missing {
             let range = range_of(*number);
             if is_there(&there, &range).is_some() {
@@ -193,7 +252,9 @@ impl RowGroups {
                 _ => ranges.push(begin..end),
             }
         }
-        there.extend(self.read(read, ranges).await?);
+        if !ranges.is_empty() {
+            there.extend(self.read(read, ranges).await?);
+        }
         for number in missing {
             let range = range_of(number);
             let bytes = is_there(&there, &range).and_then(|place| {
@@ -202,25 +263,21 @@ impl RowGroups {
                 bytes.get(begin..begin + (range.end - range.start) as usize)
             });
             let bytes = bytes.unwrap_or(&[]);
-            directory.check(number, bytes, block).map_err(damaged)?;
+            let checked = directory.check(number, bytes, block);
+            checked.map_err(|error| self.storages.damaged(read, &error.to_string()))?;
             let bytes: Arc<[u8]> = bytes.into();
             self.cache.put_chunk(block, number, &bytes);
-            chunks[number] = Some(bytes);
+            group.chunks[number] = Some(bytes);
         }
-        self.cache.put_directory(block, &directory);
-        Ok(Group {
-            block,
-            directory,
-            chunks,
-        })
+        Ok(())
     }
 
     /// Reads ranges of a block, all at once.
     async fn read(
         &self,
         read: &PlannedRead,
-        ranges: Vec<Range<u64>>,
-    ) -> Result<Vec<(Range<u64>, thermocline_device::AlignedBuffer)>> {
+        ranges: Vec<std::ops::Range<u64>>,
+    ) -> Result<Vec<Range>> {
         let lengths = ranges.iter().map(|range| {
             let bytes = (range.end - range.start) as usize;
             (read.block_offset + range.start, bytes)

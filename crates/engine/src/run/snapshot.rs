@@ -11,6 +11,7 @@
 
 use std::sync::Arc;
 
+use thermocline_storage::columns::ColumnTest;
 use thermocline_storage::row_directory::ColdAddress;
 
 use crate::catalog::table_lock::LockMode;
@@ -22,7 +23,8 @@ use crate::ground::txn_id::{Timestamp, TxnId};
 use crate::ground::wait::give_way;
 use crate::parts::Parts;
 use crate::rows::fetch::{PlannedRead, Span, plan};
-use crate::rows::row_group::GroupHeld;
+use crate::rows::group_scan::{GroupScan, RunsTaken, ScanSink};
+use crate::rows::row_group::GroupCounts;
 use crate::rows::versions::Seen;
 use crate::run::interactive::Transaction;
 use crate::transaction::reads::{EVERYWHERE, ReadEntry, ReadWhat};
@@ -31,6 +33,8 @@ use crate::transaction::{Isolation, RunOptions};
 
 /// Row numbers passed in one turn.
 const TURN_ROWS: u32 = 2048;
+/// ... of a column table, of whose rows in groups nothing is copied.
+const TURN_ROWS_OF_COLUMNS: u32 = 1 << 16;
 /// Row numbers after which whoever waits for the partition gets it.
 const ROWS_UNDER_LOCK: u32 = 128;
 /// Bytes of rows that are given out at a time: one part of the memory limit in so many, ...
@@ -239,20 +243,27 @@ impl Snapshot {
             table: table.clone(),
             partition,
             next: 0,
-            group: GroupHeld::of_all_columns(),
+            groups: GroupScan::new(None, Arc::default(), self.chunk_bytes()),
         }
     }
 
+    /// Bytes of rows that a scan gives out at a time.
+    fn chunk_bytes(&self) -> u64 {
+        let most = self.inner.db.memory.limit() / CHUNK_DIVISOR;
+        most.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX)
+    }
+
     /// As [`Self::scan`], for whoever looks at these columns only. In a column table the others
-    /// are not read, and may be NULL in the tuples.
+    /// are not read, and may be NULL in the tuples. Rows that have not what is asked may be left out.
     pub fn scan_columns(
         &self,
         table: &Arc<Table>,
         partition: u16,
         columns: &[usize],
+        asked: &Arc<[ColumnTest]>,
     ) -> SnapshotScan {
         SnapshotScan {
-            group: GroupHeld::of_columns(columns),
+            groups: GroupScan::new(Some(columns), asked.clone(), self.chunk_bytes()),
             ..self.scan(table, partition)
         }
     }
@@ -265,34 +276,56 @@ pub struct SnapshotScan {
     table: Arc<Table>,
     partition: u16,
     next: u32,
-    /// The columns that are read of a column table.
-    group: GroupHeld,
+    /// The row groups of a column table.
+    groups: GroupScan,
+}
+
+/// Whoever wants nothing but tuples.
+struct Tuples<F>(F);
+
+impl<F: FnMut(RowId, &[u8])> ScanSink for Tuples<F> {
+    fn tuple(&mut self, row: RowId, tuple: &[u8]) {
+        (self.0)(row, tuple);
+    }
 }
 
 impl SnapshotScan {
     /// Calls `each` with the next rows (some thousands, or what a small part of the memory
     /// limit holds, but one); false at the end. `each` may run under the partition's lock: it must be
     /// short and must not call the database.
-    pub async fn next_chunk(&mut self, mut each: impl FnMut(RowId, &[u8])) -> Result<bool> {
+    pub async fn next_chunk(&mut self, each: impl FnMut(RowId, &[u8])) -> Result<bool> {
+        self.next_rows(&mut Tuples(each)).await
+    }
+
+    /// How many row groups it came to.
+    #[must_use]
+    pub fn group_counts(&self) -> GroupCounts {
+        self.groups.counts
+    }
+
+    /// As [`Self::next_chunk`]; rows of row groups come as columns.
+    pub async fn next_rows(&mut self, sink: &mut impl ScanSink) -> Result<bool> {
         self.snapshot.inner.db.pulse.beat();
         let db = &self.snapshot.inner.db;
         give_way().await;
+        if self.groups.has_more() {
+            let groups = &db.fetcher.groups;
+            self.groups.step(groups, &self.table, sink).await?;
+            return Ok(true);
+        }
         if !db.arrivals.are_complete() {
             // Whoever has a timeout drops this while it waits.
             let scope = Scope::One(self.partition);
             db.there(&RunOptions::default(), &scope).await?;
         }
-        let (cold, more) = self.turn(&mut each)?;
+        let (cold, more) = self.turn(sink)?;
         if let Some((reads, pin)) = cold {
             let db = &self.snapshot.inner.db;
-            let each = &mut |read: &PlannedRead, tuple: &[u8]| each(read.row, tuple);
-            let group = &mut self.group;
-            db.fetcher
-                .read_columns_in_order(&reads, group, each)
-                .await?;
+            let each = &mut |read: &PlannedRead, tuple: &[u8]| sink.tuple(read.row, tuple);
+            db.fetcher.read_in_order(&reads, each).await?;
             drop(pin);
         }
-        Ok(more)
+        Ok(more || self.groups.has_more())
     }
 
     #[expect(
@@ -301,7 +334,7 @@ impl SnapshotScan {
     )]
     fn turn(
         &mut self,
-        each: &mut impl FnMut(RowId, &[u8]),
+        sink: &mut impl ScanSink,
     ) -> Result<(
         Option<(Vec<PlannedRead>, thermocline_storage::block_store::BlockPin)>,
         bool,
@@ -310,9 +343,8 @@ impl SnapshotScan {
         let db = &held.db;
         let storage = self.table.def.storage;
         let mut cold: Vec<(RowId, ColdAddress)> = Vec::new();
-        let most = db.memory.limit() / CHUNK_DIVISOR;
-        let most = most.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
-        let mut hot_bytes = 0;
+        let most = self.snapshot.chunk_bytes();
+        let (mut hot_bytes, mut given) = (0, 0);
         let mut cold_span = Span::default();
         let mut state = db.partitions[self.partition as usize].lock();
         state.excuse_panics();
@@ -320,14 +352,19 @@ impl SnapshotScan {
         if !held.has_locked(&self.table) {
             check_in_force(&self.table)?;
         }
-        let stop = self.next.saturating_add(TURN_ROWS);
+        let turn_rows = match self.table.is_columns() {
+            true => TURN_ROWS_OF_COLUMNS,
+            false => TURN_ROWS,
+        };
+        let stop = self.next.saturating_add(turn_rows);
+        let mut runs = RunsTaken::begin(&db.blocks);
         let more = loop {
             let Some(rows) = state.tables.rows(storage) else {
                 return Ok((None, false));
             };
             let end = rows.directory().appended();
             let pause = end.min(stop).min(self.next.saturating_add(ROWS_UNDER_LOCK));
-            while self.next < pause && hot_bytes + cold_span.bytes < most {
+            while self.next < pause && hot_bytes + cold_span.bytes < most && given < TURN_ROWS {
                 let number = self.next;
                 self.next += 1;
                 let row = RowId::new(self.partition, number);
@@ -337,7 +374,8 @@ impl SnapshotScan {
                 {
                     if let Some(new) = new {
                         hot_bytes += new.len() as u64;
-                        each(row, new);
+                        given += 1;
+                        sink.tuple(row, new);
                     }
                     continue;
                 }
@@ -347,7 +385,8 @@ impl SnapshotScan {
                         Seen::Absent => continue,
                         Seen::Before(image) => {
                             hot_bytes += image.len() as u64;
-                            each(row, image);
+                            given += 1;
+                            sink.tuple(row, image);
                             continue;
                         }
                     }
@@ -362,9 +401,15 @@ impl SnapshotScan {
                 if let Some(hot) = word.as_hot() {
                     let tuple = rows.heap().payload(hot.pointer());
                     hot_bytes += tuple.len() as u64;
-                    each(row, tuple);
+                    given += 1;
+                    sink.tuple(row, tuple);
                 } else if let Some(word) = word.as_cold() {
                     let address = word.address();
+                    if address.is_in_columns() {
+                        runs.push(number, address, &db.blocks)?;
+                        continue;
+                    }
+                    given += 1;
                     let is_long = address.extent == ColdAddress::EXTENT_LONG;
                     let info = is_long.then(|| db.blocks.info(address.block)).flatten();
                     cold_span.add(address, info.map_or(0, |info| info.device_bytes));
@@ -372,7 +417,8 @@ impl SnapshotScan {
                 }
             }
             let more = self.next < end;
-            if !more || self.next >= stop || hot_bytes + cold_span.bytes >= most {
+            let is_full = hot_bytes + cold_span.bytes >= most || given >= TURN_ROWS;
+            if !more || self.next >= stop || is_full {
                 break more;
             }
             // Where evicted tuples lie is known as long as the lock is held.
@@ -384,11 +430,13 @@ impl SnapshotScan {
                 }
             }
         };
-        if cold.is_empty() {
-            return Ok((None, more));
-        }
         cold.sort_unstable_by_key(|(_, address)| (address.block, address.slot));
-        let planned = plan(&db.blocks, cold.into_iter())?;
-        Ok((Some(planned), more))
+        let planned = match cold.is_empty() {
+            true => None,
+            false => Some(plan(&db.blocks, cold.into_iter())?),
+        };
+        drop(state);
+        self.groups.take(self.partition, runs);
+        Ok((planned, more))
     }
 }

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `run` | from an analysed query to its rows |
 //! | `scan`, `batch` | tables as DataFusion reads them |
+//! | `asked`, `vectors` | of column tables: filters that the storage answers, columns without tuples |
 //! | `feed`, `row_stream`, `whole` | results on their way out |
 //! | `memory`, `spilling` | what operators take, and what they put aside |
 //! | `threads`, `cooperation`, `deep` | where they run, that they give way, stack |
@@ -14,6 +15,7 @@
 //! A statement's memory is bounded (see [`memory`]); dropping its [`RowStream`]
 //! cancels it. Faults of devices come back as the engine's errors.
 
+mod asked;
 mod batch;
 mod cooperation;
 mod deep;
@@ -25,6 +27,7 @@ mod run;
 mod scan;
 mod spilling;
 mod threads;
+mod vectors;
 mod whole;
 mod width;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::error::DataFusionError;
 use thermocline_analytical::form::{ColumnReader, Form};
-use thermocline_engine::{Charge, Database, Room};
+use thermocline_engine::{Charge, Database, GroupCounts, Room};
 use thermocline_query::datum::Datum;
 use thermocline_query::error::Result as QueryResult;
 use thermocline_query::serial::read_short_numeric;
@@ -18,6 +18,7 @@ use thermocline_storage::value::{Value, ValueRef};
 
 use super::errors::sql_error;
 use super::feed::Feed;
+use super::scan::GroupTotals;
 use super::whole::WholeResult;
 use crate::analysis::SettingChange;
 use crate::error::{Result, SqlError};
@@ -40,6 +41,7 @@ pub struct RowStream {
     columns: Arc<[OutputColumn]>,
     source: Source,
     turn: Option<Turn>,
+    groups: Arc<GroupTotals>,
 }
 
 /// What a statement that runs holds.
@@ -166,7 +168,7 @@ impl RowStream {
         columns: Vec<OutputColumn>,
         output: Output,
         feed: Feed,
-        turn: Turn,
+        (turn, groups): (Turn, Arc<GroupTotals>),
     ) -> Self {
         Self {
             columns: columns.into(),
@@ -176,6 +178,7 @@ impl RowStream {
                 current: None,
             },
             turn: Some(turn),
+            groups,
         }
     }
 
@@ -184,7 +187,14 @@ impl RowStream {
             columns: columns.into(),
             source: Source::Whole(rows),
             turn: None,
+            groups: Arc::default(),
         }
+    }
+
+    /// Row groups that its scans came to, of those that have ended.
+    #[must_use]
+    pub fn group_counts(&self) -> GroupCounts {
+        self.groups.counts()
     }
 
     /// Whether it holds a turn.

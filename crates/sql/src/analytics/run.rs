@@ -22,7 +22,7 @@ use thermocline_query::tree::Relation;
 use thermocline_storage::value::Value;
 
 use super::row_stream::{Output, Turn};
-use super::scan::SnapshotTable;
+use super::scan::{GroupTotals, SnapshotTable};
 use super::whole::WholeResult;
 use super::{Analytics, RowStream, feed, sql_error};
 use crate::analysis::SessionFacts;
@@ -49,6 +49,7 @@ pub(super) struct Statement {
     arguments: Arc<[Datum]>,
     snapshot: Option<Snapshot>,
     streams: usize,
+    groups: Arc<GroupTotals>,
 }
 
 impl Tables for Statement {
@@ -68,6 +69,7 @@ impl Tables for Statement {
             db.partitions(),
             self.streams,
             db.row_estimate(table),
+            Arc::clone(&self.groups),
         )))
     }
 
@@ -126,6 +128,7 @@ impl Analytics {
             arguments: Arc::new([]),
             snapshot,
             streams: self.streams,
+            groups: Arc::default(),
         }
     }
 
@@ -164,6 +167,7 @@ impl Analytics {
         let output = Output::new(&statement.typed, &statement.environment);
         let columns = statement.typed.output_columns();
         let depth = statement.typed.depth;
+        let groups = Arc::clone(&statement.groups);
         let state = self
             .widths
             .fitted(&self.db, &statement.typed.tables, &self.state);
@@ -172,7 +176,7 @@ impl Analytics {
         let task = stack::with_room(depth, || self.threads.spawn(work));
         let physical = task?.outcome().await??;
         let feed = feed::begin(&self.threads, physical, context, end)?;
-        Ok(RowStream::of_batches(columns, output, feed, turn))
+        Ok(RowStream::of_batches(columns, output, feed, (turn, groups)))
     }
 
     async fn whole(&self, statement: Statement, end: End) -> Result<RowStream> {

@@ -10,6 +10,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -20,7 +21,7 @@ use datafusion::common::{Statistics, internal_err};
 use datafusion::datasource::TableType;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
-use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -30,9 +31,12 @@ use datafusion::physical_plan::{
 };
 use futures::stream;
 use thermocline_engine::catalog::Table;
-use thermocline_engine::{Snapshot, SnapshotScan};
+use thermocline_engine::{GroupCounts, GroupRows, RowId, ScanSink, Snapshot, SnapshotScan};
+use thermocline_storage::columns::ColumnTest;
 
+use super::asked::ScanFilter;
 use super::batch::{BatchBuilder, batch_bytes, table_schema};
+use super::vectors;
 use crate::error::SqlError;
 use crate::privilege::denied;
 
@@ -45,12 +49,35 @@ pub(crate) struct SnapshotTable {
     partitions: u16,
     streams: usize,
     rows: u64,
+    groups: Arc<GroupTotals>,
     schema: SchemaRef,
+}
+
+/// How many row groups a statement's scans came to, and how many they passed over.
+#[derive(Debug, Default)]
+pub(crate) struct GroupTotals {
+    groups: AtomicU64,
+    skipped: AtomicU64,
+}
+
+impl GroupTotals {
+    fn add(&self, counts: GroupCounts) {
+        self.groups.fetch_add(counts.groups, Ordering::Relaxed);
+        self.skipped.fetch_add(counts.skipped, Ordering::Relaxed);
+    }
+
+    /// Those of scans that have ended.
+    pub(crate) fn counts(&self) -> GroupCounts {
+        GroupCounts {
+            groups: self.groups.load(Ordering::Relaxed),
+            skipped: self.skipped.load(Ordering::Relaxed),
+        }
+    }
 }
 
 impl SnapshotTable {
     /// `table` as `snapshot` sees it, read by up to `streams` streams; `rows`
-    /// is an estimate. Without a snapshot it can be described, not read; a scan
+    /// is an estimate; `groups` counts what is read. Without a snapshot it can be described, not read; a scan
     /// of a `hidden` column is refused.
     pub(crate) fn new(
         table: Arc<Table>,
@@ -59,6 +86,7 @@ impl SnapshotTable {
         partitions: u16,
         streams: usize,
         rows: u64,
+        groups: Arc<GroupTotals>,
     ) -> Self {
         Self {
             schema: table_schema(&table),
@@ -68,6 +96,7 @@ impl SnapshotTable {
             partitions,
             streams,
             rows,
+            groups,
         }
     }
 
@@ -101,11 +130,27 @@ impl TableProvider for SnapshotTable {
         Some(self.estimate(&self.schema))
     }
 
+    /// What a column table's scan is asked is asked again above it: rows in memory are all given out.
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let is_columns = self.table.is_columns();
+        let of = |filter: &&Expr| {
+            let tests = is_columns.then(|| ScanFilter::of(&self.table, [*filter]).tests);
+            match tests {
+                Some(tests) if !tests.is_empty() => TableProviderFilterPushDown::Inexact,
+                _ => TableProviderFilterPushDown::Unsupported,
+            }
+        };
+        Ok(filters.iter().map(of).collect())
+    }
+
     fn scan<'life0, 'life1, 'life2, 'life3, 'async_trait>(
         &'life0 self,
         _state: &'life1 dyn Session,
         projection: Option<&'life2 Vec<usize>>,
-        _filters: &'life3 [Expr],
+        filters: &'life3 [Expr],
         limit: Option<usize>,
     ) -> Pin<Box<dyn Future<Output = Result<Arc<dyn ExecutionPlan>>> + Send + 'async_trait>>
     where
@@ -132,7 +177,14 @@ impl TableProvider for SnapshotTable {
                 EmissionType::Incremental,
                 Boundedness::Bounded,
             );
+            let filter = match self.table.is_columns() {
+                true => ScanFilter::of(&self.table, filters),
+                false => ScanFilter::default(),
+            };
             Ok(Arc::new(SnapshotScanExec {
+                asked: filter.tests.into(),
+                shown: filter.shown,
+                groups: Arc::clone(&self.groups),
                 statistics: Arc::new(self.estimate(&schema)),
                 table: Arc::clone(&self.table),
                 snapshot: self.snapshot.clone().ok_or_else(|| {
@@ -155,6 +207,10 @@ struct SnapshotScanExec {
     partitions: u16,
     streams: usize,
     columns: Arc<[usize]>,
+    /// What rows of row groups are asked, and how that is shown.
+    asked: Arc<[ColumnTest]>,
+    shown: String,
+    groups: Arc<GroupTotals>,
     /// Each stream may stop after this many rows.
     limit: Option<usize>,
     statistics: Arc<Statistics>,
@@ -184,6 +240,9 @@ impl DisplayAs for SnapshotScanExec {
             names.join(", "),
             self.streams
         )?;
+        if !self.shown.is_empty() {
+            write!(f, ", asked=[{}]", self.shown)?;
+        }
         match self.limit {
             Some(limit) => write!(f, ", limit={limit}"),
             None => Ok(()),
@@ -267,6 +326,10 @@ impl ExecutionPlan for SnapshotScanExec {
             ),
             table: Arc::clone(&self.table),
             columns: Arc::clone(&self.columns),
+            asked: Arc::clone(&self.asked),
+            groups: Arc::clone(&self.groups),
+            schema: Arc::clone(&schema),
+            of_group: None,
             snapshot: self.snapshot.clone(),
             rows_left: self.limit.unwrap_or(usize::MAX),
         };
@@ -281,6 +344,11 @@ impl ExecutionPlan for SnapshotScanExec {
 struct Reader {
     table: Arc<Table>,
     columns: Arc<[usize]>,
+    asked: Arc<[ColumnTest]>,
+    groups: Arc<GroupTotals>,
+    schema: SchemaRef,
+    /// A batch of rows of a row group, to be handed on before all else.
+    of_group: Option<RecordBatch>,
     snapshot: Snapshot,
     /// Partitions still to be read, the next one last.
     remaining: Vec<u16>,
@@ -297,32 +365,44 @@ impl Reader {
         // A query takes memory batch by batch, faster than rows can leave.
         let room = self.snapshot.database().wait_for_room().await;
         room.map_err(external)?;
-        while !self.builder.is_full() {
+        while !self.builder.is_full() && self.of_group.is_none() {
             let scan = match &mut self.scan {
                 Some(scan) => scan,
                 None => match self.remaining.pop() {
                     Some(partition) => {
-                        let scan =
-                            self.snapshot
-                                .scan_columns(&self.table, partition, &self.columns);
+                        let scan = self.snapshot.scan_columns(
+                            &self.table,
+                            partition,
+                            &self.columns,
+                            &self.asked,
+                        );
                         self.scan.insert(scan)
                     }
                     None => break,
                 },
             };
-            let (table, builder) = (&self.table, &mut self.builder);
-            let more = scan
-                .next_chunk(|row, tuple| builder.push(table, row, tuple))
-                .await
-                .map_err(external)?;
-            if !more {
+            let mut sink = Sink {
+                table: &self.table,
+                columns: &self.columns,
+                schema: &self.schema,
+                builder: &mut self.builder,
+                of_group: &mut self.of_group,
+                error: None,
+            };
+            let more = scan.next_rows(&mut sink).await;
+            if let Some(error) = sink.error {
+                return Err(error);
+            }
+            if !more.map_err(external)? {
+                self.groups.add(scan.group_counts());
                 self.scan = None;
             }
         }
-        if self.builder.is_empty() {
-            return Ok(None);
-        }
-        let mut batch = self.builder.finish()?;
+        let mut batch = match self.of_group.take() {
+            Some(batch) => batch,
+            None if self.builder.is_empty() => return Ok(None),
+            None => self.builder.finish()?,
+        };
         if batch.num_rows() > self.rows_left {
             batch = batch.slice(0, self.rows_left);
         }
@@ -331,6 +411,36 @@ impl Reader {
     }
 }
 
-fn external(error: thermocline_engine::Error) -> DataFusionError {
+/// Takes rows in memory one by one, and those of row groups as vectors where that can be.
+struct Sink<'a> {
+    table: &'a Table,
+    columns: &'a [usize],
+    schema: &'a SchemaRef,
+    builder: &'a mut BatchBuilder,
+    of_group: &'a mut Option<RecordBatch>,
+    error: Option<DataFusionError>,
+}
+
+impl ScanSink for Sink<'_> {
+    fn tuple(&mut self, row: RowId, tuple: &[u8]) {
+        self.builder.push(self.table, row, tuple);
+    }
+
+    fn group(&mut self, rows: &GroupRows<'_>) -> thermocline_engine::Result<bool> {
+        match vectors::batch(self.table, self.columns, self.schema, rows) {
+            Ok(batch) => {
+                let is_there = batch.is_some();
+                *self.of_group = batch;
+                Ok(is_there)
+            }
+            Err(error) => {
+                self.error = Some(error);
+                Ok(true)
+            }
+        }
+    }
+}
+
+pub(super) fn external(error: thermocline_engine::Error) -> DataFusionError {
     DataFusionError::External(Box::new(SqlError::from(error)))
 }

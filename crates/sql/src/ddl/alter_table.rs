@@ -10,7 +10,7 @@ use super::create_table::{COLUMNS_MAX, Parts, column_part, named_check, not_syst
 use super::foreign_key::no_constraint;
 use super::rewrite::NewType;
 use super::verify::contains_null;
-use super::{Definition, exists, mentioned, names, options};
+use super::{Definition, exists, mentioned, names, options, rights};
 use crate::bind;
 use crate::error::{Result, SqlError};
 use crate::expr::{EvalContext, Expr, NoRow};
@@ -106,6 +106,9 @@ impl Definition<'_> {
                 self.change_owner(&Owned::Table(name), role).await?;
                 Ok(())
             }
+            Operation::AccessMethod(method) => {
+                self.set_access_method(table, method.as_deref()).await
+            }
             Operation::SetOptions(options) => self.set_options(table, options).await,
             Operation::ResetOptions(names) => self.reset_options(table, names).await,
             Operation::DropColumn {
@@ -113,6 +116,17 @@ impl Definition<'_> {
                 if_exists,
                 cascade,
             } => self.drop_column(table, name, *if_exists, *cascade).await,
+        }
+    }
+
+    /// Another kind of table for the same rows, which are written anew.
+    async fn set_access_method(&mut self, table: &Arc<Table>, method: Option<&str>) -> Result<()> {
+        let method = method.map(options::access_method).transpose()?;
+        let mut def = table.def.clone();
+        def.access_method = method.unwrap_or_default();
+        match def.access_method == table.access_method {
+            true => rights::check(&Change::AlterTable(def), &self.actor()?, &self.catalog()),
+            false => self.rewrite(table, def, &[]).await,
         }
     }
 

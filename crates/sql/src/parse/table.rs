@@ -85,6 +85,8 @@ pub struct AlterTable {
 /// What ALTER TABLE does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AlterOperation {
+    /// SET ACCESS METHOD; without a name the default.
+    AccessMethod(Option<String>),
     /// ADD COLUMN
     AddColumn {
         /// The column.
@@ -400,6 +402,9 @@ fn operation(change: &AlterTableCmd, text: &str) -> Result<AlterOperation> {
         (Type::AT_ChangeOwner, _) => {
             AlterOperation::Owner(change.newowner().map(node::role).unwrap_or_default())
         }
+        (Type::AT_SetAccessMethod, _) => {
+            AlterOperation::AccessMethod(change.name().map(str::to_owned))
+        }
         (Type::AT_SetRelOptions, Node::NodeList(list)) => AlterOperation::SetOptions(options(list)),
         (Type::AT_ResetRelOptions, Node::NodeList(list)) => {
             let names = options(list).into_iter().map(|(name, _)| name);
@@ -438,7 +443,6 @@ const fn shown(operation: AlterTableType::Type) -> &'static str {
         Type::AT_ValidateConstraint => "VALIDATE CONSTRAINT",
         Type::AT_SetLogged => "SET LOGGED",
         Type::AT_SetUnLogged => "SET UNLOGGED",
-        Type::AT_SetAccessMethod => "SET ACCESS METHOD",
         Type::AT_SetTableSpace => "SET TABLESPACE",
         Type::AT_EnableTrig
         | Type::AT_EnableAlwaysTrig

@@ -71,6 +71,9 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession) -> Result<Vec<V
     if relation.schema == "information_schema" {
         return Ok(information_schema::rows(relation, session));
     }
+    if relation.name == "thermocline_columns" {
+        return crate::system_views::columns(&session.db);
+    }
     if relation.name.starts_with("thermocline_") {
         return Ok(crate::system_views::rows(relation, session));
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use thermocline_engine::{Catalog, Charge, Snapshot};
+use thermocline_engine::{Catalog, Charge, GroupCounts, Snapshot};
 use thermocline_storage::value::Value;
 
 use super::context::SessionContext;
@@ -30,8 +30,8 @@ pub(super) struct AnalyticalQuery<'a> {
 #[cfg(feature = "analytics")]
 mod present {
     use super::{
-        AnalyticalQuery, Arc, Charge, OutputColumn, Result, RowWriter, SessionContext, Snapshot,
-        Value,
+        AnalyticalQuery, Arc, Charge, GroupCounts, OutputColumn, Result, RowWriter, SessionContext,
+        Snapshot, Value,
     };
     use crate::analysis::SessionFacts;
     use crate::analytics::RowStream;
@@ -90,6 +90,11 @@ mod present {
             rows_max: usize,
         ) -> Result<Vec<Vec<Value>>> {
             self.0.next_values(rows_max).await
+        }
+
+        /// Row groups of column tables that were come to, and those that were passed over.
+        pub(in crate::session) fn group_counts(&self) -> GroupCounts {
+            self.0.group_counts()
         }
     }
 
@@ -175,7 +180,9 @@ mod present {
 
 #[cfg(not(feature = "analytics"))]
 mod absent {
-    use super::{AnalyticalQuery, Arc, Charge, OutputColumn, Result, RowWriter, Snapshot, Value};
+    use super::{
+        AnalyticalQuery, Arc, Charge, GroupCounts, OutputColumn, Result, RowWriter, Snapshot, Value,
+    };
     use crate::error::SqlError;
 
     /// What a query needs before it runs; none runs in this build.
@@ -220,6 +227,10 @@ mod absent {
             &mut self,
             _: usize,
         ) -> Result<Vec<Vec<Value>>> {
+            match *self {}
+        }
+
+        pub(in crate::session) fn group_counts(&self) -> GroupCounts {
             match *self {}
         }
     }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use thermocline_engine::GroupCounts;
 use thermocline_storage::types::DataType;
 
 use super::analytical::AnalyticalQuery;
@@ -55,6 +56,7 @@ impl Session {
         if explain.analyze {
             self.check_read_only(&planned)?;
             let began = Instant::now();
+            let mut groups = GroupCounts::default();
             let count = match &planned.bound.plan {
                 Plan::Short(plan) => {
                     let own = plan.takes_keys() && self.begin_own();
@@ -78,6 +80,7 @@ impl Session {
                         let next = stream.next_values(1024);
                         let taken = self.engine.db.interruptible(&options, next).await??.len();
                         if taken == 0 {
+                            groups = stream.group_counts();
                             break count;
                         }
                         count += taken as u64;
@@ -86,6 +89,10 @@ impl Session {
             };
             let milliseconds = |time: std::time::Duration| time.as_secs_f64() * 1000.0;
             lines.push(format!("Rows: {count}"));
+            if groups.groups > 0 {
+                let GroupCounts { groups, skipped } = groups;
+                lines.push(format!("Row Groups: {groups}, skipped: {skipped}"));
+            }
             lines.push(format!("Planning Time: {:.3} ms", milliseconds(planning)));
             lines.push(format!(
                 "Execution Time: {:.3} ms",

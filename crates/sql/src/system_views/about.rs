@@ -12,7 +12,7 @@ pub(super) struct About {
 }
 
 /// All of them, as they are listed in the definitions.
-pub(super) const ABOUT: [About; 8] = [
+pub(super) const ABOUT: [About; 9] = [
     About {
         view: "thermocline_memory",
         text: "Where the process's memory goes, one row for each use.",
@@ -112,6 +112,37 @@ pub(super) const ABOUT: [About; 8] = [
                 "of blocks, by eviction, checkpoints and compaction",
             ),
             ("bytes_read", "of blocks, for statements"),
+        ],
+    },
+    About {
+        view: "thermocline_columns",
+        text: "One row for each column of a [column table](../explain/columns.md).",
+        columns: &[
+            ("schemaname", "the table's schema"),
+            ("relname", "the table"),
+            ("relid", "its number"),
+            ("attname", "the column"),
+            ("rows_main", "rows of the table in row groups"),
+            ("rows_delta", "rows of the table in memory, row by row"),
+            (
+                "groups",
+                "row groups that have the column; older ones than the column do not",
+            ),
+            ("nulls", "how many NULLs are in them"),
+            ("device_bytes", "what the column takes in them"),
+            ("memory_bytes", "how much of that is in memory, too"),
+            (
+                "encodings",
+                "how many groups have it in which encoding: `dictionary 3, run length 1`",
+            ),
+            (
+                "groups_scanned",
+                "row groups of the table that queries came to since the start",
+            ),
+            (
+                "groups_skipped",
+                "of these, groups in which no row met the conditions: no row was read",
+            ),
         ],
     },
     About {

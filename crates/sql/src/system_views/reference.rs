@@ -41,6 +41,10 @@ const NAMED: [Named; 4] = [
             ("log_buffers", "buffers of the log"),
             ("read_buffers", "buffers of reads"),
             ("fetched", "evicted rows that statements have read"),
+            (
+                "column_chunks",
+                "columns of column tables that stay in memory",
+            ),
             ("analytical", "analytical queries"),
             ("clients", "what sessions hold"),
             ("clients_max", "the most that they held so far"),

@@ -6,7 +6,9 @@ use std::collections::HashMap;
 use thermocline_device::{AlignedBuffer, SECTOR_BYTES};
 
 use super::directory::{Chunk, ColumnZone, Directory, FIRST_COLUMN};
+use super::integers::{Encoding, Integers};
 use super::shape::{Cell, Shape, word_of};
+use super::strings::Strings;
 use super::{COLUMNS_EXTENT, GROUP_ROWS_MAX, integers, strings};
 use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, COLUMNS_BYTES_MAX};
 use crate::tuple::{Layouts, Part};
@@ -185,21 +187,30 @@ impl ColumnBuilder {
             return ColumnZone {
                 nulls: null_count,
                 range: None,
+                encoding: Some(Encoding::Constant),
             };
         }
         if null_count > 0 {
             integers::write(&nulls, block);
         }
-        match Shape::is_integer(part) {
-            true => integers::write(&integers, block),
-            false => strings::write(&strings, block),
-        }
+        let begin = block.len();
+        let encoding = match Shape::is_integer(part) {
+            true => {
+                integers::write(&integers, block);
+                Integers::read(&block[begin..], count).map(|(read, _)| read.encoding())
+            }
+            false => {
+                strings::write(&strings, block);
+                Strings::read(&block[begin..], count).map(|(read, _)| read.encoding())
+            }
+        };
         // What fills the places of NULLs is a value of another place.
         let least = integers.iter().min().copied();
         let range = least.zip(integers.iter().max().copied());
         ColumnZone {
             nulls: null_count,
             range: range.filter(|_| part.is_ordered),
+            encoding,
         }
     }
 

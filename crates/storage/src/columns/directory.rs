@@ -6,9 +6,10 @@ use std::ops::Range;
 use thermocline_device::SECTOR_BYTES;
 
 use super::GROUP_ROWS_MAX;
+use super::integers::Encoding;
 use super::shape::Shape;
 use crate::block::{BLOCK_HEADER_BYTES, BlockError, BlockFault, BlockHeader, BlockKind};
-use crate::tuple::{Part, PartPlace};
+use crate::tuple::{Part, PartPlace, header};
 
 /// The chunk of the row numbers, and the one of the odd tuples. Columns follow.
 pub(super) const ROWS: usize = 0;
@@ -22,6 +23,15 @@ const NO_NULL_BIT: u16 = u16::MAX;
 /// In a column's kind: its width varies; its values have an order that the zone is of.
 const VARIABLE: u8 = 1;
 const ORDERED: u8 = 2;
+/// And above these bits, how it is encoded: its place here and one, or zero.
+const ENCODING_SHIFT: u32 = 2;
+const ENCODINGS: [Encoding; 5] = [
+    Encoding::Constant,
+    Encoding::FrameOfReference,
+    Encoding::RunLength,
+    Encoding::Dictionary,
+    Encoding::Plain,
+];
 
 /// Where a chunk lies in its block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -49,6 +59,8 @@ pub struct ColumnZone {
     /// The least and the greatest of the others, where the type is kept as an integer in the
     /// order of its values. Odd tuples don't count.
     pub range: Option<(i64, i64)>,
+    /// How they are encoded. Groups of an earlier program do not say it.
+    pub encoding: Option<Encoding>,
 }
 
 /// See the module's head.
@@ -96,6 +108,12 @@ impl Directory {
     #[must_use]
     pub fn columns(&self) -> usize {
         self.shape.parts.len()
+    }
+
+    /// The version of the layout that most tuples have.
+    #[must_use]
+    pub fn layout_version(&self) -> Option<usize> {
+        Some(header(&self.shape.word.to_le_bytes())?.0)
     }
 
     /// What is known of a column's values.
@@ -172,7 +190,11 @@ impl Directory {
                 PartPlace::Fixed { offset, width } => (0, width, offset),
                 PartPlace::Variable { number } => (VARIABLE, 0, number),
             };
-            bytes.push(kind | if part.is_ordered { ORDERED } else { 0 });
+            let encoding = ENCODINGS
+                .iter()
+                .position(|other| Some(*other) == zone.encoding);
+            let encoding = encoding.map_or(0, |place| place as u8 + 1) << ENCODING_SHIFT;
+            bytes.push(kind | encoding | if part.is_ordered { ORDERED } else { 0 });
             bytes.push(width);
             bytes.extend_from_slice(&part.null_bit.unwrap_or(NO_NULL_BIT).to_le_bytes());
             bytes.extend_from_slice(&place.to_le_bytes());
@@ -265,6 +287,9 @@ impl Directory {
             zones.push(ColumnZone {
                 nulls,
                 range: (least <= greatest).then_some((least, greatest)),
+                encoding: usize::from(kind >> ENCODING_SHIFT)
+                    .checked_sub(1)
+                    .and_then(|place| ENCODINGS.get(place).copied()),
             });
         }
         Some(Self {

@@ -145,6 +145,11 @@ impl<'a> Line<'a> {
         self.bits == 0 && self.slope == 0
     }
 
+    /// How many integers there are.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
     /// The integer at a place; zero beyond the last.
     #[inline]
     pub fn get(&self, place: usize) -> i64 {

@@ -14,7 +14,7 @@
 //! 0 header, as of any block; its payload crc is the directory's
 //! 64 directory: bytes u32 | word u16 | columns u16 | end of the fixed-width columns u32 | odd u32
 //!      then for the row numbers, the odd tuples and each column: offset u32, bytes u32, crc u32
-//!      then for each column: kind u8, width u8, null bit u16, place u32, nulls u32, least i64, greatest i64
+//!      then for each column: kind u8 (with the encoding), width u8, null bit u16, place u32, nulls u32, least i64, greatest i64
 //! then the chunks, one behind the other
 //! ```
 //!
@@ -26,6 +26,9 @@
 
 mod builder;
 mod directory;
+mod filter;
+#[cfg(test)]
+mod filter_tests;
 mod integers;
 mod line;
 mod reader;
@@ -33,13 +36,16 @@ mod shape;
 mod strings;
 #[cfg(test)]
 mod tests;
+mod vectors;
 
 use crate::block::{BlockError, BlockFault, Record};
 
 pub use builder::ColumnBuilder;
 pub use directory::{Chunk, ColumnZone, Directory};
+pub use filter::{ByteRange, ColumnTest, Matching, Test, float_key};
 pub use integers::Encoding;
 pub use reader::GroupReader;
+pub use vectors::{IntegerVector, StringVector, Vector};
 
 /// Rows of a group at most: a slot has 16 bits.
 pub const GROUP_ROWS_MAX: usize = 1 << u16::BITS;

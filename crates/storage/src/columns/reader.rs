@@ -7,22 +7,22 @@ use super::strings::Strings;
 
 /// A group of which some chunks are there. A column whose chunk is not there reads as NULL.
 pub struct GroupReader<'a> {
-    directory: &'a Directory,
+    pub(super) directory: &'a Directory,
     rows: Integers<'a>,
-    odd: Option<(Integers<'a>, Strings<'a>)>,
-    columns: Vec<Column<'a>>,
+    pub(super) odd: Option<(Integers<'a>, Strings<'a>)>,
+    pub(super) columns: Vec<Column<'a>>,
 }
 
-enum Values<'a> {
+pub(super) enum Values<'a> {
     /// NULL throughout, or not there.
     Nothing,
     Integers(Integers<'a>),
     Strings(Strings<'a>),
 }
 
-struct Column<'a> {
-    nulls: Option<Integers<'a>>,
-    values: Values<'a>,
+pub(super) struct Column<'a> {
+    pub nulls: Option<Integers<'a>>,
+    pub values: Values<'a>,
 }
 
 impl<'a> GroupReader<'a> {
@@ -94,6 +94,15 @@ impl<'a> GroupReader<'a> {
             shape.put(part, column.cell(position)?, out)?;
         }
         Some(())
+    }
+
+    /// The positions of odd tuples.
+    pub(super) fn odd_positions(&self) -> Vec<u16> {
+        let places = self.odd.iter().flat_map(|(places, _)| {
+            let count = self.directory.odd as usize;
+            (0..count).map(|number| places.get(number) as u16)
+        });
+        places.collect()
     }
 
     /// The whole tuple at a position, if it is an odd one; within, `None` where it is damaged.

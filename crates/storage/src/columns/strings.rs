@@ -69,6 +69,7 @@ fn write_plain<'v>(values: impl Iterator<Item = &'v [u8]> + Clone, out: &mut Vec
 /// Strings one behind the other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plain<'a> {
+    count: usize,
     ends: Integers<'a>,
     bytes: &'a [u8],
 }
@@ -81,11 +82,16 @@ impl<'a> Plain<'a> {
             _ => usize::try_from(ends.get(count - 1)).ok()?,
         };
         let (bytes, rest) = rest.split_at_checked(length)?;
-        Some((Self { ends, bytes }, rest))
+        Some((Self { count, ends, bytes }, rest))
+    }
+
+    /// How many strings there are.
+    pub fn len(&self) -> usize {
+        self.count
     }
 
     #[inline]
-    fn get(&self, place: usize) -> Option<&'a [u8]> {
+    pub fn get(&self, place: usize) -> Option<&'a [u8]> {
         let begin = match place {
             0 => 0,
             _ => self.ends.get(place - 1),

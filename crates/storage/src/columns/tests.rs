@@ -7,23 +7,23 @@ use crate::tuple::{ColumnShape, Layouts};
 use crate::types::DataType;
 use crate::value::{Value, ValueRef};
 
-const ID: u32 = 77;
+pub(super) const ID: u32 = 77;
 
-fn shape(data_type: DataType) -> ColumnShape {
+pub(super) fn shape(data_type: DataType) -> ColumnShape {
     ColumnShape {
         data_type,
         nullable: true,
     }
 }
 
-fn encoded(layouts: &Layouts, values: &[Value]) -> Vec<u8> {
+pub(super) fn encoded(layouts: &Layouts, values: &[Value]) -> Vec<u8> {
     let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
     let mut out = Vec::new();
     layouts.encode(&values, &mut out);
     out
 }
 
-fn built(layouts: &Layouts, tuples: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn built(layouts: &Layouts, tuples: &[Vec<u8>]) -> Vec<u8> {
     let mut builder = ColumnBuilder::new(1 << 20);
     for (place, tuple) in tuples.iter().enumerate() {
         let pushed = builder.try_push(100 + place as u32, tuple);
@@ -36,7 +36,7 @@ fn built(layouts: &Layouts, tuples: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// A table as a shop has it: serial numbers, few states, a date that ascends, a comment.
-fn orders(count: i64) -> (Layouts, Vec<Vec<u8>>) {
+pub(super) fn orders(count: i64) -> (Layouts, Vec<Vec<u8>>) {
     let layouts = Layouts::new(&[
         shape(DataType::BigInt),
         shape(DataType::Text),
@@ -102,6 +102,8 @@ fn each_column_has_its_encoding_and_its_zone() {
         ]
     );
     let zone = |column| directory.zone(column).expect("is a column");
+    let said: Vec<Encoding> = (0..6).filter_map(|c| zone(c).encoding).collect();
+    assert_eq!(said, encodings, "the directory says it, too");
     assert_eq!(zone(0).range, Some((1_000_000, 1_004_999)));
     assert_eq!(zone(1).range, None);
     assert_eq!(zone(2).range, Some((9000, 9099)));
