@@ -38,14 +38,14 @@ use crate::ground::spill::Spill;
 use crate::ground::start::Start;
 use crate::ground::table_policy::Policies;
 use crate::ground::wait::Event;
-use crate::memory::Memory;
+use crate::memory::{Memory, columns_floor};
 use crate::parts::backup_state::BackupState;
 use crate::parts::checkpoint_state::CheckpointState;
 use crate::parts::reserve::Reserve;
 use crate::parts::settings::Settings;
 use crate::rows::arrivals::Arrivals;
 use crate::rows::fetch::Fetcher;
-use crate::rows::partition::Partition;
+use crate::rows::partition::{Partition, PartitionState};
 use crate::rows::versions::HeldBytes;
 use crate::transaction::Transactions;
 
@@ -120,7 +120,88 @@ impl fmt::Debug for Parts {
     }
 }
 
+/// What is opened before the parts are there.
+pub(crate) struct Opened {
+    pub database_id: u128,
+    pub partitions: u16,
+    /// `memory_limit`, in bytes.
+    pub limit: u64,
+    pub arena: Arc<Arena>,
+    pub blocks: BlockStore,
+    pub log: Log,
+    pub reserve: Reserve,
+}
+
 impl Parts {
+    /// Nothing is in it yet: no definitions, no rows.
+    ///
+    /// # Errors
+    /// The device's.
+    pub(crate) fn new(settings: Settings, opened: Opened) -> Result<Parts> {
+        let Opened {
+            database_id,
+            partitions,
+            limit,
+            arena,
+            blocks,
+            log,
+            reserve,
+        } = opened;
+        let profile = settings.device.profile();
+        let for_device = || Policy::for_device(&profile);
+        let policy = settings.policy.unwrap_or_else(for_device);
+        let policies = Policies {
+            server: policy,
+            paper: Policy::of_papers(&profile),
+        };
+        let arrivals = Arc::<Arrivals>::default();
+        let storages = Arc::<Storages>::default();
+        Ok(Parts {
+            device: settings.device.clone(),
+            clock: settings.clock.clone(),
+            policy,
+            policies,
+            database_id,
+            memory: Memory::new(limit, arena.clone(), settings.simulator.is_none()),
+            partitions: (0..partitions)
+                .map(|id| PartitionState::new(id, arena.clone(), policies))
+                .map(|state| Partition::new(state, arrivals.clone()))
+                .collect(),
+            arena,
+            arrivals,
+            catalog: RwLock::new(Arc::new(Catalog::empty())),
+            fetcher: Fetcher::new(
+                blocks.file().clone(),
+                storages.clone(),
+                columns_floor(limit),
+            ),
+            storages,
+            sequences: RwLock::default(),
+            sequences_made: AtomicU64::new(0),
+            next_oid: AtomicU32::new(FIRST_USER_OID),
+            next_storage: AtomicU32::new(1),
+            next_spread: AtomicUsize::new(0),
+            log: Arc::new(log),
+            blocks,
+            transactions: Transactions::default(),
+            versions_held: Arc::<HeldBytes>::default(),
+            objects: Mutex::default(),
+            counters: Counters::default(),
+            tick: Event::default(),
+            pulse: Pulse::default(),
+            checkpoint: CheckpointState::default(),
+            backups: BackupState::default(),
+            spill: Spill::new(settings.device.clone(), settings.temp_file_limit)?,
+            reserve,
+            start: Start::default(),
+            stopping: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            evictor_signal: (Mutex::new(false), Condvar::new()),
+            problems: Mutex::default(),
+            settings,
+        })
+    }
+
     /// The committed catalog.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.catalog.read().clone()

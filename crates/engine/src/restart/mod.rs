@@ -21,43 +21,28 @@ mod tail;
 mod there;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex, RwLock};
 use thermocline_device::{StopPoint, stop_at};
 use thermocline_storage::arena::{Arena, CACHE_LIMIT_BYTES_DEFAULT};
 use thermocline_storage::block_store::BlockStore;
 use thermocline_storage::log::{Log, LogOptions, LogTail};
 
 use crate::catalog::sequence::Sequence;
-use crate::catalog::storages::Storages;
-use crate::catalog::{Catalog, CatalogImage, FIRST_USER_OID, Table, TableDef};
+use crate::catalog::{Catalog, CatalogImage, Table, TableDef};
 use crate::database::Database;
 use crate::database::config::Config;
 use crate::format::manifest::{FORMAT_VERSION, Manifest, PartitionFiles, new_database_id};
-use crate::ground::counters::Counters;
 use crate::ground::error::{Error, Result, log_broken, store_failed};
 use crate::ground::moment::Origin;
-use crate::ground::policy::Policy;
-use crate::ground::pulse::Pulse;
-use crate::ground::spill::Spill;
-use crate::ground::start::Start;
-use crate::ground::table_policy::Policies;
-use crate::ground::wait::Event;
-use crate::memory::columns_floor;
-use crate::memory::{Memory, log_buffer_bytes};
-use crate::parts::Parts;
-use crate::parts::backup_state::BackupState;
-use crate::parts::checkpoint_state::CheckpointState;
+use crate::memory::log_buffer_bytes;
 use crate::parts::reserve::Reserve;
 use crate::parts::settings::{MEMORY_LIMIT_MIN, PARTITIONS_MAX};
-use crate::rows::arrivals::Arrivals;
-use crate::rows::fetch::Fetcher;
-use crate::rows::partition::{Partition, PartitionState};
-use crate::rows::versions::{HeldBytes, Versions};
-use crate::transaction::Transactions;
+use crate::parts::{Opened, Parts};
+use crate::rows::partition::PartitionState;
+use crate::rows::versions::Versions;
 use events::Definitions;
 use images::read_block_table;
 use loading::Hand;
@@ -87,20 +72,8 @@ impl Database {
             Parts::check_archive(&**archive, database_id)?;
         }
         let limit = config.memory_limit.max(MEMORY_LIMIT_MIN);
-        let machine = match config.simulator {
-            Some(_) => None,
-            None => thermocline_device::memory_bytes(),
-        };
         let origin = Origin::of(config.simulator.as_deref());
-        // The limit may be raised later, to what the machine has.
-        let room = machine.unwrap_or(limit).max(limit);
-        let room = room.max(origin.arena_bytes as u64 / 128);
-        let arena = Arena::reserve_for(room as usize)
-            .map_err(|e| Error::io(e, "reserving address space"))?;
-        // Where memory is scarce, rows need it more than those who come for a span.
-        arena.set_cache_limit_bytes((limit / 256).min(CACHE_LIMIT_BYTES_DEFAULT as u64) as usize);
-        arena.begin_at(origin.arena_bytes);
-        let arena = Arc::new(arena);
+        let arena = reserve_arena(&config, limit, &origin)?;
         if manifest.is_none() {
             // The directory's identity must be there before its blocks and log.
             first_manifest(database_id, partitions).write(&*config.device)?;
@@ -117,69 +90,17 @@ impl Database {
         .map_err(store_failed)?;
         let reserve = Reserve::open(config.device.clone(), config.disk_reserve_bytes);
         reserve.let_log_have(config.segment_bytes());
-        let start = manifest.as_ref().map(|m| m.log_start).filter(|l| *l > 0);
-        let options = LogOptions {
-            segment_bytes: config.segment_bytes(),
-            files_bytes_max: config.checkpoint_log_bytes.saturating_mul(2),
-            buffer_bytes: log_buffer_bytes(limit),
-            reaches: manifest.as_ref().map_or(0, |m| m.log_end),
-            goes_on_at: origin.lsn,
-            ..LogOptions::new(database_id, config.clock.clone())
-        };
-        let (log, tail) = Log::open(config.device.clone(), options, start).map_err(log_broken)?;
-        let policy = config
-            .policy
-            .unwrap_or_else(|| Policy::for_device(&config.device.profile()));
-        let policies = Policies {
-            server: policy,
-            paper: Policy::of_papers(&config.device.profile()),
-        };
-        let arrivals = Arc::<Arrivals>::default();
-        let storages = Arc::<Storages>::default();
-        let parts = Parts {
-            device: config.device.clone(),
-            clock: config.clock.clone(),
-            policy,
-            policies,
+        let (log, tail) = open_log(&config, manifest.as_ref(), database_id, limit)?;
+        let opened = Opened {
             database_id,
-            memory: Memory::new(limit, arena.clone(), config.simulator.is_none()),
-            partitions: (0..partitions)
-                .map(|id| PartitionState::new(id, arena.clone(), policies))
-                .map(|state| Partition::new(state, arrivals.clone()))
-                .collect(),
+            partitions,
+            limit,
             arena,
-            arrivals,
-            catalog: RwLock::new(Arc::new(Catalog::empty())),
-            fetcher: Fetcher::new(
-                blocks.file().clone(),
-                storages.clone(),
-                columns_floor(limit),
-            ),
-            storages,
-            sequences: RwLock::default(),
-            sequences_made: AtomicU64::new(0),
-            next_oid: AtomicU32::new(FIRST_USER_OID),
-            next_storage: AtomicU32::new(1),
-            next_spread: AtomicUsize::new(0),
-            log: Arc::new(log),
             blocks,
-            transactions: Transactions::default(),
-            versions_held: Arc::<HeldBytes>::default(),
-            objects: Mutex::default(),
-            counters: Counters::default(),
-            tick: Event::default(),
-            pulse: Pulse::default(),
-            checkpoint: CheckpointState::default(),
-            backups: BackupState::default(),
-            spill: Spill::new(config.device.clone(), config.temp_file_limit)?,
+            log,
             reserve,
-            start: Start::default(),
-            stopping: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
-            evictor_signal: (Mutex::new(false), Condvar::new()),
-            problems: Mutex::default(),
-            settings: config.settings,
         };
+        let parts = Parts::new(config.settings, opened)?;
         let db = Arc::new(Database::from_parts(parts, config.procedures));
         for (id, partition) in (0..partitions).zip(&db.partitions) {
             *partition.lock() = db.empty_partition(id);
@@ -407,6 +328,41 @@ impl Parts {
         self.storages
             .put(&Arc::new(Table::new(def, self.partitions())));
     }
+}
+
+/// Addresses for the tuples.
+fn reserve_arena(config: &Config, limit: u64, origin: &Origin) -> Result<Arc<Arena>> {
+    let machine = match config.simulator {
+        Some(_) => None,
+        None => thermocline_device::memory_bytes(),
+    };
+    // The limit may be raised later, to what the machine has.
+    let room = machine.unwrap_or(limit).max(limit);
+    let room = room.max(origin.arena_bytes as u64 / 128);
+    let arena =
+        Arena::reserve_for(room as usize).map_err(|e| Error::io(e, "reserving address space"))?;
+    // Where memory is scarce, rows need it more than those who come for a span.
+    arena.set_cache_limit_bytes((limit / 256).min(CACHE_LIMIT_BYTES_DEFAULT as u64) as usize);
+    arena.begin_at(origin.arena_bytes);
+    Ok(Arc::new(arena))
+}
+
+fn open_log(
+    config: &Config,
+    manifest: Option<&Manifest>,
+    database_id: u128,
+    limit: u64,
+) -> Result<(Log, LogTail)> {
+    let start = manifest.map(|m| m.log_start).filter(|l| *l > 0);
+    let options = LogOptions {
+        segment_bytes: config.segment_bytes(),
+        files_bytes_max: config.checkpoint_log_bytes.saturating_mul(2),
+        buffer_bytes: log_buffer_bytes(limit),
+        reaches: manifest.map_or(0, |m| m.log_end),
+        goes_on_at: Origin::of(config.simulator.as_deref()).lsn,
+        ..LogOptions::new(database_id, config.clock.clone())
+    };
+    Log::open(config.device.clone(), options, start).map_err(log_broken)
 }
 
 fn choose_partitions(wanted: u16) -> Result<u16> {

@@ -107,30 +107,7 @@ fn step(rows: &mut TablePartition, row: u32, state: State, choice: u8) -> State 
                 }
             }
         },
-        State::Cold(copy) => match choice % 5 {
-            0 => {
-                let cold = word.as_cold().expect("it is cold");
-                assert!(rows.come_back(row, cold, &tuple).is_some());
-                State::Clean(copy)
-            }
-            1 => {
-                assert_eq!(changed(rows, row, &tuple, choice & 1), Some(copy));
-                State::Dirty
-            }
-            2 => {
-                let to = address();
-                rows.move_copy(row, word, to);
-                State::Cold(to)
-            }
-            3 => {
-                assert_eq!(rows.die(row, word), Some(copy));
-                State::Dead(word)
-            }
-            _ => {
-                assert_eq!(rows.forget(row), Some(copy));
-                State::Free
-            }
-        },
+        State::Cold(copy) => step_of_cold(rows, row, copy, choice),
         State::Dirty => match choice % 4 {
             0 | 1 => {
                 let copying = Copying::begin();
@@ -168,25 +145,60 @@ fn step(rows: &mut TablePartition, row: u32, state: State, choice: u8) -> State 
                 State::Cold(address)
             }
         },
-        State::Clean(copy) => match choice % 4 {
-            0 => {
-                assert_eq!(changed(rows, row, &tuple, 0), Some(copy));
-                State::Dirty
-            }
-            1 => {
-                let to = address();
-                rows.move_copy(row, word, to);
-                State::Clean(to)
-            }
-            2 => {
-                assert_eq!(rows.forget(row), Some(copy));
-                State::Free
-            }
-            _ => {
-                rows.leave_clean(row, hot(rows, row), copy, choice);
-                State::Cold(copy)
-            }
-        },
+        State::Clean(copy) => step_of_clean(rows, row, copy, choice),
+    }
+}
+
+fn step_of_cold(rows: &mut TablePartition, row: u32, copy: ColdAddress, choice: u8) -> State {
+    let word = rows.directory().get(row);
+    let tuple = [choice; 40];
+    match choice % 5 {
+        0 => {
+            let cold = word.as_cold().expect("it is cold");
+            assert!(rows.come_back(row, cold, &tuple).is_some());
+            State::Clean(copy)
+        }
+        1 => {
+            assert_eq!(changed(rows, row, &tuple, choice & 1), Some(copy));
+            State::Dirty
+        }
+        2 => {
+            let to = address();
+            rows.move_copy(row, word, to);
+            State::Cold(to)
+        }
+        3 => {
+            assert_eq!(rows.die(row, word), Some(copy));
+            State::Dead(word)
+        }
+        _ => {
+            assert_eq!(rows.forget(row), Some(copy));
+            State::Free
+        }
+    }
+}
+
+fn step_of_clean(rows: &mut TablePartition, row: u32, copy: ColdAddress, choice: u8) -> State {
+    let word = rows.directory().get(row);
+    let tuple = [choice; 40];
+    match choice % 4 {
+        0 => {
+            assert_eq!(changed(rows, row, &tuple, 0), Some(copy));
+            State::Dirty
+        }
+        1 => {
+            let to = address();
+            rows.move_copy(row, word, to);
+            State::Clean(to)
+        }
+        2 => {
+            assert_eq!(rows.forget(row), Some(copy));
+            State::Free
+        }
+        _ => {
+            rows.leave_clean(row, hot(rows, row), copy, choice);
+            State::Cold(copy)
+        }
     }
 }
 
