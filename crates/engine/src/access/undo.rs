@@ -414,7 +414,7 @@ impl Access<'_> {
                 })?,
         };
         self.tell_kinds(lsn);
-        let (timestamp, snapshots_open) = self.parts.transactions.commit_timestamp();
+        let (timestamp, snapshots_open) = self.parts.transactions().commit_timestamp();
         self.finish_steps(timestamp, snapshots_open);
         if synchronous {
             for state in self.guards.iter_mut() {
@@ -538,7 +538,7 @@ impl Access<'_> {
         drop(moves);
         (undo.steps, undo.moved) = (steps, moved);
         for block in undo.dead_copies.drain(..) {
-            self.parts.blocks.sub_live(block, 1);
+            self.parts.blocks().sub_live(block, 1);
         }
         undo.clear();
         self.scratch.undo = undo;
@@ -550,7 +550,7 @@ impl Access<'_> {
         let mut horizon = None;
         for state in self.guards.iter_mut() {
             if !state.versions.is_empty() {
-                let horizon = *horizon.get_or_insert_with(|| self.parts.transactions.horizon());
+                let horizon = *horizon.get_or_insert_with(|| self.parts.transactions().horizon());
                 // The rest is the keeper's.
                 state.collect_versions(horizon, COLLECTED_A_COMMIT);
             }

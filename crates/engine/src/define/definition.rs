@@ -39,7 +39,7 @@ impl Parts {
         self.there(options, &Scope::All).await?;
         self.begin_ddl(txn)?;
         if let Some(what) = change.what_grows() {
-            self.memory.check_floor(what)?;
+            self.memory().check_floor(what)?;
         }
         self.lock_objects(txn, options, &change, &made_of).await?;
         match change {
@@ -80,7 +80,7 @@ impl Parts {
             Change::DropSchema(name) => self.edit(txn, |catalog| drop_schema(catalog, &name)),
             Change::CreateSequence(def) => {
                 let oid = def.oid;
-                self.sequences
+                self.sequences()
                     .write()
                     .insert(oid, Sequence::new(def.start, false));
                 self.draft(txn)?.made_sequences.push(oid);
@@ -159,7 +159,7 @@ impl Parts {
         let table = self.drafted(txn, table)?;
         // A partition that this transaction puts the table's first row into has the
         // index, too: it is there again after a rollback.
-        for partition in &self.partitions {
+        for partition in self.all_partitions() {
             partition.lock().table_mut(&table);
         }
         let mut def = table.def.clone();
@@ -253,7 +253,7 @@ impl Parts {
         let image = serde_json::to_vec(&table.def)
             .map_err(|error| Error::Internal(format!("encoding a table: {error}")))?;
         // Before it is in the log: a checkpoint that has the log up to there takes it from here.
-        self.storages.put(&table);
+        self.storages().put(&table);
         let shrinks = state.draft.as_ref().is_some_and(Self::takes_away);
         self.append_commit(
             &[&record_head(RecordKind::Draft, state.id.0), &image],
@@ -266,7 +266,7 @@ impl Parts {
     fn replace_table(&self, txn: &mut Transaction, mut def: TableDef) -> Result<()> {
         let before = self.drafted(txn, def.oid)?;
         def.keep_storage_of(&before.def);
-        let known = self.storages.read().get(&def.storage).cloned();
+        let known = self.storages().read().get(&def.storage).cloned();
         let known = known.as_ref().unwrap_or(&before);
         def.number_columns_after(&before.def, &known.def)?;
         let table = Arc::new(before.redefined(def));
@@ -384,13 +384,13 @@ impl Parts {
         let storage = table.def.storage;
         self.replace_table(txn, table.def.clone())?;
         self.draft(txn)?.made_indexes.push((storage, index.oid));
-        self.checkpoint.poke();
+        self.checkpoint_state().poke();
         Ok(())
     }
 
     /// Makes a committed draft the catalog. Under the locks of all partitions.
     pub(crate) fn install(&self, draft: Draft, guards: &mut Guards<'_>, committed: Timestamp) {
-        let mut catalog = self.catalog.write();
+        let mut catalog = self.catalog_lock().write();
         let new = draft.catalog(&catalog);
         for (oid, old) in &catalog.tables {
             match new.tables.get(oid) {
@@ -406,10 +406,10 @@ impl Parts {
         };
         let changed: Vec<&Arc<Table>> = new.tables.values().filter(|t| !known(t)).collect();
         for table in &changed {
-            self.storages.put(table);
+            self.storages().put(table);
         }
         for storage in &draft.dropped {
-            self.storages.remove(*storage);
+            self.storages().remove(*storage);
         }
         for state in guards.iter_mut() {
             for (storage, _) in &draft.made_indexes {
@@ -421,7 +421,7 @@ impl Parts {
             self.follow_policies(state, &changed);
             for (storage, oid) in &draft.dropped_indexes {
                 if let Some(rows) = state.tables.rows_mut(*storage) {
-                    rows.indexes.retain(|slot| slot.oid != *oid);
+                    rows.indexes_mut().retain(|slot| slot.oid != *oid);
                 }
             }
         }
@@ -438,7 +438,9 @@ impl Parts {
     }
 
     pub(crate) fn drop_sequences(&self, gone: &[u32]) {
-        self.sequences.write().retain(|oid, _| !gone.contains(oid));
+        self.sequences()
+            .write()
+            .retain(|oid, _| !gone.contains(oid));
     }
 
     /// Throws away a draft in which nothing was changed: a definition found that all is as it
@@ -454,7 +456,7 @@ impl Parts {
         self.drop_made(&draft.made, &draft.made_indexes);
         self.drop_sequences(&draft.made_sequences);
         for table in &draft.held {
-            self.storages.put(table);
+            self.storages().put(table);
         }
     }
 
@@ -464,19 +466,19 @@ impl Parts {
             // Perhaps not all partitions are there yet.
             return;
         }
-        for partition in &self.partitions {
+        for partition in self.all_partitions() {
             let mut state = partition.lock();
             for storage in storages {
                 self.drop_storage(&mut state, *storage);
             }
             for (storage, oid) in indexes {
                 if let Some(rows) = state.tables.rows_mut(*storage) {
-                    rows.indexes.retain(|slot| slot.oid != *oid);
+                    rows.indexes_mut().retain(|slot| slot.oid != *oid);
                 }
             }
         }
         for storage in storages {
-            self.storages.remove(*storage);
+            self.storages().remove(*storage);
         }
     }
 
@@ -492,7 +494,7 @@ impl Parts {
         state.uncommitted.retain(|row, _| row.0 != storage);
         if state.tables.remove(storage) {
             let partition = state.id;
-            for block in self.blocks.blocks() {
+            for block in self.blocks().blocks() {
                 if block.table == storage && block.partition == partition {
                     self.give_up_block(block.id);
                 }

@@ -109,7 +109,7 @@ impl Parts {
                 if let Some(error) = failed {
                     return Err(error);
                 }
-                self.memory
+                self.memory()
                     .check_index(progress.expected_bytes(index.bytes()))?;
                 self.interruptible(options, self.wait_for_room()).await??;
                 if !more {
@@ -121,13 +121,13 @@ impl Parts {
         }
         self.index_as_committed(txn, table, position, &mut built)
             .await?;
-        for (partition, index) in self.partitions.iter().zip(built) {
+        for (partition, index) in self.all_partitions().iter().zip(built) {
             let mut state = partition.lock();
             // It has no entries for what rows were before: who reads through it by an older
             // snapshot looks at them beside it.
             state.versions.detach(old.def.storage);
             let rows = state.table_mut(old);
-            rows.indexes.push(IndexSlot {
+            rows.indexes_mut().push(IndexSlot {
                 oid: def.oid,
                 index,
             });

@@ -29,7 +29,7 @@ impl Parts {
             last_transaction: 0,
         };
         let read = reading.read(tail)?;
-        self.transactions.start_after(reading.last_transaction);
+        self.transactions().start_after(reading.last_transaction);
         Ok(read)
     }
 }
@@ -46,7 +46,7 @@ struct Reading<'a> {
 impl Reading<'_> {
     /// Records read, and bytes of them.
     fn read(&mut self, mut tail: LogTail) -> Result<(u64, u64)> {
-        let progress = Progress::new(&self.db.settings, RecoveryPart::Log);
+        let progress = Progress::new(&self.db.settings(), RecoveryPart::Log);
         let end = tail.end();
         let (mut records, mut bytes) = (0, 0);
         while let Some(record) = tail.next().map_err(log_broken)? {

@@ -44,6 +44,7 @@ mod copy_word;
 mod counts;
 mod leaving;
 mod left_page;
+mod looks;
 #[cfg(test)]
 mod tests;
 
@@ -104,7 +105,7 @@ pub(crate) struct Changed {
 pub(crate) struct TablePartition {
     heap: Heap,
     directory: RowDirectory,
-    pub indexes: Vec<IndexSlot>,
+    indexes: Vec<IndexSlot>,
     /// Rows that are there, hot or cold.
     live: u64,
     /// Of these, the cold ones.
@@ -115,7 +116,7 @@ pub(crate) struct TablePartition {
     /// Rows that were there before the order was, and that it is still to be told of.
     unknown: Range<u32>,
     /// What the policy has done.
-    pub counts: PolicyCounts,
+    counts: PolicyCounts,
 }
 
 /// What became of a row that the log has a tuple for.
@@ -155,28 +156,15 @@ impl TablePartition {
         self.directory.rebuild_free_list();
     }
 
-    /// The words of the rows.
+    /// The indexes, for who changes what they lead to, or which there are.
     #[inline]
-    pub fn directory(&self) -> &RowDirectory {
-        &self.directory
+    pub fn indexes_mut(&mut self) -> &mut Vec<IndexSlot> {
+        &mut self.indexes
     }
 
-    /// The tuples of the hot rows, and those of dead ones that are not buried.
-    #[inline]
-    pub fn heap(&self) -> &Heap {
-        &self.heap
-    }
-
-    /// Rows that are there, hot or cold.
-    #[inline]
-    pub fn live(&self) -> u64 {
-        self.live
-    }
-
-    /// Of these, the cold ones.
-    #[inline]
-    pub fn cold(&self) -> u64 {
-        self.cold
+    /// What the policy has done, for who does more of it.
+    pub fn count(&mut self) -> &mut PolicyCounts {
+        &mut self.counts
     }
 
     /// The pages of the directory that changed in what a checkpoint says of them.
@@ -187,39 +175,6 @@ impl TablePartition {
     /// Packs the words around `row` in memory where that pays ([`RowDirectory::pack`]).
     pub fn pack(&mut self, row: u32) {
         self.directory.pack(row);
-    }
-
-    /// What is said of a hot tuple's copy.
-    #[inline]
-    pub fn copy_word(&self, hot: HotWord) -> CopyWord {
-        CopyWord(self.heap.cold(hot.pointer()))
-    }
-
-    /// Where a hot tuple's copy lies, if it is clean.
-    #[inline]
-    pub fn copy_of(&self, hot: HotWord) -> Option<ColdAddress> {
-        self.copy_word(hot).address()
-    }
-
-    /// Whether a hot tuple has no copy, and none is being made.
-    #[inline]
-    pub fn is_dirty(&self, hot: HotWord) -> bool {
-        self.copy_word(hot) == CopyWord::NONE
-    }
-
-    /// Whether a hot tuple is still as it was when it was copied.
-    #[inline]
-    pub fn is_as_copied(&self, hot: HotWord, copying: Copying, slot: u16) -> bool {
-        self.copy_word(hot) == copying.mark(slot)
-    }
-
-    /// Where a row's copy lies, if it has one: it is clean, or cold.
-    #[inline]
-    pub fn copy_of_row(&self, word: Word) -> Option<ColdAddress> {
-        match (word.as_hot(), word.as_cold()) {
-            (Some(hot), _) => self.copy_of(hot),
-            (_, cold) => cold.map(ColdWord::address),
-        }
     }
 
     /// A number for a new row, which is free until [`Self::insert`].
@@ -423,11 +378,6 @@ impl TablePartition {
             }
         });
         moved.released_bytes
-    }
-
-    /// Bytes of what is kept of rows beside their tuples: directory and order.
-    pub fn state_bytes(&self) -> usize {
-        self.directory.bytes() + self.order.bytes()
     }
 
     /// At a restart: an image has a row's tuple, which was in no block. Rows are counted already.

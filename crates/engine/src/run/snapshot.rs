@@ -78,7 +78,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.db.transactions.close_snapshot(self.timestamp);
+        self.db.transactions().close_snapshot(self.timestamp);
     }
 }
 
@@ -109,7 +109,7 @@ impl Parts {
         let catalog = self.catalog();
         Snapshot {
             inner: Arc::new(Held {
-                timestamp: self.transactions.open_snapshot(),
+                timestamp: self.transactions().open_snapshot(),
                 catalog,
                 own: None,
                 entry,
@@ -155,14 +155,14 @@ impl Transaction {
         let state = self.state_mut()?;
         let timestamp = match state.snapshot {
             Some(timestamp) => {
-                db.transactions.check_snapshot(timestamp)?;
-                db.transactions.share_snapshot(timestamp);
+                db.transactions().check_snapshot(timestamp)?;
+                db.transactions().share_snapshot(timestamp);
                 timestamp
             }
             None => {
-                let timestamp = db.transactions.open_snapshot();
+                let timestamp = db.transactions().open_snapshot();
                 if state.isolation != Isolation::ReadCommitted {
-                    db.transactions.share_snapshot(timestamp);
+                    db.transactions().share_snapshot(timestamp);
                     state.snapshot = Some(timestamp);
                 }
                 timestamp
@@ -174,7 +174,7 @@ impl Transaction {
     /// What is committed by now, whatever the transaction sees, and its own changes. A definition
     /// goes by it: an index has entries for rows that its maker's snapshot is too old for.
     pub fn snapshot_of_now(&mut self) -> Result<Snapshot> {
-        let timestamp = self.db.transactions.open_snapshot();
+        let timestamp = self.db.transactions().open_snapshot();
         self.snapshot_at(timestamp)
     }
 
@@ -274,10 +274,10 @@ impl SnapshotScan {
     /// limit holds, but one); false at the end. `each` may run under the partition's lock: it must be
     /// short and must not call the database.
     pub async fn next_chunk(&mut self, mut each: impl FnMut(RowId, &[u8])) -> Result<bool> {
-        self.snapshot.inner.db.pulse.beat();
+        self.snapshot.inner.db.pulse().beat();
         let db = &self.snapshot.inner.db;
         give_way().await;
-        if !db.arrivals.are_complete() {
+        if !db.arrivals().are_complete() {
             // Whoever has a timeout drops this while it waits.
             let scope = Scope::One(self.partition);
             db.there(&RunOptions::default(), &scope).await?;
@@ -287,7 +287,7 @@ impl SnapshotScan {
             let db = &self.snapshot.inner.db;
             let each = &mut |read: &PlannedRead, tuple: &[u8]| each(read.row, tuple);
             let group = &mut self.group;
-            db.fetcher
+            db.fetcher()
                 .read_columns_in_order(&reads, group, each)
                 .await?;
             drop(pin);
@@ -310,13 +310,13 @@ impl SnapshotScan {
         let db = &held.db;
         let storage = self.table.def.storage;
         let mut cold: Vec<(RowId, ColdAddress)> = Vec::new();
-        let most = db.memory.limit() / CHUNK_DIVISOR;
+        let most = db.memory().limit() / CHUNK_DIVISOR;
         let most = most.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
         let mut hot_bytes = 0;
         let mut cold_span = Span::default();
-        let mut state = db.partitions[self.partition as usize].lock();
+        let mut state = db.all_partitions()[self.partition as usize].lock();
         state.excuse_panics();
-        db.transactions.check_snapshot(held.timestamp)?;
+        db.transactions().check_snapshot(held.timestamp)?;
         if !held.has_locked(&self.table) {
             check_in_force(&self.table)?;
         }
@@ -366,7 +366,7 @@ impl SnapshotScan {
                 } else if let Some(word) = word.as_cold() {
                     let address = word.address();
                     let is_long = address.extent == ColdAddress::EXTENT_LONG;
-                    let info = is_long.then(|| db.blocks.info(address.block)).flatten();
+                    let info = is_long.then(|| db.blocks().info(address.block)).flatten();
                     cold_span.add(address, info.map_or(0, |info| info.device_bytes));
                     cold.push((row, address));
                 }
@@ -378,7 +378,7 @@ impl SnapshotScan {
             // Where evicted tuples lie is known as long as the lock is held.
             if cold.is_empty() {
                 state.let_others();
-                db.transactions.check_snapshot(held.timestamp)?;
+                db.transactions().check_snapshot(held.timestamp)?;
                 if !held.has_locked(&self.table) {
                     check_in_force(&self.table)?;
                 }
@@ -388,7 +388,7 @@ impl SnapshotScan {
             return Ok((None, more));
         }
         cold.sort_unstable_by_key(|(_, address)| (address.block, address.slot));
-        let planned = plan(&db.blocks, cold.into_iter())?;
+        let planned = plan(&db.blocks(), cold.into_iter())?;
         Ok((Some(planned), more))
     }
 }
