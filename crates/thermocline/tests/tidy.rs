@@ -64,8 +64,9 @@ const FLOORS: [(&str, &[&str]); 10] = [
 ];
 /// The rooms of the engine, from the ground up: each imports only those before it. What two rooms
 /// need of each other lies in a lower one.
-const ROOMS: [&str; 17] = [
+const ROOMS: [&str; 18] = [
     "ground",
+    "policy",
     "memory",
     "catalog",
     "format",
@@ -262,6 +263,22 @@ fn what_all_rooms_use_has_no_open_fields() {
             "{begin} has an open field"
         );
     }
+}
+
+/// A policy of identification is a file of its own, and its line in the lists of the folder's.
+#[test]
+fn a_policy_of_identification_is_in_two_files() {
+    let is_named = |source: &Source| source.code().any(|(_, line)| line.contains("S3Fifo"));
+    let engine = sources().into_iter().filter(|source| {
+        let is_product = source.path.starts_with("crates/engine/src/") && !source.is_test();
+        is_product && is_named(source)
+    });
+    let files: Vec<String> = engine.map(|source| source.path).collect();
+    let folder = "crates/engine/src/policy/identification";
+    assert_eq!(
+        files,
+        [format!("{folder}/mod.rs"), format!("{folder}/s3_fifo.rs")]
+    );
 }
 
 /// The longest sentence of a comment, in words; a colon or a semicolon ends one.

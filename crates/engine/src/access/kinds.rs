@@ -96,6 +96,6 @@ impl Access<'_> {
             self.scratch.kinds.push(changed);
         }
         let state = self.guards.at_mut(position);
-        state.kind_of(table, &self.parts.device())
+        state.kind_of(table, self.parts.device())
     }
 }

@@ -14,9 +14,9 @@ use thermocline_storage::temperature;
 use super::{Access, Image};
 use crate::catalog::Table;
 use crate::ground::error::Result;
-use crate::ground::policy::{Merge, MergeUnit, Retrieval};
 use crate::ground::row_id::RowId;
 use crate::memory::fetched::Fetched;
+use crate::policy::{Merge, MergeUnit, Retrieval};
 use crate::rows::fetch::{Missing, address_key, plan, read_bytes};
 use crate::rows::row_state::TablePartition;
 
@@ -118,7 +118,7 @@ impl Access<'_> {
 
     /// Reads a tuple while the partition is held: its block cannot be given up meanwhile.
     fn read_now(&mut self, position: usize, table: &Table, missing: Missing) -> Result<Arc<[u8]>> {
-        let (reads, pin) = plan(&self.parts.blocks(), once(missing))?;
+        let (reads, pin) = plan(self.parts.blocks(), once(missing))?;
         let read = &reads[0];
         let fetcher = &self.parts.fetcher();
         let block = missing.address.block;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use thermocline_storage::temperature::Shift;
 
 use crate::parts::Parts;
-use crate::rows::identification::Rounds;
+use crate::policy::identification::Rounds;
 use crate::rows::row_state::TablePartition;
 
 /// How often uses are looked at.

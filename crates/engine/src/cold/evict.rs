@@ -1,7 +1,7 @@
 //! Eviction: cold tuples leave memory in blocks (004 §3.2).
 //!
 //! The policy says which tuples of a table in a partition are to leave
-//! ([`crate::rows::identification`]). What it gives out is copied into a block in short turns under the partition's lock; the block is written
+//! ([`crate::policy::identification`]). What it gives out is copied into a block in short turns under the partition's lock; the block is written
 //! without the lock; then the directory words are swung, but only of tuples
 //! that nobody has changed meanwhile. A clean tuple, one that came from a block
 //! and was not changed, leaves without a write.
@@ -26,7 +26,7 @@ use crate::ground::error::{Error, Result};
 use crate::ground::moment::Moment;
 use crate::memory::Pressure;
 use crate::parts::Parts;
-use crate::rows::identification::Turn;
+use crate::policy::identification::Turn;
 use crate::rows::partition::PartitionState;
 use crate::rows::row_state::{Copying, LeftPage, TablePartition};
 

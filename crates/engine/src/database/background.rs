@@ -123,7 +123,7 @@ impl Database {
             }
             let stirs = resident.abs_diff(before) >= STIR_BYTES;
             before = resident;
-            pace.wait(&self.pulse(), timed || wanted || stirs, LOOK_INTERVAL);
+            pace.wait(self.pulse(), timed || wanted || stirs, LOOK_INTERVAL);
         }
     }
 

@@ -5,9 +5,9 @@ use crate::catalog::Table;
 use crate::cold::evict::{Evictor, ROUNDS_TO_COOL};
 use crate::database::Database;
 use crate::ground::error::{Error, Result};
-use crate::ground::policy::Identification;
 use crate::ground::scope::Scope;
 use crate::ground::wait::give_way;
+use crate::policy::Identification;
 use crate::transaction::RunOptions;
 
 impl Database {

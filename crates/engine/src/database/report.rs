@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering;
 use thermocline_device::{CountersSnapshot, DeviceProfile};
 
 use crate::catalog::Table;
-use crate::ground::policy::Policy;
-use crate::ground::table_policy::TablePolicy;
 use crate::memory::account::ClientPoolReport;
 use crate::memory::floor::floor_bytes;
 use crate::parts::Parts;
+use crate::policy::Policy;
+use crate::policy::table_policy::TablePolicy;
 use crate::rows::partition::Partition;
 use crate::rows::row_state::{PolicyCounts, TablePartition};
 

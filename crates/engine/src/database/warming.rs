@@ -15,8 +15,8 @@ use crate::database::Database;
 use crate::database::warm_up::WarmUpReport;
 use crate::ground::counters::Counters;
 use crate::ground::error::{Error, Result};
-use crate::ground::policy::Merge;
 use crate::ground::row_id::RowId;
+use crate::policy::Merge;
 use crate::rows::fetch::{PlannedRead, batch_of, plan};
 use crate::rows::row_state::TablePartition;
 use thermocline_device::block_on;
@@ -99,7 +99,7 @@ impl Database {
                         (!address.is_in_columns()).then(|| (RowId::new(partition, row), address))
                     });
                     first = last;
-                    let (reads, pin) = plan(&self.blocks(), wanted)?;
+                    let (reads, pin) = plan(self.blocks(), wanted)?;
                     (reads, pin, last < end)
                 };
                 if !self.bring_in(storage, reads)? {

@@ -138,7 +138,7 @@ impl Replayer {
         let row = match change {
             RowChange::Put { row, .. } | RowChange::Delete { row, .. } => *row,
             RowChange::Named { number, .. } => {
-                return state.kind_of(table, &db.device())?.named(*number);
+                return state.kind_of(table, db.device())?.named(*number);
             }
         };
         let owner = state.owner_of((storage, row.row()));
@@ -283,7 +283,7 @@ impl Parts {
             let mut state = self.all_partitions()[partition as usize].lock();
             let directory = state.table_mut(table).directory();
             plan(
-                &self.blocks(),
+                self.blocks(),
                 rows.filter_map(|row| {
                     let address = directory.get(row).as_cold()?.address();
                     Some((RowId::new(partition, row), address))

@@ -73,7 +73,7 @@ impl Replayer {
             let result = procedure.run(&mut access, &catalog, command.now_us, &command.arguments);
             if access.evicted() {
                 let missing = access.missing().iter().map(|m| (m.row, m.address));
-                let planned = plan(&db.blocks(), missing);
+                let planned = plan(db.blocks(), missing);
                 access.undo();
                 self.scratch = access.into_scratch();
                 let (reads, pin) = planned?;

@@ -184,7 +184,7 @@ impl Loading {
             queued: AtomicU64::new(0),
             queued_max: (db.memory().limit() / QUEUED_SHARE).max(QUEUED_MIN),
             spent: Spent::default(),
-            progress: Progress::new(&db.settings(), RecoveryPart::Partitions),
+            progress: Progress::new(db.settings(), RecoveryPart::Partitions),
             begun,
         }
     }

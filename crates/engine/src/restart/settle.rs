@@ -66,7 +66,7 @@ impl Replayer {
                 }
             }
             for table in ending.wanted.values() {
-                state.open_kind(table, &db.device())?;
+                state.open_kind(table, db.device())?;
             }
             for kind in state.tables.kinds_mut() {
                 kind.log_is_applied()?;
@@ -158,7 +158,7 @@ impl Parts {
                     }
                 }
                 next = stop;
-                plan(&self.blocks(), cold.into_iter())?
+                plan(self.blocks(), cold.into_iter())?
             };
             reads.sort_unstable_by_key(|read| (read.address.block, read.address.slot));
             let each = &mut |read: &PlannedRead, tuple: &[u8]| each(read.row.row(), tuple);

@@ -19,8 +19,8 @@ use thermocline_storage::log::Lsn;
 
 use crate::catalog::Table;
 use crate::ground::error::{Error, Result};
-use crate::ground::table_policy::Policies;
 use crate::ground::txn_id::{Timestamp, TxnId};
+use crate::policy::table_policy::Policies;
 use crate::rows::arrivals::{Arrivals, Loader};
 use crate::rows::index::{Index, IndexSlot, position_of};
 use crate::rows::kind::{Kind, Tables};

@@ -127,7 +127,7 @@ impl Parts {
         let applied = access.apply_overlay(&catalog, txn.id, &overlay);
         if access.evicted() {
             let missing = access.missing().iter().map(|m| (m.row, m.address));
-            let planned = crate::rows::fetch::plan(&self.blocks(), missing);
+            let planned = crate::rows::fetch::plan(self.blocks(), missing);
             access.undo();
             let (reads, pin) = planned?;
             return Ok(Committing::Evicted(reads, pin));
@@ -340,7 +340,7 @@ impl Parts {
                     access.finish_overlay(0, false);
                     removed?;
                     let missing = access.missing().iter().map(|m| (m.row, m.address));
-                    crate::rows::fetch::plan(&self.blocks(), missing)?
+                    crate::rows::fetch::plan(self.blocks(), missing)?
                 };
                 fetched = Fetched::new();
                 self.fetcher().fetch(&reads, &mut fetched, u64::MAX).await?;

@@ -313,7 +313,7 @@ impl Parts {
             });
         }
         if access.evicted() {
-            let planned = plan(&self.blocks(), access.missing().iter().copied());
+            let planned = plan(self.blocks(), access.missing().iter().copied());
             return self.fetch_first(access, planned);
         }
         let result = match result {
@@ -339,7 +339,7 @@ impl Parts {
             let unseen = unread.then(|| self.transactions().begin_unseen());
             if matches!(unseen, Some(None)) && !Mutation::OverwrittenUnseen.is_made() {
                 // A snapshot has opened that wants to see what was not read.
-                let planned = plan(&self.blocks(), access.unseen());
+                let planned = plan(self.blocks(), access.unseen());
                 return self.fetch_first(access, planned);
             }
             access.commit_one_shot(options.synchronous_commit).map(Some)

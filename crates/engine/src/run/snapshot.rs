@@ -388,7 +388,7 @@ impl SnapshotScan {
             return Ok((None, more));
         }
         cold.sort_unstable_by_key(|(_, address)| (address.block, address.slot));
-        let planned = plan(&db.blocks(), cold.into_iter())?;
+        let planned = plan(db.blocks(), cold.into_iter())?;
         Ok((Some(planned), more))
     }
 }

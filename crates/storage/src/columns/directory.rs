@@ -267,10 +267,11 @@ impl Directory {
                 range: (least <= greatest).then_some((least, greatest)),
             });
         }
-        Some(Self {
+        let shape = Shape::new(word, fixed_end, parts);
+        shape.is_sound().then_some(Self {
             rows,
             odd,
-            shape: Shape::new(word, fixed_end, parts),
+            shape,
             chunks,
             zones,
         })
