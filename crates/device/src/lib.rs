@@ -12,7 +12,7 @@
 //! | `probe.rs`, `probe/` | [`probe()`]: how that is measured, and which sort of device it is |
 //! | `emulated.rs`, `emulated/` | [`EmulatedDevice`]: a hard disk, flash or memory over the device that is there |
 //! | `memory.rs` | [`MemoryDevice`], files in memory |
-//! | `simulated.rs`, `simulated/` | [`SimulatedDevice`], which crashes, fails and fills up on request; [`SimulatedClock`] |
+//! | `simulated.rs`, `simulated/` | [`SimulatedDevice`], which crashes, fails and fills up on request; [`SimulatedClock`]; [`read_damaged`] |
 //! | `mutation.rs` | mistakes made on purpose, for the simulator to find |
 //! | `panics.rs` | what a panic means for the process |
 //! | `stop_points.rs` | places where the program kills itself on request; nothing unless compiled in |
@@ -70,7 +70,7 @@ pub use process::{
     return_memory_if_asked,
 };
 pub use profile::{DeviceKind, DeviceProfile};
-pub use simulated::{Fault, FaultCounts, Operation, SimulatedClock, SimulatedDevice};
+pub use simulated::{Fault, FaultCounts, Operation, SimulatedClock, SimulatedDevice, read_damaged};
 #[cfg(feature = "stop-points")]
 pub use stop_points::check_stop_point;
 pub use stop_points::{PanicPoint, StopPoint, panic_at, stop_amid, stop_at};

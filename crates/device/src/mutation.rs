@@ -83,11 +83,37 @@ pub enum Mutation {
     BlockNumbersWrap,
     /// What goes back to a savepoint leaves the definitions as they are.
     DefinitionsKept,
+    /// A row that comes is not counted.
+    RowNotCounted,
+    /// A row that goes stays counted.
+    GoneRowCounted,
+    /// A row that leaves memory is not counted as cold.
+    ColdNotCounted,
+    /// A row that comes back, or goes, stays counted as cold.
+    WarmRowCountedCold,
+    /// The policy does not learn that a row has become hot.
+    HotRowNotChained,
+    /// The policy does not learn that a row has left.
+    LeftRowChained,
+    /// A tuple that came back forgets where its copy lies.
+    CopyForgotten,
+    /// A tuple that was copied and stays forgets where its copy lies.
+    CopyNotNoted,
+    /// A change in place that is undone does not bring the copy back.
+    CopyNotTakenBack,
+    /// A row whose copy moved is led to the old one.
+    MoveNotNoted,
+    /// A row that comes into memory loses the mark that it is not committed.
+    MarkLostComing,
+    /// A row that leaves memory loses the mark that it is not committed.
+    MarkLostLeaving,
+    /// A row that is committed keeps the mark that it is not.
+    MarkKeptAtCommit,
 }
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 37] = [
+    pub const ALL: [Mutation; 50] = [
         Mutation::LogNotSynced,
         Mutation::LogSectorInPlace,
         Mutation::SegmentNameNotSynced,
@@ -125,6 +151,19 @@ impl Mutation {
         Mutation::LsnsNarrow,
         Mutation::BlockNumbersWrap,
         Mutation::DefinitionsKept,
+        Mutation::RowNotCounted,
+        Mutation::GoneRowCounted,
+        Mutation::ColdNotCounted,
+        Mutation::WarmRowCountedCold,
+        Mutation::HotRowNotChained,
+        Mutation::LeftRowChained,
+        Mutation::CopyForgotten,
+        Mutation::CopyNotNoted,
+        Mutation::CopyNotTakenBack,
+        Mutation::MoveNotNoted,
+        Mutation::MarkLostComing,
+        Mutation::MarkLostLeaving,
+        Mutation::MarkKeptAtCommit,
     ];
 
     /// Whether this is the mistake to be made now.

@@ -10,6 +10,7 @@
 //! ([`Fault`]); asynchronous reads stall until they are let go, in any order.
 
 mod clock;
+mod damage;
 mod faults;
 mod file;
 mod image;
@@ -28,6 +29,7 @@ use crate::{
     Device, DeviceCounters, DeviceFile, DeviceKind, DeviceProfile, OpenMode, SECTOR_BYTES,
 };
 pub use clock::SimulatedClock;
+pub use damage::read_damaged;
 pub use faults::{Fault, FaultCounts};
 use file::SimulatedFile;
 use image::Inode;

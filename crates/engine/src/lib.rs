@@ -6,11 +6,12 @@
 //!
 //! | room | what lives there |
 //! |---|---|
-//! | `ground` | errors, numbers, scopes, waiting, counters, policies as values, temporary files, whom a simulator or an operator hears |
+//! | `ground` | errors, numbers, scopes, waiting, counters, temporary files, whom a simulator or an operator hears |
+//! | `policy` | what the papers vary, as values, for a server and for a table; which rows leave memory next |
 //! | `memory` | the limit; what clients cause, charged before it is taken; the floor of hot rows; rows that were read |
 //! | `catalog` | definitions, their drafts and changes, rights, comments, locks of tables, sequences, what reads a storage's rows |
 //! | `format` | log records, calls in the log, the manifest, image files |
-//! | `rows` | partitions; the seam for kinds of tables; a row's life, the only writer of its word; indexes, versions, who leaves next, reading what has left |
+//! | `rows` | partitions; the seam for kinds of tables; a row's life, the only writer of its word; indexes, versions, reading what has left |
 //! | `transaction` | what an interactive transaction carries, its reads and locks, open snapshots, who waits for whom |
 //! | `parts` | what all rooms below share, and charging and appending with it; settings, what checkpoints and backups left |
 //! | `cold` | anti-caching: eviction, cooling, compaction, reading for a statement |
@@ -38,6 +39,7 @@ mod ground;
 mod keep;
 mod memory;
 mod parts;
+mod policy;
 mod procedure;
 mod restart;
 mod rows;
@@ -68,15 +70,10 @@ pub use database::{Database, Room};
 pub use ground::counters::CountersReading;
 pub use ground::error::{Error, Result, SessionEnd};
 pub use ground::listener::{RecoveryListener, RecoveryPart, RecoveryProgress};
-pub use ground::policy::{
-    BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, Identification, Merge, MergeUnit, Policy, ReadUnit,
-    Retrieval, Share, Timing,
-};
 pub use ground::row_id::RowId;
 pub use ground::scope::Scope;
 pub use ground::spill;
 pub use ground::start::RecoveryReport;
-pub use ground::table_policy;
 pub use ground::wait::{Cancel, Event, WaitNote, WaitsFor, give_way};
 pub use memory::account::{
     Account, CLIENTS_SHARE_DIVISOR, Charge, ChargeKind, ClientPool, ClientPoolReport, Reclaim,
@@ -84,10 +81,15 @@ pub use memory::account::{
 };
 pub use parts::Parts;
 pub use parts::settings::{MEMORY_LIMIT_MIN, PARTITIONS_MAX, Settings};
+#[doc(hidden)]
+pub use policy::identification;
+pub use policy::table_policy;
+pub use policy::{
+    BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, Identification, Merge, MergeUnit, Policy, ReadUnit,
+    Retrieval, Share, Timing,
+};
 pub use procedure::{Call, PROCEDURE_NAME_BYTES_MAX, Procedure, Procedures, Reach, Row};
 pub use rows::group_scan::{GroupRows, ScanSink};
-#[doc(hidden)]
-pub use rows::identification;
 pub use rows::row_group::GroupCounts;
 pub use rows::row_state::PolicyCounts;
 pub use run::interactive::Transaction;

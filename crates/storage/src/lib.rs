@@ -16,6 +16,8 @@ mod chunk;
 pub mod columns;
 pub mod compare;
 pub mod count_min;
+#[cfg(test)]
+mod damaged_tests;
 pub mod datetime;
 pub mod hash_index;
 pub mod heap;

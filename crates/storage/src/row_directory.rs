@@ -24,6 +24,10 @@ pub use narrow::limit_block_numbers;
 pub use word::{ColdAddress, ColdWord, HotWord, Word};
 use words::Words;
 
+/// Pages are saved in the order of their rows, so that few are missing before one: a number that
+/// asks for more is damage, and would take memory for all rows before it.
+const ROWS_MISSING_MAX: usize = 1 << 20;
+
 /// Words in a page, the unit in which a checkpoint saves them: 512 bytes there.
 pub const PAGE_WORDS: usize = 64;
 const PAGE_SHIFT: u32 = PAGE_WORDS.trailing_zeros();
@@ -218,6 +222,9 @@ impl RowDirectory {
         let first = page * PAGE_WORDS;
         if first >= ROWS_MAX as usize {
             return Err(Corrupt("a page of rows beyond the last"));
+        }
+        if first > self.words.capacity() + ROWS_MISSING_MAX {
+            return Err(Corrupt("a page of rows far beyond those before it"));
         }
         while self.words.capacity() <= first {
             self.words.grow();

@@ -64,8 +64,9 @@ const FLOORS: [(&str, &[&str]); 10] = [
 ];
 /// The rooms of the engine, from the ground up: each imports only those before it. What two rooms
 /// need of each other lies in a lower one.
-const ROOMS: [&str; 17] = [
+const ROOMS: [&str; 18] = [
     "ground",
+    "policy",
     "memory",
     "catalog",
     "format",
@@ -177,6 +178,107 @@ fn no_file_is_too_long() {
             .then(|| format!("{}: {lines} lines, at most {LINES_MAX}", source.path))
     });
     none_of(long.collect());
+}
+
+/// Functions of the engine and what is below it have fewer lines.
+const FUNCTION_LINES: usize = 100;
+
+/// The functions of a text that is formatted: where each begins, its name, and its lines.
+fn functions(text: &str) -> Vec<(usize, String, usize)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        let code = line.trim_start();
+        let words = [
+            "pub ",
+            "pub(crate) ",
+            "pub(super) ",
+            "const ",
+            "async ",
+            "unsafe ",
+        ];
+        let code = words
+            .iter()
+            .fold(code, |code, word| code.strip_prefix(word).unwrap_or(code));
+        let Some(rest) = code.strip_prefix("fn ").filter(|_| !line.ends_with('}')) else {
+            continue;
+        };
+        let end = format!("{}}}", &line[..line.len() - line.trim_start().len()]);
+        let body = lines[at..].iter().position(|line| line.starts_with(&end));
+        let name = rest.split(['(', '<']).next().unwrap_or_default();
+        found.push((at + 1, name.to_owned(), body.map_or(1, |last| last + 1)));
+    }
+    found
+}
+
+#[test]
+fn no_function_of_the_lower_floors_is_too_long() {
+    let lower = [
+        "crates/device/src/",
+        "crates/storage/src/",
+        "crates/engine/src/",
+    ];
+    let mut long = Vec::new();
+    for source in sources() {
+        if lower.iter().any(|floor| source.path.starts_with(floor)) {
+            for (line, name, lines) in functions(&source.text) {
+                if lines >= FUNCTION_LINES {
+                    long.push(format!("{}:{line}: {name} has {lines} lines", source.path));
+                }
+            }
+        }
+    }
+    none_of(long);
+}
+
+#[test]
+fn functions_are_found() {
+    let text = "impl A {\n    pub async fn b(\n        c: u8,\n    ) {\n        d();\n    }\n}\nfn e() {\n}\nfn f() {}\n";
+    let found = functions(text);
+    assert_eq!(found, [(2, "b".to_owned(), 5), (8, "e".to_owned(), 2)]);
+}
+
+/// What everybody uses has no field that others could write: the database, what its rooms share,
+/// and the rows of a table, whose words only `row_state` changes.
+const CLOSED: [(&str, &str); 3] = [
+    ("crates/engine/src/database/mod.rs", "pub struct Database {"),
+    ("crates/engine/src/parts/mod.rs", "pub struct Parts {"),
+    (
+        "crates/engine/src/rows/row_state.rs",
+        "pub(crate) struct TablePartition {",
+    ),
+];
+
+#[test]
+fn what_all_rooms_use_has_no_open_fields() {
+    let sources = sources();
+    for (path, begin) in CLOSED {
+        let source = sources.iter().find(|source| source.path == path);
+        let text = &source.expect("it is there").text;
+        let (_, rest) = text.split_once(begin).expect(begin);
+        let fields = rest.split("\n}").next().unwrap_or_default();
+        let mut fields = fields.lines().map(str::trim_start);
+        assert!(
+            fields.all(|line| !line.starts_with("pub")),
+            "{begin} has an open field"
+        );
+    }
+}
+
+/// A policy of identification is a file of its own, and its line in the lists of the folder's.
+#[test]
+fn a_policy_of_identification_is_in_two_files() {
+    let is_named = |source: &Source| source.code().any(|(_, line)| line.contains("S3Fifo"));
+    let engine = sources().into_iter().filter(|source| {
+        let is_product = source.path.starts_with("crates/engine/src/") && !source.is_test();
+        is_product && is_named(source)
+    });
+    let files: Vec<String> = engine.map(|source| source.path).collect();
+    let folder = "crates/engine/src/policy/identification";
+    assert_eq!(
+        files,
+        [format!("{folder}/mod.rs"), format!("{folder}/s3_fifo.rs")]
+    );
 }
 
 /// The longest sentence of a comment, in words; a colon or a semicolon ends one.

@@ -82,6 +82,6 @@ impl Access<'_> {
 
     /// Whether the run holds all partitions.
     pub(crate) fn holds_all(&self) -> bool {
-        self.guards.len() == self.parts.partitions.len()
+        self.guards.len() == self.parts.all_partitions().len()
     }
 }

@@ -18,13 +18,13 @@ impl Access<'_> {
             let Some(rows) = tables.rows_mut(read.storage) else {
                 continue;
             };
-            rows.counts.fetched += 1;
+            rows.count().fetched += 1;
             if !is_read_already {
-                rows.counts.bytes_read += read.range().1 as u64;
+                rows.count().bytes_read += read.range().1 as u64;
             }
             if !counted.contains(&read.storage) {
                 counted.push(read.storage);
-                rows.counts.restarts += 1;
+                rows.count().restarts += 1;
             }
         }
     }

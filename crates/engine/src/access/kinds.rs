@@ -73,7 +73,7 @@ impl Access<'_> {
     /// prepared has to be named.
     #[inline]
     pub(super) fn may_log_command(&self) -> bool {
-        self.scratch.kinds.is_empty() && self.parts.checkpoint.allows_commands()
+        self.scratch.kinds.is_empty() && self.parts.checkpoint_state().allows_commands()
     }
 
     /// For tests: a table of a kind of tests, to be changed by this run.
@@ -96,6 +96,6 @@ impl Access<'_> {
             self.scratch.kinds.push(changed);
         }
         let state = self.guards.at_mut(position);
-        state.kind_of(table, &self.parts.device)
+        state.kind_of(table, self.parts.device())
     }
 }

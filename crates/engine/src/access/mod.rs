@@ -489,7 +489,7 @@ impl<'a> Access<'a> {
 
     /// The partitions of the scope, as reads of all of them are noted.
     fn read_partitions(&self) -> impl Iterator<Item = u16> + use<> {
-        let all = self.guards.len() == self.parts.partitions.len();
+        let all = self.guards.len() == self.parts.all_partitions().len();
         let partitions: Vec<u16> = match all && self.track_reads {
             true => vec![EVERYWHERE],
             false if self.track_reads => {

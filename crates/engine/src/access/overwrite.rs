@@ -86,7 +86,7 @@ impl Access<'_> {
             && table.knows_keys()
             && !table.is_referenced()
             && index == ONLY
-            && (!self.parts.transactions.has_snapshots() || Mutation::OverwrittenUnseen.is_made())
+            && (!self.parts.transactions().has_snapshots() || Mutation::OverwrittenUnseen.is_made())
     }
 
     fn position_of_key(&self, table: &Table, key: &[u8]) -> Result<Option<usize>> {
@@ -168,7 +168,7 @@ impl Access<'_> {
             undo.dead_copy(address.block);
         }
         self.scratch.changes.put(table.def.storage, id, tuple, &[]);
-        Counters::add(&self.parts.counters.overwrites, 1);
+        Counters::add(&self.parts.count().overwrites, 1);
         Ok(Some(id))
     }
 
@@ -209,7 +209,7 @@ impl Access<'_> {
         removed.clear();
         push_removed(removed, table.def.indexes[ONLY].oid, key);
         self.scratch.changes.delete(table.def.storage, id, removed);
-        Counters::add(&self.parts.counters.overwrites, 1);
+        Counters::add(&self.parts.count().overwrites, 1);
         Ok(())
     }
 

@@ -204,7 +204,8 @@ impl Parts {
         options.cancel.check()?;
         let hash = key_hash(key);
         let partition = table.partition_of_index_hash(index, hash);
-        let Some(partition) = partition.and_then(|p| self.partitions.get(usize::from(p))) else {
+        let Some(partition) = partition.and_then(|p| self.all_partitions().get(usize::from(p)))
+        else {
             return Ok(TryGet::Wait);
         };
         let Some(mut state) = partition.lock_if_there() else {
@@ -218,7 +219,7 @@ impl Parts {
         }
         // A commit that is not durable yet may not be told of.
         let closed = table.gate.is_closed_to(LockMode::AccessShare);
-        if closed || options.synchronous_commit && self.log.durable_lsn() < state.last_commit {
+        if closed || options.synchronous_commit && self.log().durable_lsn() < state.last_commit {
             return Ok(TryGet::Wait);
         }
         let Some(rows) = state.tables.rows_mut(table.def.storage) else {

@@ -14,9 +14,9 @@ use thermocline_storage::temperature;
 use super::{Access, Image};
 use crate::catalog::Table;
 use crate::ground::error::Result;
-use crate::ground::policy::{Merge, MergeUnit, Retrieval};
 use crate::ground::row_id::RowId;
 use crate::memory::fetched::Fetched;
+use crate::policy::{Merge, MergeUnit, Retrieval};
 use crate::rows::fetch::{Missing, address_key, plan, read_bytes};
 use crate::rows::row_state::TablePartition;
 
@@ -108,7 +108,7 @@ impl Access<'_> {
     /// Whether a run that may read while it holds its partitions does so for so many bytes more:
     /// not when it will be taken back in any case.
     fn may_read_now(&self, bytes: u64) -> bool {
-        let most = self.parts.memory.fetched_limit();
+        let most = self.parts.memory().fetched_limit();
         let is_more =
             |now: &Fetched| now.counted() + bytes > NOW_BYTES_MAX || now.is_large_with(bytes, most);
         self.scratch.missing.is_empty()
@@ -118,9 +118,9 @@ impl Access<'_> {
 
     /// Reads a tuple while the partition is held: its block cannot be given up meanwhile.
     fn read_now(&mut self, position: usize, table: &Table, missing: Missing) -> Result<Arc<[u8]>> {
-        let (reads, pin) = plan(&self.parts.blocks, once(missing))?;
+        let (reads, pin) = plan(self.parts.blocks(), once(missing))?;
         let read = &reads[0];
-        let fetcher = &self.parts.fetcher;
+        let fetcher = &self.parts.fetcher();
         let block = missing.address.block;
         let now = self.now.get_or_insert_default();
         let kept = now.block(block).or_else(|| self.fetched.block(block));
@@ -130,7 +130,7 @@ impl Access<'_> {
         };
         drop(pin);
         let tuple = fetcher.tuple_of(read, &came)?;
-        let share = &self.parts.memory.fetched;
+        let share = &self.parts.memory().fetched;
         let held = tuple.len() as u64 + bytes;
         share.take(held);
         now.count(share, held);
@@ -139,11 +139,11 @@ impl Access<'_> {
             now.keep_block(block, came, NOW_BYTES_MAX);
         }
         if let Some(rows) = self.rows_at(position, table) {
-            rows.counts.fetched += 1;
-            rows.counts.sync_reads += u64::from(bytes > 0);
-            rows.counts.bytes_read += bytes;
+            rows.count().fetched += 1;
+            rows.count().sync_reads += u64::from(bytes > 0);
+            rows.count().bytes_read += bytes;
         }
-        self.parts.counters.missed(1);
+        self.parts.count().missed(1);
         Ok(tuple)
     }
 
@@ -189,7 +189,7 @@ impl Access<'_> {
         if cold.word().is_in_columns() {
             return None;
         }
-        let memory = &self.parts.memory;
+        let memory = &self.parts.memory();
         let state = self.guards.at_mut(position);
         let rows = state.tables.rows_mut(table.def.storage)?;
         let admitted = !memory.is_tight()
@@ -211,13 +211,13 @@ impl Access<'_> {
         };
         match pointer {
             Some(_) => {
-                rows.counts.merged += 1;
-                self.parts.counters.merged();
+                rows.count().merged += 1;
+                self.parts.count().merged();
             }
-            None => rows.counts.not_merged += 1,
+            None => rows.count().not_merged += 1,
         }
         if pointer.is_some() && by_block {
-            self.parts.blocks.sub_live(cold.address().block, 1);
+            self.parts.blocks().sub_live(cold.address().block, 1);
             self.merge_rest(position, table, row.partition(), cold.address().block);
         }
         pointer
@@ -238,7 +238,7 @@ impl Access<'_> {
         debug_assert_eq!(self.guards.at(position).id, partition);
         let mut along = 0;
         for record in found.map_while(|record| record.ok()) {
-            if self.parts.memory.is_tight() {
+            if self.parts.memory().is_tight() {
                 break;
             }
             let Some(rows) = self.rows_at(position, table) else {
@@ -255,11 +255,11 @@ impl Access<'_> {
             if pointer.is_none() {
                 break;
             }
-            rows.counts.came_along += 1;
+            rows.count().came_along += 1;
             along += 1;
         }
         if along > 0 {
-            self.parts.blocks.sub_live(block, along);
+            self.parts.blocks().sub_live(block, along);
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::ground::error::{Error, Result};
 use crate::ground::row_id::RowId;
 use crate::ground::txn_id::{Timestamp, TxnId};
 use crate::rows::row_state::Past;
-use crate::rows::versions::Version;
+use crate::rows::versions::{StoredRow, Version};
 use crate::transaction::Overlaid;
 
 /// One change and what it takes to undo it.
@@ -279,23 +279,8 @@ impl Access<'_> {
                 storage,
                 row,
             } => {
-                let numbers = self.numbers();
-                let state = self.guards.at_mut(position);
-                let partition = state.id;
-                if let (Some(table), Some(rows)) =
-                    (tables.get(table, storage), state.tables.rows_mut(storage))
-                    && let Some(hot) = rows.directory().get(row).as_hot()
-                {
-                    let tuple = rows.heap().payload(hot.pointer()).to_vec();
-                    rows.unindex_tuple(table, &tuple, row, &mut key);
-                    rows.undo_insert(row, hot.word(), numbers);
-                    state.forget_uncommitted((storage, row));
-                }
-                if let Some(txn) = self.txn.as_deref_mut()
-                    && let Some(count) = txn.inserted.get_mut(&(partition, storage))
-                {
-                    *count -= 1;
-                }
+                let table = tables.get(table, storage);
+                self.undo_insert(table, position, (storage, row), &mut key);
             }
             UndoStep::Replace {
                 position,
@@ -381,6 +366,31 @@ impl Access<'_> {
         self.scratch.keys = keys;
     }
 
+    fn undo_insert(
+        &mut self,
+        table: Option<&Table>,
+        position: usize,
+        (storage, row): StoredRow,
+        key: &mut Vec<u8>,
+    ) {
+        let numbers = self.numbers();
+        let state = self.guards.at_mut(position);
+        let partition = state.id;
+        if let (Some(table), Some(rows)) = (table, state.tables.rows_mut(storage))
+            && let Some(hot) = rows.directory().get(row).as_hot()
+        {
+            let tuple = rows.heap().payload(hot.pointer()).to_vec();
+            rows.unindex_tuple(table, &tuple, row, key);
+            rows.undo_insert(row, hot.word(), numbers);
+            state.forget_uncommitted((storage, row));
+        }
+        if let Some(txn) = self.txn.as_deref_mut()
+            && let Some(count) = txn.inserted.get_mut(&(partition, storage))
+        {
+            *count -= 1;
+        }
+    }
+
     /// The catalog in force for this transaction. It cannot change while a
     /// partition is held.
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
@@ -404,7 +414,7 @@ impl Access<'_> {
                 })?,
         };
         self.tell_kinds(lsn);
-        let (timestamp, snapshots_open) = self.parts.transactions.commit_timestamp();
+        let (timestamp, snapshots_open) = self.parts.transactions().commit_timestamp();
         self.finish_steps(timestamp, snapshots_open);
         if synchronous {
             for state in self.guards.iter_mut() {
@@ -443,6 +453,13 @@ impl Access<'_> {
             std::mem::take(&mut undo.moved),
         );
         let mut moves = moved.drain(..);
+        let version = |row, before| Version {
+            committed: timestamp,
+            row,
+            before,
+            detached: false,
+            frees_row: false,
+        };
         for step in steps.drain(..) {
             match step {
                 UndoStep::Insert {
@@ -450,16 +467,9 @@ impl Access<'_> {
                     storage,
                     row,
                     ..
-                } => {
-                    if snapshots_open {
-                        self.guards.at_mut(position).versions.push(Version {
-                            committed: timestamp,
-                            row: (storage, row),
-                            before: None,
-                            detached: false,
-                            frees_row: false,
-                        });
-                    }
+                } if snapshots_open => {
+                    let version = version((storage, row), None);
+                    self.guards.at_mut(position).versions.push(version);
                 }
                 UndoStep::Replace {
                     position,
@@ -477,11 +487,8 @@ impl Access<'_> {
                     }
                     if snapshots_open {
                         self.guards.at_mut(position).versions.push(Version {
-                            committed: timestamp,
-                            row: (storage, row),
-                            before: Some(undo.version(before)),
                             detached: moved,
-                            frees_row: false,
+                            ..version((storage, row), Some(undo.version(before)))
                         });
                     }
                 }
@@ -493,24 +500,23 @@ impl Access<'_> {
                     word,
                     ..
                 } => {
-                    let state = self.guards.at_mut(position);
                     // A row that was never committed is no snapshot's.
                     let kept = snapshots_open && !word.is_uncommitted();
+                    let version = kept.then(|| Version {
+                        detached: true,
+                        frees_row: true,
+                        ..version((storage, row), Some(undo.version(before)))
+                    });
+                    let state = self.guards.at_mut(position);
                     if let Some(rows) = state.tables.rows_mut(storage) {
                         rows.bury(row, word, kept, numbers);
                     }
                     if word.is_uncommitted() {
                         state.forget_uncommitted((storage, row));
                     }
-                    if kept {
-                        state.versions.push(Version {
-                            committed: timestamp,
-                            row: (storage, row),
-                            before: Some(undo.version(before)),
-                            detached: true,
-                            frees_row: true,
-                        });
-                    }
+                    version
+                        .into_iter()
+                        .for_each(|version| state.versions.push(version));
                 }
                 // No snapshot is open that would want what it was.
                 UndoStep::DeleteUnread {
@@ -525,20 +531,26 @@ impl Access<'_> {
                         rows.bury(row, word.word(), false, numbers);
                     }
                 }
-                UndoStep::Overwrite { .. } | UndoStep::Overlay { .. } => {}
+                UndoStep::Insert { .. } | UndoStep::Overwrite { .. } | UndoStep::Overlay { .. } => {
+                }
             }
         }
         drop(moves);
         (undo.steps, undo.moved) = (steps, moved);
         for block in undo.dead_copies.drain(..) {
-            self.parts.blocks.sub_live(block, 1);
+            self.parts.blocks().sub_live(block, 1);
         }
         undo.clear();
         self.scratch.undo = undo;
+        self.collect_versions();
+    }
+
+    /// Drops some versions that no snapshot needs, in the partitions of this run.
+    fn collect_versions(&mut self) {
         let mut horizon = None;
         for state in self.guards.iter_mut() {
             if !state.versions.is_empty() {
-                let horizon = *horizon.get_or_insert_with(|| self.parts.transactions.horizon());
+                let horizon = *horizon.get_or_insert_with(|| self.parts.transactions().horizon());
                 // The rest is the keeper's.
                 state.collect_versions(horizon, COLLECTED_A_COMMIT);
             }

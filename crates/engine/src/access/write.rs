@@ -31,8 +31,8 @@ impl Access<'_> {
     fn insert_row(&mut self, table: &Table, tuple: &[u8]) -> Result<RowId> {
         self.begin_write(table)?;
         check_size(tuple)?;
-        if self.parts.memory.floor.refuses() && self.recorded.is_none() {
-            self.parts.memory.check_floor("a new row")?;
+        if self.parts.memory().floor.refuses() && self.recorded.is_none() {
+            self.parts.memory().check_floor("a new row")?;
         }
         let position = match table.partition_of_tuple(tuple) {
             Some(partition) => self.guards.position(partition)?,

@@ -123,10 +123,10 @@ impl Parts {
     ) -> Result<BackupReport> {
         self.check_open()?;
         self.wait_for_partitions()?;
-        let Some(_running) = self.backups.running.try_lock() else {
+        let Some(_running) = self.backups().running.try_lock() else {
             return Err(Error::catalog("55006", "a backup is already under way"));
         };
-        let survey = Survey::of(&**target, self.database_id)?;
+        let survey = Survey::of(&**target, self.database_id())?;
         let made = self.make_generation(target, options, observe, &survey);
         if let Err(error) = self.remove_superseded() {
             self.report(&format!("after a backup: {error}"));
@@ -145,14 +145,14 @@ impl Parts {
         let number = earlier.last().map_or(1, |last| last.generation + 1);
 
         // In this order: what the next checkpoint names stays from here on.
-        let pin = (!Mutation::BackupPinsNothing.is_made()).then(|| self.blocks.pin());
+        let pin = (!Mutation::BackupPinsNothing.is_made()).then(|| self.blocks().pin());
         let holds = !Mutation::BackupHoldsNothing.is_made();
-        let hold = holds.then(|| Hold::new(&self.backups.holding));
+        let hold = holds.then(|| Hold::new(&self.backups().holding));
         self.run_checkpoint(Purpose::Asked)?;
-        let manifest = Manifest::read(&*self.device)?
+        let manifest = Manifest::read(&**self.device())?
             .ok_or_else(|| Error::Corrupt("manifest: it is missing".into()))?;
-        survey.begin(&**target, self.database_id, number, manifest.checkpoint)?;
-        let table = read_block_table(&*self.device, &manifest)?.unwrap_or_default();
+        survey.begin(&**target, self.database_id(), number, manifest.checkpoint)?;
+        let table = read_block_table(&**self.device(), &manifest)?.unwrap_or_default();
         let mut blocks = blocks_of_table(&table).map_err(store_failed)?;
         blocks.sort_unstable_by_key(|block| block.offset);
 
@@ -162,8 +162,8 @@ impl Parts {
         };
         let new = blocks.iter().filter(|b| !known.contains(&b.id));
         let mut meter = Meter {
-            clock: &*self.clock,
-            begun: self.clock.now(),
+            clock: &**self.clock(),
+            begun: self.clock().now(),
             rate: options.bytes_per_second,
             done: 0,
             total: new.map(|b| b.device_bytes).sum(),
@@ -181,19 +181,19 @@ impl Parts {
         drop(pin);
 
         let (index, index_crc) = generation::write_index(&**target, number, &packed)?;
-        let statistics = self.blocks.statistics();
+        let statistics = self.blocks().statistics();
         let generation = Generation {
             format: FORMAT_VERSION,
             generation: number,
-            database_id: format!("{:032x}", self.database_id),
+            database_id: format!("{:032x}", self.database_id()),
             lsn: log.end,
-            time_us: log.time_us.unwrap_or_else(|| self.clock.unix_time_us()),
+            time_us: log.time_us.unwrap_or_else(|| self.clock().unix_time_us()),
             log: name_of_segment(manifest.log_start),
             files,
             index,
             index_crc,
             file_bytes: statistics.file_bytes,
-            id_ceiling: self.blocks.id_ceiling(),
+            id_ceiling: self.blocks().id_ceiling(),
             manifest,
         };
         generation.write(&**target)?;
@@ -214,18 +214,18 @@ impl Parts {
         manifest: &Manifest,
         target: &Arc<dyn Device>,
     ) -> Result<thermocline_storage::log::Copied> {
-        let source = [self.device.clone()];
-        let stream = LogStream::open(&source, self.database_id, manifest.log_start);
+        let source = [self.device().clone()];
+        let stream = LogStream::open(&source, self.database_id(), manifest.log_start);
         let until = CopyUntil {
             lsn: Some(match Mutation::BackupWithoutTail.is_made() {
                 true => manifest.log_end,
-                false => self.log.durable_lsn(),
+                false => self.log().durable_lsn(),
             }),
             time_us: None,
         };
-        let end_before = self.log.end_before(manifest.log_start);
+        let end_before = self.log().end_before(manifest.log_start);
         let mut stream = stream.map_err(log_broken)?.behind(end_before);
-        copy_log(&mut stream, &**target, self.database_id, until).map_err(log_broken)
+        copy_log(&mut stream, &**target, self.database_id(), until).map_err(log_broken)
     }
 
     /// The checkpoint's files that no earlier generation has.
@@ -245,10 +245,10 @@ impl Parts {
                 Some(copied) => copied.clone(),
                 None => {
                     if let Some(image) = images.get(name) {
-                        let mut frames = ImageReader::open(&*self.device, image)?;
+                        let mut frames = ImageReader::open(&**self.device(), image)?;
                         while frames.next()?.is_some() {}
                     }
-                    copy_file(&*self.device, &**target, name, None, meter)?
+                    copy_file(&**self.device(), &**target, name, None, meter)?
                 }
             };
             files.push(file);
@@ -280,7 +280,7 @@ impl Parts {
                 continue;
             }
             let mut bytes = AlignedBuffer::new_zeroed(block.device_bytes as usize);
-            self.blocks
+            self.blocks()
                 .file()
                 .read_at(&mut bytes[..], block.offset)
                 .map_err(|e| Error::io(e, format!("blocks at byte {}", block.offset)))?;
@@ -312,7 +312,7 @@ impl Parts {
             Error::Corrupt(format!(
                 "blocks at byte {}: {error} ({})",
                 block.offset,
-                self.storages.name(block.table)
+                self.storages().name(block.table)
             ))
         })
     }
@@ -323,29 +323,31 @@ impl Parts {
     /// # Errors
     /// The archive can't be written; the log is kept until it can.
     pub fn archive_log(&self) -> Result<bool> {
-        let Some(archive) = &self.settings.archive else {
+        let Some(archive) = &self.settings().archive else {
             return Ok(false);
         };
-        let done = self.backups.archived.load(Ordering::Relaxed);
-        let closed = self.log.closed_segments();
+        let done = self.backups().archived.load(Ordering::Relaxed);
+        let closed = self.log().closed_segments();
         let Some(segment) = closed.into_iter().find(|s| s.end > done) else {
             return Ok(false);
         };
-        archive_segment(&*self.device, &**archive, self.database_id, segment).map_err(|error| {
-            match log_broken(error) {
+        archive_segment(&**self.device(), &**archive, self.database_id(), segment).map_err(
+            |error| match log_broken(error) {
                 Error::Io(error, what) => Error::Io(error, format!("archiving the log: {what}")),
                 other => other,
-            }
-        })?;
-        self.backups.archived.store(segment.end, Ordering::Relaxed);
+            },
+        )?;
+        self.backups()
+            .archived
+            .store(segment.end, Ordering::Relaxed);
         Ok(true)
     }
 
     /// One step of [`Parts::archive_log`]. A failure is reported and holds up
     /// nothing but the log's removal.
     pub(crate) fn archive_in_turn(&self) {
-        let mut again = self.backups.archive_again.lock();
-        let now = self.clock.now();
+        let mut again = self.backups().archive_again.lock();
+        let now = self.clock().now();
         if now < *again {
             return;
         }
@@ -357,9 +359,9 @@ impl Parts {
 
     /// The log may go up to here, as far as the archive is concerned.
     pub(crate) fn archived_up_to(&self, wanted: u64) -> u64 {
-        match self.settings.archive {
+        match self.settings().archive {
             None => wanted,
-            Some(_) => wanted.min(self.backups.archived.load(Ordering::Relaxed)),
+            Some(_) => wanted.min(self.backups().archived.load(Ordering::Relaxed)),
         }
     }
 }

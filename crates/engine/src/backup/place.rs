@@ -262,9 +262,9 @@ impl Parts {
         if by_client {
             self.check_allowed(&resolved)?;
         }
-        let archive = self.settings.archive.as_ref();
+        let archive = self.settings().archive.as_ref();
         let ours = [
-            (self.device.path(), "the data directory"),
+            (self.device().path(), "the data directory"),
             (archive.and_then(|a| a.path()), "the archive directory"),
         ];
         for (ours, what) in ours {
@@ -289,7 +289,7 @@ impl Parts {
                 }
                 Some(_) => {
                     let device = FileDevice::for_reading(&resolved).map_err(failed)?;
-                    Survey::of(&device, self.database_id)?;
+                    Survey::of(&device, self.database_id())?;
                 }
             }
         }
@@ -311,7 +311,7 @@ impl Parts {
 
     /// Whether clients may have backups written here.
     fn check_allowed(&self, resolved: &Path) -> Result<()> {
-        let allowed = &self.settings.backup_directories;
+        let allowed = &self.settings().backup_directories;
         for directory in allowed {
             let directory = resolve_directory(directory)
                 .map_err(|e| Error::io(e, directory.display().to_string()))?;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use thermocline_storage::count_min::CountMin;
 
-use crate::ground::policy::Share;
 use crate::ground::row_id::RowId;
+use crate::policy::Share;
 
 /// See the module's head.
 #[derive(Default)]

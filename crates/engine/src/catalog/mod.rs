@@ -34,6 +34,7 @@ mod asked_for;
 mod definitions;
 mod layouts;
 mod objects;
+mod sound;
 
 pub use self::definitions::{
     AccessMethod, CheckDef, ColumnDef, ForeignKeyDef, Identity, IndexDef, IndexKind, LostLayout,
@@ -53,8 +54,8 @@ use crate::catalog::table_lock::Gate;
 use crate::catalog::user_type::TypeDef;
 use crate::catalog::view::{ViewDef, deepest};
 use crate::ground::error::Error;
-use crate::ground::policy::{Identification, Policy};
-use crate::ground::table_policy::{Policies, TablePolicy};
+use crate::policy::table_policy::{Policies, TablePolicy};
+use crate::policy::{Identification, Policy};
 
 /// The first object id given to users' objects, as in PostgreSQL.
 pub const FIRST_USER_OID: u32 = 16384;

@@ -8,8 +8,9 @@ use thermocline_storage::log::{self, LogError, LogOptions};
 
 use super::{Check, TablesByStorage};
 use crate::catalog::storages::put_in;
-use crate::catalog::{Catalog, CatalogImage, Table, TableDef};
+use crate::catalog::{Catalog, Table};
 use crate::format::command::Command;
+use crate::format::definitions::{decode_catalog, decode_table};
 use crate::format::manifest::Manifest;
 use crate::format::record::{RecordKind, RowChange, changes, parse_commit_body, parse_record};
 use crate::ground::error::{Error, Result};
@@ -122,18 +123,17 @@ fn check_record(
             )));
         }
     }
-    let wrong = |error| Error::Corrupt(format!("its definitions: {error}"));
     if lsn <= manifest.catalog_lsn {
         return Ok(());
     }
     if !catalog.is_empty() {
-        let image: CatalogImage = serde_json::from_slice(catalog).map_err(wrong)?;
+        let image = decode_catalog(catalog)?;
         let catalog = Catalog::from_image(&image, partitions, &Catalog::empty());
         let defined = catalog.tables.values();
         defined.for_each(|table| put_in(tables, table));
     }
     if kind == RecordKind::Draft {
-        let def: TableDef = serde_json::from_slice(body).map_err(wrong)?;
+        let def = decode_table(body)?;
         put_in(tables, &Arc::new(Table::new(def, partitions)));
     }
     Ok(())

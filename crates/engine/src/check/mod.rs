@@ -26,7 +26,7 @@ use thermocline_storage::block_store::{BlockInfo, BlockStore, BlockStoreOptions}
 use crate::catalog::{Catalog, Table};
 use crate::format::manifest::{MANIFEST, Manifest, PartitionFiles};
 use crate::ground::error::{Error, Result, store_failed};
-use crate::ground::table_policy::Policies;
+use crate::policy::table_policy::Policies;
 use crate::restart::images::{Restored, read_block_table, restore_partition};
 use crate::rows::partition::PartitionState;
 

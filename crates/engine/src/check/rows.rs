@@ -242,7 +242,7 @@ impl Check<'_> {
             let what = format!("{} rows are said to be there, {present} are", rows.live());
             self.found(image.newest(), None, Some(table), what);
         }
-        for slot in &rows.indexes {
+        for slot in rows.indexes() {
             let Some(def) = table.def.indexes.iter().find(|def| def.oid == slot.oid) else {
                 continue;
             };
@@ -284,7 +284,7 @@ fn unindexed<'a>(
     row: u32,
     key: &mut Vec<u8>,
 ) -> Option<&'a str> {
-    rows.indexes.iter().find_map(|slot| {
+    rows.indexes().iter().find_map(|slot| {
         let mut defs = table.def.indexes.iter();
         let position = defs.position(|def| def.oid == slot.oid)?;
         key.clear();

@@ -26,7 +26,7 @@ fn findings_of(spoil: impl FnOnce(&Table, &mut TablePartition)) -> Vec<Finding> 
         block_on(run).expect("inserts");
     }
     evict_all(&db);
-    spoil(&table, db.partitions[0].lock().table_mut(&table));
+    spoil(&table, db.all_partitions()[0].lock().table_mut(&table));
     db.run_checkpoint(Purpose::Asked).expect("checkpoints");
     let mut findings = Vec::new();
     let device = db.device().clone();
@@ -42,14 +42,14 @@ fn findings_of(spoil: impl FnOnce(&Table, &mut TablePartition)) -> Vec<Finding> 
 /// A checkpoint, and then each row is cold.
 fn evict_all(db: &Database) {
     db.run_checkpoint(Purpose::Asked).expect("checkpoints");
-    let mut state = db.partitions[0].lock();
+    let mut state = db.all_partitions()[0].lock();
     for (_, rows) in state.tables.all_rows_mut() {
         for row in 0..rows.directory().appended() {
             let word = rows.directory().get(row);
             let Some(hot) = word.as_hot() else { continue };
             let address = rows.copy_of(hot);
             let fingerprint = {
-                let tables = db.storages();
+                let tables = db.tables_by_storage();
                 let table = tables.values().next().expect("a table");
                 fingerprint_of(table, rows.heap().payload(hot.pointer()))
             };
@@ -118,7 +118,7 @@ fn a_row_that_its_index_does_not_lead_to_is_found() {
     let findings = findings_of(|table, rows| {
         let mut key = Vec::new();
         table.encode_index_key(0, &[ValueRef::BigInt(7)], &mut key);
-        let removed = (0..ROWS as u32).any(|row| rows.indexes[0].index.remove(&key, row));
+        let removed = (0..ROWS as u32).any(|row| rows.indexes_mut()[0].index.remove(&key, row));
         assert!(removed, "the key was there");
     });
     said(&findings, "is not in index t_pkey");

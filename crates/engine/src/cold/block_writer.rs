@@ -32,8 +32,8 @@ pub(crate) struct BlockWriter {
 
 /// Bytes of tuples that a row group may have.
 pub(crate) fn group_bytes(parts: &Parts) -> u64 {
-    let block = u64::from(parts.policy.block_bytes);
-    let most = parts.memory.limit() / GROUP_LIMIT_DIVISOR;
+    let block = u64::from(parts.policy().block_bytes);
+    let most = parts.memory().limit() / GROUP_LIMIT_DIVISOR;
     (GROUP_BLOCKS * block).min(most).max(block)
 }
 
@@ -102,7 +102,7 @@ impl BlockWriter {
         let device_bytes = match group {
             Some(columns) => {
                 // As it is now: the table may have been widened since it was asked for.
-                let reader = parts.storages.read().get(&storage).cloned();
+                let reader = parts.storages().read().get(&storage).cloned();
                 columns.seal(&reader.as_deref().unwrap_or(table).layouts);
                 columns.device_bytes()
             }
@@ -114,16 +114,16 @@ impl BlockWriter {
             table: storage,
             partition: partition as u16,
         };
-        let (id, _) = parts.blocks.allocate(new).map_err(store_failed)?;
-        let lsn = parts.log.appended_lsn();
+        let (id, _) = parts.blocks().allocate(new).map_err(store_failed)?;
+        let lsn = parts.log().appended_lsn();
         let bytes = match &mut self.columns {
             Some(columns) if self.method == AccessMethod::Columns => {
                 columns.finish(id, storage, partition as u16, lsn)
             }
             _ => self.records.finish(id, storage, partition as u16, lsn),
         };
-        Counters::add(&parts.counters.block_bytes_written, bytes.len() as u64);
-        if let Err(error) = parts.blocks.write(id, bytes) {
+        Counters::add(&parts.count().block_bytes_written, bytes.len() as u64);
+        if let Err(error) = parts.blocks().write(id, bytes) {
             parts.give_up_block(id);
             return Err(store_failed(error));
         }

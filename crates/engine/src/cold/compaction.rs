@@ -111,7 +111,7 @@ impl Compactor {
         let (mut all, mut live) = (0.0, 0.0);
         let (mut empty, mut emptiest) = (Vec::new(), Vec::new());
         let mut count = 0;
-        parts.blocks.each_block(|block| {
+        parts.blocks().each_block(|block| {
             count += 1;
             if block.live_records == 0 {
                 empty.push(block.id);
@@ -130,7 +130,7 @@ impl Compactor {
             parts.give_up_block(*block);
         }
         self.rest = count / BLOCKS_A_STEP;
-        let wanted = f64::from(parts.policy.compaction_percent) / 100.0;
+        let wanted = f64::from(parts.policy().compaction_percent) / 100.0;
         let sizes = BlockSizes::of(parts);
         if live < all * wanted {
             keep_emptiest(&mut emptiest, CANDIDATES);
@@ -164,7 +164,7 @@ impl Compactor {
         };
         self.writer.begin(parts, table);
         let room = sizes.room(storage);
-        let pin = parts.blocks.pin();
+        let pin = parts.blocks().pin();
         let mut taken = 0u64;
         for block in group {
             let live = live_bytes(block) as u64;
@@ -172,61 +172,11 @@ impl Compactor {
                 break;
             }
             taken += live;
-            let read = match parts.blocks.read_into(block.id, &mut self.read) {
-                // Its table was dropped meanwhile.
-                Err(BlockStoreError::UnknownBlock(_)) => continue,
-                read => read.map_err(|e| e.to_string()),
-            };
-            let (found, tuples) = (&mut self.found, &mut self.tuples);
-            found.clear();
-            tuples.clear();
-            let checked = read.and_then(|bytes| {
-                let checked = each_record(bytes, block.id, |record| {
-                    tuples.extend_from_slice(record.payload);
-                    found.push(Found {
-                        row: record.row,
-                        slot: record.slot,
-                        end: tuples.len(),
-                    });
-                });
-                checked.map_err(|e| e.to_string())
-            });
-            if let Err(what) = checked {
-                self.damaged.insert(block.id);
-                let (at, of) = (block.offset, parts.storages.name(storage));
-                parts.report(&format!(
-                    "compaction: blocks at byte {at}, block {} of {of}: {what}",
-                    block.id
-                ));
+            if !self.read_block(parts, block) {
                 continue;
             }
-            // Which of them live is decided by the directory, a few at a time.
-            let mut begin = 0;
-            for some in self.found.chunks(TURN_RECORDS) {
-                let state = parts.partitions[partition].lock();
-                let Some(rows) = state.tables.rows(storage) else {
-                    return Ok(());
-                };
-                for record in some {
-                    let tuple = &self.tuples[begin..record.end];
-                    begin = record.end;
-                    let word = rows.directory().get(record.row);
-                    if !is_copy_of(rows, word, block.id, record.slot) {
-                        continue;
-                    }
-                    if let Some((slot, extent)) = self.writer.try_push(record.row, tuple) {
-                        self.moved.push(Moved {
-                            row: record.row,
-                            from: ColdAddress {
-                                block: block.id,
-                                slot: record.slot,
-                                extent: 0,
-                            },
-                            slot,
-                            extent,
-                        });
-                    }
-                }
+            if !self.copy_living(parts, partition, block) {
+                return Ok(());
             }
         }
         drop(pin);
@@ -234,18 +184,96 @@ impl Compactor {
         if self.writer.record_count() == 0 {
             return Ok(());
         }
-        let (id, mut written) = self.writer.write(parts, partition, table)?;
-        Counters::add(&parts.counters.tuples_compacted, self.moved.len() as u64);
+        let (id, written) = self.writer.write(parts, partition, table)?;
+        Counters::add(&parts.count().tuples_compacted, self.moved.len() as u64);
         parts.pause(Moment::CompactionWritten);
         stop_at(StopPoint::CompactionCopied);
+        self.swing_moved(parts, (storage, partition), id, written);
+        Ok(())
+    }
+
+    /// Reads a block and checks its records. False: it is gone, or damaged, and is left alone.
+    fn read_block(&mut self, parts: &Parts, block: &BlockInfo) -> bool {
+        let read = match parts.blocks().read_into(block.id, &mut self.read) {
+            // Its table was dropped meanwhile.
+            Err(BlockStoreError::UnknownBlock(_)) => return false,
+            read => read.map_err(|e| e.to_string()),
+        };
+        let (found, tuples) = (&mut self.found, &mut self.tuples);
+        found.clear();
+        tuples.clear();
+        let checked = read.and_then(|bytes| {
+            let checked = each_record(bytes, block.id, |record| {
+                tuples.extend_from_slice(record.payload);
+                found.push(Found {
+                    row: record.row,
+                    slot: record.slot,
+                    end: tuples.len(),
+                });
+            });
+            checked.map_err(|e| e.to_string())
+        });
+        if let Err(what) = checked {
+            self.damaged.insert(block.id);
+            let (at, of) = (block.offset, parts.storages().name(block.table));
+            parts.report(&format!(
+                "compaction: blocks at byte {at}, block {} of {of}: {what}",
+                block.id
+            ));
+            return false;
+        }
+        true
+    }
+
+    /// Copies what lives of the block that was read, which the directory says, a few records at a
+    /// time. False: the table is gone.
+    fn copy_living(&mut self, parts: &Parts, partition: usize, block: &BlockInfo) -> bool {
+        let mut begin = 0;
+        for some in self.found.chunks(TURN_RECORDS) {
+            let state = parts.all_partitions()[partition].lock();
+            let Some(rows) = state.tables.rows(block.table) else {
+                return false;
+            };
+            for record in some {
+                let tuple = &self.tuples[begin..record.end];
+                begin = record.end;
+                let word = rows.directory().get(record.row);
+                if !is_copy_of(rows, word, block.id, record.slot) {
+                    continue;
+                }
+                if let Some((slot, extent)) = self.writer.try_push(record.row, tuple) {
+                    self.moved.push(Moved {
+                        row: record.row,
+                        from: ColdAddress {
+                            block: block.id,
+                            slot: record.slot,
+                            extent: 0,
+                        },
+                        slot,
+                        extent,
+                    });
+                }
+            }
+        }
+        true
+    }
+
+    /// Has the words lead to the copies in the new block, but for tuples that left the old ones.
+    fn swing_moved(
+        &mut self,
+        parts: &Parts,
+        (storage, partition): (u32, usize),
+        id: u32,
+        mut written: u64,
+    ) {
         for some in self.moved.chunks(TURN_RECORDS) {
-            let mut state = parts.partitions[partition].lock();
+            let mut state = parts.all_partitions()[partition].lock();
             let rows = state.tables.rows_mut(storage);
             let Some(rows) = rows else {
                 parts.give_up_block(id);
-                return Ok(());
+                return;
             };
-            rows.counts.bytes_written += std::mem::take(&mut written);
+            rows.count().bytes_written += std::mem::take(&mut written);
             for moved in some {
                 let to = ColdAddress {
                     block: id,
@@ -254,16 +282,15 @@ impl Compactor {
                 };
                 let forgotten = Mutation::TombstoneForgotten.is_made() && moved.row % 10 == 0;
                 if forgotten || swing(rows, moved, to) {
-                    parts.blocks.sub_live(moved.from.block, 1);
+                    parts.blocks().sub_live(moved.from.block, 1);
                     self.left.note(rows, moved.row);
                 } else {
-                    parts.blocks.sub_live(id, 1);
+                    parts.blocks().sub_live(id, 1);
                 }
             }
             drop(state);
             stop_at(StopPoint::CompactionSwing);
         }
-        Ok(())
     }
 }
 
@@ -330,14 +357,14 @@ struct BlockSizes<'a> {
 
 impl<'a> BlockSizes<'a> {
     fn of(parts: &'a Parts) -> Self {
-        let tables = parts.storages();
+        let tables = parts.tables_by_storage();
         BlockSizes { parts, tables }
     }
 
     /// Bytes of a new block of a storage. Never less than a sector: that is what it takes.
     fn size(&self, storage: u32) -> u32 {
         let table = self.tables.get(&storage);
-        let policy = table.map_or(self.parts.policy, |table| self.parts.policy_of(table));
+        let policy = table.map_or(self.parts.policy(), |table| self.parts.policy_of(table));
         policy.block_bytes.max(SECTOR_BYTES as u32)
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use thermocline_storage::temperature::Shift;
 
 use crate::parts::Parts;
-use crate::rows::identification::Rounds;
+use crate::policy::identification::Rounds;
 use crate::rows::row_state::TablePartition;
 
 /// How often uses are looked at.
@@ -34,7 +34,7 @@ impl Cooling {
             return;
         }
         let (mut words, mut bytes, mut hot) = (0, 0, 0);
-        for partition in &parts.partitions {
+        for partition in parts.all_partitions() {
             let state = partition.lock_any();
             let passed = state.tables.all_rows();
             for (_, rows) in passed.filter(|(_, rows)| rows.policy().may_leave()) {
@@ -49,13 +49,13 @@ impl Cooling {
     /// Looks at how tuples were used since the last time; forgets what was hot
     /// if the hot set has begun to move.
     pub fn look(&mut self, parts: &Parts) {
-        let now = parts.clock.now();
+        let now = parts.clock().now();
         if now.saturating_sub(self.looked) < LOOK_INTERVAL {
             return;
         }
         self.looked = now;
         let (mut uses, mut returns, mut hot, mut any) = (0, 0, 0, false);
-        for partition in &parts.partitions {
+        for partition in parts.all_partitions() {
             let mut state = partition.lock_any();
             uses += std::mem::take(&mut state.uses);
             returns += u64::from(std::mem::take(&mut state.returns));
@@ -66,12 +66,12 @@ impl Cooling {
             }
         }
         if !any {
-            parts.memory.set_learning(false);
+            parts.memory().set_learning(false);
             return;
         }
-        let full = !parts.memory.has_room();
+        let full = !parts.memory().has_room();
         let shift = self.rounds.observe(uses, returns, hot, full);
-        parts.memory.set_learning(self.rounds.is_learning());
+        parts.memory().set_learning(self.rounds.is_learning());
         if shift == Shift::Begun {
             cool_all(parts);
         }
@@ -86,7 +86,7 @@ fn learns(rows: &TablePartition) -> bool {
 /// Makes every hot tuple one that may leave; those still in use warm up again
 /// before a hand comes by. Of tables whose policy goes by that.
 fn cool_all(parts: &Parts) {
-    for partition in &parts.partitions {
+    for partition in parts.all_partitions() {
         let storages: Vec<u32> = partition.lock_any().tables.storages().collect();
         for storage in storages {
             let mut first = 0;

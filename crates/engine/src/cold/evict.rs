@@ -1,7 +1,7 @@
 //! Eviction: cold tuples leave memory in blocks (004 §3.2).
 //!
 //! The policy says which tuples of a table in a partition are to leave
-//! ([`crate::rows::identification`]). What it gives out is copied into a block in short turns under the partition's lock; the block is written
+//! ([`crate::policy::identification`]). What it gives out is copied into a block in short turns under the partition's lock; the block is written
 //! without the lock; then the directory words are swung, but only of tuples
 //! that nobody has changed meanwhile. A clean tuple, one that came from a block
 //! and was not changed, leaves without a write.
@@ -26,7 +26,7 @@ use crate::ground::error::{Error, Result};
 use crate::ground::moment::Moment;
 use crate::memory::Pressure;
 use crate::parts::Parts;
-use crate::rows::identification::Turn;
+use crate::policy::identification::Turn;
 use crate::rows::partition::PartitionState;
 use crate::rows::row_state::{Copying, LeftPage, TablePartition};
 
@@ -122,21 +122,21 @@ impl Evictor {
     pub fn step(&mut self, parts: &Parts) -> Result<bool> {
         self.cooling.look(parts);
         parts.end_old_snapshots();
-        let columns = &parts.fetcher.groups.cache;
-        if let Some(room) = parts.memory.columns_room(columns.bytes()) {
+        let columns = &parts.fetcher().groups.cache;
+        if let Some(room) = parts.memory().columns_room(columns.bytes()) {
             columns.set_room(room);
         }
-        let Pressure::Evict(_) = parts.memory.pressure() else {
-            parts.memory.set_drained(false);
-            parts.memory.set_device_refuses(false);
+        let Pressure::Evict(_) = parts.memory().pressure() else {
+            parts.memory().set_drained(false);
+            parts.memory().set_device_refuses(false);
             return self.merge_if_due(parts);
         };
         let mut freed = Evicted::default();
         // So many rounds that the warmest tuple has become cool.
-        for _ in 0..parts.partitions.len() * ROUNDS_TO_COOL {
+        for _ in 0..parts.all_partitions().len() * ROUNDS_TO_COOL {
             // Others allocate meanwhile, and statements go by the last reading.
-            parts.memory.read_resident();
-            self.partition = (self.partition + 1) % parts.partitions.len();
+            parts.memory().read_resident();
+            self.partition = (self.partition + 1) % parts.all_partitions().len();
             if let Some(table) = self.choose(parts, self.partition) {
                 freed = self.evict(parts, self.partition, &table)?;
                 if freed.tuples > 0 {
@@ -144,24 +144,24 @@ impl Evictor {
                 }
             }
         }
-        parts.memory.set_drained(freed.tuples == 0);
-        parts.memory.freed.notify();
+        parts.memory().set_drained(freed.tuples == 0);
+        parts.memory().freed.notify();
         Ok(freed.tuples > 0)
     }
 
     /// Evicts up to a block of cold tuples of a table, from the partitions in turn.
     pub fn evict_next(&mut self, parts: &Parts, table: &Table) -> Result<Evicted> {
-        self.partition = (self.partition + 1) % parts.partitions.len();
+        self.partition = (self.partition + 1) % parts.all_partitions().len();
         let freed = self.evict(parts, self.partition, table)?;
-        parts.memory.freed.notify();
+        parts.memory().freed.notify();
         Ok(freed)
     }
 
     /// The table to evict from: each in proportion to the memory that it has.
     fn choose(&mut self, parts: &Parts, partition: usize) -> Option<Arc<Table>> {
         self.turn = self.turn.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let storages = parts.storages();
-        let state = parts.partitions[partition].lock_any();
+        let storages = parts.tables_by_storage();
+        let state = parts.all_partitions()[partition].lock_any();
         let evictable = |storage: &u32, rows: &TablePartition| {
             let table = storages.get(storage)?;
             let leaves = rows.policy().leaves_by_itself();
@@ -202,7 +202,7 @@ impl Evictor {
         self.begin_block(parts, table);
         let mut passed = 0u64;
         let (goal, limit) = {
-            let mut state = parts.partitions[partition].lock_any();
+            let mut state = parts.all_partitions()[partition].lock_any();
             let Some(rows) = state.tables.rows_mut(table.def.storage) else {
                 return Ok(evicted);
             };
@@ -216,7 +216,7 @@ impl Evictor {
             (goal, rows_all * rows.rounds_to_leave())
         };
         loop {
-            let mut state = parts.partitions[partition].lock_any();
+            let mut state = parts.all_partitions()[partition].lock_any();
             let full = self.sweep(parts, &mut state, table, &mut evicted, &mut passed);
             drop(state);
             let collected = evicted.bytes + self.writer.record_bytes() as u64;
@@ -243,7 +243,7 @@ impl Evictor {
             evicted.bytes += written.bytes;
         }
         self.tidy(parts, partition, table);
-        Counters::add(&parts.counters.evictions, evicted.tuples);
+        Counters::add(&parts.count().evictions, evicted.tuples);
         Ok(evicted)
     }
 
@@ -299,7 +299,7 @@ impl Evictor {
             evicted.tuples += 1;
             let fingerprint = table.fingerprint(tuple, &mut self.key);
             rows.leave_clean(row, hot, address, fingerprint);
-            Counters::add(&parts.counters.clean_evictions, 1);
+            Counters::add(&parts.count().clean_evictions, 1);
             return Taken::Left;
         }
         if !rows.is_dirty(hot) {
@@ -349,7 +349,7 @@ impl Evictor {
         let mut done = Evicted::default();
         let mut bytes = written.as_ref().map_or(0, |_| self.written_bytes);
         while !self.picked.is_empty() {
-            let mut state = parts.partitions[partition].lock_any();
+            let mut state = parts.all_partitions()[partition].lock_any();
             let Some(rows) = state.tables.rows_mut(table.def.storage) else {
                 // The table was dropped meanwhile.
                 if let Ok(block) = written {
@@ -358,7 +358,7 @@ impl Evictor {
                 self.picked.clear();
                 return Ok(Evicted::default());
             };
-            rows.counts.bytes_written += std::mem::take(&mut bytes);
+            rows.count().bytes_written += std::mem::take(&mut bytes);
             let turn = self.picked.len().saturating_sub(TURN_TUPLES);
             for picked in self.picked.drain(turn..) {
                 swing(
@@ -386,21 +386,21 @@ impl Evictor {
         match &written {
             Ok((_, bytes)) => {
                 self.written_bytes = *bytes;
-                Counters::add(&parts.counters.blocks_evicted, 1);
+                Counters::add(&parts.count().blocks_evicted, 1);
             }
             Err(_) => parts.stop_if_blocks_failed(),
         }
         let full = matches!(written, Err(Error::DiskFull(_)));
         parts
-            .memory
-            .set_device_refuses(full || parts.blocks.has_failed());
+            .memory()
+            .set_device_refuses(full || parts.blocks().has_failed());
         written.map(|(id, _)| id)
     }
 
     /// Empties sparse pages, so that what was evicted really leaves memory.
     fn tidy(&self, parts: &Parts, partition: usize, table: &Table) {
         for _ in 0..TIDY_TURNS {
-            let mut state = parts.partitions[partition].lock_any();
+            let mut state = parts.all_partitions()[partition].lock_any();
             let rows = state.tables.rows_mut(table.def.storage);
             if rows.is_none_or(|rows| rows.compact_heap(TIDY_TURN_BYTES, FREE_SHARE) == 0) {
                 break;
@@ -441,7 +441,7 @@ fn swing(
             }
         }
         (Ok(block), None) => {
-            parts.blocks.sub_live(*block, 1);
+            parts.blocks().sub_live(*block, 1);
         }
         (Err(_), Some(hot)) => rows.not_copied(picked.row, hot),
         (Err(_), None) => {}
@@ -456,7 +456,7 @@ impl Evictor {
     /// Copies dirty tuples into a block that is not written yet.
     pub fn begin(&mut self, parts: &Parts, partition: usize, table: &Table) {
         self.begin_block(parts, table);
-        let mut state = parts.partitions[partition].lock_any();
+        let mut state = parts.all_partitions()[partition].lock_any();
         let (mut evicted, mut passed) = (Evicted::default(), 0);
         self.sweep(parts, &mut state, table, &mut evicted, &mut passed);
     }

@@ -22,7 +22,7 @@ impl Parts {
         if let Some(counts) = &options.reads {
             counts.fetched(reads.len() as u64);
         }
-        let most = self.memory.fetched_limit();
+        let most = self.memory().fetched_limit();
         // What comes beyond the most that it may have is an error.
         let bytes = span_bytes(reads).min(most.saturating_sub(fetched.counted()));
         let is_large = fetched.is_large_with(bytes, most) && !self.works_alone();
@@ -35,7 +35,7 @@ impl Parts {
                 .await??;
         }
         let _note = options.cancel.note_wait(WaitsFor::Read);
-        self.interruptible(options, self.fetcher.fetch(reads, fetched, most))
+        self.interruptible(options, self.fetcher().fetch(reads, fetched, most))
             .await??;
         fetched.settle();
         Ok(())
@@ -49,7 +49,7 @@ impl Parts {
         fetched: &mut Fetched,
         is_large: bool,
     ) -> Result<()> {
-        let share = &self.memory.fetched;
+        let share = &self.memory().fetched;
         if !is_large {
             share.take(bytes);
         } else if !self.try_take_fetched(bytes, fetched) {
@@ -72,7 +72,7 @@ impl Parts {
 
     /// Takes `bytes` more from the share, if it may have them now.
     fn try_take_fetched(&self, bytes: u64, fetched: &mut Fetched) -> bool {
-        let (share, room) = (&self.memory.fetched, self.memory.fetched_room());
+        let (share, room) = (&self.memory().fetched, self.memory().fetched_room());
         match fetched.is_empty() {
             true => share.try_take(bytes, room),
             false => share.try_take_more(fetched, bytes, room),

@@ -58,12 +58,12 @@ impl Pace {
         };
         let due = Duration::from_secs_f64(self.bytes as f64 / rate as f64);
         loop {
-            let ahead = due.saturating_sub(db.clock.now().saturating_sub(self.began));
+            let ahead = due.saturating_sub(db.clock().now().saturating_sub(self.began));
             if ahead < Duration::from_millis(1)
-                || db.checkpoint.awaited.load(Ordering::Relaxed) > 0
+                || db.checkpoint_state().awaited.load(Ordering::Relaxed) > 0
                 || db.log_since_checkpoint()
-                    >= db.settings.checkpoint_log_bytes.saturating_mul(3) / 2
-                || db.replay_estimate() >= db.settings.recovery_target
+                    >= db.settings().checkpoint_log_bytes.saturating_mul(3) / 2
+                || db.replay_estimate() >= db.settings().recovery_target
             {
                 return;
             }

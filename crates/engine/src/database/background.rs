@@ -4,7 +4,6 @@
 //! Each only calls steps, so that a simulator can call them instead.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
@@ -57,7 +56,7 @@ const REST_AFTER_ERROR: Duration = Duration::from_millis(500);
 impl Database {
     pub(crate) fn start_threads(self: &Arc<Self>) -> Result<()> {
         let failed = |e| Error::io(e, "starting a thread");
-        let mut threads = vec![self.log.spawn().map_err(failed)?];
+        let mut threads = vec![self.log().spawn().map_err(failed)?];
         let db = self.clone();
         let reader = thread::Builder::new()
             .name("memory".into())
@@ -104,18 +103,19 @@ impl Database {
         let mut pace = Pace::new();
         let mut before = 0;
         let mut returned = Duration::ZERO;
-        while !self.stopping.load(Ordering::Relaxed) {
-            let resident = self.memory.read_resident();
-            let timed = self.tick.has_listeners();
+        while !self.is_stopping() {
+            let resident = self.memory().read_resident();
+            let timed = self.tick().has_listeners();
             if timed {
-                self.tick.notify();
+                self.tick().notify();
             }
             let wanted =
-                self.memory.pressure() != Pressure::None || self.memory.freed.has_listeners();
-            self.memory.forget_code_beyond_room();
+                self.memory().pressure() != Pressure::None || self.memory().freed.has_listeners();
+            self.memory().forget_code_beyond_room();
             if wanted {
-                let now = self.clock.now();
-                if self.memory.is_tight() || now.saturating_sub(returned) >= RETURN_FREE_INTERVAL {
+                let now = self.clock().now();
+                if self.memory().is_tight() || now.saturating_sub(returned) >= RETURN_FREE_INTERVAL
+                {
                     returned = now;
                     thermocline_device::return_memory();
                 }
@@ -123,64 +123,55 @@ impl Database {
             }
             let stirs = resident.abs_diff(before) >= STIR_BYTES;
             before = resident;
-            pace.wait(&self.pulse, timed || wanted || stirs, LOOK_INTERVAL);
+            pace.wait(self.pulse(), timed || wanted || stirs, LOOK_INTERVAL);
         }
     }
 
     fn evict_until_stopped(&self) {
         let _stops = StopsOnPanic::while_in("the evictor");
-        let mut evictor = Evictor::new(self.policy.block_bytes);
-        while !self.stopping.load(Ordering::Relaxed) {
+        let mut evictor = Evictor::new(self.policy().block_bytes);
+        while !self.is_stopping() {
             match evictor.step(self) {
                 Ok(true) => continue,
                 Ok(false) => {
                     // What was freed elsewhere counts too.
-                    if self.memory.freed.has_listeners() && !self.memory.is_full() {
-                        self.memory.freed.notify();
+                    if self.memory().freed.has_listeners() && !self.memory().is_full() {
+                        self.memory().freed.notify();
                     }
-                    self.wait_for_poke(match self.pulse.rests() {
+                    self.wait_for_poke(match self.pulse().rests() {
                         true => REST,
                         false => cooling::LOOK_INTERVAL,
                     });
                 }
                 Err(error) => {
                     self.report(&format!("eviction: {error}"));
-                    self.memory.freed.notify();
+                    self.memory().freed.notify();
                     thread::sleep(REST_AFTER_ERROR);
                 }
             }
         }
-        self.memory.freed.notify();
-        self.tick.notify();
-    }
-
-    fn wait_for_poke(&self, at_most: Duration) {
-        let (poked, signal) = &self.evictor_signal;
-        let mut poked = poked.lock();
-        if !*poked {
-            signal.wait_for(&mut poked, at_most);
-        }
-        *poked = false;
+        self.memory().freed.notify();
+        self.tick().notify();
     }
 
     fn checkpoint_until_stopped(&self) {
         let _stops = StopsOnPanic::while_in("the checkpointer");
-        let mut last = self.clock.now();
+        let mut last = self.clock().now();
         loop {
-            let poked = self.checkpoint.wait(match self.pulse.rests() {
+            let poked = self.checkpoint_state().wait(match self.pulse().rests() {
                 true => REST_OF_CHECKPOINTS,
                 false => LOOK_FOR_CHECKPOINT,
             });
-            if self.stopping.load(Ordering::Relaxed) {
+            if self.is_stopping() {
                 return;
             }
             let timed = self.has_logged()
-                && self.clock.now().saturating_sub(last) > self.settings.checkpoint_interval;
-            if !(poked || timed || self.checkpoint_is_due()) || !self.arrivals.are_complete() {
+                && self.clock().now().saturating_sub(last) > self.settings().checkpoint_interval;
+            if !(poked || timed || self.checkpoint_is_due()) || !self.arrivals().are_complete() {
                 continue;
             }
             match self.run_checkpoint(Purpose::Upkeep) {
-                Ok(()) => last = self.clock.now(),
+                Ok(()) => last = self.clock().now(),
                 Err(error) => {
                     self.report(&format!("checkpoint: {error}"));
                     thread::sleep(REST_AFTER_ERROR);
@@ -191,17 +182,17 @@ impl Database {
 
     fn keep_until_stopped(&self) {
         let _stops = StopsOnPanic::while_in("the keeper");
-        let mut compactor = Compactor::new(self.policy.block_bytes);
+        let mut compactor = Compactor::new(self.policy().block_bytes);
         let (mut returned, mut forgotten, mut counted) = (None, None, None);
         let mut code_used = Duration::ZERO;
         let mut worked = false;
-        while !self.stopping.load(Ordering::Relaxed) {
+        while !self.is_stopping() {
             // A stop unparks it.
-            thread::park_timeout(match self.pulse.rests() && !worked {
+            thread::park_timeout(match self.pulse().rests() && !worked {
                 true => REST,
                 false => KEEP_INTERVAL,
             });
-            let now = self.clock.now();
+            let now = self.clock().now();
             let is_due = |last: &mut Option<Duration>, interval| {
                 let due = last.is_none_or(|at| now.saturating_sub(at) >= interval);
                 if due {
@@ -209,15 +200,15 @@ impl Database {
                 }
                 due
             };
-            let few = self.storages.read().len() <= FEW_TABLES;
+            let few = self.storages().read().len() <= FEW_TABLES;
             if few || is_due(&mut counted, COUNT_INTERVAL) {
                 self.count_metadata();
             }
-            let code = self.memory.runs_code();
+            let code = self.memory().runs_code();
             if code == Some(true) {
                 code_used = now;
             }
-            if !self.memory.has_room() {
+            if !self.memory().has_room() {
                 if is_due(&mut returned, RETURN_MEMORY_INTERVAL) {
                     thermocline_device::ask_for_memory();
                 }
@@ -226,7 +217,7 @@ impl Database {
                     Some(_) => now.saturating_sub(code_used) >= CODE_IDLE,
                 };
                 if forget {
-                    self.memory.forget_code();
+                    self.memory().forget_code();
                 }
             }
             worked = self.keep(&mut compactor).unwrap_or_else(|error| {
@@ -242,7 +233,7 @@ impl Database {
     /// refused for it.
     fn count_metadata(&self) {
         let bytes = self.metadata_bytes();
-        if let Some(warning) = self.memory.note_metadata(self.clock.now(), bytes) {
+        if let Some(warning) = self.memory().note_metadata(self.clock().now(), bytes) {
             self.report(&warning);
         }
     }
@@ -253,14 +244,14 @@ impl Database {
         self.collect_versions();
         block_on(self.finish_rollbacks());
         self.return_pages();
-        self.arena.join_pages(JOINED_A_LOOK);
-        if !self.arrivals.are_complete() {
+        self.arena().join_pages(JOINED_A_LOOK);
+        if !self.arrivals().are_complete() {
             // What is alive in a block is not known yet.
             return Ok(false);
         }
         // A few steps a look: compaction takes its share of the device, not all.
         for _ in 0..2 {
-            if self.stopping.load(Ordering::Relaxed) || !compactor.step(self)? {
+            if self.is_stopping() || !compactor.step(self)? {
                 return Ok(false);
             }
         }
@@ -271,12 +262,12 @@ impl Database {
     /// a partition for a fraction of a millisecond. The evictor does so too, but
     /// only while memory is short.
     fn return_pages(&self) {
-        let until = self.clock.now() + RETURN_PAGES_FOR;
-        for partition in &self.partitions {
+        let until = self.clock().now() + RETURN_PAGES_FOR;
+        for partition in self.all_partitions() {
             let storages: Vec<u32> = partition.lock_any().tables.storages().collect();
             for storage in storages {
                 loop {
-                    if self.clock.now() >= until {
+                    if self.clock().now() >= until {
                         return;
                     }
                     let mut state = partition.lock_any();

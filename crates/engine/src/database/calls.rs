@@ -38,7 +38,7 @@ impl Database {
             .get(name)
             .ok_or_else(|| no_such_procedure(name, arguments))?;
         let arguments = procedure.arguments(arguments)?;
-        let now_us = self.clock.unix_time_us() - UNIX_TO_2000_US;
+        let now_us = self.clock().unix_time_us() - UNIX_TO_2000_US;
         loop {
             let planned = self.catalog();
             let scope = procedure.scope(&planned, &arguments)?;

@@ -56,9 +56,9 @@ impl Parts {
         let mut tables: Vec<&Arc<Table>> = catalog.tables.values().collect();
         tables.retain(|table| table.is_columns());
         tables.sort_by(|a, b| (&a.def.schema, &a.def.name).cmp(&(&b.def.schema, &b.def.name)));
-        let _pin = self.blocks.pin();
+        let _pin = self.blocks().pin();
         let mut blocks: BTreeMap<u32, Vec<BlockInfo>> = BTreeMap::new();
-        self.blocks
+        self.blocks()
             .each_block(|info| blocks.entry(info.table).or_default().push(info));
         let mut reports = Vec::new();
         for table in tables {
@@ -75,9 +75,9 @@ impl Parts {
         reports: &mut Vec<ColumnReport>,
     ) -> Result<()> {
         let storage = table.def.storage;
-        let groups = &self.fetcher.groups;
+        let groups = &self.fetcher().groups;
         let (mut main_rows, mut delta_rows) = (0, 0);
-        for partition in &self.partitions {
+        for partition in self.all_partitions() {
             let state = partition.lock_any();
             if let Some(rows) = state.tables.rows(storage) {
                 main_rows += rows.cold();

@@ -5,9 +5,9 @@ use crate::catalog::Table;
 use crate::cold::evict::{Evictor, ROUNDS_TO_COOL};
 use crate::database::Database;
 use crate::ground::error::{Error, Result};
-use crate::ground::policy::Identification;
 use crate::ground::scope::Scope;
 use crate::ground::wait::give_way;
+use crate::policy::Identification;
 use crate::transaction::RunOptions;
 
 impl Database {
@@ -38,11 +38,11 @@ impl Database {
         }
         let mut evictor = Evictor::new(policy.block_bytes.max(4 << 10));
         let (mut all, mut idle) = ((0, 0), 0);
-        while all.1 < bytes && idle < self.partitions.len() * ROUNDS_TO_COOL {
+        while all.1 < bytes && idle < self.all_partitions().len() * ROUNDS_TO_COOL {
             self.check_open()?;
             options.cancel.check()?;
             // As it is now: it may be widened, or dropped, between two turns.
-            let now = self.storages.read().get(&storage).cloned();
+            let now = self.storages().read().get(&storage).cloned();
             let Some(table) = now else {
                 break;
             };

@@ -17,18 +17,14 @@ pub(crate) mod warming;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
-use thermocline_device::Device;
 
 use crate::database::warm_up::WarmUp;
 use crate::format::manifest::is_file_name;
 use crate::ground::counters::CountersReading;
 use crate::ground::error::{Result, log_failed};
-use crate::ground::policy::Policy;
-use crate::ground::spill::Spill;
 use crate::ground::start::RecoveryReport;
 use crate::parts::Parts;
 use crate::parts::checkpoint_state::Purpose;
@@ -64,9 +60,9 @@ pub struct Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
-        self.db.memory.no_longer_expect(self.bytes);
+        self.db.memory().no_longer_expect(self.bytes);
         if self.runs_code {
-            self.db.memory.leave_code();
+            self.db.memory().leave_code();
         }
     }
 }
@@ -74,8 +70,8 @@ impl Drop for Room {
 impl fmt::Debug for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Database")
-            .field("device", &self.device.describe())
-            .field("partitions", &self.partitions.len())
+            .field("device", &self.device().describe())
+            .field("partitions", &self.all_partitions().len())
             .finish_non_exhaustive()
     }
 }
@@ -105,20 +101,9 @@ impl Database {
         self.threads.lock().extend(threads);
     }
 
-    /// The number that tells this database from all others: made by chance, shown to nobody
-    /// who connects.
-    pub fn database_id(&self) -> u128 {
-        self.database_id
-    }
-
-    /// The policy in force.
-    pub fn policy(&self) -> Policy {
-        self.policy
-    }
-
     /// The engine's counters.
     pub fn counters(&self) -> CountersReading {
-        self.counters.read()
+        self.count().read()
     }
 
     /// Whether a file of this name in a data directory is the database's own.
@@ -126,27 +111,17 @@ impl Database {
         is_file_name(name)
     }
 
-    /// The device.
-    pub fn device(&self) -> &Arc<dyn Device> {
-        &self.device
-    }
-
-    /// Where temporary files are made.
-    pub fn spill(&self) -> &Arc<Spill> {
-        &self.spill
-    }
-
     /// What opening the database took.
     pub fn recovery_report(&self) -> RecoveryReport {
         RecoveryReport {
             partitions_there: self.partitions_there(),
-            ..self.start.report()
+            ..self.start().report()
         }
     }
 
     /// Changes `memory_limit`; the evictor brings the process below it.
     pub fn set_memory_limit(&self, bytes: u64) {
-        self.memory
+        self.memory()
             .set_limit(bytes.max(crate::parts::settings::MEMORY_LIMIT_MIN));
         self.poke_evictor();
     }
@@ -154,8 +129,8 @@ impl Database {
     /// Reserves memory for an analytical statement, drawn on `memory_limit`;
     /// false when the share of such statements is used up.
     pub fn try_reserve_memory(&self, bytes: u64) -> bool {
-        let reserved = self.memory.try_reserve(bytes);
-        if reserved && self.memory.is_full() {
+        let reserved = self.memory().try_reserve(bytes);
+        if reserved && self.memory().is_full() {
             self.poke_evictor();
         }
         reserved
@@ -163,7 +138,7 @@ impl Database {
 
     /// Gives reserved memory back.
     pub fn release_memory(&self, bytes: u64) {
-        self.memory.release(bytes);
+        self.memory().release(bytes);
     }
 
     /// Starts an interactive transaction.
@@ -178,7 +153,7 @@ impl Database {
     /// Memory is full, and the device that rows would leave to is, too (53100), or
     /// has failed (58030).
     pub async fn make_room(self: &Arc<Self>, bytes: u64) -> Result<Room> {
-        self.memory.expect(bytes);
+        self.memory().expect(bytes);
         let room = Room {
             db: self.parts.clone(),
             bytes,
@@ -195,7 +170,7 @@ impl Database {
     /// # Errors
     /// As [`Database::make_room`].
     pub async fn run_code(self: &Arc<Self>) -> Result<Room> {
-        let brings = self.memory.enter_code();
+        let brings = self.memory().enter_code();
         let room = Room {
             db: self.parts.clone(),
             bytes: 0,
@@ -210,34 +185,29 @@ impl Database {
     /// For who runs much of the program's code, one part after the other, between the parts:
     /// while memory is short they are not all in memory.
     pub fn look_at_code(&self) {
-        self.memory.look_at_code();
-    }
-
-    /// Takes the problems of background tasks since the last call.
-    pub fn take_problems(&self) -> Vec<String> {
-        std::mem::take(&mut *self.problems.lock())
+        self.memory().look_at_code();
     }
 
     /// A clean stop: no new statements, a last checkpoint (not while partitions come), everything flushed.
     /// Leaving this out loses nothing; the next start replays more of the log.
     pub fn close(&self) -> Result<()> {
-        if self.closed.swap(true, Ordering::SeqCst) {
+        if !self.close_to_statements() {
             return Ok(());
         }
-        let result = match self.arrivals.are_complete() {
+        let result = match self.arrivals().are_complete() {
             true => self.run_checkpoint(Purpose::Close),
             // The last one stays, and the log from there on.
             false => self
-                .log
-                .wait_durable_blocking(self.log.appended_lsn())
+                .log()
+                .wait_durable_blocking(self.log().appended_lsn())
                 .map_err(log_failed),
         };
-        self.arrivals.close();
-        self.stopping.store(true, Ordering::SeqCst);
-        self.pulse.beat();
+        self.arrivals().close();
+        self.stop();
+        self.pulse().beat();
         self.poke_evictor();
-        self.checkpoint.poke();
-        self.log.shut_down();
+        self.checkpoint_state().poke();
+        self.log().shut_down();
         let threads = std::mem::take(&mut *self.threads.lock());
         threads.iter().for_each(|thread| thread.thread().unpark());
         for thread in threads {

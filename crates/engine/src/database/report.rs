@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering;
 use thermocline_device::{CountersSnapshot, DeviceProfile};
 
 use crate::catalog::Table;
-use crate::ground::policy::Policy;
-use crate::ground::table_policy::TablePolicy;
 use crate::memory::account::ClientPoolReport;
 use crate::memory::floor::floor_bytes;
 use crate::parts::Parts;
+use crate::policy::Policy;
+use crate::policy::table_policy::TablePolicy;
 use crate::rows::partition::Partition;
 use crate::rows::row_state::{PolicyCounts, TablePartition};
 
@@ -164,7 +164,7 @@ impl Parts {
     /// Bytes of the catalog and of all directories and indexes.
     pub(crate) fn metadata_bytes(&self) -> u64 {
         let catalog = self.catalog().memory_bytes();
-        let partitions = self.partitions.iter().map(|partition| {
+        let partitions = self.all_partitions().iter().map(|partition| {
             let state = partition.lock_any();
             let kinds = state.tables.kinds();
             kinds.map(|kind| kind.metadata_bytes() as u64).sum::<u64>()
@@ -176,21 +176,21 @@ impl Parts {
     /// of the arena, directories, indexes and versions.
     pub fn memory_gauges(&self) -> MemoryReport {
         MemoryReport {
-            limit: self.memory.limit(),
-            resident: self.memory.read_resident(),
-            resident_max: self.memory.resident_max(),
-            arena: self.arena.used_bytes() as u64,
-            huge_pages: self.arena.huge_bytes() as u64,
-            floor: floor_bytes(self.memory.limit()),
-            metadata: self.memory.floor.metadata(),
-            metadata_max: self.memory.metadata_max(),
+            limit: self.memory().limit(),
+            resident: self.memory().read_resident(),
+            resident_max: self.memory().resident_max(),
+            arena: self.arena().used_bytes() as u64,
+            huge_pages: self.arena().huge_bytes() as u64,
+            floor: floor_bytes(self.memory().limit()),
+            metadata: self.memory().floor.metadata(),
+            metadata_max: self.memory().metadata_max(),
             versions_max: self.versions_limit(),
-            log_buffers: self.log.memory_bytes() as u64,
-            read_buffers: self.fetcher.in_flight_bytes() as u64,
-            fetched: self.memory.fetched.held(),
-            column_chunks: self.fetcher.groups.cache.bytes(),
-            analytical: self.memory.reserved(),
-            snapshots: self.transactions.open_snapshots() as u64,
+            log_buffers: self.log().memory_bytes() as u64,
+            read_buffers: self.fetcher().in_flight_bytes() as u64,
+            fetched: self.memory().fetched.held(),
+            column_chunks: self.fetcher().groups.cache.bytes(),
+            analytical: self.memory().reserved(),
+            snapshots: self.transactions().open_snapshots() as u64,
             clients: self.clients().report(),
             ..MemoryReport::default()
         }
@@ -200,13 +200,13 @@ impl Parts {
     pub fn memory_report(&self) -> MemoryReport {
         let mut report = self.memory_gauges();
         let (mut cold, mut of_cold) = (0, 0.0);
-        for partition in &self.partitions {
+        for partition in self.all_partitions() {
             let state = partition.lock_any();
             report.versions += state.versions.bytes() as u64;
             for (_, rows) in state.tables.all_rows() {
                 report.tuples += rows.heap().live_bytes() as u64;
                 report.directories += rows.directory().bytes() as u64;
-                let indexes: usize = rows.indexes.iter().map(|i| i.index.bytes()).sum();
+                let indexes: usize = rows.indexes().iter().map(|i| i.index.bytes()).sum();
                 report.indexes += indexes as u64;
                 cold += rows.cold();
                 let share = rows.cold() as f64 / rows.live().max(1) as f64;
@@ -232,7 +232,7 @@ impl Parts {
                     oid: table.def.oid,
                     ..TableReport::default()
                 };
-                for partition in &self.partitions {
+                for partition in self.all_partitions() {
                     let state = partition.lock_any();
                     if let Some(rows) = state.tables.rows(table.def.storage) {
                         let (hot, hot_bytes) = hot_rows(rows);
@@ -259,10 +259,10 @@ impl Parts {
         let catalog = self.catalog();
         let report = |table: &Arc<Table>| {
             let mut counts = PolicyCounts::default();
-            for partition in &self.partitions {
+            for partition in self.all_partitions() {
                 let state = partition.lock_any();
                 if let Some(rows) = state.tables.rows(table.def.storage) {
-                    counts.add(&rows.counts);
+                    counts.add(rows.counts());
                 }
             }
             PolicyReport {
@@ -281,7 +281,10 @@ impl Parts {
 
     /// The rows of a table that are in memory, and their bytes; of partitions that are there.
     pub fn hot_rows(&self, table: &Table) -> (u64, u64) {
-        let there = self.partitions.iter().filter_map(Partition::lock_if_there);
+        let there = self
+            .all_partitions()
+            .iter()
+            .filter_map(Partition::lock_if_there);
         let of_partitions = there.filter_map(|state| {
             let rows = state.tables.rows(table.def.storage);
             rows.map(hot_rows)
@@ -292,7 +295,7 @@ impl Parts {
     /// What lies in blocks, by the tables' storage numbers. It looks at all blocks.
     pub fn table_blocks(&self) -> BTreeMap<u32, TableBlocks> {
         let mut blocks: BTreeMap<u32, TableBlocks> = BTreeMap::new();
-        self.blocks.each_block(|block| {
+        self.blocks().each_block(|block| {
             let of = blocks.entry(block.table).or_default();
             of.blocks += 1;
             of.bytes += block.device_bytes;
@@ -304,21 +307,21 @@ impl Parts {
 
     /// The devices.
     pub fn device_reports(&self) -> Vec<DeviceReport> {
-        let statistics = self.blocks.statistics();
+        let statistics = self.blocks().statistics();
         vec![DeviceReport {
-            description: self.device.describe(),
-            profile: self.device.profile(),
-            counters: self.device.counters().snapshot(),
-            free_bytes: self.device.free_bytes().unwrap_or(0),
+            description: self.device().describe(),
+            profile: self.device().profile(),
+            counters: self.device().counters().snapshot(),
+            free_bytes: self.device().free_bytes().unwrap_or(0),
             block_bytes: statistics.device_bytes,
-            log_end: self.log.appended_lsn(),
-            log_durable: self.log.durable_lsn(),
+            log_end: self.log().appended_lsn(),
+            log_durable: self.log().durable_lsn(),
         }]
     }
 
     /// Checkpoints.
     pub fn checkpoint_report(&self) -> CheckpointReport {
-        let state = &self.checkpoint;
+        let state = self.checkpoint_state();
         CheckpointReport {
             number: state.number.load(Ordering::Relaxed),
             last_milliseconds: state.last_duration_ms.load(Ordering::Relaxed),

@@ -38,8 +38,8 @@ impl Steps {
     pub fn new(db: &Arc<Database>) -> Self {
         Steps {
             db: db.clone(),
-            evictor: Mutex::new(Evictor::new(db.policy.block_bytes)),
-            compactor: Mutex::new(Compactor::new(db.policy.block_bytes)),
+            evictor: Mutex::new(Evictor::new(db.policy().block_bytes)),
+            compactor: Mutex::new(Compactor::new(db.policy().block_bytes)),
             taken_bytes: AtomicU64::new(0),
         }
     }
@@ -47,17 +47,17 @@ impl Steps {
     /// Leaves about this many bytes below the line where eviction begins for
     /// tuples, as if something else had taken the rest.
     pub fn leave_memory(&self, bytes: u64) {
-        let taken = self.db.memory.soft().saturating_sub(bytes);
+        let taken = self.db.memory().soft().saturating_sub(bytes);
         let before = self.taken_bytes.swap(taken, Ordering::Relaxed);
-        self.db.memory.expect(taken);
-        self.db.memory.no_longer_expect(before);
-        self.db.memory.read_resident();
-        self.db.memory.freed.notify();
+        self.db.memory().expect(taken);
+        self.db.memory().no_longer_expect(before);
+        self.db.memory().read_resident();
+        self.db.memory().freed.notify();
     }
 
     /// The log's writer takes a step: a group is written and synced.
     pub fn flush_log(&self) -> Step {
-        self.db.log.step()
+        self.db.log().step()
     }
 
     /// The evictor takes a step, if memory is short. Whether it freed anything.
@@ -66,9 +66,9 @@ impl Steps {
             return Ok(false);
         };
         let evicted = evictor.step(&self.db);
-        if !self.db.memory.is_full() {
+        if !self.db.memory().is_full() {
             // What was freed elsewhere counts too.
-            self.db.memory.freed.notify();
+            self.db.memory().freed.notify();
         }
         evicted
     }
@@ -85,12 +85,12 @@ impl Steps {
     /// After a start: a partition is brought, or a part of one. Whether there was anything to
     /// do. Reads must not stall.
     pub fn load(&self) -> bool {
-        self.db.start.step()
+        self.db.start().step()
     }
 
     /// Whether all partitions are there.
     pub fn has_all_partitions(&self) -> bool {
-        self.db.arrivals.are_complete()
+        self.db.arrivals().are_complete()
     }
 
     /// Compaction takes a step. Whether it did anything.
@@ -123,17 +123,17 @@ impl Steps {
 
     /// Time passed: those who wait with a limit look at the clock.
     pub fn tick(&self) {
-        self.db.tick.notify();
+        self.db.tick().notify();
     }
 
     /// The end of the log; it grows with each commit.
     pub fn log_end(&self) -> u64 {
-        self.db.log.appended_lsn()
+        self.db.log().appended_lsn()
     }
 
     /// The number of the last commit.
     pub fn last_commit(&self) -> u64 {
-        self.db.transactions.now()
+        self.db.transactions().now()
     }
 }
 

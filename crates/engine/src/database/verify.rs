@@ -80,7 +80,7 @@ impl Parts {
         let mut found = Verified::default();
         self.wait_for_partitions()?;
         let mut guards = self.lock(&Scope::All)?;
-        let storages = self.storages();
+        let storages = self.tables_by_storage();
         let mut references: BTreeMap<u32, References> = BTreeMap::new();
         for state in guards.iter_mut() {
             if state.versions.overlap() {
@@ -185,7 +185,7 @@ impl Parts {
             });
         }
         for def in indexes {
-            match rows.indexes.iter().find(|slot| slot.oid == def.oid) {
+            match rows.indexes().iter().find(|slot| slot.oid == def.oid) {
                 None => found.wrong(|| format!("{}: index {} is missing", place(), def.name)),
                 Some(slot) => {
                     let entries = match &slot.index {
@@ -216,7 +216,7 @@ impl Parts {
         found: &mut Verified,
     ) {
         for (block, of) in references {
-            if self.blocks.info(*block).is_none() {
+            if self.blocks().info(*block).is_none() {
                 found.wrong(|| {
                     format!(
                         "block {block} is gone, and {} rows of partition {} are in it",
@@ -226,7 +226,7 @@ impl Parts {
                 });
             }
         }
-        let mut blocks = self.blocks.blocks();
+        let mut blocks = self.blocks().blocks();
         blocks.sort_unstable_by_key(|info| info.offset);
         let nothing = References::default();
         for info in blocks {
@@ -256,7 +256,7 @@ impl Parts {
                 .iter()
                 .find(|state| state.id == of.partition)
                 .and_then(|state| state.tables.rows(of.storage));
-            let (Some(rows), Ok(bytes)) = (rows, self.blocks.read(info.id)) else {
+            let (Some(rows), Ok(bytes)) = (rows, self.blocks().read(info.id)) else {
                 found.wrong(|| format!("blocks: block {} cannot be read", info.id));
                 continue;
             };
@@ -299,17 +299,17 @@ impl Parts {
 
     /// No two blocks overlap, and all lie in the file.
     fn verify_extents(&self, found: &mut Verified) {
-        let mut blocks = self.blocks.blocks();
+        let mut blocks = self.blocks().blocks();
         blocks.sort_unstable_by_key(|info| info.offset);
         for pair in blocks.windows(2) {
             if pair[0].offset + pair[0].device_bytes > pair[1].offset {
                 found.wrong(|| format!("blocks {} and {} overlap", pair[0].id, pair[1].id));
             }
         }
-        let sums = self.blocks.statistics();
+        let sums = self.blocks().statistics();
         let superblock = sums.file_bytes - sums.free_bytes - sums.device_bytes;
         let superblock = superblock.saturating_sub(sums.pending_bytes);
-        if superblock != self.blocks.superblock_bytes() {
+        if superblock != self.blocks().superblock_bytes() {
             found.wrong(|| {
                 format!("blocks: {superblock} bytes are neither free nor a block's: {sums:?}")
             });
@@ -318,9 +318,9 @@ impl Parts {
 
     /// No file but those that are known; those that the manifest names are there.
     fn verify_files(&self, found: &mut Verified) -> Result<()> {
-        let listed = self.device.list();
+        let listed = self.device().list();
         let files = listed.map_err(|e| Error::io(e, "listing the data directory"))?;
-        let manifest = Manifest::read(&*self.device)?;
+        let manifest = Manifest::read(&**self.device())?;
         let named = manifest.iter().flat_map(Manifest::files);
         let named: std::collections::BTreeSet<&str> = named.collect();
         for file in &files {
@@ -394,7 +394,7 @@ fn verify_tuple(
     }
     let mut key = Vec::new();
     for (position, def) in indexes.iter().enumerate() {
-        let Some(slot) = rows.indexes.iter().find(|slot| slot.oid == def.oid) else {
+        let Some(slot) = rows.indexes().iter().find(|slot| slot.oid == def.oid) else {
             continue;
         };
         key.clear();

@@ -15,8 +15,8 @@ use crate::database::Database;
 use crate::database::warm_up::WarmUpReport;
 use crate::ground::counters::Counters;
 use crate::ground::error::{Error, Result};
-use crate::ground::policy::Merge;
 use crate::ground::row_id::RowId;
+use crate::policy::Merge;
 use crate::rows::fetch::{PlannedRead, batch_of, plan};
 use crate::rows::row_state::TablePartition;
 use thermocline_device::block_on;
@@ -34,21 +34,21 @@ impl Database {
     pub fn warm_up_report(&self) -> WarmUpReport {
         WarmUpReport {
             swept: self.warm_up().swept.load(Ordering::Relaxed),
-            sweeps: (SWEEPS.len() * self.partitions.len()) as u64,
+            sweeps: (SWEEPS.len() * self.all_partitions().len()) as u64,
             is_under_way: self.warm_up().is_under_way.load(Ordering::Relaxed),
         }
     }
 
     /// Whether there may be anything to warm up.
     pub(crate) fn wants_warming(&self) -> bool {
-        self.start.report().rows > 0 || !self.arrivals.are_complete()
+        self.start().report().rows > 0 || !self.arrivals().are_complete()
     }
 
     /// The warming thread's life.
     pub(crate) fn bring_back_the_warm(&self) {
         self.warm_up().is_under_way.store(true, Ordering::Relaxed);
         // What comes first for statements is not warmed meanwhile: the device is the images'.
-        if self.wait_for_partitions().is_ok() && self.start.report().rows > 0 {
+        if self.wait_for_partitions().is_ok() && self.start().report().rows > 0 {
             self.sweep_all();
         }
         self.warm_up().is_under_way.store(false, Ordering::Relaxed);
@@ -76,14 +76,14 @@ impl Database {
     /// Whether there is room for more.
     fn warm_partition(&self, partition: u16, coolest: u8) -> Result<bool> {
         let storages: Vec<u32> = {
-            let state = self.partitions[usize::from(partition)].lock();
+            let state = self.all_partitions()[usize::from(partition)].lock();
             state.tables.storages().collect()
         };
         for storage in storages {
             let mut first = 0;
             loop {
                 let (reads, pin, more) = {
-                    let state = self.partitions[usize::from(partition)].lock();
+                    let state = self.all_partitions()[usize::from(partition)].lock();
                     let rows = state.tables.rows(storage);
                     let warms = |rows: &&TablePartition| rows.policy().merge != Merge::UpdateOnly;
                     let Some(rows) = rows.filter(warms) else {
@@ -99,7 +99,7 @@ impl Database {
                         (!address.is_in_columns()).then(|| (RowId::new(partition, row), address))
                     });
                     first = last;
-                    let (reads, pin) = plan(&self.blocks, wanted)?;
+                    let (reads, pin) = plan(self.blocks(), wanted)?;
                     (reads, pin, last < end)
                 };
                 if !self.bring_in(storage, reads)? {
@@ -120,13 +120,13 @@ impl Database {
         while !rest.is_empty() {
             let (reads, others) = rest.split_at(batch_of(rest, READ_AT_ONCE_BYTES, READ_AT_ONCE));
             rest = others;
-            if self.stopping.load(Ordering::Relaxed) || !self.memory.has_room() {
+            if self.is_stopping() || !self.memory().has_room() {
                 return Ok(false);
             }
-            let begun = self.clock.now();
-            let misses = self.counters.misses.load(Ordering::Relaxed);
+            let begun = self.clock().now();
+            let misses = self.count().misses.load(Ordering::Relaxed);
             let mut number = 0;
-            let read = block_on(self.fetcher.read_in_order(reads, &mut |read, tuple| {
+            let read = block_on(self.fetcher().read_in_order(reads, &mut |read, tuple| {
                 number += u64::from(self.make_hot(storage, read, tuple));
             }));
             match read {
@@ -134,9 +134,9 @@ impl Database {
                 Err(error @ Error::Corrupt(_)) => self.report(&format!("warming up: {error}")),
                 other => other?,
             }
-            Counters::add(&self.counters.warmed, number);
-            if self.counters.misses.load(Ordering::Relaxed) != misses {
-                self.clock.sleep(self.clock.now().saturating_sub(begun));
+            Counters::add(&self.count().warmed, number);
+            if self.count().misses.load(Ordering::Relaxed) != misses {
+                self.clock().sleep(self.clock().now().saturating_sub(begun));
             }
         }
         Ok(true)
@@ -145,7 +145,7 @@ impl Database {
     /// Makes a tuple hot, if it is still where it was read.
     fn make_hot(&self, storage: u32, read: &PlannedRead, tuple: &[u8]) -> bool {
         let row = read.row;
-        let partition = &self.partitions[usize::from(row.partition())];
+        let partition = &self.all_partitions()[usize::from(row.partition())];
         let mut state = partition.lock();
         let Some(rows) = state.tables.rows_mut(storage) else {
             return false;

@@ -15,14 +15,8 @@ use crate::catalog::ddl::{
     put_function, put_type, put_view,
 };
 use crate::catalog::draft::Draft;
-use crate::catalog::function::FunctionDef;
 use crate::catalog::sequence::Sequence;
-use crate::catalog::table_lock::{LockMode, LockedObject};
-use crate::catalog::user_type::TypeDef;
-use crate::catalog::{
-    Catalog, Commented, IndexDef, SchemaDef, SequenceDef, Table, TableDef, is_of_none, types_of,
-    types_within,
-};
+use crate::catalog::{Catalog, IndexDef, SchemaDef, Table, TableDef, is_of_none};
 use crate::format::record::{RecordKind, record_head};
 use crate::ground::error::{Error, Result};
 use crate::ground::scope::Scope;
@@ -45,22 +39,10 @@ impl Parts {
         self.there(options, &Scope::All).await?;
         self.begin_ddl(txn)?;
         if let Some(what) = change.what_grows() {
-            self.memory.check_floor(what)?;
+            self.memory().check_floor(what)?;
         }
         self.lock_objects(txn, options, &change, &made_of).await?;
         match change {
-            Change::CreateSchema(name) => self.edit(txn, |catalog| {
-                if catalog.schema(&name).is_some() {
-                    return Err(Error::catalog(
-                        "42P06",
-                        format!("schema \"{name}\" already exists"),
-                    ));
-                }
-                let oid = self.allocate_oid();
-                catalog.schemas.push(SchemaDef { oid, name });
-                Ok(())
-            }),
-            Change::DropSchema(name) => self.edit(txn, |catalog| drop_schema(catalog, &name)),
             Change::CreateTable(def) => self.create_table(txn, def),
             Change::DropTable(oid) => self.drop_table(txn, oid),
             Change::Truncate {
@@ -76,25 +58,29 @@ impl Parts {
             Change::CreateIndex { table, index } => {
                 self.create_index(txn, options, table, index).await
             }
-            Change::DropIndex { table, index } => {
-                let table = self.drafted(txn, table)?;
-                // A partition that this transaction puts the table's first row into has the
-                // index, too: it is there again after a rollback.
-                for partition in &self.partitions {
-                    partition.lock().table_mut(&table);
+            Change::DropIndex { table, index } => self.drop_index(txn, table, index),
+            change => self.edit_names(txn, change),
+        }
+    }
+
+    /// Carries out a change of what has no rows: only the draft is another then.
+    fn edit_names(&self, txn: &mut Transaction, change: Change) -> Result<()> {
+        match change {
+            Change::CreateSchema(name) => self.edit(txn, |catalog| {
+                if catalog.schema(&name).is_some() {
+                    return Err(Error::catalog(
+                        "42P06",
+                        format!("schema \"{name}\" already exists"),
+                    ));
                 }
-                let mut def = table.def.clone();
-                def.indexes.retain(|i| i.oid != index);
-                let storage = def.storage;
-                self.replace_table(txn, def)?;
-                self.draft(txn)?.dropped_indexes.push((storage, index));
-                // A rollback finds the rows in the index by the keys that they have now.
-                txn.state_mut()?.raise_level()?;
+                let oid = self.allocate_oid();
+                catalog.schemas.push(SchemaDef { oid, name });
                 Ok(())
-            }
+            }),
+            Change::DropSchema(name) => self.edit(txn, |catalog| drop_schema(catalog, &name)),
             Change::CreateSequence(def) => {
                 let oid = def.oid;
-                self.sequences
+                self.sequences()
                     .write()
                     .insert(oid, Sequence::new(def.start, false));
                 self.draft(txn)?.made_sequences.push(oid);
@@ -158,186 +144,32 @@ impl Parts {
                 catalog.authority = Arc::from(authority);
                 Ok(())
             }),
+            Change::CreateTable(_)
+            | Change::DropTable(_)
+            | Change::Truncate { .. }
+            | Change::AlterTable(_)
+            | Change::CreateIndex { .. }
+            | Change::DropIndex { .. } => {
+                Err(Error::Internal("rows change with more than a draft".into()))
+            }
         }
     }
 
-    /// Locks what a change is about. It was made out of what the catalog said: who waited and
-    /// finds that it says something else by now has to make it anew.
-    pub(crate) async fn lock_objects(
-        &self,
-        txn: &mut Transaction,
-        options: &RunOptions,
-        change: &Change,
-        catalog: &Catalog,
-    ) -> Result<()> {
-        use LockedObject::{Authority, Function, Name, Schema, Sequence, Type, View};
-        let exclusive = LockMode::AccessExclusive;
-        let name = |schema: &String, name: &String| Name(schema.clone(), name.clone());
-        let mut tables = Vec::new();
-        let mut objects = Vec::new();
-        // Users' types of which something is made.
-        let mut types = Vec::new();
-        match change {
-            Change::CreateSchema(name) | Change::DropSchema(name) => {
-                objects.push((Schema(name.clone()), exclusive));
-            }
-            Change::CreateTable(def) => {
-                objects.push((Schema(def.schema.clone()), LockMode::Share));
-                objects.push((name(&def.schema, &def.name), exclusive));
-                types.extend(types_of(catalog, def));
-                let indexes = def.indexes.iter();
-                objects.extend(indexes.map(|i| (name(&def.schema, &i.name), exclusive)));
-            }
-            Change::DropTable(oid) => tables.push((*oid, exclusive)),
-            Change::Truncate { tables: all, .. } => {
-                tables.extend(all.iter().map(|oid| (*oid, exclusive)));
-            }
-            Change::DropIndex { table, .. } => tables.push((*table, exclusive)),
-            Change::AlterTable(def) => {
-                tables.push((def.oid, exclusive));
-                let is_new = |name: &String| !catalog.relation_exists(&def.schema, name);
-                let indexes = def.indexes.iter().map(|index| &index.name);
-                let names = indexes.chain([&def.name]).filter(|name| is_new(name));
-                objects.extend(names.map(|new| (name(&def.schema, new), exclusive)));
-                types.extend(types_of(catalog, def));
-                objects.push((Schema(def.schema.clone()), LockMode::Share));
-            }
-            Change::CreateIndex { table, index } => {
-                // As ALTER TABLE makes a constraint, and CREATE INDEX an index.
-                let is_constraint = index.primary || index.constraint;
-                let mode = match is_constraint {
-                    true => exclusive,
-                    false => LockMode::Share,
-                };
-                tables.push((*table, mode));
-                if let Some(def) = catalog.table(*table) {
-                    objects.push((name(&def.schema, &index.name), exclusive));
-                }
-            }
-            Change::CreateSequence(def) => {
-                objects.push((Schema(def.schema.clone()), LockMode::Share));
-                objects.push((name(&def.schema, &def.name), exclusive));
-            }
-            Change::AlterSequence(def) => {
-                objects.push((Sequence(def.oid), exclusive));
-                if !catalog.relation_exists(&def.schema, &def.name) {
-                    objects.push((name(&def.schema, &def.name), exclusive));
-                }
-            }
-            Change::DropSequence(oid) => objects.push((Sequence(*oid), exclusive)),
-            Change::CreateView(def) | Change::ReplaceView(def) => {
-                if !catalog.relation_exists(&def.schema, &def.name) {
-                    objects.push((name(&def.schema, &def.name), exclusive));
-                }
-                objects.push((Schema(def.schema.clone()), LockMode::Share));
-                objects.push((View(def.oid), exclusive));
-                let views = def.reads.iter().map(|read| read.oid);
-                let views = views.filter(|oid| catalog.views.contains_key(oid));
-                objects.extend(views.map(|oid| (View(oid), LockMode::Share)));
-                let columns = def.columns.iter().map(|column| column.type_oid);
-                let of_columns = columns.filter_map(|oid| catalog.type_of(oid));
-                types.extend(of_columns.map(|def| def.oid));
-                types.extend(
-                    def.types
-                        .iter()
-                        .filter_map(|named| catalog.type_of(named.oid).map(|def| def.oid)),
-                );
-            }
-            Change::DropView(oid) => objects.push((View(*oid), exclusive)),
-            Change::CreateType(def) => {
-                types.extend(types_within(catalog, def));
-                objects.push((Schema(def.schema.clone()), LockMode::Share));
-                objects.push((name(&def.schema, &def.name), exclusive));
-            }
-            Change::AlterType(def) => {
-                types.extend(types_within(catalog, def));
-                objects.push((Type(def.oid), exclusive));
-                objects.push((Schema(def.schema.clone()), LockMode::Share));
-                objects.push((name(&def.schema, &def.name), exclusive));
-            }
-            Change::DropType(oid) => objects.push((Type(*oid), exclusive)),
-            Change::CreateFunction(def) | Change::ReplaceFunction(def) => {
-                let of_types = def.types().chain([def.result]);
-                let of_types = of_types.filter_map(|oid| catalog.type_of(oid));
-                types.extend(of_types.map(|def| def.oid));
-                objects.push((Schema(def.schema.clone()), LockMode::Share));
-                objects.push((Function(def.schema.clone(), def.name.clone()), exclusive));
-            }
-            Change::DropFunction(oid) => {
-                let def = catalog.functions.get(oid);
-                let named = def.map(|def| Function(def.schema.clone(), def.name.clone()));
-                objects.extend(named.map(|function| (function, exclusive)));
-            }
-            Change::Authorize(_) => objects.push((Authority, LockMode::Exclusive)),
-            Change::Comment { on, .. } => {
-                let mode = LockMode::ShareUpdateExclusive;
-                match on.locked(catalog) {
-                    Commented::Table(oid) => tables.push((oid, mode)),
-                    Commented::Object(object) => objects.extend(object.map(|of| (of, mode))),
-                }
-            }
+    fn drop_index(&self, txn: &mut Transaction, table: u32, index: u32) -> Result<()> {
+        let table = self.drafted(txn, table)?;
+        // A partition that this transaction puts the table's first row into has the
+        // index, too: it is there again after a rollback.
+        for partition in self.all_partitions() {
+            partition.lock().table_mut(&table);
         }
-        if let Change::CreateView(def) | Change::ReplaceView(def) = change {
-            self.lock_what_is_read(txn, options, def).await?;
-        }
-        for (oid, mode) in tables {
-            self.hold(txn, options, oid, mode).await?;
-        }
-        if let Change::DropTable(oid) = change {
-            // With the table locked, as it is now.
-            let owned = txn.catalog();
-            let owned = owned.sequences.values();
-            let owned = owned.filter(|s| s.owned_by.is_some_and(|(owner, _)| owner == *oid));
-            objects.extend(owned.map(|sequence| (Sequence(sequence.oid), exclusive)));
-        }
-        objects.extend(types.iter().map(|oid| (Type(*oid), LockMode::Share)));
-        let state = txn.state_mut()?;
-        for (object, mode) in objects {
-            self.lock_object(state, options, object, mode).await?;
-        }
-        let now = txn.catalog();
-        for oid in types {
-            if let (Some(def), None) = (catalog.types.get(&oid), now.types.get(&oid)) {
-                let message = format!("type \"{}\" does not exist", def.name);
-                return Err(Error::catalog("42704", message));
-            }
-        }
-        let same = match change {
-            Change::AlterTable(TableDef { oid, .. })
-            | Change::CreateIndex { table: oid, .. }
-            | Change::DropIndex { table: oid, .. } => {
-                match (catalog.table(*oid), now.table(*oid)) {
-                    (Some(before), Some(now)) => Arc::ptr_eq(before, now),
-                    (before, now) => before.is_none() && now.is_none(),
-                }
-            }
-            Change::AlterSequence(SequenceDef { oid, .. }) => {
-                catalog.sequences.get(oid) == now.sequences.get(oid)
-            }
-            Change::CreateView(def) | Change::ReplaceView(def) => {
-                let old = catalog.views.get(&def.oid) == now.views.get(&def.oid);
-                old && def.reads.iter().all(|read| {
-                    let table = |catalog: &Catalog| {
-                        let table = catalog.table(read.oid);
-                        table.map(|table| (table.name.clone(), table.columns.clone()))
-                    };
-                    let view = |catalog: &Catalog| catalog.views.get(&read.oid).cloned();
-                    table(catalog) == table(&now) && view(catalog) == view(&now)
-                })
-            }
-            Change::AlterType(TypeDef { oid, .. }) | Change::DropType(oid) => {
-                catalog.types.get(oid) == now.types.get(oid)
-            }
-            Change::ReplaceFunction(FunctionDef { oid, .. }) | Change::DropFunction(oid) => {
-                catalog.functions.get(oid) == now.functions.get(oid)
-            }
-            Change::Authorize(_) => Arc::ptr_eq(&catalog.authority, &now.authority),
-            _ => true,
-        };
-        match same {
-            true => Ok(()),
-            false => Err(Error::StalePlan),
-        }
+        let mut def = table.def.clone();
+        def.indexes.retain(|i| i.oid != index);
+        let storage = def.storage;
+        self.replace_table(txn, def)?;
+        self.draft(txn)?.dropped_indexes.push((storage, index));
+        // A rollback finds the rows in the index by the keys that they have now.
+        txn.state_mut()?.raise_level()?;
+        Ok(())
     }
 
     /// Makes this transaction one that changes the catalog. What a change is made of has to be
@@ -352,7 +184,7 @@ impl Parts {
         Ok(())
     }
 
-    fn draft<'t>(&self, txn: &'t mut Transaction) -> Result<&'t mut Draft> {
+    pub(super) fn draft<'t>(&self, txn: &'t mut Transaction) -> Result<&'t mut Draft> {
         txn.state_mut()?
             .draft
             .as_mut()
@@ -392,29 +224,6 @@ impl Parts {
         Ok(())
     }
 
-    /// Locks a table that the transaction is about to change.
-    async fn hold(
-        &self,
-        txn: &mut Transaction,
-        options: &RunOptions,
-        oid: u32,
-        mode: LockMode,
-    ) -> Result<()> {
-        let Some(shared) = self.catalog().table(oid).cloned() else {
-            return Ok(());
-        };
-        self.lock_to_define(txn, options, &shared, mode).await?;
-        // As it is now.
-        let Some(shared) = self.catalog().table(oid).cloned() else {
-            return Ok(());
-        };
-        let held = &mut self.draft(txn)?.held;
-        if held.iter().all(|table| table.def.oid != oid) {
-            held.push(shared);
-        }
-        Ok(())
-    }
-
     fn create_table(&self, txn: &mut Transaction, mut def: TableDef) -> Result<()> {
         let storage = self.allocate_storage()?;
         def.take_storage(storage);
@@ -444,7 +253,7 @@ impl Parts {
         let image = serde_json::to_vec(&table.def)
             .map_err(|error| Error::Internal(format!("encoding a table: {error}")))?;
         // Before it is in the log: a checkpoint that has the log up to there takes it from here.
-        self.storages.put(&table);
+        self.storages().put(&table);
         let shrinks = state.draft.as_ref().is_some_and(Self::takes_away);
         self.append_commit(
             &[&record_head(RecordKind::Draft, state.id.0), &image],
@@ -457,7 +266,7 @@ impl Parts {
     fn replace_table(&self, txn: &mut Transaction, mut def: TableDef) -> Result<()> {
         let before = self.drafted(txn, def.oid)?;
         def.keep_storage_of(&before.def);
-        let known = self.storages.read().get(&def.storage).cloned();
+        let known = self.storages().read().get(&def.storage).cloned();
         let known = known.as_ref().unwrap_or(&before);
         def.number_columns_after(&before.def, &known.def)?;
         let table = Arc::new(before.redefined(def));
@@ -575,13 +384,13 @@ impl Parts {
         let storage = table.def.storage;
         self.replace_table(txn, table.def.clone())?;
         self.draft(txn)?.made_indexes.push((storage, index.oid));
-        self.checkpoint.poke();
+        self.checkpoint_state().poke();
         Ok(())
     }
 
     /// Makes a committed draft the catalog. Under the locks of all partitions.
     pub(crate) fn install(&self, draft: Draft, guards: &mut Guards<'_>, committed: Timestamp) {
-        let mut catalog = self.catalog.write();
+        let mut catalog = self.catalog_lock().write();
         let new = draft.catalog(&catalog);
         for (oid, old) in &catalog.tables {
             match new.tables.get(oid) {
@@ -597,10 +406,10 @@ impl Parts {
         };
         let changed: Vec<&Arc<Table>> = new.tables.values().filter(|t| !known(t)).collect();
         for table in &changed {
-            self.storages.put(table);
+            self.storages().put(table);
         }
         for storage in &draft.dropped {
-            self.storages.remove(*storage);
+            self.storages().remove(*storage);
         }
         for state in guards.iter_mut() {
             for (storage, _) in &draft.made_indexes {
@@ -612,7 +421,7 @@ impl Parts {
             self.follow_policies(state, &changed);
             for (storage, oid) in &draft.dropped_indexes {
                 if let Some(rows) = state.tables.rows_mut(*storage) {
-                    rows.indexes.retain(|slot| slot.oid != *oid);
+                    rows.indexes_mut().retain(|slot| slot.oid != *oid);
                 }
             }
         }
@@ -629,7 +438,9 @@ impl Parts {
     }
 
     pub(crate) fn drop_sequences(&self, gone: &[u32]) {
-        self.sequences.write().retain(|oid, _| !gone.contains(oid));
+        self.sequences()
+            .write()
+            .retain(|oid, _| !gone.contains(oid));
     }
 
     /// Throws away a draft in which nothing was changed: a definition found that all is as it
@@ -645,7 +456,7 @@ impl Parts {
         self.drop_made(&draft.made, &draft.made_indexes);
         self.drop_sequences(&draft.made_sequences);
         for table in &draft.held {
-            self.storages.put(table);
+            self.storages().put(table);
         }
     }
 
@@ -655,19 +466,19 @@ impl Parts {
             // Perhaps not all partitions are there yet.
             return;
         }
-        for partition in &self.partitions {
+        for partition in self.all_partitions() {
             let mut state = partition.lock();
             for storage in storages {
                 self.drop_storage(&mut state, *storage);
             }
             for (storage, oid) in indexes {
                 if let Some(rows) = state.tables.rows_mut(*storage) {
-                    rows.indexes.retain(|slot| slot.oid != *oid);
+                    rows.indexes_mut().retain(|slot| slot.oid != *oid);
                 }
             }
         }
         for storage in storages {
-            self.storages.remove(*storage);
+            self.storages().remove(*storage);
         }
     }
 
@@ -683,7 +494,7 @@ impl Parts {
         state.uncommitted.retain(|row, _| row.0 != storage);
         if state.tables.remove(storage) {
             let partition = state.id;
-            for block in self.blocks.blocks() {
+            for block in self.blocks().blocks() {
                 if block.table == storage && block.partition == partition {
                     self.give_up_block(block.id);
                 }

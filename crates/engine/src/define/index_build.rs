@@ -65,7 +65,7 @@ impl Parts {
             let mut failed: Option<Error> = None;
             let mut key = Vec::new();
             loop {
-                let mut suspects: Vec<(u32, u32, Vec<u8>)> = Vec::new();
+                let mut suspects: Vec<(u32, Vec<u8>)> = Vec::new();
                 let more = scan
                     .next_chunk(|row, tuple| {
                         progress.done += 1;
@@ -84,8 +84,7 @@ impl Parts {
                                 Index::Hash(hash) => {
                                     let hash_of = thermocline_storage::key_hash::key_hash(&key);
                                     suspects.extend(
-                                        hash.candidates(hash_of)
-                                            .map(|other| (row.row(), other, key.clone())),
+                                        hash.candidates(hash_of).map(|other| (other, key.clone())),
                                     );
                                     false
                                 }
@@ -100,26 +99,17 @@ impl Parts {
                         }
                     })
                     .await?;
-                // Equal fingerprints of a hash index: look at the keys.
-                for (_, other, key) in suspects {
+                for (other, key) in suspects {
                     let row = RowId::new(partition, other);
-                    let overlaid = txn.state_mut()?.overlay.get(&(old.def.storage, row));
-                    let tuple = match overlaid {
-                        Some(overlaid) => overlaid.new.as_deref().map(<[u8]>::to_vec),
-                        None => self.read_row(old, row).await?,
-                    };
-                    if let Some(tuple) = tuple {
-                        let mut stored = Vec::new();
-                        table.index_key_of(position, &tuple, &mut stored);
-                        if stored == key {
-                            return Err(self.cannot_be_unique(table, position, &tuple));
-                        }
+                    let found = self.has_key(txn, (old, row), (table, position), &key);
+                    if let Some(tuple) = found.await? {
+                        return Err(self.cannot_be_unique(table, position, &tuple));
                     }
                 }
                 if let Some(error) = failed {
                     return Err(error);
                 }
-                self.memory
+                self.memory()
                     .check_index(progress.expected_bytes(index.bytes()))?;
                 self.interruptible(options, self.wait_for_room()).await??;
                 if !more {
@@ -131,13 +121,13 @@ impl Parts {
         }
         self.index_as_committed(txn, table, position, &mut built)
             .await?;
-        for (partition, index) in self.partitions.iter().zip(built) {
+        for (partition, index) in self.all_partitions().iter().zip(built) {
             let mut state = partition.lock();
             // It has no entries for what rows were before: who reads through it by an older
             // snapshot looks at them beside it.
             state.versions.detach(old.def.storage);
             let rows = state.table_mut(old);
-            rows.indexes.push(IndexSlot {
+            rows.indexes_mut().push(IndexSlot {
                 oid: def.oid,
                 index,
             });
@@ -177,6 +167,27 @@ impl Parts {
             }
         }
         Ok(())
+    }
+
+    /// The tuple of a row, as its transaction has it, if its key in an index is this one: a hash
+    /// index only knows the fingerprint.
+    async fn has_key(
+        &self,
+        txn: &mut Transaction,
+        (old, row): (&Arc<Table>, RowId),
+        (table, position): (&Table, usize),
+        key: &[u8],
+    ) -> Result<Option<Vec<u8>>> {
+        let overlaid = txn.state_mut()?.overlay.get(&(old.def.storage, row));
+        let tuple = match overlaid {
+            Some(overlaid) => overlaid.new.as_deref().map(<[u8]>::to_vec),
+            None => self.read_row(old, row).await?,
+        };
+        Ok(tuple.filter(|tuple| {
+            let mut stored = Vec::new();
+            table.index_key_of(position, tuple, &mut stored);
+            stored == key
+        }))
     }
 
     async fn read_row(&self, table: &Arc<Table>, row: RowId) -> Result<Option<Vec<u8>>> {

@@ -2,5 +2,6 @@
 
 pub(crate) mod definition;
 pub(crate) mod index_build;
+mod locking_objects;
 mod policies;
 pub(crate) mod rewrite;

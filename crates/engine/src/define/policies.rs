@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use crate::catalog::Table;
-use crate::ground::policy::Merge;
 use crate::parts::Parts;
+use crate::policy::Merge;
 use crate::rows::partition::PartitionState;
 
 impl Parts {

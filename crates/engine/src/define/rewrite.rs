@@ -37,7 +37,7 @@ impl Parts {
         let made_of = txn.catalog();
         self.there(options, &Scope::All).await?;
         self.begin_ddl(txn)?;
-        self.memory.check_floor("a table that is written anew")?;
+        self.memory().check_floor("a table that is written anew")?;
         let change = Change::AlterTable(def);
         self.lock_objects(txn, options, &change, &made_of).await?;
         let Change::AlterTable(mut def) = change else {

@@ -118,7 +118,17 @@ impl Manifest {
             };
         }
         let bytes = read_file(device, MANIFEST)?;
-        decode_checked(MANIFEST, &bytes, FORMAT_OLDEST..=FORMAT_VERSION).map(Some)
+        let manifest: Manifest = decode_checked(MANIFEST, &bytes, FORMAT_OLDEST..=FORMAT_VERSION)?;
+        manifest.catalog.check(MANIFEST)?;
+        for draft in &manifest.drafts {
+            draft.check(MANIFEST)?;
+        }
+        let partitions = manifest.partitions.len();
+        if !partitions.is_power_of_two() || partitions > usize::from(u16::MAX) {
+            let what = format!("{MANIFEST}: {partitions} partitions are not a power of two");
+            return Err(Error::Corrupt(what));
+        }
+        Ok(Some(manifest))
     }
 
     /// The checkpoint's files.

@@ -4,6 +4,9 @@
 //! Imports `catalog`, `ground`.
 
 pub(crate) mod command;
+#[cfg(test)]
+mod damaged_tests;
+pub(crate) mod definitions;
 pub(crate) mod image;
 pub(crate) mod manifest;
 pub(crate) mod record;

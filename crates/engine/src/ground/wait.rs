@@ -1,74 +1,16 @@
-//! Waiting without a runtime: an event that futures listen to, and what cancels a
-//! statement or ends its session.
+//! Waiting without a runtime: what cancels a statement or ends its session, over events
+//! ([`crate::ground::event`]).
 //!
 //! Everything the engine waits for (log flushes, device reads, other
 //! transactions, memory) is a future over these. So the same code runs under
 //! any executor, under none, and in a simulator.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker};
-
-use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::Poll;
 
 use crate::ground::error::{Error, Result, SessionEnd};
-
-/// Something that happens again and again, and that futures wait for.
-#[derive(Debug, Default)]
-pub struct Event {
-    happened: AtomicU64,
-    waiting: Mutex<Vec<Waker>>,
-}
-
-impl Event {
-    /// A future that ends when the event next happens after this call.
-    pub fn listen(&self) -> Listener<'_> {
-        Listener {
-            event: self,
-            seen: self.happened.load(Ordering::Acquire),
-        }
-    }
-
-    /// The event happens: all listeners go on.
-    pub fn notify(&self) {
-        let wakers = {
-            let mut waiting = self.waiting.lock();
-            self.happened.fetch_add(1, Ordering::Release);
-            std::mem::take(&mut *waiting)
-        };
-        for waker in wakers {
-            waker.wake();
-        }
-    }
-
-    /// Whether anybody waits.
-    pub fn has_listeners(&self) -> bool {
-        !self.waiting.lock().is_empty()
-    }
-}
-
-/// See [`Event::listen`].
-#[derive(Debug)]
-pub struct Listener<'a> {
-    event: &'a Event,
-    seen: u64,
-}
-
-impl Future for Listener<'_> {
-    type Output = ();
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let mut waiting = self.event.waiting.lock();
-        if self.event.happened.load(Ordering::Acquire) != self.seen {
-            return Poll::Ready(());
-        }
-        if !waiting.iter().any(|w| w.will_wake(context.waker())) {
-            waiting.push(context.waker().clone());
-        }
-        Poll::Pending
-    }
-}
+pub use crate::ground::event::Event;
 
 /// Lets others go first, once, that are ready on this thread. Between two turns of work that
 /// takes many of them: a thread serves many sessions.
@@ -281,7 +223,9 @@ impl Drop for WaitNote<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::future::Future;
     use std::pin::pin;
+    use std::task::{Context, Waker};
     use std::thread;
 
     use thermocline_device::block_on;

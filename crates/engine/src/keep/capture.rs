@@ -76,7 +76,7 @@ impl<'a> Capture<'a> {
             let mut changed = 0;
             for (_, rows) in state.tables.all_rows_mut() {
                 changed += rows.changed().count();
-                for slot in &mut rows.indexes {
+                for slot in rows.indexes_mut() {
                     slot.index
                         .each_part(&mut |part| changed += part.changed().count());
                 }
@@ -92,7 +92,7 @@ impl<'a> Capture<'a> {
             for (_, rows) in state.tables.all_rows_mut() {
                 let pages = rows.directory().pages();
                 rows.changed().mark_all(pages);
-                for slot in &mut rows.indexes {
+                for slot in rows.indexes_mut() {
                     slot.index.each_part(&mut |part| {
                         let pages = part.pages();
                         part.changed().mark_all(pages);
@@ -146,7 +146,7 @@ impl<'a> Capture<'a> {
     }
 
     fn tables(&self) -> Vec<Arc<Table>> {
-        let storages = self.parts.storages();
+        let storages = self.parts.tables_by_storage();
         self.held(|state| {
             let present = state.tables.all_rows();
             present
@@ -186,7 +186,7 @@ impl<'a> Capture<'a> {
                     return (0, false);
                 };
                 // As it is now: the table may have been widened since the last turn.
-                let reader = parts.storages.read().get(&storage).cloned();
+                let reader = parts.storages().read().get(&storage).cloned();
                 let table = reader.as_deref().unwrap_or(table);
                 let section = begin_section(frames, Frame::Words, storage, 0);
                 let mut count = 0;
@@ -217,7 +217,7 @@ impl<'a> Capture<'a> {
         let oids: Vec<u32> = self.held(|state| {
             let rows = state.tables.rows(storage);
             rows.map_or(Vec::new(), |rows| {
-                rows.indexes.iter().map(|slot| slot.oid).collect()
+                rows.indexes().iter().map(|slot| slot.oid).collect()
             })
         });
         let mut copied = 0;
@@ -227,10 +227,9 @@ impl<'a> Capture<'a> {
                 while more {
                     let frames = &mut *self.frames;
                     let turn = self.parts.held(self.partition, |state| {
-                        let index = state
-                            .tables
-                            .rows_mut(storage)
-                            .and_then(|rows| rows.indexes.iter_mut().find(|slot| slot.oid == oid));
+                        let index = state.tables.rows_mut(storage).and_then(|rows| {
+                            rows.indexes_mut().iter_mut().find(|slot| slot.oid == oid)
+                        });
                         index.map_or((0, false), |slot| {
                             let at = (storage, slot.oid);
                             copy_part(&mut slot.index, kind, at, &mut from, frames)
@@ -252,7 +251,7 @@ impl<'a> Capture<'a> {
         let mut words = Words::default();
         let (cut, end_at) = parts.held(self.partition, |state| {
             // After the lock: a table made meanwhile must not be left out.
-            let storages = parts.storages();
+            let storages = parts.tables_by_storage();
             for (storage, rows) in state.tables.all_rows_mut() {
                 if let Some(table) = storages.get(&storage) {
                     copied += cut_table(table, rows, &mut words, frames);
@@ -261,7 +260,7 @@ impl<'a> Capture<'a> {
             let end_at = begin_frame(frames, Frame::End);
             write_end(state, |storage| storages.contains_key(&storage), frames);
             end_frame(frames, end_at);
-            (parts.log.appended_lsn(), end_at)
+            (parts.log().appended_lsn(), end_at)
         });
         stop_at(StopPoint::CheckpointCut);
         let end = crc32c::crc32c(&self.frames[end_at + crate::format::image::FRAME_HEAD..]);
@@ -282,12 +281,12 @@ impl Parts {
         partition: usize,
         turn: impl FnOnce(&mut PartitionState) -> R,
     ) -> R {
-        let mut state = self.partitions[partition].lock();
-        let since = self.clock.now();
+        let mut state = self.all_partitions()[partition].lock();
+        let since = self.clock().now();
         let result = turn(&mut state);
         drop(state);
-        let held: Duration = self.clock.now().saturating_sub(since);
-        self.checkpoint
+        let held: Duration = self.clock().now().saturating_sub(since);
+        self.checkpoint_state()
             .longest_hold_us
             .fetch_max(held.as_micros() as u64, Ordering::Relaxed);
         result
@@ -393,7 +392,7 @@ fn cut_table(
     let pages = cut_words(table, rows, words, &mut late, frames);
     let mut copied = pages + late.len() as u64;
     write_late(rows, storage, &late, frames);
-    for slot in &mut rows.indexes {
+    for slot in rows.indexes_mut() {
         for kind in PARTS {
             let (mut from, mut more) = (0, true);
             while more {
@@ -473,8 +472,8 @@ fn write_end(state: &PartitionState, is_known: impl Fn(u32) -> bool, out: &mut V
         out.extend_from_slice(&storage.to_le_bytes());
         out.extend_from_slice(&rows.live().to_le_bytes());
         out.extend_from_slice(&rows.directory().appended().to_le_bytes());
-        out.extend_from_slice(&(rows.indexes.len() as u32).to_le_bytes());
-        for slot in &rows.indexes {
+        out.extend_from_slice(&(rows.indexes().len() as u32).to_le_bytes());
+        for slot in rows.indexes() {
             head.clear();
             match &slot.index {
                 Index::Hash(index) => index.write_head(&mut head),

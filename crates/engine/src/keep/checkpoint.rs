@@ -63,7 +63,7 @@ impl Parts {
 
     /// The images that the database was opened with.
     pub(crate) fn adopt_images(&self, partitions: Vec<PartitionFiles>) {
-        self.checkpoint.running.lock().chains = partitions
+        self.checkpoint_state().running.lock().chains = partitions
             .into_iter()
             .map(|image| Chain { image, end: None })
             .collect();
@@ -73,7 +73,13 @@ impl Parts {
     /// the pages that it has. Earlier files may have pages of an index of the same object id
     /// that it has not: a delta would leave those in place.
     pub(crate) fn forget_image(&self, partition: usize) {
-        if let Some(chain) = self.checkpoint.running.lock().chains.get_mut(partition) {
+        if let Some(chain) = self
+            .checkpoint_state()
+            .running
+            .lock()
+            .chains
+            .get_mut(partition)
+        {
             *chain = Chain::default();
         }
     }
@@ -81,25 +87,25 @@ impl Parts {
     /// All partitions are there: what the last checkpoint has of one that is not is all that
     /// there is of it.
     pub(crate) fn run_checkpoint(&self, purpose: Purpose) -> Result<()> {
-        if !self.arrivals.are_complete() {
+        if !self.arrivals().are_complete() {
             return Err(Error::Internal(
                 "a checkpoint before all partitions are there".into(),
             ));
         }
         let awaited = u64::from(purpose != Purpose::Upkeep);
-        self.checkpoint
+        self.checkpoint_state()
             .awaited
             .fetch_add(awaited, Ordering::Relaxed);
-        let mut last = self.checkpoint.running.lock();
-        self.checkpoint
+        let mut last = self.checkpoint_state().running.lock();
+        self.checkpoint_state()
             .awaited
             .fetch_sub(awaited, Ordering::Relaxed);
         last.chains
-            .resize_with(self.partitions.len(), Chain::default);
+            .resize_with(self.all_partitions().len(), Chain::default);
         self.make_room_for_checkpoint();
         let result = self.write_checkpoint(purpose, &mut last);
         if result.is_ok() {
-            self.reserve.take();
+            self.reserve().take();
         } else {
             // Pages count as saved that are in no image: begin anew.
             last.chains.fill(Chain::default());
@@ -110,21 +116,21 @@ impl Parts {
     }
 
     fn write_checkpoint(&self, purpose: Purpose, last: &mut Last) -> Result<()> {
-        let started = self.clock.now();
-        let number = self.checkpoint.number.load(Ordering::Relaxed) + 1;
+        let started = self.clock().now();
+        let number = self.checkpoint_state().number.load(Ordering::Relaxed) + 1;
         let begin = self.log_position();
-        let epoch = self.blocks.begin_checkpoint();
-        let paced = purpose == Purpose::Upkeep && self.settings.background;
+        let epoch = self.blocks().begin_checkpoint();
+        let paced = purpose == Purpose::Upkeep && self.settings().background;
         let mut pace = match paced {
             true => Pace::spread(self.checkpoint_rate(), last, started),
             false => Pace::at_full_speed(started),
         };
         last.began = Some(started);
-        let mut evictor = Evictor::new(self.policy.block_bytes);
-        self.memory.foresee(u64::from(self.policy.block_bytes));
+        let mut evictor = Evictor::new(self.policy().block_bytes);
+        self.memory().foresee(u64::from(self.policy().block_bytes));
         let mut frames = Vec::new();
         let mut image_bytes = 0;
-        let refused = self.checkpoint.refuse_commands();
+        let refused = self.checkpoint_state().refuse_commands();
         for (partition, chain) in last.chains.iter_mut().enumerate() {
             let name = format!("checkpoint-{number:08}-{partition:04}");
             let capture = Capture {
@@ -133,7 +139,7 @@ impl Parts {
                 evictor: &mut evictor,
                 pace: &mut pace,
                 frames: &mut frames,
-                writer: ImageWriter::new(&*self.device, name),
+                writer: ImageWriter::new(&**self.device(), name),
             };
             image_bytes += write_partition(capture, number, purpose, chain)?;
             self.pause(Moment::PartitionWritten);
@@ -146,68 +152,70 @@ impl Parts {
         let mut manifest = self.describe_checkpoint(number, images)?;
         drop(refused);
         // What the images say must be on the device before the manifest is.
-        self.log
-            .wait_durable_blocking(self.log.appended_lsn())
+        self.log()
+            .wait_durable_blocking(self.log().appended_lsn())
             .map_err(log_failed)?;
         self.kinds_need_no_log(&manifest)?;
-        manifest.log_end = self.log.stream_end();
+        manifest.log_end = self.log().stream_end();
         if Mutation::ManifestFirst.is_made() {
-            manifest.write(&*self.device)?;
+            manifest.write(&**self.device())?;
         }
         if Mutation::LogTruncatedEarly.is_made() {
-            let cut = self.log.truncate_before(manifest.log_start);
+            let cut = self.log().truncate_before(manifest.log_start);
             cut.map_err(log_broken)?;
         }
         if Mutation::BlocksReleasedEarly.is_made() {
-            self.blocks.release_up_to(epoch).map_err(store_failed)?;
+            self.blocks().release_up_to(epoch).map_err(store_failed)?;
         }
         if !Mutation::BlocksNotSynced.is_made() {
-            self.blocks.sync().map_err(store_failed)?;
+            self.blocks().sync().map_err(store_failed)?;
         }
         let mut table = Vec::new();
-        self.blocks.write_to(epoch, &mut table);
+        self.blocks().write_to(epoch, &mut table);
         let crc = crc32c::crc32c(&table);
         table.extend_from_slice(&crc.to_le_bytes());
-        write_file(&*self.device, &manifest.blocks, &table)?;
+        write_file(&**self.device(), &manifest.blocks, &table)?;
         self.pause(Moment::BlockTableWritten);
         stop_at(StopPoint::CheckpointTable);
-        manifest.put_in_place(&*self.device)?;
-        if let Err(error) = Manifest::sync_name(&*self.device) {
+        manifest.put_in_place(&**self.device())?;
+        if let Err(error) = Manifest::sync_name(&**self.device()) {
             // Either may be found by a restart: the files of both have to stay as they are.
-            self.log.fail("the manifest could not be made durable");
+            self.log().fail("the manifest could not be made durable");
             return Err(error);
         }
         stop_at(StopPoint::CheckpointBeforeTruncate);
         self.pause(Moment::ManifestWritten);
 
-        self.checkpoint.number.store(number, Ordering::Relaxed);
-        *self.checkpoint.last_log.lock() = begin;
-        self.blocks.release_up_to(epoch).map_err(store_failed)?;
-        if !self.backups.holds_files() {
-            self.log
+        self.checkpoint_state()
+            .number
+            .store(number, Ordering::Relaxed);
+        *self.checkpoint_state().last_log.lock() = begin;
+        self.blocks().release_up_to(epoch).map_err(store_failed)?;
+        if !self.backups().holds_files() {
+            self.log()
                 .truncate_before(self.archived_up_to(manifest.log_start))
                 .map_err(log_broken)?;
             self.remove_old_files(&manifest)?;
         }
-        self.checkpoint
+        self.checkpoint_state()
             .last_pending_bytes
-            .store(self.blocks.pending_bytes(), Ordering::Relaxed);
-        let took = self.clock.now().saturating_sub(started);
-        self.checkpoint
+            .store(self.blocks().pending_bytes(), Ordering::Relaxed);
+        let took = self.clock().now().saturating_sub(started);
+        self.checkpoint_state()
             .last_duration_ms
             .store(took.as_millis() as u64, Ordering::Relaxed);
-        self.checkpoint
+        self.checkpoint_state()
             .last_image_bytes
             .store(image_bytes, Ordering::Relaxed);
-        Counters::add(&self.counters.checkpoints, 1);
-        Counters::add(&self.counters.image_bytes_written, image_bytes);
+        Counters::add(&self.count().checkpoints, 1);
+        Counters::add(&self.count().image_bytes_written, image_bytes);
         Ok(())
     }
 
     /// The log is durable up to each partition's cut, and will lose what is before: whatever is
     /// no row in place keeps for itself what the log has named there.
     fn kinds_need_no_log(&self, manifest: &Manifest) -> Result<()> {
-        for (partition, image) in self.partitions.iter().zip(&manifest.partitions) {
+        for (partition, image) in self.all_partitions().iter().zip(&manifest.partitions) {
             let mut state = partition.lock_any();
             let mut kinds = state.tables.kinds_mut();
             kinds.try_for_each(|kind| kind.log_is_durable(image.cut))?;
@@ -217,10 +225,10 @@ impl Parts {
 
     /// Bytes a second that a checkpoint writes at most while statements run.
     fn checkpoint_rate(&self) -> u64 {
-        self.settings
+        self.settings()
             .checkpoint_bytes_per_second
             .unwrap_or_else(|| {
-                let device = self.device.profile().sequential_write_mb_s * 1e6;
+                let device = self.device().profile().sequential_write_mb_s * 1e6;
                 (device * CHECKPOINT_SHARE) as u64
             })
     }
@@ -232,15 +240,13 @@ impl Parts {
     ) -> Result<Manifest> {
         // No DDL commits between the catalog and its place in the log: that
         // needs the locks of all partitions.
-        let first = self.partitions[0].lock();
+        let first = self.all_partitions()[0].lock();
         let catalog = self.catalog();
-        let catalog_lsn = self.log.appended_lsn();
-        let image = catalog.image(
-            self.next_oid.load(Ordering::Relaxed),
-            self.next_storage.load(Ordering::Relaxed),
-        );
+        let catalog_lsn = self.log().appended_lsn();
+        let (next_oid, next_storage) = self.next_numbers();
+        let image = catalog.image(next_oid, next_storage);
         let drafts = self
-            .storages()
+            .tables_by_storage()
             .values()
             .filter(|t| catalog.table(t.def.oid).is_none_or(|c| !Arc::ptr_eq(c, t)))
             .filter(|_| !Mutation::DraftsForgotten.is_made())
@@ -248,7 +254,7 @@ impl Parts {
             .collect();
         // Those of open transactions, too: what is logged of them up to here is not read again.
         let mut sequences: Vec<_> = {
-            let sequences = self.sequences.read();
+            let sequences = self.sequences().read();
             let all = sequences.iter().map(|(oid, sequence)| {
                 let (value, is_called) = sequence.durable();
                 (*oid, value, is_called)
@@ -265,7 +271,7 @@ impl Parts {
             .unwrap_or(catalog_lsn);
         Ok(Manifest {
             format: FORMAT_VERSION,
-            database_id: format!("{:032x}", self.database_id),
+            database_id: format!("{:032x}", self.database_id()),
             checkpoint: number,
             partitions,
             blocks: format!("checkpoint-{number:08}-blocks"),
@@ -275,7 +281,7 @@ impl Parts {
             drafts,
             log_start,
             log_end: 0,
-            last_transaction: self.transactions.last_number(),
+            last_transaction: self.transactions().last_number(),
         })
     }
 
@@ -284,12 +290,12 @@ impl Parts {
         if self.stopped_because().is_some() {
             return;
         }
-        let number = self.checkpoint.number.load(Ordering::Relaxed) + 1;
+        let number = self.checkpoint_state().number.load(Ordering::Relaxed) + 1;
         let beginning = format!("checkpoint-{number:08}-");
-        let files = self.device.list().unwrap_or_default();
+        let files = self.device().list().unwrap_or_default();
         for file in files.iter().filter(|f| f.starts_with(&beginning)) {
             // The next attempt writes it anew, so that it does no harm.
-            if let Err(error) = self.device.remove(file) {
+            if let Err(error) = self.device().remove(file) {
                 self.report(&format!("removing {file}: {error}"));
             }
         }
@@ -298,16 +304,16 @@ impl Parts {
     /// Removes what a backup kept of checkpoints before the last, unless one is under way, which
     /// does so at its end.
     pub(crate) fn remove_superseded(&self) -> Result<()> {
-        let Some(_last) = self.checkpoint.running.try_lock() else {
+        let Some(_last) = self.checkpoint_state().running.try_lock() else {
             return Ok(());
         };
-        if self.stopped_because().is_some() || self.backups.holds_files() {
+        if self.stopped_because().is_some() || self.backups().holds_files() {
             return Ok(());
         }
-        let Some(manifest) = Manifest::read(&*self.device)? else {
+        let Some(manifest) = Manifest::read(&**self.device())? else {
             return Ok(());
         };
-        self.log
+        self.log()
             .truncate_before(self.archived_up_to(manifest.log_start))
             .map_err(log_broken)?;
         self.remove_old_files(&manifest)
@@ -316,13 +322,13 @@ impl Parts {
     /// Removes checkpoint files that the manifest does not name.
     pub(crate) fn remove_old_files(&self, manifest: &Manifest) -> Result<()> {
         let files = self
-            .device
+            .device()
             .list()
             .map_err(|e| Error::io(e, "listing the data directory"))?;
         let named: HashSet<&str> = manifest.files().collect();
         for file in files.iter().filter(|f| f.starts_with("checkpoint-")) {
             if !named.contains(file.as_str()) {
-                self.device
+                self.device()
                     .remove(file)
                     .map_err(|e| Error::io(e, format!("removing {file}")))?;
             }
@@ -333,46 +339,53 @@ impl Parts {
     /// Whether the log has grown enough for a checkpoint, or so much of the blocks'
     /// file waits for one that the file would grow without need.
     pub(crate) fn checkpoint_is_due(&self) -> bool {
-        if self.log_since_checkpoint() >= self.settings.checkpoint_log_bytes
-            || self.replay_estimate() >= self.settings.recovery_target / TARGET_SHARE
+        if self.log_since_checkpoint() >= self.settings().checkpoint_log_bytes
+            || self.replay_estimate() >= self.settings().recovery_target / TARGET_SHARE
         {
             return true;
         }
         // What readers kept from being released at the last one is still there.
-        let kept = self.checkpoint.last_pending_bytes.load(Ordering::Relaxed);
-        let pending = self.blocks.pending_bytes().saturating_sub(kept);
-        pending >= self.settings.checkpoint_log_bytes / PENDING_MIN
-            && pending >= self.blocks.taken_bytes() / PENDING_SHARE
+        let kept = self
+            .checkpoint_state()
+            .last_pending_bytes
+            .load(Ordering::Relaxed);
+        let pending = self.blocks().pending_bytes().saturating_sub(kept);
+        pending >= self.settings().checkpoint_log_bytes / PENDING_MIN
+            && pending >= self.blocks().taken_bytes() / PENDING_SHARE
     }
 
     pub(crate) fn log_position(&self) -> LogPosition {
-        let (records, bytes) = self.log.appended();
+        let (records, bytes) = self.log().appended();
         LogPosition {
-            lsn: self.log.appended_lsn(),
-            file_bytes: self.log.file_bytes(),
+            lsn: self.log().appended_lsn(),
+            file_bytes: self.log().file_bytes(),
             replay_units: replay_units(records, bytes),
         }
     }
 
     /// Bytes of the log's files since the last checkpoint began.
     pub(crate) fn log_since_checkpoint(&self) -> u64 {
-        let last = self.checkpoint.last_log.lock().file_bytes;
-        self.log.file_bytes().saturating_sub(last)
+        let last = self.checkpoint_state().last_log.lock().file_bytes;
+        self.log().file_bytes().saturating_sub(last)
     }
 
     /// Whether anything was logged since the last checkpoint began, but for what it leaves
     /// itself.
     pub(crate) fn has_logged(&self) -> bool {
-        let last = self.checkpoint.last_log.lock().lsn;
-        self.log.appended_lsn().saturating_sub(last) > CHANGED_BYTES
+        let last = self.checkpoint_state().last_log.lock().lsn;
+        self.log().appended_lsn().saturating_sub(last) > CHANGED_BYTES
     }
 
     /// How long a start would take to apply the log, if the process ended now.
     pub(crate) fn replay_estimate(&self) -> Duration {
-        let last = self.checkpoint.last_log.lock().replay_units;
-        let (records, bytes) = self.log.appended();
+        let last = self.checkpoint_state().last_log.lock().replay_units;
+        let (records, bytes) = self.log().appended();
         let units = replay_units(records, bytes).saturating_sub(last);
-        let unit_ns = match self.checkpoint.replay_unit_ns.load(Ordering::Relaxed) {
+        let unit_ns = match self
+            .checkpoint_state()
+            .replay_unit_ns
+            .load(Ordering::Relaxed)
+        {
             0 => UNIT_NS,
             measured => measured,
         };
@@ -385,7 +398,7 @@ impl Parts {
         if units >= UNITS_MEASURED_MIN {
             let unit_ns = took.as_nanos() as u64 / units;
             let believed = unit_ns.clamp(*UNIT_NS_BELIEVED.start(), *UNIT_NS_BELIEVED.end());
-            self.checkpoint
+            self.checkpoint_state()
                 .replay_unit_ns
                 .store(believed, Ordering::Relaxed);
         }

@@ -1,9 +1,9 @@
 //! What the changes of all transactions hold of memory until they end ([`crate::parts::changes`]): one
 //! count, which each of them takes from and gives back to.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
-
-use crate::ground::wait::Event;
+use crate::ground::event::Event;
+use crate::ground::sync::Ordering::{Relaxed, SeqCst};
+use crate::ground::sync::{AtomicU64, AtomicUsize};
 
 /// Transactions that hold less than one part of the share in so many have a quarter of it for
 /// themselves, beside it.

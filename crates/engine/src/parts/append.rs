@@ -1,8 +1,6 @@
 //! Appending to the log what a commit or a rollback says, also where the device is full: what only
 //! takes away may use the space that is kept for making room ([`crate::parts::reserve`]).
 
-use std::sync::atomic::Ordering;
-
 use thermocline_storage::log::{LogFailed, Lsn};
 
 use crate::catalog::CatalogImage;
@@ -52,10 +50,8 @@ impl Parts {
     /// A changed catalog, as it is logged.
     pub(crate) fn encode_catalog(&self, draft: &Draft) -> Result<Vec<u8>> {
         let catalog = draft.catalog(&self.catalog());
-        let mut image: CatalogImage = catalog.image(
-            self.next_oid.load(Ordering::Relaxed),
-            self.next_storage.load(Ordering::Relaxed),
-        );
+        let (next_oid, next_storage) = self.next_numbers();
+        let mut image: CatalogImage = catalog.image(next_oid, next_storage);
         image.restarted.clone_from(&draft.restarted);
         serde_json::to_vec(&image)
             .map_err(|error| Error::Internal(format!("encoding the catalog: {error}")))

@@ -17,6 +17,7 @@ pub(crate) mod settings;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use hashbrown::HashMap;
 use parking_lot::{Condvar, Mutex, RwLock};
@@ -32,20 +33,20 @@ use crate::catalog::{Catalog, FIRST_USER_OID, Table};
 use crate::ground::counters::Counters;
 use crate::ground::error::{Error, Result, log_failed};
 use crate::ground::moment::Moment;
-use crate::ground::policy::Policy;
 use crate::ground::pulse::Pulse;
 use crate::ground::spill::Spill;
 use crate::ground::start::Start;
-use crate::ground::table_policy::Policies;
 use crate::ground::wait::Event;
-use crate::memory::Memory;
+use crate::memory::{Memory, columns_floor};
 use crate::parts::backup_state::BackupState;
 use crate::parts::checkpoint_state::CheckpointState;
 use crate::parts::reserve::Reserve;
 use crate::parts::settings::Settings;
+use crate::policy::Policy;
+use crate::policy::table_policy::Policies;
 use crate::rows::arrivals::Arrivals;
 use crate::rows::fetch::Fetcher;
-use crate::rows::partition::Partition;
+use crate::rows::partition::{Partition, PartitionState};
 use crate::rows::versions::HeldBytes;
 use crate::transaction::Transactions;
 
@@ -61,54 +62,54 @@ const PROBLEMS_KEPT: usize = 100;
 
 /// See the module's head.
 pub struct Parts {
-    pub(crate) device: Arc<dyn Device>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) settings: Settings,
+    device: Arc<dyn Device>,
+    clock: Arc<dyn Clock>,
+    settings: Settings,
     /// What the server is set to; a table may say otherwise ([`Parts::policy_of`]).
-    pub(crate) policy: Policy,
-    pub(crate) policies: Policies,
-    pub(crate) database_id: u128,
-    pub(crate) arena: Arc<Arena>,
-    pub(crate) memory: Memory,
-    pub(crate) partitions: Vec<Partition>,
-    pub(crate) arrivals: Arc<Arrivals>,
-    pub(crate) catalog: RwLock<Arc<Catalog>>,
+    policy: Policy,
+    policies: Policies,
+    database_id: u128,
+    arena: Arc<Arena>,
+    memory: Memory,
+    partitions: Vec<Partition>,
+    arrivals: Arc<Arrivals>,
+    catalog: RwLock<Arc<Catalog>>,
     /// Which table owns a storage, drafts included. Never held while a
     /// partition's lock is taken; see [`Parts::storages`].
-    pub(crate) storages: Arc<Storages>,
-    pub(crate) sequences: RwLock<HashMap<u32, Arc<Sequence>>>,
+    storages: Arc<Storages>,
+    sequences: RwLock<HashMap<u32, Arc<Sequence>>>,
     /// Where the last definition's commit ends in the log whose maker waits for it: a number is
     /// not told before the sequence is there for good.
-    pub(crate) sequences_made: AtomicU64,
-    pub(crate) next_oid: AtomicU32,
-    pub(crate) next_storage: AtomicU32,
+    sequences_made: AtomicU64,
+    next_oid: AtomicU32,
+    next_storage: AtomicU32,
     /// Where the next row without a partition key goes.
-    pub(crate) next_spread: AtomicUsize,
-    pub(crate) log: Arc<Log>,
-    pub(crate) blocks: BlockStore,
-    pub(crate) fetcher: Fetcher,
-    pub(crate) transactions: Transactions,
+    next_spread: AtomicUsize,
+    log: Arc<Log>,
+    blocks: BlockStore,
+    fetcher: Fetcher,
+    transactions: Transactions,
     /// Before-images for open snapshots.
-    pub(crate) versions_held: Arc<HeldBytes>,
+    versions_held: Arc<HeldBytes>,
     /// What of the catalog is being changed, beside tables.
-    pub(crate) objects: Mutex<HashMap<LockedObject, Arc<Gate>>>,
-    pub(crate) counters: Counters,
+    objects: Mutex<HashMap<LockedObject, Arc<Gate>>>,
+    counters: Counters,
     /// Happens every few milliseconds while somebody waits with a time limit.
-    pub(crate) tick: Event,
+    tick: Event,
     /// Whether anybody does anything.
-    pub(crate) pulse: Pulse,
-    pub(crate) checkpoint: CheckpointState,
-    pub(crate) backups: BackupState,
-    pub(crate) spill: Arc<Spill>,
-    pub(crate) reserve: Reserve,
+    pulse: Pulse,
+    checkpoint: CheckpointState,
+    backups: BackupState,
+    spill: Arc<Spill>,
+    reserve: Reserve,
     /// The last start.
-    pub(crate) start: Start,
+    start: Start,
     /// Background tasks are to end.
-    pub(crate) stopping: AtomicBool,
+    stopping: AtomicBool,
     /// No statement begins any more.
-    pub(crate) closed: AtomicBool,
-    pub(crate) evictor_signal: (Mutex<bool>, Condvar),
-    pub(crate) problems: Mutex<Vec<String>>,
+    closed: AtomicBool,
+    evictor_signal: (Mutex<bool>, Condvar),
+    problems: Mutex<Vec<String>>,
 }
 
 impl fmt::Debug for Parts {
@@ -120,14 +121,192 @@ impl fmt::Debug for Parts {
     }
 }
 
+/// Gives what the rooms above work with, to be used and not exchanged.
+macro_rules! given {
+    ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
+        impl Parts {
+            $($(#[$doc])* #[inline] pub(crate) fn $field(&self) -> &$type { &self.$field })*
+        }
+    };
+}
+
+given! {
+    clock: Arc<dyn Clock>,
+    settings: Settings,
+    arena: Arc<Arena>,
+    memory: Memory,
+    arrivals: Arc<Arrivals>,
+    storages: Arc<Storages>,
+    sequences: RwLock<HashMap<u32, Arc<Sequence>>>,
+    sequences_made: AtomicU64,
+    log: Arc<Log>,
+    blocks: BlockStore,
+    fetcher: Fetcher,
+    transactions: Transactions,
+    versions_held: Arc<HeldBytes>,
+    objects: Mutex<HashMap<LockedObject, Arc<Gate>>>,
+    tick: Event,
+    pulse: Pulse,
+    backups: BackupState,
+    reserve: Reserve,
+    start: Start,
+}
+
+/// What is opened before the parts are there.
+pub(crate) struct Opened {
+    pub database_id: u128,
+    pub partitions: u16,
+    /// `memory_limit`, in bytes.
+    pub limit: u64,
+    pub arena: Arc<Arena>,
+    pub blocks: BlockStore,
+    pub log: Log,
+    pub reserve: Reserve,
+}
+
 impl Parts {
+    /// Nothing is in it yet: no definitions, no rows.
+    ///
+    /// # Errors
+    /// The device's.
+    pub(crate) fn new(settings: Settings, opened: Opened) -> Result<Parts> {
+        let Opened {
+            database_id,
+            partitions,
+            limit,
+            arena,
+            blocks,
+            log,
+            reserve,
+        } = opened;
+        let profile = settings.device.profile();
+        let for_device = || Policy::for_device(&profile);
+        let policy = settings.policy.unwrap_or_else(for_device);
+        let policies = Policies {
+            server: policy,
+            paper: Policy::of_papers(&profile),
+        };
+        let arrivals = Arc::<Arrivals>::default();
+        let storages = Arc::<Storages>::default();
+        Ok(Parts {
+            device: settings.device.clone(),
+            clock: settings.clock.clone(),
+            policy,
+            policies,
+            database_id,
+            memory: Memory::new(limit, arena.clone(), settings.simulator.is_none()),
+            partitions: (0..partitions)
+                .map(|id| PartitionState::new(id, arena.clone(), policies))
+                .map(|state| Partition::new(state, arrivals.clone()))
+                .collect(),
+            arena,
+            arrivals,
+            catalog: RwLock::new(Arc::new(Catalog::empty())),
+            fetcher: Fetcher::new(
+                blocks.file().clone(),
+                storages.clone(),
+                columns_floor(limit),
+            ),
+            storages,
+            sequences: RwLock::default(),
+            sequences_made: AtomicU64::new(0),
+            next_oid: AtomicU32::new(FIRST_USER_OID),
+            next_storage: AtomicU32::new(1),
+            next_spread: AtomicUsize::new(0),
+            log: Arc::new(log),
+            blocks,
+            transactions: Transactions::default(),
+            versions_held: Arc::<HeldBytes>::default(),
+            objects: Mutex::default(),
+            counters: Counters::default(),
+            tick: Event::default(),
+            pulse: Pulse::default(),
+            checkpoint: CheckpointState::default(),
+            backups: BackupState::default(),
+            spill: Spill::new(settings.device.clone(), settings.temp_file_limit)?,
+            reserve,
+            start: Start::default(),
+            stopping: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            evictor_signal: (Mutex::new(false), Condvar::new()),
+            problems: Mutex::default(),
+            settings,
+        })
+    }
+
+    /// The device.
+    #[inline]
+    pub fn device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
+    /// The policy in force; a table may say otherwise ([`Parts::policy_of`]).
+    #[inline]
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// What tables' policies go back to.
+    pub(crate) fn policies(&self) -> Policies {
+        self.policies
+    }
+
+    /// Where temporary files are made.
+    pub fn spill(&self) -> &Arc<Spill> {
+        &self.spill
+    }
+
+    /// The number that tells this database from all others: made by chance, shown to nobody
+    /// who connects.
+    pub fn database_id(&self) -> u128 {
+        self.database_id
+    }
+
+    /// The partitions, each behind its lock, in their order.
+    #[inline]
+    pub(crate) fn all_partitions(&self) -> &[Partition] {
+        &self.partitions
+    }
+
+    /// What the engine counts.
+    #[inline]
+    pub(crate) fn count(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// What the checkpoints have left, and when the next is due.
+    pub(crate) fn checkpoint_state(&self) -> &CheckpointState {
+        &self.checkpoint
+    }
+
+    /// Whether background tasks are to end.
+    #[inline]
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Background tasks are to end.
+    pub(crate) fn stop(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+    }
+
+    /// No statement begins any more. Whether one could until now.
+    pub(crate) fn close_to_statements(&self) -> bool {
+        !self.closed.swap(true, Ordering::SeqCst)
+    }
+
+    /// The committed catalog, for who exchanges it: under the locks of all partitions.
+    pub(crate) fn catalog_lock(&self) -> &RwLock<Arc<Catalog>> {
+        &self.catalog
+    }
+
     /// The committed catalog.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.catalog.read().clone()
     }
 
     /// Which table owns a storage, as of now.
-    pub(crate) fn storages(&self) -> HashMap<u32, Arc<Table>> {
+    pub(crate) fn tables_by_storage(&self) -> HashMap<u32, Arc<Table>> {
         self.storages.read().clone()
     }
 
@@ -190,6 +369,21 @@ impl Parts {
         }
     }
 
+    /// Takes the problems of background tasks since the last call.
+    pub fn take_problems(&self) -> Vec<String> {
+        std::mem::take(&mut *self.problems.lock())
+    }
+
+    /// Waits until somebody wakes the evictor.
+    pub(crate) fn wait_for_poke(&self, at_most: Duration) {
+        let (poked, signal) = &self.evictor_signal;
+        let mut poked = poked.lock();
+        if !*poked {
+            signal.wait_for(&mut poked, at_most);
+        }
+        *poked = false;
+    }
+
     /// Wakes the evictor before its next look.
     pub(crate) fn poke_evictor(&self) {
         let (poked, signal) = &self.evictor_signal;
@@ -237,6 +431,22 @@ impl Parts {
     pub(crate) fn allocate_oids_after(&self, next: u32) {
         let ahead = |now| (next.wrapping_sub(now) < 1 << 31).then_some(next);
         let _ = (self.next_oid).fetch_update(Ordering::Relaxed, Ordering::Relaxed, ahead);
+    }
+
+    /// The numbers that the next object and the next storage get, unless others are faster.
+    pub(crate) fn next_numbers(&self) -> (u32, u32) {
+        let next = |number: &AtomicU32| number.load(Ordering::Relaxed);
+        (next(&self.next_oid), next(&self.next_storage))
+    }
+
+    /// A start: the next object gets this number.
+    pub(crate) fn begin_oids_at(&self, oid: u32) {
+        self.next_oid.store(oid, Ordering::Relaxed);
+    }
+
+    /// Goes on with this number of a storage, unless those given out have come further.
+    pub(crate) fn allocate_storages_from(&self, next: u32) {
+        self.next_storage.fetch_max(next, Ordering::Relaxed);
     }
 
     /// A number for the rows of a table that nothing in blocks, images and log has.

@@ -10,7 +10,7 @@ use thermocline_device::{Clock, Device, SystemClock};
 
 use crate::ground::listener::RecoveryListener;
 use crate::ground::moment::Simulator;
-use crate::ground::policy::Policy;
+use crate::policy::Policy;
 
 /// The smallest `memory_limit` that the engine works in, in bytes.
 pub const MEMORY_LIMIT_MIN: u64 = 64 << 20;

@@ -133,12 +133,12 @@ impl Replayer {
             // Dropped later in the log, or never committed.
             return Ok(());
         };
-        let partition = &db.partitions[usize::from(self.partition)];
+        let partition = &db.all_partitions()[usize::from(self.partition)];
         let mut state = partition.lock();
         let row = match change {
             RowChange::Put { row, .. } | RowChange::Delete { row, .. } => *row,
             RowChange::Named { number, .. } => {
-                return state.kind_of(table, &db.device)?.named(*number);
+                return state.kind_of(table, db.device())?.named(*number);
             }
         };
         let owner = state.owner_of((storage, row.row()));
@@ -169,7 +169,7 @@ impl Replayer {
                     if existed && !removed.iter().any(|(oid, _)| oid == def.oid) {
                         continue;
                     }
-                    if let Some(slot) = rows.indexes.iter_mut().find(|s| s.oid == def.oid) {
+                    if let Some(slot) = rows.indexes_mut().iter_mut().find(|s| s.oid == def.oid) {
                         self.key.clear();
                         table.index_key_of(position, tuple, &mut self.key);
                         slot.index.insert(&self.key, row.row())?;
@@ -194,7 +194,7 @@ impl Replayer {
     }
 
     fn make_visible(&self, db: &Parts, transaction: TxnId) {
-        let mut state = db.partitions[usize::from(self.partition)].lock();
+        let mut state = db.all_partitions()[usize::from(self.partition)].lock();
         if state.uncommitted.is_empty() {
             return;
         }
@@ -213,7 +213,7 @@ impl Replayer {
     /// free list is made at the end of recovery, so row numbers are not
     /// released here.
     pub fn remove_rows_of(&self, db: &Parts, transaction: TxnId) -> Result<()> {
-        let ranges = db.partitions[usize::from(self.partition)]
+        let ranges = db.all_partitions()[usize::from(self.partition)]
             .lock()
             .uncommitted_of(transaction);
         for (first, last) in ranges {
@@ -257,7 +257,7 @@ impl Parts {
             Replayed::Inserted => Ok(false),
             Replayed::Changed(hole) => {
                 if let Some(address) = hole {
-                    self.blocks.sub_live(address.block, 1);
+                    self.blocks().sub_live(address.block, 1);
                 }
                 Ok(true)
             }
@@ -266,7 +266,7 @@ impl Parts {
 
     fn forget_row(&self, rows: &mut TablePartition, row: u32) {
         if let Some(address) = rows.forget(row) {
-            self.blocks.sub_live(address.block, 1);
+            self.blocks().sub_live(address.block, 1);
         }
     }
 
@@ -280,10 +280,10 @@ impl Parts {
         rows: RangeInclusive<u32>,
     ) -> Result<()> {
         let (mut reads, pin) = {
-            let mut state = self.partitions[partition as usize].lock();
+            let mut state = self.all_partitions()[partition as usize].lock();
             let directory = state.table_mut(table).directory();
             plan(
-                &self.blocks,
+                self.blocks(),
                 rows.filter_map(|row| {
                     let address = directory.get(row).as_cold()?.address();
                     Some((RowId::new(partition, row), address))
@@ -291,7 +291,7 @@ impl Parts {
             )?
         };
         reads.sort_unstable_by_key(|read| (read.address.block, read.address.slot));
-        block_on(self.fetcher.read_in_order(&reads, &mut |read, tuple| {
+        block_on(self.fetcher().read_in_order(&reads, &mut |read, tuple| {
             self.take_out(table, read.row, Some(tuple));
         }))?;
         drop(pin);
@@ -308,7 +308,7 @@ impl Parts {
 
     /// Takes a row out of indexes, directory and heap. None: it was gone.
     fn take_out(&self, table: &Table, id: RowId, tuple: Option<&[u8]>) {
-        let mut state = self.partitions[id.partition() as usize].lock();
+        let mut state = self.all_partitions()[id.partition() as usize].lock();
         let rows = state.table_mut(table);
         if let Some(tuple) = tuple {
             rows.unindex_tuple(table, tuple, id.row(), &mut Vec::new());
@@ -319,7 +319,7 @@ impl Parts {
 }
 
 fn remove_key(rows: &mut TablePartition, oid: u32, key: &[u8], row: u32) {
-    if let Some(slot) = rows.indexes.iter_mut().find(|s| s.oid == oid) {
+    if let Some(slot) = rows.indexes_mut().iter_mut().find(|s| s.oid == oid) {
         slot.index.remove(key, row);
     }
 }

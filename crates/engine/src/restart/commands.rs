@@ -54,7 +54,7 @@ impl Replayer {
         let partition = self.partition;
         let procedure = tail.procedure_of(&command)?;
         for &(storage, row) in &command.inserted {
-            let state = db.partitions[usize::from(partition)].lock();
+            let state = db.all_partitions()[usize::from(partition)].lock();
             let dead = state.owner_of((storage, row)).is_some();
             drop(state);
             let table = self.definitions.tables.get(&storage);
@@ -73,11 +73,11 @@ impl Replayer {
             let result = procedure.run(&mut access, &catalog, command.now_us, &command.arguments);
             if access.evicted() {
                 let missing = access.missing().iter().map(|m| (m.row, m.address));
-                let planned = plan(&db.blocks, missing);
+                let planned = plan(db.blocks(), missing);
                 access.undo();
                 self.scratch = access.into_scratch();
                 let (reads, pin) = planned?;
-                block_on(db.fetcher.fetch(&reads, &mut fetched, u64::MAX))?;
+                block_on(db.fetcher().fetch(&reads, &mut fetched, u64::MAX))?;
                 drop(pin);
                 run.attempt += 1;
                 continue;

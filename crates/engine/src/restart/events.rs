@@ -23,7 +23,7 @@ impl Definitions {
     pub fn of_now(db: &Parts) -> Arc<Self> {
         Arc::new(Definitions {
             catalog: db.catalog(),
-            tables: db.storages(),
+            tables: db.tables_by_storage(),
         })
     }
 }

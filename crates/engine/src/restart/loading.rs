@@ -155,7 +155,7 @@ impl Loading {
     ) -> Self {
         let partitions = manifest.partitions.len();
         let mut blocks = vec![Vec::new(); partitions];
-        db.blocks.each_block(|block| {
+        db.blocks().each_block(|block| {
             if let Some(of) = blocks.get_mut(usize::from(block.partition)) {
                 of.push(block.id);
             }
@@ -165,7 +165,7 @@ impl Loading {
                 catalog_lsn: manifest.catalog_lsn,
                 events: Events::default(),
                 procedures,
-                evictor: Mutex::new(Evictor::new(db.policy.block_bytes)),
+                evictor: Mutex::new(Evictor::new(db.policy().block_bytes)),
                 is_whole,
             },
             images: manifest.partitions.clone(),
@@ -182,9 +182,9 @@ impl Loading {
             first: Definitions::of_now(db),
             ending: Mutex::new(None),
             queued: AtomicU64::new(0),
-            queued_max: (db.memory.limit() / QUEUED_SHARE).max(QUEUED_MIN),
+            queued_max: (db.memory().limit() / QUEUED_SHARE).max(QUEUED_MIN),
             spent: Spent::default(),
-            progress: Progress::new(&db.settings, RecoveryPart::Partitions),
+            progress: Progress::new(db.settings(), RecoveryPart::Partitions),
             begun,
         }
     }
@@ -262,7 +262,7 @@ impl Loading {
     }
 
     fn is_to_stop(&self, db: &Parts) -> bool {
-        db.stopping.load(Ordering::Relaxed)
+        db.is_stopping()
     }
 
     /// Does one piece of work, if there is one that nobody does.
@@ -295,7 +295,7 @@ impl Loading {
         }
         let next = match (plan.is_read, hand) {
             (true, _) => {
-                let wanted = db.arrivals.first_wanted(|wanted| plan.is_free(wanted));
+                let wanted = db.arrivals().first_wanted(|wanted| plan.is_free(wanted));
                 let next = wanted.or_else(|| match hand {
                     Hand::Any => plan
                         .first_at(Stage::Image)
@@ -362,20 +362,20 @@ impl Loading {
         state.is_there = false;
         let mut restored = Restored::default();
         timed(db, &self.spent.images_us, || {
-            restore_partition(&*db.device, &mut state, image, &mut restored)
+            restore_partition(&**db.device(), &mut state, image, &mut restored)
         })?;
         drop_unnamed_indexes(&mut state, &self.first.tables);
         for block in &self.blocks[place] {
             let live = restored.lives.get(block).copied().unwrap_or(0);
-            let records = db.blocks.info(*block).map_or(0, |info| info.records);
-            if live > records || !db.blocks.set_live(*block, live) {
+            let records = db.blocks().info(*block).map_or(0, |info| info.records);
+            if live > records || !db.blocks().set_live(*block, live) {
                 return Err(Error::Corrupt(format!(
                     "block {block} has more live tuples than records"
                 )));
             }
         }
         self.spent.rows.fetch_add(restored.rows, Ordering::Relaxed);
-        *db.partitions[place].lock_any() = state;
+        *db.all_partitions()[place].lock_any() = state;
         stop_at(StopPoint::RecoveryImages);
         let first = self.first.clone();
         Ok(Box::new(Replayer::new(partition, image.cut, first)))
@@ -431,10 +431,10 @@ impl Loading {
                 if is_last {
                     self.complete(db);
                 }
-                db.partitions[place].lock_any().is_there = true;
-                db.arrivals.arrived(partition);
+                db.all_partitions()[place].lock_any().is_there = true;
+                db.arrivals().arrived(partition);
                 if is_last {
-                    db.start.all_are_there();
+                    db.start().all_are_there();
                 } else {
                     stop_at(StopPoint::RecoveryPartition);
                 }
@@ -451,10 +451,10 @@ impl Loading {
     fn lose(&self, db: &Parts, partition: u16, error: Error) {
         if !matches!(error, Error::ShuttingDown) {
             let why = format!("partition {partition} could not be read at the start: {error}");
-            db.log.fail(&why);
+            db.log().fail(&why);
             db.report(&why);
         }
-        db.arrivals.lost(partition, error);
+        db.arrivals().lost(partition, error);
     }
 
     /// The last partition is about to be there.
@@ -466,13 +466,13 @@ impl Loading {
             ending.definitions.tables.contains_key(&storage)
                 && !ending.wanted.contains_key(&storage)
         };
-        db.storages.retain(|storage| !is_gone(storage));
-        let ended = db.clock.now();
+        db.storages().retain(|storage| !is_gone(storage));
+        let ended = db.clock().now();
         let threads = db.recovery_threads() as u64;
         let shared = |us: &AtomicU64| us.load(Ordering::Relaxed) / threads;
         let log_us = self.spent.reading_us.load(Ordering::Relaxed) + shared(&self.spent.log_us);
         let (records, log_bytes) = {
-            let mut report = db.start.report_mut();
+            let mut report = db.start().report_mut();
             report.rows = self.spent.rows.load(Ordering::Relaxed);
             report.whole_milliseconds = ended.saturating_sub(self.begun).as_millis() as u64;
             report.image_milliseconds = shared(&self.spent.images_us) / 1000;
@@ -488,9 +488,9 @@ impl Loading {
 
 /// Counts how long this takes.
 fn timed<T>(db: &Parts, spent_us: &AtomicU64, work: impl FnOnce() -> T) -> T {
-    let begun = db.clock.now();
+    let begun = db.clock().now();
     let done = work();
-    let took = db.clock.now().saturating_sub(begun);
+    let took = db.clock().now().saturating_sub(begun);
     spent_us.fetch_add(took.as_micros() as u64, Ordering::Relaxed);
     done
 }
@@ -504,7 +504,7 @@ fn drop_unnamed_indexes(state: &mut PartitionState, tables: &HashMap<u32, Arc<Ta
         let Some(table) = tables.get(&storage) else {
             continue;
         };
-        rows.indexes
+        rows.indexes_mut()
             .retain(|slot| table.def.indexes.iter().any(|def| def.oid == slot.oid));
     }
 }

@@ -21,43 +21,28 @@ mod tail;
 mod there;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex, RwLock};
 use thermocline_device::{StopPoint, stop_at};
 use thermocline_storage::arena::{Arena, CACHE_LIMIT_BYTES_DEFAULT};
 use thermocline_storage::block_store::BlockStore;
 use thermocline_storage::log::{Log, LogOptions, LogTail};
 
 use crate::catalog::sequence::Sequence;
-use crate::catalog::storages::Storages;
-use crate::catalog::{Catalog, CatalogImage, FIRST_USER_OID, Table, TableDef};
+use crate::catalog::{Catalog, CatalogImage, Table, TableDef};
 use crate::database::Database;
 use crate::database::config::Config;
 use crate::format::manifest::{FORMAT_VERSION, Manifest, PartitionFiles, new_database_id};
-use crate::ground::counters::Counters;
 use crate::ground::error::{Error, Result, log_broken, store_failed};
 use crate::ground::moment::Origin;
-use crate::ground::policy::Policy;
-use crate::ground::pulse::Pulse;
-use crate::ground::spill::Spill;
-use crate::ground::start::Start;
-use crate::ground::table_policy::Policies;
-use crate::ground::wait::Event;
-use crate::memory::columns_floor;
-use crate::memory::{Memory, log_buffer_bytes};
-use crate::parts::Parts;
-use crate::parts::backup_state::BackupState;
-use crate::parts::checkpoint_state::CheckpointState;
+use crate::memory::log_buffer_bytes;
 use crate::parts::reserve::Reserve;
 use crate::parts::settings::{MEMORY_LIMIT_MIN, PARTITIONS_MAX};
-use crate::rows::arrivals::Arrivals;
-use crate::rows::fetch::Fetcher;
-use crate::rows::partition::{Partition, PartitionState};
-use crate::rows::versions::{HeldBytes, Versions};
-use crate::transaction::Transactions;
+use crate::parts::{Opened, Parts};
+use crate::rows::partition::PartitionState;
+use crate::rows::versions::Versions;
 use events::Definitions;
 use images::read_block_table;
 use loading::Hand;
@@ -87,20 +72,8 @@ impl Database {
             Parts::check_archive(&**archive, database_id)?;
         }
         let limit = config.memory_limit.max(MEMORY_LIMIT_MIN);
-        let machine = match config.simulator {
-            Some(_) => None,
-            None => thermocline_device::memory_bytes(),
-        };
         let origin = Origin::of(config.simulator.as_deref());
-        // The limit may be raised later, to what the machine has.
-        let room = machine.unwrap_or(limit).max(limit);
-        let room = room.max(origin.arena_bytes as u64 / 128);
-        let arena = Arena::reserve_for(room as usize)
-            .map_err(|e| Error::io(e, "reserving address space"))?;
-        // Where memory is scarce, rows need it more than those who come for a span.
-        arena.set_cache_limit_bytes((limit / 256).min(CACHE_LIMIT_BYTES_DEFAULT as u64) as usize);
-        arena.begin_at(origin.arena_bytes);
-        let arena = Arc::new(arena);
+        let arena = reserve_arena(&config, limit, &origin)?;
         if manifest.is_none() {
             // The directory's identity must be there before its blocks and log.
             first_manifest(database_id, partitions).write(&*config.device)?;
@@ -117,71 +90,19 @@ impl Database {
         .map_err(store_failed)?;
         let reserve = Reserve::open(config.device.clone(), config.disk_reserve_bytes);
         reserve.let_log_have(config.segment_bytes());
-        let start = manifest.as_ref().map(|m| m.log_start).filter(|l| *l > 0);
-        let options = LogOptions {
-            segment_bytes: config.segment_bytes(),
-            files_bytes_max: config.checkpoint_log_bytes.saturating_mul(2),
-            buffer_bytes: log_buffer_bytes(limit),
-            reaches: manifest.as_ref().map_or(0, |m| m.log_end),
-            goes_on_at: origin.lsn,
-            ..LogOptions::new(database_id, config.clock.clone())
-        };
-        let (log, tail) = Log::open(config.device.clone(), options, start).map_err(log_broken)?;
-        let policy = config
-            .policy
-            .unwrap_or_else(|| Policy::for_device(&config.device.profile()));
-        let policies = Policies {
-            server: policy,
-            paper: Policy::of_papers(&config.device.profile()),
-        };
-        let arrivals = Arc::<Arrivals>::default();
-        let storages = Arc::<Storages>::default();
-        let parts = Parts {
-            device: config.device.clone(),
-            clock: config.clock.clone(),
-            policy,
-            policies,
+        let (log, tail) = open_log(&config, manifest.as_ref(), database_id, limit)?;
+        let opened = Opened {
             database_id,
-            memory: Memory::new(limit, arena.clone(), config.simulator.is_none()),
-            partitions: (0..partitions)
-                .map(|id| PartitionState::new(id, arena.clone(), policies))
-                .map(|state| Partition::new(state, arrivals.clone()))
-                .collect(),
+            partitions,
+            limit,
             arena,
-            arrivals,
-            catalog: RwLock::new(Arc::new(Catalog::empty())),
-            fetcher: Fetcher::new(
-                blocks.file().clone(),
-                storages.clone(),
-                columns_floor(limit),
-            ),
-            storages,
-            sequences: RwLock::default(),
-            sequences_made: AtomicU64::new(0),
-            next_oid: AtomicU32::new(FIRST_USER_OID),
-            next_storage: AtomicU32::new(1),
-            next_spread: AtomicUsize::new(0),
-            log: Arc::new(log),
             blocks,
-            transactions: Transactions::default(),
-            versions_held: Arc::<HeldBytes>::default(),
-            objects: Mutex::default(),
-            counters: Counters::default(),
-            tick: Event::default(),
-            pulse: Pulse::default(),
-            checkpoint: CheckpointState::default(),
-            backups: BackupState::default(),
-            spill: Spill::new(config.device.clone(), config.temp_file_limit)?,
+            log,
             reserve,
-            start: Start::default(),
-            stopping: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
-            evictor_signal: (Mutex::new(false), Condvar::new()),
-            problems: Mutex::default(),
-            settings: config.settings,
         };
+        let parts = Parts::new(config.settings, opened)?;
         let db = Arc::new(Database::from_parts(parts, config.procedures));
-        for (id, partition) in (0..partitions).zip(&db.partitions) {
+        for (id, partition) in (0..partitions).zip(db.all_partitions()) {
             *partition.lock() = db.empty_partition(id);
         }
         match &manifest {
@@ -194,16 +115,16 @@ impl Database {
         stop_at(StopPoint::RecoveryDone);
         // What this thread's allocations have left would stay its own otherwise.
         thermocline_device::return_memory();
-        let took = db.clock.now().saturating_sub(started).as_millis() as u64;
+        let took = db.clock().now().saturating_sub(started).as_millis() as u64;
         {
-            let mut report = db.start.report_mut();
+            let mut report = db.start().report_mut();
             report.milliseconds = took;
             if manifest.is_none() {
                 report.whole_milliseconds = took;
             }
         }
-        db.reserve.take();
-        if db.settings.background {
+        db.reserve().take();
+        if db.settings().background {
             db.start_threads()?;
         }
         Ok(db)
@@ -218,10 +139,10 @@ impl Database {
         begun: Duration,
     ) -> Result<()> {
         self.adopt_manifest(manifest)?;
-        self.begin_at(&Origin::of(self.settings.simulator.as_deref()), false);
-        let simulator = self.settings.simulator.as_ref();
+        self.begin_at(&Origin::of(self.settings().simulator.as_deref()), false);
+        let simulator = self.settings().simulator.as_ref();
         let by_hand = simulator.is_some_and(|simulator| simulator.brings_partitions());
-        let is_whole = !self.settings.background && !by_hand;
+        let is_whole = !self.settings().background && !by_hand;
         let loading = Arc::new(Loading::new(
             self,
             self.procedures().clone(),
@@ -229,16 +150,16 @@ impl Database {
             begun,
             is_whole,
         ));
-        for partition in &self.partitions {
+        for partition in self.all_partitions() {
             partition.lock().is_there = false;
         }
-        self.arrivals.expect(self.partitions.len(), by_hand);
-        self.start.bring_by(Arc::new(Bringing {
+        self.arrivals().expect(self.all_partitions().len(), by_hand);
+        self.start().bring_by(Arc::new(Bringing {
             loading: loading.clone(),
             parts: Arc::downgrade(self),
         }));
         let threads = match self.recovery_threads() {
-            1 if !self.settings.background => 0,
+            1 if !self.settings().background => 0,
             threads => threads,
         };
         let mut loaders = Vec::new();
@@ -253,9 +174,9 @@ impl Database {
             false => Ok(()),
         });
         if read.is_err() {
-            self.stopping.store(true, Ordering::SeqCst);
+            self.stop();
             self.join_loaders(&mut loaders);
-            self.start.all_are_there();
+            self.start().all_are_there();
         }
         self.keep_threads(loaders);
         read
@@ -268,7 +189,7 @@ impl Database {
         loaders: &mut Vec<JoinHandle<()>>,
     ) -> Result<()> {
         let hands = std::iter::repeat_n(Hand::Any, threads);
-        let express = self.settings.background.then_some(Hand::Express);
+        let express = self.settings().background.then_some(Hand::Express);
         for hand in hands.chain(express) {
             let (db, loading) = (self.clone(), loading.clone());
             let builder = std::thread::Builder::new().name("loader".into());
@@ -291,25 +212,25 @@ impl Database {
 
     /// Reads the log's tail. From here on the definitions are those of its end.
     fn read_log(&self, tail: LogTail, loading: &Loading) -> Result<()> {
-        let begun = self.clock.now();
+        let begun = self.clock().now();
         let (records, bytes) = self.read_tail(tail, loading)?;
         if let Some(failed) = loading.failure() {
             return Err(failed);
         }
-        self.log.count_tail(records, bytes);
-        let took = self.clock.now().saturating_sub(begun);
+        self.log().count_tail(records, bytes);
+        let took = self.clock().now().saturating_sub(begun);
         let took = took.as_micros() as u64;
         loading.spent.reading_us.fetch_add(took, Ordering::Relaxed);
         {
-            let mut report = self.start.report_mut();
+            let mut report = self.start().report_mut();
             (report.records, report.log_bytes) = (records, bytes);
         }
         let ending = Ending::new(Definitions::of_now(self));
         for table in ending.wanted.values() {
-            self.storages.put(table);
+            self.storages().put(table);
         }
         let catalog = self.catalog();
-        self.sequences
+        self.sequences()
             .write()
             .retain(|oid, _| catalog.sequences.contains_key(oid));
         loading.log_is_read(ending);
@@ -320,74 +241,72 @@ impl Database {
 impl Parts {
     /// A partition with no rows, yet.
     fn empty_partition(&self, id: u16) -> PartitionState {
-        let mut state = PartitionState::new(id, self.arena.clone(), self.policies);
-        state.versions = Versions::charged_to(self.versions_held.clone());
+        let mut state = PartitionState::new(id, self.arena().clone(), self.policies());
+        state.versions = Versions::charged_to(self.versions_held().clone());
         state
     }
 
     /// Goes on from there, unless it has come further.
     pub(crate) fn begin_at(&self, origin: &Origin, is_new: bool) {
-        self.transactions.start_after(origin.transaction);
-        let number = &self.checkpoint.number;
+        self.transactions().start_after(origin.transaction);
+        let number = &self.checkpoint_state().number;
         number.fetch_max(origin.checkpoint, Ordering::Relaxed);
         if is_new && origin.oid > 0 {
-            self.next_oid.store(origin.oid, Ordering::Relaxed);
+            self.begin_oids_at(origin.oid);
         }
-        self.next_storage
-            .fetch_max(origin.storage, Ordering::Relaxed);
+        self.allocate_storages_from(origin.storage);
     }
 
     /// Takes over what the manifest says of all partitions.
     fn adopt_manifest(&self, manifest: &Manifest) -> Result<()> {
-        self.checkpoint
+        self.checkpoint_state()
             .number
             .store(manifest.checkpoint, Ordering::Relaxed);
-        self.checkpoint.last_log.lock().lsn = manifest.log_start;
-        self.transactions.start_after(manifest.last_transaction);
-        self.next_oid
-            .store(manifest.catalog.next_oid, Ordering::Relaxed);
+        self.checkpoint_state().last_log.lock().lsn = manifest.log_start;
+        self.transactions().start_after(manifest.last_transaction);
+        self.begin_oids_at(manifest.catalog.next_oid);
         self.adopt_catalog(&manifest.catalog);
         for def in &manifest.drafts {
             self.adopt_draft(def.clone());
         }
         {
-            let mut sequences = self.sequences.write();
+            let mut sequences = self.sequences().write();
             for (oid, value, is_called) in &manifest.sequences {
                 sequences.insert(*oid, Sequence::new(*value, *is_called));
             }
         }
-        self.start.report_mut().image_bytes = manifest.image_bytes();
+        self.start().report_mut().image_bytes = manifest.image_bytes();
         self.adopt_images(manifest.partitions.clone());
         self.remove_old_files(manifest)?;
         if manifest.format < FORMAT_VERSION {
             // The log that follows is none for the program that wrote it.
             let mut manifest = manifest.clone();
             manifest.format = FORMAT_VERSION;
-            manifest.write(&*self.device)?;
+            manifest.write(&**self.device())?;
         }
         Ok(())
     }
 
     /// Threads that a start takes: no more than there are partitions.
     fn recovery_threads(&self) -> usize {
-        let threads = match (self.settings.recovery_threads, self.settings.background) {
+        let threads = match (self.settings().recovery_threads, self.settings().background) {
             (0, true) => std::thread::available_parallelism()
                 .map_or(1, |n| n.get())
                 .min(THREADS_MAX),
             (0, false) => 1,
             (threads, _) => threads,
         };
-        threads.min(self.partitions.len())
+        threads.min(self.all_partitions().len())
     }
 
     fn adopt_catalog(&self, image: &CatalogImage) {
         let catalog = Catalog::from_image(image, self.partitions(), &self.catalog());
         for table in catalog.tables.values() {
-            self.storages.put(table);
+            self.storages().put(table);
         }
         catalog.tell_types();
         {
-            let mut sequences = self.sequences.write();
+            let mut sequences = self.sequences().write();
             for def in catalog.sequences.values() {
                 sequences
                     .entry(def.oid)
@@ -395,18 +314,51 @@ impl Parts {
             }
         }
         self.allocate_oids_after(image.next_oid);
-        self.next_storage
-            .fetch_max(image.next_storage, Ordering::Relaxed);
-        *self.catalog.write() = Arc::new(catalog);
+        self.allocate_storages_from(image.next_storage);
+        *self.catalog_lock().write() = Arc::new(catalog);
     }
 
     fn adopt_draft(&self, def: TableDef) {
-        self.next_storage
-            .fetch_max(def.storage.saturating_add(1), Ordering::Relaxed);
+        self.allocate_storages_from(def.storage.saturating_add(1));
         self.allocate_oids_after(def.oid.wrapping_add(1));
-        self.storages
+        self.storages()
             .put(&Arc::new(Table::new(def, self.partitions())));
     }
+}
+
+/// Addresses for the tuples.
+fn reserve_arena(config: &Config, limit: u64, origin: &Origin) -> Result<Arc<Arena>> {
+    let machine = match config.simulator {
+        Some(_) => None,
+        None => thermocline_device::memory_bytes(),
+    };
+    // The limit may be raised later, to what the machine has.
+    let room = machine.unwrap_or(limit).max(limit);
+    let room = room.max(origin.arena_bytes as u64 / 128);
+    let arena =
+        Arena::reserve_for(room as usize).map_err(|e| Error::io(e, "reserving address space"))?;
+    // Where memory is scarce, rows need it more than those who come for a span.
+    arena.set_cache_limit_bytes((limit / 256).min(CACHE_LIMIT_BYTES_DEFAULT as u64) as usize);
+    arena.begin_at(origin.arena_bytes);
+    Ok(Arc::new(arena))
+}
+
+fn open_log(
+    config: &Config,
+    manifest: Option<&Manifest>,
+    database_id: u128,
+    limit: u64,
+) -> Result<(Log, LogTail)> {
+    let start = manifest.map(|m| m.log_start).filter(|l| *l > 0);
+    let options = LogOptions {
+        segment_bytes: config.segment_bytes(),
+        files_bytes_max: config.checkpoint_log_bytes.saturating_mul(2),
+        buffer_bytes: log_buffer_bytes(limit),
+        reaches: manifest.map_or(0, |m| m.log_end),
+        goes_on_at: Origin::of(config.simulator.as_deref()).lsn,
+        ..LogOptions::new(database_id, config.clock.clone())
+    };
+    Log::open(config.device.clone(), options, start).map_err(log_broken)
 }
 
 fn choose_partitions(wanted: u16) -> Result<u16> {

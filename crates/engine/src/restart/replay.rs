@@ -10,9 +10,9 @@ use super::events::{Definitions, Event};
 use super::loading::Loading;
 use super::pieces::{Action, Batch, Piece};
 use super::progress::Progress;
-use crate::catalog::{CatalogImage, TableDef};
+use crate::format::definitions::{decode_catalog, decode_table};
 use crate::format::record::{Reader, RecordKind, encoded_changes, parse_commit_body, parse_record};
-use crate::ground::error::{Error, Result, log_broken};
+use crate::ground::error::{Result, log_broken};
 use crate::ground::listener::RecoveryPart;
 use crate::ground::txn_id::TxnId;
 use crate::parts::Parts;
@@ -29,7 +29,7 @@ impl Parts {
             last_transaction: 0,
         };
         let read = reading.read(tail)?;
-        self.transactions.start_after(reading.last_transaction);
+        self.transactions().start_after(reading.last_transaction);
         Ok(read)
     }
 }
@@ -46,7 +46,7 @@ struct Reading<'a> {
 impl Reading<'_> {
     /// Records read, and bytes of them.
     fn read(&mut self, mut tail: LogTail) -> Result<(u64, u64)> {
-        let progress = Progress::new(&self.db.settings, RecoveryPart::Log);
+        let progress = Progress::new(self.db.settings(), RecoveryPart::Log);
         let end = tail.end();
         let (mut records, mut bytes) = (0, 0);
         while let Some(record) = tail.next().map_err(log_broken)? {
@@ -82,8 +82,7 @@ impl Reading<'_> {
                         .push(lsn, Event::Visible(TxnId(number)));
                 }
                 if !catalog.is_empty() && is_new {
-                    let image: CatalogImage = serde_json::from_slice(catalog)
-                        .map_err(|e| Error::Corrupt(format!("catalog in the log: {e}")))?;
+                    let image = decode_catalog(catalog)?;
                     self.db.adopt_catalog(&image);
                     self.db.restart_sequences(&image.restarted);
                     self.define(lsn);
@@ -99,8 +98,7 @@ impl Reading<'_> {
                 Ok(())
             }
             RecordKind::Draft => {
-                let def: TableDef = serde_json::from_slice(body)
-                    .map_err(|e| Error::Corrupt(format!("table in the log: {e}")))?;
+                let def = decode_table(body)?;
                 if is_new {
                     self.db.adopt_draft(def);
                     self.define(lsn);

@@ -44,7 +44,7 @@ impl Replayer {
         self.definitions = ending.definitions.clone();
         let place = usize::from(self.partition);
         let mut owners: Vec<_> = {
-            let state = db.partitions[place].lock();
+            let state = db.all_partitions()[place].lock();
             state
                 .uncommitted
                 .values()
@@ -58,7 +58,7 @@ impl Replayer {
             }
         }
         {
-            let mut state = db.partitions[place].lock();
+            let mut state = db.all_partitions()[place].lock();
             let present: Vec<u32> = state.tables.storages().collect();
             for storage in present {
                 if !ending.wanted.contains_key(&storage) {
@@ -66,14 +66,14 @@ impl Replayer {
                 }
             }
             for table in ending.wanted.values() {
-                state.open_kind(table, &db.device)?;
+                state.open_kind(table, db.device())?;
             }
             for kind in state.tables.kinds_mut() {
                 kind.log_is_applied()?;
             }
             for (storage, rows) in state.tables.all_rows_mut() {
                 if let Some(table) = ending.wanted.get(&storage) {
-                    rows.indexes
+                    rows.indexes_mut()
                         .retain(|slot| table.def.indexes.iter().any(|i| i.oid == slot.oid));
                     rows.follow(db.policy_of(table));
                 }
@@ -99,9 +99,9 @@ impl Parts {
     ) -> Result<()> {
         let def = &table.def.indexes[position];
         let is_missing = {
-            let state = self.partitions[usize::from(partition)].lock();
+            let state = self.all_partitions()[usize::from(partition)].lock();
             let rows = state.tables.rows(table.def.storage);
-            rows.is_some_and(|rows| !rows.indexes.iter().any(|slot| slot.oid == def.oid))
+            rows.is_some_and(|rows| !rows.indexes().iter().any(|slot| slot.oid == def.oid))
         };
         if !is_missing {
             return Ok(());
@@ -120,11 +120,11 @@ impl Parts {
             return Err(error);
         }
         self.forget_image(usize::from(partition));
-        let mut state = self.partitions[usize::from(partition)].lock();
+        let mut state = self.all_partitions()[usize::from(partition)].lock();
         let rows = state.table_mut(table);
-        let at = position.min(rows.indexes.len());
+        let at = position.min(rows.indexes().len());
         let oid = def.oid;
-        rows.indexes.insert(at, IndexSlot { oid, index });
+        rows.indexes_mut().insert(at, IndexSlot { oid, index });
         Ok(())
     }
 
@@ -140,7 +140,7 @@ impl Parts {
         loop {
             let mut cold = Vec::new();
             let (mut reads, pin) = {
-                let state = self.partitions[usize::from(partition)].lock();
+                let state = self.all_partitions()[usize::from(partition)].lock();
                 let Some(rows) = state.tables.rows(table.def.storage) else {
                     return Ok(());
                 };
@@ -158,11 +158,11 @@ impl Parts {
                     }
                 }
                 next = stop;
-                plan(&self.blocks, cold.into_iter())?
+                plan(self.blocks(), cold.into_iter())?
             };
             reads.sort_unstable_by_key(|read| (read.address.block, read.address.slot));
             let each = &mut |read: &PlannedRead, tuple: &[u8]| each(read.row.row(), tuple);
-            block_on(self.fetcher.read_in_order(&reads, each))?;
+            block_on(self.fetcher().read_in_order(&reads, each))?;
             drop(pin);
         }
     }

@@ -24,22 +24,22 @@ pub(super) struct Tail {
 impl Tail {
     /// Evicts while memory is short.
     pub fn make_room(&self, db: &Parts) -> Result<()> {
-        db.memory.read_resident();
-        if db.memory.pressure() == Pressure::None {
+        db.memory().read_resident();
+        if db.memory().pressure() == Pressure::None {
             return Ok(());
         }
         // Threads wait for it, or they would take more. Where partitions are brought by hand all
         // is one thread, and who has it may have paused there for others.
-        let is_one_thread = db.settings.simulator.is_some() && !self.is_whole;
+        let is_one_thread = db.settings().simulator.is_some() && !self.is_whole;
         let Some(mut evictor) = (match is_one_thread {
             true => self.evictor.try_lock(),
             false => Some(self.evictor.lock()),
         }) else {
             return Ok(());
         };
-        db.memory.read_resident();
+        db.memory().read_resident();
         while evictor.step(db)? {
-            db.memory.read_resident();
+            db.memory().read_resident();
         }
         Ok(())
     }

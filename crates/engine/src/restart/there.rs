@@ -10,17 +10,17 @@ impl Parts {
     /// statement's deadline; an error if one of them cannot be read.
     #[inline]
     pub(crate) async fn there(&self, options: &RunOptions, scope: &Scope) -> Result<()> {
-        match self.arrivals.are_complete() {
+        match self.arrivals().are_complete() {
             true => Ok(()),
             false => self.wait_until_there(options, scope).await,
         }
     }
 
     async fn wait_until_there(&self, options: &RunOptions, scope: &Scope) -> Result<()> {
-        self.arrivals.want(scope);
+        self.arrivals().want(scope);
         loop {
-            let changed = self.arrivals.changed.listen();
-            if self.arrivals.have(scope)? {
+            let changed = self.arrivals().changed.listen();
+            if self.arrivals().have(scope)? {
                 return Ok(());
             }
             self.or_interrupted(options, None, changed).await?;
@@ -41,17 +41,17 @@ impl Parts {
     /// # Errors
     /// Why one of them cannot be read; 57P01 when the database is closed meanwhile.
     pub fn wait_for_partitions(&self) -> Result<()> {
-        if self.arrivals.are_complete() {
+        if self.arrivals().are_complete() {
             return Ok(());
         }
-        if self.arrivals.are_brought_by_hand() {
-            while self.start.step() {}
+        if self.arrivals().are_brought_by_hand() {
+            while self.start().step() {}
         }
-        self.arrivals.wait(&Scope::All)
+        self.arrivals().wait(&Scope::All)
     }
 
     /// How many partitions there are, and how many of them are there.
     pub(crate) fn partitions_there(&self) -> u16 {
-        self.partitions() - self.arrivals.missing() as u16
+        self.partitions() - self.arrivals().missing() as u16
     }
 }

@@ -1,6 +1,6 @@
 //! Rows: a partition's tables behind one lock, whatever kind they are of ([`kind`]); what a row goes
-//! through ([`row_state`]), which of them leaves next ([`identification`]), how one is read that has
-//! left ([`fetch`], [`row_group`], [`group_scan`]), and what it was before ([`versions`]).
+//! through ([`row_state`]), how one is read that has left ([`fetch`], [`row_group`],
+//! [`group_scan`]), and what it was before ([`versions`]).
 //!
 //! Knows no transactions, no log and no other partition.
 
@@ -9,8 +9,6 @@ mod column_cache;
 mod device_reads;
 pub(crate) mod fetch;
 pub(crate) mod group_scan;
-#[doc(hidden)]
-pub mod identification;
 pub(crate) mod index;
 pub(crate) mod kind;
 pub(crate) mod partition;

@@ -19,8 +19,8 @@ use thermocline_storage::log::Lsn;
 
 use crate::catalog::Table;
 use crate::ground::error::{Error, Result};
-use crate::ground::table_policy::Policies;
 use crate::ground::txn_id::{Timestamp, TxnId};
+use crate::policy::table_policy::Policies;
 use crate::rows::arrivals::{Arrivals, Loader};
 use crate::rows::index::{Index, IndexSlot, position_of};
 use crate::rows::kind::{Kind, Tables};
@@ -196,16 +196,21 @@ pub(crate) struct UncommittedRange {
 impl TablePartition {
     /// Bytes of directory and indexes.
     pub fn metadata_bytes(&self) -> usize {
-        self.state_bytes() + self.indexes.iter().map(|i| i.index.bytes()).sum::<usize>()
+        self.state_bytes()
+            + self
+                .indexes()
+                .iter()
+                .map(|i| i.index.bytes())
+                .sum::<usize>()
     }
 
     /// The index at `position` of the table's definition; it must be the one
     /// that the definition means.
     pub fn index(&self, table: &Table, position: usize) -> Result<&Index> {
         let def = &table.def.indexes[position];
-        match self.indexes.get(position) {
+        match self.indexes().get(position) {
             Some(slot) if slot.oid == def.oid => Ok(&slot.index),
-            _ => match self.indexes.iter().find(|slot| slot.oid == def.oid) {
+            _ => match self.indexes().iter().find(|slot| slot.oid == def.oid) {
                 Some(slot) => Ok(&slot.index),
                 None => Err(Error::Internal(format!(
                     "index {} is not in its partition",
@@ -224,7 +229,7 @@ impl TablePartition {
         row: u32,
     ) -> Result<()> {
         let oid = table.def.indexes[position].oid;
-        match self.indexes.iter_mut().find(|slot| slot.oid == oid) {
+        match self.indexes_mut().iter_mut().find(|slot| slot.oid == oid) {
             Some(slot) => slot.index.insert(key, row),
             None => Ok(()),
         }
@@ -233,7 +238,7 @@ impl TablePartition {
     /// Takes `row` out of one index.
     pub fn unindex_key(&mut self, table: &Table, position: usize, key: &[u8], row: u32) {
         let oid = table.def.indexes[position].oid;
-        if let Some(slot) = self.indexes.iter_mut().find(|slot| slot.oid == oid) {
+        if let Some(slot) = self.indexes_mut().iter_mut().find(|slot| slot.oid == oid) {
             slot.index.remove(key, row);
         }
     }
@@ -247,7 +252,7 @@ impl TablePartition {
         row: u32,
         key: &mut Vec<u8>,
     ) -> Result<()> {
-        for slot in &mut self.indexes {
+        for slot in self.indexes_mut() {
             let Some(position) = position_of(table, slot.oid) else {
                 continue;
             };
@@ -260,7 +265,7 @@ impl TablePartition {
 
     /// Takes `row` out of all indexes.
     pub fn unindex_tuple(&mut self, table: &Table, tuple: &[u8], row: u32, key: &mut Vec<u8>) {
-        for slot in &mut self.indexes {
+        for slot in self.indexes_mut() {
             let Some(position) = position_of(table, slot.oid) else {
                 continue;
             };
@@ -281,11 +286,11 @@ impl TablePartition {
         keys: &mut (Vec<u8>, Vec<u8>),
     ) -> Result<bool> {
         let mut moved = false;
-        for at in 0..self.indexes.len() {
-            match self.indexes[at].reindex(table, old, new, row, keys) {
+        for at in 0..self.indexes().len() {
+            match self.indexes_mut()[at].reindex(table, old, new, row, keys) {
                 Ok(here) => moved |= here,
                 Err(refused) => {
-                    for slot in &mut self.indexes[..at] {
+                    for slot in &mut self.indexes_mut()[..at] {
                         // It had the old key until now, and takes it again.
                         let _ = slot.reindex(table, new, old, row, keys);
                     }

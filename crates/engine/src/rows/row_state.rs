@@ -40,10 +40,12 @@
 //! lock, and that the caller says rightly what the row is: debug builds look. Indexes, blocks'
 //! counts of what lives in them, the log and versions are the caller's.
 
+mod books;
 mod copy_word;
 mod counts;
 mod leaving;
 mod left_page;
+mod looks;
 #[cfg(test)]
 mod tests;
 
@@ -58,8 +60,8 @@ use thermocline_storage::row_directory::{ColdAddress, ColdWord, HotWord, RowDire
 use thermocline_storage::temperature;
 
 use crate::ground::error::{Error, Result};
-use crate::ground::policy::Policy;
-use crate::rows::identification::Order;
+use crate::policy::Policy;
+use crate::policy::identification::Order;
 use crate::rows::index::IndexSlot;
 pub(crate) use copy_word::{CopyWord, Copying};
 pub use counts::PolicyCounts;
@@ -104,7 +106,7 @@ pub(crate) struct Changed {
 pub(crate) struct TablePartition {
     heap: Heap,
     directory: RowDirectory,
-    pub indexes: Vec<IndexSlot>,
+    indexes: Vec<IndexSlot>,
     /// Rows that are there, hot or cold.
     live: u64,
     /// Of these, the cold ones.
@@ -115,7 +117,7 @@ pub(crate) struct TablePartition {
     /// Rows that were there before the order was, and that it is still to be told of.
     unknown: Range<u32>,
     /// What the policy has done.
-    pub counts: PolicyCounts,
+    counts: PolicyCounts,
 }
 
 /// What became of a row that the log has a tuple for.
@@ -155,28 +157,15 @@ impl TablePartition {
         self.directory.rebuild_free_list();
     }
 
-    /// The words of the rows.
+    /// The indexes, for who changes what they lead to, or which there are.
     #[inline]
-    pub fn directory(&self) -> &RowDirectory {
-        &self.directory
+    pub fn indexes_mut(&mut self) -> &mut Vec<IndexSlot> {
+        &mut self.indexes
     }
 
-    /// The tuples of the hot rows, and those of dead ones that are not buried.
-    #[inline]
-    pub fn heap(&self) -> &Heap {
-        &self.heap
-    }
-
-    /// Rows that are there, hot or cold.
-    #[inline]
-    pub fn live(&self) -> u64 {
-        self.live
-    }
-
-    /// Of these, the cold ones.
-    #[inline]
-    pub fn cold(&self) -> u64 {
-        self.cold
+    /// What the policy has done, for who does more of it.
+    pub fn count(&mut self) -> &mut PolicyCounts {
+        &mut self.counts
     }
 
     /// The pages of the directory that changed in what a checkpoint says of them.
@@ -187,39 +176,6 @@ impl TablePartition {
     /// Packs the words around `row` in memory where that pays ([`RowDirectory::pack`]).
     pub fn pack(&mut self, row: u32) {
         self.directory.pack(row);
-    }
-
-    /// What is said of a hot tuple's copy.
-    #[inline]
-    pub fn copy_word(&self, hot: HotWord) -> CopyWord {
-        CopyWord(self.heap.cold(hot.pointer()))
-    }
-
-    /// Where a hot tuple's copy lies, if it is clean.
-    #[inline]
-    pub fn copy_of(&self, hot: HotWord) -> Option<ColdAddress> {
-        self.copy_word(hot).address()
-    }
-
-    /// Whether a hot tuple has no copy, and none is being made.
-    #[inline]
-    pub fn is_dirty(&self, hot: HotWord) -> bool {
-        self.copy_word(hot) == CopyWord::NONE
-    }
-
-    /// Whether a hot tuple is still as it was when it was copied.
-    #[inline]
-    pub fn is_as_copied(&self, hot: HotWord, copying: Copying, slot: u16) -> bool {
-        self.copy_word(hot) == copying.mark(slot)
-    }
-
-    /// Where a row's copy lies, if it has one: it is clean, or cold.
-    #[inline]
-    pub fn copy_of_row(&self, word: Word) -> Option<ColdAddress> {
-        match (word.as_hot(), word.as_cold()) {
-            (Some(hot), _) => self.copy_of(hot),
-            (_, cold) => cold.map(ColdWord::address),
-        }
     }
 
     /// A number for a new row, which is free until [`Self::insert`].
@@ -250,17 +206,18 @@ impl TablePartition {
     #[inline]
     pub fn insert(&mut self, row: u32, tuple: &[u8], uncommitted: bool) -> Result<()> {
         debug_assert!(self.directory.get(row).is_free(), "row {row} is not free");
+        let before = self.look(row);
         let word = self.store_new(row, tuple, uncommitted)?;
         self.directory.set(row, word);
-        self.check(row);
+        self.check(row, before);
         Ok(())
     }
 
     #[inline]
     fn store_new(&mut self, row: u32, tuple: &[u8], uncommitted: bool) -> Result<Word> {
         let pointer = self.heap.insert(row, 0, tuple).ok_or_else(exhausted)?;
-        self.order.became_hot(row);
-        self.live += 1;
+        self.note_hot(row);
+        self.note_more();
         Ok(Word::hot(pointer)
             .with_uncommitted(uncommitted)
             .with_temperature(self.order.warmth_of_new()))
@@ -269,12 +226,13 @@ impl TablePartition {
     /// A row is as if it had never been inserted.
     pub fn undo_insert(&mut self, row: u32, word: Word, numbers: Numbers) {
         debug_assert!(self.is_now(row, word) && word.is_hot());
+        let before = self.look(row);
         if let Some(hot) = word.as_hot() {
             self.heap.free(hot.pointer());
-            self.live -= 1;
+            self.note_fewer();
             self.free(row, numbers);
         }
-        self.check(row);
+        self.check(row, before);
     }
 
     /// A row's tuple becomes another, which no block has. `warmer`: so many uses of the row
@@ -285,6 +243,7 @@ impl TablePartition {
     #[inline]
     pub fn change(&mut self, row: u32, word: Word, tuple: &[u8], warmer: u8) -> Result<Changed> {
         debug_assert!(self.is_now(row, word) && is_there(word));
+        let before = self.look(row);
         if let Some(hot) = word.as_hot() {
             let copy = self.copy_word(hot);
             if self.heap.overwrite(hot.pointer(), tuple) {
@@ -292,7 +251,8 @@ impl TablePartition {
                 let warmth = temperature::of_changed(word.temperature(), false) + warmer;
                 let now = word.with_temperature(warmth.min(temperature::MAX));
                 self.directory.set(row, now);
-                self.check(row);
+                self.check(row, before);
+                self.check_copy(row, None);
                 return Ok(Changed { past, hole });
             }
         }
@@ -307,6 +267,7 @@ impl TablePartition {
         tuple: &[u8],
         warmer: u8,
     ) -> Result<Changed> {
+        let before = self.look(row);
         let hole = self.copy_of_row(word);
         let pointer = self.heap.insert(row, 0, tuple).ok_or_else(exhausted)?;
         let warmth = temperature::of_changed(word.temperature(), word.is_cold()) + warmer;
@@ -320,24 +281,29 @@ impl TablePartition {
                 Past::Aside(hot.pointer())
             }
             (_, Some(cold)) => {
-                self.cold -= 1;
-                self.order.became_hot(row);
+                self.note_warmer();
+                self.note_hot(row);
                 Past::Cold(cold)
             }
             (None, None) => unreachable!("row {row} is changed, and is not there"),
         };
-        self.check(row);
+        self.check(row, before);
+        self.check_copy(row, None);
         Ok(Changed { past, hole })
     }
 
     /// A row that was changed is what it was. `old`: its tuple, if that was overwritten.
     pub fn undo_change(&mut self, row: u32, hot: HotWord, past: Past, old: &[u8]) {
         debug_assert!(self.is_now(row, hot.word()) && self.is_dirty(hot));
+        let before = self.look(row);
         match past {
             Past::InPlace(copy) => {
                 let is_back = self.heap.overwrite(hot.pointer(), old);
                 assert!(is_back, "row {row} has no room for what it was");
-                self.heap.set_cold(hot.pointer(), copy.0);
+                if !Mutation::CopyNotTakenBack.is_made() {
+                    self.heap.set_cold(hot.pointer(), copy.0);
+                }
+                debug_assert!(self.copy_word(hot) == copy, "row {row} forgot its copy");
                 self.directory.set(row, hot.word());
             }
             Past::Aside(pointer) => {
@@ -348,10 +314,10 @@ impl TablePartition {
             Past::Cold(cold) => {
                 self.heap.free(hot.pointer());
                 self.directory.set(row, cold.word());
-                self.cold += 1;
+                self.note_colder();
             }
         }
-        self.check(row);
+        self.check(row, before);
     }
 
     /// A change is final: the tuple goes that it left aside, if it did.
@@ -404,8 +370,13 @@ impl TablePartition {
         let word = self.directory.get(row);
         if word.is_uncommitted() {
             debug_assert!(is_there(word), "row {row} died uncommitted");
-            self.directory.set(row, word.with_uncommitted(false));
+            let committed = word.with_uncommitted(Mutation::MarkKeptAtCommit.is_made());
+            self.directory.set(row, committed);
         }
+        debug_assert!(
+            !self.directory.get(row).is_uncommitted(),
+            "row {row} stays uncommitted"
+        );
     }
 
     /// Moves tuples out of sparse pages, about `bytes_max` of them, when a
@@ -425,11 +396,6 @@ impl TablePartition {
         moved.released_bytes
     }
 
-    /// Bytes of what is kept of rows beside their tuples: directory and order.
-    pub fn state_bytes(&self) -> usize {
-        self.directory.bytes() + self.order.bytes()
-    }
-
     /// At a restart: an image has a row's tuple, which was in no block. Rows are counted already.
     ///
     /// # Errors
@@ -447,8 +413,8 @@ impl TablePartition {
             .with_temperature(warmth)
             .with_uncommitted(marked);
         self.directory.restore(row, word);
-        self.order.became_hot(row);
-        self.check(row);
+        self.note_hot(row);
+        self.check_tuple(row);
         Ok(())
     }
 
@@ -459,8 +425,10 @@ impl TablePartition {
     pub fn replay(&mut self, row: u32, tuple: &[u8], provisional: bool) -> Result<Replayed> {
         let word = self.directory.get(row);
         if !is_there(word) {
+            let before = self.look(row);
             let word = self.store_new(row, tuple, provisional)?;
             self.directory.restore(row, word);
+            self.check(row, before);
             return Ok(Replayed::Inserted);
         }
         let changed = self.change(row, word, tuple, 0)?;
@@ -477,59 +445,75 @@ impl TablePartition {
     pub fn copy(&mut self, row: u32, hot: HotWord, copying: Copying, slot: u16) {
         debug_assert!(self.is_now(row, hot.word()) && self.is_dirty(hot));
         self.heap.set_cold(hot.pointer(), copying.mark(slot).0);
+        debug_assert!(self.is_as_copied(hot, copying, slot));
     }
 
     /// The block that a tuple was copied into could not be written.
     pub fn not_copied(&mut self, row: u32, hot: HotWord) {
         debug_assert!(self.is_now(row, hot.word()) && self.may_take_copy(hot));
         self.heap.set_cold(hot.pointer(), CopyWord::NONE.0);
+        debug_assert!(self.is_dirty(hot));
     }
 
     /// A tuple that was copied has its copy, and stays in memory.
     pub fn stay_clean(&mut self, row: u32, hot: HotWord, address: ColdAddress) {
         debug_assert!(self.is_now(row, hot.word()) && self.may_take_copy(hot));
-        self.heap.set_cold(hot.pointer(), address.to_word());
+        let copy = match Mutation::CopyNotNoted.is_made() {
+            true => CopyWord::NONE.0,
+            false => address.to_word(),
+        };
+        self.heap.set_cold(hot.pointer(), copy);
         self.directory.mark_changed(row);
+        self.check_copy(row, Some(address));
     }
 
     /// A tuple that was copied leaves memory for its copy.
     pub fn leave_copied(&mut self, row: u32, hot: HotWord, address: ColdAddress, fingerprint: u8) {
         debug_assert!(self.is_now(row, hot.word()) && self.may_take_copy(hot));
+        let before = self.look(row);
         self.directory
             .set(row, cold_word(address, fingerprint, hot));
         self.heap.free(hot.pointer());
-        self.cold += 1;
+        self.note_colder();
         self.counts.evicted += 1;
-        self.order.left(row);
-        self.check(row);
+        self.note_left(row);
+        self.check(row, before);
+        self.check_copy(row, Some(address));
     }
 
     /// A tuple leaves memory for the copy that it has, without a write: that is where the last
     /// checkpoint knows it.
     pub fn leave_clean(&mut self, row: u32, hot: HotWord, address: ColdAddress, fingerprint: u8) {
         debug_assert!(self.is_now(row, hot.word()) && self.copy_of(hot) == Some(address));
+        let before = self.look(row);
         let cold = cold_word(address, fingerprint, hot);
         self.directory.set_unsaved(row, cold);
         self.heap.free(hot.pointer());
-        self.cold += 1;
+        self.note_colder();
         self.counts.evicted += 1;
         self.counts.evicted_clean += 1;
-        self.order.left(row);
-        self.check(row);
+        self.note_left(row);
+        self.check(row, before);
+        self.check_copy(row, Some(address));
     }
 
     /// A cold tuple was read, and is in memory again. It keeps its copy, so that to leave again
     /// costs no write. None: the arena is exhausted, and it stays where it was.
     pub fn come_back(&mut self, row: u32, cold: ColdWord, tuple: &[u8]) -> Option<TuplePtr> {
         debug_assert!(self.is_now(row, cold.word()));
-        let copy = cold.address().to_word();
+        let before = self.look(row);
+        let copy = match Mutation::CopyForgotten.is_made() {
+            true => CopyWord::NONE.0,
+            false => cold.address().to_word(),
+        };
         let pointer = self.heap.insert(row, copy, tuple)?;
         // The last checkpoint has nothing new to learn.
         let word = hot_word(pointer, cold.word());
         self.directory.set_unsaved(row, word);
-        self.order.became_hot(row);
-        self.cold -= 1;
-        self.check(row);
+        self.note_hot(row);
+        self.note_warmer();
+        self.check(row, before);
+        self.check_copy(row, Some(cold.address()));
         Some(pointer)
     }
 
@@ -544,26 +528,34 @@ impl TablePartition {
         along: bool,
     ) -> Option<TuplePtr> {
         debug_assert!(self.is_now(row, cold.word()));
+        let before = self.look(row);
         let pointer = self.heap.insert(row, 0, tuple)?;
         self.directory.set(row, hot_word(pointer, cold.word()));
         match along {
             true => self.order.came_along(row),
-            false => self.order.became_hot(row),
+            false => self.note_hot(row),
         }
-        self.cold -= 1;
-        self.check(row);
+        self.note_warmer();
+        self.check(row, before);
+        self.check_copy(row, None);
         Some(pointer)
     }
 
     /// A row's copy was copied to another block.
     pub fn move_copy(&mut self, row: u32, word: Word, to: ColdAddress) {
         debug_assert!(self.is_now(row, word) && self.copy_of_row(word).is_some());
+        let before = self.look(row);
+        if Mutation::MoveNotNoted.is_made() {
+            return self.check_copy(row, Some(to));
+        }
         if let Some(cold) = word.as_cold() {
             self.directory.set(row, cold.with_address(to));
         } else if let Some(hot) = word.as_hot() {
             self.heap.set_cold(hot.pointer(), to.to_word());
             self.directory.mark_changed(row);
         }
+        self.check(row, before);
+        self.check_copy(row, Some(to));
     }
 
     /// A row is deleted. Its tuple, if it is hot, stays until it is buried. Returns where the
@@ -571,10 +563,13 @@ impl TablePartition {
     #[inline]
     pub fn die(&mut self, row: u32, word: Word) -> Option<ColdAddress> {
         debug_assert!(self.is_now(row, word) && is_there(word));
+        let before = self.look(row);
         self.directory.set(row, DEAD);
-        self.live -= 1;
-        self.cold -= u64::from(word.is_cold());
-        self.check(row);
+        self.note_fewer();
+        if word.is_cold() {
+            self.note_warmer();
+        }
+        self.check(row, before);
         self.copy_of_row(word)
     }
 
@@ -582,10 +577,13 @@ impl TablePartition {
     pub fn undo_die(&mut self, row: u32, word: Word) {
         debug_assert!(self.is_now(row, DEAD) && is_there(word));
         debug_assert!(self.has_tuple_of(row, word), "row {row} died for good");
+        let before = self.look(row);
         self.directory.set(row, word);
-        self.live += 1;
-        self.cold += u64::from(word.is_cold());
-        self.check(row);
+        self.note_more();
+        if word.is_cold() {
+            self.note_colder();
+        }
+        self.check(row, before);
     }
 
     /// A row that had this word when it died is dead for good: its tuple goes. So does its
@@ -630,22 +628,6 @@ impl TablePartition {
         }
     }
 
-    /// Whether the heap has the tuple that a word leads to.
-    fn has_tuple_of(&self, row: u32, word: Word) -> bool {
-        let is_its = |hot: HotWord| self.heap.row(hot.pointer()) == row;
-        word.as_hot().is_none_or(is_its)
-    }
-
-    /// Debug builds look at what every transition leaves.
-    #[inline]
-    fn check(&self, row: u32) {
-        debug_assert!(self.cold <= self.live, "cold rows are counted twice");
-        debug_assert!(
-            self.has_tuple_of(row, self.directory.get(row)),
-            "row {row} leads to another's tuple"
-        );
-    }
-
     /// Whether a copy that was made may be the tuple's.
     fn may_take_copy(&self, hot: HotWord) -> bool {
         self.copy_word(hot).is_under_way() || Mutation::EvictedThoughChanged.is_made()
@@ -662,7 +644,7 @@ impl TablePartition {
 fn hot_word(pointer: TuplePtr, before: Word) -> Word {
     Word::hot(pointer)
         .with_aside(before.is_aside())
-        .with_uncommitted(before.is_uncommitted())
+        .with_uncommitted(before.is_uncommitted() && !Mutation::MarkLostComing.is_made())
         .with_temperature(before.temperature())
 }
 
@@ -672,7 +654,7 @@ fn cold_word(address: ColdAddress, fingerprint: u8, before: HotWord) -> Word {
     let before = before.word();
     Word::cold(address, fingerprint)
         .with_aside(before.is_aside())
-        .with_uncommitted(before.is_uncommitted())
+        .with_uncommitted(before.is_uncommitted() && !Mutation::MarkLostLeaving.is_made())
         .with_temperature(before.temperature())
 }
 

@@ -73,7 +73,7 @@ impl Parts {
         let mut visit = Visit::default();
         while !wanted.is_empty() {
             self.admit(options).await?;
-            if !self.arrivals.are_complete() {
+            if !self.arrivals().are_complete() {
                 let partitions = wanted.iter().map(|(partition, _)| *partition);
                 let scope = Scope::Many(partitions.collect());
                 self.there(options, &scope).await?;

@@ -44,7 +44,7 @@ impl Parts {
         let mut room = None;
         let committed = loop {
             // It may have noted reads of partitions that it did not come to.
-            if !self.arrivals.are_complete()
+            if !self.arrivals().are_complete()
                 && let Err(error) = self.there(options, &self.commit_scope(&state)).await
             {
                 break Err(error);
@@ -62,7 +62,7 @@ impl Parts {
                 Ok(Committing::Again) => {}
                 Ok(Committing::Evicted(reads, pin)) => {
                     // What it changed is within its own limit.
-                    let fetch = self.fetcher.fetch(&reads, &mut fetched, u64::MAX);
+                    let fetch = self.fetcher().fetch(&reads, &mut fetched, u64::MAX);
                     if let Err(error) = fetch.await {
                         break Err(error);
                     }
@@ -144,7 +144,7 @@ impl Parts {
         }
         if access.evicted() {
             let missing = access.missing().iter().map(|m| (m.row, m.address));
-            let planned = crate::rows::fetch::plan(&self.blocks, missing);
+            let planned = crate::rows::fetch::plan(self.blocks(), missing);
             access.undo();
             let (reads, pin) = planned?;
             return Ok(Committing::Evicted(reads, pin));
@@ -225,9 +225,9 @@ impl Parts {
         // Nothing below can fail: the record is in the log.
         access.tell_kinds(lsn);
         if let Some(snapshot) = txn.snapshot.take() {
-            self.transactions.close_snapshot(snapshot);
+            self.transactions().close_snapshot(snapshot);
         }
-        let (timestamp, snapshots_open) = self.transactions.commit_timestamp();
+        let (timestamp, snapshots_open) = self.transactions().commit_timestamp();
         access.finish_overlay(timestamp, snapshots_open);
         for ((partition, storage), _) in std::mem::take(&mut txn.inserted) {
             for state in access.guards.iter_mut() {
@@ -254,7 +254,7 @@ impl Parts {
                 }
             }
             if synchronous {
-                self.sequences_made.store(lsn, Ordering::Release);
+                self.sequences_made().store(lsn, Ordering::Release);
             }
             self.install(draft, &mut access.guards, timestamp);
         }
@@ -273,7 +273,7 @@ impl Parts {
                     // Its rows are still there, and their keys taken: it has not
                     // ended for those who wait for it, and is tried again.
                     self.report(&format!("rolling back: {error}"));
-                    self.transactions.unfinished.lock().push(*state);
+                    self.transactions().unfinished.lock().push(*state);
                     return;
                 }
             }
@@ -284,7 +284,7 @@ impl Parts {
     /// Tries again to roll back what a device error has kept from it. What cannot be
     /// read any more the next start meets, too, and names.
     pub(crate) async fn finish_rollbacks(&self) {
-        let unfinished = std::mem::take(&mut *self.transactions.unfinished.lock());
+        let unfinished = std::mem::take(&mut *self.transactions().unfinished.lock());
         for state in unfinished {
             self.roll_back(Box::new(state)).await;
         }
@@ -307,17 +307,17 @@ impl Parts {
     /// Lets go of everything that others wait for.
     fn release(&self, state: &mut TxnState) {
         for (partition, row) in std::mem::take(&mut state.locked) {
-            let mut guard = self.partitions[partition as usize].lock();
+            let mut guard = self.all_partitions()[partition as usize].lock();
             guard.unlock_row(row);
         }
         if let Some(snapshot) = state.snapshot.take() {
-            self.transactions.close_snapshot(snapshot);
+            self.transactions().close_snapshot(snapshot);
         }
         state.locks.give_back(0, |_, _| false);
         state.overlay.clear();
         state.journal.clear();
         state.charge = None;
-        self.transactions.end(state.id);
+        self.transactions().end(state.id);
     }
 
     /// Removes rows that a transaction inserted and did not commit, from row
@@ -330,13 +330,13 @@ impl Parts {
         from: u32,
     ) -> Result<()> {
         const ROWS_AT_ONCE: usize = 1000;
-        let Some(table) = self.storages.read().get(&storage).cloned() else {
+        let Some(table) = self.storages().read().get(&storage).cloned() else {
             return Ok(());
         };
         let mut fetched = Fetched::new();
         loop {
             let mut rows: Vec<RowId> = {
-                let state = self.partitions[partition as usize].lock();
+                let state = self.all_partitions()[partition as usize].lock();
                 let ranges = state.uncommitted_of(owner).into_iter();
                 let own = ranges.filter(|(first, _)| first.0 == storage);
                 own.flat_map(|(first, last)| first.1..=last)
@@ -362,10 +362,10 @@ impl Parts {
                     access.finish_overlay(0, false);
                     removed?;
                     let missing = access.missing().iter().map(|m| (m.row, m.address));
-                    crate::rows::fetch::plan(&self.blocks, missing)?
+                    crate::rows::fetch::plan(self.blocks(), missing)?
                 };
                 fetched = Fetched::new();
-                self.fetcher.fetch(&reads, &mut fetched, u64::MAX).await?;
+                self.fetcher().fetch(&reads, &mut fetched, u64::MAX).await?;
             }
             if is_part {
                 give_way().await;

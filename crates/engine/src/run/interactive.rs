@@ -26,7 +26,7 @@ pub struct Transaction {
 
 impl Transaction {
     pub(crate) fn begin(db: Arc<Parts>, isolation: Isolation, read_only: bool) -> Self {
-        let id = db.transactions.begin();
+        let id = db.transactions().begin();
         Transaction {
             state: Some(Box::new(TxnState {
                 id,

@@ -145,7 +145,7 @@ impl Parts {
         mode: LockMode,
     ) -> Result<()> {
         let gate = {
-            let mut objects = self.objects.lock();
+            let mut objects = self.objects().lock();
             if objects.len() >= OBJECTS_KEPT {
                 objects.retain(|_, gate| Arc::strong_count(gate) > 1);
             }
@@ -193,7 +193,7 @@ impl Parts {
         gate: &Arc<Gate>,
         mode: LockMode,
     ) -> Result<()> {
-        let locks = visit.locks(|| self.transactions.number());
+        let locks = visit.locks(|| self.transactions().number());
         match locks.has(gate, mode) {
             true => Ok(()),
             false => self.take(locks, options, gate, mode).await,
@@ -217,10 +217,10 @@ impl Parts {
             };
             let awaited = Awaited::Table(gate.clone(), mode);
             let _waiting = self
-                .transactions
+                .transactions()
                 .waits
                 .begin(owner, options.session, awaited)?;
-            let until = options.lock_timeout.map(|time| self.clock.now() + time);
+            let until = options.lock_timeout.map(|time| self.clock().now() + time);
             let _note = options.cancel.note_wait(WaitsFor::Relation);
             loop {
                 let changed = gate.changed.listen();
@@ -240,7 +240,7 @@ impl Parts {
     /// lock was granted: they hold a partition from that look on.
     fn see_others_out(&self, gate: &Gate, mode: LockMode) {
         if mode.is_strong() && gate.table != 0 {
-            for partition in &self.partitions {
+            for partition in self.all_partitions() {
                 drop(partition.lock_any());
             }
         }
@@ -255,7 +255,7 @@ impl Parts {
     ) -> Result<()> {
         let awaited = Awaited::Transaction(holder);
         let _waiting = self
-            .transactions
+            .transactions()
             .waits
             .begin(owner, options.session, awaited)?;
         self.wait_for_end(options, holder).await
@@ -269,7 +269,7 @@ impl Parts {
         holder: TxnId,
     ) -> Result<()> {
         visit.leave();
-        let owner = visit.locks(|| self.transactions.number()).owner();
+        let owner = visit.locks(|| self.transactions().number()).owner();
         self.wait_for_holder(owner, options, holder).await
     }
 
@@ -289,7 +289,7 @@ impl Parts {
 
     /// Who waits for whom at this moment.
     pub fn lock_waits(&self) -> Vec<LockWait> {
-        self.transactions.waits.shown()
+        self.transactions().waits.shown()
     }
 
     /// The locks of tables that are held or waited for at this moment.

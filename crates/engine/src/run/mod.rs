@@ -120,7 +120,7 @@ impl Parts {
                 Outcome::Seen(result, lsn) => {
                     drop(fetched);
                     // There is nothing to be taken back: it need not wait for ever.
-                    if self.log.durable_lsn() < lsn {
+                    if self.log().durable_lsn() < lsn {
                         let durable = self.wait_durable(options, lsn);
                         self.interruptible(options, durable).await??;
                     }
@@ -133,7 +133,7 @@ impl Parts {
                 Outcome::Held(holder) => {
                     // What it has been given others may have meanwhile.
                     (grant, room) = (Grant::default(), None);
-                    fetched.release_large(self.memory.fetched_limit());
+                    fetched.release_large(self.memory().fetched_limit());
                     self.visit_holder(&mut visit, options, holder).await?;
                 }
                 Outcome::Lacks(need) => {
@@ -142,7 +142,7 @@ impl Parts {
                 }
                 Outcome::Closed(gate, mode) => {
                     (grant, room) = (Grant::default(), None);
-                    fetched.release_large(self.memory.fetched_limit());
+                    fetched.release_large(self.memory().fetched_limit());
                     visit.leave();
                     self.visit(&mut visit, options, &gate, mode).await?;
                 }
@@ -201,7 +201,7 @@ impl Parts {
     ) -> Result<R> {
         let state = txn.state_mut()?;
         if state.isolation != Isolation::ReadCommitted && state.snapshot.is_none() {
-            state.snapshot = Some(self.transactions.open_snapshot());
+            state.snapshot = Some(self.transactions().open_snapshot());
         }
         if state.account.is_none() {
             state.account.clone_from(&options.account);
@@ -233,12 +233,12 @@ impl Parts {
                 }
                 Outcome::Held(holder) => {
                     (grant, room) = (Grant::default(), None);
-                    fetched.release_large(self.memory.fetched_limit());
+                    fetched.release_large(self.memory().fetched_limit());
                     self.wait_for_holder(state.id, options, holder).await?;
                 }
                 Outcome::Closed(gate, mode) => {
                     (grant, room) = (Grant::default(), None);
-                    fetched.release_large(self.memory.fetched_limit());
+                    fetched.release_large(self.memory().fetched_limit());
                     self.lock_for(state, options, &gate, mode).await?;
                 }
                 Outcome::Stale => self.refresh(options, state).await?,
@@ -292,7 +292,7 @@ impl Parts {
         let uses = counts.map_or(0, |_| access.guards.uses());
         let seen = access
             .snapshot
-            .map(|at| self.transactions.check_snapshot(at));
+            .map(|at| self.transactions().check_snapshot(at));
         let result = seen.unwrap_or(Ok(())).and_then(|()| access.run(body));
         if let Some(counts) = counts {
             counts.used(access.guards.uses().saturating_sub(uses));
@@ -328,7 +328,7 @@ impl Parts {
             });
         }
         if access.evicted() {
-            let planned = plan(&self.blocks, access.missing().iter().copied());
+            let planned = plan(self.blocks(), access.missing().iter().copied());
             return self.fetch_first(access, planned);
         }
         let result = match result {
@@ -351,10 +351,10 @@ impl Parts {
             access.finish_statement().map(|()| None)
         } else if changed {
             let unread = access.unseen().next().is_some();
-            let unseen = unread.then(|| self.transactions.begin_unseen());
+            let unseen = unread.then(|| self.transactions().begin_unseen());
             if matches!(unseen, Some(None)) && !Mutation::OverwrittenUnseen.is_made() {
                 // A snapshot has opened that wants to see what was not read.
-                let planned = plan(&self.blocks, access.unseen());
+                let planned = plan(self.blocks(), access.unseen());
                 return self.fetch_first(access, planned);
             }
             access.commit_one_shot(options.synchronous_commit).map(Some)
@@ -391,14 +391,14 @@ impl Parts {
         reads.sort_unstable_by_key(|r| (r.address.block, r.address.slot));
         reads.dedup_by_key(|r| (r.address.block, r.address.slot));
         access.count_restart(&reads);
-        self.counters.missed(reads.len() as u64);
+        self.count().missed(reads.len() as u64);
         Ok(Outcome::Evicted(reads, pin))
     }
 
     /// Takes the locks of a scope, in order.
     pub(crate) fn lock(&self, scope: &Scope) -> Result<Guards<'_>> {
         match scope {
-            Scope::One(partition) => match self.partitions.get(*partition as usize) {
+            Scope::One(partition) => match self.all_partitions().get(*partition as usize) {
                 Some(partition) => Ok(Guards::One(partition.lock())),
                 None => Err(Error::Internal(format!(
                     "there is no partition {partition}"
@@ -410,7 +410,7 @@ impl Parts {
                 wanted.dedup();
                 let mut guards = Vec::with_capacity(wanted.len());
                 for partition in wanted {
-                    match self.partitions.get(partition as usize) {
+                    match self.all_partitions().get(partition as usize) {
                         Some(partition) => guards.push(partition.lock()),
                         None => {
                             return Err(Error::Internal(format!(
@@ -422,7 +422,7 @@ impl Parts {
                 Ok(Guards::Many(guards))
             }
             Scope::All => Ok(Guards::Many(
-                self.partitions.iter().map(|p| p.lock()).collect(),
+                self.all_partitions().iter().map(|p| p.lock()).collect(),
             )),
         }
     }
@@ -436,17 +436,17 @@ impl Parts {
     /// As [`Parts::admit`]; who has had room made has it.
     async fn admit_with(&self, options: &RunOptions, room: &Option<Expected<'_>>) -> Result<()> {
         self.check_open()?;
-        self.pulse.beat();
+        self.pulse().beat();
         options.cancel.check()?;
-        if !self.log.has_room() {
+        if !self.log().has_room() {
             if self.works_alone() {
-                self.log.step();
+                self.log().step();
             } else {
-                let room = async { self.log.room().await.map_err(log_failed) };
+                let room = async { self.log().room().await.map_err(log_failed) };
                 self.interruptible(options, room).await??;
             }
         }
-        if room.is_none() && self.memory.is_full() {
+        if room.is_none() && self.memory().is_full() {
             let _note = options.cancel.note_wait(WaitsFor::Memory);
             self.interruptible(options, self.wait_for_memory())
                 .await??;
@@ -457,14 +457,14 @@ impl Parts {
     /// Waits while memory is full and something can leave, but not beyond the end of
     /// the database.
     pub(crate) async fn wait_for_memory(&self) -> Result<()> {
-        while self.memory.is_full() && !self.works_alone() {
-            let freed = self.memory.freed.listen();
+        while self.memory().is_full() && !self.works_alone() {
+            let freed = self.memory().freed.listen();
             self.check_open()?;
-            if !self.memory.is_full() {
+            if !self.memory().is_full() {
                 break;
             }
             self.poke_evictor();
-            self.counters.waited_for_memory();
+            self.count().waited_for_memory();
             freed.await;
         }
         Ok(())
@@ -473,33 +473,33 @@ impl Parts {
     /// Whether there is nobody else who would end a wait: the caller writes the log
     /// itself, and evicts when it wants to.
     pub(crate) fn works_alone(&self) -> bool {
-        !self.settings.background && self.settings.simulator.is_none()
+        !self.settings().background && self.settings().simulator.is_none()
     }
 
     pub(crate) async fn wait_durable(&self, options: &RunOptions, lsn: Lsn) -> Result<()> {
         if !options.synchronous_commit
-            || self.log.durable_lsn() >= lsn
+            || self.log().durable_lsn() >= lsn
             || Mutation::AcknowledgedEarly.is_made()
         {
             return Ok(());
         }
         if self.works_alone() {
-            return self.log.wait_durable_blocking(lsn).map_err(log_failed);
+            return self.log().wait_durable_blocking(lsn).map_err(log_failed);
         }
         let _note = options.cancel.note_wait(WaitsFor::Log);
-        self.log.wait_durable(lsn).await.map_err(log_failed)
+        self.log().wait_durable(lsn).await.map_err(log_failed)
     }
 
     /// Waits until a transaction has ended.
     pub(crate) async fn wait_for_end(&self, options: &RunOptions, holder: TxnId) -> Result<()> {
-        let until = options.lock_timeout.map(|t| self.clock.now() + t);
-        if !self.transactions.is_active(holder) {
+        let until = options.lock_timeout.map(|t| self.clock().now() + t);
+        if !self.transactions().is_active(holder) {
             return self.check_gone(holder);
         }
         let _note = options.cancel.note_wait(WaitsFor::Transaction);
         loop {
-            let ended = self.transactions.ended.listen();
-            if !self.transactions.is_active(holder) {
+            let ended = self.transactions().ended.listen();
+            if !self.transactions().is_active(holder) {
                 return Ok(());
             }
             self.or_interrupted(options, until, ended).await?;
@@ -509,7 +509,7 @@ impl Parts {
     /// A transaction that has ended holds nothing; who met it just before has only to
     /// try again. Better an error than to try for ever.
     fn check_gone(&self, holder: TxnId) -> Result<()> {
-        for partition in &self.partitions {
+        for partition in self.all_partitions() {
             let state = partition.lock_any();
             let locked = state.locks.iter().find(|(_, owner)| **owner == holder);
             let inserted = state.uncommitted_of(holder);
@@ -550,7 +550,7 @@ impl Parts {
     /// # Errors
     /// 57014 on cancel and after the statement's deadline.
     pub async fn wait_for(&self, options: &RunOptions, time: Duration) -> Result<()> {
-        let until = self.clock.now() + time;
+        let until = self.clock().now() + time;
         let waited = self.or_interrupted(options, Some(until), std::future::pending());
         match waited.await {
             Err(Error::LockTimeout) => Ok(()),
@@ -570,7 +570,7 @@ impl Parts {
         loop {
             // Anew each time: not all that happens there ends this statement.
             let mut cancelled = pin!(options.cancel.event().listen());
-            let now = self.clock.now();
+            let now = self.clock().now();
             options.cancel.check()?;
             if options.deadline.is_some_and(|d| now >= d) {
                 return Err(Error::Timeout);
@@ -579,8 +579,8 @@ impl Parts {
                 return Err(Error::LockTimeout);
             }
             let timed = options.deadline.is_some() || lock_until.is_some();
-            let mut tick = pin!(self.tick.listen());
-            self.pulse.beat();
+            let mut tick = pin!(self.tick().listen());
+            self.pulse().beat();
             let happened = poll_fn(|context| {
                 if event.as_mut().poll(context).is_ready() {
                     return Poll::Ready(true);
@@ -600,8 +600,8 @@ impl Parts {
     }
 
     pub(crate) fn append_log(&self, pieces: &[&[u8]]) -> Result<Lsn> {
-        let lsn = self.log.append(pieces).map_err(log_failed)?;
-        self.counters.logged(lsn);
+        let lsn = self.log().append(pieces).map_err(log_failed)?;
+        self.count().logged(lsn);
         Ok(lsn)
     }
 

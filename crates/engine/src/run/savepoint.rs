@@ -150,7 +150,7 @@ impl Transaction {
         let db = self.db.clone();
         let id = self.state_mut()?.id;
         let rows = {
-            let guard = db.partitions[usize::from(partition)].lock();
+            let guard = db.all_partitions()[usize::from(partition)].lock();
             guard.uncommitted_after(id, table.def.storage, level)
         };
         let options = RunOptions::default();
@@ -173,7 +173,7 @@ impl Transaction {
             let removed = removed.await;
             let state = self.state_mut()?;
             if let Some(taken) = std::mem::replace(&mut state.snapshot, snapshot) {
-                db.transactions.close_snapshot(taken);
+                db.transactions().close_snapshot(taken);
             }
             left = &left[removed?..];
             if !left.is_empty() {
@@ -198,7 +198,7 @@ impl Parts {
         let then = of(marked.as_ref().unwrap_or(&committed));
         let now = state.draft.as_ref();
         let now = now.and_then(|draft| of(&draft.catalog(&committed)));
-        let read = self.storages.read().get(&storage).cloned();
+        let read = self.storages().read().get(&storage).cloned();
         let table = now.or_else(|| read.clone())?;
         let mut def = table.def.clone();
         for other in [then, read].into_iter().flatten() {

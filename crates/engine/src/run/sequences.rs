@@ -71,7 +71,7 @@ fn bound_after(def: &SequenceDef, at: Place) -> (Place, u32) {
 
 impl Parts {
     fn sequence(&self, oid: u32) -> Result<Arc<Sequence>> {
-        self.sequences.read().get(&oid).cloned().ok_or_else(|| {
+        self.sequences().read().get(&oid).cloned().ok_or_else(|| {
             Error::catalog(
                 "42P01",
                 format!("the sequence with OID {oid} does not exist"),
@@ -118,7 +118,7 @@ impl Parts {
         }
         Ok(Given {
             value: next.at.value,
-            logged_to: logged_to.max(self.sequences_made.load(Ordering::Acquire)),
+            logged_to: logged_to.max(self.sequences_made().load(Ordering::Acquire)),
         })
     }
 
@@ -143,13 +143,13 @@ impl Parts {
 
     /// Waits until the log is durable up to there, as long as the statement may take.
     pub async fn wait_for_log(&self, options: &RunOptions, lsn: u64) -> Result<()> {
-        if self.log.durable_lsn() >= lsn || Mutation::NumbersToldEarly.is_made() {
+        if self.log().durable_lsn() >= lsn || Mutation::NumbersToldEarly.is_made() {
             return Ok(());
         }
         if self.works_alone() {
-            return self.log.wait_durable_blocking(lsn).map_err(log_failed);
+            return self.log().wait_durable_blocking(lsn).map_err(log_failed);
         }
-        let durable = self.log.wait_durable(lsn);
+        let durable = self.log().wait_durable(lsn);
         self.interruptible(options, durable)
             .await?
             .map_err(log_failed)
@@ -157,7 +157,7 @@ impl Parts {
 
     /// The last value and whether it was given out.
     pub fn last_value(&self, oid: u32) -> Option<(i64, bool)> {
-        let sequence = self.sequences.read().get(&oid).cloned()?;
+        let sequence = self.sequences().read().get(&oid).cloned()?;
         let at = sequence.state.lock().at;
         Some((at.value, at.is_called))
     }
@@ -165,7 +165,7 @@ impl Parts {
     /// Has sequences of the catalog begin again.
     pub(crate) fn restart_sequences(&self, oids: &[u32]) {
         let catalog = self.catalog();
-        let sequences = self.sequences.read();
+        let sequences = self.sequences().read();
         for oid in oids {
             if let (Some(sequence), Some(def)) = (sequences.get(oid), catalog.sequences.get(oid)) {
                 sequence.restore(def.start, false);
@@ -179,7 +179,7 @@ impl Parts {
         let oid = reader.u32()?;
         let value = reader.u64()? as i64;
         let is_called = reader.u8()? != 0;
-        let mut sequences = self.sequences.write();
+        let mut sequences = self.sequences().write();
         match sequences.get(&oid) {
             Some(sequence) => sequence.restore(value, is_called),
             None => {

@@ -24,6 +24,7 @@ use crate::ground::wait::give_way;
 use crate::parts::Parts;
 use crate::rows::fetch::{PlannedRead, Span, plan};
 use crate::rows::group_scan::{GroupScan, RunsTaken, ScanSink};
+use crate::rows::partition::PartitionState;
 use crate::rows::row_group::GroupCounts;
 use crate::rows::versions::Seen;
 use crate::run::interactive::Transaction;
@@ -82,7 +83,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.db.transactions.close_snapshot(self.timestamp);
+        self.db.transactions().close_snapshot(self.timestamp);
     }
 }
 
@@ -113,7 +114,7 @@ impl Parts {
         let catalog = self.catalog();
         Snapshot {
             inner: Arc::new(Held {
-                timestamp: self.transactions.open_snapshot(),
+                timestamp: self.transactions().open_snapshot(),
                 catalog,
                 own: None,
                 entry,
@@ -159,14 +160,14 @@ impl Transaction {
         let state = self.state_mut()?;
         let timestamp = match state.snapshot {
             Some(timestamp) => {
-                db.transactions.check_snapshot(timestamp)?;
-                db.transactions.share_snapshot(timestamp);
+                db.transactions().check_snapshot(timestamp)?;
+                db.transactions().share_snapshot(timestamp);
                 timestamp
             }
             None => {
-                let timestamp = db.transactions.open_snapshot();
+                let timestamp = db.transactions().open_snapshot();
                 if state.isolation != Isolation::ReadCommitted {
-                    db.transactions.share_snapshot(timestamp);
+                    db.transactions().share_snapshot(timestamp);
                     state.snapshot = Some(timestamp);
                 }
                 timestamp
@@ -178,7 +179,7 @@ impl Transaction {
     /// What is committed by now, whatever the transaction sees, and its own changes. A definition
     /// goes by it: an index has entries for rows that its maker's snapshot is too old for.
     pub fn snapshot_of_now(&mut self) -> Result<Snapshot> {
-        let timestamp = self.db.transactions.open_snapshot();
+        let timestamp = self.db.transactions().open_snapshot();
         self.snapshot_at(timestamp)
     }
 
@@ -249,7 +250,7 @@ impl Snapshot {
 
     /// Bytes of rows that a scan gives out at a time.
     fn chunk_bytes(&self) -> u64 {
-        let most = self.inner.db.memory.limit() / CHUNK_DIVISOR;
+        let most = self.inner.db.memory().limit() / CHUNK_DIVISOR;
         most.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX)
     }
 
@@ -289,6 +290,25 @@ impl<F: FnMut(RowId, &[u8])> ScanSink for Tuples<F> {
     }
 }
 
+impl Held {
+    /// What a row is beside its table: its transaction's own image, or that before a later commit.
+    fn beside<'s>(&'s self, state: &'s PartitionState, storage: u32, row: RowId) -> Seen<'s> {
+        if let Some(own) = &self.own
+            && !own.overlay.is_empty()
+            && let Some(new) = own.overlay.get(&(storage, row))
+        {
+            return match new {
+                Some(new) => Seen::Before(new),
+                None => Seen::Absent,
+            };
+        }
+        match state.versions.is_empty() {
+            true => Seen::Current,
+            false => state.versions.seen((storage, row.row()), self.timestamp),
+        }
+    }
+}
+
 impl SnapshotScan {
     /// Calls `each` with the next rows (some thousands, or what a small part of the memory
     /// limit holds, but one); false at the end. `each` may run under the partition's lock: it must be
@@ -305,15 +325,15 @@ impl SnapshotScan {
 
     /// As [`Self::next_chunk`]; rows of row groups come as columns.
     pub async fn next_rows(&mut self, sink: &mut impl ScanSink) -> Result<bool> {
-        self.snapshot.inner.db.pulse.beat();
+        self.snapshot.inner.db.pulse().beat();
         let db = &self.snapshot.inner.db;
         give_way().await;
         if self.groups.has_more() {
-            let groups = &db.fetcher.groups;
+            let groups = &db.fetcher().groups;
             self.groups.step(groups, &self.table, sink).await?;
             return Ok(true);
         }
-        if !db.arrivals.are_complete() {
+        if !db.arrivals().are_complete() {
             // Whoever has a timeout drops this while it waits.
             let scope = Scope::One(self.partition);
             db.there(&RunOptions::default(), &scope).await?;
@@ -322,7 +342,7 @@ impl SnapshotScan {
         if let Some((reads, pin)) = cold {
             let db = &self.snapshot.inner.db;
             let each = &mut |read: &PlannedRead, tuple: &[u8]| sink.tuple(read.row, tuple);
-            db.fetcher.read_in_order(&reads, each).await?;
+            db.fetcher().read_in_order(&reads, each).await?;
             drop(pin);
         }
         Ok(more || self.groups.has_more())
@@ -346,9 +366,9 @@ impl SnapshotScan {
         let most = self.snapshot.chunk_bytes();
         let (mut hot_bytes, mut given) = (0, 0);
         let mut cold_span = Span::default();
-        let mut state = db.partitions[self.partition as usize].lock();
+        let mut state = db.all_partitions()[self.partition as usize].lock();
         state.excuse_panics();
-        db.transactions.check_snapshot(held.timestamp)?;
+        db.transactions().check_snapshot(held.timestamp)?;
         if !held.has_locked(&self.table) {
             check_in_force(&self.table)?;
         }
@@ -357,7 +377,7 @@ impl SnapshotScan {
             false => TURN_ROWS,
         };
         let stop = self.next.saturating_add(turn_rows);
-        let mut runs = RunsTaken::begin(&db.blocks);
+        let mut runs = RunsTaken::begin(db.blocks());
         let more = loop {
             let Some(rows) = state.tables.rows(storage) else {
                 return Ok((None, false));
@@ -368,27 +388,14 @@ impl SnapshotScan {
                 let number = self.next;
                 self.next += 1;
                 let row = RowId::new(self.partition, number);
-                if let Some(own) = &held.own
-                    && !own.overlay.is_empty()
-                    && let Some(new) = own.overlay.get(&(storage, row))
-                {
-                    if let Some(new) = new {
-                        hot_bytes += new.len() as u64;
+                match held.beside(&state, storage, row) {
+                    Seen::Current => {}
+                    Seen::Absent => continue,
+                    Seen::Before(image) => {
+                        hot_bytes += image.len() as u64;
                         given += 1;
-                        sink.tuple(row, new);
-                    }
-                    continue;
-                }
-                if !state.versions.is_empty() {
-                    match state.versions.seen((storage, number), held.timestamp) {
-                        Seen::Current => {}
-                        Seen::Absent => continue,
-                        Seen::Before(image) => {
-                            hot_bytes += image.len() as u64;
-                            given += 1;
-                            sink.tuple(row, image);
-                            continue;
-                        }
+                        sink.tuple(row, image);
+                        continue;
                     }
                 }
                 let word = rows.directory().get(number);
@@ -406,12 +413,12 @@ impl SnapshotScan {
                 } else if let Some(word) = word.as_cold() {
                     let address = word.address();
                     if address.is_in_columns() {
-                        runs.push(number, address, &db.blocks)?;
+                        runs.push(number, address, db.blocks())?;
                         continue;
                     }
                     given += 1;
                     let is_long = address.extent == ColdAddress::EXTENT_LONG;
-                    let info = is_long.then(|| db.blocks.info(address.block)).flatten();
+                    let info = is_long.then(|| db.blocks().info(address.block)).flatten();
                     cold_span.add(address, info.map_or(0, |info| info.device_bytes));
                     cold.push((row, address));
                 }
@@ -424,7 +431,7 @@ impl SnapshotScan {
             // Where evicted tuples lie is known as long as the lock is held.
             if cold.is_empty() {
                 state.let_others();
-                db.transactions.check_snapshot(held.timestamp)?;
+                db.transactions().check_snapshot(held.timestamp)?;
                 if !held.has_locked(&self.table) {
                     check_in_force(&self.table)?;
                 }
@@ -433,7 +440,7 @@ impl SnapshotScan {
         cold.sort_unstable_by_key(|(_, address)| (address.block, address.slot));
         let planned = match cold.is_empty() {
             true => None,
-            false => Some(plan(&db.blocks, cold.into_iter())?),
+            false => Some(plan(db.blocks(), cold.into_iter())?),
         };
         drop(state);
         self.groups.take(self.partition, runs);

@@ -40,15 +40,15 @@ fn conflict() -> Error {
 impl Parts {
     /// What one transaction's notes of its reads may take.
     pub(crate) fn reads_limit(&self) -> usize {
-        let share = self.memory.transaction_limit() / READS_SHARE;
+        let share = self.memory().transaction_limit() / READS_SHARE;
         let limit = share.min(READS_BYTES_MAX);
-        self.settings.reads_bytes_max.unwrap_or(limit)
+        self.settings().reads_bytes_max.unwrap_or(limit)
     }
 
     /// Keeps a transaction's notes of its reads in their share of memory.
     pub(crate) fn tidy_reads(&self, txn: &mut TxnState) {
         if txn.reads.tidy(self.reads_limit()) {
-            Counters::add(&self.counters.reads_joined, 1);
+            Counters::add(&self.count().reads_joined, 1);
         }
     }
 
@@ -70,7 +70,7 @@ impl Parts {
         snapshot: Timestamp,
     ) -> Result<()> {
         // What was changed since is not known any more.
-        self.transactions.check_snapshot(snapshot)?;
+        self.transactions().check_snapshot(snapshot)?;
         // Whatever the transaction has made of its tables itself: what others made of them
         // counts.
         let committed = self.catalog();
@@ -125,9 +125,9 @@ impl Parts {
                 Error::Serialization(_) => changed(),
                 other => other,
             })?;
-        txn.snapshot = Some(self.transactions.open_snapshot());
-        self.transactions.close_snapshot(old);
-        self.counters.refreshes.fetch_add(1, Ordering::Relaxed);
+        txn.snapshot = Some(self.transactions().open_snapshot());
+        self.transactions().close_snapshot(old);
+        self.count().refreshes.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 }

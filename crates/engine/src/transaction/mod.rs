@@ -10,12 +10,14 @@
 
 pub(crate) mod expected;
 pub(crate) mod reads;
+mod snapshots;
 pub(crate) mod table_locks;
 pub(crate) mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hashbrown::HashMap;
@@ -30,6 +32,7 @@ use crate::memory::account::{Account, Charge};
 use crate::rows::versions::StoredRow;
 use crate::transaction::expected::Expectations;
 use crate::transaction::reads::Reads;
+use crate::transaction::snapshots::Snapshots;
 use crate::transaction::table_locks::TableLocks;
 use crate::transaction::waits::Waits;
 
@@ -104,15 +107,7 @@ impl RunOptions {
 /// The order of commits, and who is under way.
 #[derive(Debug, Default)]
 pub(crate) struct Transactions {
-    /// The last commit's timestamp.
-    clock: AtomicU64,
-    /// Open snapshots; counted apart so that a commit looks at one word.
-    open: AtomicUsize,
-    /// Commits under way that no snapshot may be opened beside.
-    unseen: AtomicUsize,
-    snapshots: Mutex<BTreeMap<Timestamp, usize>>,
-    /// Older snapshots were ended, since what they need took too much memory.
-    oldest_kept: AtomicU64,
+    snapshots: Snapshots,
     next: AtomicU64,
     pub waits: Waits,
     active: Mutex<BTreeSet<TxnId>>,
@@ -122,12 +117,12 @@ pub(crate) struct Transactions {
     pub ended: Event,
 }
 
-/// A commit that no snapshot may be opened beside.
-pub(crate) struct Unseen<'a>(&'a Transactions);
+impl Deref for Transactions {
+    type Target = Snapshots;
 
-impl Drop for Unseen<'_> {
-    fn drop(&mut self) {
-        self.0.unseen.fetch_sub(1, Ordering::SeqCst);
+    #[inline]
+    fn deref(&self) -> &Snapshots {
+        &self.snapshots
     }
 }
 
@@ -141,115 +136,14 @@ impl Transactions {
         self.next.load(Ordering::Relaxed)
     }
 
-    /// The timestamp of a commit. Taken under the locks of all partitions that
-    /// the commit changes; the second value says whether snapshots are open
-    /// that need the before-images.
-    pub fn commit_timestamp(&self) -> (Timestamp, bool) {
-        let timestamp = self.clock.fetch_add(1, Ordering::SeqCst) + 1;
-        // A snapshot registers before it reads the clock, so one that is not
-        // seen here reads a clock that includes this commit.
-        (timestamp, self.open.load(Ordering::SeqCst) > 0)
-    }
-
-    /// Keeps snapshots from opening until it is dropped, for a commit that has no
-    /// before-images for them; None if one is open. Must not be held over a wait.
-    pub fn begin_unseen(&self) -> Option<Unseen<'_>> {
-        self.unseen.fetch_add(1, Ordering::SeqCst);
-        let unseen = Unseen(self);
-        // A snapshot counts itself before it looks for us: one of us sees the other.
-        (self.open.load(Ordering::SeqCst) == 0).then_some(unseen)
-    }
-
-    /// Whether snapshots are open at this moment; one may open at the next.
-    pub fn has_snapshots(&self) -> bool {
-        self.open.load(Ordering::SeqCst) > 0
-    }
-
-    /// The last commit's timestamp.
-    pub fn now(&self) -> Timestamp {
-        self.clock.load(Ordering::SeqCst)
-    }
-
-    /// Opens a snapshot of everything committed so far.
-    pub fn open_snapshot(&self) -> Timestamp {
-        self.open.fetch_add(1, Ordering::SeqCst);
-        // No new ones begin, and those under way end soon. Not under the lock, which they
-        // may want for that.
-        while self.unseen.load(Ordering::SeqCst) > 0 {
-            std::thread::yield_now();
-        }
-        let mut snapshots = self.snapshots.lock();
-        let timestamp = self.clock.load(Ordering::SeqCst);
-        *snapshots.entry(timestamp).or_default() += 1;
-        timestamp
-    }
-
-    /// Holds an open snapshot once more; of one that was ended there is nothing to hold.
-    pub fn share_snapshot(&self, timestamp: Timestamp) {
-        let mut snapshots = self.snapshots.lock();
-        if self.check_snapshot(timestamp).is_err() {
-            return;
-        }
-        self.open.fetch_add(1, Ordering::SeqCst);
-        *snapshots.entry(timestamp).or_default() += 1;
-    }
-
-    pub fn close_snapshot(&self, timestamp: Timestamp) {
-        let mut snapshots = self.snapshots.lock();
-        if let Some(count) = snapshots.get_mut(&timestamp) {
-            *count -= 1;
-            if *count == 0 {
-                snapshots.remove(&timestamp);
-            }
-            self.open.fetch_sub(1, Ordering::SeqCst);
-        }
-    }
-
-    /// Ends the oldest snapshot, for which most is kept; None if none keeps anything. Who
-    /// reads by it learns that from [`Transactions::check_snapshot`].
-    pub fn end_oldest_snapshot(&self) -> Option<Timestamp> {
-        let mut snapshots = self.snapshots.lock();
-        let (&oldest, &count) = snapshots.first_key_value()?;
-        // One that opens from now on is later than this.
-        if oldest >= self.clock.load(Ordering::SeqCst) {
-            return None;
-        }
-        // Before the horizon moves and commits stop keeping images: who takes a partition's
-        // lock after one of them has missed an image finds this.
-        self.oldest_kept.store(oldest + 1, Ordering::SeqCst);
-        snapshots.remove(&oldest);
-        self.open.fetch_sub(count, Ordering::SeqCst);
-        Some(oldest)
-    }
-
     /// Whether what a snapshot needs is still there: under the locks of all partitions that
     /// are read by it, once they are taken.
     #[inline]
     pub fn check_snapshot(&self, timestamp: Timestamp) -> Result<(), Error> {
-        match timestamp >= self.oldest_kept.load(Ordering::SeqCst) {
+        match self.is_kept(timestamp) {
             true => Ok(()),
             false => Err(Error::SnapshotTooOld),
         }
-    }
-
-    /// No snapshot is older, whether it is open or opens later: what was replaced up to
-    /// here nobody wants to see.
-    pub fn horizon(&self) -> Timestamp {
-        // Before the look for open ones: one that is missed by it reads a later clock.
-        let now = self.clock.load(Ordering::SeqCst);
-        if self.open.load(Ordering::SeqCst) == 0 {
-            return now;
-        }
-        let snapshots = self.snapshots.lock();
-        snapshots
-            .keys()
-            .next()
-            .map_or(now, |oldest| now.min(*oldest))
-    }
-
-    /// Open snapshots.
-    pub fn open_snapshots(&self) -> usize {
-        self.open.load(Ordering::Relaxed)
     }
 
     /// A number that nobody has had.

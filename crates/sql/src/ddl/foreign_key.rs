@@ -492,14 +492,14 @@ impl Definition<'_> {
                 let catalog = self.catalog();
                 let parent = catalog.table(referrer.def().table);
                 let parent = parent.map_or("", |parent| parent.name.as_str());
-                return Err(SqlError::new(
-                    "0A000",
-                    "cannot truncate a table referenced in a foreign key constraint",
-                )
-                .with_detail(format!("Table \"{name}\" references \"{parent}\"."))
-                .with_hint(format!(
+                let instead = format!(
                     "Truncate table \"{name}\" at the same time, or use TRUNCATE ... CASCADE."
-                )));
+                );
+                return Err(SqlError::unsupported(
+                    "cannot truncate a table referenced in a foreign key constraint",
+                    instead,
+                )
+                .with_detail(format!("Table \"{name}\" references \"{parent}\".")));
             }
             self.notice("00000", format!("truncate cascades to table \"{name}\""));
             together.push(referrer.table.oid);

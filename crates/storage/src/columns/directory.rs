@@ -292,10 +292,11 @@ impl Directory {
                     .and_then(|place| ENCODINGS.get(place).copied()),
             });
         }
-        Some(Self {
+        let shape = Shape::new(word, fixed_end, parts);
+        shape.is_sound().then_some(Self {
             rows,
             odd,
-            shape: Shape::new(word, fixed_end, parts),
+            shape,
             chunks,
             zones,
         })

@@ -159,7 +159,8 @@ impl<'a> Line<'a> {
         if self.bits == 0 {
             return line;
         }
-        let bit = place * self.bits as usize;
+        // A damaged chunk may ask for any place.
+        let bit = place.wrapping_mul(self.bits as usize);
         let (at, shift) = (bit / 8, (bit % 8) as u32);
         let Some(bytes) = self.packed.get(at..).and_then(<[u8]>::first_chunk::<8>) else {
             return 0;

@@ -53,6 +53,36 @@ impl Shape {
         Some(Self::new(word, fixed_end, layout.parts().collect()))
     }
 
+    /// Whether each part lies where a tuple of this shape has room for it. What a device has may
+    /// say anything: a tuple takes no more memory than its columns do.
+    pub fn is_sound(&self) -> bool {
+        let fixed_end = self.fixed_end as usize;
+        let nulls = VERSION_BYTES..fixed_end;
+        let is_variable = |part: &&Part| matches!(part.place, PartPlace::Variable { .. });
+        let variables = self.parts.iter().filter(is_variable).count() as u32;
+        let mut widths = 0;
+        for part in &self.parts {
+            let null_byte = part
+                .null_bit
+                .map(|bit| VERSION_BYTES + usize::from(bit) / 8);
+            if null_byte.is_some_and(|byte| !nulls.contains(&byte)) {
+                return false;
+            }
+            let has_room = match part.place {
+                PartPlace::Fixed { offset, width } => {
+                    widths += usize::from(width);
+                    offset as usize + usize::from(width) <= fixed_end
+                }
+                PartPlace::Variable { number } => number < variables,
+            };
+            if !has_room {
+                return false;
+            }
+        }
+        let most = VERSION_BYTES + self.parts.len() + widths;
+        (VERSION_BYTES..=most).contains(&fixed_end)
+    }
+
     /// Whether a column's values are integers in the chunk.
     pub fn is_integer(part: &Part) -> bool {
         matches!(part.place, PartPlace::Fixed { width, .. } if width <= INTEGER_BYTES)

@@ -295,46 +295,117 @@ fn read_zone(scanner: &mut Scanner<'_>, sign: i64) -> Result<i64, Fault> {
     Ok(sign * (hours * 3600 + minutes * 60 + seconds))
 }
 
+/// What was read of a moment so far.
+#[derive(Default)]
+struct MomentParts {
+    date: DateParts,
+    time_us: Option<i64>,
+    zone_seconds: Option<i64>,
+    afternoon: Option<bool>,
+    time_follows: bool,
+}
+
+impl MomentParts {
+    /// Digits, and what belongs to them.
+    fn read_digits(&mut self, scanner: &mut Scanner<'_>) -> Result<(), Fault> {
+        let digits = scanner.take_while(is_digit);
+        match scanner.peek() {
+            _ if self.time_follows => {
+                self.time_us = Some(read_time(scanner, digits)?);
+                self.time_follows = false;
+            }
+            Some(b':') if self.time_us.is_none() => {
+                self.time_us = Some(read_time(scanner, digits)?);
+            }
+            Some(separator @ (b'-' | b'/' | b'.')) if self.date.is_empty() => {
+                scanner.accept(separator);
+                let second = scanner.take_while(|byte| byte.is_ascii_alphanumeric());
+                if !scanner.accept(separator) {
+                    return Err(Fault::Syntax);
+                }
+                let third = scanner.take_while(is_digit);
+                self.date.read_separated([digits, second, third])?;
+            }
+            _ => self.date.read_digits(digits)?,
+        }
+        Ok(())
+    }
+
+    /// A word. The moment, where the word is all of it.
+    fn read_word(&mut self, scanner: &mut Scanner<'_>) -> Result<Option<Moment>, Fault> {
+        let word = scanner.take_while(is_letter).to_ascii_lowercase();
+        let is_all = self.date.is_empty() && scanner.rest.is_empty();
+        match word.as_slice() {
+            b"infinity" if is_all => return Ok(Some(Moment::Infinity)),
+            b"epoch" if is_all => {
+                return Ok(Some(Moment::At {
+                    days: -UNIX_EPOCH_DAYS,
+                    time_us: 0,
+                    zone_seconds: Some(0),
+                }));
+            }
+            b"t" if !self.date.is_empty() && self.time_us.is_none() => self.time_follows = true,
+            b"z" | b"utc" | b"gmt" | b"zulu" | b"ut" if self.zone_seconds.is_none() => {
+                self.zone_seconds = Some(0);
+            }
+            b"bc" => self.date.before_christ = true,
+            b"ad" => {}
+            b"am" if self.afternoon.is_none() => self.afternoon = Some(false),
+            b"pm" if self.afternoon.is_none() => self.afternoon = Some(true),
+            word if index_of(&DAYS, word).is_some() => {}
+            word => match month_of(word) {
+                Some(month) if self.date.month.is_none() => {
+                    self.date.month = Some(month);
+                    // The form Mon-DD-YYYY.
+                    while scanner.accept(b'-') {
+                        self.date.read_digits(scanner.take_while(is_digit))?;
+                    }
+                }
+                _ => return Err(Fault::Syntax),
+            },
+        }
+        Ok(None)
+    }
+
+    fn moment(&self) -> Result<Moment, Fault> {
+        if self.time_follows {
+            return Err(Fault::Syntax);
+        }
+        let mut time_us = match (self.time_us, self.afternoon) {
+            (time_us, None) => time_us.unwrap_or(0),
+            (Some(time_us), Some(_)) if time_us >= 13 * HOUR_US => return Err(Fault::FieldRange),
+            (Some(time_us), Some(afternoon)) => {
+                time_us % (12 * HOUR_US) + if afternoon { 12 * HOUR_US } else { 0 }
+            }
+            (None, Some(_)) => return Err(Fault::Syntax),
+        };
+        let mut days = self.date.days()?;
+        if time_us == DAY_US {
+            (days, time_us) = (days + 1, 0);
+        }
+        Ok(Moment::At {
+            days,
+            time_us,
+            zone_seconds: self.zone_seconds,
+        })
+    }
+}
+
 fn read_moment(text: &str) -> Result<Moment, Fault> {
     let mut scanner = Scanner {
         rest: text.trim_ascii().as_bytes(),
     };
-    let mut date = DateParts::default();
-    let mut time_us = None;
-    let mut zone_seconds = None;
-    let mut afternoon = None;
-    let mut time_follows = false;
+    let mut parts = MomentParts::default();
     while let Some(next) = scanner.peek() {
         match next {
-            b'0'..=b'9' => {
-                let digits = scanner.take_while(is_digit);
-                match scanner.peek() {
-                    _ if time_follows => {
-                        time_us = Some(read_time(&mut scanner, digits)?);
-                        time_follows = false;
-                    }
-                    Some(b':') if time_us.is_none() => {
-                        time_us = Some(read_time(&mut scanner, digits)?);
-                    }
-                    Some(separator @ (b'-' | b'/' | b'.')) if date.is_empty() => {
-                        scanner.accept(separator);
-                        let second = scanner.take_while(|byte| byte.is_ascii_alphanumeric());
-                        if !scanner.accept(separator) {
-                            return Err(Fault::Syntax);
-                        }
-                        let third = scanner.take_while(is_digit);
-                        date.read_separated([digits, second, third])?;
-                    }
-                    _ => date.read_digits(digits)?,
-                }
-            }
+            b'0'..=b'9' => parts.read_digits(&mut scanner)?,
             b'+' | b'-' if scanner.rest.get(1).is_some_and(u8::is_ascii_digit) => {
                 scanner.accept(next);
-                if time_us.is_none() || zone_seconds.is_some() {
+                if parts.time_us.is_none() || parts.zone_seconds.is_some() {
                     return Err(Fault::Syntax);
                 }
                 let sign = if next == b'-' { -1 } else { 1 };
-                zone_seconds = Some(read_zone(&mut scanner, sign)?);
+                parts.zone_seconds = Some(read_zone(&mut scanner, sign)?);
             }
             b'+' | b'-' => {
                 scanner.accept(next);
@@ -349,62 +420,14 @@ fn read_moment(text: &str) -> Result<Moment, Fault> {
                 scanner.accept(next);
             }
             _ if is_letter(next) => {
-                let word = scanner.take_while(is_letter).to_ascii_lowercase();
-                match word.as_slice() {
-                    b"infinity" if date.is_empty() && scanner.rest.is_empty() => {
-                        return Ok(Moment::Infinity);
-                    }
-                    b"epoch" if date.is_empty() && scanner.rest.is_empty() => {
-                        return Ok(Moment::At {
-                            days: -UNIX_EPOCH_DAYS,
-                            time_us: 0,
-                            zone_seconds: Some(0),
-                        });
-                    }
-                    b"t" if !date.is_empty() && time_us.is_none() => time_follows = true,
-                    b"z" | b"utc" | b"gmt" | b"zulu" | b"ut" if zone_seconds.is_none() => {
-                        zone_seconds = Some(0);
-                    }
-                    b"bc" => date.before_christ = true,
-                    b"ad" => {}
-                    b"am" if afternoon.is_none() => afternoon = Some(false),
-                    b"pm" if afternoon.is_none() => afternoon = Some(true),
-                    word if index_of(&DAYS, word).is_some() => {}
-                    word => match month_of(word) {
-                        Some(month) if date.month.is_none() => {
-                            date.month = Some(month);
-                            // The form Mon-DD-YYYY.
-                            while scanner.accept(b'-') {
-                                date.read_digits(scanner.take_while(is_digit))?;
-                            }
-                        }
-                        _ => return Err(Fault::Syntax),
-                    },
+                if let Some(moment) = parts.read_word(&mut scanner)? {
+                    return Ok(moment);
                 }
             }
             _ => return Err(Fault::Syntax),
         }
     }
-    if time_follows {
-        return Err(Fault::Syntax);
-    }
-    let mut time_us = match (time_us, afternoon) {
-        (time_us, None) => time_us.unwrap_or(0),
-        (Some(time_us), Some(_)) if time_us >= 13 * HOUR_US => return Err(Fault::FieldRange),
-        (Some(time_us), Some(afternoon)) => {
-            time_us % (12 * HOUR_US) + if afternoon { 12 * HOUR_US } else { 0 }
-        }
-        (None, Some(_)) => return Err(Fault::Syntax),
-    };
-    let mut days = date.days()?;
-    if time_us == DAY_US {
-        (days, time_us) = (days + 1, 0);
-    }
-    Ok(Moment::At {
-        days,
-        time_us,
-        zone_seconds,
-    })
+    parts.moment()
 }
 
 /// Reads a date; a time of day after it is ignored.

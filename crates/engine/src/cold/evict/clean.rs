@@ -37,7 +37,7 @@ impl Evictor {
                         return;
                     };
                     // As it is now: the table may have been widened since the last turn.
-                    let reader = parts.storages.read().get(&table.def.storage).cloned();
+                    let reader = parts.storages().read().get(&table.def.storage).cloned();
                     let table = reader.as_deref().unwrap_or(table);
                     let mut copied = 0;
                     for _ in 0..TURN_PAGES {
@@ -63,7 +63,7 @@ impl Evictor {
             }
             if self.writer.record_count() > 0 {
                 self.write_block(parts, partition, table, Leaving::Kept)?;
-                Counters::add(&parts.counters.blocks_checkpointed, 1);
+                Counters::add(&parts.count().blocks_checkpointed, 1);
                 if let Some(pace) = &mut pace {
                     pace.spend(parts, self.written_bytes);
                 }

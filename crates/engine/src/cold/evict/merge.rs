@@ -33,7 +33,7 @@ impl Evictor {
     }
 
     fn merge_of_next(&mut self, parts: &Parts, bytes: u64, rows: usize) -> Result<bool> {
-        self.merges = (self.merges + 1) % parts.partitions.len();
+        self.merges = (self.merges + 1) % parts.all_partitions().len();
         let partition = self.merges;
         let Some(table) = with_delta(parts, partition, bytes, rows) else {
             return Ok(false);
@@ -53,7 +53,7 @@ impl Evictor {
         let mut next = 0;
         let mut is_full = false;
         while !is_full {
-            let mut state = parts.partitions[partition].lock_any();
+            let mut state = parts.all_partitions()[partition].lock_any();
             let Some(rows) = state.tables.rows_mut(table.def.storage) else {
                 return Ok(evicted);
             };
@@ -84,7 +84,7 @@ impl Evictor {
 /// A column table of a partition whose delta has so many bytes, or rows.
 fn with_delta(parts: &Parts, partition: usize, bytes: u64, count: usize) -> Option<Arc<Table>> {
     let with_delta: Vec<u32> = {
-        let state = parts.partitions[partition].lock_any();
+        let state = parts.all_partitions()[partition].lock_any();
         let all = state.tables.all_rows();
         let large = all.filter(|(_, rows)| {
             let heap = rows.heap();
@@ -95,7 +95,7 @@ fn with_delta(parts: &Parts, partition: usize, bytes: u64, count: usize) -> Opti
     if with_delta.is_empty() {
         return None;
     }
-    let storages = parts.storages.read();
+    let storages = parts.storages().read();
     let mut tables = with_delta
         .iter()
         .filter_map(|storage| storages.get(storage));
@@ -111,9 +111,9 @@ impl Parts {
     /// The device's; 57014 where it is cancelled. What was merged by then stays merged.
     pub async fn merge_delta(&self, options: &RunOptions, table: &Table) -> Result<u64> {
         self.all_there(options).await?;
-        let mut evictor = Evictor::new(self.policy.block_bytes);
+        let mut evictor = Evictor::new(self.policy().block_bytes);
         let mut merged = 0;
-        for partition in 0..self.partitions.len() {
+        for partition in 0..self.all_partitions().len() {
             // Not for ever, where rows come as fast as they are merged.
             let mut left = self.delta_rows(partition, table);
             while left > 0 {
@@ -131,7 +131,7 @@ impl Parts {
     }
 
     fn delta_rows(&self, partition: usize, table: &Table) -> u64 {
-        let state = self.partitions[partition].lock_any();
+        let state = self.all_partitions()[partition].lock_any();
         let rows = state.tables.rows(table.def.storage);
         rows.map_or(0, |rows| rows.live() - rows.cold())
     }

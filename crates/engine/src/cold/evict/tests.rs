@@ -7,8 +7,8 @@ use crate::catalog::ddl::Change;
 use crate::catalog::{ColumnDef, IndexDef, IndexKind, TableDef};
 use crate::database::Database;
 use crate::database::config::Config;
-use crate::ground::policy::{Identification, Policy};
 use crate::ground::scope::Scope;
+use crate::policy::{Identification, Policy};
 use crate::transaction::{Isolation, RunOptions};
 use thermocline_device::SimulatedDevice;
 use thermocline_device::block_on;
@@ -88,8 +88,8 @@ fn after_a_load_what_is_used_comes_in_and_stays_before_what_is_not() {
     let (db, table) = database();
     load(&db, &table, ROWS);
     // Memory is scarce, but not yet too tight to let anything in.
-    db.memory
-        .expect(db.memory.soft() - db.memory.read_resident());
+    db.memory()
+        .expect(db.memory().soft() - db.memory().read_resident());
     let mut evictor = Evictor::new(16 << 10);
     let mut evicted = 0;
     let mut evict = |evictor: &mut Evictor, most: u64| {
@@ -101,17 +101,17 @@ fn after_a_load_what_is_used_comes_in_and_stays_before_what_is_not() {
     // Uses are looked at now and then only.
     for _ in 0..10 {
         evictor.cooling.look(&db);
-        db.clock.sleep(std::time::Duration::from_millis(5));
+        db.clock().sleep(std::time::Duration::from_millis(5));
     }
-    assert!(db.memory.is_learning());
+    assert!(db.memory().is_learning());
     let is_hot = |row: u32| {
-        let mut state = db.partitions[0].lock();
+        let mut state = db.all_partitions()[0].lock();
         state.table_mut(&table).directory().get(row).is_hot()
     };
     let cold: Vec<u32> = (0..ROWS as u32).filter(|row| !is_hot(*row)).collect();
     let used: Vec<u32> = cold.iter().copied().step_by(10).collect();
     for row in cold {
-        let mut state = db.partitions[0].lock();
+        let mut state = db.all_partitions()[0].lock();
         let rows = state.table_mut(&table);
         let word = rows.directory().get(row);
         rows.cool(row, word, 0);
@@ -126,7 +126,7 @@ fn after_a_load_what_is_used_comes_in_and_stays_before_what_is_not() {
         assert!(is_hot(*row), "used once");
     }
     // The hand comes to them first.
-    db.partitions[0].lock().table_mut(&table).is_next(0);
+    db.all_partitions()[0].lock().table_mut(&table).is_next(0);
     evict(&mut evictor, ROWS as u64 * 8 / 10);
     assert!(used.into_iter().all(is_hot));
 }
@@ -150,7 +150,7 @@ fn what_was_used_longest_ago_leaves_first() {
     }
     let mut evictor = Evictor::new(64 << 10);
     let is_hot = |row: u32| {
-        let mut state = db.partitions[0].lock();
+        let mut state = db.all_partitions()[0].lock();
         state.table_mut(&table).directory().get(row).is_hot()
     };
     let mut evicted = 0;
@@ -172,7 +172,7 @@ fn an_old_copy_is_not_taken_for_one_that_another_made_since() {
     let (db, table) = database();
     let mut tuple = Vec::new();
     table.encode_tuple(&[ValueRef::BigInt(1)], &mut tuple);
-    let mut state = db.partitions[0].lock();
+    let mut state = db.all_partitions()[0].lock();
     let rows = state.table_mut(&table);
     let row = rows.take_number().expect("a row number");
     rows.insert(row, &tuple, false).expect("room");
@@ -223,7 +223,7 @@ fn of_a_scan_what_was_used_often_stays_in_memory_under_s3_fifo() {
         evicted += step.tuples;
     }
     let is_hot = |row: u32| {
-        let mut state = db.partitions[0].lock();
+        let mut state = db.all_partitions()[0].lock();
         state.table_mut(&table).directory().get(row).is_hot()
     };
     assert!(used.clone().all(is_hot));

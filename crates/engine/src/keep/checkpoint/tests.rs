@@ -21,10 +21,10 @@ use crate::cold::compaction::Compactor;
 use crate::cold::evict::Evictor;
 use crate::database::Database;
 use crate::database::config::Config;
-use crate::ground::policy::{Identification, Merge, Policy};
 use crate::ground::scope::Scope;
-use crate::ground::table_policy::Policies;
 use crate::keep::checkpoint::{Last, Pace, Purpose};
+use crate::policy::table_policy::Policies;
+use crate::policy::{Identification, Merge, Policy};
 use crate::restart::images::{Restored, restore_partition};
 use crate::rows::index::Index;
 use crate::rows::partition::PartitionState;
@@ -292,7 +292,7 @@ impl Run {
     }
 
     fn compact(&self, table: &Table) {
-        let mut blocks: Vec<BlockInfo> = self.db.blocks.blocks();
+        let mut blocks: Vec<BlockInfo> = self.db.blocks().blocks();
         blocks.retain(|block| block.table == table.def.storage && block.live_records > 0);
         blocks.sort_by(|a, b| a.live_share().total_cmp(&b.live_share()));
         if let Some(first) = blocks.first() {
@@ -304,7 +304,7 @@ impl Run {
             let mut compactor = Compactor::new(BLOCK_BYTES);
             compactor.compact(&self.db, &group).expect("compacts");
         }
-        for block in self.db.blocks.blocks() {
+        for block in self.db.blocks().blocks() {
             if block.live_records == 0 {
                 self.db.give_up_block(block.id);
             }
@@ -396,14 +396,14 @@ impl Run {
     /// Reads the images back and compares them with the partitions, which have
     /// not changed since.
     fn check_images(&self, table: &Table, counts_blocks: bool) {
-        let last = self.db.checkpoint.running.lock();
+        let last = self.db.checkpoint_state().running.lock();
         let mut restored = Restored::default();
         for (partition, chain) in last.chains.iter().enumerate() {
             let arena = Arc::new(Arena::reserve(64 << 20).expect("address space"));
             let mut copy = PartitionState::new(partition as u16, arena, Policies::default());
-            restore_partition(&*self.db.device, &mut copy, &chain.image, &mut restored)
+            restore_partition(&**self.db.device(), &mut copy, &chain.image, &mut restored)
                 .expect("restores");
-            let mut state = self.db.partitions[partition].lock();
+            let mut state = self.db.all_partitions()[partition].lock();
             assert_eq!(copy.uncommitted.len(), state.uncommitted.len());
             assert_eq!(
                 copy.tables.storages().count(),
@@ -412,7 +412,7 @@ impl Run {
             compare(state.table_mut(table), copy.table_mut(table));
         }
         if counts_blocks {
-            for block in self.db.blocks.blocks() {
+            for block in self.db.blocks().blocks() {
                 let lives = restored.lives.get(&block.id).copied().unwrap_or(0);
                 assert_eq!(lives, block.live_records, "tuples in block {}", block.id);
             }
@@ -446,8 +446,8 @@ fn compare(rows: &TablePartition, copy: &TablePartition) {
     for row in 0..rows.directory().appended() {
         assert_eq!(saved(rows, row), saved(copy, row), "row {row}");
     }
-    assert_eq!(rows.indexes.len(), copy.indexes.len());
-    for (slot, copied) in rows.indexes.iter().zip(&copy.indexes) {
+    assert_eq!(rows.indexes().len(), copy.indexes().len());
+    for (slot, copied) in rows.indexes().iter().zip(copy.indexes()) {
         assert_eq!(slot.oid, copied.oid);
         match (&slot.index, &copied.index) {
             (Index::BTree(tree), Index::BTree(copied)) => {
@@ -519,7 +519,7 @@ fn a_checkpoint_writes_what_changed_and_folds_its_deltas() {
     let some = image_bytes(&run.db);
     assert!((1..whole / 20).contains(&some), "{some} bytes of {whole}");
     let files = |run: &Run| {
-        let last = run.db.checkpoint.running.lock();
+        let last = run.db.checkpoint_state().running.lock();
         last.chains
             .iter()
             .map(|c| c.image.files.len())
@@ -595,12 +595,12 @@ fn holes_are_kept_to_the_share_that_the_policy_says() {
     (0..6000).for_each(|id| run.put(&table, id, 250));
     let mut compactor = Compactor::new(BLOCK_BYTES);
     let share = |run: &Run| {
-        let blocks = run.db.blocks.blocks();
+        let blocks = run.db.blocks().blocks();
         let all: f64 = blocks.iter().map(|b| b.device_bytes as f64).sum();
         let live = |b: &BlockInfo| b.live_share() * b.device_bytes as f64;
         100.0 * blocks.iter().map(live).sum::<f64>() / all
     };
-    let wanted = f64::from(run.db.policy.compaction_percent);
+    let wanted = f64::from(run.db.policy().compaction_percent);
     let mut was_below = false;
     for round in 0..12 {
         // Scattered, so that no block empties alone.
@@ -623,7 +623,7 @@ fn holes_are_kept_to_the_share_that_the_policy_says() {
     // The space goes with the next checkpoints.
     run.db.run_checkpoint(Purpose::Asked).expect("checkpoints");
     run.check_images(&table, true);
-    assert_eq!(run.db.blocks.pending_bytes(), 0);
+    assert_eq!(run.db.blocks().pending_bytes(), 0);
     run.device.crash(11);
     run.db = open(&run.device);
     let expected = std::mem::take(&mut run.model);

@@ -3,8 +3,8 @@
 use thermocline_storage::row_directory::{HotWord, RowDirectory};
 
 use super::{TablePartition, is_there};
-use crate::ground::policy::Policy;
-use crate::rows::identification::{Rounds, Seen, Turn, Words};
+use crate::policy::Policy;
+use crate::policy::identification::{Rounds, Seen, Turn, Words};
 
 /// The words of a directory, as a policy sees them.
 struct Seeing<'a>(&'a mut RowDirectory);

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::ground::policy::Identification;
-use crate::rows::identification::{Rounds, Turn};
+use crate::policy::Identification;
+use crate::policy::identification::{Rounds, Turn};
 
 /// What the model says of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,30 +107,7 @@ fn step(rows: &mut TablePartition, row: u32, state: State, choice: u8) -> State 
                 }
             }
         },
-        State::Cold(copy) => match choice % 5 {
-            0 => {
-                let cold = word.as_cold().expect("it is cold");
-                assert!(rows.come_back(row, cold, &tuple).is_some());
-                State::Clean(copy)
-            }
-            1 => {
-                assert_eq!(changed(rows, row, &tuple, choice & 1), Some(copy));
-                State::Dirty
-            }
-            2 => {
-                let to = address();
-                rows.move_copy(row, word, to);
-                State::Cold(to)
-            }
-            3 => {
-                assert_eq!(rows.die(row, word), Some(copy));
-                State::Dead(word)
-            }
-            _ => {
-                assert_eq!(rows.forget(row), Some(copy));
-                State::Free
-            }
-        },
+        State::Cold(copy) => step_of_cold(rows, row, copy, choice),
         State::Dirty => match choice % 4 {
             0 | 1 => {
                 let copying = Copying::begin();
@@ -168,25 +145,60 @@ fn step(rows: &mut TablePartition, row: u32, state: State, choice: u8) -> State 
                 State::Cold(address)
             }
         },
-        State::Clean(copy) => match choice % 4 {
-            0 => {
-                assert_eq!(changed(rows, row, &tuple, 0), Some(copy));
-                State::Dirty
-            }
-            1 => {
-                let to = address();
-                rows.move_copy(row, word, to);
-                State::Clean(to)
-            }
-            2 => {
-                assert_eq!(rows.forget(row), Some(copy));
-                State::Free
-            }
-            _ => {
-                rows.leave_clean(row, hot(rows, row), copy, choice);
-                State::Cold(copy)
-            }
-        },
+        State::Clean(copy) => step_of_clean(rows, row, copy, choice),
+    }
+}
+
+fn step_of_cold(rows: &mut TablePartition, row: u32, copy: ColdAddress, choice: u8) -> State {
+    let word = rows.directory().get(row);
+    let tuple = [choice; 40];
+    match choice % 5 {
+        0 => {
+            let cold = word.as_cold().expect("it is cold");
+            assert!(rows.come_back(row, cold, &tuple).is_some());
+            State::Clean(copy)
+        }
+        1 => {
+            assert_eq!(changed(rows, row, &tuple, choice & 1), Some(copy));
+            State::Dirty
+        }
+        2 => {
+            let to = address();
+            rows.move_copy(row, word, to);
+            State::Cold(to)
+        }
+        3 => {
+            assert_eq!(rows.die(row, word), Some(copy));
+            State::Dead(word)
+        }
+        _ => {
+            assert_eq!(rows.forget(row), Some(copy));
+            State::Free
+        }
+    }
+}
+
+fn step_of_clean(rows: &mut TablePartition, row: u32, copy: ColdAddress, choice: u8) -> State {
+    let word = rows.directory().get(row);
+    let tuple = [choice; 40];
+    match choice % 4 {
+        0 => {
+            assert_eq!(changed(rows, row, &tuple, 0), Some(copy));
+            State::Dirty
+        }
+        1 => {
+            let to = address();
+            rows.move_copy(row, word, to);
+            State::Clean(to)
+        }
+        2 => {
+            assert_eq!(rows.forget(row), Some(copy));
+            State::Free
+        }
+        _ => {
+            rows.leave_clean(row, hot(rows, row), copy, choice);
+            State::Cold(copy)
+        }
     }
 }
 
@@ -401,4 +413,55 @@ fn what_a_row_was_comes_back_where_there_is_no_room() {
     rows.undo_change(row, hot(&rows, row), first.past, &vec![row as u8; LARGE]);
     assert_eq!(all_of(&rows, row), before);
     assert_eq!(rows.heap().tuples() as u64, rows.live());
+}
+
+/// Each transition's bookkeeping is left out once: debug builds notice at the transition.
+#[cfg(all(debug_assertions, feature = "mutations"))]
+#[test]
+fn bookkeeping_that_is_left_out_is_noticed() {
+    // The life of a row, and of one whose changes are undone.
+    let live = || {
+        let mut rows = rows();
+        let row = marked(&mut rows);
+        for choice in 0..3 {
+            let (word, copying) = (rows.directory().get(row), Copying::begin());
+            let change = rows.change(row, word, &[9; 40], 0).expect("room");
+            rows.undo_change(row, hot(&rows, row), change.past, &[1; 40]);
+            rows.copy(row, hot(&rows, row), copying, 3);
+            match choice {
+                0 => rows.not_copied(row, hot(&rows, row)),
+                1 => {
+                    rows.stay_clean(row, hot(&rows, row), address());
+                    let word = rows.directory().get(row);
+                    let change = rows.change(row, word, &[9; 40], 0).expect("room");
+                    rows.undo_change(row, hot(&rows, row), change.past, &[1; 40]);
+                    changed(&mut rows, row, &[1; 40], 0);
+                }
+                _ => rows.leave_copied(row, hot(&rows, row), address(), 7),
+            }
+        }
+        rows.move_copy(row, rows.directory().get(row), address());
+        let cold = rows.directory().get(row).as_cold().expect("it is cold");
+        assert!(rows.come_back(row, cold, &[1; 40]).is_some());
+        rows.leave_clean(row, hot(&rows, row), cold.address(), 7);
+        rows.commit_insert(row);
+        let word = rows.directory().get(row);
+        let change = rows.change(row, word, &[9; 40], 1).expect("room");
+        rows.undo_change(row, hot(&rows, row), change.past, &[]);
+        rows.die(row, word);
+        rows.undo_die(row, word);
+        let cold = word.as_cold().expect("it is cold");
+        assert!(rows.come_home(row, cold, &[1; 40], false).is_some());
+    };
+    live();
+    let books = Mutation::ALL.into_iter();
+    let books = books.skip_while(|mistake| *mistake != Mutation::RowNotCounted);
+    for mistake in books {
+        Mutation::make(Some(mistake));
+        let noticed = std::panic::catch_unwind(live);
+        Mutation::make(None);
+        let why = noticed.expect_err(&format!("{mistake:?} was not noticed"));
+        let why = why.downcast_ref::<String>().cloned().unwrap_or_default();
+        println!("| {mistake:?} | {why} |");
+    }
 }

@@ -7,8 +7,8 @@
 
 use thermocline_storage::chains::Chains;
 
+use super::super::share::Share;
 use super::{Identify, Rounds, Seen, Turn, Words};
-use crate::ground::policy::Share;
 
 /// A look at the end of a chain takes about as long as so many steps of a hand.
 pub(super) const LOOK_COST: u32 = 4;
@@ -100,6 +100,10 @@ impl Identify for Lru {
     }
 
     fn round_over(&mut self, _: &Rounds) {}
+
+    fn keeps(&self, row: u32) -> Option<bool> {
+        Some(self.chain.chain_of(row).is_some())
+    }
 
     fn bytes(&self) -> usize {
         self.chain.bytes()

@@ -148,6 +148,10 @@ impl<R: Rule> Identify for Hand<R> {
         self.cooling = degrees.wrapping_sub(before).min(u32::from(MAX)) as u8;
     }
 
+    fn keeps(&self, _: u32) -> Option<bool> {
+        None
+    }
+
     fn bytes(&self) -> usize {
         0
     }

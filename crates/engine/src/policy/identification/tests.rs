@@ -1,5 +1,6 @@
 //! All policies alike: what they promise to the evictor.
 
+use super::super::Policy;
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;

@@ -28,6 +28,10 @@ impl Identify for Off {
 
     fn round_over(&mut self, _: &Rounds) {}
 
+    fn keeps(&self, _: u32) -> Option<bool> {
+        None
+    }
+
     fn bytes(&self) -> usize {
         0
     }

@@ -27,30 +27,64 @@ pub use rounds::Rounds;
 use s3_fifo::S3Fifo;
 use thermocline_storage::temperature;
 
-pub use crate::ground::policy::Identification;
-use crate::ground::policy::{Policy, Share};
+use super::share::Share;
 
-impl Policy {
-    /// The order of no rows, by this policy.
+/// How cold tuples are found (000 §3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Identification {
+    /// Uses are counted, hot or cold, and the count of a tuple decides whether
+    /// it leaves and whether it comes back
+    /// ([`thermocline_storage::temperature`]).
+    Temperature,
+    /// A hand sweeps over the row directory; a tuple that was used since its
+    /// last visit stays.
+    Clock,
+    /// The hand sweeps, but use does not count.
+    Fifo,
+    /// The tuple used longest ago leaves (004 §3.1).
+    Lru,
+    /// As `Lru`, but of the transactions only a share counts (004 §3.1).
+    ALru,
+    /// A small queue sorts out what is used once; what is used again, there or
+    /// soon after it left, comes into a larger one (Yang et al., SOSP 2023).
+    S3Fifo,
+    /// Nothing leaves memory, and nothing is kept for finding what could.
+    Off,
+}
+
+impl Identification {
+    /// All of them, by the names that settings use.
+    pub const NAMES: [(&str, Identification); 7] = [
+        ("temperature", Identification::Temperature),
+        ("clock", Identification::Clock),
+        ("fifo", Identification::Fifo),
+        ("lru", Identification::Lru),
+        ("alru", Identification::ALru),
+        ("s3fifo", Identification::S3Fifo),
+        ("off", Identification::Off),
+    ];
+
+    /// What it may be, in words.
+    pub const MAY_BE: &str = "temperature, clock, fifo, lru, alru, s3fifo or off";
+
+    /// The order of no rows. `sample`: the share of transactions that count, where it is one.
     #[must_use]
-    pub fn order(&self) -> Order {
-        match self.identification {
+    pub fn order(self, sample: Share) -> Order {
+        match self {
             Identification::Temperature => Order::Temperature(Temperature::default()),
             Identification::Clock => Order::Clock(Clock::default()),
             Identification::Fifo => Order::Fifo(Fifo::default()),
             Identification::Lru => Order::Lru(Lru::new(Share::WHOLE)),
-            Identification::ALru => Order::Lru(Lru::new(self.alru_sample)),
+            Identification::ALru => Order::Lru(Lru::new(sample)),
             Identification::S3Fifo => Order::S3Fifo(S3Fifo::default()),
             Identification::Off => Order::Off(Off),
         }
     }
 
-    /// Whether another's order of rows can serve.
+    /// Whether it goes by what is learned of how tuples are used.
     #[must_use]
-    pub fn has_order_of(&self, other: &Policy) -> bool {
-        self.identification == other.identification
-            && (self.identification != Identification::ALru
-                || self.alru_sample == other.alru_sample)
+    pub fn learns(self) -> bool {
+        self == Identification::Temperature
     }
 }
 
@@ -93,6 +127,9 @@ pub trait Identify {
 
     /// All rows were passed once: what follows from what all hands have found by now.
     fn round_over(&mut self, rounds: &Rounds);
+
+    /// Whether it keeps this row as one that is hot and was not given out; None: it keeps none.
+    fn keeps(&self, row: u32) -> Option<bool>;
 
     /// Bytes that it keeps beside the words.
     fn bytes(&self) -> usize;
@@ -257,6 +294,11 @@ impl Order {
 
     pub fn is_next(&mut self, row: u32) {
         with!(self, policy => policy.is_next(row));
+    }
+
+    #[must_use]
+    pub fn keeps(&self, row: u32) -> Option<bool> {
+        with!(self, policy => policy.keeps(row))
     }
 
     #[must_use]

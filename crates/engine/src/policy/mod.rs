@@ -1,102 +1,24 @@
 //! Everything that the papers vary, as values (004 §3, 000 §3–4): what a server is set to
-//! ([`Policy`]), and what a table says for itself ([`super::table_policy`]). Adding a choice
+//! ([`Policy`]), and what a table says for itself ([`table_policy`]), which rows leave memory next ([`identification`]). Adding a choice
 //! touches its enum and the one file that carries it out.
 
 use std::fmt;
 
+pub mod identification;
+mod share;
+pub mod table_policy;
+
 use thermocline_device::{DeviceKind, DeviceProfile};
+
+pub use identification::Identification;
+use identification::Order;
+pub use share::Share;
 
 /// The smallest and the largest block, in bytes. A record begins in its block's first
 /// mebibyte, so that larger ones would not be filled.
 pub const BLOCK_BYTES_MIN: u32 = 1 << 10;
 /// See [`BLOCK_BYTES_MIN`].
 pub const BLOCK_BYTES_MAX: u32 = 1 << 20;
-
-/// A share, in millionths.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Share(u32);
-
-impl Share {
-    /// All of it.
-    pub const WHOLE: Share = Share(1_000_000);
-
-    /// So many millionths; None for nothing, and for more than all.
-    #[must_use]
-    pub fn of_millionths(millionths: u32) -> Option<Share> {
-        (1..=Self::WHOLE.0)
-            .contains(&millionths)
-            .then_some(Share(millionths))
-    }
-
-    /// In millionths.
-    #[must_use]
-    pub fn millionths(self) -> u32 {
-        self.0
-    }
-
-    /// This share of a number.
-    #[must_use]
-    pub fn of(self, all: u64) -> u64 {
-        let part = u128::from(all) * u128::from(self.0) / u128::from(Self::WHOLE.0);
-        u64::try_from(part).unwrap_or(u64::MAX)
-    }
-
-    /// `0.01`; None for 0 and below, beyond 1, and what is no number.
-    fn read(text: &str, whole: f64) -> Option<Share> {
-        let share: f64 = text.trim().parse().ok()?;
-        let millionths = share / whole * f64::from(Self::WHOLE.0);
-        let in_range = millionths >= 1.0 && millionths <= f64::from(Self::WHOLE.0);
-        in_range.then_some(Share(millionths.round() as u32))
-    }
-}
-
-impl fmt::Display for Share {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", f64::from(self.0) / f64::from(Self::WHOLE.0))
-    }
-}
-
-/// How cold tuples are found (000 §3.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Identification {
-    /// Uses are counted, hot or cold, and the count of a tuple decides whether
-    /// it leaves and whether it comes back
-    /// ([`thermocline_storage::temperature`]).
-    Temperature,
-    /// A hand sweeps over the row directory; a tuple that was used since its
-    /// last visit stays.
-    Clock,
-    /// The hand sweeps, but use does not count.
-    Fifo,
-    /// The tuple used longest ago leaves (004 §3.1).
-    Lru,
-    /// As `Lru`, but of the transactions only a share counts (004 §3.1).
-    ALru,
-    /// A small queue sorts out what is used once; what is used again, there or
-    /// soon after it left, comes into a larger one (Yang et al., SOSP 2023).
-    S3Fifo,
-    /// Nothing leaves memory, and nothing is kept for finding what could.
-    Off,
-}
-
-impl Identification {
-    /// All of them, by the names that settings use.
-    pub const NAMES: [(&str, Identification); 7] = [
-        ("temperature", Identification::Temperature),
-        ("clock", Identification::Clock),
-        ("fifo", Identification::Fifo),
-        ("lru", Identification::Lru),
-        ("alru", Identification::ALru),
-        ("s3fifo", Identification::S3Fifo),
-        ("off", Identification::Off),
-    ];
-
-    /// Whether it goes by what is learned of how tuples are used.
-    #[must_use]
-    pub fn learns(self) -> bool {
-        self == Identification::Temperature
-    }
-}
 
 /// What becomes of a tuple that was fetched and not changed (000 §4.2). One that is changed
 /// becomes hot in any case.
@@ -252,7 +174,7 @@ impl Policy {
     /// not used by the byte.
     #[must_use]
     pub fn of_papers(profile: &DeviceProfile) -> Self {
-        const TOP: Share = Share(50_000);
+        const TOP: Share = Share::fixed(50_000);
         let block_bytes = match profile.kind {
             DeviceKind::Generic | DeviceKind::Dram => return Policy::generic(),
             DeviceKind::Hdd | DeviceKind::Smr => 16 << 10,
@@ -289,7 +211,7 @@ impl Default for Policy {
     fn default() -> Self {
         Policy {
             identification: Identification::Temperature,
-            alru_sample: Share(10_000),
+            alru_sample: Share::fixed(10_000),
             timing: Timing::Threshold,
             retrieval: Retrieval::Restart,
             read_unit: ReadUnit::Sectors,
@@ -355,7 +277,7 @@ named_choices!(Identification, Retrieval, ReadUnit, MergeUnit, Timing);
 impl fmt::Display for Merge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Merge::Top(share) => write!(f, "top({}%)", f64::from(share.0) / 1e4),
+            Merge::Top(share) => write!(f, "top({}%)", f64::from(share.millionths()) / 1e4),
             plain => f.write_str(name_of(&Self::NAMES, *plain)),
         }
     }
@@ -370,6 +292,22 @@ impl Choice for Merge {
 impl Choice for Share {
     fn read(text: &str) -> Option<Self> {
         Share::read(text, 1.0)
+    }
+}
+
+impl Policy {
+    /// The order of no rows, by this policy.
+    #[must_use]
+    pub fn order(&self) -> Order {
+        self.identification.order(self.alru_sample)
+    }
+
+    /// Whether another's order of rows can serve.
+    #[must_use]
+    pub fn has_order_of(&self, other: &Policy) -> bool {
+        self.identification == other.identification
+            && (self.identification != Identification::ALru
+                || self.alru_sample == other.alru_sample)
     }
 }
 

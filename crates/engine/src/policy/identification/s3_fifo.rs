@@ -151,6 +151,11 @@ impl Identify for S3Fifo {
 
     fn round_over(&mut self, _: &Rounds) {}
 
+    fn keeps(&self, row: u32) -> Option<bool> {
+        let chain = self.chains.chain_of(row);
+        Some(chain.is_some_and(|chain| chain != GHOSTS))
+    }
+
     fn bytes(&self) -> usize {
         self.chains.bytes()
     }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::policy::{
+use super::{
     BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, Choice, Identification, Merge, MergeUnit, Policy, ReadUnit,
     Retrieval, Share, Timing,
 };
@@ -68,10 +68,7 @@ pub struct TablePolicy {
 /// The options of tables that are of their policy, each with what it may be.
 pub const OPTIONS: [(&str, &str); 9] = [
     ("policy", "generic or paper"),
-    (
-        "identification",
-        "temperature, clock, fifo, lru, alru, s3fifo or off",
-    ),
+    ("identification", Identification::MAY_BE),
     ("alru_sample", "a share above 0 and at most 1, such as 0.01"),
     ("timing", "threshold or manual"),
     ("retrieval", "restart or sync"),
