@@ -225,6 +225,9 @@ impl Access<'_> {
         if self.read_only {
             return Err(Error::ReadOnly);
         }
+        if self.txn.is_none() && !table.def.foreign_keys.is_empty() {
+            table.referrals.fetch_add(1, Ordering::SeqCst);
+        }
         self.enter(table, LockMode::RowExclusive)
     }
 

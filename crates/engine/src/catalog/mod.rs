@@ -25,7 +25,6 @@ use serde::{Deserialize, Serialize};
 use thermocline_storage::key::{KeyColumn, KeyShape};
 use thermocline_storage::key_hash::{fingerprint_of, key_hash};
 use thermocline_storage::row_directory::ColdWord;
-use thermocline_storage::text_format::write_text;
 use thermocline_storage::tuple::Layouts;
 use thermocline_storage::types::DataType;
 use thermocline_storage::value::ValueRef;
@@ -35,6 +34,7 @@ mod definitions;
 mod layouts;
 mod objects;
 mod sound;
+mod violation;
 
 pub use self::definitions::{
     AccessMethod, CheckDef, ColumnDef, ForeignKeyDef, Identity, IndexDef, IndexKind, LostLayout,
@@ -53,7 +53,6 @@ use crate::catalog::function::FunctionDef;
 use crate::catalog::table_lock::Gate;
 use crate::catalog::user_type::TypeDef;
 use crate::catalog::view::{ViewDef, deepest};
-use crate::ground::error::Error;
 use crate::policy::table_policy::{Policies, TablePolicy};
 use crate::policy::{Identification, Policy};
 
@@ -87,6 +86,8 @@ pub struct Table {
     pub(crate) asked_for: Arc<AskedFor>,
     /// How often a key has gone that foreign keys may refer to; the same for all its definitions.
     pub(crate) removals: Arc<AtomicU64>,
+    /// How often rows that refer to others by a foreign key have been committed; likewise.
+    pub(crate) referrals: Arc<AtomicU64>,
     /// Per foreign key, the shape of its columns.
     reference_shapes: Vec<KeyShape>,
 }
@@ -155,36 +156,6 @@ fn knows_keys(def: &TableDef) -> bool {
 }
 
 impl Table {
-    /// A tuple has a key of a unique index that another row has.
-    pub(crate) fn unique_violation(&self, index: usize, tuple: &[u8]) -> Error {
-        let def = &self.def.indexes[index];
-        let mut names = String::new();
-        let mut values = Vec::new();
-        for (number, &column) in def.columns.iter().enumerate() {
-            if number > 0 {
-                names.push_str(", ");
-                values.extend_from_slice(b", ");
-            }
-            let column_def = &self.def.columns[column];
-            names.push_str(&column_def.name);
-            write_text(
-                self.value(tuple, column),
-                &column_def.data_type,
-                &mut values,
-            );
-        }
-        Error::UniqueViolation {
-            schema: self.def.schema.clone(),
-            table: self.def.name.clone(),
-            constraint: def.name.clone(),
-            detail: format!(
-                "Key ({names})=({}) already exists.",
-                String::from_utf8_lossy(&values)
-            ),
-            building: false,
-        }
-    }
-
     /// Derives what statements need from the definition.
     pub fn new(def: TableDef, partitions: u16) -> Self {
         let layouts = layouts(&def);
@@ -220,6 +191,7 @@ impl Table {
             policy: TablePolicy::of_options(&def.options),
             asked_for: Arc::default(),
             removals: Arc::default(),
+            referrals: Arc::default(),
             reference_shapes,
             def,
         }
@@ -244,6 +216,7 @@ impl Table {
         table.gate = self.gate.clone();
         table.asked_for = self.asked_for.clone();
         table.removals = self.removals.clone();
+        table.referrals = self.referrals.clone();
         table
     }
 

@@ -28,7 +28,7 @@ pub enum Error {
     /// A unique index already holds the key (23505).
     UniqueViolation {
         /// The schema of the table.
-        schema: String,
+        schema: Box<str>,
         /// The table's name.
         table: String,
         /// The index that holds the key.
@@ -41,15 +41,15 @@ pub enum Error {
     /// A row refers to no row, or one that is referred to would go (23503).
     ForeignKeyViolation {
         /// The schema of the referring table.
-        schema: String,
+        schema: Box<str>,
         /// The referring table's name.
-        table: String,
+        table: Box<str>,
         /// The constraint's name.
-        constraint: String,
+        constraint: Box<str>,
         /// The name of the table referred to, where its change is refused.
-        referenced: Option<String>,
+        referenced: Option<Box<str>>,
         /// PostgreSQL's detail line, e.g. `Key (a)=(1) is not present in table "p".`
-        detail: String,
+        detail: Box<str>,
     },
     /// The transaction read or wrote something that another one changed
     /// (40001); run it again.
@@ -173,9 +173,8 @@ impl Error {
     /// PostgreSQL's DETAIL line, where there is one.
     pub fn detail(&self) -> Option<&str> {
         match self {
-            Error::UniqueViolation { detail, .. }
-            | Error::ForeignKeyViolation { detail, .. }
-            | Error::ShareUsed { detail, .. } => Some(detail),
+            Error::UniqueViolation { detail, .. } | Error::ShareUsed { detail, .. } => Some(detail),
+            Error::ForeignKeyViolation { detail, .. } => Some(detail),
             _ => None,
         }
     }
@@ -207,8 +206,8 @@ impl Error {
     /// The violated constraint's name.
     pub fn constraint(&self) -> Option<&str> {
         match self {
-            Error::UniqueViolation { constraint, .. }
-            | Error::ForeignKeyViolation { constraint, .. } => Some(constraint),
+            Error::UniqueViolation { constraint, .. } => Some(constraint),
+            Error::ForeignKeyViolation { constraint, .. } => Some(constraint),
             _ => None,
         }
     }
@@ -216,9 +215,8 @@ impl Error {
     /// The table concerned.
     pub fn table(&self) -> Option<&str> {
         match self {
-            Error::UniqueViolation { table, .. } | Error::ForeignKeyViolation { table, .. } => {
-                Some(table)
-            }
+            Error::UniqueViolation { table, .. } => Some(table),
+            Error::ForeignKeyViolation { table, .. } => Some(table),
             _ => None,
         }
     }

@@ -161,11 +161,29 @@ impl Parts {
                 error
             });
         }
+        self.count_referrals(txn);
         match self.finish_commit(txn, &mut access, synchronous) {
             Ok(lsn) => Ok(Committing::Done(lsn)),
             Err(error) => {
                 access.undo();
                 Err(error)
+            }
+        }
+    }
+
+    /// Counts the commit where rows refer to others by foreign keys: under the locks of their
+    /// partitions.
+    fn count_referrals(&self, txn: &TxnState) {
+        let inserted = txn.inserted.keys().map(|key| key.1);
+        let changed = txn.overlay.keys().map(|key| key.0);
+        let storages = self.tables_by_storage();
+        let mut last = None;
+        for storage in inserted.chain(changed) {
+            if last.replace(storage) != Some(storage)
+                && let Some(table) = storages.get(&storage)
+                && !table.def.foreign_keys.is_empty()
+            {
+                table.referrals.fetch_add(1, Ordering::SeqCst);
             }
         }
     }

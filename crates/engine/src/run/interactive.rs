@@ -94,6 +94,11 @@ impl Transaction {
         state.is_some_and(|state| state.expected.any_removed() || state.expected.any_unseen())
     }
 
+    pub(crate) fn any_unseen(&mut self) -> bool {
+        let state = self.state.as_mut();
+        state.is_some_and(|state| state.expected.any_unseen())
+    }
+
     /// Expects that no row of `table` refers by a foreign key to the key that `old`, a tuple of
     /// `parent`, had. `at_once`: when the statement ends, though the constraint may be deferred.
     ///
@@ -124,6 +129,7 @@ impl Transaction {
             seen: false,
         };
         state.keep(&db, expectation.bytes())?;
+        state.expected.count_referrals(table);
         state.expected.push(expectation);
         Ok(())
     }

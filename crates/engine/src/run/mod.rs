@@ -27,7 +27,7 @@ use crate::catalog::table_lock::{Gate, LockMode};
 use crate::ground::error::{Error, Result, log_failed};
 use crate::ground::scope::Scope;
 use crate::ground::txn_id::TxnId;
-use crate::ground::wait::WaitsFor;
+use crate::ground::wait::{WaitsFor, give_way};
 use crate::memory::fetched::Fetched;
 use crate::parts::Parts;
 use crate::parts::changes::{Grant, Need};
@@ -258,8 +258,12 @@ impl Parts {
     /// 23503.
     pub async fn verify_expected(&self, txn: &mut Transaction, options: &RunOptions) -> Result<()> {
         let catalog = txn.catalog();
-        let body = |access: &mut Access<'_>| access.verify_expected(&catalog);
-        self.in_transaction(txn, options, Scope::All, body).await
+        while txn.any_unseen() {
+            let body = |access: &mut Access<'_>| access.verify_expected(&catalog);
+            self.in_transaction(txn, options, Scope::All, body).await?;
+            give_way().await;
+        }
+        Ok(())
     }
 
     /// One run of a body under the locks of its partitions.

@@ -5,12 +5,13 @@
 //! it. Both are looked at when their statement ends, and by the commit, under the locks of the
 //! partitions concerned. Whoever takes a key away holds the partitions of those who may refer to
 //! it when it commits, and counts the removal there. So who refers to a key, and holds its own
-//! partition, need not look again unless something was counted since it looked.
+//! partition, need not look again unless a removal was counted since it looked. Commits of rows
+//! that refer are counted likewise, for those who take keys away.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::catalog::ForeignKeyDef;
+use crate::catalog::{ForeignKeyDef, Table};
 use crate::ground::row_id::RowId;
 
 /// Rows referred to that are known one by one; of more only the counts are.
@@ -96,11 +97,19 @@ pub struct RemovedKey {
     pub new: Option<Arc<[u8]>>,
 }
 
-/// How often a table's keys had been removed when its first row was referred to.
+/// Where a count of a table's was before something was looked at that is counted there: keys that
+/// were removed from one that is referred to, or commits of rows that refer.
 #[derive(Debug)]
 struct Counted {
-    removals: Arc<AtomicU64>,
+    count: Arc<AtomicU64>,
     before: u64,
+    of_removals: bool,
+}
+
+impl Counted {
+    fn has_moved(&self) -> bool {
+        self.count.load(Ordering::SeqCst) != self.before
+    }
 }
 
 /// All that a transaction expects, in the order in which it came.
@@ -144,26 +153,40 @@ impl Expectations {
 
     /// Notes how often the keys of a table have been removed, before one of its rows is
     /// looked for.
-    pub fn count(&mut self, removals: &Arc<AtomicU64>) {
-        let is_it = |counted: &Counted| Arc::ptr_eq(&counted.removals, removals);
-        if !self.counted.iter().any(is_it) {
+    pub fn count_removals(&mut self, table: &Table) {
+        self.count(&table.removals, true);
+    }
+
+    /// Notes how often rows of a table that refer to others have been committed, before some are
+    /// looked for.
+    pub fn count_referrals(&mut self, table: &Table) {
+        self.count(&table.referrals, false);
+    }
+
+    fn count(&mut self, count: &Arc<AtomicU64>, of_removals: bool) {
+        if !self
+            .counted
+            .iter()
+            .any(|counted| Arc::ptr_eq(&counted.count, count))
+        {
             self.counted.push(Counted {
-                removals: removals.clone(),
-                before: removals.load(Ordering::SeqCst),
+                count: count.clone(),
+                before: count.load(Ordering::SeqCst),
+                of_removals,
             });
         }
     }
 
-    /// Whether keys of a table have been removed since its first row was looked for.
-    pub fn is_removed_from(&self, removals: &Arc<AtomicU64>) -> bool {
+    /// Whether one of these counts of a table's has moved since it was noted.
+    pub fn has_moved(&self, count: &Arc<AtomicU64>) -> bool {
         let mut counted = self.counted.iter();
-        let counted = counted.find(|counted| Arc::ptr_eq(&counted.removals, removals));
-        counted.is_none_or(|counted| counted.removals.load(Ordering::SeqCst) != counted.before)
+        let counted = counted.find(|counted| Arc::ptr_eq(&counted.count, count));
+        counted.is_none_or(Counted::has_moved)
     }
 
     /// Whether what is not known one by one may not be so any more.
     pub fn is_in_doubt(&self) -> bool {
-        let moved = |counted: &Counted| counted.removals.load(Ordering::SeqCst) != counted.before;
+        let moved = |counted: &Counted| counted.of_removals && counted.has_moved();
         self.coarse && self.counted.iter().any(moved)
     }
 
@@ -283,7 +306,7 @@ mod tests {
     fn many_that_were_seen_are_known_by_count_and_the_others_stay() {
         let removals = Arc::new(AtomicU64::new(3));
         let mut expected = Expectations::default();
-        expected.count(&removals);
+        expected.count(&removals, true);
         expected.push(parent(0, false));
         for number in 0..=SEEN_MAX as u32 {
             expected.push(parent(number, true));
@@ -291,7 +314,7 @@ mod tests {
         assert_eq!(expected.entries().len(), 1);
         assert!(expected.any_unseen() && !expected.is_in_doubt());
         removals.fetch_add(1, Ordering::SeqCst);
-        assert!(expected.is_in_doubt() && expected.is_removed_from(&removals));
+        assert!(expected.is_in_doubt() && expected.has_moved(&removals));
     }
 
     #[test]

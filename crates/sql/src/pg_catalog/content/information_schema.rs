@@ -515,7 +515,7 @@ fn referential_constraints(relation: &Relation, session: &SystemSession) -> Vec<
                 let index = &parent.indexes[parent.unique_over(&key.referenced)?];
                 index.constraint.then_some((&parent.schema, &index.name))
             });
-            let text = |text: Option<&String>| text.map_or(Datum::Null, |text| Datum::text(text));
+            let text = |text: Option<&String>| text.map_or(Datum::Null, Datum::text);
             rows.push(filler.row([
                 database(session),
                 Datum::text(&table.schema),
