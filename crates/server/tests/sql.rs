@@ -1,5 +1,5 @@
-//! The SQL of the product, statement by statement, in sql/basics.sql, and foreign keys in
-//! sql/foreign_keys.sql. psql runs them against the server and must print what it prints against
+//! The SQL of the product, statement by statement, in sql/basics.sql, foreign keys in
+//! sql/foreign_keys.sql, and what benchmark kits send in sql/benchmarks.sql. psql runs them against the server and must print what it prints against
 //! PostgreSQL 15 (sql/….out; how to record it stands at the head of the scripts). Where there is
 //! no psql the basic statements still run, through a driver, and each must succeed or fail as
 //! recorded.
@@ -21,12 +21,17 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 const SCRIPT: &str = include_str!("sql/basics.sql");
 const EXPECTED: &str = include_str!("sql/basics.out");
 /// Scripts, what is printed for each, and how they are called.
-const SCRIPTS: [(&str, &str, &str); 2] = [
+const SCRIPTS: [(&str, &str, &str); 3] = [
     (SCRIPT, EXPECTED, "basics"),
     (
         include_str!("sql/foreign_keys.sql"),
         include_str!("sql/foreign_keys.out"),
         "foreign_keys",
+    ),
+    (
+        include_str!("sql/benchmarks.sql"),
+        include_str!("sql/benchmarks.out"),
+        "benchmarks",
     ),
 ];
 

@@ -278,7 +278,8 @@ impl SessionContext {
 
     /// SET and RESET of ROLE and SESSION AUTHORIZATION.
     pub(super) fn assume(&self, setting: &str, name: Option<&str>, local: bool) -> Result<()> {
-        let catalog = self.db.catalog();
+        // A role that this transaction has made may be taken in it.
+        let catalog = self.catalog();
         let authority = &catalog.authority;
         let is_superuser = |name: &str| {
             let role = authority.role_by_name(name);

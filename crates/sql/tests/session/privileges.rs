@@ -229,3 +229,17 @@ fn a_hidden_column_is_read_by_no_way_around() {
     }
     assert_eq!(client.rows("select * from mine"), ["1|x"]);
 }
+
+#[test]
+fn a_role_may_be_taken_in_the_transaction_that_makes_it() {
+    let server = Server::new();
+    let mut client = server.connect();
+    assert_eq!(
+        client.rows("create role carol; set role carol; select current_user; reset role"),
+        ["carol"]
+    );
+    client.tag("begin; create role dave; set role dave");
+    client.tag("rollback");
+    assert_eq!(client.rows("select current_user"), ["postgres"]);
+    assert!(client.error("set role dave").starts_with("22023"));
+}

@@ -1,0 +1,158 @@
+-- What BenchBase and pgbench send: their tables with all constraints, and their statements.
+-- benchmarks.out is what PostgreSQL 15 answers, recorded as that of basics.sql:
+--   psql -X -q -a -h 127.0.0.1 -p PORT -U postgres postgres < benchmarks.sql > benchmarks.out 2>&1
+set timezone = 'UTC';
+-- TPC-C
+create table warehouse (w_id int not null, w_ytd decimal(12, 2) not null, w_tax decimal(4, 4) not null, w_name varchar(10) not null, w_street_1 varchar(20) not null, w_street_2 varchar(20) not null, w_city varchar(20) not null, w_state char(2) not null, w_zip char(9) not null, primary key (w_id));
+create table item (i_id int not null, i_name varchar(24) not null, i_price decimal(5, 2) not null, i_data varchar(50) not null, i_im_id int not null, primary key (i_id));
+create table stock (s_w_id int not null, s_i_id int not null, s_quantity int not null, s_ytd decimal(8, 2) not null, s_order_cnt int not null, s_remote_cnt int not null, s_data varchar(50) not null, s_dist_01 char(24) not null, foreign key (s_w_id) references warehouse (w_id) on delete cascade, foreign key (s_i_id) references item (i_id) on delete cascade, primary key (s_w_id, s_i_id));
+create table district (d_w_id int not null, d_id int not null, d_ytd decimal(12, 2) not null, d_tax decimal(4, 4) not null, d_next_o_id int not null, d_name varchar(10) not null, d_state char(2) not null, d_zip char(9) not null, foreign key (d_w_id) references warehouse (w_id) on delete cascade, primary key (d_w_id, d_id));
+create table customer (c_w_id int not null, c_d_id int not null, c_id int not null, c_discount decimal(4, 4) not null, c_credit char(2) not null, c_last varchar(16) not null, c_first varchar(16) not null, c_credit_lim decimal(12, 2) not null, c_balance decimal(12, 2) not null, c_ytd_payment float not null, c_payment_cnt int not null, c_delivery_cnt int not null, c_state char(2) not null, c_phone char(16) not null, c_since timestamp not null default current_timestamp, c_middle char(2) not null, c_data varchar(500) not null, foreign key (c_w_id, c_d_id) references district (d_w_id, d_id) on delete cascade, primary key (c_w_id, c_d_id, c_id));
+create table history (h_c_id int not null, h_c_d_id int not null, h_c_w_id int not null, h_d_id int not null, h_w_id int not null, h_date timestamp not null default current_timestamp, h_amount decimal(6, 2) not null, h_data varchar(24) not null, foreign key (h_c_w_id, h_c_d_id, h_c_id) references customer (c_w_id, c_d_id, c_id) on delete cascade, foreign key (h_w_id, h_d_id) references district (d_w_id, d_id) on delete cascade);
+create table oorder (o_w_id int not null, o_d_id int not null, o_id int not null, o_c_id int not null, o_carrier_id int default null, o_ol_cnt int not null, o_all_local int not null, o_entry_d timestamp not null default current_timestamp, primary key (o_w_id, o_d_id, o_id), foreign key (o_w_id, o_d_id, o_c_id) references customer (c_w_id, c_d_id, c_id) on delete cascade, unique (o_w_id, o_d_id, o_c_id, o_id));
+create table new_order (no_w_id int not null, no_d_id int not null, no_o_id int not null, foreign key (no_w_id, no_d_id, no_o_id) references oorder (o_w_id, o_d_id, o_id) on delete cascade, primary key (no_w_id, no_d_id, no_o_id));
+create table order_line (ol_w_id int not null, ol_d_id int not null, ol_o_id int not null, ol_number int not null, ol_i_id int not null, ol_delivery_d timestamp null default null, ol_amount decimal(6, 2) not null, ol_supply_w_id int not null, ol_quantity decimal(6, 2) not null, ol_dist_info char(24) not null, foreign key (ol_w_id, ol_d_id, ol_o_id) references oorder (o_w_id, o_d_id, o_id) on delete cascade, foreign key (ol_supply_w_id, ol_i_id) references stock (s_w_id, s_i_id) on delete cascade, primary key (ol_w_id, ol_d_id, ol_o_id, ol_number));
+create index idx_customer_name on customer (c_w_id, c_d_id, c_last, c_first);
+insert into warehouse values (1, 300000.00, 0.1234, 'first', 'street', 'other', 'city', 'AB', '123456789');
+insert into item select i, 'item ' || i, i + 0.25, 'data ' || i, i * 10 from generate_series(1, 20) i;
+insert into stock select 1, i, 50 + i, 0, 0, 0, 'stock ' || i, 'dist ' || i from generate_series(1, 20) i;
+insert into district select 1, d, 30000.00, 0.0500, 4, 'district ' || d, 'CD', '987654321' from generate_series(1, 2) d;
+insert into customer select 1, d, c, 0.1, 'GC', (array['BAR', 'OUGHT', 'ABLE'])[c % 3 + 1], 'first ' || c, 50000.00, -10.00, 10, 1, 0, 'EF', '0123456789', '2024-01-02', 'OE', 'data' from generate_series(1, 2) d, generate_series(1, 6) c;
+insert into oorder (o_w_id, o_d_id, o_id, o_c_id, o_carrier_id, o_ol_cnt, o_all_local, o_entry_d) select 1, d, o, o, case when o < 3 then 7 end, 5, 1, '2024-01-03' from generate_series(1, 2) d, generate_series(1, 3) o;
+insert into new_order select o_w_id, o_d_id, o_id from oorder where o_carrier_id is null;
+insert into order_line select o_w_id, o_d_id, o_id, n, o_id * 5 + n, null, 1.50 * n, 1, 5, 'info' from oorder, generate_series(1, 5) n;
+-- New order
+prepare c1 (int, int, int) as select c_discount, c_last, c_credit from customer where c_w_id = $1 and c_d_id = $2 and c_id = $3;
+prepare d1 (int, int) as select d_next_o_id, d_tax from district where d_w_id = $1 and d_id = $2 for update;
+prepare d2 (int, int) as update district set d_next_o_id = d_next_o_id + 1 where d_w_id = $1 and d_id = $2;
+prepare o1 (int, int, int, int, unknown, int, int) as insert into oorder (o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_ol_cnt, o_all_local) values ($1, $2, $3, $4, $5, $6, $7);
+prepare n1 (int, int, int) as insert into new_order (no_o_id, no_d_id, no_w_id) values ($1, $2, $3);
+prepare i1 (int) as select i_price, i_name, i_data from item where i_id = $1;
+prepare s1 (int, int) as select s_quantity, s_data, s_dist_01 from stock where s_i_id = $1 and s_w_id = $2 for update;
+prepare l1 (int, int, int, int, int, int, int, float8, varchar) as insert into order_line (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_dist_info) values ($1, $2, $3, $4, $5, $6, $7, $8, $9);
+prepare s2 (int, int, int, int, int) as update stock set s_quantity = $1, s_ytd = s_ytd + $2, s_order_cnt = s_order_cnt + 1, s_remote_cnt = s_remote_cnt + $3 where s_i_id = $4 and s_w_id = $5;
+begin isolation level serializable;
+execute c1 (1, 1, 2);
+execute d1 (1, 1);
+execute d2 (1, 1);
+execute o1 (4, 1, 1, 2, '2026-11-20 20:15:39.411+00', 2, 1);
+execute n1 (4, 1, 1);
+execute i1 (3);
+execute s1 (3, 1);
+execute l1 (4, 1, 1, 1, 3, 1, 5, 16.25, 'dist 3');
+execute s2 (48, 5, 0, 3, 1);
+commit;
+begin;
+execute o1 (5, 1, 1, 99, '2026-11-20', 1, 1);
+rollback;
+begin;
+execute l1 (4, 1, 1, 2, 77, 1, 5, 16.25, 'none');
+rollback;
+-- Payment
+prepare w1 (numeric, int) as update warehouse set w_ytd = w_ytd + $1 where w_id = $2;
+prepare c2 (int, int, varchar) as select c_first, c_middle, c_id, c_phone, c_credit, c_balance from customer where c_w_id = $1 and c_d_id = $2 and c_last = $3 order by c_first;
+prepare c3 (float8, float8, int, int, int, int) as update customer set c_balance = $1, c_ytd_payment = $2, c_payment_cnt = $3 where c_w_id = $4 and c_d_id = $5 and c_id = $6;
+prepare h1 (int, int, int, int, int, unknown, float8, varchar) as insert into history (h_c_d_id, h_c_w_id, h_c_id, h_d_id, h_w_id, h_date, h_amount, h_data) values ($1, $2, $3, $4, $5, $6, $7, $8);
+begin;
+execute w1 (12.34, 1);
+execute c2 (1, 1, 'OUGHT');
+execute c3 (-22.34, 22.34, 2, 1, 1, 1);
+execute h1 (1, 1, 1, 1, 1, '2026-11-20 20:15:39', 12.34, 'first    district 1');
+commit;
+select w_ytd, (select c_balance from customer where c_id = 1 and c_d_id = 1), (select count(*) from history) from warehouse;
+-- Order status, delivery, stock level
+select o_id, o_carrier_id, o_entry_d from oorder where o_w_id = 1 and o_d_id = 1 and o_c_id = 2 order by o_id desc limit 1;
+select ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d from order_line where ol_o_id = 3 and ol_d_id = 1 and ol_w_id = 1 order by ol_number;
+begin;
+select no_o_id from new_order where no_d_id = 1 and no_w_id = 1 order by no_o_id asc limit 1;
+delete from new_order where no_o_id = 3 and no_d_id = 1 and no_w_id = 1;
+update oorder set o_carrier_id = 5 where o_id = 3 and o_d_id = 1 and o_w_id = 1;
+update order_line set ol_delivery_d = '2026-11-21 00:00:00' where ol_o_id = 3 and ol_d_id = 1 and ol_w_id = 1;
+select sum(ol_amount) as ol_total from order_line where ol_o_id = 3 and ol_d_id = 1 and ol_w_id = 1;
+update customer set c_balance = c_balance + 22.5, c_delivery_cnt = c_delivery_cnt + 1 where c_w_id = 1 and c_d_id = 1 and c_id = 3;
+commit;
+select count(distinct (s_i_id)) as stock_count from order_line, stock where ol_w_id = 1 and ol_d_id = 1 and ol_o_id < 5 and ol_o_id >= 1 and s_w_id = 1 and s_i_id = ol_i_id and s_quantity < 60;
+delete from district where d_w_id = 1 and d_id = 2;
+select (select count(*) from customer), (select count(*) from oorder), (select count(*) from order_line), (select count(*) from new_order);
+drop table customer cascade;
+drop table if exists nothing cascade;
+select count(*) from oorder;
+delete from warehouse;
+select (select count(*) from stock), (select count(*) from order_line), (select count(*) from oorder);
+-- TATP
+create table subscriber (s_id integer not null primary key, sub_nbr varchar(15) not null unique, bit_1 smallint, vlr_location integer);
+create table access_info (s_id integer not null, ai_type smallint not null, data1 smallint, data3 varchar(3), primary key (s_id, ai_type), foreign key (s_id) references subscriber (s_id));
+create table special_facility (s_id integer not null, sf_type smallint not null, is_active smallint not null, data_a smallint, primary key (s_id, sf_type), foreign key (s_id) references subscriber (s_id));
+create table call_forwarding (s_id integer not null, sf_type smallint not null, start_time smallint not null, end_time smallint, numberx varchar(15), primary key (s_id, sf_type, start_time), foreign key (s_id, sf_type) references special_facility (s_id, sf_type));
+create index idx_cf on call_forwarding (s_id);
+insert into subscriber select i, lpad(i::text, 15, '0'), i % 2, i * 3 from generate_series(1, 10) i;
+insert into special_facility select i, t, 1, 0 from generate_series(1, 10) i, generate_series(1, 2) t;
+insert into call_forwarding values (1, 1, 0, 8, 'x'), (1, 1, 8, 16, 'y');
+prepare t1 (int8, int2, int2, int2) as select cf.numberx from special_facility sf, call_forwarding cf where sf.s_id = $1 and sf.sf_type = $2 and sf.is_active = 1 and cf.s_id = sf.s_id and cf.sf_type = sf.sf_type and cf.start_time <= $3 and cf.end_time > $4;
+execute t1 (1, 1, 8, 9);
+prepare t2 (int8, int2, int2, int2, varchar) as insert into call_forwarding values ($1, $2, $3, $4, $5);
+execute t2 (1, 1, 0, 4, 'again');
+execute t2 (1, 9, 0, 4, 'no facility');
+execute t2 (2, 2, 0, 4, 'new');
+prepare t3 (int8, int2, int2) as delete from call_forwarding where s_id = $1 and sf_type = $2 and start_time = $3;
+execute t3 (1, 1, 0);
+select count(*) from call_forwarding;
+-- Voter
+create table contestants (contestant_number integer not null, contestant_name varchar(50) not null, primary key (contestant_number));
+create table area_code_state (area_code smallint not null, state varchar(2) not null, primary key (area_code));
+create table votes (vote_id bigint not null, phone_number bigint not null, state varchar(2) not null, contestant_number integer not null references contestants (contestant_number) on delete cascade, created timestamp not null);
+create index idx_votes_phone_number on votes (phone_number);
+create view v_votes_by_phone_number (phone_number, num_votes) as select phone_number, count(*) from votes group by phone_number;
+insert into contestants values (1, 'one'), (2, 'two');
+insert into votes (vote_id, phone_number, state, contestant_number, created) values (1, 5551234, 'NY', 1, now());
+insert into votes (vote_id, phone_number, state, contestant_number, created) values (2, 5551234, 'NY', 3, now());
+select * from v_votes_by_phone_number;
+drop view if exists v_votes_by_phone_number cascade;
+-- SmallBank
+create table accounts (custid bigint not null, name varchar(64) not null, constraint pk_accounts primary key (custid));
+create index idx_accounts_name on accounts (name);
+create table savings (custid bigint not null, bal float not null, constraint pk_savings primary key (custid), foreign key (custid) references accounts (custid));
+create table checking (custid bigint not null, bal float not null, constraint pk_checking primary key (custid), foreign key (custid) references accounts (custid));
+insert into accounts select i, 'name ' || i from generate_series(1, 5) i;
+insert into savings select custid, 100 from accounts;
+insert into checking select custid, 50 from accounts;
+prepare b1 (float8, int8) as update checking set bal = bal - $1 where custid = $2;
+execute b1 (12.5, 3);
+select s.bal + c.bal from savings s, checking c where s.custid = 3 and c.custid = s.custid;
+insert into savings values (9, 1);
+delete from accounts where custid = 1;
+-- pgbench
+drop table if exists pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers;
+create table pgbench_history (tid int, bid int, aid int, delta int, mtime timestamp, filler char(22));
+create table pgbench_tellers (tid int not null, bid int, tbalance int, filler char(84)) with (fillfactor=100);
+create table pgbench_accounts (aid int not null, bid int, abalance int, filler char(84)) with (fillfactor=100);
+create table pgbench_branches (bid int not null, bbalance int, filler char(88)) with (fillfactor=100);
+begin;
+truncate table pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers;
+insert into pgbench_branches (bid, bbalance) values (1, 0);
+insert into pgbench_tellers (tid, bid, tbalance) values (1, 1, 0);
+copy pgbench_accounts from stdin with (freeze on);
+1	1	0	
+2	1	0	
+\.
+commit;
+vacuum analyze pgbench_branches;
+alter table pgbench_branches add primary key (bid);
+alter table pgbench_tellers add primary key (tid);
+alter table pgbench_accounts add primary key (aid);
+alter table pgbench_tellers add constraint pgbench_tellers_bid_fkey foreign key (bid) references pgbench_branches;
+alter table pgbench_accounts add constraint pgbench_accounts_bid_fkey foreign key (bid) references pgbench_branches;
+alter table pgbench_history add constraint pgbench_history_bid_fkey foreign key (bid) references pgbench_branches;
+alter table pgbench_history add constraint pgbench_history_tid_fkey foreign key (tid) references pgbench_tellers;
+alter table pgbench_history add constraint pgbench_history_aid_fkey foreign key (aid) references pgbench_accounts;
+begin;
+update pgbench_accounts set abalance = abalance + -1111 where aid = 2;
+select abalance from pgbench_accounts where aid = 2;
+update pgbench_tellers set tbalance = tbalance + -1111 where tid = 1;
+update pgbench_branches set bbalance = bbalance + -1111 where bid = 1;
+insert into pgbench_history (tid, bid, aid, delta, mtime) values (1, 1, 2, -1111, current_timestamp);
+end;
+insert into pgbench_history (tid, bid, aid, delta, mtime) values (1, 1, 3, 0, current_timestamp);
+truncate pgbench_history;
+truncate pgbench_branches;
+drop table pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers;
