@@ -84,13 +84,7 @@ impl Encoded {
                 .conflict
                 .as_ref()
                 .and_then(|conflict| conflict.update.as_ref())
-                .is_some_and(|update| {
-                    let keys = target.table.foreign_keys.iter();
-                    let referring: Vec<usize> = keys.flat_map(|key| key.columns.clone()).collect();
-                    update.assignments.iter().any(|(column, _)| {
-                        target.table.partition_key.contains(column) || referring.contains(column)
-                    })
-                })
+                .is_some_and(|update| update.refers)
         {
             return Scope::All;
         }
@@ -275,6 +269,11 @@ async fn store(
         session: context.session,
         styles: context.styles,
     };
+    let update = target
+        .conflict
+        .as_ref()
+        .and_then(|conflict| conflict.update.as_ref());
+    let update_refers = update.is_some_and(|update| update.refers);
     let chunks = encoded.chunks();
     let mut own = None;
     if chunks.len() > 1 && context.txn.is_none() {
@@ -316,14 +315,15 @@ async fn store(
                     Outcome::Stored(row) => (row, tuple),
                     Outcome::Updated(row) => (row, writer.tuple()),
                 };
-                referring.add(
-                    &target.references,
-                    row,
-                    match outcome {
-                        Outcome::Updated(_) => Cow::Owned(shown.to_vec()),
-                        _ => Cow::Borrowed(tuple),
-                    },
-                );
+                let references = &target.references;
+                match outcome {
+                    // It refers to what it did.
+                    Outcome::Updated(_) if !update_refers => {}
+                    Outcome::Updated(_) => {
+                        referring.add(references, row, Cow::Owned(shown.to_vec()));
+                    }
+                    _ => referring.add(references, row, Cow::Borrowed(tuple)),
+                }
                 stored += 1;
                 if let Some(returning) = &target.returning {
                     let row = TupleRow {

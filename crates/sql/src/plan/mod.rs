@@ -636,6 +636,8 @@ pub struct ConflictUpdate {
     /// Whether the row that was to be inserted takes the existing one's place as it is,
     /// and the engine may be able to do without that one.
     pub replaces: bool,
+    /// Whether the changed row may refer to other rows, or be in another partition.
+    pub refers: bool,
 }
 
 /// UPDATE.

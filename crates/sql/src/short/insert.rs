@@ -184,11 +184,19 @@ impl Changer<'_, '_> {
             arbiters,
             update: Some(ConflictUpdate {
                 replaces: filter.is_none() && replaces(&table, &assignments),
+                refers: refers(&table, &assignments),
                 assignments,
                 filter,
             }),
         })
     }
+}
+
+/// Whether a row may refer to other rows, or be in another partition, with these columns changed.
+fn refers(table: &Table, assignments: &[(usize, Expr)]) -> bool {
+    let referring = table.foreign_keys.iter().flat_map(|key| &key.columns);
+    let mut columns = referring.chain(&table.partition_key);
+    columns.any(|column| assignments.iter().any(|(to, _)| to == column))
 }
 
 /// The unique indexes that tell a conflict.
