@@ -90,6 +90,12 @@ impl Analyzer<'_> {
         let location = value.location;
         let shown = value.oid;
         let value = self.as_base(value);
+        if value.oid == ids::NAME
+            && let [Node::A_Indices(indices)] = steps
+            && !indices.is_slice
+        {
+            return self.letter(value, indices.uidx());
+        }
         let is_json = value.oid == ids::JSONB;
         let element = element_type(value.oid);
         if element.is_none() && !is_json {
@@ -168,5 +174,32 @@ impl Analyzer<'_> {
             Expr::new(ExprKind::Subscript(Box::new(subscript)), oid, location)
                 .with_modifier(modifier),
         )
+    }
+
+    /// A letter of a name, counted from 0, where the place is a constant: so `pg_dump` looks for
+    /// array types. Behind the name's end are zeros, and nothing outside of its 64 bytes.
+    fn letter(&mut self, name: Expr, place: Node<'_>) -> Result<Expr> {
+        let location = name.location;
+        let place = self.expr(place)?;
+        let ExprKind::Constant(Datum::Int4(number)) = place.kind else {
+            let message = "a place in a name that is no integer constant is not supported";
+            return Err(QueryError::unsupported(
+                message,
+                "Cast the name to text, and use substr().",
+            )
+            .at(place.location));
+        };
+        let constant = |number| Expr::constant(Datum::Int4(number), ids::INT4);
+        let letter = match number {
+            0..64 => {
+                let from = self.coerce_to(name, ids::TEXT, -1, Context::Explicit)?;
+                let from = from.ok_or_else(|| QueryError::internal("a name is no text"))?;
+                let arguments = vec![from, constant(number + 1), constant(1)];
+                self.call_named("substr", arguments, location)?
+            }
+            _ => Expr::constant(Datum::Null, ids::TEXT),
+        };
+        let letter = self.coerce_to(letter, ids::CHAR, -1, Context::Explicit)?;
+        letter.ok_or_else(|| QueryError::internal("a text is no letter"))
     }
 }

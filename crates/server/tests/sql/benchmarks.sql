@@ -154,5 +154,5 @@ insert into pgbench_history (tid, bid, aid, delta, mtime) values (1, 1, 2, -1111
 end;
 insert into pgbench_history (tid, bid, aid, delta, mtime) values (1, 1, 3, 0, current_timestamp);
 truncate pgbench_history;
-truncate pgbench_branches;
+truncate pgbench_tellers;
 drop table pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers;

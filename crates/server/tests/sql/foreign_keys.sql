@@ -133,7 +133,7 @@ delete from t1 where a > 50;
 select count(*) from t2;
 with d as (delete from t2 where a=1 returning a) delete from t1 where a=1;
 with i as (insert into t1 values (200) returning a) insert into t2 select a, 1 from i;
-update t1 set a = a + 1000;
+update t1 set a = a + 1000 where a = 2;
 select count(*) from t2;
 create table nul (id int primary key, k int references t1 on delete restrict);
 insert into t1 values (1),(2);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
+pub const PROGRAMS: &str = "/usr/lib/postgresql/15/bin";
 
 /// A running PostgreSQL.
 pub struct Postgres {

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use thermocline_engine::authority::Privileges;
 use thermocline_engine::ddl::Change;
 use thermocline_engine::{Access, ForeignKeyDef, LockMode, Scope, Table, TableDef};
+use thermocline_query::types::format_type;
 use thermocline_storage::types::DataType;
 
 use super::{Definition, names};
@@ -557,6 +558,7 @@ fn incompatible(
     (from, into): (DataType, DataType),
 ) -> SqlError {
     let message = format!("foreign key constraint \"{name}\" cannot be implemented");
+    let [from, into] = [from, into].map(|data_type| format_type(data_type.oid(), -1));
     SqlError::new("42804", message).with_detail(format!(
         "Key columns \"{column}\" and \"{to}\" are of incompatible types: {from} and {into}."
     ))
