@@ -183,11 +183,12 @@ pub enum AccessMethod {
 }
 
 impl AccessMethod {
-    /// Its name in `pg_am`.
+    /// Its name in `pg_am`: PostgreSQL's where that has one, so that what `pg_dump` writes is loaded
+    /// there, too.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Memory => "memory",
+            Self::Memory => "heap",
             Self::Columns => "columns",
         }
     }

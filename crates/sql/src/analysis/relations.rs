@@ -10,10 +10,13 @@ use std::sync::Arc;
 
 use thermocline_engine::authority::{Object, Privileges};
 use thermocline_engine::catalog::{FIRST_USER_OID, Table};
-use thermocline_engine::{Catalog, FunctionArgument, FunctionDef, ViewDef, ViewRead, ViewType};
+use thermocline_engine::{
+    Catalog, FunctionArgument, FunctionDef, SequenceDef, ViewDef, ViewRead, ViewType,
+};
 use thermocline_query::analyze::{self, Argument, Mention, SqlFunction, Stored, told_columns};
 use thermocline_query::error::{QueryError, Result};
 use thermocline_query::tree::Column;
+use thermocline_query::types::ids;
 
 use crate::ddl::type_named;
 use crate::parse::depth::too_deep;
@@ -62,6 +65,7 @@ pub(super) struct Relations<'a> {
 enum Meaning<'c> {
     Table(&'c Arc<Table>),
     View(&'c Arc<ViewDef>),
+    Sequence(&'c Arc<SequenceDef>),
 }
 
 impl<'a> Relations<'a> {
@@ -94,8 +98,13 @@ impl<'a> Relations<'a> {
         let within = |schema: &str| {
             let catalog = self.catalog();
             let view = || catalog.view_by_name(schema, name).map(Meaning::View);
+            let sequence = || {
+                catalog
+                    .sequence_by_name(schema, name)
+                    .map(Meaning::Sequence)
+            };
             let table = catalog.table_by_name(schema, name);
-            table.map(Meaning::Table).or_else(view)
+            table.map(Meaning::Table).or_else(view).or_else(sequence)
         };
         let path = &self.environment.session().facts.search_path;
         match schema {
@@ -169,6 +178,7 @@ impl<'a> Relations<'a> {
         let (schema, needs) = match meaning {
             Meaning::Table(table) => (&table.schema, Privileges::USAGE),
             Meaning::View(view) => (&view.schema, Privileges::USAGE),
+            Meaning::Sequence(sequence) => (&sequence.schema, Privileges::USAGE),
         };
         if reader.is_none() {
             temporary::not_others(schema, &session.facts.search_path)?;
@@ -191,6 +201,20 @@ impl<'a> Relations<'a> {
                 }
                 self.found.views.set(true);
                 stored_view(view)
+            }
+            Meaning::Sequence(sequence) => {
+                if !asks {
+                    return Err(QueryError::unsupported(
+                        format!(
+                            "a view that reads sequence \"{}\" is not supported",
+                            sequence.name
+                        ),
+                        "Read the sequence by itself.",
+                    ));
+                }
+                actor.need_sequence(catalog, sequence, Privileges::SELECT)?;
+                self.found.views.set(true);
+                stored_sequence(sequence)
             }
         })
     }
@@ -230,6 +254,10 @@ impl analyze::Catalog for Relations<'_> {
                 temporary::not_others(&view.schema, &session.facts.search_path)?;
                 self.found.views.set(true);
                 Ok(Some(stored_view(view)))
+            }
+            Some(Meaning::Sequence(sequence)) => {
+                let message = format!("cannot change sequence \"{}\"", sequence.name);
+                Err(QueryError::new("42809", message))
             }
             None => match pg_catalog::stored(schema, name, &session.facts.search_path) {
                 None => Ok(None),
@@ -273,6 +301,13 @@ impl analyze::Catalog for Relations<'_> {
             return Err(too_deep().into());
         }
         let catalog = self.catalog();
+        if catalog.sequences.contains_key(&view) {
+            let nested = self.nested + 1;
+            return Ok(Box::new(Relations {
+                nested,
+                ..Relations::of_statement(self.environment, self.found)
+            }));
+        }
         let def = catalog.views.get(&view);
         let def = def.ok_or_else(|| QueryError::internal("a view that is not there"))?;
         let owner = catalog.authority.owner(&Object::Table(view));
@@ -387,6 +422,35 @@ fn stored_table(table: &Table) -> Stored {
         primary_key: primary.map_or_else(Vec::new, |index| index.columns.clone()),
         row_type: 0,
         view: None,
+        reader: None,
+    }
+}
+
+/// A sequence, read like a table of one row.
+fn stored_sequence(sequence: &SequenceDef) -> Stored {
+    let columns = [
+        ("last_value", ids::INT8),
+        ("log_cnt", ids::INT8),
+        ("is_called", ids::BOOL),
+    ];
+    let column = |(name, oid): (&str, u32)| Column {
+        name: Arc::from(name),
+        oid,
+        modifier: -1,
+        origin: None,
+    };
+    let oid = sequence.oid;
+    let query = format!(
+        "SELECT pg_catalog.thermocline_sequence_value({oid}), 0::pg_catalog.int8, \
+         pg_catalog.thermocline_sequence_is_called({oid})"
+    );
+    Stored {
+        oid,
+        schema: Arc::from(sequence.schema.as_str()),
+        columns: columns.into_iter().map(column).collect(),
+        primary_key: Vec::new(),
+        row_type: 0,
+        view: Some(Arc::from(query)),
         reader: None,
     }
 }

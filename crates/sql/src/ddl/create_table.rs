@@ -69,7 +69,7 @@ impl Definition<'_> {
     pub(super) async fn create_table(&mut self, create: &CreateTable) -> Result<&'static str> {
         const TAG: &str = "CREATE TABLE";
         let mut options = options::read(&create.options)?;
-        if let Some(method) = &create.access_method {
+        if let Some(method) = create.access_method.as_deref().or(self.access_method) {
             options.access_method = access_method(method)?;
         }
         let life = create.life;
@@ -143,7 +143,11 @@ impl Definition<'_> {
             columns: columns.collect(),
             ..Parts::default()
         };
-        let (def, _) = self.table_def(&schema, &name, parts, TableOptions::default())?;
+        let mut options = TableOptions::default();
+        if let Some(method) = self.access_method {
+            options.access_method = access_method(method)?;
+        }
+        let (def, _) = self.table_def(&schema, &name, parts, options)?;
         let oid = def.oid;
         self.apply(Change::CreateTable(def)).await?;
         self.note_life(oid, table.life);

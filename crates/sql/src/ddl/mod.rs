@@ -62,6 +62,8 @@ pub(crate) struct Definition<'a> {
     pub(crate) search_path: &'a [String],
     /// Where new relations go; see [`crate::settings::Settings::creation_path`].
     pub(crate) creation_path: &'a [String],
+    /// What new tables are kept in that do not say it.
+    pub(crate) access_method: Option<&'a str>,
     pub(crate) session: &'a dyn SessionInfo,
     /// Who it is run as,
     pub(crate) role: &'a Arc<str>,

@@ -22,7 +22,7 @@ use super::session::Names;
 use crate::error::{Result, SqlError};
 
 /// The functions that are answered here, of those that `thermocline_query` leaves to the server.
-const ANSWERED: [&str; 86] = [
+const ANSWERED: [&str; 88] = [
     "acldefault",
     "col_description",
     "current_database",
@@ -102,6 +102,8 @@ const ANSWERED: [&str; 86] = [
     "session_user",
     "set_config",
     "shobj_description",
+    "thermocline_sequence_is_called",
+    "thermocline_sequence_value",
     "to_regclass",
     "to_regnamespace",
     "to_regproc",
@@ -304,6 +306,14 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
         "pg_sequence_last_value" => oid(0)
             .and_then(|oid| session.sequence_last_value(oid))
             .into(),
+        "thermocline_sequence_value" | "thermocline_sequence_is_called" => {
+            let state = oid(0).and_then(|oid| session.sequence_state(oid));
+            match (state, name) {
+                (None, _) => Datum::Null,
+                (Some((value, _)), "thermocline_sequence_value") => Datum::Int(value),
+                (Some((_, is_called)), _) => Datum::Bool(is_called),
+            }
+        }
         "txid_current" | "pg_current_xact_id" => Datum::Int(facts.transactions.0 as i64 + 1),
         _ => return Err(unanswered(name)),
     })

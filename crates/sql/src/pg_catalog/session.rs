@@ -254,6 +254,11 @@ impl SystemSession {
     }
 
     /// The last value a sequence gave, if it gave one.
+    /// The value of a sequence, and whether it has been given.
+    pub(crate) fn sequence_state(&self, oid: u32) -> Option<(i64, bool)> {
+        self.db.last_value(oid)
+    }
+
     pub(crate) fn sequence_last_value(&self, oid: u32) -> Option<i64> {
         match self.db.last_value(oid) {
             Some((value, true)) => Some(value),

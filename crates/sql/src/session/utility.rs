@@ -468,14 +468,16 @@ impl Session {
             self.transaction.begin(Block::Implicit, &self.context);
         }
         let options = self.options();
-        let (search_path, creation_path, role, styles) = self.context.settings(|settings| {
-            (
-                settings.search_path(),
-                settings.creation_path(),
-                settings.role(),
-                settings.styles(),
-            )
-        });
+        let (search_path, creation_path, role, styles, method) =
+            self.context.settings(|settings| {
+                (
+                    settings.search_path(),
+                    settings.creation_path(),
+                    settings.role(),
+                    settings.styles(),
+                    settings.get("default_table_access_method"),
+                )
+            });
         let session_user = self.context.session_user();
         let now_us = self.context.transaction_us();
         let Self {
@@ -493,6 +495,7 @@ impl Session {
             options: &options,
             search_path: &search_path,
             creation_path: &creation_path,
+            access_method: method.as_deref(),
             session: &**context,
             role: &role,
             styles: &styles,

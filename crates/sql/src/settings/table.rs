@@ -149,10 +149,11 @@ const SETTINGS: &[Definition] = &[
         Kind::Milliseconds,
         "Accepted for compatibility; a circle of waits is found when it closes.",
     )),
-    fixed(
+    user(
         "default_table_access_method",
-        "memory",
-        "The default table access method for new tables.",
+        "heap",
+        Kind::Enum(&["heap", "memory", "columns", "column"]),
+        "The access method of a new table that says none.",
     ),
     user(
         "default_tablespace",

@@ -126,7 +126,7 @@ fn a_table_becomes_one_of_columns_and_one_of_rows_again() {
     // What is taken back was never there.
     client.tag("begin");
     client.tag("alter table t set access method heap");
-    assert_eq!(client.rows(kind), ["memory"]);
+    assert_eq!(client.rows(kind), ["heap"]);
     client.tag("rollback");
     assert_eq!(client.rows(kind), ["columns"]);
     client.tag("alter table t set access method columns");
@@ -142,7 +142,7 @@ fn a_table_becomes_one_of_columns_and_one_of_rows_again() {
     assert_eq!(client.rows(kind), ["columns"]);
     assert_eq!(client.rows(sums), ["1000|1001000|word 1|3"]);
     client.tag("alter table t set access method memory, drop column younger");
-    assert_eq!(client.rows(kind), ["memory"]);
+    assert_eq!(client.rows(kind), ["heap"]);
     assert_eq!(
         client.rows("select count(*), sum(n) from t"),
         ["1000|1001000"]

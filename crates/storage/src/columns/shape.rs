@@ -57,6 +57,10 @@ impl Shape {
     /// say anything: a tuple takes no more memory than its columns do.
     pub fn is_sound(&self) -> bool {
         let fixed_end = self.fixed_end as usize;
+        if self.parts.is_empty() {
+            // Of a group without rows.
+            return fixed_end <= VERSION_BYTES;
+        }
         let nulls = VERSION_BYTES..fixed_end;
         let is_variable = |part: &&Part| matches!(part.place, PartPlace::Variable { .. });
         let variables = self.parts.iter().filter(is_variable).count() as u32;

@@ -258,6 +258,15 @@ pub(in crate::functions) static FUNCTIONS: &[Function] = &[
         ids::INT8,
     )
     .volatile(),
+    // What a sequence is when it is read like a table.
+    Function::server(
+        9990,
+        "thermocline_sequence_is_called",
+        &[ids::OID],
+        ids::BOOL,
+    )
+    .volatile(),
+    Function::server(9991, "thermocline_sequence_value", &[ids::OID], ids::INT8).volatile(),
     Function::server(4032, "pg_sequence_last_value", &[ids::REGCLASS], ids::INT8).volatile(),
     Function::server(3078, "pg_sequence_parameters", &[ids::OID], ids::RECORD)
         .named(&["sequence_oid"])
