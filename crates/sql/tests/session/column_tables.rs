@@ -49,7 +49,7 @@ fn a_column_table_is_a_table_whose_delta_vacuum_merges() {
             "select relname, amname from pg_class c join pg_am a on a.oid = c.relam \
              where relname in ('t', 'u', 'r') order by relname"
         ),
-        ["r|memory", "t|columns", "u|columns"]
+        ["r|heap", "t|columns", "u|columns"]
     );
 }
 
