@@ -64,6 +64,20 @@ fn a_table_without_an_index_is_locked_while_a_parent_goes() {
 }
 
 #[test]
+fn an_index_that_is_dropped_meanwhile_hides_no_child() {
+    let server = Server::new();
+    tables(&server);
+    let (mut one, mut other) = (server.connect(), server.connect());
+    one.tag("begin");
+    one.tag("delete from parent where id = 1");
+    other.tag("drop index child_parent_idx");
+    other.tag("insert into child values (1, 1)");
+    let error = one.error("commit");
+    assert!(error.starts_with("40001"), "{error}");
+    assert_eq!(one.rows("select count(*) from parent"), ["3"]);
+}
+
+#[test]
 fn a_child_that_somebody_deletes_is_waited_for() {
     let server = Server::new();
     tables(&server);
