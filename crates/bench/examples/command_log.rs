@@ -59,6 +59,7 @@ fn make_table(db: &Arc<Database>, name: &str, keys: usize) -> Result<()> {
         fingerprinted: None,
         lost: Vec::new(),
         access_method: Default::default(),
+        tablespace: 0,
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
     };

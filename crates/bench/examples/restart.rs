@@ -133,6 +133,7 @@ fn define(db: &Arc<Database>, name: &str) {
         fingerprinted: None,
         lost: Vec::new(),
         access_method: Default::default(),
+        tablespace: 0,
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
     };

@@ -111,6 +111,7 @@ fn load(db: &Arc<Database>, data_mb: u64) -> i64 {
         fingerprinted: None,
         lost: Vec::new(),
         access_method: Default::default(),
+        tablespace: 0,
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
     };

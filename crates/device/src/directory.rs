@@ -52,6 +52,25 @@ pub fn make_private_directory(path: &Path, is_ours: fn(&str) -> bool) -> io::Res
         .try_for_each(|path| tighten(&path))
 }
 
+/// Makes a directory that is not there yet, for this user alone.
+///
+/// # Errors
+/// The system's; `AlreadyExists` among them.
+pub fn make_new_directory(path: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().mode(DIRECTORY_MODE).create(path)
+}
+
+/// Removes a directory of a device with no files in it but the lock.
+///
+/// # Errors
+/// The system's; it is not empty, for instance.
+pub fn remove_device_directory(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path.join(LOCK_FILE_NAME)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => fs::remove_dir(path),
+    }
+}
+
 /// Takes from group and others whatever they may do with it.
 fn tighten(path: &Path) -> io::Result<()> {
     let mode = fs::metadata(path)?.permissions().mode() & 0o7777;

@@ -52,8 +52,8 @@ pub use counters::{
 };
 pub use device::{Device, DeviceFile, OpenMode, ReadCompletion, ReadRequest};
 pub use directory::{
-    Lies, directory_above_with, directory_entries, how_it_lies, make_directory,
-    make_private_directory, resolve_directory,
+    Lies, directory_above_with, directory_entries, how_it_lies, make_directory, make_new_directory,
+    make_private_directory, remove_device_directory, resolve_directory,
 };
 pub use drive::block_on;
 pub use emulated::{Access, EmulatedDevice, EmulatedProfile, EmulationCounts, Mechanics, Shingles};

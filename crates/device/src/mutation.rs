@@ -75,6 +75,10 @@ pub enum Mutation {
     BackupHoldsNothing,
     /// A backup copies the log up to the checkpoint only.
     BackupWithoutTail,
+    /// A checkpoint's Block Table does not say in which tablespace a block lies.
+    TablespaceForgotten,
+    /// A tablespace is dropped though blocks lie in it.
+    TablespaceNotVacated,
     /// Offsets of blocks are computed in 32 bits.
     OffsetsNarrow,
     /// The log's places are compared in 32 bits.
@@ -113,7 +117,7 @@ pub enum Mutation {
 
 impl Mutation {
     /// All of them.
-    pub const ALL: [Mutation; 50] = [
+    pub const ALL: [Mutation; 52] = [
         Mutation::LogNotSynced,
         Mutation::LogSectorInPlace,
         Mutation::SegmentNameNotSynced,
@@ -147,6 +151,8 @@ impl Mutation {
         Mutation::BackupPinsNothing,
         Mutation::BackupHoldsNothing,
         Mutation::BackupWithoutTail,
+        Mutation::TablespaceForgotten,
+        Mutation::TablespaceNotVacated,
         Mutation::OffsetsNarrow,
         Mutation::LsnsNarrow,
         Mutation::BlockNumbersWrap,

@@ -64,6 +64,7 @@ pub use database::report::{
 };
 #[doc(hidden)]
 pub use database::steps;
+pub use database::tablespace_report::TablespaceReport;
 pub use database::verify::Verified;
 pub use database::warm_up::WarmUpReport;
 pub use database::{Database, Room};
@@ -99,5 +100,10 @@ pub use run::sequences::Given;
 pub use run::snapshot::{Entry, Snapshot, SnapshotScan};
 pub use thermocline_device::block_on;
 pub use transaction::expected::{Referring, RemovedKey};
+/// Tablespaces: what they are, and what their options may be.
+pub mod tablespace {
+    pub use crate::catalog::tablespace::{TablespaceDef, TablespaceOptions};
+    pub use crate::define::tablespaces::check_option;
+}
 pub use transaction::waits::LockWait;
 pub use transaction::{Isolation, ReadCounts, RunOptions};

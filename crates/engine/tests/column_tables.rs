@@ -29,6 +29,7 @@ fn opened(device: &SimulatedDevice) -> Arc<Database> {
 fn column_table(db: &Arc<Database>, kind: IndexKind) -> Arc<Table> {
     let def = TableDef {
         access_method: AccessMethod::Columns,
+        tablespace: 0,
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
         ..table_def(db, "t", kind)

@@ -197,6 +197,7 @@ impl Script {
     fn make_table(&self) -> Result<()> {
         self.define(Change::CreateTable(TableDef {
             access_method: self.method,
+            tablespace: 0,
             foreign_keys: Vec::new(),
             referenced_by: Vec::new(),
             ..table_def(&self.db, "t", IndexKind::Hash)

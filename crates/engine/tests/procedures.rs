@@ -53,6 +53,7 @@ fn make_accounts(db: &Arc<Database>) -> Arc<Table> {
         fingerprinted: None,
         lost: Vec::new(),
         access_method: Default::default(),
+        tablespace: 0,
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
     };

@@ -28,9 +28,14 @@ impl Round {
     /// the file, of which a check knows, too; or no harm to what was there before the last
     /// checkpoint.
     pub fn cut(&mut self, model: &Model, tally: &mut Tally) -> Result<(), String> {
-        let prefix = self
-            .chance
-            .pick(&["blocks", "checkpoint-", "manifest", "log-", "log-"]);
+        let prefix = self.chance.pick(&[
+            "blocks",
+            "tablespaces",
+            "checkpoint-",
+            "manifest",
+            "log-",
+            "log-",
+        ]);
         let is_log = prefix == "log-";
         if is_log && model.checkpointed == 0 {
             // What the log has of the life before no checkpoint of this one tells of.
@@ -95,6 +100,16 @@ impl Round {
                     false => Err(format!("{damage}, and a check finds nothing: {what}")),
                 };
             }
+            // A tablespace whose file is not what it was is not there; all else is.
+            Ok(Err(error @ Error::Io(..)))
+                if name.starts_with("blocks-") && error.to_string().contains(name.as_str()) =>
+            {
+                tally.damage_named += 1;
+                return match is_found {
+                    true => Ok(()),
+                    false => Err(format!("{damage}, and a check finds nothing: {error}")),
+                };
+            }
             Err(error) | Ok(Err(error)) => return Err(format!("{damage}: {error}")),
         };
         let mut prefixes = model.prefixes(from);
@@ -106,9 +121,9 @@ impl Round {
 
     /// A bit of a file flips: that is an error that names the file, or no harm.
     pub fn rot(&mut self, model: &Model, tally: &mut Tally) -> Result<(), String> {
-        let prefix = self
-            .chance
-            .pick(&["blocks", "checkpoint-", "manifest", "log-"]);
+        let prefix =
+            self.chance
+                .pick(&["blocks", "tablespaces", "checkpoint-", "manifest", "log-"]);
         let seed = self.chance.next();
         if prefix == "log-" && model.acknowledged() == 0 {
             // The log's last group may be of the life before, of whose commits this model
@@ -123,6 +138,14 @@ impl Round {
             Error::Corrupt(what) if what.contains(&file) && is_found => {
                 tally.damage_named += 1;
                 Ok(())
+            }
+            // A tablespace whose file is not what it was is not there; all else is.
+            Error::Io(..) if file.starts_with("blocks-") && is_found => {
+                tally.damage_named += 1;
+                match error.to_string().contains(&file) {
+                    true => Ok(()),
+                    false => Err(format!("{file} was damaged, and the error is: {error}")),
+                }
             }
             Error::Corrupt(what) if what.contains(&file) => Err(format!(
                 "a bit of byte {offset} of {file} flipped, and a check finds nothing: {error}"

@@ -68,7 +68,8 @@ fn change(
         };
         let change = {
             let options = world.with_chance(crate::policy::of_table);
-            let def = table_def(db, slot, &shape, options);
+            let mut def = table_def(db, slot, &shape, options);
+            def.tablespace = crate::tablespace::any(world, catalog);
             Definition::Change(Change::CreateTable(def))
         };
         return (change, Some(Effect::Create(slot, shape)), draft);
@@ -127,6 +128,7 @@ fn change(
         14 | 15 => {
             let mut def = table.def.clone();
             def.options = world.with_chance(crate::policy::of_table);
+            def.tablespace = crate::tablespace::any(world, catalog);
             (Change::AlterTable(def), None)
         }
         9 => {
@@ -258,6 +260,9 @@ pub async fn step(
 
 /// A transaction that defines, and nothing else.
 pub async fn define(world: &Rc<World>, db: &Arc<Database>, pending: &Pending) {
+    if world.percent(12) {
+        return crate::tablespace::define(world, db, pending).await;
+    }
     let slot = world.below(SLOTS);
     let options = session::options(world, pending);
     world.model.borrow_mut().begin_transaction();

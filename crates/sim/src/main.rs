@@ -33,6 +33,7 @@ mod round;
 mod schema;
 mod session;
 mod statement;
+mod tablespace;
 mod world;
 
 use std::process::ExitCode;

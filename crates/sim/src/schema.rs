@@ -232,6 +232,7 @@ pub fn table_def(
             true => AccessMethod::Columns,
             false => AccessMethod::Memory,
         },
+        tablespace: 0,
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
     }

@@ -226,6 +226,11 @@ impl World {
         self.over.set(true);
     }
 
+    /// Commits that the last checkpoint found durable.
+    pub fn durable_commits(&self) -> usize {
+        self.durable.get()
+    }
+
     /// Lets everybody finish, so that the database can be closed.
     pub fn finish(self: &Rc<Self>) {
         // From here on the close makes the only checkpoint.

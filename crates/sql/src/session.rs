@@ -41,6 +41,7 @@ mod statement_count;
 mod statement_log;
 mod system;
 mod table_as;
+mod tablespace;
 mod temporary;
 mod transaction;
 mod unread;
@@ -66,6 +67,7 @@ pub(crate) use engine::{DATABASE_OID, Sessions};
 pub(crate) use signal::Signal;
 pub use statement_log::STATEMENT_LOG;
 pub use system::SystemSettings;
+pub(crate) use tablespace::missing as missing_tablespace;
 
 use crate::error::{Result, SqlError};
 use crate::messages;

@@ -1,4 +1,4 @@
-//! The blocks of one device, in one file, and the Block Table that says where.
+//! The blocks, and the Block Table that says where they are: in which tablespace's file, and where there.
 //!
 //! Guarantees: an id is never used twice, not even after a crash. Space is not
 //! used again before the checkpoint that no longer names it is durable and no
@@ -8,16 +8,16 @@
 //! up an address. Survives: a crash at any point (the table comes from the last
 //! checkpoint). A sync that fails is not tried again: the store refuses from then on.
 
+mod error;
 mod extents;
 mod snapshot;
 mod superblock;
+mod volume;
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -27,7 +27,10 @@ use thermocline_device::{
     stop_at,
 };
 
-use extents::FreeExtents;
+pub use error::BlockStoreError;
+use volume::Volume;
+pub use volume::{HOME, TablespaceFile, VolumeStatistics, Volumes, file_named};
+
 use superblock::{SUPERBLOCK_SECTORS, Superblock};
 
 const SECTOR: u64 = SECTOR_BYTES as u64;
@@ -65,59 +68,6 @@ impl BlockStoreOptions {
     }
 }
 
-/// Why the block store can't do what was asked.
-#[derive(Debug)]
-pub enum BlockStoreError {
-    /// The device failed.
-    Io {
-        /// What was done.
-        doing: &'static str,
-        /// What the device said.
-        source: io::Error,
-    },
-    /// There is no space left on the device.
-    StorageFull,
-    /// All block ids were used.
-    OutOfIds,
-    /// The table has no such block.
-    UnknownBlock(u32),
-    /// The file or the checkpoint's table is not what was written.
-    Corrupt(&'static str),
-    /// A sync failed before; what is on the device is not known.
-    Failed,
-}
-
-impl BlockStoreError {
-    fn io(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
-        move |source| match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::StorageFull,
-            _ => Self::Io { doing, source },
-        }
-    }
-}
-
-impl fmt::Display for BlockStoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io { doing, source } => write!(f, "blocks: {doing}: {source}"),
-            Self::StorageFull => f.write_str("no space left for blocks"),
-            Self::OutOfIds => f.write_str("no block ids left"),
-            Self::UnknownBlock(id) => write!(f, "there is no block {id}"),
-            Self::Corrupt(what) => write!(f, "blocks are corrupt: {what}"),
-            Self::Failed => f.write_str("blocks: a sync has failed before"),
-        }
-    }
-}
-
-impl std::error::Error for BlockStoreError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io { source, .. } => Some(source),
-            _ => None,
-        }
-    }
-}
-
 /// A block to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct NewBlock {
@@ -129,6 +79,8 @@ pub struct NewBlock {
     pub table: u32,
     /// Whose records they are.
     pub partition: u16,
+    /// The number of the tablespace that it is to lie in.
+    pub tablespace: u16,
 }
 
 /// What the Block Table says of a block.
@@ -136,7 +88,9 @@ pub struct NewBlock {
 pub struct BlockInfo {
     /// The block's id.
     pub id: u32,
-    /// Where it is in the file, in bytes.
+    /// The number of the tablespace that it lies in.
+    pub tablespace: u16,
+    /// Where it is in the file there, in bytes.
     pub offset: u64,
     /// Bytes on the device, whole sectors.
     pub device_bytes: u64,
@@ -188,6 +142,7 @@ struct Entry {
     sectors: u32,
     table: u32,
     partition: u16,
+    tablespace: u16,
     records: u32,
     live_records: AtomicU32,
 }
@@ -200,6 +155,7 @@ impl Entry {
         };
         BlockInfo {
             id,
+            tablespace: self.tablespace,
             offset,
             device_bytes: u64::from(self.sectors) * SECTOR,
             table: self.table,
@@ -216,9 +172,7 @@ struct Pending {
     entry: Entry,
 }
 
-struct Space {
-    free: FreeExtents,
-    file_sectors: u64,
+struct Ids {
     superblock: Superblock,
     next_id: u32,
     pending: Vec<Pending>,
@@ -230,11 +184,12 @@ struct Pins {
     readers: BTreeMap<u64, u64>,
 }
 
-/// The blocks of one device. Locks are taken in the order space, table, pins.
+/// The blocks of a database. Locks are taken in the order ids, table, pins; that of a file's
+/// extents alone.
 pub struct BlockStore {
-    file: Arc<dyn DeviceFile>,
+    volumes: Arc<Volumes>,
     options: BlockStoreOptions,
-    space: Mutex<Space>,
+    ids: Mutex<Ids>,
     /// In the order of the blocks' ids: whoever goes over all does so in the same order.
     table: RwLock<BTreeMap<u32, Entry>>,
     pins: Arc<Mutex<Pins>>,
@@ -264,7 +219,8 @@ impl Drop for BlockPin {
 /// # Errors
 /// [`BlockStoreError::Corrupt`] if it makes no sense.
 pub fn blocks_of_table(table: &[u8]) -> Result<Vec<BlockInfo>, BlockStoreError> {
-    let restored = snapshot::decode(table, SUPERBLOCK_SECTORS, u64::MAX)?;
+    let restored = snapshot::decode(table)?;
+    restored.check_overlaps(SUPERBLOCK_SECTORS)?;
     let entries = restored.table.iter();
     Ok(entries.map(|(id, entry)| entry.info(*id)).collect())
 }
@@ -276,6 +232,17 @@ impl BlockStore {
         options: BlockStoreOptions,
         table: Option<&[u8]>,
     ) -> Result<Self, BlockStoreError> {
+        Self::open_with(device, options, table, Vec::new())
+    }
+
+    /// As [`Self::open`], with these tablespaces. What cannot be opened of them is an error of
+    /// whoever needs it later.
+    pub fn open_with(
+        device: &dyn Device,
+        options: BlockStoreOptions,
+        table: Option<&[u8]>,
+        tablespaces: Vec<TablespaceFile>,
+    ) -> Result<Self, BlockStoreError> {
         assert!(
             options.grow_bytes.is_multiple_of(SECTOR) && options.grow_bytes > 0,
             "the file grows by whole sectors"
@@ -284,39 +251,30 @@ impl BlockStore {
             options.first_sector >= SUPERBLOCK_SECTORS && options.first_id > 0,
             "blocks come after the superblock, and their ids begin at 1"
         );
-        let file = device
-            .open(&options.name, OpenMode::Create)
-            .map_err(BlockStoreError::io("open"))?;
-        let superblock = match Superblock::read(&*file, options.database)? {
-            Some(superblock) => superblock,
-            None if table.is_some() => {
-                return Err(BlockStoreError::Corrupt("there is no superblock"));
-            }
-            None => {
-                let superblock = Superblock {
-                    id_ceiling: options.first_id,
-                    ..Superblock::new(options.database)
-                };
-                file.set_len(options.grow_bytes.max(options.first_sector * SECTOR))
-                    .map_err(BlockStoreError::io("allocate"))?;
-                superblock.write(&*file)?;
-                file.sync_data().map_err(BlockStoreError::io("sync"))?;
-                device
-                    .sync_directory()
-                    .map_err(BlockStoreError::io("sync directory"))?;
-                superblock
-            }
+        let (file, superblock) = volume::open_home(device, &options, table.is_some())?;
+        let restored = match table {
+            Some(table) => snapshot::decode(table)?,
+            None => snapshot::Restored::default(),
         };
-        let file_sectors = file.len().map_err(BlockStoreError::io("length"))? / SECTOR;
-        let nothing = [1u32.to_le_bytes(), 0u32.to_le_bytes()].concat();
-        let begin = options.first_sector;
-        let restored = snapshot::decode(table.unwrap_or(&nothing), begin, file_sectors)?;
+        restored.check_overlaps(SUPERBLOCK_SECTORS)?;
+        let free = restored.free_in(HOME, options.first_sector, &*file)?;
+        let volumes = Volumes::new(Volume::new(file, options.grow_bytes, None, free));
+        let known =
+            |number| number == HOME || tablespaces.iter().any(|known| known.number == number);
+        if !restored.numbers().all(known) {
+            return Err(BlockStoreError::Corrupt(
+                "block table names a tablespace that the file tablespaces has not",
+            ));
+        }
+        for tablespace in tablespaces {
+            assert!(tablespace.number != HOME, "the home is opened first");
+            let known = volume::open_volume(&tablespace, &options, &restored);
+            volumes.put(tablespace.number, known.map(Arc::new));
+        }
         Ok(Self {
-            file,
+            volumes: Arc::new(volumes),
             options,
-            space: Mutex::new(Space {
-                free: restored.free,
-                file_sectors,
+            ids: Mutex::new(Ids {
                 superblock,
                 next_id: restored.next_id.max(superblock.id_ceiling),
                 pending: Vec::new(),
@@ -325,6 +283,61 @@ impl BlockStore {
             pins: Arc::default(),
             failed: AtomicBool::new(false),
         })
+    }
+
+    /// Adds a tablespace in which no block lies. Its file may be there, with nothing that is
+    /// needed; it is made if it is not.
+    ///
+    /// # Errors
+    /// The device's, or it is not there.
+    pub fn add_tablespace(&self, tablespace: &TablespaceFile) -> Result<(), BlockStoreError> {
+        let number = tablespace.number;
+        assert!(
+            number != HOME && !self.has_blocks_in(number),
+            "a tablespace is empty at first"
+        );
+        match volume::open_volume(tablespace, &self.options, &snapshot::Restored::default()) {
+            Ok(volume) => self.volumes.put(number, Ok(Arc::new(volume))),
+            Err(why) => {
+                self.volumes.put(number, Err(why.clone()));
+                return Err(BlockStoreError::Missing { number, why });
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets a tablespace in which no block lies. Its file stays.
+    pub fn remove_tablespace(&self, number: u16) {
+        self.volumes.remove(number);
+    }
+
+    /// Whether nothing lies there: no block, none whose space is not free yet, none that is about to be
+    /// in the table. One that is not there is, if no block is known to lie in it.
+    pub fn is_vacant(&self, number: u16) -> bool {
+        let volume = self.volumes.volume(number);
+        let is_taken = volume.is_ok_and(|v| v.taken_bytes() > SUPERBLOCK_SECTORS * SECTOR);
+        !is_taken && !self.has_blocks_in(number)
+    }
+
+    /// Sets how many bytes the file of a tablespace may have, from its next growth on.
+    pub fn set_capacity(&self, number: u16, capacity: Option<u64>) {
+        if let Ok(volume) = self.volumes.volume(number) {
+            volume.set_capacity(capacity);
+        }
+    }
+
+    /// Whether a tablespace takes new blocks from now on.
+    pub fn set_accepting(&self, number: u16, accepts: bool) {
+        if let Ok(volume) = self.volumes.volume(number) {
+            volume.set_accepting(accepts);
+        }
+    }
+
+    fn has_blocks_in(&self, number: u16) -> bool {
+        let ids = self.ids.lock();
+        let mut pending = ids.pending.iter();
+        pending.any(|p| p.entry.tablespace == number)
+            || (self.table.read().values()).any(|entry| entry.tablespace == number)
     }
 
     /// Makes the file of a store that is put together from a backup: blocks go
@@ -354,7 +367,7 @@ impl BlockStore {
 
     /// No id from here on was given out, now or before a crash.
     pub fn id_ceiling(&self) -> u32 {
-        self.space.lock().superblock.id_ceiling
+        self.ids.lock().superblock.id_ceiling
     }
 
     /// Finds space for a block; its id and its offset in bytes.
@@ -363,70 +376,53 @@ impl BlockStore {
             block.device_bytes > 0 && block.device_bytes.is_multiple_of(SECTOR_BYTES),
             "a block is whole sectors"
         );
+        let volume = self.volumes.volume(block.tablespace)?;
         let sectors = (block.device_bytes / SECTOR_BYTES) as u64;
-        let mut space = self.space.lock();
-        if space.next_id >= space.superblock.id_ceiling {
-            let next = space
+        // The file may have to grow, which others need not wait for.
+        let offset = volume.take(sectors)?;
+        let id = self.put_entry(block, offset, sectors);
+        if id.is_err() {
+            volume.give_back(vec![(u64::from(offset), sectors)], false)?;
+        }
+        Ok((id?, u64::from(offset) * SECTOR))
+    }
+
+    /// Puts a block at this offset, in sectors, into the table; its id.
+    fn put_entry(
+        &self,
+        block: NewBlock,
+        offset: u32,
+        sectors: u64,
+    ) -> Result<u32, BlockStoreError> {
+        let mut ids = self.ids.lock();
+        if ids.next_id >= ids.superblock.id_ceiling {
+            let next = ids
                 .superblock
                 .reserve_ids()
                 .ok_or(BlockStoreError::OutOfIds)?;
-            next.write(&*self.file)?;
-            self.sync()?;
-            space.superblock = next;
+            let home = self.volumes.home().file();
+            next.write(&**home)?;
+            self.synced(home.sync_data())?;
+            ids.superblock = next;
         }
-        let offset = match space.free.take(sectors) {
-            Some(offset) => offset,
-            None => {
-                self.grow(&mut space, sectors)?;
-                space
-                    .free
-                    .take(sectors)
-                    .ok_or(BlockStoreError::StorageFull)?
-            }
-        };
-        let Ok(offset_sectors) = u32::try_from(offset) else {
-            space.free.give(offset, sectors);
-            return Err(BlockStoreError::StorageFull);
-        };
-        let freed = space.pending.last().map(|pending| pending.id);
+        let freed = ids.pending.last().map(|pending| pending.id);
         let id = match freed.filter(|_| Mutation::BlockIdReused.is_made()) {
             Some(freed) => freed,
-            None => space.next_id,
+            None => ids.next_id,
         };
-        space.next_id = space.next_id.max(id + 1);
+        ids.next_id = ids.next_id.max(id + 1);
         let entry = Entry {
-            offset: offset_sectors,
+            offset,
             sectors: sectors as u32,
             table: block.table,
             partition: block.partition,
+            tablespace: block.tablespace,
             records: block.records,
             live_records: AtomicU32::new(block.records),
         };
         let before = self.table.write().insert(id, entry);
         assert!(before.is_none(), "block ids are never used twice");
-        Ok((id, offset * SECTOR))
-    }
-
-    /// Makes a free extent of `sectors` at the file's end.
-    fn grow(&self, space: &mut Space, sectors: u64) -> Result<(), BlockStoreError> {
-        let tail = space.free.tail_start(space.file_sectors);
-        let needed = tail + sectors;
-        let stepped = needed.next_multiple_of(self.options.grow_bytes / SECTOR);
-        let grown = match self.file.set_len(stepped * SECTOR) {
-            Ok(()) => stepped,
-            // The last step may not fit where the block does.
-            Err(_) if needed < stepped => {
-                self.file
-                    .set_len(needed * SECTOR)
-                    .map_err(BlockStoreError::io("grow"))?;
-                needed
-            }
-            Err(error) => return Err(BlockStoreError::io("grow")(error)),
-        };
-        let from = space.file_sectors;
-        space.free.give(from, grown - from);
-        space.file_sectors = grown;
-        Ok(())
+        Ok(id)
     }
 
     /// Writes an allocated block, in one write.
@@ -436,12 +432,13 @@ impl BlockStore {
             bytes.len() as u64 == info.device_bytes,
             "a block is as long as it was said to be"
         );
+        let volume = self.volumes.volume(info.tablespace)?;
         stop_amid(StopPoint::MidBlock, || {
             let half = (bytes.len() / 2).next_multiple_of(SECTOR_BYTES);
-            let _ = self.file.write_at(&bytes[..half], info.offset);
+            let _ = volume.write(&bytes[..half], info.offset);
         });
-        self.file
-            .write_at(bytes, info.offset)
+        volume
+            .write(bytes, info.offset)
             .map_err(BlockStoreError::io("write"))?;
         stop_at(StopPoint::BlockFooter);
         Ok(())
@@ -450,7 +447,11 @@ impl BlockStore {
     /// Makes all blocks written so far durable.
     pub fn sync(&self) -> Result<(), BlockStoreError> {
         self.check_failed()?;
-        self.file.sync_data().map_err(|error| {
+        self.synced(self.volumes.sync())
+    }
+
+    fn synced(&self, outcome: std::io::Result<()>) -> Result<(), BlockStoreError> {
+        outcome.map_err(|error| {
             self.failed.store(true, Ordering::Release);
             BlockStoreError::io("sync")(error)
         })
@@ -487,20 +488,22 @@ impl BlockStore {
         if buffer.len() < bytes {
             *buffer = AlignedBuffer::new_zeroed(bytes);
         }
-        self.file
+        let volume = self.volumes.volume(info.tablespace)?;
+        volume
+            .file()
             .read_at(&mut buffer[..bytes], info.offset)
             .map_err(BlockStoreError::io("read"))?;
         Ok(&buffer[..bytes])
     }
 
-    /// The file, for asynchronous reads at `info(id).offset`.
-    pub fn file(&self) -> &Arc<dyn DeviceFile> {
-        &self.file
+    /// The files, for asynchronous reads at `info(id).offset`.
+    pub fn volumes(&self) -> &Arc<Volumes> {
+        &self.volumes
     }
 
-    /// Bytes of the file before the first block.
-    pub fn superblock_bytes(&self) -> u64 {
-        self.options.first_sector * SECTOR
+    /// Bytes of the files before their first blocks: of the home's, and of so many others.
+    pub fn superblock_bytes(&self, others: usize) -> u64 {
+        (self.options.first_sector + others as u64 * SUPERBLOCK_SECTORS) * SECTOR
     }
 
     /// What the table says of a block.
@@ -555,11 +558,11 @@ impl BlockStore {
 
     /// Takes a block out of the table. Its space waits for `release_up_to`.
     pub fn free(&self, id: u32) -> Result<(), BlockStoreError> {
-        let mut space = self.space.lock();
+        let mut ids = self.ids.lock();
         let entry = self.table.write().remove(&id);
         let entry = entry.ok_or(BlockStoreError::UnknownBlock(id))?;
         let epoch = self.pins.lock().epoch;
-        space.pending.push(Pending { epoch, id, entry });
+        ids.pending.push(Pending { epoch, id, entry });
         Ok(())
     }
 
@@ -575,80 +578,54 @@ impl BlockStore {
     /// Appends the table for the checkpoint that began at `epoch`. Blocks freed
     /// since are in it: the checkpoint's addresses may lead to them.
     pub fn write_to(&self, epoch: u64, out: &mut Vec<u8>) {
-        let space = self.space.lock();
+        let ids = self.ids.lock();
         let table = self.table.read();
         let live = table.iter().map(|(id, entry)| (*id, entry));
-        let since = space.pending.iter().filter(|p| p.epoch > epoch);
+        let since = ids.pending.iter().filter(|p| p.epoch > epoch);
         let freed = since.map(|p| (p.id, &p.entry));
-        snapshot::encode(space.next_id, live.chain(freed), out);
+        snapshot::encode(ids.next_id, live.chain(freed), out);
     }
 
     /// Gives back the space of blocks freed before the checkpoint of `epoch` began,
     /// once that checkpoint is durable. What readers have pinned is left for the
     /// next call. The bytes given back.
     pub fn release_up_to(&self, epoch: u64) -> Result<u64, BlockStoreError> {
-        let mut space = self.space.lock();
+        let mut ids = self.ids.lock();
         let oldest = self.pins.lock().readers.keys().next().copied();
         let free_to_go = |p: &mut Pending| p.epoch <= epoch && oldest.is_none_or(|o| p.epoch < o);
-        let mut extents: Vec<(u64, u64)> = space
-            .pending
-            .extract_if(.., free_to_go)
-            .map(|p| (u64::from(p.entry.offset), u64::from(p.entry.sectors)))
-            .collect();
-        // Nobody else knows of these extents now: allocation goes on meanwhile.
-        drop(space);
-        extents.sort_unstable();
-        extents.dedup_by(|next, last| {
-            let adjacent = last.0 + last.1 == next.0;
-            if adjacent {
-                last.1 += next.1;
-            }
-            adjacent
-        });
-        let mut punched = Ok(());
-        if self.options.punch_holes {
-            punched = extents
-                .iter()
-                .try_for_each(|(at, sectors)| self.file.punch_hole(at * SECTOR, sectors * SECTOR));
+        let mut gone: BTreeMap<u16, Vec<(u64, u64)>> = BTreeMap::new();
+        for p in ids.pending.extract_if(.., free_to_go) {
+            let extent = (u64::from(p.entry.offset), u64::from(p.entry.sectors));
+            gone.entry(p.entry.tablespace).or_default().push(extent);
         }
-        let mut space = self.space.lock();
+        drop(ids);
         let mut released = 0;
-        for (offset, sectors) in extents {
-            space.free.give(offset, sectors);
-            released += sectors * SECTOR;
+        let mut outcome = Ok(());
+        for (number, extents) in gone {
+            // Of one that is not there nothing can be given back: its file is read anew when it is.
+            let Ok(volume) = self.volumes.volume(number) else {
+                continue;
+            };
+            match volume.give_back(extents, self.options.punch_holes) {
+                Ok(sectors) => released += sectors * SECTOR,
+                Err(error) => outcome = Err(error),
+            }
         }
-        self.shrink(&mut space)?;
-        punched.map_err(BlockStoreError::io("punch hole"))?;
-        Ok(released)
-    }
-
-    /// Cuts the file where only free space follows.
-    fn shrink(&self, space: &mut Space) -> Result<(), BlockStoreError> {
-        let step = self.options.grow_bytes / SECTOR;
-        let tail = space.free.tail_start(space.file_sectors);
-        let end = tail.next_multiple_of(step);
-        if end < space.file_sectors {
-            self.file
-                .set_len(end * SECTOR)
-                .map_err(BlockStoreError::io("shrink"))?;
-            space.free.cut(end);
-            space.file_sectors = end;
-        }
-        Ok(())
+        outcome.map(|()| released)
     }
 
     /// Bytes freed that wait for a checkpoint to be used again.
     pub fn pending_bytes(&self) -> u64 {
-        let space = self.space.lock();
-        let pending = space.pending.iter();
+        let ids = self.ids.lock();
+        let pending = ids.pending.iter();
         pending.map(|p| u64::from(p.entry.sectors) * SECTOR).sum()
     }
 
-    /// Bytes of the file that are taken: by blocks, and by what was freed and waits
+    /// Bytes of the files that are taken: by blocks, and by what was freed and waits
     /// for a checkpoint.
     pub fn taken_bytes(&self) -> u64 {
-        let space = self.space.lock();
-        (space.file_sectors - space.free.sectors()) * SECTOR
+        let all = self.volumes.all();
+        all.iter().map(|volume| volume.taken_bytes()).sum()
     }
 
     /// Keeps all blocks that can be found from now on from being released, until
@@ -663,17 +640,20 @@ impl BlockStore {
         }
     }
 
-    /// Sums over all blocks.
+    /// Sums over all blocks and files.
     pub fn statistics(&self) -> BlockStoreStatistics {
-        let space = self.space.lock();
-        let mut sums = BlockStoreStatistics {
-            free_bytes: space.free.sectors() * SECTOR,
-            free_extents: space.free.count() as u64,
-            file_bytes: space.file_sectors * SECTOR,
-            ..BlockStoreStatistics::default()
-        };
-        for pending in &space.pending {
+        let ids = self.ids.lock();
+        let mut sums = BlockStoreStatistics::default();
+        for pending in &ids.pending {
             sums.pending_bytes += u64::from(pending.entry.sectors) * SECTOR;
+        }
+        drop(ids);
+        let numbers = self.volumes.numbers();
+        for number in std::iter::once(HOME).chain(numbers) {
+            let file = self.volumes.statistics(number);
+            sums.free_bytes += file.free_bytes;
+            sums.free_extents += file.free_extents;
+            sums.file_bytes += file.file_bytes;
         }
         for (id, entry) in self.table.read().iter() {
             let info = entry.info(*id);
@@ -683,5 +663,10 @@ impl BlockStore {
             sums.live_records += u64::from(info.live_records);
         }
         sums
+    }
+
+    /// What the file of one tablespace holds.
+    pub fn statistics_of(&self, number: u16) -> VolumeStatistics {
+        self.volumes.statistics(number)
     }
 }

@@ -333,6 +333,7 @@ fn a_damaged_block_table_is_refused() {
     for _ in 0..3 {
         for number in 0..20 {
             let block = crate::block_store::NewBlock {
+                tablespace: crate::block_store::HOME,
                 device_bytes: SECTOR_BYTES * (1 + number % 3),
                 table: 4,
                 partition: 2,

@@ -175,6 +175,7 @@ fn load(db: &Arc<Database>, method: AccessMethod, rows: i64) -> u64 {
         fingerprinted: None,
         lost: Vec::new(),
         access_method: method,
+        tablespace: 0,
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
     };

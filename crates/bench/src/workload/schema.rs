@@ -155,6 +155,7 @@ impl TableSpec {
             fingerprinted: None,
             lost: Vec::new(),
             access_method: Default::default(),
+            tablespace: 0,
             foreign_keys: Vec::new(),
             referenced_by: Vec::new(),
         })

@@ -23,7 +23,7 @@ use std::time::Duration;
 use hashbrown::{HashMap, HashSet};
 use thermocline_device::{AlignedBuffer, Clock, Device, Mutation, OpenMode, SECTOR_BYTES};
 use thermocline_storage::block::verify_records;
-use thermocline_storage::block_store::{BlockInfo, blocks_of_table};
+use thermocline_storage::block_store::{BlockInfo, HOME, blocks_of_table, file_named};
 use thermocline_storage::log::{CopyUntil, LogStream, archive_segment, copy_log, name_of_segment};
 
 use crate::format::image::ImageReader;
@@ -154,7 +154,7 @@ impl Parts {
         survey.begin(&**target, self.database_id(), number, manifest.checkpoint)?;
         let table = read_block_table(&**self.device(), &manifest)?.unwrap_or_default();
         let mut blocks = blocks_of_table(&table).map_err(store_failed)?;
-        blocks.sort_unstable_by_key(|block| block.offset);
+        blocks.sort_unstable_by_key(|block| (block.tablespace, block.offset));
 
         let known: HashSet<u32> = match earlier.last() {
             Some(last) => last.blocks(&**target)?.iter().map(|b| b.id).collect(),
@@ -181,7 +181,7 @@ impl Parts {
         drop(pin);
 
         let (index, index_crc) = generation::write_index(&**target, number, &packed)?;
-        let statistics = self.blocks().statistics();
+        let home = self.blocks().statistics_of(HOME);
         let generation = Generation {
             format: FORMAT_VERSION,
             generation: number,
@@ -192,7 +192,7 @@ impl Parts {
             files,
             index,
             index_crc,
-            file_bytes: statistics.file_bytes,
+            file_bytes: home.file_bytes,
             id_ceiling: self.blocks().id_ceiling(),
             manifest,
         };
@@ -280,10 +280,10 @@ impl Parts {
                 continue;
             }
             let mut bytes = AlignedBuffer::new_zeroed(block.device_bytes as usize);
-            self.blocks()
-                .file()
-                .read_at(&mut bytes[..], block.offset)
-                .map_err(|e| Error::io(e, format!("blocks at byte {}", block.offset)))?;
+            let source = self.blocks().volumes().file(block.tablespace);
+            source
+                .and_then(|source| source.read_at(&mut bytes[..], block.offset))
+                .map_err(|e| Error::io(e, place_of(block)))?;
             self.verify_block(block, &bytes)?;
             let file = match &mut file {
                 Some(file) => file,
@@ -310,8 +310,8 @@ impl Parts {
     fn verify_block(&self, block: &BlockInfo, bytes: &[u8]) -> Result<()> {
         verify_records(bytes, block.id).map_err(|error| {
             Error::Corrupt(format!(
-                "blocks at byte {}: {error} ({})",
-                block.offset,
+                "{}: {error} ({})",
+                place_of(block),
                 self.storages().name(block.table)
             ))
         })
@@ -364,6 +364,11 @@ impl Parts {
             Some(_) => wanted.min(self.backups().archived.load(Ordering::Relaxed)),
         }
     }
+}
+
+/// Where a block lies, for an error.
+fn place_of(block: &BlockInfo) -> String {
+    format!("{} at byte {}", file_named(block.tablespace), block.offset)
 }
 
 /// Copies a file; `expected` is what it must be.

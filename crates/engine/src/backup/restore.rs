@@ -4,19 +4,28 @@
 //! The new directory is a database of its own: it gets a new id, so that its log
 //! and the old one's are never mixed up. Its manifest comes last; a restore that
 //! is cut off leaves a directory without one, which is refused.
+//!
+//! The blocks of tablespaces come into the new directory, too, each in a file of its own: where the
+//! tablespaces were is the old database's.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hashbrown::HashMap;
 use thermocline_device::{AlignedBuffer, Clock, Device, DeviceFile, OpenMode, SECTOR_BYTES};
 use thermocline_storage::block::verify_records;
-use thermocline_storage::block_store::{BlockStore, BlockStoreOptions};
+use thermocline_storage::block_store::{
+    BlockStore, BlockStoreOptions, HOME, blocks_of_table, file_named,
+};
 use thermocline_storage::log::{CopyUntil, LogStream, copy_log};
 
 use super::generation::{Generation, PackedBlock, pack_name};
 use super::{Meter, copy_file};
-use crate::format::manifest::new_database_id;
+use crate::format::manifest::{Manifest, new_database_id};
+use crate::format::places::{Place, Places, unnamed_place, write_places};
 use crate::ground::error::{Error, Result, log_broken, store_failed};
+use crate::parts::tablespaces::file_name;
+use crate::restart::images::read_block_table;
 
 /// Files of a directory that hold no data.
 const SETTINGS: &str = "thermocline.toml";
@@ -76,7 +85,7 @@ pub fn restore(
     let from = u128::from_str_radix(&generation.database_id, 16)
         .map_err(|_| Error::Corrupt("the backup's database id".into()))?;
     let database = new_database_id(clock);
-    let mut blocks = generation.blocks(&**backup)?;
+    let blocks = generation.blocks(&**backup)?;
     let files = generation.files.iter().map(|f| f.bytes);
     let packed = blocks.iter().map(|b| u64::from(b.sectors));
     let mut meter = Meter {
@@ -90,18 +99,7 @@ pub fn restore(
     for file in &generation.files {
         copy_file(&**backup, &**target, &file.file, Some(file), &mut meter)?;
     }
-    let store = BlockStoreOptions::new(database);
-    let ceiling = generation.id_ceiling;
-    let file = BlockStore::make_file(&**target, &store, ceiling, generation.file_bytes);
-    let file = file.map_err(store_failed)?;
-    blocks.sort_unstable_by_key(|b| b.offset);
-    unpack(
-        &**backup,
-        &*file,
-        &blocks,
-        generation.file_bytes,
-        &mut meter,
-    )?;
+    restore_blocks(backup, target, &generation, database, &mut meter)?;
 
     let mut directories = vec![backup.clone()];
     directories.extend(options.logs.iter().cloned());
@@ -138,6 +136,66 @@ pub fn restore(
     })
 }
 
+/// Puts the blocks into the new directory: the home's, and those of each tablespace.
+fn restore_blocks(
+    backup: &Arc<dyn Device>,
+    target: &Arc<dyn Device>,
+    generation: &Generation,
+    database: u128,
+    meter: &mut Meter<'_>,
+) -> Result<()> {
+    let blocks = generation.blocks(&**backup)?;
+    let store = BlockStoreOptions::new(database);
+    let ceiling = generation.id_ceiling;
+    let file = BlockStore::make_file(&**target, &store, ceiling, generation.file_bytes);
+    let file = file.map_err(store_failed)?;
+    let tablespaces = tablespaces_of(&generation.manifest, &**target)?;
+    let (mut elsewhere, mut at_home) = (Vec::new(), Vec::new());
+    for block in blocks {
+        match tablespaces.get(&block.id) {
+            None | Some(&HOME) => at_home.push(block),
+            Some(number) => elsewhere.push((*number, block)),
+        }
+    }
+    unpack(&**backup, &*file, at_home, generation.file_bytes, meter)?;
+    let mut places = Places::new();
+    let defs = &generation.manifest.catalog.tablespaces;
+    let mut named: BTreeMap<u16, (u32, String)> = (defs.iter())
+        .map(|def| (def.number, (def.oid, def.name.clone())))
+        .collect();
+    for number in elsewhere.iter().map(|(number, _)| *number) {
+        // One that was made while the checkpoint was: only the log knows what it is called.
+        let unnamed = || (unnamed_place(number), file_named(number));
+        named.entry(number).or_insert_with(unnamed);
+    }
+    for (number, (oid, name)) in named {
+        let place = Place {
+            number,
+            name,
+            directory: String::new(),
+            // What was emulated there is not here, nor is its limit.
+            options: Default::default(),
+        };
+        let of_it = elsewhere.extract_if(.., |(of, _)| *of == number);
+        let of_it: Vec<PackedBlock> = of_it.map(|(_, block)| block).collect();
+        let sectors = of_it
+            .iter()
+            .map(|b| u64::from(b.offset) + u64::from(b.sectors));
+        let bytes = sectors.max().unwrap_or(2) * SECTOR_BYTES as u64;
+        let store = BlockStoreOptions {
+            name: file_name(&place),
+            ..BlockStoreOptions::new(database)
+        };
+        let file = BlockStore::make_file(&**target, &store, 1, bytes).map_err(store_failed)?;
+        unpack(&**backup, &*file, of_it, bytes, meter)?;
+        places.insert(oid, place);
+    }
+    if !places.is_empty() {
+        write_places(&**target, &places)?;
+    }
+    Ok(())
+}
+
 fn choose(generations: Vec<Generation>, options: &RestoreOptions) -> Result<Generation> {
     let oldest = generations.first().map(|g| (g.lsn, g.time_us));
     let Some((lsn, time_us)) = oldest else {
@@ -161,19 +219,31 @@ fn choose(generations: Vec<Generation>, options: &RestoreOptions) -> Result<Gene
     })
 }
 
+/// The numbers of the tablespaces that blocks lie in, by the blocks' ids.
+fn tablespaces_of(manifest: &Manifest, target: &dyn Device) -> Result<HashMap<u32, u16>> {
+    let table = read_block_table(target, manifest)?.unwrap_or_default();
+    if table.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let blocks = blocks_of_table(&table).map_err(store_failed)?;
+    let lies = blocks.into_iter().map(|block| (block.id, block.tablespace));
+    Ok(lies.collect())
+}
+
 /// Puts the blocks where the Block Table says, and gives back what is between.
 fn unpack(
     backup: &dyn Device,
     file: &dyn DeviceFile,
-    blocks: &[PackedBlock],
+    mut blocks: Vec<PackedBlock>,
     file_bytes: u64,
     meter: &mut Meter<'_>,
 ) -> Result<()> {
+    blocks.sort_unstable_by_key(|block| block.offset);
     const SECTOR: u64 = SECTOR_BYTES as u64;
     let writing = |e| Error::io(e, "writing blocks");
     let mut packs: HashMap<u32, Arc<dyn DeviceFile>> = HashMap::new();
     let mut end = 2 * SECTOR;
-    for block in blocks {
+    for block in &blocks {
         let name = pack_name(u64::from(block.pack));
         let failed = |e| Error::io(e, format!("reading {name} of the backup"));
         let pack = match packs.get(&block.pack) {

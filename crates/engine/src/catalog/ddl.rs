@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::catalog::authority::Authority;
 use crate::catalog::comment::CommentOn;
 use crate::catalog::function::FunctionDef;
+use crate::catalog::tablespace::TablespaceDef;
 use crate::catalog::user_type::TypeDef;
 use crate::catalog::view::ViewDef;
 use crate::catalog::{Catalog, IndexDef, SequenceDef, Table, TableDef};
@@ -74,6 +75,12 @@ pub enum Change {
     ReplaceFunction(FunctionDef),
     /// Drops a function.
     DropFunction(u32),
+    /// Defines a tablespace, whose place is there ([`Parts::make_tablespace`](crate::Parts::make_tablespace)).
+    CreateTablespace(TablespaceDef),
+    /// Replaces a tablespace's definition: its name, its options.
+    AlterTablespace(TablespaceDef),
+    /// Drops a tablespace that no table has.
+    DropTablespace(u32),
     /// Puts a comment on an object, in the place of the one it has; None: it has none then.
     Comment {
         /// The object.
@@ -193,6 +200,46 @@ pub(crate) fn free_row_name(catalog: &Catalog, schema: &str, name: &str) -> Resu
 /// 42P07
 pub(crate) fn name_taken(name: &str) -> Error {
     Error::catalog("42P07", format!("relation \"{name}\" already exists"))
+}
+
+/// Puts a tablespace into a catalog, new or in the place of the one of its number.
+pub(crate) fn put_tablespace(catalog: &mut Catalog, def: TablespaceDef) -> Result<()> {
+    catalog.tablespaces.remove(&def.oid);
+    if catalog.tablespace_by_name(&def.name).is_some() {
+        let message = format!("tablespace \"{}\" already exists", def.name);
+        return Err(Error::catalog("42710", message));
+    }
+    catalog.tablespaces.insert(def.oid, Arc::new(def));
+    Ok(())
+}
+
+/// Takes a tablespace out of a catalog.
+pub(crate) fn drop_tablespace(catalog: &mut Catalog, oid: u32) -> Result<()> {
+    let mut tables = catalog.tables.values();
+    let used = tables.find(|table| table.def.tablespace == oid);
+    if let (Some(table), Some(def)) = (used, catalog.tablespaces.get(&oid)) {
+        return Err(Error::Refused {
+            sqlstate: "55000",
+            message: format!(
+                "tablespace \"{}\" is not empty: table \"{}\" has it",
+                def.name, table.def.name
+            ),
+            hint: "Move its tables first: ALTER TABLE ... SET TABLESPACE pg_default.",
+        });
+    }
+    catalog.tablespaces.remove(&oid);
+    Ok(())
+}
+
+/// 42704 unless there is a tablespace of this number, or it is 0.
+pub(crate) fn has_tablespace(catalog: &Catalog, oid: u32) -> Result<()> {
+    match oid == 0 || catalog.tablespaces.contains_key(&oid) {
+        true => Ok(()),
+        false => Err(Error::catalog(
+            "42704",
+            format!("tablespace with OID {oid} does not exist"),
+        )),
+    }
 }
 
 /// Puts a function into a catalog, new or in the place of the one of its number.

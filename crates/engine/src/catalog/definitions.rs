@@ -198,6 +198,10 @@ impl AccessMethod {
     }
 }
 
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 /// A layout that a table's definition has no column for: one was added and taken back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LostLayout {
@@ -244,6 +248,9 @@ pub struct TableDef {
     /// What the rows are kept in.
     #[serde(default, skip_serializing_if = "AccessMethod::is_default")]
     pub access_method: AccessMethod,
+    /// The object id of the tablespace that evicted rows go to; 0: the database's own directory.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tablespace: u32,
     /// FOREIGN KEY constraints.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub foreign_keys: Vec<ForeignKeyDef>,

@@ -13,6 +13,7 @@ pub mod function;
 pub(crate) mod sequence;
 pub(crate) mod storages;
 pub(crate) mod table_lock;
+pub mod tablespace;
 pub mod user_type;
 pub(crate) mod view;
 
@@ -51,6 +52,7 @@ pub use crate::catalog::authority::PUBLIC_SCHEMA_OID;
 use crate::catalog::comment::{CommentOn, Comments};
 use crate::catalog::function::FunctionDef;
 use crate::catalog::table_lock::Gate;
+use crate::catalog::tablespace::TablespaceDef;
 use crate::catalog::user_type::TypeDef;
 use crate::catalog::view::{ViewDef, deepest};
 use crate::policy::table_policy::{Policies, TablePolicy};
@@ -423,6 +425,8 @@ pub struct Catalog {
     pub types: BTreeMap<u32, Arc<TypeDef>>,
     /// Users' functions by object id.
     pub functions: BTreeMap<u32, Arc<FunctionDef>>,
+    /// Tablespaces by object id.
+    pub tablespaces: BTreeMap<u32, Arc<TablespaceDef>>,
     /// Roles and who may do what.
     pub authority: Arc<Authority>,
     /// What COMMENT says of them.
@@ -459,6 +463,9 @@ pub struct CatalogImage {
     /// Users' functions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<FunctionDef>,
+    /// Tablespaces.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tablespaces: Vec<TablespaceDef>,
     /// Roles and who may do what; catalogs made before there were roles do not say.
     #[serde(default)]
     pub authority: Authority,
@@ -499,6 +506,7 @@ impl Catalog {
             views: BTreeMap::new(),
             types: BTreeMap::new(),
             functions: BTreeMap::new(),
+            tablespaces: BTreeMap::new(),
             authority: Arc::default(),
             comments: Arc::default(),
             names: HashMap::new(),
@@ -517,6 +525,7 @@ impl Catalog {
             views: BTreeMap::new(),
             types: BTreeMap::new(),
             functions: BTreeMap::new(),
+            tablespaces: BTreeMap::new(),
             authority: Arc::new(image.authority.clone()),
             comments: Arc::new(image.comments.iter().cloned().collect()),
             names: HashMap::new(),
@@ -539,6 +548,9 @@ impl Catalog {
             let known = known.cloned().unwrap_or_else(|| Arc::new(def.clone()));
             catalog.types.insert(def.oid, known);
         }
+        for def in &image.tablespaces {
+            catalog.tablespaces.insert(def.oid, Arc::new(def.clone()));
+        }
         for def in &image.functions {
             catalog.functions.insert(def.oid, Arc::new(def.clone()));
         }
@@ -555,6 +567,7 @@ impl Catalog {
             views: self.views.values().map(|v| (**v).clone()).collect(),
             types: self.types.values().map(|t| (**t).clone()).collect(),
             functions: self.functions.values().map(|f| (**f).clone()).collect(),
+            tablespaces: self.tablespaces.values().map(|t| (**t).clone()).collect(),
             authority: (*self.authority).clone(),
             comments: (*self.comments).clone().into_iter().collect(),
             next_oid,
@@ -617,6 +630,7 @@ impl Catalog {
             || self.sequences.contains_key(&oid)
             || self.views.contains_key(&oid)
             || self.schemas.iter().any(|schema| schema.oid == oid)
+            || self.tablespaces.contains_key(&oid)
             || self.authority.roles.contains_key(&oid)
             || indexes.any(|index| index.oid == oid)
     }
@@ -662,6 +676,11 @@ impl Catalog {
     /// Whether a table, index, sequence or view has this name.
     pub fn relation_exists(&self, schema: &str, name: &str) -> bool {
         self.named(schema, name).is_some()
+    }
+
+    /// The tablespace of this name.
+    pub fn tablespace_by_name(&self, name: &str) -> Option<&Arc<TablespaceDef>> {
+        self.tablespaces.values().find(|def| def.name == name)
     }
 
     /// The schema of this name.

@@ -34,6 +34,10 @@ pub(crate) enum LockedObject {
     Type(u32),
     /// A table to which indexes are added: whose rows others may read meanwhile.
     Indexes(u32),
+    /// A tablespace; whoever puts a table there shares it.
+    Tablespace(u32),
+    /// The name that a tablespace is to have.
+    TablespaceName(String),
     /// Roles and rights.
     Authority,
 }

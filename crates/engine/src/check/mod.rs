@@ -19,14 +19,14 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use serde::Serialize;
-use thermocline_device::{Device, OpenMode};
+use thermocline_device::{Device, IoEngine, OpenMode};
 use thermocline_storage::arena::Arena;
 use thermocline_storage::block_store::{BlockInfo, BlockStore, BlockStoreOptions};
 
 use crate::catalog::{Catalog, Table};
-use crate::format::manifest::{MANIFEST, Manifest, PartitionFiles};
+use crate::format::manifest::{MANIFEST, Manifest, PLACES, PartitionFiles};
 use crate::ground::error::{Error, Result, store_failed};
-use crate::policy::table_policy::Policies;
+use crate::parts::tablespaces::Tablespaces;
 use crate::restart::images::{Restored, read_block_table, restore_partition};
 use crate::rows::partition::PartitionState;
 
@@ -141,6 +141,7 @@ impl Check<'_> {
             Err(error) => {
                 let file = match &error {
                     Error::Corrupt(what) if what.starts_with(&manifest.blocks) => &manifest.blocks,
+                    Error::Corrupt(what) if what.contains(PLACES) => PLACES,
                     _ => "blocks",
                 };
                 self.found_in(file, None, error)?;
@@ -173,13 +174,16 @@ impl Check<'_> {
     }
 
     fn open_blocks(&self, manifest: &Manifest, database: u128) -> Result<Option<BlockStore>> {
+        let tablespaces =
+            Tablespaces::read(self.device.clone(), database, IoEngine::Threads, None)?;
         let Some(table) = read_block_table(&**self.device, manifest)? else {
             return Ok(None);
         };
         // Opening makes the file if it is missing.
         self.length_of("blocks")?;
         let options = BlockStoreOptions::new(database);
-        let store = BlockStore::open(&**self.device, options, Some(&table));
+        let files = tablespaces.open_all_to_check();
+        let store = BlockStore::open_with(&**self.device, options, Some(&table), files);
         store.map(Some).map_err(store_failed)
     }
 
@@ -189,7 +193,7 @@ impl Check<'_> {
         image: &PartitionFiles,
         arena: &Arc<Arena>,
     ) -> Result<Option<PartitionState>> {
-        let mut state = PartitionState::new(id, arena.clone(), Policies::default());
+        let mut state = PartitionState::new(id, arena.clone(), Arc::default());
         let read = restore_partition(&**self.device, &mut state, image, &mut Restored::default());
         self.advance(image.files.iter().map(|file| file.bytes).sum());
         let Err(error) = read else {

@@ -3,7 +3,7 @@
 
 use hashbrown::{HashMap, HashSet};
 use thermocline_storage::block::{BlockHeader, BlockKind, Record, each_record, verify_records};
-use thermocline_storage::block_store::{BlockInfo, BlockStore};
+use thermocline_storage::block_store::{BlockInfo, BlockStore, file_named};
 use thermocline_storage::key_hash::key_hash;
 
 use super::{Check, TablesByStorage, block_place};
@@ -90,7 +90,7 @@ impl Check<'_> {
         rows: Option<&TablePartition>,
         mut seen: Option<&mut Seen>,
     ) -> Result<bool> {
-        const FILE: &str = "blocks";
+        let file = &file_named(block.tablespace);
         let place = |slot| Some(block_place(block, slot));
         let bytes = store.read(block.id);
         self.advance(block.device_bytes);
@@ -98,7 +98,7 @@ impl Check<'_> {
             Ok(bytes) => bytes,
             Err(error) => {
                 self.found(
-                    FILE,
+                    file,
                     place(None),
                     table,
                     format!("block {}: {error}", block.id),
@@ -109,7 +109,7 @@ impl Check<'_> {
         let header = match BlockHeader::decode(&bytes, block.id) {
             Ok(header) => header,
             Err(error) => {
-                self.found(FILE, place(error.slot), table, error.to_string());
+                self.found(file, place(error.slot), table, error.to_string());
                 return Ok(false);
             }
         };
@@ -127,7 +127,7 @@ impl Check<'_> {
                 block.partition,
                 block.records
             );
-            self.found(FILE, place(None), table, what);
+            self.found(file, place(None), table, what);
             return Ok(false);
         }
         let mut key = Vec::new();
@@ -140,7 +140,7 @@ impl Check<'_> {
         if let Err(error) = checked {
             // In columns a slot is no place.
             let slot = error.slot.filter(|_| header.kind == BlockKind::Records);
-            self.found(FILE, place(slot), table, error.to_string());
+            self.found(file, place(slot), table, error.to_string());
             return Ok(false);
         }
         Ok(true)
@@ -185,7 +185,12 @@ impl Check<'_> {
             record.row, block.id, record.slot
         );
         let place = block_place(block, (!address.is_in_columns()).then_some(record.slot));
-        self.found("blocks", Some(place), Some(table), what);
+        self.found(
+            &file_named(block.tablespace),
+            Some(place),
+            Some(table),
+            what,
+        );
     }
 
     /// Each cold word must have led to a record. What lies in a block that could

@@ -8,12 +8,12 @@
 
 use thermocline_device::AlignedBuffer;
 use thermocline_storage::block::BlockBuilder;
-use thermocline_storage::block_store::NewBlock;
+use thermocline_storage::block_store::{HOME, NewBlock};
 use thermocline_storage::columns::ColumnBuilder;
 
 use crate::catalog::{AccessMethod, Table};
 use crate::ground::counters::Counters;
-use crate::ground::error::{Result, store_failed};
+use crate::ground::error::{Error, Result, store_failed};
 use crate::parts::Parts;
 
 /// Bytes of a row group's tuples at most, in blocks, ...
@@ -88,7 +88,8 @@ impl BlockWriter {
         }
     }
 
-    /// Writes the block; its id, and how many bytes it has.
+    /// Writes the block into the table's tablespace, or into the database's own directory where that takes
+    /// none; its id, and how many bytes it has.
     ///
     /// # Errors
     /// The device's; there is no such block then.
@@ -113,14 +114,42 @@ impl BlockWriter {
             records,
             table: storage,
             partition: partition as u16,
+            tablespace: parts.tablespace_of(table),
         };
+        let now = parts.clock().now();
+        if new.tablespace != HOME && !parts.tablespaces().refuses(new.tablespace, now) {
+            match self.put(parts, new) {
+                Ok(written) => return Ok(written),
+                // Its own directory takes it meanwhile, and memory does not have to keep it.
+                Err(error) => self.note_refusal(parts, table, new.tablespace, &error),
+            }
+        }
+        let home = NewBlock {
+            tablespace: HOME,
+            ..new
+        };
+        self.put(parts, home)
+    }
+
+    fn note_refusal(&self, parts: &Parts, table: &Table, tablespace: u16, error: &Error) {
+        let now = parts.clock().now();
+        parts.tablespaces().refused(tablespace, now);
+        parts.report(&format!(
+            "table \"{}.{}\": its tablespace takes no block, so that its rows go into the data directory for now: {error}",
+            table.def.schema, table.def.name
+        ));
+    }
+
+    /// Writes the block there; its id, and how many bytes it has.
+    fn put(&mut self, parts: &Parts, new: NewBlock) -> Result<(u32, u64)> {
+        let (storage, partition) = (new.table, new.partition);
         let (id, _) = parts.blocks().allocate(new).map_err(store_failed)?;
         let lsn = parts.log().appended_lsn();
         let bytes = match &mut self.columns {
             Some(columns) if self.method == AccessMethod::Columns => {
-                columns.finish(id, storage, partition as u16, lsn)
+                columns.finish(id, storage, partition, lsn)
             }
-            _ => self.records.finish(id, storage, partition as u16, lsn),
+            _ => self.records.finish(id, storage, partition, lsn),
         };
         Counters::add(&parts.count().block_bytes_written, bytes.len() as u64);
         if let Err(error) = parts.blocks().write(id, bytes) {

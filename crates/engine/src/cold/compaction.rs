@@ -5,13 +5,16 @@
 //! still some tuple's. A block with none is given up without being read. The
 //! emptiest blocks are copied, and only while all of them together live too
 //! little: a block that is left alone goes on emptying by itself.
+//!
+//! Blocks that lie in another tablespace than their table says are copied there, however full they
+//! are: so a table moves while it is used, and a crash leaves it somewhere on the way.
 
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use thermocline_device::{AlignedBuffer, Mutation, SECTOR_BYTES, StopPoint, stop_at};
 use thermocline_storage::block::each_record;
-use thermocline_storage::block_store::{BlockInfo, BlockStoreError};
+use thermocline_storage::block_store::{BlockInfo, BlockStoreError, file_named};
 use thermocline_storage::row_directory::{ColdAddress, Word};
 
 use crate::catalog::Table;
@@ -110,11 +113,20 @@ impl Compactor {
     fn look(&mut self, parts: &Parts) -> bool {
         let (mut all, mut live) = (0.0, 0.0);
         let (mut empty, mut emptiest) = (Vec::new(), Vec::new());
+        let mut misplaced = Vec::new();
+        let sizes = BlockSizes::of(parts);
         let mut count = 0;
         parts.blocks().each_block(|block| {
             count += 1;
             if block.live_records == 0 {
                 empty.push(block.id);
+                return;
+            }
+            if misplaced.len() < CANDIDATES
+                && sizes.is_misplaced(&block)
+                && !self.damaged.contains(&block.id)
+            {
+                misplaced.push(block);
                 return;
             }
             all += block.device_bytes as f64;
@@ -130,8 +142,13 @@ impl Compactor {
             parts.give_up_block(*block);
         }
         self.rest = count / BLOCKS_A_STEP;
+        if !misplaced.is_empty() {
+            let mut groups = groups_of(misplaced, |storage| sizes.room(storage) as f64);
+            groups.truncate(GROUPS_A_LOOK.max(count / BLOCKS_A_GROUP));
+            self.groups = groups.into_iter().map(|group| group.blocks).collect();
+            return !empty.is_empty();
+        }
         let wanted = f64::from(parts.policy().compaction_percent) / 100.0;
-        let sizes = BlockSizes::of(parts);
         if live < all * wanted {
             keep_emptiest(&mut emptiest, CANDIDATES);
             let mut groups = groups_of(emptiest, |storage| sizes.room(storage) as f64);
@@ -217,7 +234,8 @@ impl Compactor {
             self.damaged.insert(block.id);
             let (at, of) = (block.offset, parts.storages().name(block.table));
             parts.report(&format!(
-                "compaction: blocks at byte {at}, block {} of {of}: {what}",
+                "compaction: {} at byte {at}, block {} of {of}: {what}",
+                file_named(block.tablespace),
                 block.id
             ));
             return false;
@@ -353,12 +371,35 @@ fn groups_of(mut blocks: Vec<BlockInfo>, room: impl Fn(u32) -> f64) -> Vec<Group
 struct BlockSizes<'a> {
     parts: &'a Parts,
     tables: HashMap<u32, Arc<Table>>,
+    /// Where the rows of each belong that have a tablespace which takes blocks.
+    tablespaces: HashMap<u32, u16>,
 }
 
 impl<'a> BlockSizes<'a> {
     fn of(parts: &'a Parts) -> Self {
         let tables = parts.tables_by_storage();
-        BlockSizes { parts, tables }
+        let now = parts.clock().now();
+        let belong = |(storage, table): (&u32, &Arc<Table>)| {
+            let number = parts.tablespace_of(table);
+            (!parts.tablespaces().refuses(number, now)).then_some((*storage, number))
+        };
+        let tablespaces = match parts.blocks().volumes().numbers().is_empty() {
+            // Then no block is misplaced.
+            true => HashMap::new(),
+            false => tables.iter().filter_map(belong).collect(),
+        };
+        BlockSizes {
+            parts,
+            tables,
+            tablespaces,
+        }
+    }
+
+    /// Whether a block should lie elsewhere, and can be read and moved.
+    fn is_misplaced(&self, block: &BlockInfo) -> bool {
+        let belongs = self.tablespaces.get(&block.table);
+        belongs.is_some_and(|number| *number != block.tablespace)
+            && self.parts.blocks().volumes().file(block.tablespace).is_ok()
     }
 
     /// Bytes of a new block of a storage. Never less than a sector: that is what it takes.
@@ -403,6 +444,7 @@ mod tests {
     fn block(id: u32, partition: u16, live_records: u32) -> BlockInfo {
         BlockInfo {
             id,
+            tablespace: 0,
             offset: u64::from(id) << 20,
             device_bytes: 100,
             table: 1,

@@ -134,6 +134,7 @@ fn directory_read(info: &BlockInfo) -> PlannedRead {
             extent: COLUMNS_EXTENT,
         },
         storage: info.table,
+        tablespace: info.tablespace,
         block_offset: info.offset,
         block_bytes: info.device_bytes,
         whole: false,

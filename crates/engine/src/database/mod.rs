@@ -10,6 +10,7 @@ mod evict_now;
 pub(crate) mod report;
 #[doc(hidden)]
 pub mod steps;
+pub mod tablespace_report;
 pub(crate) mod verify;
 pub(crate) mod warm_up;
 pub(crate) mod warming;

@@ -308,7 +308,7 @@ impl Parts {
     /// The devices.
     pub fn device_reports(&self) -> Vec<DeviceReport> {
         let statistics = self.blocks().statistics();
-        vec![DeviceReport {
+        let mut reports = vec![DeviceReport {
             description: self.device().describe(),
             profile: self.device().profile(),
             counters: self.device().counters().snapshot(),
@@ -316,7 +316,20 @@ impl Parts {
             block_bytes: statistics.device_bytes,
             log_end: self.log().appended_lsn(),
             log_durable: self.log().durable_lsn(),
-        }]
+        }];
+        for (device, number) in self.tablespaces().devices() {
+            let file = self.blocks().statistics_of(number);
+            reports.push(DeviceReport {
+                description: device.describe(),
+                profile: device.profile(),
+                counters: device.counters().snapshot(),
+                free_bytes: device.free_bytes().unwrap_or(0),
+                block_bytes: file.file_bytes - file.free_bytes,
+                log_end: 0,
+                log_durable: 0,
+            });
+        }
+        reports
     }
 
     /// Checkpoints.

@@ -227,7 +227,7 @@ impl Parts {
             }
         }
         let mut blocks = self.blocks().blocks();
-        blocks.sort_unstable_by_key(|info| info.offset);
+        blocks.sort_unstable_by_key(|info| (info.tablespace, info.offset));
         let nothing = References::default();
         for info in blocks {
             found.blocks += 1;
@@ -297,19 +297,26 @@ impl Parts {
         }
     }
 
-    /// No two blocks overlap, and all lie in the file.
+    /// No two blocks overlap, and all lie in their files.
     fn verify_extents(&self, found: &mut Verified) {
         let mut blocks = self.blocks().blocks();
-        blocks.sort_unstable_by_key(|info| info.offset);
+        blocks.sort_unstable_by_key(|info| (info.tablespace, info.offset));
         for pair in blocks.windows(2) {
-            if pair[0].offset + pair[0].device_bytes > pair[1].offset {
+            let same = pair[0].tablespace == pair[1].tablespace;
+            if same && pair[0].offset + pair[0].device_bytes > pair[1].offset {
                 found.wrong(|| format!("blocks {} and {} overlap", pair[0].id, pair[1].id));
             }
+        }
+        let numbers = self.blocks().volumes().numbers();
+        let of_file = |number: &u16| self.blocks().statistics_of(*number).missing;
+        if numbers.iter().any(|number| of_file(number).is_some()) {
+            // How long the file is that is not there nobody knows.
+            return;
         }
         let sums = self.blocks().statistics();
         let superblock = sums.file_bytes - sums.free_bytes - sums.device_bytes;
         let superblock = superblock.saturating_sub(sums.pending_bytes);
-        if superblock != self.blocks().superblock_bytes() {
+        if superblock != self.blocks().superblock_bytes(numbers.len()) {
             found.wrong(|| {
                 format!("blocks: {superblock} bytes are neither free nor a block's: {sums:?}")
             });

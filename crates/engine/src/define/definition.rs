@@ -11,8 +11,8 @@ use std::sync::atomic::Ordering;
 
 use crate::access::Guards;
 use crate::catalog::ddl::{
-    Change, drop_schema, free_name, free_row_name, has_schema, is_read_by_none, name_taken,
-    put_function, put_type, put_view,
+    Change, drop_schema, drop_tablespace, free_name, free_row_name, has_schema, has_tablespace,
+    is_read_by_none, name_taken, put_function, put_tablespace, put_type, put_view,
 };
 use crate::catalog::draft::Draft;
 use crate::catalog::sequence::Sequence;
@@ -132,6 +132,10 @@ impl Parts {
                 catalog.functions.remove(&oid);
                 Ok(())
             }),
+            Change::CreateTablespace(def) | Change::AlterTablespace(def) => {
+                self.edit(txn, |catalog| put_tablespace(catalog, def))
+            }
+            Change::DropTablespace(oid) => self.edit(txn, |catalog| drop_tablespace(catalog, oid)),
             Change::Comment { on, text } => self.edit(txn, |catalog| {
                 let comments = Arc::make_mut(&mut catalog.comments);
                 match text {
@@ -239,6 +243,7 @@ impl Parts {
                 names.push(&index.name);
             }
             has_schema(catalog, &table.def.schema)?;
+            has_tablespace(catalog, table.def.tablespace)?;
             catalog.tables.insert(table.def.oid, table.clone());
             Ok(())
         })?;
@@ -279,6 +284,7 @@ impl Parts {
                     free_row_name(catalog, &table.def.schema, &table.def.name)?;
                 }
             }
+            has_tablespace(catalog, table.def.tablespace)?;
             catalog.tables.insert(table.def.oid, table.clone());
             Ok(())
         })?;
@@ -404,10 +410,13 @@ impl Parts {
             let old = catalog.table(table.def.oid);
             old.is_some_and(|old| Arc::ptr_eq(old, table))
         };
-        let changed: Vec<&Arc<Table>> = new.tables.values().filter(|t| !known(t)).collect();
+        let mut changed: Vec<&Arc<Table>> = new.tables.values().filter(|t| !known(t)).collect();
         for table in &changed {
             self.storages().put(table);
         }
+        let told = self.tell_changed_tablespaces(&catalog, &new);
+        let follow = |table: &&Arc<Table>| told.contains(&table.def.tablespace);
+        changed.extend(new.tables.values().filter(follow));
         for storage in &draft.dropped {
             self.storages().remove(*storage);
         }

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use crate::catalog::ddl::Change;
 use crate::catalog::function::FunctionDef;
 use crate::catalog::table_lock::LockedObject::{
-    Authority, Function, Name, Schema, Sequence, Type, View,
+    Authority, Function, Name, Schema, Sequence, Tablespace, TablespaceName, Type, View,
 };
 use crate::catalog::table_lock::{LockMode, LockedObject};
+use crate::catalog::tablespace::TablespaceDef;
 use crate::catalog::user_type::TypeDef;
 use crate::catalog::{Catalog, Commented, SequenceDef, TableDef, types_of, types_within};
 use crate::ground::error::{Error, Result};
@@ -54,6 +55,7 @@ impl Locks {
                 self.objects
                     .push((named(&def.schema, &def.name), EXCLUSIVE));
                 self.types.extend(types_of(catalog, def));
+                self.of_tablespace(def);
                 let indexes = def.indexes.iter();
                 self.objects
                     .extend(indexes.map(|i| (named(&def.schema, &i.name), EXCLUSIVE)));
@@ -71,6 +73,7 @@ impl Locks {
                 self.objects
                     .extend(names.map(|new| (named(&def.schema, new), EXCLUSIVE)));
                 self.types.extend(types_of(catalog, def));
+                self.of_tablespace(def);
                 self.objects
                     .push((Schema(def.schema.clone()), LockMode::Share));
             }
@@ -102,6 +105,14 @@ impl Locks {
             }
             Change::DropSequence(oid) => self.objects.push((Sequence(*oid), EXCLUSIVE)),
             _ => {}
+        }
+    }
+
+    /// Of where a table's evicted rows go.
+    fn of_tablespace(&mut self, def: &TableDef) {
+        if def.tablespace != 0 {
+            self.objects
+                .push((Tablespace(def.tablespace), LockMode::Share));
         }
     }
 
@@ -161,6 +172,16 @@ impl Locks {
                 self.objects
                     .extend(named.map(|function| (function, EXCLUSIVE)));
             }
+            Change::CreateTablespace(def) => {
+                self.objects
+                    .push((TablespaceName(def.name.clone()), EXCLUSIVE));
+            }
+            Change::AlterTablespace(def) => {
+                self.objects.push((Tablespace(def.oid), EXCLUSIVE));
+                self.objects
+                    .push((TablespaceName(def.name.clone()), EXCLUSIVE));
+            }
+            Change::DropTablespace(oid) => self.objects.push((Tablespace(*oid), EXCLUSIVE)),
             Change::Authorize(_) => self.objects.push((Authority, LockMode::Exclusive)),
             Change::Comment { on, .. } => {
                 let mode = LockMode::ShareUpdateExclusive;
@@ -212,6 +233,12 @@ fn is_as_made(change: &Change, catalog: &Catalog, now: &Catalog) -> bool {
         }
         Change::ReplaceFunction(FunctionDef { oid, .. }) | Change::DropFunction(oid) => {
             catalog.functions.get(oid) == now.functions.get(oid)
+        }
+        Change::AlterTablespace(TablespaceDef { oid, .. }) | Change::DropTablespace(oid) => {
+            catalog.tablespaces.get(oid) == now.tablespaces.get(oid)
+        }
+        Change::CreateTable(def) if def.tablespace != 0 => {
+            now.tablespaces.contains_key(&def.tablespace)
         }
         Change::Authorize(_) => Arc::ptr_eq(&catalog.authority, &now.authority),
         _ => true,

@@ -5,3 +5,4 @@ pub(crate) mod index_build;
 mod locking_objects;
 mod policies;
 pub(crate) mod rewrite;
+pub mod tablespaces;

@@ -17,7 +17,6 @@ use crate::catalog::{Catalog, Table};
 use crate::ground::byte_parts::ByteParts;
 use crate::ground::error::Error;
 use crate::ground::row_id::RowId;
-use crate::policy::table_policy::Policies;
 use crate::restart::images::{Restored, restore_partition};
 use crate::rows::partition::PartitionState;
 
@@ -236,8 +235,7 @@ fn a_damaged_image_is_refused() {
                 files: vec![image_file(bytes)],
                 cut: 0,
             };
-            let mut state =
-                PartitionState::new(partition as u16, arena.clone(), Policies::default());
+            let mut state = PartitionState::new(partition as u16, arena.clone(), Arc::default());
             restore_partition(&device, &mut state, &files, &mut Restored::default())
                 .map_err(|error| words(error, "checkpoint-1"))
         },

@@ -16,12 +16,14 @@ use crate::ground::error::{Error, Result};
 /// The file's name.
 pub(crate) const MANIFEST: &str = "manifest";
 const MANIFEST_NEW: &str = "manifest.new";
+/// The file that says where tablespaces lie ([`super::places`]).
+pub(crate) const PLACES: &str = "tablespaces";
 /// The file whose space is kept for making room ([`crate::parts::reserve`]).
 pub(crate) const RESERVE: &str = "reserve";
 /// The format that this build writes.
-pub(crate) const FORMAT_VERSION: u32 = 12;
+pub(crate) const FORMAT_VERSION: u32 = 13;
 /// The oldest that it reads: the same without roles and rights, lost layouts, the log's end,
-/// dropped columns, users' types and functions, column tables, foreign keys. A build that does not know them must not open what has them, and lose them.
+/// dropped columns, users' types and functions, column tables, foreign keys, tablespaces. A build that does not know them must not open what has them, and lose them.
 const FORMAT_OLDEST: u32 = 5;
 
 /// Files of a directory that hold settings, not data.
@@ -29,7 +31,7 @@ const SETTINGS: [&str; 2] = ["thermocline.toml", "thermocline.auto.toml"];
 
 /// Whether a file of this name in a data directory is the database's own.
 pub(crate) fn is_file_name(name: &str) -> bool {
-    let beginnings = ["checkpoint-", "log-", MANIFEST];
+    let beginnings = ["checkpoint-", "log-", MANIFEST, "blocks-", PLACES];
     ["blocks", RESERVE].contains(&name)
         || SETTINGS.contains(&name)
         || beginnings.iter().any(|begin| name.starts_with(begin))

@@ -9,4 +9,5 @@ mod damaged_tests;
 pub(crate) mod definitions;
 pub(crate) mod image;
 pub(crate) mod manifest;
+pub(crate) mod places;
 pub(crate) mod record;

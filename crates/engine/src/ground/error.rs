@@ -340,6 +340,10 @@ pub(crate) fn store_failed(error: BlockStoreError) -> Error {
         BlockStoreError::StorageFull => Error::DiskFull("blocks".into()),
         // For statements it is the same: nothing can leave memory.
         BlockStoreError::OutOfIds => Error::DiskFull("blocks: all their ids are used".into()),
+        BlockStoreError::Missing { .. } => Error::Io(
+            std::io::Error::new(std::io::ErrorKind::NotFound, error.to_string()).into(),
+            "a tablespace".into(),
+        ),
         BlockStoreError::Io { doing, source } => Error::io(source, format!("blocks: {doing}")),
         other => Error::Corrupt(other.to_string()),
     }

@@ -13,6 +13,7 @@ pub(crate) mod charging;
 pub(crate) mod checkpoint_state;
 pub(crate) mod reserve;
 pub(crate) mod settings;
+pub(crate) mod tablespaces;
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use hashbrown::HashMap;
 use parking_lot::{Condvar, Mutex, RwLock};
 use thermocline_device::{Clock, Device};
 use thermocline_storage::arena::Arena;
-use thermocline_storage::block_store::BlockStore;
+use thermocline_storage::block_store::{BlockStore, HOME};
 use thermocline_storage::log::{Log, LogFailed};
 
 use crate::catalog::sequence::Sequence;
@@ -42,8 +43,8 @@ use crate::parts::backup_state::BackupState;
 use crate::parts::checkpoint_state::CheckpointState;
 use crate::parts::reserve::Reserve;
 use crate::parts::settings::Settings;
+use crate::parts::tablespaces::Tablespaces;
 use crate::policy::Policy;
-use crate::policy::table_policy::Policies;
 use crate::rows::arrivals::Arrivals;
 use crate::rows::fetch::Fetcher;
 use crate::rows::partition::{Partition, PartitionState};
@@ -67,7 +68,7 @@ pub struct Parts {
     settings: Settings,
     /// What the server is set to; a table may say otherwise ([`Parts::policy_of`]).
     policy: Policy,
-    policies: Policies,
+    tablespaces: Tablespaces,
     database_id: u128,
     arena: Arc<Arena>,
     memory: Memory,
@@ -141,6 +142,7 @@ given! {
     sequences_made: AtomicU64,
     log: Arc<Log>,
     blocks: BlockStore,
+    tablespaces: Tablespaces,
     fetcher: Fetcher,
     transactions: Transactions,
     versions_held: Arc<HeldBytes>,
@@ -160,6 +162,7 @@ pub(crate) struct Opened {
     pub limit: u64,
     pub arena: Arc<Arena>,
     pub blocks: BlockStore,
+    pub tablespaces: Tablespaces,
     pub log: Log,
     pub reserve: Reserve,
 }
@@ -176,34 +179,29 @@ impl Parts {
             limit,
             arena,
             blocks,
+            tablespaces,
             log,
             reserve,
         } = opened;
-        let profile = settings.device.profile();
-        let for_device = || Policy::for_device(&profile);
-        let policy = settings.policy.unwrap_or_else(for_device);
-        let policies = Policies {
-            server: policy,
-            paper: Policy::of_papers(&profile),
-        };
+        let policies = tablespaces.book().clone();
         let arrivals = Arc::<Arrivals>::default();
         let storages = Arc::<Storages>::default();
         Ok(Parts {
             device: settings.device.clone(),
             clock: settings.clock.clone(),
-            policy,
-            policies,
+            policy: policies.home().server,
+            tablespaces,
             database_id,
             memory: Memory::new(limit, arena.clone(), settings.simulator.is_none()),
             partitions: (0..partitions)
-                .map(|id| PartitionState::new(id, arena.clone(), policies))
+                .map(|id| PartitionState::new(id, arena.clone(), policies.clone()))
                 .map(|state| Partition::new(state, arrivals.clone()))
                 .collect(),
             arena,
             arrivals,
             catalog: RwLock::new(Arc::new(Catalog::empty())),
             fetcher: Fetcher::new(
-                blocks.file().clone(),
+                blocks.volumes().clone(),
                 storages.clone(),
                 columns_floor(limit),
             ),
@@ -246,9 +244,15 @@ impl Parts {
         self.policy
     }
 
-    /// What tables' policies go back to.
-    pub(crate) fn policies(&self) -> Policies {
-        self.policies
+    /// The number of the tablespace that evicted rows of a table go to, in the Block Table.
+    pub(crate) fn tablespace_of(&self, table: &Table) -> u16 {
+        match table.def.tablespace {
+            0 => HOME,
+            oid => {
+                let catalog = self.catalog();
+                catalog.tablespaces.get(&oid).map_or(HOME, |def| def.number)
+            }
+        }
     }
 
     /// Where temporary files are made.
@@ -312,7 +316,7 @@ impl Parts {
 
     /// The policy that is in force for a table.
     pub fn policy_of(&self, table: &Table) -> Policy {
-        table.policy_over(&self.policies)
+        table.policy_over(&self.tablespaces.book().of(table.def.tablespace))
     }
 
     /// The time on the configured clock, as deadlines count it.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thermocline_device::{Clock, Device, SystemClock};
+use thermocline_device::{Clock, Device, IoEngine, SystemClock};
 
 use crate::ground::listener::RecoveryListener;
 use crate::ground::moment::Simulator;
@@ -27,6 +27,8 @@ const SEGMENT_UNIT: u64 = 1 << 20;
 pub struct Settings {
     /// Where everything is kept.
     pub device: Arc<dyn Device>,
+    /// How the devices of tablespaces are read.
+    pub io: IoEngine,
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// The process's resident memory stays below this, in bytes.
@@ -83,6 +85,7 @@ impl Settings {
     pub fn new(device: Arc<dyn Device>) -> Self {
         Settings {
             device,
+            io: IoEngine::Auto,
             clock: Arc::new(SystemClock::default()),
             memory_limit: 1 << 30,
             partitions: 0,

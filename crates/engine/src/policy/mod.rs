@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+pub mod book;
 pub mod identification;
 mod share;
 pub mod table_policy;

@@ -40,6 +40,7 @@ use crate::ground::moment::Origin;
 use crate::memory::log_buffer_bytes;
 use crate::parts::reserve::Reserve;
 use crate::parts::settings::{MEMORY_LIMIT_MIN, PARTITIONS_MAX};
+use crate::parts::tablespaces::Tablespaces;
 use crate::parts::{Opened, Parts};
 use crate::rows::partition::PartitionState;
 use crate::rows::versions::Versions;
@@ -82,10 +83,13 @@ impl Database {
             Some(manifest) => read_block_table(&*config.device, manifest)?,
             None => None,
         };
-        let blocks = BlockStore::open(
+        let tablespaces =
+            Tablespaces::read(config.device.clone(), database_id, config.io, config.policy)?;
+        let blocks = BlockStore::open_with(
             &*config.device,
             origin.blocks(database_id),
             table.as_deref(),
+            tablespaces.open_all(),
         )
         .map_err(store_failed)?;
         let reserve = Reserve::open(config.device.clone(), config.disk_reserve_bytes);
@@ -97,6 +101,7 @@ impl Database {
             limit,
             arena,
             blocks,
+            tablespaces,
             log,
             reserve,
         };
@@ -225,6 +230,7 @@ impl Database {
             let mut report = self.start().report_mut();
             (report.records, report.log_bytes) = (records, bytes);
         }
+        self.settle_tablespaces()?;
         let ending = Ending::new(Definitions::of_now(self));
         for table in ending.wanted.values() {
             self.storages().put(table);
@@ -241,7 +247,8 @@ impl Database {
 impl Parts {
     /// A partition with no rows, yet.
     fn empty_partition(&self, id: u16) -> PartitionState {
-        let mut state = PartitionState::new(id, self.arena().clone(), self.policies());
+        let mut state =
+            PartitionState::new(id, self.arena().clone(), self.tablespaces().book().clone());
         state.versions = Versions::charged_to(self.versions_held().clone());
         state
     }
@@ -305,6 +312,7 @@ impl Parts {
             self.storages().put(table);
         }
         catalog.tell_types();
+        self.tell_tablespaces(&catalog);
         {
             let mut sequences = self.sequences().write();
             for def in catalog.sequences.values() {

@@ -1,11 +1,71 @@
-//! Reads of ranges of a file, all under way at once.
+//! Reads of the files of blocks, all under way at once.
 
 use std::future::poll_fn;
+use std::io;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use parking_lot::Mutex;
-use thermocline_device::{AlignedBuffer, DeviceFile, ReadRequest};
+use thermocline_device::{AlignedBuffer, ReadRequest};
+use thermocline_storage::block_store::Volumes;
+
+/// Requests that go out together: nearly always to the file of one tablespace.
+pub(super) struct Requests {
+    number: u16,
+    requests: Vec<ReadRequest>,
+    others: Vec<(u16, ReadRequest)>,
+}
+
+impl Requests {
+    /// None yet, and most of them of this tablespace.
+    pub fn of(number: u16) -> Self {
+        Requests {
+            number,
+            requests: Vec::new(),
+            others: Vec::new(),
+        }
+    }
+
+    pub fn push(&mut self, number: u16, request: ReadRequest) {
+        match number == self.number {
+            true => self.requests.push(request),
+            false => self.others.push((number, request)),
+        }
+    }
+
+    /// Starts all of them. Those of a tablespace that is not there fail.
+    pub fn submit(mut self, volumes: &Volumes) {
+        submit_to(volumes, self.number, self.requests);
+        while let Some((number, _)) = self.others.first() {
+            let number = *number;
+            let of_it = self.others.extract_if(.., |(other, _)| *other == number);
+            let of_it = of_it.map(|(_, request)| request).collect();
+            submit_to(volumes, number, of_it);
+        }
+    }
+}
+
+fn submit_to(volumes: &Volumes, number: u16, requests: Vec<ReadRequest>) {
+    if requests.is_empty() {
+        return;
+    }
+    match volumes.file(number) {
+        Ok(file) => file.submit_reads(requests),
+        Err(error) => {
+            for request in requests {
+                let error = io::Error::new(error.kind(), error.to_string());
+                (request.completion)(Err(error));
+            }
+        }
+    }
+}
+
+/// A range of a tablespace's file, in bytes.
+pub(super) struct FileRange {
+    pub tablespace: u16,
+    pub offset: u64,
+    pub bytes: usize,
+}
 
 #[derive(Default)]
 struct Arrived {
@@ -20,14 +80,14 @@ pub(super) struct Arriving {
 }
 
 impl Arriving {
-    /// Reads ranges of the file, offset and length in bytes, all at once.
-    pub fn submit(file: &dyn DeviceFile, ranges: impl Iterator<Item = (u64, usize)>) -> Arriving {
+    /// Reads ranges, all at once.
+    pub fn submit(volumes: &Volumes, ranges: impl Iterator<Item = FileRange>) -> Arriving {
         let arrived: Arc<Mutex<Arrived>> = Arc::default();
-        let request = |(number, (offset, bytes))| {
+        let request = |number, range: FileRange| {
             let arrived = arrived.clone();
             ReadRequest {
-                offset,
-                buffer: AlignedBuffer::new_zeroed(bytes),
+                offset: range.offset,
+                buffer: AlignedBuffer::new_zeroed(range.bytes),
                 completion: Box::new(move |outcome| {
                     let waker = {
                         let mut arrived = arrived.lock();
@@ -40,9 +100,17 @@ impl Arriving {
                 }),
             }
         };
-        let requests: Vec<ReadRequest> = ranges.enumerate().map(request).collect();
-        let left = requests.len();
-        file.submit_reads(requests);
+        let mut requests: Option<Requests> = None;
+        let mut left = 0;
+        for (number, range) in ranges.enumerate() {
+            left += 1;
+            let tablespace = range.tablespace;
+            let requests = requests.get_or_insert_with(|| Requests::of(tablespace));
+            requests.push(tablespace, request(number, range));
+        }
+        if let Some(requests) = requests {
+            requests.submit(volumes);
+        }
         Arriving { arrived, left }
     }
 

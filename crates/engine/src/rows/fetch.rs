@@ -9,14 +9,15 @@ use std::task::{Poll, Waker};
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-use thermocline_device::{AlignedBuffer, DeviceFile, ReadRequest};
+use thermocline_device::{AlignedBuffer, ReadRequest};
 use thermocline_storage::block;
+use thermocline_storage::block_store::Volumes;
 use thermocline_storage::row_directory::ColdAddress;
 
 use crate::catalog::storages::Storages;
 use crate::ground::error::{Error, Result};
 use crate::memory::fetched::Fetched;
-use crate::rows::device_reads::Arriving;
+use crate::rows::device_reads::{Arriving, FileRange, Requests};
 pub(crate) use crate::rows::planned_read::{Missing, PlannedRead, address_key, plan, read_range};
 use crate::rows::row_group::RowGroups;
 
@@ -33,7 +34,7 @@ struct SharedState {
 
 /// Reads evicted tuples.
 pub(crate) struct Fetcher {
-    file: Arc<dyn DeviceFile>,
+    volumes: Arc<Volumes>,
     pub groups: RowGroups,
     under_way: Arc<Mutex<HashMap<u64, Arc<Shared>>>>,
     /// Bytes of buffers handed to the device.
@@ -44,10 +45,10 @@ pub(crate) struct Fetcher {
 
 impl Fetcher {
     /// `columns_room`: bytes of chunks of columns that are kept in memory.
-    pub fn new(file: Arc<dyn DeviceFile>, storages: Arc<Storages>, columns_room: u64) -> Self {
+    pub fn new(volumes: Arc<Volumes>, storages: Arc<Storages>, columns_room: u64) -> Self {
         Fetcher {
-            groups: RowGroups::new(file.clone(), storages.clone(), columns_room),
-            file,
+            groups: RowGroups::new(volumes.clone(), storages.clone(), columns_room),
+            volumes,
             storages,
             under_way: Arc::default(),
             in_flight_bytes: Arc::default(),
@@ -63,9 +64,9 @@ impl Fetcher {
         let (first, bytes) = read.range();
         let mut buffer = AlignedBuffer::used(bytes);
         self.in_flight_bytes.fetch_add(bytes, Ordering::Relaxed);
-        let came = self
-            .file
-            .read_at(&mut buffer, read.block_offset + first as u64);
+        let offset = read.block_offset + first as u64;
+        let file = self.volumes.file(read.tablespace);
+        let came = file.and_then(|file| file.read_at(&mut buffer, offset));
         self.in_flight_bytes.fetch_sub(bytes, Ordering::Relaxed);
         came.map_err(|error| Error::io(error, self.storages.place(read)))?;
         let came = match read.whole {
@@ -134,7 +135,7 @@ impl Fetcher {
     ) -> Result<u64> {
         let mut bytes = 0;
         let mut shared = Vec::with_capacity(reads.len());
-        let mut requests = Vec::new();
+        let mut requests = Requests::of(reads.first().map_or(0, |read| read.tablespace));
         {
             let mut under_way = self.under_way.lock();
             for read in reads {
@@ -143,15 +144,13 @@ impl Fetcher {
                     let entry = Arc::new(Shared {
                         state: Mutex::default(),
                     });
-                    requests.push(self.request(*read, entry.clone()));
+                    requests.push(read.tablespace, self.request(*read, entry.clone()));
                     entry
                 });
                 shared.push((read, entry.clone()));
             }
         }
-        if !requests.is_empty() {
-            self.file.submit_reads(requests);
-        }
+        requests.submit(&self.volumes);
         for (read, entry) in shared {
             let came = poll_fn(|context| {
                 let mut state = entry.state.lock();
@@ -214,10 +213,12 @@ impl Fetcher {
                 _ => runs.push(Run::new(number, read)),
             }
         }
-        let ranges = runs
-            .iter()
-            .map(|run| (run.offset + run.first as u64, run.end - run.first));
-        let mut arriving = Arriving::submit(&*self.file, ranges);
+        let ranges = runs.iter().map(|run| FileRange {
+            tablespace: reads[run.reads.start].tablespace,
+            offset: run.offset + run.first as u64,
+            bytes: run.end - run.first,
+        });
+        let mut arriving = Arriving::submit(&self.volumes, ranges);
         while let Some((number, outcome)) = arriving.next().await {
             let run = &runs[number];
             let buffer = outcome

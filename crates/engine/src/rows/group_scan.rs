@@ -286,6 +286,7 @@ impl Taken {
                 extent: COLUMNS_EXTENT,
             },
             storage: info.table,
+            tablespace: info.tablespace,
             block_offset: info.offset,
             block_bytes: info.device_bytes,
             whole: false,

@@ -20,7 +20,7 @@ use thermocline_storage::log::Lsn;
 use crate::catalog::Table;
 use crate::ground::error::{Error, Result};
 use crate::ground::txn_id::{Timestamp, TxnId};
-use crate::policy::table_policy::Policies;
+use crate::policy::book::PolicyBook;
 use crate::rows::arrivals::{Arrivals, Loader};
 use crate::rows::index::{Index, IndexSlot, position_of};
 use crate::rows::kind::{Kind, Tables};
@@ -171,7 +171,7 @@ pub(crate) struct PartitionState {
     pub id: u16,
     pub arena: Arc<Arena>,
     /// What tables made here go by, as far as they do not say.
-    pub policies: Policies,
+    pub policies: Arc<PolicyBook>,
     /// Before-images for open snapshots.
     pub versions: Versions,
     /// Rows that an interactive transaction has locked.
@@ -303,7 +303,7 @@ impl TablePartition {
 }
 
 impl PartitionState {
-    pub fn new(id: u16, arena: Arc<Arena>, policies: Policies) -> Self {
+    pub fn new(id: u16, arena: Arc<Arena>, policies: Arc<PolicyBook>) -> Self {
         PartitionState {
             id,
             arena,
@@ -324,7 +324,11 @@ impl PartitionState {
         let (arena, policies) = (&self.arena, &self.policies);
         self.tables.rows_or_make(table.def.storage, || {
             let indexes = IndexSlot::of(&table.def.indexes);
-            TablePartition::new(arena, indexes, table.policy_over(policies))
+            TablePartition::new(
+                arena,
+                indexes,
+                table.policy_over(&policies.of(table.def.tablespace)),
+            )
         })
     }
 
@@ -459,7 +463,7 @@ mod tests {
     #[test]
     fn uncommitted_rows_are_kept_as_ranges() {
         let arena = Arc::new(Arena::reserve(64 << 20).expect("address space"));
-        let mut state = PartitionState::new(0, arena, Policies::default());
+        let mut state = PartitionState::new(0, arena, Arc::default());
         for row in 10..20 {
             state.note_uncommitted((1, row), TxnId(7), 0);
         }

@@ -1,7 +1,7 @@
 //! Reads of evicted tuples as they are planned, and how an error names the place of one.
 
 use thermocline_storage::block;
-use thermocline_storage::block_store::{BlockInfo, BlockPin, BlockStore};
+use thermocline_storage::block_store::{BlockInfo, BlockPin, BlockStore, file_named};
 use thermocline_storage::row_directory::ColdAddress;
 
 use crate::catalog::storages::Storages;
@@ -25,6 +25,8 @@ pub(crate) struct PlannedRead {
     pub address: ColdAddress,
     /// Whose row it is; for an error's words.
     pub storage: u32,
+    /// The tablespace that the block lies in.
+    pub tablespace: u16,
     /// Where the block begins in its file, and its length, in bytes.
     pub block_offset: u64,
     pub block_bytes: u64,
@@ -98,6 +100,7 @@ pub(crate) fn plan(
             row,
             address,
             storage: info.table,
+            tablespace: info.tablespace,
             block_offset: info.offset,
             block_bytes: info.device_bytes,
             whole: whole && !address.is_in_columns(),
@@ -131,7 +134,8 @@ impl Storages {
         };
         let at = read.block_offset + slot;
         let of = self.name(read.storage);
-        format!("blocks at byte {at}, row {} of {of}", read.row)
+        let file = file_named(read.tablespace);
+        format!("{file} at byte {at}, row {} of {of}", read.row)
     }
 
     /// `table "public.t"`, or what there is to say of a storage without one.

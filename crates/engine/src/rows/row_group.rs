@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-use thermocline_device::DeviceFile;
 use thermocline_storage::block::{BlockError, BlockFault};
+use thermocline_storage::block_store::Volumes;
 use thermocline_storage::columns::{Directory, GroupReader};
 
 use crate::catalog::storages::Storages;
 use crate::ground::error::{Error, Result};
 use crate::memory::fetched::Fetched;
 use crate::rows::column_cache::ColumnCache;
-use crate::rows::device_reads::Arriving;
+use crate::rows::device_reads::{Arriving, FileRange};
 use crate::rows::planned_read::{PlannedRead, address_key};
 
 /// What is read of a block to find its directory there.
@@ -28,7 +28,7 @@ const SECTOR: u64 = thermocline_device::SECTOR_BYTES as u64;
 
 /// What reads blocks of columns.
 pub(crate) struct RowGroups {
-    file: Arc<dyn DeviceFile>,
+    volumes: Arc<Volumes>,
     storages: Arc<Storages>,
     /// What is kept of what was read.
     pub cache: ColumnCache,
@@ -65,9 +65,9 @@ impl Group {
 type Range = (std::ops::Range<u64>, thermocline_device::AlignedBuffer);
 
 impl RowGroups {
-    pub fn new(file: Arc<dyn DeviceFile>, storages: Arc<Storages>, room: u64) -> Self {
+    pub fn new(volumes: Arc<Volumes>, storages: Arc<Storages>, room: u64) -> Self {
         RowGroups {
-            file,
+            volumes,
             storages,
             cache: ColumnCache::new(room),
             counts: Mutex::default(),
@@ -278,11 +278,12 @@ impl RowGroups {
         read: &PlannedRead,
         ranges: Vec<std::ops::Range<u64>>,
     ) -> Result<Vec<Range>> {
-        let lengths = ranges.iter().map(|range| {
-            let bytes = (range.end - range.start) as usize;
-            (read.block_offset + range.start, bytes)
+        let lengths = ranges.iter().map(|range| FileRange {
+            tablespace: read.tablespace,
+            offset: read.block_offset + range.start,
+            bytes: (range.end - range.start) as usize,
         });
-        let mut arriving = Arriving::submit(&*self.file, lengths);
+        let mut arriving = Arriving::submit(&self.volumes, lengths);
         let mut there = Vec::with_capacity(ranges.len());
         while let Some((number, outcome)) = arriving.next().await {
             let buffer = outcome.map_err(|error| Error::io(error, self.storages.place(read)))?;

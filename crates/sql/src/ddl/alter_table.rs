@@ -109,6 +109,7 @@ impl Definition<'_> {
             Operation::AccessMethod(method) => {
                 self.set_access_method(table, method.as_deref()).await
             }
+            Operation::Tablespace(name) => self.set_tablespace(table, name).await,
             Operation::SetOptions(options) => self.set_options(table, options).await,
             Operation::ResetOptions(names) => self.reset_options(table, names).await,
             Operation::DropColumn {
@@ -522,6 +523,9 @@ impl Definition<'_> {
         if read.texts.contains_key("evictable") {
             def.evictable = read.evictable;
         }
+        if let Some(name) = &read.tablespace {
+            def.tablespace = self.tablespace_named(name)?;
+        }
         def.options.extend(read.texts);
         self.apply(Change::AlterTable(def)).await
     }
@@ -532,6 +536,9 @@ impl Definition<'_> {
         }
         let mut def = table.def.clone();
         for name in names {
+            if name == super::tablespace::OPTION {
+                def.tablespace = 0;
+            }
             if def.options.remove(name).is_some() && name == "evictable" {
                 def.evictable = true;
             }

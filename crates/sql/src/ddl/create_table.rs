@@ -88,7 +88,17 @@ impl Definition<'_> {
         let catalog = self.catalog();
         let mut parts = self.parts(create, self.type_names(&catalog))?;
         let foreign_keys = std::mem::take(&mut parts.foreign_keys);
-        let (def, sequences) = self.table_def(&schema, &name, parts, options)?;
+        let said = create
+            .tablespace
+            .as_deref()
+            .or(options.tablespace.as_deref());
+        let tablespace = match said {
+            Some(name) => self.tablespace_named(name)?,
+            None if life.temporary => 0,
+            None => self.tablespace_by_default(),
+        };
+        let (mut def, sequences) = self.table_def(&schema, &name, parts, options)?;
+        def.tablespace = tablespace;
         let oid = def.oid;
         for sequence in sequences {
             self.apply(Change::CreateSequence(sequence)).await?;
@@ -147,7 +157,10 @@ impl Definition<'_> {
         if let Some(method) = self.access_method {
             options.access_method = access_method(method)?;
         }
-        let (def, _) = self.table_def(&schema, &name, parts, options)?;
+        let (mut def, _) = self.table_def(&schema, &name, parts, options)?;
+        if !table.life.temporary {
+            def.tablespace = self.tablespace_by_default();
+        }
         let oid = def.oid;
         self.apply(Change::CreateTable(def)).await?;
         self.note_life(oid, table.life);
@@ -179,6 +192,7 @@ impl Definition<'_> {
             fingerprinted: None,
             lost: Vec::new(),
             access_method: options.access_method,
+            tablespace: 0,
             foreign_keys: Vec::new(),
             referenced_by: Vec::new(),
         };

@@ -28,6 +28,7 @@ mod rights;
 mod role;
 mod schema;
 mod sequence;
+mod tablespace;
 mod temporary;
 mod user_type;
 mod verify;
@@ -64,6 +65,8 @@ pub(crate) struct Definition<'a> {
     pub(crate) creation_path: &'a [String],
     /// What new tables are kept in that do not say it.
     pub(crate) access_method: Option<&'a str>,
+    /// Where the evicted rows of new tables go that do not say it.
+    pub(crate) tablespace: Option<&'a str>,
     pub(crate) session: &'a dyn SessionInfo,
     /// Who it is run as,
     pub(crate) role: &'a Arc<str>,
@@ -113,6 +116,7 @@ pub(crate) async fn run(statement: &Ddl, definition: &mut Definition<'_>) -> Res
             if_exists,
             to,
         } => definition.rename_index(name, *if_exists, to).await,
+        Ddl::Tablespace(change) => definition.tablespace_change(change).await,
         Ddl::Truncate(truncate) => definition.truncate(truncate).await,
         Ddl::CreateSchema(create) => definition.create_schema(create).await,
         Ddl::Drop(drop) => definition.drop_objects(drop).await,

@@ -7,6 +7,7 @@ use thermocline_engine::IndexKind;
 use thermocline_engine::catalog::AccessMethod;
 use thermocline_engine::table_policy::check_option;
 
+use super::tablespace::OPTION;
 use crate::error::{Result, SqlError};
 
 /// What `WITH (…)` says.
@@ -18,6 +19,8 @@ pub(super) struct TableOptions {
     pub(super) evictable: bool,
     /// primary_key: what it is made of.
     pub(super) primary_key: IndexKind,
+    /// cold_tablespace: its name.
+    pub(super) tablespace: Option<String>,
     /// What USING says.
     pub(super) access_method: AccessMethod,
     /// All of them as text, for `\d+`; those of the table's policy are read from there.
@@ -30,6 +33,7 @@ impl Default for TableOptions {
             partition_key: None,
             evictable: true,
             primary_key: IndexKind::BTree,
+            tablespace: None,
             access_method: AccessMethod::default(),
             texts: BTreeMap::new(),
         }
@@ -74,6 +78,11 @@ pub(super) fn read(options: &[(String, String)]) -> Result<TableOptions> {
                     .collect();
                 read.partition_key = Some(columns);
             }
+            OPTION => {
+                read.tablespace = Some(value.clone());
+                // The table has its number: a tablespace may get another name.
+                continue;
+            }
             "evictable" => read.evictable = boolean(name, value)?,
             "primary_key" => {
                 read.primary_key = match value.as_str() {
@@ -116,7 +125,7 @@ fn invalid(name: &str, value: &str) -> SqlError {
 fn unrecognized(name: &str) -> SqlError {
     SqlError::new("22023", format!("unrecognized parameter \"{name}\"")).with_hint(
         "Known are partition_key, evictable, primary_key, and for the policy identification, \
-         alru_sample, timing, retrieval, read_unit, merge, merge_unit, block_size and policy; \
+         cold_tablespace, alru_sample, timing, retrieval, read_unit, merge, merge_unit, block_size and policy; \
          fillfactor is accepted and ignored.",
     )
 }

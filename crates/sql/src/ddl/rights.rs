@@ -83,6 +83,11 @@ pub(super) fn check(change: &Change, actor: &Actor, catalog: &Catalog) -> Result
         Change::ReplaceFunction(def) => owns_function(actor, catalog, def.oid, false),
         Change::DropFunction(oid) => owns_function(actor, catalog, *oid, true),
         Change::Comment { on, .. } => may_comment(on, actor, catalog),
+        // Whose commands ask for a superuser themselves, and are named by them.
+        Change::CreateTablespace(def) | Change::AlterTablespace(def) => {
+            Err(denied("tablespace", &def.name))
+        }
+        Change::DropTablespace(_) => Err(denied("tablespace", "")),
         Change::Authorize(_) => Ok(()),
     }
 }

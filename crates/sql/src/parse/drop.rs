@@ -106,6 +106,7 @@ pub(super) fn rename(statement: &RenameStmt) -> Result<Statement> {
             ObjectType::OBJECT_VIEW => view(AlterView::RenameColumn(from, to)),
             other => return Err(refused(other)),
         },
+        ObjectType::OBJECT_TABLESPACE => super::tablespace::rename(statement),
         ObjectType::OBJECT_TABCONSTRAINT => table(AlterOperation::RenameConstraint { from, to }),
         ObjectType::OBJECT_INDEX => Statement::Ddl(Ddl::RenameIndex {
             name: relation(),
@@ -178,7 +179,7 @@ pub(super) fn create_schema(statement: &CreateSchemaStmt) -> Result<Statement> {
     })))
 }
 
-/// DROP DATABASE and DROP TABLESPACE: there is none to be dropped.
+/// DROP DATABASE: there is none to be dropped.
 pub(super) fn drop_none(kind: Dropped, name: Option<&str>, if_exists: bool) -> Statement {
     Statement::Ddl(Ddl::Drop(Drop {
         kind,

@@ -37,6 +37,7 @@ mod setting;
 pub mod statement;
 pub(crate) mod table;
 pub(crate) mod table_as;
+pub mod tablespace;
 mod transaction;
 pub(crate) mod user_type;
 pub(crate) mod view;

@@ -7,8 +7,8 @@ use thermocline_query::parse::Parsed;
 use super::statement::{Dropped, Statement};
 use super::{
     comment, constraint, copy, cursor, domain, drop, execute, explain, function, grant, lock,
-    maintenance, query, refused, role, sequence, setting, table, table_as, transaction, user_type,
-    view,
+    maintenance, query, refused, role, sequence, setting, table, table_as, tablespace, transaction,
+    user_type, view,
 };
 use crate::error::{Result, SqlError};
 
@@ -90,6 +90,9 @@ fn read(node: Node<'_>, text: &str) -> Result<Statement> {
         Node::CreateSchemaStmt(of) => drop::create_schema(of)?,
         Node::DropStmt(of) => drop::drop(of, text)?,
         Node::DropdbStmt(of) => drop::drop_none(Dropped::Database, of.dbname(), of.missing_ok),
+        Node::CreateTableSpaceStmt(of) => tablespace::create(of),
+        Node::DropTableSpaceStmt(of) => tablespace::drop(of),
+        Node::AlterTableSpaceOptionsStmt(of) => tablespace::alter(of),
         Node::RenameStmt(of) => drop::rename(of)?,
         Node::AlterObjectSchemaStmt(of) => drop::set_schema(of)?,
         Node::CreateDomainStmt(of) => domain::create(of)?,

@@ -47,7 +47,6 @@ fn instead_of(command: &str) -> &'static str {
         "STATISTICS" => "Leave it out: no statistics are needed.",
         "COLLATION" => "Leave it out: texts are compared by their bytes.",
         "SUBSCRIPTION" | "PUBLICATION" => "Copy the database with BACKUP TO.",
-        "TABLESPACE" => "Put the data directory on the device.",
         "TYPE" => "Use an enum, a composite type or a domain.",
         "DO" => "Let the application or a procedure do it.",
         "CONSTRAINTS" => "Leave it out: constraints are checked with each row.",

@@ -5,6 +5,7 @@ use std::fmt;
 
 use parking_lot::Mutex;
 use thermocline_engine::LockMode;
+use thermocline_engine::tablespace::TablespaceDef;
 use thermocline_query::parse::Parsed;
 use thermocline_storage::types::DataType;
 
@@ -16,6 +17,7 @@ use super::role::RoleCommand;
 use super::sequence::SequenceOptions;
 use super::table::{AlterTable, CreateIndex, CreateTable, Truncate};
 use super::table_as::TableAs;
+use super::tablespace::TablespaceCommand;
 use super::user_type::TypeCommand;
 use super::view::ViewCommand;
 
@@ -160,6 +162,8 @@ pub enum Statement {
     Copy(Copy),
     /// LOCK TABLE
     Lock(LockTables),
+    /// CREATE, ALTER, DROP TABLESPACE
+    Tablespace(TablespaceCommand),
     /// LISTEN channel
     Listen(String),
     /// UNLISTEN channel, or all
@@ -351,9 +355,22 @@ pub struct Accepted {
     pub outside_transaction: bool,
 }
 
+/// What a command about a tablespace does with its definition.
+#[derive(Debug, Clone)]
+pub enum TablespaceChange {
+    /// Makes it.
+    Create(TablespaceDef),
+    /// Replaces it.
+    Alter(TablespaceDef),
+    /// Drops it.
+    Drop(TablespaceDef),
+}
+
 /// A change of the catalog.
 #[derive(Debug, Clone)]
 pub enum Ddl {
+    /// A change of the definition of a tablespace, whose place is seen to.
+    Tablespace(TablespaceChange),
     /// CREATE TABLE
     CreateTable(Box<CreateTable>),
     /// CREATE SEQUENCE

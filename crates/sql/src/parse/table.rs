@@ -34,6 +34,8 @@ pub struct CreateTable {
     pub options: Vec<(String, String)>,
     /// USING method
     pub access_method: Option<String>,
+    /// TABLESPACE
+    pub tablespace: Option<String>,
 }
 
 /// What gives a table columns.
@@ -87,6 +89,8 @@ pub struct AlterTable {
 pub enum AlterOperation {
     /// SET ACCESS METHOD; without a name the default.
     AccessMethod(Option<String>),
+    /// SET TABLESPACE
+    Tablespace(String),
     /// ADD COLUMN
     AddColumn {
         /// The column.
@@ -237,12 +241,6 @@ pub(super) fn create(statement: &CreateStmt, text: &str) -> Result<Statement> {
             "Name the columns.",
         ));
     }
-    if statement.tablespacename().is_some() {
-        return Err(refused(
-            "TABLESPACE is not supported",
-            "Leave the clause out.",
-        ));
-    }
     let mut created = CreateTable {
         life: Life {
             temporary: node::is_temporary(statement.relation()),
@@ -254,6 +252,7 @@ pub(super) fn create(statement: &CreateStmt, text: &str) -> Result<Statement> {
         constraints: Vec::new(),
         options: options(statement.options()),
         access_method: statement.access_method().map(str::to_owned),
+        tablespace: statement.tablespacename().map(str::to_owned),
     };
     for element in statement.table_elts().iter() {
         match element {
@@ -281,7 +280,7 @@ fn like(clause: &TableLikeClause) -> Like {
 }
 
 /// The names and values of WITH; an option without a value is true.
-fn options(list: &NodeList) -> Vec<(String, String)> {
+pub(super) fn options(list: &NodeList) -> Vec<(String, String)> {
     let options = list.iter().filter_map(|option| match option {
         Node::DefElem(option) => Some((
             node::option_name(option).to_owned(),
@@ -402,6 +401,9 @@ fn operation(change: &AlterTableCmd, text: &str) -> Result<AlterOperation> {
         (Type::AT_ChangeOwner, _) => {
             AlterOperation::Owner(change.newowner().map(node::role).unwrap_or_default())
         }
+        (Type::AT_SetTableSpace, _) => {
+            AlterOperation::Tablespace(change.name().unwrap_or_default().to_owned())
+        }
         (Type::AT_SetAccessMethod, _) => {
             AlterOperation::AccessMethod(change.name().map(str::to_owned))
         }
@@ -443,7 +445,6 @@ const fn shown(operation: AlterTableType::Type) -> &'static str {
         Type::AT_ValidateConstraint => "VALIDATE CONSTRAINT",
         Type::AT_SetLogged => "SET LOGGED",
         Type::AT_SetUnLogged => "SET UNLOGGED",
-        Type::AT_SetTableSpace => "SET TABLESPACE",
         Type::AT_EnableTrig
         | Type::AT_EnableAlwaysTrig
         | Type::AT_EnableReplicaTrig

@@ -102,7 +102,7 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession) -> Result<Vec<V
         "pg_user" | "pg_shadow" => server::users(relation, session),
         "pg_language" => server::languages(relation),
         "pg_collation" => server::collations(relation),
-        "pg_tablespace" => server::tablespaces(relation),
+        "pg_tablespace" => server::tablespaces(relation, session),
         "pg_settings" => server::settings(relation, session),
         "pg_stat_statements" => statistics::statements(relation, session),
         "pg_stat_statements_info" => statistics::statements_info(relation, session),

@@ -213,6 +213,12 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
             let with_defaults = name == "pg_get_function_arguments";
             named(oid(0).and_then(|oid| signatures::arguments(session, oid, with_defaults)))
         }
+        "pg_tablespace_location" => {
+            let def = oid(0).map(|oid| session.catalog.tablespaces.get(&oid));
+            def.map_or(Datum::Null, |def| {
+                Datum::text(def.map_or("", |def| &def.location))
+            })
+        }
         // There is nothing of their kind.
         "pg_get_function_sqlbody"
         | "pg_get_triggerdef"
@@ -221,7 +227,6 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
         | "pg_get_ruledef"
         | "pg_get_partkeydef"
         | "pg_get_partition_constraintdef"
-        | "pg_tablespace_location"
         | "inet_server_addr" => Datum::Null,
         // A relation is its own root; sets without rows.
         "pg_partition_ancestors" | "pg_options_to_table" => Datum::Null,

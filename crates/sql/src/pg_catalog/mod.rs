@@ -26,7 +26,7 @@ pub(crate) use datum::Datum;
 pub(crate) use environment::Room;
 pub(crate) use environment::SystemEnvironment;
 pub(crate) use functions::{is_answered, quote_ident};
-pub(crate) use oids::row_type_oid;
+pub(crate) use oids::{DEFAULT_TABLESPACE, row_type_oid};
 pub(crate) use relations::Relation;
 pub(crate) use session::SystemSession;
 

@@ -174,6 +174,7 @@ impl Session {
                 self.back_up(directory, *max_rate, client).await?;
                 "BACKUP"
             }
+            Statement::Tablespace(command) => self.tablespace(command, client).await?,
             Statement::Explain(explain) => return self.explain(explain, run, client).await,
             Statement::TableAs(create) => return self.table_as(create, client).await,
             Statement::Ddl(ddl) => self.define(ddl, client).await?,
@@ -468,7 +469,7 @@ impl Session {
             self.transaction.begin(Block::Implicit, &self.context);
         }
         let options = self.options();
-        let (search_path, creation_path, role, styles, method) =
+        let (search_path, creation_path, role, styles, method, tablespace) =
             self.context.settings(|settings| {
                 (
                     settings.search_path(),
@@ -476,6 +477,7 @@ impl Session {
                     settings.role(),
                     settings.styles(),
                     settings.get("default_table_access_method"),
+                    settings.get("default_tablespace"),
                 )
             });
         let session_user = self.context.session_user();
@@ -496,6 +498,7 @@ impl Session {
             search_path: &search_path,
             creation_path: &creation_path,
             access_method: method.as_deref(),
+            tablespace: tablespace.as_deref(),
             session: &**context,
             role: &role,
             styles: &styles,

@@ -12,7 +12,7 @@ pub(super) struct About {
 }
 
 /// All of them, as they are listed in the definitions.
-pub(super) const ABOUT: [About; 9] = [
+pub(super) const ABOUT: [About; 10] = [
     About {
         view: "thermocline_memory",
         text: "Where the process's memory goes, one row for each use.",
@@ -63,6 +63,39 @@ pub(super) const ABOUT: [About; 9] = [
             ("outstanding", "operations not answered yet"),
             ("oldest_outstanding_ms", "the age of the oldest of them"),
             ("longest_ms", "the longest operation so far"),
+        ],
+    },
+    About {
+        view: "thermocline_tablespaces",
+        text: "One row for each [tablespace](../guides/tablespaces.md), `pg_default` (the data directory) first: \
+               where it lies, whether it works, and what lies in it.",
+        columns: &[
+            ("spcname", "its name"),
+            ("oid", "its number"),
+            (
+                "directory",
+                "where its blocks lie; empty: in the data directory",
+            ),
+            (
+                "state",
+                "`there`; `refusing`, when it has taken no block a short time ago; or why it is not there",
+            ),
+            (
+                "device",
+                "what its device is taken for; empty: for what the server's is",
+            ),
+            ("emulated", "whether that is emulated"),
+            ("capacity", "bytes that its blocks may take, if it says so"),
+            ("tables", "tables whose evicted rows go there"),
+            ("blocks", "blocks there"),
+            ("block_bytes", "their bytes"),
+            (
+                "blocks_leaving",
+                "of these, blocks of tables that have another tablespace by now",
+            ),
+            ("blocks_coming", "blocks of its tables that lie elsewhere"),
+            ("file_bytes", "length of its file"),
+            ("free_bytes", "free in that file"),
         ],
     },
     About {

@@ -35,6 +35,7 @@ mod slow_rows;
 mod statements;
 mod styles;
 mod table_as;
+mod tablespaces;
 mod temporary;
 mod transactions;
 mod types;

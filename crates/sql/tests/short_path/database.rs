@@ -135,6 +135,7 @@ impl Fixture {
             fingerprinted: None,
             lost: Vec::new(),
             access_method: Default::default(),
+            tablespace: 0,
             foreign_keys: Vec::new(),
             referenced_by: Vec::new(),
         };

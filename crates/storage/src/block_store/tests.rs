@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
+use std::io;
+
 use thermocline_device::{Operation, SimulatedDevice};
 
 use super::*;
@@ -24,6 +26,7 @@ fn sized(sectors: usize) -> NewBlock {
         records: 1000,
         table: 3,
         partition: 4,
+        tablespace: HOME,
     }
 }
 
@@ -129,7 +132,7 @@ proptest! {
             let kept = [&live].into_iter()
                 .chain(named.as_ref().map(|(kept, _)| kept))
                 .chain(pins.iter().map(|(_, kept)| kept));
-            let places = store.space.lock().pending.iter()
+            let places = store.ids.lock().pending.iter()
                 .map(|p| (p.id, p.entry.info(p.id)))
                 .chain(store.blocks().into_iter().map(|info| (info.id, info)))
                 .collect::<BTreeMap<_, _>>();
@@ -137,7 +140,7 @@ proptest! {
                 let place = places.get(id);
                 prop_assert!(place.is_some(), "block {} is gone", id);
                 let mut bytes = AlignedBuffer::new_zeroed(sectors * SECTOR_BYTES);
-                store.file().read_at(&mut bytes[..], place.unwrap().offset).unwrap();
+                store.volumes().file(HOME).unwrap().read_at(&mut bytes[..], place.unwrap().offset).unwrap();
                 prop_assert_eq!(&bytes[..], &fill(*id, *sectors)[..], "block {}", id);
             }
             let sums = store.statistics();
@@ -178,6 +181,7 @@ fn a_built_block_comes_back_after_a_crash() {
         records: builder.record_bytes() as u32,
         table: 3,
         partition: 4,
+        tablespace: HOME,
     };
     let (id, _) = store.allocate(new).unwrap();
     store.write(id, builder.finish(id, 3, 4, 99)).unwrap();
@@ -264,7 +268,10 @@ fn the_file_shrinks_when_its_tail_is_free() {
     let epoch = store.begin_checkpoint();
     store.release_up_to(epoch).unwrap();
     assert_eq!(store.statistics().file_bytes, GROW_BYTES);
-    assert_eq!(store.file().len().unwrap(), GROW_BYTES);
+    assert_eq!(
+        store.volumes().file(HOME).unwrap().len().unwrap(),
+        GROW_BYTES
+    );
     assert_eq!(store.read(ids[0]).unwrap()[..], fill(ids[0], 4)[..]);
 }
 
@@ -291,7 +298,12 @@ fn blocks_of_another_database_and_lost_superblocks_are_refused() {
     let refused = BlockStore::open(&device, other, Some(&table));
     assert!(matches!(refused, Err(BlockStoreError::Corrupt(_))));
     let zeros = AlignedBuffer::new_zeroed(2 * SECTOR_BYTES);
-    store.file().write_at(&zeros[..], 0).unwrap();
+    store
+        .volumes()
+        .file(HOME)
+        .unwrap()
+        .write_at(&zeros[..], 0)
+        .unwrap();
     let refused = BlockStore::open(&device, options(), Some(&table));
     assert!(matches!(refused, Err(BlockStoreError::Corrupt(_))));
 }

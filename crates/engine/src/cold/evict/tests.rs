@@ -58,6 +58,7 @@ fn database_with(policy: Policy) -> (Arc<Database>, Arc<Table>) {
         fingerprinted: None,
         lost: Vec::new(),
         access_method: Default::default(),
+        tablespace: 0,
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
     };

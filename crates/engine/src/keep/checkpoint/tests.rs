@@ -23,7 +23,6 @@ use crate::database::Database;
 use crate::database::config::Config;
 use crate::ground::scope::Scope;
 use crate::keep::checkpoint::{Last, Pace, Purpose};
-use crate::policy::table_policy::Policies;
 use crate::policy::{Identification, Merge, Policy};
 use crate::restart::images::{Restored, restore_partition};
 use crate::rows::index::Index;
@@ -129,6 +128,7 @@ fn make_table(db: &Arc<Database>, kinds: [IndexKind; 2]) {
         fingerprinted: None,
         lost: Vec::new(),
         access_method: Default::default(),
+        tablespace: 0,
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
     };
@@ -400,7 +400,7 @@ impl Run {
         let mut restored = Restored::default();
         for (partition, chain) in last.chains.iter().enumerate() {
             let arena = Arc::new(Arena::reserve(64 << 20).expect("address space"));
-            let mut copy = PartitionState::new(partition as u16, arena, Policies::default());
+            let mut copy = PartitionState::new(partition as u16, arena, Arc::default());
             restore_partition(&**self.db.device(), &mut copy, &chain.image, &mut restored)
                 .expect("restores");
             let mut state = self.db.all_partitions()[partition].lock();

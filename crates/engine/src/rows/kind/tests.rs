@@ -214,6 +214,7 @@ fn definition(db: &Database, name: &str) -> TableDef {
         fingerprinted: None,
         lost: Vec::new(),
         access_method: Default::default(),
+        tablespace: 0,
         foreign_keys: Vec::new(),
         referenced_by: Vec::new(),
     }

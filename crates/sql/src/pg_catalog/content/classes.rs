@@ -108,6 +108,9 @@ pub(super) fn classes(relation: &Relation, session: &SystemSession) -> Vec<Vec<D
         if let Some(place) = relation.column("relhastriggers") {
             row[place] = Datum::Bool(in_foreign_key);
         }
+        if let Some(place) = relation.column("reltablespace") {
+            row[place] = Datum::oid(table.tablespace);
+        }
         rows.push(row);
         for index in &table.indexes {
             let method = match index.kind {
@@ -313,14 +316,22 @@ pub(super) fn sequence_view(relation: &Relation, session: &SystemSession) -> Vec
 pub(super) fn tables(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
     let filler = Filler::new(
         relation,
-        &["schemaname", "tablename", "tableowner", "hasindexes"],
+        &[
+            "schemaname",
+            "tablename",
+            "tableowner",
+            "hasindexes",
+            "tablespace",
+        ],
     );
-    let row = |schema: &str, name: &str, indexed: bool, object: &Object| {
+    let row = |schema: &str, name: &str, indexed: bool, object: &Object, tablespace: u32| {
+        let tablespace = session.catalog.tablespaces.get(&tablespace);
         filler.row([
             Datum::text(schema),
             Datum::text(name),
             session.owner(object).1,
             Datum::Bool(indexed),
+            tablespace.map_or(Datum::Null, |def| Datum::text(&def.name)),
         ])
     };
     let ours = session.catalog.tables.values().map(|table| {
@@ -330,6 +341,7 @@ pub(super) fn tables(relation: &Relation, session: &SystemSession) -> Vec<Vec<Da
             &table.name,
             !table.indexes.is_empty(),
             &object,
+            table.tablespace,
         )
     });
     let system = RELATIONS
@@ -341,6 +353,7 @@ pub(super) fn tables(relation: &Relation, session: &SystemSession) -> Vec<Vec<Da
                 system.name,
                 false,
                 &Object::Table(system.oid),
+                0,
             )
         });
     ours.chain(system).collect()

@@ -186,14 +186,31 @@ pub(super) fn collations(relation: &Relation) -> Vec<Vec<Datum>> {
     .collect()
 }
 
-pub(super) fn tablespaces(relation: &Relation) -> Vec<Vec<Datum>> {
-    let filler = Filler::new(relation, &["oid", "spcname", "spcowner"]);
-    [
+pub(super) fn tablespaces(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
+    let filler = Filler::new(relation, &["oid", "spcname", "spcowner", "spcoptions"]);
+    let built_in = [
         (oids::DEFAULT_TABLESPACE, "pg_default"),
         (1664, "pg_global"),
-    ]
-    .into_iter()
-    .map(|(oid, name)| filler.row([Datum::oid(oid), Datum::text(name), Datum::oid(oids::OWNER)]))
+    ];
+    let built_in = built_in.map(|(oid, name)| (oid, name, Datum::Null));
+    let made = session.catalog.tablespaces.values().map(|def| {
+        let options = def.options.iter();
+        let options = options.map(|(name, value)| Datum::text(format!("{name}={value}")));
+        let options = match def.options.is_empty() {
+            true => Datum::Null,
+            false => Datum::array(options),
+        };
+        (def.oid, def.name.as_str(), options)
+    });
+    let all = built_in.into_iter().chain(made);
+    all.map(|(oid, name, options)| {
+        filler.row([
+            Datum::oid(oid),
+            Datum::text(name),
+            Datum::oid(oids::OWNER),
+            options,
+        ])
+    })
     .collect()
 }
 

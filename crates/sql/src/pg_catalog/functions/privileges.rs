@@ -145,7 +145,11 @@ fn held(
             Held::by_default(is_superuser, Privileges::USAGE, Privileges::USAGE)
         }
         "has_tablespace_privilege" => {
-            if let Some(name) = name.filter(|name| !matches!(*name, "pg_default" | "pg_global")) {
+            let known = |name: &str| {
+                matches!(name, "pg_default" | "pg_global")
+                    || session.catalog.tablespace_by_name(name).is_some()
+            };
+            if let Some(name) = name.filter(|name| !known(name)) {
                 return Err(no("42704", "tablespace", name));
             }
             Held::by_default(is_superuser, Privileges::CREATE, Privileges::NONE)
