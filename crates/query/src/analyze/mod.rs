@@ -101,6 +101,15 @@ pub trait Catalog {
         Vec::new()
     }
 
+    /// 42501 for a function that may not be called.
+    ///
+    /// # Errors
+    /// As it says.
+    fn may_call(&self, function: &SqlFunction) -> Result<()> {
+        let _ = function;
+        Ok(())
+    }
+
     /// The number of a type of the user's (a table's row type), `None` if there is none.
     fn user_type(&self, schema: Option<&str>, name: &str) -> Option<u32> {
         let _ = (schema, name);

@@ -468,7 +468,7 @@ impl Session {
             self.transaction.begin(Block::Implicit, &self.context);
         }
         let options = self.options();
-        let (search_path, creation_path, role, styles, method) =
+        let (search_path, creation_path, role, styles, method, bodies) =
             self.context.settings(|settings| {
                 (
                     settings.search_path(),
@@ -476,6 +476,7 @@ impl Session {
                     settings.role(),
                     settings.styles(),
                     settings.get("default_table_access_method"),
+                    settings.get("check_function_bodies"),
                 )
             });
         let session_user = self.context.session_user();
@@ -496,6 +497,7 @@ impl Session {
             search_path: &search_path,
             creation_path: &creation_path,
             access_method: method.as_deref(),
+            checks_bodies: bodies.as_deref() != Some("off"),
             session: &**context,
             role: &role,
             styles: &styles,
