@@ -22,7 +22,7 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 const SCRIPT: &str = include_str!("sql/basics.sql");
 const EXPECTED: &str = include_str!("sql/basics.out");
 /// Scripts, what is printed for each, and how they are called.
-const SCRIPTS: [(&str, &str, &str); 4] = [
+const SCRIPTS: [(&str, &str, &str); 5] = [
     (SCRIPT, EXPECTED, "basics"),
     (
         include_str!("sql/foreign_keys.sql"),
@@ -38,6 +38,11 @@ const SCRIPTS: [(&str, &str, &str); 4] = [
         include_str!("sql/describe.sql"),
         include_str!("sql/describe.out"),
         "describe",
+    ),
+    (
+        include_str!("sql/merge.sql"),
+        include_str!("sql/merge.out"),
+        "merge",
     ),
 ];
 

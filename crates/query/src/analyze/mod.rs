@@ -27,6 +27,7 @@ mod create_function;
 mod expression;
 mod from;
 mod group;
+mod merge;
 mod operator;
 mod order;
 mod recursion;

@@ -22,6 +22,7 @@ mod inner;
 mod kept_names;
 mod like;
 mod locks;
+mod merge;
 mod numerics;
 mod owned;
 mod parts_of_columns;
