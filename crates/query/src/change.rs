@@ -1,4 +1,4 @@
-//! INSERT, UPDATE and DELETE as typed trees: which table, which rows, what of them changes, what
+//! INSERT, UPDATE, DELETE and MERGE as typed trees: which table, which rows, what of them changes, what
 //! is given back. Which way the change takes is the executors' concern.
 
 use std::sync::Arc;
@@ -49,6 +49,49 @@ pub enum ChangeKind {
         /// As of UPDATE.
         cursor: Option<Arc<str>>,
     },
+    /// MERGE
+    Merge(Box<Merge>),
+}
+
+/// MERGE
+#[derive(Clone, Debug)]
+pub struct Merge {
+    /// The table is its relation 0, to which the source is joined: an outer join where rows that
+    /// match nothing have an action. It has no targets.
+    pub query: Query,
+    /// The actions: a row of the query takes the first that is for it.
+    pub actions: Vec<MergeWhen>,
+}
+
+/// A WHEN of MERGE.
+#[derive(Clone, Debug)]
+pub struct MergeWhen {
+    /// For rows of the source that match one of the table; else for those that match none.
+    pub matched: bool,
+    /// Only where this is true.
+    pub condition: Option<Expr>,
+    /// What is done.
+    pub action: MergeAction,
+}
+
+/// What MERGE does with a row. Expressions are over the query's relations.
+#[derive(Clone, Debug)]
+pub enum MergeAction {
+    /// UPDATE: the columns and their new values.
+    Update(Vec<(usize, Given)>),
+    /// DELETE
+    Delete,
+    /// INSERT
+    Insert {
+        /// The columns that values are given for.
+        columns: Vec<usize>,
+        /// The values.
+        values: Vec<Given>,
+        /// OVERRIDING
+        overriding: Overriding,
+    },
+    /// DO NOTHING
+    Nothing,
 }
 
 /// A value for a column.
@@ -140,6 +183,7 @@ impl Change {
         match &mut self.kind {
             ChangeKind::Update { query, .. } | ChangeKind::Delete { query, .. } => &mut query.with,
             ChangeKind::Insert(insert) => &mut insert.scope.with,
+            ChangeKind::Merge(merge) => &mut merge.query.with,
         }
     }
 
@@ -153,6 +197,7 @@ impl Change {
                 }
                 f(&mut insert.scope);
             }
+            ChangeKind::Merge(merge) => f(&mut merge.query),
         }
     }
 
@@ -164,6 +209,20 @@ impl Change {
         match &mut self.kind {
             ChangeKind::Update { assignments, .. } => each_given(assignments, f),
             ChangeKind::Delete { .. } => {}
+            ChangeKind::Merge(merge) => {
+                for when in &mut merge.actions {
+                    when.condition.iter_mut().for_each(&mut *f);
+                    match &mut when.action {
+                        MergeAction::Update(assignments) => each_given(assignments, f),
+                        MergeAction::Insert { values, .. } => values.iter_mut().for_each(|given| {
+                            if let Given::Value(expr) = given {
+                                f(expr);
+                            }
+                        }),
+                        MergeAction::Delete | MergeAction::Nothing => {}
+                    }
+                }
+            }
             ChangeKind::Insert(insert) => {
                 if let Source::Rows(rows) = &mut insert.source {
                     for given in rows.iter_mut().flatten() {

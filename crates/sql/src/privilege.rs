@@ -259,6 +259,15 @@ impl Actor {
         }
     }
 
+    /// # Errors
+    /// 42501 unless the function of this number may be called.
+    pub fn need_function(&self, oid: u32, name: &str) -> Result<()> {
+        match self.may(&Object::Function(oid), Privileges::EXECUTE) {
+            true => Ok(()),
+            false => Err(denied("function", name)),
+        }
+    }
+
     /// Whether the role owns an object or is a superuser.
     #[must_use]
     pub fn owns(&self, object: &Object) -> bool {

@@ -26,6 +26,7 @@ mod kept;
 mod lock;
 mod locking_read;
 mod lookup;
+mod merge;
 mod notify;
 mod parameters;
 mod portal;

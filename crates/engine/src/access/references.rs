@@ -71,6 +71,7 @@ impl Access<'_> {
             },
             due,
             seen,
+            put_off: due == Due::Commit,
         })
     }
 

@@ -114,6 +114,10 @@ impl Transaction {
         let db = self.db.clone();
         let state = self.state_mut()?;
         let def = &table.def.foreign_keys[foreign_key];
+        let due = match at_once {
+            true => Due::Statement,
+            false => state.expected.due(def),
+        };
         let expectation = Expectation {
             what: Expected::NoChild {
                 parent: parent.def.oid,
@@ -122,11 +126,9 @@ impl Transaction {
                 constraint: def.oid,
                 referring,
             },
-            due: match at_once {
-                true => Due::Statement,
-                false => state.expected.due(def),
-            },
+            due,
             seen: false,
+            put_off: due == Due::Commit,
         };
         state.keep(&db, expectation.bytes())?;
         state.expected.count_referrals(table);

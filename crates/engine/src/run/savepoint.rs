@@ -95,7 +95,7 @@ impl Transaction {
             bytes: state.bytes,
             locks: state.locks.len(),
             draft: state.draft.as_ref().map(Draft::mark),
-            expected: state.expected.mark(),
+            expected: state.expected.savepoint(),
         };
         state.raise_level()?;
         Ok(savepoint)
@@ -105,6 +105,7 @@ impl Transaction {
     pub fn forget_savepoints(&mut self) {
         if let Some(state) = &mut self.state {
             state.journal = Vec::new();
+            state.expected.forget_savepoints();
         }
     }
 

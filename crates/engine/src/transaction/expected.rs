@@ -73,6 +73,8 @@ pub(crate) struct Expectation {
     pub due: Due,
     /// It has been found to hold.
     pub seen: bool,
+    /// It was due at the commit when it was noted.
+    pub put_off: bool,
 }
 
 impl Expectation {
@@ -123,10 +125,11 @@ pub(crate) struct Expectations {
     checked: usize,
     /// Keys that went, and for which nothing has been done yet.
     removed: Vec<RemovedKey>,
-    /// What SET CONSTRAINTS says: of all constraints, ...
-    all_deferred: Option<bool>,
-    /// ... and, after that, of single ones.
-    deferred: Vec<(u32, bool)>,
+    /// What SET CONSTRAINTS has said, the last word behind: of one constraint, or of all, and
+    /// whether its checks are put off.
+    said: Vec<(Option<u32>, bool)>,
+    /// How much of that a savepoint may bring back.
+    kept: usize,
 }
 
 /// A point to go back to.
@@ -134,6 +137,7 @@ pub(crate) struct Expectations {
 pub(crate) struct ExpectedMark {
     entries: usize,
     removed: usize,
+    said: usize,
 }
 
 impl Expectations {
@@ -141,7 +145,19 @@ impl Expectations {
         ExpectedMark {
             entries: self.entries.len(),
             removed: self.removed.len(),
+            said: self.said.len(),
         }
+    }
+
+    /// The same, for a savepoint.
+    pub fn savepoint(&mut self) -> ExpectedMark {
+        self.kept = self.said.len();
+        self.mark()
+    }
+
+    /// There is no savepoint any more.
+    pub fn forget_savepoints(&mut self) {
+        self.kept = 0;
     }
 
     /// Forgets what came since.
@@ -149,6 +165,15 @@ impl Expectations {
         self.entries.truncate(mark.entries);
         self.checked = self.checked.min(self.entries.len());
         self.removed.truncate(mark.removed);
+        if self.said.len() > mark.said {
+            self.said.truncate(mark.said);
+            // What was looked at because of it may have been found among what is taken back, too.
+            for entry in self.entries.iter_mut().filter(|entry| entry.put_off) {
+                entry.due = Due::Commit;
+                entry.seen = false;
+            }
+        }
+        self.kept = self.kept.min(mark.said);
     }
 
     /// Notes how often the keys of a table have been removed, before one of its rows is
@@ -198,7 +223,7 @@ impl Expectations {
             if self.entries.len() >= SEEN_MAX {
                 let is_parent = |entry: &Expectation| matches!(entry.what, Expected::Parent { .. });
                 self.entries
-                    .retain(|entry| !entry.seen || !is_parent(entry));
+                    .retain(|entry| !entry.seen || entry.put_off || !is_parent(entry));
                 self.coarse = true;
                 self.checked = 0;
                 return;
@@ -245,9 +270,9 @@ impl Expectations {
 
     /// When what a constraint expects has to hold.
     pub fn due(&self, def: &ForeignKeyDef) -> Due {
-        let mut named = self.deferred.iter();
-        let named = named.find(|(constraint, _)| *constraint == def.oid);
-        let said = named.map(|(_, deferred)| *deferred).or(self.all_deferred);
+        let mut said = self.said.iter().rev();
+        let said = said.find(|(of, _)| of.is_none_or(|constraint| constraint == def.oid));
+        let said = said.map(|(_, deferred)| *deferred);
         match def.deferrable && said.unwrap_or(def.deferred) {
             true => Due::Commit,
             false => Due::Statement,
@@ -257,16 +282,16 @@ impl Expectations {
     /// SET CONSTRAINTS, of these or of all. What was put off and is not any more is looked at
     /// when the next statement ends.
     pub fn set_constraints(&mut self, constraints: Option<&[u32]>, deferred: bool) {
+        // What no savepoint brings back is overruled for good.
+        let since = self.said.split_off(self.kept.min(self.said.len()));
         match constraints {
-            None => {
-                self.all_deferred = Some(deferred);
-                self.deferred.clear();
-            }
+            None => self.said.push((None, deferred)),
             Some(named) => {
-                self.deferred
-                    .retain(|(constraint, _)| !named.contains(constraint));
-                self.deferred
-                    .extend(named.iter().map(|oid| (*oid, deferred)));
+                let stays =
+                    |(of, _): &(Option<u32>, bool)| of.is_none_or(|of| !named.contains(&of));
+                self.said.extend(since.into_iter().filter(stays));
+                let named = named.iter().map(|constraint| (Some(*constraint), deferred));
+                self.said.extend(named);
             }
         }
         if deferred {
@@ -299,7 +324,38 @@ mod tests {
             },
             due: Due::Statement,
             seen,
+            put_off: false,
         }
+    }
+
+    #[test]
+    fn what_constraints_are_set_to_is_taken_back() {
+        let mut expected = Expectations::default();
+        let put_off = Expectation {
+            due: Due::Commit,
+            put_off: true,
+            ..parent(0, false)
+        };
+        expected.push(put_off);
+        expected.set_constraints(Some(&[7]), true);
+        expected.set_constraints(None, true);
+        assert_eq!(expected.said, [(None, true)]);
+        let mark = expected.savepoint();
+        expected.set_constraints(Some(&[7, 8]), false);
+        expected.set_constraints(Some(&[7]), false);
+        assert_eq!(
+            expected.said,
+            [(None, true), (Some(8), false), (Some(7), false)]
+        );
+        assert!(expected.any_unseen());
+        expected.entries_mut()[0].seen = true;
+        expected.forget_since(mark);
+        assert_eq!(expected.said, [(None, true)]);
+        let entry = &expected.entries()[0];
+        assert!(entry.due == Due::Commit && !entry.seen);
+        expected.forget_savepoints();
+        expected.set_constraints(None, false);
+        assert_eq!(expected.said, [(None, false)]);
     }
 
     #[test]

@@ -136,6 +136,7 @@ impl Analyzer<'_> {
             clause => {
                 let place = match clause {
                     Clause::Join => "JOIN conditions",
+                    Clause::MergeWhen => "MERGE WHEN conditions",
                     Clause::FromFunction => "functions in FROM",
                     Clause::FromSubquery => "FROM clause of their own query level",
                     other => other.name(),
@@ -223,6 +224,7 @@ impl Analyzer<'_> {
             clause => {
                 let place = match clause {
                     Clause::Join => "JOIN conditions",
+                    Clause::MergeWhen => "MERGE WHEN conditions",
                     Clause::FromFunction => "functions in FROM",
                     Clause::WindowPartition | Clause::WindowOrder | Clause::WindowFrame => {
                         "window definitions"

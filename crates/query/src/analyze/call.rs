@@ -258,6 +258,7 @@ impl Analyzer<'_> {
             clause => {
                 let place = match clause {
                     Clause::Join => "JOIN conditions",
+                    Clause::MergeWhen => "MERGE WHEN conditions",
                     Clause::WindowPartition | Clause::WindowOrder | Clause::WindowFrame => {
                         "window definitions"
                     }

@@ -1,8 +1,9 @@
-//! INSERT, UPDATE and DELETE.
+//! INSERT, UPDATE and DELETE; MERGE is in a file of its own.
 
 use std::sync::Arc;
 
 use pg_raw_parse::Node;
+use pg_raw_parse::list::NodeList;
 use pg_raw_parse::nodes::{
     DeleteStmt, InsertStmt, OnConflictClause, RangeVar, ResTarget, ReturningClause, SelectStmt,
     UpdateStmt,
@@ -74,7 +75,7 @@ pub fn analyze_statement(
 }
 
 /// A column that an INSERT gives a value for, and how that is written: a part of it, perhaps.
-type InsertTarget<'n> = (usize, Option<&'n ResTarget>);
+pub(super) type InsertTarget<'n> = (usize, Option<&'n ResTarget>);
 
 /// The table of a change.
 pub(super) struct Changed {
@@ -86,7 +87,7 @@ pub(super) struct Changed {
 }
 
 impl Changed {
-    fn assigned(&self) -> Assigned<'_> {
+    pub(super) fn assigned(&self) -> Assigned<'_> {
         Assigned {
             table: &self.name,
             columns: &self.columns,
@@ -138,10 +139,8 @@ impl Analyzer<'_> {
             Node::InsertStmt(insert) => self.insert(insert),
             Node::UpdateStmt(update) => self.update(update),
             Node::DeleteStmt(delete) => self.delete(delete),
-            _ => Err(QueryError::unsupported(
-                "a change of rows other than INSERT, UPDATE and DELETE is not supported",
-                "Use INSERT ... ON CONFLICT, UPDATE ... FROM or DELETE ... USING.",
-            )),
+            Node::MergeStmt(merge) => self.merge(merge),
+            _ => Err(QueryError::internal("a change of rows that is none")),
         }
     }
 
@@ -187,7 +186,7 @@ impl Analyzer<'_> {
     }
 
     /// The query of what was found, from the level at hand.
-    fn found(&mut self, from: Vec<From>, filter: Option<Expr>) -> Query {
+    pub(super) fn found(&mut self, from: Vec<From>, filter: Option<Expr>) -> Query {
         let level = self.level();
         Query {
             with: std::mem::take(&mut level.with),
@@ -200,7 +199,11 @@ impl Analyzer<'_> {
     }
 
     /// The table of a change as a relation of the level at hand.
-    fn changed(&mut self, range: Option<&RangeVar>, verb: Verb) -> Result<(Changed, Item)> {
+    pub(super) fn changed(
+        &mut self,
+        range: Option<&RangeVar>,
+        verb: Verb,
+    ) -> Result<(Changed, Item)> {
         let Some(range) = range else {
             return Err(QueryError::internal("a change of no table"));
         };
@@ -298,7 +301,7 @@ impl Analyzer<'_> {
         let changed = self.changed(insert.relation(), Verb::Insert);
         let own = self.levels.pop().unwrap_or_default();
         let (changed, mut item) = changed?;
-        let (targets, explicit) = self.insert_targets(insert, &changed)?;
+        let (targets, explicit) = self.insert_targets(insert.cols(), &changed)?;
         let (columns, source) = self.insert_source(insert, &changed, targets, explicit)?;
 
         let outer = self.level();
@@ -316,15 +319,10 @@ impl Analyzer<'_> {
         self.level().items = vec![item];
         let returning = self.returning(insert.returning_clause())?;
         let scope = self.found(Vec::new(), None);
-        let overriding = match insert.override_ {
-            OverridingKind::OVERRIDING_USER_VALUE => Overriding::User,
-            OverridingKind::OVERRIDING_SYSTEM_VALUE => Overriding::System,
-            _ => Overriding::None,
-        };
         let insert = Insert {
             columns,
             source,
-            overriding,
+            overriding: overriding(insert.override_),
             conflict,
             scope,
         };
@@ -339,13 +337,13 @@ impl Analyzer<'_> {
 
     /// The columns and parts of columns that values are for, in the values' order; and whether they
     /// are written.
-    fn insert_targets<'n>(
+    pub(super) fn insert_targets<'n>(
         &mut self,
-        insert: &'n InsertStmt,
+        written: &'n NodeList,
         changed: &Changed,
     ) -> Result<(Vec<InsertTarget<'n>>, bool)> {
         let mut targets: Vec<InsertTarget<'_>> = Vec::new();
-        for node in insert.cols().iter() {
+        for node in written.iter() {
             let Node::ResTarget(target) = node else {
                 continue;
             };
@@ -479,7 +477,7 @@ impl Analyzer<'_> {
     }
 
     /// The values as those of whole columns: several may be for parts of one.
-    fn gathered(
+    pub(super) fn gathered(
         &mut self,
         targets: &[InsertTarget<'_>],
         values: Vec<Given>,
@@ -591,8 +589,21 @@ fn is_plain_values(select: &SelectStmt) -> bool {
         && select.locking_clause().is_empty()
 }
 
+/// OVERRIDING
+pub(super) const fn overriding(kind: OverridingKind::Type) -> Overriding {
+    match kind {
+        OverridingKind::OVERRIDING_USER_VALUE => Overriding::User,
+        OverridingKind::OVERRIDING_SYSTEM_VALUE => Overriding::System,
+        _ => Overriding::None,
+    }
+}
+
 /// As many targets as there are values.
-fn fit_width(targets: &mut Vec<InsertTarget<'_>>, width: usize, explicit: bool) -> Result<()> {
+pub(super) fn fit_width(
+    targets: &mut Vec<InsertTarget<'_>>,
+    width: usize,
+    explicit: bool,
+) -> Result<()> {
     if width > targets.len() {
         let message = "INSERT has more expressions than target columns";
         return Err(QueryError::new("42601", message));

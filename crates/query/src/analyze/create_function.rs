@@ -143,6 +143,7 @@ pub fn create_function(text: &str, catalog: &dyn Catalog) -> Result<CreateFuncti
         name,
         volatility: options.volatility,
         function: SqlFunction {
+            oid: 0,
             name: Arc::from(last),
             arguments,
             result,

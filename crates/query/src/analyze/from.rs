@@ -51,7 +51,7 @@ impl Analyzer<'_> {
         Ok(())
     }
 
-    fn member_of_from(&mut self, node: Node<'_>) -> Result<(From, Vec<Item>)> {
+    pub(super) fn member_of_from(&mut self, node: Node<'_>) -> Result<(From, Vec<Item>)> {
         match node {
             Node::RangeVar(range) => self.table(range),
             Node::RangeSubselect(range) => self.subselect(range),

@@ -27,6 +27,7 @@ mod create_function;
 mod expression;
 mod from;
 mod group;
+mod merge;
 mod operator;
 mod order;
 mod recursion;
@@ -99,6 +100,15 @@ pub trait Catalog {
     fn functions(&self, schema: Option<&str>, name: &str) -> Vec<SqlFunction> {
         let _ = (schema, name);
         Vec::new()
+    }
+
+    /// 42501 for a function that may not be called.
+    ///
+    /// # Errors
+    /// As it says.
+    fn may_call(&self, function: &SqlFunction) -> Result<()> {
+        let _ = function;
+        Ok(())
     }
 
     /// The number of a type of the user's (a table's row type), `None` if there is none.

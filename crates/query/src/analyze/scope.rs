@@ -32,6 +32,7 @@ pub(super) enum Clause {
     WindowFrame,
     Update,
     Returning,
+    MergeWhen,
 }
 
 impl Clause {
@@ -56,6 +57,7 @@ impl Clause {
             Self::WindowFrame => "window frame",
             Self::Update => "UPDATE",
             Self::Returning => "RETURNING",
+            Self::MergeWhen => "WHEN",
         }
     }
 }
@@ -283,7 +285,7 @@ impl Analyzer<'_> {
             ),
         };
         if hidden {
-            error = error.with_detail(format!(
+            error = error.with_hint(format!(
                 "There is an entry for table \"{name}\", but it cannot be referenced from this part of the query."
             ));
         }

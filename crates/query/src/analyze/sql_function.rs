@@ -64,6 +64,8 @@ impl Bodies {
 /// A user's function.
 #[derive(Clone, Debug)]
 pub struct SqlFunction {
+    /// Its number; 0 for one that is to be made.
+    pub oid: u32,
     /// Its name.
     pub name: Arc<str>,
     /// Its arguments.
@@ -201,6 +203,7 @@ impl Analyzer<'_> {
         location: i32,
     ) -> Result<Expr> {
         let function = chosen.function;
+        self.catalog.may_call(function)?;
         let given: Vec<u32> = arguments.iter().map(|argument| argument.oid).collect();
         let Some(generic) = generic_types(&chosen.types, &given) else {
             return Err(QueryError::internal("a function's types do not agree").at(location));

@@ -110,6 +110,10 @@ impl Analyzer<'_> {
         statement: Node<'_>,
         name: &str,
     ) -> Result<()> {
+        if matches!(statement, Node::MergeStmt(_)) {
+            let error = QueryError::new("0A000", "MERGE not supported in WITH query");
+            return Err(error.at(common.location));
+        }
         let refused = match () {
             () if self.levels.len() > 1 => {
                 Some("WITH clause containing a data-modifying statement must be at the top level")

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pg_raw_parse::Node;
-use thermocline_engine::authority::Privileges;
+use thermocline_engine::authority::{FIRST_ROLE_OID, Privileges};
 use thermocline_engine::{Catalog, Database, Table, ViewDef, ViewRead, ViewType};
 use thermocline_query::analyze::{
     self, Analyzed, AnalyzedStatement, CreateFunction, DropFunction, analyze, analyze_statement,
@@ -13,6 +13,7 @@ use thermocline_query::change::Statement;
 use thermocline_query::functions::Body;
 use thermocline_query::parse::parse;
 use thermocline_query::tree::{Expr, ExprKind, Query};
+use thermocline_query::types::element_of;
 use thermocline_query::walk::{columns_read, columns_read_by};
 
 use super::facts::SessionFacts;
@@ -157,12 +158,16 @@ pub(crate) fn create_function(
     catalog: &Arc<Catalog>,
     db: &Arc<Database>,
     facts: SessionFacts,
+    checks_body: bool,
 ) -> Result<CreateFunction> {
     let environment = SystemEnvironment::new(catalog, db, facts, None);
     let found = Found::default();
     let relations = Relations::of_statement(&environment, &found);
     let create = analyze::create_function(text, &relations);
     let create = create.map_err(|error| positioned(error, text))?;
+    if !checks_body {
+        return Ok(create);
+    }
     stack::with_room(depth_with_views(catalog), || {
         analyze::check_function(&create.function, &relations, &environment)
     })
@@ -271,6 +276,72 @@ pub(crate) fn columns_of_view(
         let NewView { query, .. } = analyzed_view(&text, catalog, db, facts)?;
         Ok(columns_read(&query))
     })
+}
+
+/// What the query of a view needs by itself.
+#[derive(Default)]
+pub(crate) struct NeededByView {
+    /// Columns of tables and views: the relations' numbers and the columns' positions.
+    pub(crate) columns: BTreeSet<(u32, usize)>,
+    /// The types that constants and casts are of.
+    pub(crate) types: BTreeSet<u32>,
+}
+
+/// What the query of a view needs, without what the views that it reads need.
+///
+/// # Errors
+/// As PostgreSQL's analysis.
+pub(crate) fn needed_by_view(
+    view: &Arc<ViewDef>,
+    catalog: &Arc<Catalog>,
+    db: &Arc<Database>,
+    facts: SessionFacts,
+) -> Result<NeededByView> {
+    stack::with_room(depth_with_views(catalog), || {
+        let text = &view.query;
+        let parsed = parse(text).map_err(|error| positioned(error, text))?;
+        let statement = parsed.statements().stmts().next();
+        let statement = statement.ok_or_else(|| SqlError::internal("a view of no query"))?;
+        let owner = Actor::numbered(FIRST_ROLE_OID, catalog)?;
+        let environment = SystemEnvironment::new(catalog, db, facts, None);
+        let found = Found::default();
+        let relations = Relations::named_by_view(&environment, &found, Arc::clone(view), owner);
+        let analyzed = analyze(statement, &relations, &environment, &[]);
+        let Analyzed { query, .. } = analyzed.map_err(|error| positioned(error, text))?;
+        let mut types = BTreeSet::new();
+        types_of_query(&query, &mut types);
+        Ok(NeededByView {
+            columns: columns_read(&query),
+            types,
+        })
+    })
+}
+
+/// The types of a query's constants and casts.
+fn types_of_query(query: &Query, found: &mut BTreeSet<u32>) {
+    query.exprs(&mut |expr| {
+        let mut list = None;
+        expr.any(&mut |expr| {
+            match &expr.kind {
+                // The constants of IN (…), which PostgreSQL does not make an array of.
+                ExprKind::AnyOfArray(any) => list = Some(std::ptr::from_ref(&any.array)),
+                ExprKind::Constant(_) if list == Some(std::ptr::from_ref(expr)) => {
+                    found.insert(element_of(expr.oid).unwrap_or(expr.oid));
+                }
+                ExprKind::Constant(_)
+                | ExprKind::Relabel(_)
+                | ExprKind::ThroughText(_)
+                | ExprKind::Checked(_)
+                | ExprKind::ArrayCast(..)
+                | ExprKind::RowCast(..) => {
+                    found.insert(expr.oid);
+                }
+                ExprKind::Subquery(subquery) => types_of_query(&subquery.query, found),
+                _ => {}
+            }
+            false
+        });
+    });
 }
 
 fn analyzed_view(

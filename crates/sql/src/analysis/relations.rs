@@ -59,6 +59,8 @@ pub(super) struct Relations<'a> {
     found: &'a Found,
     names: Names,
     nested: u32,
+    /// Views are relations as tables are: their queries are not looked at.
+    flat: bool,
 }
 
 /// What a name means.
@@ -77,6 +79,21 @@ impl<'a> Relations<'a> {
             found,
             names,
             nested,
+            flat: false,
+        }
+    }
+
+    /// Of a view that is there, for what it names itself.
+    pub(super) fn named_by_view(
+        environment: &'a SystemEnvironment,
+        found: &'a Found,
+        view: Arc<ViewDef>,
+        reader: Actor,
+    ) -> Self {
+        Self {
+            names: Names::View(view, reader),
+            flat: true,
+            ..Self::of_statement(environment, found)
         }
     }
 
@@ -141,6 +158,9 @@ impl<'a> Relations<'a> {
             (None, None) => return Err(QueryError::internal("what a view reads is gone")),
         };
         let mut stored = self.stored(&meaning)?;
+        if self.flat {
+            stored.view = None;
+        }
         // Columns are only ever added behind those that there were.
         if stored.columns.len() < read.columns.len() {
             return Err(QueryError::internal("a column that a view reads is gone"));
@@ -317,6 +337,7 @@ impl analyze::Catalog for Relations<'_> {
             found: self.found,
             names: Names::View(Arc::clone(def), owner),
             nested: self.nested + 1,
+            flat: self.flat,
         }))
     }
 
@@ -347,6 +368,11 @@ impl analyze::Catalog for Relations<'_> {
                 .map(|def| called(def))
                 .collect(),
         }
+    }
+
+    fn may_call(&self, function: &SqlFunction) -> Result<()> {
+        let actor = &self.environment.session().facts.actor;
+        Ok(actor.need_function(function.oid, &function.name)?)
     }
 
     fn user_type(&self, schema: Option<&str>, name: &str) -> Option<u32> {
@@ -393,6 +419,7 @@ fn called(def: &FunctionDef) -> SqlFunction {
         origin: None,
     };
     SqlFunction {
+        oid: def.oid,
         name: Arc::from(def.name.as_str()),
         arguments: def.arguments.iter().map(argument).collect(),
         result: def.result,

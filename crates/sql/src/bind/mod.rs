@@ -88,6 +88,8 @@ pub enum Command {
     Update,
     /// `DELETE`
     Delete,
+    /// `MERGE`
+    Merge,
 }
 
 /// A statement whose names and types are settled.

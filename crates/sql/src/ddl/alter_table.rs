@@ -9,6 +9,7 @@ use thermocline_storage::value::Value;
 use super::create_table::{COLUMNS_MAX, Parts, column_part, named_check, not_systems, position};
 use super::foreign_key::no_constraint;
 use super::rewrite::NewType;
+use super::sequence::next_of;
 use super::verify::contains_null;
 use super::{Definition, exists, mentioned, names, options, rights};
 use crate::bind;
@@ -37,6 +38,9 @@ impl Definition<'_> {
                 let view = view.ok_or_else(|| SqlError::internal("the altered view is gone"))?;
                 self.alter_as_table(view, operation).await?;
             }
+            return Ok(TAG);
+        }
+        if Box::pin(self.alter_sequence_as_table(alter)).await? {
             return Ok(TAG);
         }
         let oid = self.find_table(&alter.name)?.oid;
@@ -90,6 +94,17 @@ impl Definition<'_> {
             }
             Operation::Default { column, default } => {
                 self.set_default(table, column, default.as_deref()).await
+            }
+            Operation::AddIdentity {
+                column,
+                always,
+                options,
+            } => Box::pin(self.add_identity(table, column, *always, options)).await,
+            Operation::SetIdentity { column, options } => {
+                Box::pin(self.set_identity(table, column, options)).await
+            }
+            Operation::DropIdentity { column, if_exists } => {
+                Box::pin(self.drop_identity(table, column, *if_exists)).await
             }
             Operation::NotNull { column, not_null } => {
                 self.set_not_null(table, column, *not_null).await
@@ -186,6 +201,9 @@ impl Definition<'_> {
             let sequence =
                 self.owned_sequence(&def, &mut part.def, position, &options, &mut made)?;
             self.apply(Change::CreateSequence(sequence)).await?;
+        }
+        if let Some(default) = &mut part.def.default {
+            *default = self.with_schemas(default, &table.schema)?;
         }
         match self.value_of_rows(table, &part.def)? {
             RowsValue::Same(value) => {
@@ -304,7 +322,8 @@ impl Definition<'_> {
         check: super::create_table::CheckConstraint,
     ) -> Result<()> {
         let table = self.current(oid)?;
-        let named = named_check(&table.def, check)?;
+        let mut named = named_check(&table.def, check)?;
+        named.expression = self.with_schemas(&named.expression, &table.schema)?;
         let condition = self.kept(&table.schema, |context| {
             bind::bind_check(&named.expression, &table, context)
         })?;
@@ -369,7 +388,20 @@ impl Definition<'_> {
         }
         let of_domain = def.columns[column].domain.is_some();
         let said = default.filter(|text| of_domain || !text.eq_ignore_ascii_case("null"));
-        def.columns[column].default = said.map(str::to_owned);
+        let said = said.map(|text| self.with_schemas(text, &table.schema));
+        let altered = &mut def.columns[column];
+        altered.default = said.transpose()?;
+        if altered.identity.is_none() {
+            // Its own sequence gives the next value only where the default says so.
+            let catalog = self.catalog();
+            let next = altered.default.as_deref().and_then(|text| {
+                let mut own = catalog.sequences.values();
+                own.find(|sequence| {
+                    sequence.owned_by == Some((table.oid, column)) && next_of(sequence) == text
+                })
+            });
+            altered.sequence = next.map(|sequence| sequence.oid);
+        }
         self.apply(Change::AlterTable(def)).await
     }
 
@@ -605,7 +637,7 @@ fn chosen_for_good() -> SqlError {
     )
 }
 
-fn column_named(table: &Table, name: &str) -> Result<usize> {
+pub(super) fn column_named(table: &Table, name: &str) -> Result<usize> {
     let column = table.column_named(name);
     column.ok_or_else(|| no_column(name, &table.def))
 }

@@ -9,6 +9,7 @@ use thermocline_engine::{
 };
 
 use super::column_type::column_type;
+use super::named::table_with_schemas;
 use super::options::{self, TableOptions, access_method};
 use super::{Definition, exists, mentioned, names};
 use crate::bind::{self, TypeNames};
@@ -17,7 +18,7 @@ use crate::parse::constraint::{ColumnConstraint, ForeignKey, TableConstraint};
 use crate::parse::sequence::SequenceOptions;
 use crate::parse::statement::{Life, OnCommit, TableOf};
 use crate::parse::table::{Column, Columns, CreateTable};
-use crate::temporary::is_temporary;
+use crate::temporary::{is_temporary, path_within};
 
 /// PostgreSQL's limit.
 pub(super) const COLUMNS_MAX: usize = 1600;
@@ -99,6 +100,8 @@ impl Definition<'_> {
         };
         let (mut def, sequences) = self.table_def(&schema, &name, parts, options)?;
         def.tablespace = tablespace;
+        let path = path_within(&schema, self.search_path);
+        table_with_schemas(&mut def, &catalog, &path)?;
         let oid = def.oid;
         for sequence in sequences {
             self.apply(Change::CreateSequence(sequence)).await?;
@@ -249,9 +252,20 @@ impl Definition<'_> {
         made: &mut Vec<String>,
     ) -> Result<SequenceDef> {
         let catalog = self.catalog();
-        let name = names::choose(&table.name, &column.name, "seq", |name| {
-            names::is_taken(&catalog, &table.schema, made, name)
-        });
+        let taken = |name: &str| names::is_taken(&catalog, &table.schema, made, name);
+        let name = match options.name.as_deref() {
+            None => names::choose(&table.name, &column.name, "seq", taken),
+            Some([name]) if taken(name) => return Err(exists(name)),
+            Some([name]) => names::truncated(name),
+            Some([schema, name]) if *schema == table.schema => match taken(name) {
+                true => return Err(exists(name)),
+                false => names::truncated(name),
+            },
+            Some(_) => {
+                let message = "sequence must be in same schema as table it is linked to";
+                return Err(SqlError::new("55000", message));
+            }
+        };
         made.push(name.clone());
         let oid = self.db.allocate_oid();
         let mut sequence =
@@ -260,8 +274,7 @@ impl Definition<'_> {
         column.sequence = Some(oid);
         column.not_null = true;
         if column.identity.is_none() {
-            let quoted = super::sequence::quoted(&table.schema, &name, self.search_path);
-            column.default = Some(format!("nextval('{quoted}'::regclass)"));
+            column.default = Some(super::sequence::next_of(&sequence));
         }
         Ok(sequence)
     }

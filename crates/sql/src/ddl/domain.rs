@@ -106,7 +106,7 @@ impl Definition<'_> {
         self.kept(schema, |context| {
             bind::bind_default(text, name, data_type, context)
         })?;
-        Ok(Some(text.to_owned()))
+        self.with_schemas(text, schema).map(Some)
     }
 
     fn add_domain_check(

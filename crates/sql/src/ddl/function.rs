@@ -32,7 +32,7 @@ impl Definition<'_> {
     async fn create_function(&mut self, text: &str) -> Result<&'static str> {
         fits_catalog("the text of a function", text)?;
         let (facts, catalog) = (facts(self)?, self.catalog());
-        let create = analysis::create_function(text, &catalog, self.db, facts)?;
+        let create = analysis::create_function(text, &catalog, self.db, facts, self.checks_bodies)?;
         let (schema, name) = self.new_name(&create.name, false).await?;
         if is_temporary(&schema) {
             return Err(SqlError::unsupported(
@@ -144,7 +144,10 @@ impl Definition<'_> {
     }
 
     /// The function that a name means, alone or with types.
-    fn found_function(&self, (parts, types): &NamedFunction) -> Result<Arc<FunctionDef>> {
+    pub(super) fn found_function(
+        &self,
+        (parts, types): &NamedFunction,
+    ) -> Result<Arc<FunctionDef>> {
         let catalog = self.catalog();
         let shown = parts.join(".");
         let (schemas, name): (Vec<&str>, &str) = match parts.as_slice() {

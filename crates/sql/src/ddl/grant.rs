@@ -5,6 +5,7 @@
 use thermocline_engine::authority::{Authority, Grant, Object, Privileges};
 
 use super::{Definition, no_schema};
+use crate::bind::type_of_text;
 use crate::error::{Result, SqlError};
 use crate::parse::grant::{GrantCommand, Owned, Targets};
 use crate::privilege::{Actor, denied, not_owner};
@@ -192,6 +193,22 @@ impl Definition<'_> {
                     found.push(self.procedure_target(name)?);
                 }
             }
+            Targets::Functions(functions) => {
+                for (name, types) in functions {
+                    found.push(self.function_target(name, types.as_deref())?);
+                }
+            }
+            Targets::AllFunctions(schemas) => {
+                for schema in schemas {
+                    self.schema_target(schema)?;
+                    let functions = catalog.functions.values();
+                    found.extend(functions.filter(|f| f.schema == *schema).map(|f| Target {
+                        object: Object::Function(f.oid),
+                        kind: "function",
+                        name: f.name.clone(),
+                    }));
+                }
+            }
             Targets::Database(names) => {
                 for name in names {
                     if name != crate::session::DATABASE_NAME {
@@ -301,6 +318,24 @@ impl Definition<'_> {
         })
     }
 
+    /// A function, or a procedure of this name where there is no function.
+    fn function_target(&self, name: &[String], types: Option<&[String]>) -> Result<Target> {
+        let catalog = self.catalog();
+        let type_of = |text: &String| {
+            let known = type_of_text(text, self.type_names(&catalog));
+            known.map(|(oid, _)| oid)
+        };
+        let types = types.map(|types| types.iter().map(type_of).collect::<Result<_>>());
+        match self.found_function(&(name.to_vec(), types.transpose()?)) {
+            Ok(def) => Ok(Target {
+                object: Object::Function(def.oid),
+                kind: "function",
+                name: def.name.clone(),
+            }),
+            Err(error) => self.procedure_target(name).map_err(|_| error),
+        }
+    }
+
     pub(super) async fn change_owner(&mut self, owned: &Owned, role: &str) -> Result<&'static str> {
         let (target, tag) = match owned {
             Owned::Table(name) => (self.relation_target(name, false)?, "ALTER TABLE"),
@@ -323,6 +358,10 @@ impl Definition<'_> {
                 (target, "ALTER TYPE")
             }
             Owned::Procedure(name) => (self.procedure_target(name)?, "ALTER PROCEDURE"),
+            Owned::Function(name, types) => (
+                self.function_target(name, types.as_deref())?,
+                "ALTER FUNCTION",
+            ),
         };
         let actor = self.actor()?;
         let new = self.role_oid(role)?;

@@ -12,7 +12,7 @@ use crate::error::{Result, SqlError};
 use crate::parse::depth_of;
 use crate::parse::scan::{Token, Tokens};
 
-const BEFORE: &str = "SELECT ";
+pub(super) const BEFORE: &str = "SELECT ";
 
 /// Visits all nodes of an expression.
 ///
@@ -20,23 +20,60 @@ const BEFORE: &str = "SELECT ";
 /// 42601 and 54001 of the text.
 pub(super) fn in_expression(text: &str, visit: &mut dyn FnMut(Node<'_>)) -> Result<()> {
     let depth = depth_of(text)?;
+    crate::stack::with_room(depth, || in_parsed(&format!("{BEFORE}{text}"), visit))
+}
+
+/// Visits all nodes of a query.
+///
+/// # Errors
+/// As [`in_expression`].
+pub(super) fn in_query(text: &str, visit: &mut dyn FnMut(Node<'_>)) -> Result<()> {
+    let depth = depth_of(text)?;
+    crate::stack::with_room(depth, || in_parsed(text, visit))
+}
+
+fn in_parsed(text: &str, visit: &mut dyn FnMut(Node<'_>)) -> Result<()> {
+    let parsed = parse(text)?;
+    let statement = parsed.statements().stmts().next();
+    let statement = statement.ok_or_else(|| SqlError::internal("an empty expression"))?;
+    walk_manual::<()>(statement, |node| {
+        // The walker does not go into these.
+        if let Node::TypeCast(cast) = node
+            && let Some(name) = cast.type_name()
+        {
+            visit(Node::TypeName(name));
+        }
+        if !matches!(node, Node::TypeName(_)) {
+            visit(node);
+        }
+        Recurse::yes()
+    });
+    Ok(())
+}
+
+/// Whether an expression is an operation, and stands in parentheses within others.
+pub(crate) fn is_operation(text: &str) -> bool {
+    let Ok(depth) = depth_of(text) else {
+        return false;
+    };
     crate::stack::with_room(depth, || {
-        let parsed = parse(&format!("{BEFORE}{text}"))?;
-        let statement = parsed.statements().stmts().next();
-        let statement = statement.ok_or_else(|| SqlError::internal("an empty expression"))?;
-        walk_manual::<()>(statement, |node| {
-            // The walker does not go into these.
-            if let Node::TypeCast(cast) = node
-                && let Some(name) = cast.type_name()
-            {
-                visit(Node::TypeName(name));
-            }
-            if !matches!(node, Node::TypeName(_)) {
-                visit(node);
-            }
-            Recurse::yes()
-        });
-        Ok(())
+        let Ok(parsed) = parse(&format!("{BEFORE}{text}")) else {
+            return false;
+        };
+        let Some(Node::SelectStmt(select)) = parsed.statements().stmts().next() else {
+            return false;
+        };
+        let first = select.target_list().iter().next();
+        matches!(
+            first.map(|target| target.val()),
+            Some(
+                Node::A_Expr(_)
+                    | Node::BoolExpr(_)
+                    | Node::NullTest(_)
+                    | Node::BooleanTest(_)
+                    | Node::CollateClause(_)
+            )
+        )
     })
 }
 
@@ -49,7 +86,7 @@ fn column_of(reference: &ColumnRef) -> Option<&str> {
 ///
 /// # Errors
 /// As [`in_expression`].
-pub(super) fn columns(text: &str, def: &TableDef) -> Result<Vec<usize>> {
+pub(crate) fn columns(text: &str, def: &TableDef) -> Result<Vec<usize>> {
     let mut found: Vec<usize> = Vec::new();
     in_expression(text, &mut |node| {
         if let Node::ColumnRef(reference) = node {
@@ -90,7 +127,7 @@ pub(super) fn renamed(text: &str, old: &str, new: &str) -> Result<String> {
 }
 
 /// Where the last of so many names that begin at this byte is.
-fn last_name(text: &str, at: usize, names: usize) -> Option<(usize, usize)> {
+pub(super) fn last_name(text: &str, at: usize, names: usize) -> Option<(usize, usize)> {
     let mut tokens = Tokens::new(text.get(at..)?);
     let mut place = None;
     let mut left = names;

@@ -15,10 +15,12 @@ mod drop_column;
 mod foreign_key;
 mod function;
 mod grant;
+mod identity;
 mod index;
 mod like;
 mod lock;
 mod mentioned;
+mod named;
 mod names;
 mod options;
 mod owned;
@@ -35,6 +37,8 @@ mod verify;
 mod view;
 mod view_query;
 
+pub(crate) use mentioned::{columns as columns_of, is_operation};
+pub(crate) use named::{Named, Place, places, places_in_condition, places_in_query, replaced};
 pub(crate) use names::truncated as truncated_name;
 pub(crate) use place::{CreationPlace, find_relation};
 pub(crate) use temporary::{drop_schema_with_all, drop_tables_with_all};
@@ -67,6 +71,8 @@ pub(crate) struct Definition<'a> {
     pub(crate) access_method: Option<&'a str>,
     /// Where the evicted rows of new tables go that do not say it.
     pub(crate) tablespace: Option<&'a str>,
+    /// Whether the body of a function is looked at when it is made.
+    pub(crate) checks_bodies: bool,
     pub(crate) session: &'a dyn SessionInfo,
     /// Who it is run as,
     pub(crate) role: &'a Arc<str>,

@@ -7,8 +7,10 @@ use thermocline_storage::types::DataType;
 
 use super::{Definition, exists, names};
 use crate::error::{Result, SqlError};
+use crate::parse::grant::Owned;
 use crate::parse::sequence::SequenceOptions;
 use crate::parse::statement::{AlterSequence, CreateSequence};
+use crate::parse::table::{AlterOperation, AlterTable};
 use crate::temporary::is_temporary;
 
 impl Definition<'_> {
@@ -73,10 +75,9 @@ impl Definition<'_> {
                 }
                 let mut def = (**old).clone();
                 def.name = new_name;
-                let owner = def.owned_by;
-                let renamed = quoted(&schema, &def.name, self.search_path);
+                let renamed = [&**old, &def].map(regclass);
                 self.apply(Change::AlterSequence(def)).await?;
-                self.rename_default(owner, &renamed).await?;
+                self.rename_in_defaults(&renamed).await?;
             }
             AlterSequence::Options(options) => {
                 let data_type = match &options.data_type {
@@ -97,24 +98,54 @@ impl Definition<'_> {
         Ok(TAG)
     }
 
-    /// The default of the column that owns a renamed sequence names it anew.
-    async fn rename_default(&mut self, owner: Option<(u32, usize)>, name: &str) -> Result<()> {
-        let Some((table, column)) = owner else {
-            return Ok(());
+    /// ALTER TABLE of a sequence, if it is one: its owner and its name.
+    pub(super) async fn alter_sequence_as_table(&mut self, alter: &AlterTable) -> Result<bool> {
+        let Some((schema, name)) = self.find_relation(&alter.name) else {
+            return Ok(false);
         };
-        let catalog = self.catalog();
-        let Some(table) = catalog.table(table) else {
-            return Ok(());
-        };
-        let mut def = table.def.clone();
-        let Some(column) = def.columns.get_mut(column) else {
-            return Ok(());
-        };
-        if column.identity.is_some() || column.default.is_none() {
-            return Ok(());
+        if self.catalog().sequence_by_name(&schema, &name).is_none() {
+            return Ok(false);
         }
-        column.default = Some(format!("nextval('{name}'::regclass)"));
-        self.apply(Change::AlterTable(def)).await
+        let named = vec![schema, name];
+        for operation in &alter.operations {
+            match operation {
+                AlterOperation::Owner(role) => {
+                    self.change_owner(&Owned::Sequence(named.clone()), role)
+                        .await?;
+                }
+                AlterOperation::Rename(name) => {
+                    let change = AlterSequence::Rename(name.clone());
+                    self.alter_sequence(&named, false, &change).await?;
+                }
+                _ => {
+                    let message = format!("\"{}\" is not a table", named[1]);
+                    return Err(SqlError::new("42809", message)
+                        .with_detail("This operation is not supported for sequences."));
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Defaults that name a sequence name it anew. Who may rename it needs no right on their tables.
+    async fn rename_in_defaults(&mut self, [old, new]: &[String; 2]) -> Result<()> {
+        let names_it = |default: &Option<String>| default.as_ref().is_some_and(|d| d.contains(old));
+        for table in self.catalog().tables.values() {
+            if !table.columns.iter().any(|column| names_it(&column.default)) {
+                continue;
+            }
+            let mut def = table.def.clone();
+            for default in def
+                .columns
+                .iter_mut()
+                .filter_map(|column| column.default.as_mut())
+            {
+                *default = default.replace(old, new);
+            }
+            let change = Change::AlterTable(def);
+            self.db.ddl(self.txn, self.options, change).await?;
+        }
+        Ok(())
     }
 
     /// What OWNED BY names for a sequence of this schema: table and column.
@@ -160,9 +191,9 @@ fn table_of<'c>(
         .ok_or_else(|| SqlError::new("42809", format!("\"{name}\" is not a table")))
 }
 
-/// A sequence's name as `nextval` takes it, with its schema unless the search
-/// path leads there first.
-pub(super) fn quoted(schema: &str, name: &str, search_path: &[String]) -> String {
+/// A relation's name as a constant of type `regclass` has it, with its schema: what is kept means
+/// the same by any search path.
+pub(super) fn quoted(schema: &str, name: &str) -> String {
     let quote = |name: &str| {
         let plain = name
             .bytes()
@@ -174,13 +205,18 @@ pub(super) fn quoted(schema: &str, name: &str, search_path: &[String]) -> String
             format!("\"{}\"", name.replace('"', "\"\""))
         }
     };
-    let visible = search_path.iter().any(|visible| visible == schema);
-    let full = if visible {
-        quote(name)
-    } else {
-        format!("{}.{}", quote(schema), quote(name))
-    };
+    let full = format!("{}.{}", quote(schema), quote(name));
     full.replace('\'', "''")
+}
+
+/// A sequence as a constant in a default.
+fn regclass(sequence: &SequenceDef) -> String {
+    format!("'{}'::regclass", quoted(&sequence.schema, &sequence.name))
+}
+
+/// The default that is the next value of a sequence.
+pub(super) fn next_of(sequence: &SequenceDef) -> String {
+    format!("nextval({})", regclass(sequence))
 }
 
 fn integer_type(name: &str) -> Result<DataType> {
@@ -392,9 +428,8 @@ mod tests {
 
     #[test]
     fn names_for_nextval_are_quoted_where_needed() {
-        let path = ["public".to_owned()];
-        assert_eq!(quoted("public", "t_a_seq", &path), "t_a_seq");
-        assert_eq!(quoted("app", "T_seq", &path), "app.\"T_seq\"");
-        assert_eq!(quoted("public", "o'x", &path), "\"o''x\"");
+        assert_eq!(quoted("public", "t_a_seq"), "public.t_a_seq");
+        assert_eq!(quoted("app", "T_seq"), "app.\"T_seq\"");
+        assert_eq!(quoted("public", "o'x"), "public.\"o''x\"");
     }
 }

@@ -74,6 +74,7 @@ pub async fn execute(
         ShortPlan::Update(update) => update::update(update, context, parameters, rows).await,
         ShortPlan::Delete(delete) => delete::delete(delete, context, parameters, rows).await,
         ShortPlan::ByQuery(_)
+        | ShortPlan::Merge(_)
         | ShortPlan::CurrentOf(_)
         | ShortPlan::LockingRead(_)
         | ShortPlan::After(_) => Err(SqlError::internal(

@@ -39,6 +39,10 @@ pub enum Targets {
     Schemas(Vec<String>),
     /// Procedures.
     Procedures(Vec<Vec<String>>),
+    /// Functions: their names, and the texts of their arguments' types where they are written.
+    Functions(Vec<(Vec<String>, Option<Vec<String>>)>),
+    /// All functions in schemas.
+    AllFunctions(Vec<String>),
     /// The database.
     Database(Vec<String>),
     /// All tables in schemas.
@@ -60,6 +64,9 @@ pub enum Owned {
     Schema(String),
     /// A procedure.
     Procedure(Vec<String>),
+    /// A function: its name, and the texts of its arguments' types where they are written. A
+    /// procedure has the name alone.
+    Function(Vec<String>, Option<Vec<String>>),
     /// A type.
     Type(Vec<String>),
 }
@@ -120,6 +127,9 @@ fn targets(statement: &GrantStmt) -> Result<Targets> {
         return Ok(match statement.objtype {
             ObjectType::OBJECT_TABLE => Targets::AllTables(last(objects)),
             ObjectType::OBJECT_SEQUENCE => Targets::AllSequences(last(objects)),
+            ObjectType::OBJECT_FUNCTION | ObjectType::OBJECT_ROUTINE => {
+                Targets::AllFunctions(last(objects))
+            }
             // Procedures lie in no schema.
             _ => Targets::Procedures(Vec::new()),
         });
@@ -129,8 +139,9 @@ fn targets(statement: &GrantStmt) -> Result<Targets> {
         ObjectType::OBJECT_SEQUENCE => Targets::Sequences(objects),
         ObjectType::OBJECT_SCHEMA => Targets::Schemas(last(objects)),
         ObjectType::OBJECT_DATABASE => Targets::Database(last(objects)),
-        ObjectType::OBJECT_FUNCTION | ObjectType::OBJECT_PROCEDURE | ObjectType::OBJECT_ROUTINE => {
-            Targets::Procedures(objects)
+        ObjectType::OBJECT_PROCEDURE => Targets::Procedures(objects),
+        ObjectType::OBJECT_FUNCTION | ObjectType::OBJECT_ROUTINE => {
+            Targets::Functions(functions(statement)?)
         }
         other => {
             let kind = kind_of(other).to_lowercase();
@@ -157,13 +168,48 @@ fn objects(statement: &GrantStmt) -> Vec<Vec<String>> {
     found
 }
 
+/// The texts of the types that are written behind a function's name.
+fn argument_types(object: Node<'_>) -> Result<Option<Vec<String>>> {
+    let Node::ObjectWithArgs(object) = object else {
+        return Ok(None);
+    };
+    if object.args_unspecified {
+        return Ok(None);
+    }
+    let types = object
+        .objargs()
+        .iter()
+        .filter_map(|argument| match argument {
+            Node::TypeName(name) => Some(node::type_text(Some(name))),
+            _ => None,
+        });
+    types.collect::<Result<_>>().map(Some)
+}
+
+/// The functions that privileges are for; as [`objects`].
+fn functions(statement: &GrantStmt) -> Result<Vec<(Vec<String>, Option<Vec<String>>)>> {
+    let mut found = Ok(Vec::new());
+    make::owned(|mem| {
+        let copy = mem.make_unique(statement.objects()).uncast();
+        if let Node::NodeList(list) = copy.as_ref() {
+            let named = list
+                .iter()
+                .map(|node| Ok((node::name(node), argument_types(node)?)));
+            found = named.collect();
+        }
+        mem.make_node::<SelectStmt>()
+    });
+    found
+}
+
 /// `ALTER SCHEMA s OWNER TO role` and the like.
 pub(super) fn owner(statement: &AlterOwnerStmt) -> Result<Statement> {
     let mut name = node::name(statement.object());
     let owned = match statement.object_type {
         ObjectType::OBJECT_SCHEMA => Owned::Schema(name.pop().unwrap_or_default()),
-        ObjectType::OBJECT_FUNCTION | ObjectType::OBJECT_PROCEDURE | ObjectType::OBJECT_ROUTINE => {
-            Owned::Procedure(name)
+        ObjectType::OBJECT_PROCEDURE => Owned::Procedure(name),
+        ObjectType::OBJECT_FUNCTION | ObjectType::OBJECT_ROUTINE => {
+            Owned::Function(name, argument_types(statement.object())?)
         }
         ObjectType::OBJECT_TYPE | ObjectType::OBJECT_DOMAIN => Owned::Type(name),
         other => {

@@ -10,15 +10,13 @@ use crate::error::{Result, SqlError};
 /// Whether a statement changes rows; 0A000 for what is no query here.
 pub(super) fn changes(node: Node<'_>) -> Result<bool> {
     match node {
-        Node::InsertStmt(_) | Node::UpdateStmt(_) | Node::DeleteStmt(_) => Ok(true),
+        Node::InsertStmt(_) | Node::UpdateStmt(_) | Node::DeleteStmt(_) | Node::MergeStmt(_) => {
+            Ok(true)
+        }
         Node::SelectStmt(select) => Ok(select.with_clause().is_some_and(|with| {
             let mut list = with.ctes().iter();
             list.any(|common| !matches!(common.ctequery(), Node::SelectStmt(_)))
         })),
-        Node::MergeStmt(_) => Err(SqlError::unsupported(
-            "MERGE is not supported",
-            "Use INSERT ... ON CONFLICT, UPDATE ... FROM or DELETE ... USING.",
-        )),
         _ => Err(SqlError::internal("a query that is none")),
     }
 }

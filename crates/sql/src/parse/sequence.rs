@@ -30,6 +30,10 @@ pub struct SequenceOptions {
     pub cycle: Option<bool>,
     /// OWNED BY table.column; the inner `None` is OWNED BY NONE.
     pub owned_by: Option<Option<Vec<String>>>,
+    /// SEQUENCE NAME, as `pg_dump` writes it of an identity column.
+    pub name: Option<Vec<String>>,
+    /// GENERATED ALWAYS or BY DEFAULT, where an identity column is altered.
+    pub always: Option<bool>,
 }
 
 pub(super) fn create(statement: &CreateSeqStmt, text: &str) -> Result<Statement> {
@@ -37,7 +41,7 @@ pub(super) fn create(statement: &CreateSeqStmt, text: &str) -> Result<Statement>
         temporary: node::is_temporary(statement.sequence()),
         name: node::relation(statement.sequence()),
         if_not_exists: statement.if_not_exists,
-        options: options(statement.options(), text)?,
+        options: unnamed(statement.options(), text)?,
     })))
 }
 
@@ -45,8 +49,19 @@ pub(super) fn alter(statement: &AlterSeqStmt, text: &str) -> Result<Statement> {
     Ok(Statement::Ddl(Ddl::AlterSequence {
         name: node::relation(statement.sequence()),
         if_exists: statement.missing_ok,
-        change: AlterSequence::Options(options(statement.options(), text)?),
+        change: AlterSequence::Options(unnamed(statement.options(), text)?),
     }))
+}
+
+/// Options of a sequence that has its name by itself.
+fn unnamed(given: &NodeList, text: &str) -> Result<SequenceOptions> {
+    let options = options(given, text)?;
+    match options.name {
+        None => Ok(options),
+        Some(_) => Err(SqlError::syntax(
+            "SEQUENCE NAME is an option of an identity column only",
+        )),
+    }
 }
 
 /// Reads options, of a sequence or an identity column.
@@ -78,6 +93,8 @@ pub(super) fn options(given: &NodeList, text: &str) -> Result<SequenceOptions> {
                 let none = owner.len() == 1 && owner[0] == "none";
                 replace(&mut options.owned_by, (!none).then_some(owner))
             }
+            "generated" => replace(&mut options.always, number()? == i64::from(b'a')),
+            "sequence_name" => replace(&mut options.name, node::name(option.arg())),
             other => {
                 let word = other.to_uppercase().replace('_', " ");
                 let message = format!("{word} of a sequence is not supported");

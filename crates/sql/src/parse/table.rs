@@ -13,8 +13,9 @@ use thermocline_query::parse::written;
 use super::constraint::{
     ColumnConstraint, TableConstraint, column_constraint, defers, table_constraint,
 };
-use super::node;
+use super::sequence::SequenceOptions;
 use super::statement::{Ddl, Life, OnCommit, Statement};
+use super::{node, sequence};
 use crate::error::{Result, SqlError};
 
 /// CREATE TABLE.
@@ -135,6 +136,29 @@ pub enum AlterOperation {
         column: String,
         /// The text of its default.
         default: Option<String>,
+    },
+    /// ALTER COLUMN ADD GENERATED … AS IDENTITY
+    AddIdentity {
+        /// The column.
+        column: String,
+        /// ALWAYS
+        always: bool,
+        /// Its sequence.
+        options: SequenceOptions,
+    },
+    /// ALTER COLUMN SET GENERATED, and options of its sequence
+    SetIdentity {
+        /// The column.
+        column: String,
+        /// What changes of it and of its sequence.
+        options: SequenceOptions,
+    },
+    /// ALTER COLUMN DROP IDENTITY
+    DropIdentity {
+        /// The column.
+        column: String,
+        /// One that is none is left alone.
+        if_exists: bool,
     },
     /// ALTER COLUMN SET NOT NULL and DROP NOT NULL
     NotNull {
@@ -383,6 +407,19 @@ fn operation(change: &AlterTableCmd, text: &str) -> Result<AlterOperation> {
                 default => Some(written::expression(default)?),
             },
         },
+        (Type::AT_AddIdentity, Node::Constraint(constraint)) => AlterOperation::AddIdentity {
+            column: name,
+            always: constraint.generated_when as u8 == b'a',
+            options: sequence::options(constraint.options(), text)?,
+        },
+        (Type::AT_SetIdentity, Node::NodeList(list)) => AlterOperation::SetIdentity {
+            column: name,
+            options: sequence::options(list, text)?,
+        },
+        (Type::AT_DropIdentity, _) => AlterOperation::DropIdentity {
+            column: name,
+            if_exists: change.missing_ok,
+        },
         (Type::AT_SetNotNull | Type::AT_DropNotNull, _) => AlterOperation::NotNull {
             column: name,
             not_null: change.subtype == Type::AT_SetNotNull,
@@ -438,9 +475,6 @@ const fn shown(operation: AlterTableType::Type) -> &'static str {
     use AlterTableType as Type;
     match operation {
         Type::AT_SetExpression | Type::AT_DropExpression => "ALTER COLUMN ... EXPRESSION",
-        Type::AT_AddIdentity | Type::AT_SetIdentity | Type::AT_DropIdentity => {
-            "ALTER COLUMN ... IDENTITY"
-        }
         Type::AT_AlterConstraint => "ALTER CONSTRAINT",
         Type::AT_ValidateConstraint => "VALIDATE CONSTRAINT",
         Type::AT_SetLogged => "SET LOGGED",

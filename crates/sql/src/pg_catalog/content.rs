@@ -7,6 +7,7 @@ mod classes;
 mod columns;
 mod comments;
 mod constraints;
+mod dependencies;
 mod domains;
 mod functions;
 mod information_schema;
@@ -87,6 +88,8 @@ pub(super) fn rows(relation: &Relation, session: &SystemSession) -> Result<Vec<V
         "pg_indexes" => classes::indexes(relation, session),
         "pg_attribute" => columns::attributes(relation, session),
         "pg_attrdef" => columns::defaults(relation, session),
+        "pg_depend" => dependencies::dependencies(relation, session),
+        "pg_rewrite" => dependencies::rules(relation, session),
         "pg_description" => comments::descriptions(relation, session),
         "pg_shdescription" => comments::shared(relation, session),
         "pg_index" => constraints::indexes(relation, session),

@@ -6,11 +6,13 @@ mod privileges;
 mod quoting;
 mod sessions;
 mod settings;
+mod shown;
 mod signatures;
 mod view;
 
 pub(crate) use definitions::{action_name, index as index_definition};
 pub(crate) use quoting::quote_ident;
+pub(crate) use shown::{default_shown, shown};
 pub(crate) use view::view_definition;
 
 use thermocline_storage::value::Value;
@@ -19,6 +21,7 @@ use super::content;
 use super::datum::Datum;
 use super::environment::SystemEnvironment;
 use super::session::Names;
+use crate::ddl::is_operation;
 use crate::error::{Result, SqlError};
 
 /// The functions that are answered here, of those that `thermocline_query` leaves to the server.
@@ -176,7 +179,12 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
             None => return Err(unanswered(name)),
         },
         // Expressions are kept as their SQL text.
-        "pg_get_expr" => values.first().cloned().unwrap_or_default(),
+        "pg_get_expr" => match text(0) {
+            Some(text) if !values.get(2).is_some_and(Datum::is_true) && is_operation(text) => {
+                Datum::text(format!("({text})"))
+            }
+            _ => values.first().cloned().unwrap_or_default(),
+        },
         "pg_get_constraintdef" => match oid(0) {
             None => Datum::Null,
             Some(oid) => {
@@ -234,9 +242,15 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
             None => Datum::Null,
             Some(oid) => session.is_visible(oid).into(),
         },
-        "pg_type_is_visible"
-        | "pg_collation_is_visible"
-        | "pg_function_is_visible"
+        "pg_type_is_visible" => match oid(0) {
+            None => Datum::Null,
+            Some(oid) => Datum::Bool(session.is_visible_type(oid)),
+        },
+        "pg_function_is_visible" => match oid(0) {
+            None => Datum::Null,
+            Some(oid) => Datum::Bool(session.is_visible_function(oid)),
+        },
+        "pg_collation_is_visible"
         | "pg_operator_is_visible"
         | "pg_opclass_is_visible"
         | "pg_opfamily_is_visible"
@@ -292,12 +306,19 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
         "regtypeout" => named(oid(0).and_then(|oid| session.type_name(oid))),
         "regnamespaceout" => named(oid(0).and_then(|oid| session.schema_name(oid))),
         "regroleout" => named(oid(0).and_then(|oid| session.role_name(oid))),
-        "regprocout" | "regprocedureout" => named(oid(0).and_then(function_name)),
-        "regprocin" => match text(0).and_then(function_number) {
-            Some(oid) => Datum::oid(oid),
-            None => return Err(no_function(text(0).unwrap_or_default())),
+        "regprocout" => named(oid(0).and_then(|oid| signatures::name(session, oid))),
+        "regprocedureout" => named(oid(0).and_then(|oid| signatures::procedure(session, oid))),
+        "regprocin" | "regprocedurein" => {
+            let text = text(0).unwrap_or_default();
+            match signatures::number(session, text, name == "regprocedurein")? {
+                Some(oid) => Datum::oid(oid),
+                None => return Err(no_function(text)),
+            }
+        }
+        "to_regproc" => match text(0) {
+            Some(text) => numbered(signatures::number(session, text, false).ok().flatten()),
+            None => Datum::Null,
         },
-        "to_regproc" => numbered(text(0).and_then(function_number)),
         "pg_advisory_unlock_all" => Datum::text(""),
         "acldefault" => definitions::acl_default(session, text(0), oid(1)),
         "pg_relation_size"
@@ -335,20 +356,6 @@ fn unanswered(name: &str) -> SqlError {
 #[cold]
 fn no_function(name: &str) -> SqlError {
     SqlError::new("42883", format!("function \"{name}\" does not exist"))
-}
-
-/// The name of a function that queries can call.
-fn function_name(oid: u32) -> Option<String> {
-    thermocline_query::functions::by_oid(oid).map(|function| function.name.to_owned())
-}
-
-/// The number of a function of which there is one of this name.
-fn function_number(name: &str) -> Option<u32> {
-    let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
-    match thermocline_query::functions::named(name) {
-        [one] => Some(one.oid),
-        _ => None,
-    }
 }
 
 /// Whether there is a function of this name, for any arguments.

@@ -26,6 +26,7 @@ const INDEX_CONSTRAINTS: u32 = 0x4000_0000;
 const CHECKS: u32 = 0x5000_0000;
 const DOMAIN_CHECKS: u32 = 0x1800_0000;
 const DEFAULTS: u32 = 0x6000_0000;
+const RULES: u32 = 0x7800_0000;
 /// The labels of enums.
 pub(crate) const LABELS: u32 = 0x1000_0000;
 /// The largest oid that derivation leaves apart.
@@ -50,6 +51,11 @@ pub(crate) fn domain_check_oid(domain: u32, number: usize) -> u32 {
 /// The default of a column (from 0).
 pub(crate) fn default_oid(table: &TableDef, column: usize) -> u32 {
     DEFAULTS | ((table.oid & 0x0003_ffff) << 10) | (column as u32 & 0x3ff)
+}
+
+/// The rule that gives a view's rows.
+pub(crate) fn rule_oid(view: u32) -> u32 {
+    RULES | (view & OID_MASK)
 }
 
 /// A table's row type.

@@ -6,7 +6,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use thermocline_engine::authority::{Authority, Grant, Object, PUBLIC, Privileges};
+use thermocline_engine::authority::{
+    Authority, Grant, Object, PUBLIC, PUBLIC_SCHEMA_OID, Privileges,
+};
 use thermocline_engine::catalog::{IndexDef, Table};
 use thermocline_engine::{Catalog, Database, TableReport, TypeKind};
 use thermocline_query::types::array_of;
@@ -127,6 +129,20 @@ impl SystemSession {
         })
     }
 
+    /// The grants on a schema, likewise. Those of `public` are not the default ones of a schema.
+    pub(crate) fn schema_acl(&self, oid: u32) -> Datum {
+        let object = Object::Schema(oid);
+        match self.acl(&object) {
+            Datum::Null if oid == PUBLIC_SCHEMA_OID => {
+                let authority = &self.catalog.authority;
+                let mut grants = authority.grants(&object);
+                grants.sort_by_key(|grant| grant.grantee == PUBLIC);
+                acl_items(authority, &grants)
+            }
+            known => known,
+        }
+    }
+
     /// Whether the statement's role may see a sequence's value.
     pub(crate) fn may_read_sequence(&self, oid: u32) -> bool {
         let object = Object::Sequence(oid);
@@ -239,6 +255,48 @@ impl SystemSession {
         Some(first == Some(schema))
     }
 
+    /// Whether an unqualified name finds the type.
+    pub(crate) fn is_visible_type(&self, oid: u32) -> bool {
+        let path = &self.facts.search_path;
+        let own = self.catalog.type_of(oid);
+        own.is_none_or(|def| type_named(&self.catalog, path, None, &def.name) == Some(def.oid))
+    }
+
+    /// Whether an unqualified name, with its arguments' types, finds the function.
+    pub(crate) fn is_visible_function(&self, oid: u32) -> bool {
+        let Some(def) = self.catalog.functions.get(&oid) else {
+            return true;
+        };
+        let mut path = self.facts.search_path.iter();
+        let first = path.find_map(|schema| {
+            let mut named = self.catalog.functions_named(schema, &def.name);
+            named.find(|other| other.types().eq(def.types()))
+        });
+        first.is_some_and(|first| first.oid == oid)
+    }
+
+    /// The functions that a text names, by the search path if it names no schema.
+    pub(crate) fn functions_by_name(&self, text: &str) -> Vec<u32> {
+        let built_in = |name: &str| {
+            let all = thermocline_query::functions::named(name).iter();
+            all.map(|function| function.oid).collect::<Vec<_>>()
+        };
+        let own = |schema: &str, name: &str| {
+            let named = self.catalog.functions_named(schema, name);
+            named.map(|def| def.oid).collect::<Vec<_>>()
+        };
+        match parts(text).as_slice() {
+            [name] => {
+                let path = self.facts.search_path.iter();
+                let own = path.flat_map(|schema| own(schema, name));
+                built_in(name).into_iter().chain(own).collect()
+            }
+            [schema, name] if schema == "pg_catalog" => built_in(name),
+            [schema, name] | [_, schema, name] => own(schema, name),
+            _ => Vec::new(),
+        }
+    }
+
     /// The bytes a relation takes, in memory and on the device.
     pub(crate) fn relation_bytes(&self, oid: u32) -> u64 {
         if oid == oids::DATABASE {
@@ -253,12 +311,12 @@ impl SystemSession {
         })
     }
 
-    /// The last value a sequence gave, if it gave one.
     /// The value of a sequence, and whether it has been given.
     pub(crate) fn sequence_state(&self, oid: u32) -> Option<(i64, bool)> {
         self.db.last_value(oid)
     }
 
+    /// The last value a sequence gave, if it gave one.
     pub(crate) fn sequence_last_value(&self, oid: u32) -> Option<i64> {
         match self.db.last_value(oid) {
             Some((value, true)) => Some(value),

@@ -107,6 +107,11 @@ impl ShortPlan {
                 let found = format!("Analytical Query  ({})", plan.query.reason);
                 lines.push(indented(2, &found));
             }
+            Self::Merge(plan) => {
+                lines.push(format!("Merge on {}", plan.table.name));
+                let found = format!("Analytical Query  ({})", plan.query.reason);
+                lines.push(indented(1, &found));
+            }
             Self::CurrentOf(plan) => {
                 let mut inner = plan.change.explain();
                 inner.pop();
@@ -151,7 +156,9 @@ impl ShortPlan {
             Self::Insert(_) => "rows are stored in place".to_owned(),
             Self::Update(update) => reach(&update.source),
             Self::Delete(delete) => reach(&delete.source),
-            Self::ByQuery(_) => "a query finds the rows, by key they are changed".to_owned(),
+            Self::ByQuery(_) | Self::Merge(_) => {
+                "a query finds the rows, by key they are changed".to_owned()
+            }
             Self::CurrentOf(plan) => format!("the row of cursor {}", plan.cursor),
             Self::LockingRead(_) => "a query finds the rows, by key they are locked".to_owned(),
             Self::After(after) => after.plan.why(),

@@ -7,6 +7,7 @@ mod choose;
 mod effect;
 mod explain;
 mod fit;
+mod merge;
 mod reason;
 mod reference;
 
@@ -14,6 +15,7 @@ pub(crate) use by_key::{locking, row_numbered, source_by_key};
 pub(crate) use choose::{OrderKey, choose, plain_keys};
 pub(crate) use effect::{replaces, unique_within_partition, whole_key};
 pub(crate) use fit::{Fit, fit, fits};
+pub use merge::MergePlan;
 pub use reason::Reason;
 pub use reference::Reference;
 pub(crate) use reference::{ReferredTo, referring_index, takes_keys};
@@ -68,6 +70,8 @@ pub enum ShortPlan {
     Delete(Arc<DeletePlan>),
     /// UPDATE or DELETE of rows that a query finds: for the session, which runs it.
     ByQuery(Arc<ByQuery>),
+    /// MERGE: for the session likewise.
+    Merge(Arc<MergePlan>),
     /// UPDATE or DELETE of the row that a cursor stands on: for the session likewise.
     CurrentOf(Arc<CurrentOf>),
     /// SELECT of rows that a query finds and locks: for the session likewise.
@@ -98,6 +102,7 @@ impl ShortPlan {
             | Self::Update(_)
             | Self::Delete(_)
             | Self::ByQuery(_)
+            | Self::Merge(_)
             | Self::CurrentOf(_)
             | Self::After(_) => false,
         }
@@ -126,6 +131,7 @@ impl ShortPlan {
             Self::Update(update) => Some(&update.source.table),
             Self::Delete(delete) => Some(&delete.source.table),
             Self::ByQuery(plan) => plan.change.changed_table(),
+            Self::Merge(plan) => Some(&plan.table),
             Self::CurrentOf(plan) => Some(&plan.table),
             Self::After(after) => after.plan.changed_table(),
             Self::Select(_) | Self::OneRow(_) | Self::LockingRead(_) => None,
@@ -152,6 +158,7 @@ impl ShortPlan {
             Self::Update(update) => assigned(&update.source.table, &update.assignments),
             Self::Delete(delete) => delete.source.table.is_referenced(),
             Self::ByQuery(plan) => plan.change.takes_keys(),
+            Self::Merge(plan) => plan.actions.iter().flatten().any(Self::takes_keys),
             Self::CurrentOf(plan) => plan.change.takes_keys(),
             Self::After(after) => {
                 let mut before = after.before.iter();

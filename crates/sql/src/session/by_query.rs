@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::exec::{self, ExecContext};
 use crate::expr::{CastPath, Datum};
 use crate::output::RowWriter;
-use crate::plan::{ByQuery, ShortPlan};
+use crate::plan::{ByQuery, ReadQuery, ShortPlan};
 
 /// Rows that the query hands on at a time, and changes between two pauses.
 const BATCH_ROWS: usize = 256;
@@ -42,7 +42,11 @@ impl Session {
         let mut locked: HashSet<Vec<Value>> = HashSet::new();
         let found = loop {
             of_found.resize(0)?;
-            let found = self.found(plan, parameters, &mut of_found).await?;
+            let query = (&plan.query, &plan.targets[..]);
+            let once = Some(plan.key_columns);
+            let found = self
+                .found_by(query, parameters, once, &mut of_found)
+                .await?;
             let keys = found.iter().map(|row| &row[..plan.key_columns]);
             let new = keys.filter(|key| locks && !locked.contains(*key));
             of_locked.grow(new.clone().map(bytes_of).sum())?;
@@ -74,20 +78,21 @@ impl Session {
         Ok(changed)
     }
 
-    /// The rows that the query finds now, once each, in the types of the table's columns; they are
-    /// charged before they are kept.
-    async fn found(
+    /// The rows that a query finds now, in the types of the table's columns; once each, by so many
+    /// columns, where that is said. They are charged before they are kept.
+    pub(super) async fn found_by(
         &mut self,
-        plan: &ByQuery,
+        (query, targets): (&ReadQuery, &[(DataType, String)]),
         parameters: &[Value],
+        once: Option<usize>,
         charge: &mut Charge,
     ) -> Result<Vec<Vec<Value>>> {
-        let typed = &plan.query.typed;
+        let typed = &query.typed;
         let db = Arc::clone(&self.engine.db);
         let catalog = self.transaction.catalog(&db);
         let columns = typed.output_columns();
         let mut paths = Vec::with_capacity(columns.len());
-        for (column, (to, _)) in columns.iter().zip(&plan.targets) {
+        for (column, (to, _)) in columns.iter().zip(targets) {
             let from = held(column.type_oid, column.type_modifier);
             paths.push(CastPath {
                 from: from.unwrap_or(DataType::Text),
@@ -115,12 +120,16 @@ impl Session {
                     row.push(path.apply(Datum::Owned(value), &styles)?.into_value());
                 }
                 // A row that several others match is changed once, as in PostgreSQL.
-                let key = &row[..plan.key_columns];
-                if !seen.contains(key) {
-                    charge.grow(bytes_of(&row) + bytes_of(key))?;
+                if let Some(columns) = once {
+                    let key = &row[..columns];
+                    if seen.contains(key) {
+                        continue;
+                    }
+                    charge.grow(bytes_of(key))?;
                     seen.insert(key.to_vec());
-                    found.push(row);
                 }
+                charge.grow(bytes_of(&row))?;
+                found.push(row);
             }
         }
     }

@@ -10,7 +10,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use thermocline_engine::{
-    Access, Catalog, LockMode, ReferenceAction, Referring, RemovedKey, Scope, Table,
+    Access, Catalog, Database, LockMode, ReferenceAction, Referring, RemovedKey, RunOptions, Scope,
+    Table, Transaction,
 };
 use thermocline_storage::cast::CastContext;
 use thermocline_storage::value::{Value, ValueRef};
@@ -36,6 +37,7 @@ struct Key<'a> {
 }
 
 /// A deferred foreign key without an index over its columns, and a key that went.
+#[derive(Clone)]
 pub(super) struct ToRead {
     table: u32,
     constraint: u32,
@@ -68,10 +70,11 @@ impl Session {
             if removed.is_empty() {
                 return Ok(db.verify_expected(txn, &options).await?);
             }
-            let catalog = txn.catalog();
             let mut tables: Vec<u32> = removed.iter().map(|key| key.table).collect();
             tables.sort_unstable();
             tables.dedup();
+            lock_referring(&db, txn, &options, &tables).await?;
+            let catalog = txn.catalog();
             for oid in tables {
                 let Some(parent) = catalog.table(oid) else {
                     continue;
@@ -113,7 +116,11 @@ impl Session {
     }
 
     async fn read_deferred(&mut self) -> Result<()> {
-        let to_read = std::mem::take(&mut self.transaction.to_read);
+        // A savepoint may bring back rows that are gone now: then the commit reads again.
+        let to_read = match self.transaction.has_savepoints() {
+            true => self.transaction.to_read.clone(),
+            false => std::mem::take(&mut self.transaction.to_read),
+        };
         let db = Arc::clone(&self.engine.db);
         for one in to_read {
             let catalog = self.transaction.catalog(&db);
@@ -348,6 +355,26 @@ impl Session {
         let scope = Scope::All;
         Ok(db.in_transaction(txn, &options, scope, body).await?)
     }
+}
+
+/// Keeps the tables that refer to these as they are defined until the transaction ends: the rows
+/// that refer are found by their indexes when it commits, too.
+async fn lock_referring(
+    db: &Database,
+    txn: &mut Transaction,
+    options: &RunOptions,
+    tables: &[u32],
+) -> Result<()> {
+    let catalog = txn.catalog();
+    for parent in tables.iter().filter_map(|oid| catalog.table(*oid)) {
+        for table in &parent.referenced_by {
+            if let Some(table) = catalog.table(*table) {
+                db.lock_table(txn, options, table, LockMode::RowShare, true)
+                    .await?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The foreign keys of a name, in the first schema that has some.

@@ -346,6 +346,7 @@ impl Session {
             ShortPlan::ByQuery(plan) => {
                 return boxed(self.change_by_query(plan, parameters, rows)).await;
             }
+            ShortPlan::Merge(plan) => return boxed(self.merge(plan, parameters)).await,
             ShortPlan::CurrentOf(plan) => {
                 return boxed(self.change_current(plan, parameters, rows)).await;
             }
@@ -492,6 +493,7 @@ pub(super) const fn command_name(command: Command) -> &'static str {
         Command::Insert => "INSERT",
         Command::Update => "UPDATE",
         Command::Delete => "DELETE",
+        Command::Merge => "MERGE",
     }
 }
 
@@ -502,6 +504,7 @@ pub(super) fn command_complete(client: &mut Client, command: Command, count: u64
         Command::Insert => b"INSERT 0 ",
         Command::Update => b"UPDATE ",
         Command::Delete => b"DELETE ",
+        Command::Merge => b"MERGE ",
     };
     counted(client, tag, count);
 }

@@ -34,6 +34,8 @@ struct SavepointState {
     read_only: bool,
     /// What was asked for before it.
     asked: usize,
+    /// How many tables a commit was to read before it.
+    to_read: usize,
 }
 
 /// The transaction of a session.
@@ -83,6 +85,11 @@ impl TransactionState {
 
     pub(super) fn block(&self) -> Block {
         self.block
+    }
+
+    /// Whether there is a savepoint to go back to.
+    pub(super) fn has_savepoints(&self) -> bool {
+        !self.savepoints.is_empty()
     }
 
     pub(super) fn is_failed(&self) -> bool {
@@ -329,6 +336,7 @@ impl TransactionState {
             settings: context.settings(|settings| settings.save()),
             read_only: self.read_only,
             asked: context.asked(),
+            to_read: self.to_read.len(),
         });
         Ok(())
     }
@@ -355,6 +363,7 @@ impl TransactionState {
         transaction.rollback_to(&state.point).await?;
         context.settings(|settings| settings.restore(&state.settings));
         context.forget_asked(state.asked);
+        self.to_read.truncate(state.to_read);
         self.read_only = state.read_only;
         self.savepoints.truncate(at + 1);
         self.failed = false;

@@ -469,7 +469,7 @@ impl Session {
             self.transaction.begin(Block::Implicit, &self.context);
         }
         let options = self.options();
-        let (search_path, creation_path, role, styles, method, tablespace) =
+        let (search_path, creation_path, role, styles, method, tablespace, bodies) =
             self.context.settings(|settings| {
                 (
                     settings.search_path(),
@@ -478,6 +478,7 @@ impl Session {
                     settings.styles(),
                     settings.get("default_table_access_method"),
                     settings.get("default_tablespace"),
+                    settings.get("check_function_bodies"),
                 )
             });
         let session_user = self.context.session_user();
@@ -499,6 +500,7 @@ impl Session {
             creation_path: &creation_path,
             access_method: method.as_deref(),
             tablespace: tablespace.as_deref(),
+            checks_bodies: bodies.as_deref() != Some("off"),
             session: &**context,
             role: &role,
             styles: &styles,

@@ -210,6 +210,7 @@ impl Planner<'_> {
             ChangeKind::Update { query, .. } | ChangeKind::Delete { query, .. } => {
                 Query::clone(query)
             }
+            ChangeKind::Merge(merge) => merge.query.clone(),
             ChangeKind::Insert(insert) => {
                 if let Source::Query(query) = &insert.source {
                     self.reads_unchanged(query)?;

@@ -52,15 +52,6 @@ impl Changer<'_, '_> {
                 self.rows_of(*query)?
             }
         };
-        let mut defaults = Vec::new();
-        for (column, def) in table.live_columns() {
-            let catalog = self.context.catalog;
-            let has_default =
-                def.identity.is_some() || default_text(catalog, &table, def).is_some();
-            if !insert.columns.contains(&column) && has_default {
-                defaults.push((column, self.default_of(column)?));
-            }
-        }
         let conflict = insert.conflict;
         let conflict = conflict.map(|conflict| self.conflict(conflict, &scope));
         let conflict = conflict.transpose()?;
@@ -69,19 +60,37 @@ impl Changer<'_, '_> {
         let lowering = Lowering::of_tables(&relations);
         let returning = self.returned(returning.as_deref(), &lowering)?;
         let target = InsertTarget {
-            checks: self.context.checks_of(&table)?,
-            unique_within_partition: unique_within_partition(&table),
-            references: Reference::of(self.context.catalog, &table, |_| true),
-            table: Arc::clone(&table),
-            columns: insert.columns,
-            defaults,
             conflict,
             returning,
+            ..self.insert_target(insert.columns)?
         };
         Ok(ShortPlan::Insert(Arc::new(InsertPlan {
             target: Arc::new(target),
             source,
         })))
+    }
+
+    /// The table as what rows with values for these columns go into.
+    pub(super) fn insert_target(&self, columns: Vec<usize>) -> Result<InsertTarget> {
+        let table = &self.table;
+        let mut defaults = Vec::new();
+        for (column, def) in table.live_columns() {
+            let catalog = self.context.catalog;
+            let has_default = def.identity.is_some() || default_text(catalog, table, def).is_some();
+            if !columns.contains(&column) && has_default {
+                defaults.push((column, self.default_of(column)?));
+            }
+        }
+        Ok(InsertTarget {
+            checks: self.context.checks_of(table)?,
+            unique_within_partition: unique_within_partition(table),
+            references: Reference::of(self.context.catalog, table, |_| true),
+            table: Arc::clone(table),
+            columns,
+            defaults,
+            conflict: None,
+            returning: None,
+        })
     }
 
     /// The rows that a query gives.
@@ -127,7 +136,7 @@ impl Changer<'_, '_> {
     }
 
     /// 428C9 for a value for a column that is always generated.
-    fn may_insert(&self, column: usize, overriding: Overriding) -> Result<()> {
+    pub(super) fn may_insert(&self, column: usize, overriding: Overriding) -> Result<()> {
         let def = &self.table.columns[column];
         match (def.identity, overriding) {
             (Some(Identity::Always), Overriding::None) => {

@@ -12,6 +12,7 @@
 //! | `locking` | rows that are locked |
 //! | `update` | UPDATE and DELETE, in place or of rows that a query finds |
 //! | `insert` | INSERT with its conflict |
+//! | `merge` | MERGE |
 //! | `shown` | expressions as EXPLAIN shows them |
 //!
 //! Names and types are settled before; which index finds the rows is `plan::choose`'s.
@@ -21,6 +22,7 @@ mod expression;
 mod group;
 mod insert;
 mod locking;
+mod merge;
 mod pull_up;
 mod select;
 mod shown;
@@ -224,6 +226,7 @@ impl Planner<'_> {
             ChangeKind::Delete { query, cursor } => {
                 (Command::Delete, changer.delete(*query, cursor, returning)?)
             }
+            ChangeKind::Merge(merge) => (Command::Merge, changer.merge(*merge)?),
         };
         Ok((command, plan, columns))
     }
@@ -273,6 +276,8 @@ fn owner_of(via: Via, kind: &ChangeKind, context: &BindContext<'_>) -> Result<Op
         ChangeKind::Insert(_) => Privileges::INSERT,
         ChangeKind::Update { .. } => Privileges::UPDATE,
         ChangeKind::Delete { .. } => Privileges::DELETE,
+        // It changes no views.
+        ChangeKind::Merge(_) => Privileges::NONE,
     };
     if via.reads {
         needs |= Privileges::SELECT;
@@ -387,6 +392,8 @@ fn spell_out_rows(change: &mut Change) {
             }
             (relations, 1)
         }
+        // A row that matches nothing has NULL in its place.
+        ChangeKind::Merge(_) => return,
     };
     change.exprs_mut(&mut |expr| spell_out(expr, &relations[..known]));
 }

@@ -22,7 +22,7 @@ use crate::plan::{
 };
 
 /// What names a row of the table.
-enum Key {
+pub(super) enum Key {
     /// Its primary key, of these columns.
     Columns(Vec<usize>),
     /// Its number: the table has no primary key.
@@ -30,11 +30,11 @@ enum Key {
 }
 
 /// What a query finds beside the rows' keys.
-struct Found {
+pub(super) struct Found {
     /// Its columns, the key's before all.
-    selected: Vec<tree::Expr>,
+    pub(super) selected: Vec<tree::Expr>,
     /// What they are stored as, and the table's column.
-    stored: Vec<(DataType, String)>,
+    pub(super) stored: Vec<(DataType, String)>,
     /// The columns that are changed: what is found of them is what they were.
     changed: Vec<usize>,
 }
@@ -235,7 +235,7 @@ impl Changer<'_, '_> {
     }
 
     /// What names the table's rows, and how a query finds that.
-    fn by_key(&self) -> (Key, Found) {
+    pub(super) fn by_key(&self) -> (Key, Found) {
         let table = &self.table;
         let column = |column: usize, data_type: DataType| {
             let kind = ExprKind::Column {
@@ -272,7 +272,7 @@ impl Changer<'_, '_> {
     }
 
     /// The row whose key is the parameters behind the statement's own.
-    fn source_by(&self, key: &Key) -> Source {
+    pub(super) fn source_by(&self, key: &Key) -> Source {
         let own_parameters = self.planner.befores.types().len();
         match key {
             Key::Columns(columns) => source_by_key(&self.table, columns, own_parameters),
@@ -281,7 +281,12 @@ impl Changer<'_, '_> {
     }
 
     /// A value that the query gives, as a parameter of the change.
-    fn selected(&self, found: &mut Found, expr: tree::Expr, stored: (DataType, String)) -> Expr {
+    pub(super) fn selected(
+        &self,
+        found: &mut Found,
+        expr: tree::Expr,
+        stored: (DataType, String),
+    ) -> Expr {
         found.selected.push(expr);
         found.stored.push(stored);
         Expr::Parameter(self.planner.befores.types().len() + found.selected.len() - 1)
@@ -359,11 +364,24 @@ impl Changer<'_, '_> {
         change: ShortPlan,
     ) -> Result<ShortPlan> {
         query.targets = found.selected.into_iter().map(target).collect();
-        let key_columns = match key {
+        let key_columns = self.key_found(&mut query, key)?;
+        Ok(ShortPlan::ByQuery(Arc::new(ByQuery {
+            query: self.planner.read_query(query)?,
+            own_parameters: self.planner.befores.types().len(),
+            targets: found.stored,
+            key_columns,
+            change,
+            lock: self.lock_by(key),
+        })))
+    }
+
+    /// Has a query give what names the table's rows; how many of its columns that is.
+    pub(super) fn key_found(&self, query: &mut Query, key: &Key) -> Result<usize> {
+        Ok(match key {
             Key::Columns(columns) => columns.len(),
             Key::Row => {
                 // Its own names of whole rows are spelled out.
-                if names_rows(&query, 1) {
+                if names_rows(query, 1) {
                     return Err(SqlError::unsupported(
                         "a whole row in a change of a table without a primary key is not supported",
                         "Name the columns, or give the table a primary key.",
@@ -372,19 +390,16 @@ impl Changer<'_, '_> {
                 query.relations.first_mut().map(numbered);
                 1
             }
-        };
+        })
+    }
+
+    /// How a row is locked by its key.
+    pub(super) fn lock_by(&self, key: &Key) -> ShortPlan {
         let lock = RowLock {
             mode: LockMode::Update,
             locked: LockedRows::Wait,
         };
-        Ok(ShortPlan::ByQuery(Arc::new(ByQuery {
-            query: self.planner.read_query(query)?,
-            own_parameters: self.planner.befores.types().len(),
-            targets: found.stored,
-            key_columns,
-            change,
-            lock: locking(self.source_by(key), lock),
-        })))
+        locking(self.source_by(key), lock)
     }
 }
 

@@ -381,7 +381,7 @@ fn catalogs_show_domains_and_a_drop_says_what_hangs_on_them() {
             "select conname, pg_get_constraintdef(oid) from pg_constraint \
              where contypid = 'code'::regtype"
         ),
-        ["code_check|CHECK ((value ~ '^[a-z]+$'))"]
+        ["code_check|CHECK ((VALUE ~ '^[a-z]+$'))"]
     );
     let error = client.error("drop domain positive");
     for part in [

@@ -64,17 +64,78 @@ fn a_table_without_an_index_is_locked_while_a_parent_goes() {
 }
 
 #[test]
-fn an_index_that_is_dropped_meanwhile_hides_no_child() {
+fn who_takes_a_parent_away_keeps_the_tables_that_refer_to_it_as_they_are() {
     let server = Server::new();
     tables(&server);
     let (mut one, mut other) = (server.connect(), server.connect());
     one.tag("begin");
     one.tag("delete from parent where id = 1");
+    other.tag("set lock_timeout = 20");
+    for change in [
+        "drop index child_parent_idx",
+        "alter table child add column more int",
+        "drop table child",
+    ] {
+        let error = other.error(change);
+        assert!(error.starts_with("55P03"), "{change}: {error}");
+    }
+    // Rows of them are anybody's.
+    other.tag("insert into child values (1, 2)");
+    one.tag("commit");
     other.tag("drop index child_parent_idx");
-    other.tag("insert into child values (1, 1)");
-    let error = one.error("commit");
-    assert!(error.starts_with("40001"), "{error}");
-    assert_eq!(one.rows("select count(*) from parent"), ["3"]);
+    // What is rolled back to a savepoint holds nothing.
+    one.tag("begin");
+    one.tag("savepoint s");
+    one.tag("delete from parent where id = 3");
+    one.tag("rollback to s");
+    other.tag("alter table child add column more int");
+    one.tag("commit");
+}
+
+#[test]
+fn what_constraints_are_set_to_goes_back_to_a_savepoint() {
+    let server = Server::new();
+    let mut client = server.connect();
+    for indexed in [true, false] {
+        client.tag("create table p (id int primary key)");
+        client.tag("create table c (id int references p deferrable initially deferred)");
+        if indexed {
+            client.tag("create index on c (id)");
+        }
+        // What was found among what is taken back is not there any more.
+        client.tag("begin");
+        client.tag("insert into c values (1)");
+        client.tag("savepoint s");
+        client.tag("insert into p values (1)");
+        client.tag("set constraints all immediate");
+        client.tag("rollback to s");
+        client.tag("insert into c values (2)");
+        let error = client.error("commit");
+        assert!(error.starts_with("23503"), "{error}");
+        client.tag("insert into p values (1)");
+        client.tag("insert into c values (1)");
+        // Nor what was deleted.
+        client.tag("begin");
+        client.tag("delete from p");
+        client.tag("savepoint s");
+        client.tag("delete from c");
+        client.tag("set constraints c_id_fkey immediate");
+        client.tag("rollback to s");
+        let error = client.error("commit");
+        assert!(error.starts_with("23503"), "{error}");
+        // What was said before a savepoint holds on.
+        client.tag("begin");
+        client.tag("set constraints all immediate");
+        client.tag("savepoint s");
+        client.tag("set constraints all deferred");
+        client.tag("insert into c values (9)");
+        client.tag("rollback to s");
+        let error = client.error("insert into c values (9)");
+        assert!(error.starts_with("23503"), "{error}");
+        client.tag("rollback");
+        assert_eq!(client.rows("select * from p, c"), ["1|1"]);
+        client.tag("drop table c, p");
+    }
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub(super) fn namespaces(relation: &Relation, session: &SystemSession) -> Vec<Ve
             Datum::oid(oid),
             Datum::text(name),
             session.owner(&object).0,
-            session.acl(&object),
+            session.schema_acl(oid),
         ])
     };
     let mut rows = vec![

@@ -1,12 +1,15 @@
 //! Columns and their defaults.
 
 use thermocline_engine::TypeKind;
-use thermocline_engine::catalog::Identity;
+use thermocline_engine::catalog::{Identity, IndexKind};
 
 use thermocline_query::types::domain::base;
+use thermocline_query::types::ids;
 
 use super::Filler;
+use super::types::Form;
 use crate::pg_catalog::datum::Datum;
+use crate::pg_catalog::functions::default_shown;
 use crate::pg_catalog::oids::{default_oid, of_composite};
 use crate::pg_catalog::pg_type::{PgType, type_row};
 use crate::pg_catalog::relations::{RELATIONS, Relation};
@@ -57,6 +60,10 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
     );
     let row = |attribute: &Attribute<'_>| {
         let known = type_row(base(attribute.data_type.oid));
+        let form = match session.catalog.types.get(&attribute.data_type.oid) {
+            Some(def) => Form::of(&def.kind, def.oid),
+            None => known.map_or(Form::UNKNOWN, Form::built_in),
+        };
         filler.row([
             Datum::oid(attribute.relation),
             Datum::text(attribute.name),
@@ -65,14 +72,14 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                 false => attribute.data_type.oid,
             }),
             Datum::Int(-1),
-            Datum::Int(known.map_or(-1, |known| i64::from(known.length))),
+            Datum::Int(form.length),
             Datum::Int(attribute.number),
             Datum::Int(dimensions(attribute.data_type)),
             Datum::Int(-1),
             Datum::Int(i64::from(attribute.data_type.typmod)),
-            Datum::Bool(known.is_some_and(|known| known.by_value)),
-            Datum::text(known.map_or("i", |known| known.alignment)),
-            Datum::text(known.map_or("x", |known| known.storage)),
+            Datum::Bool(form.by_value),
+            Datum::text(form.alignment),
+            Datum::text(form.storage),
             Datum::text(""),
             Datum::Bool(attribute.not_null),
             Datum::Bool(attribute.has_default),
@@ -80,7 +87,7 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
             Datum::text(""),
             Datum::Bool(attribute.dropped),
             Datum::Bool(true),
-            Datum::oid(known.map_or(0, |known| known.collation)),
+            Datum::oid(form.collation),
             usize::try_from(attribute.number - 1).map_or(Datum::Null, |column| {
                 session.column_acl(attribute.relation, column)
             }),
@@ -111,7 +118,11 @@ pub(super) fn attributes(relation: &Relation, session: &SystemSession) -> Vec<Ve
                     relation: index.oid,
                     name: &column.name,
                     number,
-                    data_type: PgType::of_column(column),
+                    data_type: match index.kind {
+                        IndexKind::BTree => PgType::of_column(column),
+                        // As there, where the codes of keys are kept.
+                        IndexKind::Hash => PgType::of(ids::INT4),
+                    },
                     not_null: false,
                     has_default: false,
                     identity: "",
@@ -198,12 +209,12 @@ pub(super) fn defaults(relation: &Relation, session: &SystemSession) -> Vec<Vec<
     let mut rows = Vec::new();
     for table in session.catalog.tables.values() {
         for (at, column) in table.columns.iter().enumerate() {
-            if let (Some(default), None) = (&column.default, column.identity) {
+            if column.default.is_some() && column.identity.is_none() {
                 rows.push(filler.row([
                     Datum::oid(default_oid(table, at)),
                     Datum::oid(table.oid),
                     Datum::Int(at as i64 + 1),
-                    Datum::text(default),
+                    default_shown(session, table, at).map_or(Datum::Null, Datum::text),
                 ]));
             }
         }

@@ -1,6 +1,7 @@
 //! Comments as PostgreSQL's catalogs show them, by the numbers of objects and of the catalogs
 //! that those are in.
 
+use thermocline_engine::authority::PUBLIC_SCHEMA_OID;
 use thermocline_engine::comment::CommentOn;
 
 use super::Filler;
@@ -56,7 +57,15 @@ fn shown(session: &SystemSession, shared: bool) -> impl Iterator<Item = Shown<'_
             text,
         })
     });
-    ours.chain(users)
+    let on_public = CommentOn::Schema(PUBLIC_SCHEMA_OID);
+    let standard = !shared && !session.catalog.comments.contains_key(&on_public);
+    let standard = standard.then_some(Shown {
+        object: PUBLIC_SCHEMA_OID,
+        catalog: "pg_namespace",
+        column: 0,
+        text: "standard public schema",
+    });
+    ours.chain(users).chain(standard)
 }
 
 fn class(catalog: &str) -> Datum {

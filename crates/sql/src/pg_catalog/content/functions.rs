@@ -52,6 +52,7 @@ pub(super) fn functions(relation: &Relation, session: &SystemSession) -> Vec<Vec
             "proargmodes",
             "proargnames",
             "prosrc",
+            "proacl",
         ],
     );
     let rows = |gives_rows: bool| Datum::Float(if gives_rows { 1000.0 } else { 0.0 });
@@ -88,6 +89,7 @@ pub(super) fn functions(relation: &Relation, session: &SystemSession) -> Vec<Vec
             Datum::Null,
             names(function.argument_names.iter().copied()),
             Datum::text(function.name),
+            Datum::Null,
         ])
     });
     let own = session.catalog.functions.values().map(|def| {
@@ -138,6 +140,7 @@ pub(super) fn functions(relation: &Relation, session: &SystemSession) -> Vec<Vec
             modes,
             names(with_columns.map(|of| of.name.as_deref().unwrap_or(""))),
             Datum::text(&def.body),
+            session.acl(&Object::Function(def.oid)),
         ])
     });
     built_in.chain(own).collect()

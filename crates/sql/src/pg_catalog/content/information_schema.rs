@@ -8,7 +8,9 @@ use thermocline_query::types::ids;
 use thermocline_storage::types::DataType;
 
 use super::{Filler, domains, privileges};
+use crate::ddl::is_operation;
 use crate::pg_catalog::datum::Datum;
+use crate::pg_catalog::functions::default_shown;
 use crate::pg_catalog::functions::{action_name, view_definition};
 use crate::pg_catalog::pg_type::{PgType, format_type, type_row};
 use crate::pg_catalog::relations::{RELATIONS, Relation};
@@ -170,7 +172,7 @@ struct Column<'a> {
     table: &'a str,
     name: &'a str,
     number: i64,
-    default: Option<&'a str>,
+    default: Option<String>,
     nullable: bool,
     data_type: PgType,
     identity: Option<Identity>,
@@ -227,7 +229,7 @@ fn columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
             Datum::text(column.table),
             Datum::text(column.name),
             Datum::Int(column.number),
-            column.default.map_or(Datum::Null, Datum::text),
+            column.default.as_ref().map_or(Datum::Null, Datum::text),
             yes_or_no(column.nullable),
             Datum::text(kind.data_type),
             length,
@@ -264,10 +266,15 @@ fn columns(relation: &Relation, session: &SystemSession) -> Vec<Vec<Datum>> {
                 table: &table.name,
                 name: &column.name,
                 number: place as i64 + 1,
-                default: column
-                    .default
-                    .as_deref()
-                    .filter(|_| column.identity.is_none()),
+                default: match column.identity {
+                    None => {
+                        default_shown(session, table, place).map(|text| match is_operation(&text) {
+                            true => format!("({text})"),
+                            false => text,
+                        })
+                    }
+                    Some(_) => None,
+                },
                 nullable: !column.not_null,
                 data_type: PgType::of_column(column),
                 identity: column.identity,

@@ -8,8 +8,9 @@ use thermocline_query::types::user::Class;
 
 use super::Filler;
 use crate::pg_catalog::datum::Datum;
+use crate::pg_catalog::functions::shown;
 use crate::pg_catalog::oids::{self, row_type_oid};
-use crate::pg_catalog::pg_type::{TYPES, type_row};
+use crate::pg_catalog::pg_type::{TYPES, TypeRow, type_row};
 use crate::pg_catalog::relations::Relation;
 use crate::pg_catalog::session::SystemSession;
 
@@ -38,6 +39,7 @@ pub(super) fn types(relation: &Relation, session: &SystemSession) -> Vec<Vec<Dat
             "typnotnull",
             "typbasetype",
             "typdefault",
+            "typdefaultbin",
         ],
     );
     let built_in = TYPES.iter().map(|row| {
@@ -62,6 +64,7 @@ pub(super) fn types(relation: &Relation, session: &SystemSession) -> Vec<Vec<Dat
             Datum::oid(row.collation),
             Datum::Bool(false),
             Datum::Int(0),
+            Datum::Null,
             Datum::Null,
         ])
     });
@@ -90,6 +93,7 @@ pub(super) fn types(relation: &Relation, session: &SystemSession) -> Vec<Vec<Dat
             Datum::Bool(false),
             Datum::Int(0),
             Datum::Null,
+            Datum::Null,
         ])
     });
     let made = session.catalog.types.values().flat_map(|def| {
@@ -103,6 +107,8 @@ pub(super) fn types(relation: &Relation, session: &SystemSession) -> Vec<Vec<Dat
             TypeKind::Domain(domain) => Some(domain),
             TypeKind::Enum(_) | TypeKind::Composite(_) => None,
         };
+        let default = domain.and_then(|domain| domain.default.as_ref());
+        let default = default.map_or(Datum::Null, |text| Datum::text(shown(session, text)));
         let form = Form::of(&def.kind, def.oid);
         let itself = filler.row([
             Datum::oid(def.oid),
@@ -128,10 +134,8 @@ pub(super) fn types(relation: &Relation, session: &SystemSession) -> Vec<Vec<Dat
             Datum::oid(form.collation),
             Datum::Bool(domain.is_some_and(|domain| domain.not_null)),
             Datum::oid(domain.map_or(0, |domain| domain.below)),
-            match domain.and_then(|domain| domain.default.as_ref()) {
-                Some(text) => Datum::text(text),
-                None => Datum::Null,
-            },
+            default.clone(),
+            default,
         ]);
         let arrays = filler.row([
             Datum::oid(def.array()),
@@ -155,6 +159,7 @@ pub(super) fn types(relation: &Relation, session: &SystemSession) -> Vec<Vec<Dat
             Datum::Bool(false),
             Datum::Int(0),
             Datum::Null,
+            Datum::Null,
         ]);
         [itself, arrays]
     });
@@ -162,18 +167,42 @@ pub(super) fn types(relation: &Relation, session: &SystemSession) -> Vec<Vec<Dat
 }
 
 /// How values of a user's type lie in PostgreSQL.
-struct Form {
-    length: i64,
-    by_value: bool,
+pub(super) struct Form {
+    pub(super) length: i64,
+    pub(super) by_value: bool,
     kind: &'static str,
     category: &'static str,
-    alignment: &'static str,
-    storage: &'static str,
-    collation: u32,
+    pub(super) alignment: &'static str,
+    pub(super) storage: &'static str,
+    pub(super) collation: u32,
 }
 
 impl Form {
-    fn of(kind: &TypeKind, oid: u32) -> Self {
+    /// Of arrays of users' types, and of what was dropped.
+    pub(super) const UNKNOWN: Self = Self {
+        length: -1,
+        by_value: false,
+        kind: "b",
+        category: "A",
+        alignment: "i",
+        storage: "x",
+        collation: 0,
+    };
+
+    /// Of a type that nobody made.
+    pub(super) fn built_in(row: &TypeRow) -> Self {
+        Self {
+            length: row.length.into(),
+            by_value: row.by_value,
+            kind: row.kind,
+            category: row.category,
+            alignment: row.alignment,
+            storage: row.storage,
+            collation: row.collation,
+        }
+    }
+
+    pub(super) fn of(kind: &TypeKind, oid: u32) -> Self {
         const ENUM: Form = Form {
             length: 4,
             by_value: true,
@@ -210,15 +239,7 @@ impl Form {
                         category,
                         ..of_class
                     },
-                    |row| Self {
-                        length: row.length.into(),
-                        by_value: row.by_value,
-                        kind: "d",
-                        category: row.category,
-                        alignment: row.alignment,
-                        storage: row.storage,
-                        collation: row.collation,
-                    },
+                    Self::built_in,
                 );
                 Self { kind: "d", ..found }
             }

@@ -4,7 +4,8 @@
 use thermocline_engine::TypeKind;
 use thermocline_engine::catalog::{ForeignKeyDef, IndexDef, IndexKind, ReferenceAction, Table};
 
-use super::quote_ident;
+use super::shown::condition_shown;
+use super::{quote_ident, shown};
 use crate::error::{Result, SqlError};
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::oids::{check_oid, domain_check_oid, index_constraint_oid};
@@ -92,7 +93,7 @@ pub(super) fn constraint(session: &SystemSession, oid: u32, pretty: bool) -> Opt
         }
         for (number, check) in table.checks.iter().enumerate() {
             if check_oid(table, number) == oid {
-                return Some(check_text(&check.expression, pretty));
+                return Some(check_text(&shown(session, &check.expression), pretty));
             }
         }
     }
@@ -104,7 +105,9 @@ pub(super) fn constraint(session: &SystemSession, oid: u32, pretty: bool) -> Opt
         let check = checks.find(|(number, _)| domain_check_oid(def.oid, *number) == oid);
         if let Some((_, check)) = check {
             let not_valid = if check.valid { "" } else { " NOT VALID" };
-            return Some(check_text(&check.expression, pretty) + not_valid);
+            return Some(
+                check_text(&condition_shown(session, &check.expression), pretty) + not_valid,
+            );
         }
     }
     None
@@ -164,22 +167,17 @@ pub(super) fn serial_sequence(
     let Some(table) = session.catalog.table(oid) else {
         return Ok(Datum::Null);
     };
-    let column = table
-        .columns
-        .iter()
-        .find(|column| column.name == column_name)
-        .ok_or_else(|| {
-            SqlError::new(
-                "42703",
-                format!(
-                    "column \"{column_name}\" of relation \"{}\" does not exist",
-                    table.name
-                ),
-            )
-        })?;
-    let sequence = column
-        .sequence
-        .and_then(|oid| session.catalog.sequences.get(&oid));
+    let position = table.column_named(column_name).ok_or_else(|| {
+        SqlError::new(
+            "42703",
+            format!(
+                "column \"{column_name}\" of relation \"{}\" does not exist",
+                table.name
+            ),
+        )
+    })?;
+    let mut sequences = session.catalog.sequences.values();
+    let sequence = sequences.find(|sequence| sequence.owned_by == Some((oid, position)));
     Ok(sequence.map_or(Datum::Null, |sequence| {
         Datum::text(format!(
             "{}.{}",

@@ -4,6 +4,7 @@
 use thermocline_engine::Table;
 use thermocline_engine::authority::{Object, PUBLIC, Privileges};
 
+use super::signatures;
 use crate::error::{Result, SqlError};
 use crate::pg_catalog::datum::Datum;
 use crate::pg_catalog::oids;
@@ -113,6 +114,16 @@ fn held(
             }
         }
         "has_function_privilege" => {
+            let number = match name {
+                None => Some(oid),
+                Some(name) => signatures::number(session, name, name.contains('('))
+                    .ok()
+                    .flatten(),
+            };
+            let own = number.filter(|oid| session.catalog.functions.contains_key(oid));
+            if let Some(own) = own {
+                return Ok(of(&Object::Function(own)));
+            }
             let Some(name) = name else {
                 // Functions have no numbers here but those of procedures' names.
                 return Ok(Held::by_default(

@@ -5,7 +5,8 @@ use thermocline_query::functions::{self, Function};
 use thermocline_query::types::format_type;
 
 use super::quote_ident;
-use crate::pg_catalog::session::SystemSession;
+use crate::error::{Result, SqlError};
+use crate::pg_catalog::session::{Names, SystemSession};
 
 /// One of users', or of the library.
 enum Known<'a> {
@@ -19,7 +20,13 @@ fn known(session: &SystemSession, oid: u32) -> Option<Known<'_>> {
     own.or_else(|| functions::by_oid(oid).map(Known::BuiltIn))
 }
 
-fn argument(of: &FunctionArgument, with_default: bool) -> String {
+/// The name of a type, with its schema where that is needed.
+fn type_shown(session: &SystemSession, oid: u32) -> String {
+    let own = session.type_name(oid);
+    own.unwrap_or_else(|| format_type(oid, -1))
+}
+
+fn argument(session: &SystemSession, of: &FunctionArgument, with_default: bool) -> String {
     let name = of
         .name
         .as_deref()
@@ -29,7 +36,7 @@ fn argument(of: &FunctionArgument, with_default: bool) -> String {
     format!(
         "{}{}{}",
         name.unwrap_or_default(),
-        format_type(of.type_oid, -1),
+        type_shown(session, of.type_oid),
         default.unwrap_or_default()
     )
 }
@@ -38,9 +45,12 @@ fn argument(of: &FunctionArgument, with_default: bool) -> String {
 pub(super) fn arguments(session: &SystemSession, oid: u32, with_defaults: bool) -> Option<String> {
     Some(match known(session, oid)? {
         Known::Own(def) => {
-            let inputs = def.arguments.iter().map(|of| argument(of, with_defaults));
+            let inputs = def
+                .arguments
+                .iter()
+                .map(|of| argument(session, of, with_defaults));
             let columns = def.columns.iter().filter(|_| !def.returns_set);
-            let columns = columns.map(|of| format!("OUT {}", argument(of, false)));
+            let columns = columns.map(|of| format!("OUT {}", argument(session, of, false)));
             inputs.chain(columns).collect::<Vec<_>>().join(", ")
         }
         Known::BuiltIn(function) => {
@@ -64,15 +74,90 @@ pub(super) fn arguments(session: &SystemSession, oid: u32, with_defaults: bool) 
     })
 }
 
+/// What `regproc` writes: the name, with its schema unless it is found without.
+pub(super) fn name(session: &SystemSession, oid: u32) -> Option<String> {
+    Some(match known(session, oid)? {
+        Known::Own(def) => {
+            let name = quote_ident(&def.name);
+            match session.is_visible_function(oid) {
+                true => name,
+                false => format!("{}.{name}", quote_ident(&def.schema)),
+            }
+        }
+        Known::BuiltIn(function) => function.name.to_owned(),
+    })
+}
+
+/// What `regprocedure` writes: the arguments' types, too.
+pub(super) fn procedure(session: &SystemSession, oid: u32) -> Option<String> {
+    let types: Vec<String> = match known(session, oid)? {
+        Known::Own(def) => def.types().map(|of| type_shown(session, of)).collect(),
+        Known::BuiltIn(function) => {
+            let types = function.arguments.iter();
+            types.map(|of| format_type(*of, -1)).collect()
+        }
+    };
+    Some(format!("{}({})", name(session, oid)?, types.join(",")))
+}
+
+/// The function that a text names: alone, or with its arguments' types.
+///
+/// # Errors
+/// 42725 where several have the name; 22P02 for a text without types, 42704 for a type that is
+/// not there.
+pub(super) fn number(session: &SystemSession, text: &str, typed: bool) -> Result<Option<u32>> {
+    if !typed {
+        let found = session.functions_by_name(text);
+        return match found.as_slice() {
+            [] => Ok(None),
+            [one] => Ok(Some(*one)),
+            _ => {
+                let message = format!("more than one function named \"{text}\"");
+                Err(SqlError::new("42725", message))
+            }
+        };
+    }
+    let written = text
+        .trim()
+        .strip_suffix(')')
+        .and_then(|text| text.split_once('('));
+    let Some((name, types)) = written else {
+        return Err(SqlError::new("22P02", "expected a left parenthesis"));
+    };
+    let types = types
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty());
+    let types: Vec<u32> = types
+        .map(|name| {
+            let missing = || SqlError::new("42704", format!("type \"{name}\" does not exist"));
+            session.type_by_name(name).ok_or_else(missing)
+        })
+        .collect::<Result<_>>()?;
+    let mut found = session.functions_by_name(name).into_iter();
+    Ok(found.find(|oid| match known(session, *oid) {
+        Some(Known::Own(def)) => def.types().eq(types.iter().copied()),
+        Some(Known::BuiltIn(function)) => function.arguments.iter().eq(types.iter()),
+        None => false,
+    }))
+}
+
 /// `pg_get_function_result`
 pub(super) fn result(session: &SystemSession, oid: u32) -> Option<String> {
     let set = |gives_rows: bool| if gives_rows { "SETOF " } else { "" };
     Some(match known(session, oid)? {
         Known::Own(def) if def.returns_set && !def.columns.is_empty() => {
-            let columns: Vec<String> = def.columns.iter().map(|of| argument(of, false)).collect();
+            let columns: Vec<String> = def
+                .columns
+                .iter()
+                .map(|of| argument(session, of, false))
+                .collect();
             format!("TABLE({})", columns.join(", "))
         }
-        Known::Own(def) => format!("{}{}", set(def.returns_set), format_type(def.result, -1)),
+        Known::Own(def) => {
+            let shown = type_shown(session, def.result);
+            format!("{}{shown}", set(def.returns_set))
+        }
         Known::BuiltIn(function) => {
             let shown = format_type(function.result, -1);
             format!("{}{shown}", set(function.returns_set()))

@@ -6,7 +6,8 @@ use thermocline_engine::catalog::FIRST_USER_OID;
 use thermocline_engine::{ViewDef, ViewRead};
 
 use super::quote_ident;
-use crate::pg_catalog::session::SystemSession;
+use crate::ddl::{Named, places_in_query};
+use crate::pg_catalog::session::{Names, SystemSession};
 
 /// The query of a view, with a semicolon.
 pub(crate) fn view_definition(session: &SystemSession, view: &ViewDef) -> String {
@@ -18,6 +19,9 @@ pub(crate) fn view_definition(session: &SystemSession, view: &ViewDef) -> String
                 edits.push((*at as usize, meant));
             }
         }
+    }
+    if !view.types.is_empty() {
+        edits.extend(types_meant(session, view));
     }
     // From the last one on, so that places before stay.
     edits.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
@@ -38,6 +42,21 @@ pub(crate) fn view_definition(session: &SystemSession, view: &ViewDef) -> String
             format!(" SELECT {names} FROM ({text}) v({names});")
         }
     }
+}
+
+/// The names of types that have to be others now, with their places.
+fn types_meant(session: &SystemSession, view: &ViewDef) -> Vec<(usize, String)> {
+    let places = places_in_query(&view.query).unwrap_or_default();
+    let meant = places.into_iter().filter_map(|place| {
+        let Named::Type(schema, name) = place.named else {
+            return None;
+        };
+        let mut types = view.types.iter();
+        let named = types.find(|of| of.written_schema == schema && of.written == name)?;
+        let meant = session.type_name(named.oid)?;
+        (view.query.get(place.from..place.to) != Some(&meant)).then_some((place.from, meant))
+    });
+    meant.collect()
 }
 
 /// What has to stand for a name now, if it is not the name.

@@ -1,0 +1,74 @@
+//! Expressions that are kept, as they are shown: what they name has its schema only where the
+//! name alone does not lead there, and a constant that is a default says its type, as PostgreSQL
+//! writes it.
+
+use thermocline_engine::catalog::Table;
+use thermocline_query::types::{format_type, ids};
+
+use crate::bind::takes_next_of;
+use crate::ddl::{Named, Place, places, places_in_condition, replaced};
+use crate::error::Result;
+use crate::parse::scan::{Token, Tokens};
+use crate::pg_catalog::session::{Names, SystemSession};
+
+/// An expression of the catalog.
+pub(crate) fn shown(session: &SystemSession, text: &str) -> String {
+    with_names(session, text, places(text))
+}
+
+/// The condition of a domain.
+pub(crate) fn condition_shown(session: &SystemSession, text: &str) -> String {
+    with_names(session, text, places_in_condition(text))
+}
+
+fn with_names(session: &SystemSession, text: &str, places: Result<Vec<Place>>) -> String {
+    // What cannot be read is shown as it is.
+    let places = places.unwrap_or_default();
+    replaced(text, &places, |named| match named {
+        Named::Value => Some("VALUE".to_owned()),
+        Named::Short(name) => Some((*name).to_owned()),
+        Named::Type(schema, name) => {
+            let oid = session.user_type(schema.as_deref(), name)?;
+            session.type_name(oid)
+        }
+        Named::Relation(name, cast) => {
+            let oid = session.relation_by_name(name)?;
+            let name = session.relation_name(oid)?.replace('\'', "''");
+            let cast = if *cast { "" } else { "::regclass" };
+            Some(format!("'{name}'{cast}"))
+        }
+    })
+}
+
+/// The default of a column, which it has by itself.
+pub(crate) fn default_shown(
+    session: &SystemSession,
+    table: &Table,
+    position: usize,
+) -> Option<String> {
+    let column = table.columns.get(position)?;
+    let text = column.default.as_ref()?;
+    let next = takes_next_of(column).and_then(|sequence| session.relation_name(sequence));
+    if let Some(name) = next {
+        let name = name.replace('\'', "''");
+        return Some(format!("nextval('{name}'::regclass)"));
+    }
+    let mut tokens = Tokens::new(text);
+    let alone = matches!(
+        (tokens.next(), tokens.next()),
+        (Some(Token::Constant(_)), None)
+    );
+    if !alone || !text.starts_with('\'') {
+        return Some(shown(session, text));
+    }
+    let oid = column.data_type.oid();
+    let of_type = match oid {
+        ids::TEXT | ids::VARCHAR | ids::JSON | ids::JSONB | ids::UUID => Some(format_type(oid, -1)),
+        ids::BPCHAR => Some("bpchar".to_owned()),
+        _ => session.type_name(oid),
+    };
+    Some(match of_type {
+        Some(of_type) => format!("{text}::{of_type}"),
+        None => text.clone(),
+    })
+}
