@@ -8,6 +8,7 @@
 //! | [`ycsb_core`] | YCSB's core workloads A to F |
 //! | [`ycsb`] | reads and updates of one row by key, with a Zipf-distributed choice of rows |
 //! | [`identification`] | policies of what stays in memory, compared on traces by their misses |
+//! | [`figures`] | the figures of two papers, drawn from our own runs |
 //! | [`bank`] | transfers whose traces show any lost, doubled or halved commit after a crash |
 //! | [`copy`], [`query`], [`rss`] | what the trial scripts need besides: a COPY to interrupt, a query with a stopwatch, a process's resident memory |
 //! | [`measure`] | when operations count, and what is counted of them |
@@ -18,6 +19,7 @@
 
 pub mod bank;
 pub mod copy;
+pub mod figures;
 pub mod identification;
 pub mod machine;
 pub mod measure;
@@ -58,6 +60,11 @@ pub enum Command {
     Voter(voter::Options),
     /// Compare policies of what stays in memory on traces, by how many accesses miss
     Identification(identification::Options),
+    /// Draw the figures of papers 000 and 004 from our own runs, and check what the papers found
+    Figures(figures::Options),
+    /// One run of a figure.
+    #[command(hide = true)]
+    FigureRun(figures::RunOptions),
     /// Transfers between accounts, with a journal of what was acknowledged.
     #[command(hide = true)]
     Bank(bank::Options),
@@ -87,6 +94,8 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Identification(options) => {
             identification::run(&options).map(|()| ExitCode::SUCCESS)
         }
+        Command::Figures(options) => figures::run(&options),
+        Command::FigureRun(options) => figures::run_one(&options),
         Command::Bank(options) => bank::run(&options).map(|()| ExitCode::SUCCESS),
         Command::BankCheck(options) => Ok(exit_code(bank::check(&options)?)),
         Command::Copy(options) => copy::run(&options).map(|()| ExitCode::SUCCESS),

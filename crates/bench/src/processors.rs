@@ -7,6 +7,7 @@ use std::fs;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Processors {
     all: u64,
+    idle: u64,
     stolen: u64,
 }
 
@@ -24,6 +25,7 @@ impl Processors {
         let ticks: Vec<u64> = ticks.filter_map(|tick| tick.parse().ok()).collect();
         Processors {
             all: ticks.iter().sum(),
+            idle: ticks.iter().skip(3).take(2).sum(),
             stolen: ticks.get(7).copied().unwrap_or(0),
         }
     }
@@ -32,6 +34,13 @@ impl Processors {
     pub fn stolen_since(&self, before: &Self) -> f64 {
         let all = self.all.saturating_sub(before.all);
         self.stolen.saturating_sub(before.stolen) as f64 / all.max(1) as f64
+    }
+
+    /// The share of all processors that was used since `before`, by whomever, from 0 to 1.
+    pub fn used_since(&self, before: &Self) -> f64 {
+        let all = self.all.saturating_sub(before.all);
+        let idle = self.idle.saturating_sub(before.idle);
+        all.saturating_sub(idle) as f64 / all.max(1) as f64
     }
 }
 
@@ -44,6 +53,7 @@ mod tests {
         let before = Processors::parse("cpu  100 0 50 800 0 0 10 40 7 0\ncpu0 1 2 3\n");
         let after = Processors::parse("cpu  150 0 60 820 0 0 10 60 9 0\n");
         assert_eq!(after.stolen_since(&before), 0.2);
+        assert_eq!(after.used_since(&before), 0.8);
         assert_eq!(before.stolen_since(&before), 0.0);
     }
 

@@ -181,6 +181,7 @@ fn ycsb_runs_on_postgresql_and_loses_no_row() {
             settings: Settings::default(),
             rows: 1000,
             one_payload: false,
+            row_bytes: 1000,
             zipf: 1.2,
         };
         let workload = YcsbCore::new(&options).expect("it can be run");

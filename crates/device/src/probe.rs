@@ -175,6 +175,39 @@ pub fn probe(
     Ok(report)
 }
 
+/// The paper's microbenchmark alone (000 §2): a hash table on the device, 1 and 64 tuples of 1 KB
+/// an operation, each for half of the time that is left when the file is written.
+///
+/// # Errors
+/// Those of [`probe()`].
+pub fn probe_tuples(device: &dyn Device, how: &Probing) -> io::Result<Vec<Tuples>> {
+    let bytes = file_bytes(device, how)?;
+    let target = Target {
+        file: device.temporary()?,
+        bytes,
+        clock: Arc::clone(&how.clock),
+    };
+    let mut nothing = |_: &str, _: f64| ();
+    let mut probe = Probe {
+        target,
+        how,
+        progress: &mut nothing,
+        weight_done: 0.0,
+        unit_bytes: SECTOR_BYTES,
+        cells: Vec::new(),
+        tuples: Vec::new(),
+    };
+    let measured = probe.fill().and_then(|()| {
+        probe.look_for_lines()?;
+        let sizes = [1, 64].into_iter();
+        let run = |tuples| tuples::run(&probe.target, tuples, probe.unit_bytes, how.time / 2);
+        sizes.map(run).collect()
+    });
+    drop(probe);
+    device.remove_temporary()?;
+    measured
+}
+
 fn file_bytes(device: &dyn Device, how: &Probing) -> io::Result<u64> {
     let free = device.free_bytes()?;
     let bytes = how.file_bytes_max.min(free / 4) / CHUNK_BYTES as u64 * CHUNK_BYTES as u64;

@@ -42,8 +42,8 @@ use rows::Source;
 use schema::TableSpec;
 
 pub use load::{engine as load_into, wire as load_over};
-pub use report::{Report, Trial};
-pub use run::{Opened, measure, open, run};
+pub use report::{Report, Second, Trial};
+pub use run::{Opened, drive_trial, measure, open, open_on, run};
 pub use settings::{Checks, Level, Limit, Settings};
 pub use tally::Tally;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use thermocline_device::{Device, DirectoryLock, FileDevice, IoEngine, lock_directory};
-use thermocline_engine::{Config, Database, RunOptions, block_on};
+use thermocline_engine::{Config, Database, Policy, RunOptions, block_on};
 
 use super::caller::{EngineCaller, WireCaller};
 use super::drive::{Driven, drive};
@@ -41,21 +41,68 @@ pub fn open<W: Workload>(workload: &W, settings: &Settings) -> Result<Opened> {
         FileDevice::open(&settings.data_dir, IoEngine::Auto)
             .map_err(|error| format!("{directory}: {error}"))?,
     );
-    let mut config = Config::new(device.clone())
-        .memory_limit(settings.limit_bytes(workload.data_bytes()))
-        .partitions(settings.partitions);
-    config.policy = settings.policy()?;
-    for procedure in workload.procedures() {
-        config.procedures.register(procedure)?;
-    }
-    let db = Database::open(config)?;
-    let load_s = load::engine(workload, settings, &db)?;
+    let (db, load_s) = open_on(workload, settings, &device, settings.policy()?)?;
     Ok(Opened {
         db,
         load_s,
         device,
         _lock: lock,
     })
+}
+
+/// Opens the engine on a device, and loads it if need be; the seconds that took.
+pub fn open_on<W: Workload>(
+    workload: &W,
+    settings: &Settings,
+    device: &Arc<dyn Device>,
+    policy: Option<Policy>,
+) -> Result<(Arc<Database>, Option<f64>)> {
+    let mut config = Config::new(device.clone())
+        .memory_limit(settings.limit_bytes(workload.data_bytes()))
+        .partitions(settings.partitions);
+    config.policy = policy;
+    for procedure in workload.procedures() {
+        config.procedures.register(procedure)?;
+    }
+    let db = Database::open(config)?;
+    let load_s = load::engine(workload, settings, &db)?;
+    Ok((db, load_s))
+}
+
+/// Drives a trial of a database that is open: what it measured, and all that callers did.
+pub fn drive_trial<W: Workload>(
+    workload: &W,
+    settings: &Settings,
+    (db, device): (&Arc<Database>, &dyn Device),
+    trial: u32,
+    sampler: Sampler,
+) -> Result<(Trial, Tally)> {
+    let counters = || {
+        let (engine, device) = (db.counters(), device.counters().snapshot());
+        Sample {
+            read_bytes: Some(device.read_bytes),
+            written_bytes: Some(device.written_bytes),
+            evictions: Some(engine.evictions),
+            blocks_evicted: Some(engine.blocks_evicted),
+            misses: Some(engine.misses),
+            rss_bytes: rss::resident_bytes(std::process::id()),
+            cpu_us: rss::cpu_us(std::process::id()),
+        }
+    };
+    let callers = async |number: usize| {
+        let one = |_| EngineCaller {
+            workload,
+            db,
+            options: RunOptions {
+                synchronous_commit: !settings.asynchronous_commit,
+                ..RunOptions::default()
+            },
+        };
+        Ok(settings.callers_of(number).map(one).collect())
+    };
+    let driven = drive(workload, settings, trial, callers, counters)?;
+    let trial = trial_of(workload, &driven, sampler.stop())?;
+    Ok((trial, driven.all))
 }
 
 /// Loads if need be, drives the trials and checks the data.
@@ -117,39 +164,17 @@ fn in_process<W: Workload>(workload: &W, settings: &Settings) -> Result<Report> 
     let target = format!("in process, {}", opened.device.describe());
     let mut report = Report::new(workload, target, opened.load_s, Some(limit));
     report.policy = Some(db.policy().to_string());
-    let counters = || {
-        let (engine, device) = (db.counters(), opened.device.counters().snapshot());
-        Sample {
-            read_bytes: Some(device.read_bytes),
-            written_bytes: Some(device.written_bytes),
-            evictions: Some(engine.evictions),
-            blocks_evicted: Some(engine.blocks_evicted),
-            misses: Some(engine.misses),
-            rss_bytes: rss::resident_bytes(std::process::id()),
-            cpu_us: rss::cpu_us(std::process::id()),
-        }
-    };
     let source = Source::Engine(db);
     let mut since = Since {
         baseline: block_on(workload.baseline(&source))?,
         tally: Tally::new(workload.kinds().len())?,
     };
     for trial in 0..trials(settings) {
-        let callers = async |number: usize| {
-            let one = |_| EngineCaller {
-                workload,
-                db,
-                options: RunOptions {
-                    synchronous_commit: !settings.asynchronous_commit,
-                    ..RunOptions::default()
-                },
-            };
-            Ok(settings.callers_of(number).map(one).collect())
-        };
-        let driven = drive(workload, settings, trial, callers, counters)?;
-        since.tally.add(&driven.all)?;
-        let max = std::mem::replace(&mut sampler, Sampler::start(std::process::id())).stop();
-        report.trials.push(trial_of(workload, &driven, max)?);
+        let of_trial = std::mem::replace(&mut sampler, Sampler::start(std::process::id()));
+        let place = (db, &*opened.device);
+        let (trial, tally) = drive_trial(workload, settings, place, trial, of_trial)?;
+        since.tally.add(&tally)?;
+        report.trials.push(trial);
     }
     if let Some(all) = checks(settings) {
         let since = (!report.trials.is_empty()).then_some(&since);

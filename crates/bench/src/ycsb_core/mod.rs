@@ -22,7 +22,7 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use rand::RngExt;
 use rand::rngs::StdRng;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use thermocline_engine::{Database, Procedure, RunOptions};
 use thermocline_storage::value::Value;
 use tokio_postgres::types::ToSql;
@@ -42,8 +42,10 @@ const TEN_FIELDS: &str = "ycsb_key bigint, field0 text, field1 text, field2 text
                           field4 text, field5 text, field6 text, field7 text, field8 text, \
                           field9 text";
 const ONE_FIELD: &str = "ycsb_key bigint, field0 text";
-/// Bytes of a row's fields together.
+/// Bytes of a row's fields together: by the specification, the least and the most.
 const ROW_BYTES: usize = 1000;
+const ROW_BYTES_MIN: usize = 10;
+const ROW_BYTES_MAX: usize = 10_000;
 /// Rows of one part of a load.
 const PIECE: u64 = 5000;
 /// The largest exponent.
@@ -52,7 +54,7 @@ const ZIPF_MAX: f64 = 1.5;
 const THERE_ALREADY: &str = "is there already";
 
 /// A mix.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mix {
     /// Half reads, half updates; the papers' write-heavy.
@@ -86,6 +88,9 @@ pub struct Options {
     /// One field of 1000 bytes in place of ten of 100.
     #[arg(long)]
     pub one_payload: bool,
+    /// Bytes of a row's fields; anything but 1000 is no YCSB.
+    #[arg(long, default_value_t = ROW_BYTES, hide = true)]
+    pub row_bytes: usize,
     /// Zipf's exponent, from 0 (uniform) to 1.5.
     #[arg(long, default_value_t = 0.99)]
     pub zipf: f64,
@@ -102,6 +107,7 @@ pub struct YcsbCore {
     mix: Mix,
     rows: u64,
     fields: usize,
+    row_bytes: usize,
     zipf: f64,
 }
 
@@ -122,7 +128,12 @@ impl YcsbCore {
         if !(0.0..=ZIPF_MAX).contains(&options.zipf) {
             return Err(format!("--zipf must be from 0 to {ZIPF_MAX}").into());
         }
+        if !(ROW_BYTES_MIN..=ROW_BYTES_MAX).contains(&options.row_bytes) {
+            let bounds = format!("{ROW_BYTES_MIN} to {ROW_BYTES_MAX}");
+            return Err(format!("--row-bytes must be from {bounds}").into());
+        }
         Ok(YcsbCore {
+            row_bytes: options.row_bytes,
             mix: options.mix,
             rows: options.rows,
             fields: if options.one_payload { 1 } else { 10 },
@@ -131,7 +142,7 @@ impl YcsbCore {
     }
 
     fn field_bytes(&self) -> usize {
-        ROW_BYTES / self.fields
+        self.row_bytes / self.fields
     }
 
     /// The text that a field is given, by a number.
@@ -189,7 +200,7 @@ impl Workload for YcsbCore {
     }
 
     fn data_bytes(&self) -> u64 {
-        self.rows * (ROW_BYTES as u64 + 8)
+        self.rows * (self.row_bytes as u64 + 8)
     }
 
     fn parts(&self) -> u64 {

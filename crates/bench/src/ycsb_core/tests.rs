@@ -20,6 +20,7 @@ fn options(mix: Mix, rows: u64, zipf: f64) -> Options {
         settings: Settings::default(),
         rows,
         one_payload: false,
+        row_bytes: 1000,
         zipf,
     }
 }

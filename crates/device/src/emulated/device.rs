@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -55,6 +55,8 @@ pub(super) struct Shared {
     profile: EmulatedProfile,
     /// What a sync of the device below may take; never, on a simulator's clock.
     sync_below_ns: u64,
+    /// Whether requests take the profile's time.
+    is_paced: AtomicBool,
     operations: AtomicU64,
     late: AtomicU64,
 }
@@ -96,6 +98,7 @@ impl EmulatedDevice {
             queue: Queue::default(),
             profile,
             sync_below_ns,
+            is_paced: AtomicBool::new(true),
             operations: AtomicU64::new(0),
             late: AtomicU64::new(0),
         };
@@ -111,6 +114,13 @@ impl EmulatedDevice {
     #[must_use]
     pub fn emulates(&self) -> &EmulatedProfile {
         &self.driven.shared.profile
+    }
+
+    /// Whether requests that begin from now on take the profile's time, as they do at first, or
+    /// no longer than the device below does: so that data can be loaded and memory be warmed
+    /// before something is measured.
+    pub fn set_paced(&self, is_paced: bool) {
+        self.driven.shared.is_paced.store(is_paced, Relaxed);
     }
 
     /// What emulation took so far.
@@ -173,6 +183,11 @@ impl Shared {
         act: impl FnOnce() -> io::Result<()>,
         (meanwhile, meanwhile_ns): (impl FnOnce() -> io::Result<()>, u64),
     ) -> (io::Result<()>, Took) {
+        if !self.is_paced.load(Relaxed) {
+            let began = self.time.now_ns();
+            let result = act();
+            return (result, Took(began, self.time.now_ns()));
+        }
         let (ticket, began) = self.arrive(operation, place, bytes as u64);
         let mut result = act();
         let mut meanwhile = Some(meanwhile);
@@ -342,6 +357,9 @@ impl DeviceFile for EmulatedFile {
 
     fn submit_reads(&self, requests: Vec<ReadRequest>) {
         let shared = &self.driven.shared;
+        if !shared.is_paced.load(Relaxed) {
+            return self.below.submit_reads(self.counted(requests));
+        }
         let mut forwarded = Vec::with_capacity(requests.len());
         for request in requests {
             shared.counters.read_started();
@@ -366,5 +384,30 @@ impl DeviceFile for EmulatedFile {
             });
         }
         shared.drive_after(|| self.below.submit_reads(forwarded));
+    }
+}
+
+impl EmulatedFile {
+    /// Reads that take what they take, counted as this device's.
+    fn counted(&self, requests: Vec<ReadRequest>) -> Vec<ReadRequest> {
+        let counted = requests.into_iter().map(|request| {
+            let driven = Arc::clone(&self.driven);
+            driven.shared.counters.read_started();
+            let outstanding = driven.shared.counters.begin();
+            let began = Instant::now();
+            let completion = request.completion;
+            ReadRequest {
+                offset: request.offset,
+                buffer: request.buffer,
+                completion: Box::new(move |result| {
+                    let bytes = result.as_ref().ok().map(|buffer| buffer.len());
+                    let counters = &driven.shared.counters;
+                    counters.end(outstanding);
+                    counters.read_finished(bytes, began.elapsed());
+                    completion(result);
+                }),
+            }
+        });
+        counted.collect()
     }
 }

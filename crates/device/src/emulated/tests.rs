@@ -248,3 +248,30 @@ fn a_device_that_is_slower_than_the_profile_is_refused_with_its_figure() {
     assert!(said.contains("/dev/shm"), "{said}");
     assert_eq!(below.list().unwrap(), Vec::<String>::new());
 }
+
+#[test]
+fn a_device_that_is_not_paced_does_its_work_and_takes_no_time() {
+    let (device, clock) = simulated(DeviceKind::Hdd);
+    let file = device.open("file", OpenMode::Create).unwrap();
+    device.set_paced(false);
+    let before = clock.now();
+    let mut bytes = sectors(1);
+    bytes.fill(9);
+    file.write_at(&bytes, 0).unwrap();
+    file.sync_data().unwrap();
+    let read = Arc::new(Mutex::new(None));
+    let kept = Arc::clone(&read);
+    file.submit_reads(vec![ReadRequest {
+        offset: 0,
+        buffer: sectors(1),
+        completion: Box::new(move |result| *kept.lock() = Some(result)),
+    }]);
+    let buffer = read.lock().take().expect("it is over").unwrap();
+    assert!(buffer.iter().all(|&byte| byte == 9));
+    assert_eq!(clock.now(), before);
+    let counted = device.counters().snapshot();
+    assert_eq!((counted.reads, counted.writes, counted.syncs), (1, 1, 1));
+    device.set_paced(true);
+    file.read_at(&mut bytes, 0).unwrap();
+    assert!(clock.now() > before);
+}

@@ -30,7 +30,7 @@ const fn more(command: &'static str, example: &'static str, page: &'static str) 
 const SERVE: &str = "thermocline --data-dir /srv/thermocline --memory-limit 4GB";
 
 /// All commands that are shown.
-const COMMANDS: [More; 16] = [
+const COMMANDS: [More; 17] = [
     more("", SERVE, "docs/guides/run.md"),
     more(
         "serve",
@@ -76,6 +76,11 @@ const COMMANDS: [More; 16] = [
         "bench identification",
         "thermocline bench identification",
         "docs/internals/policies.md",
+    ),
+    more(
+        "bench figures",
+        "thermocline bench figures 000.2 --quick",
+        "docs/figures/figures.md",
     ),
     more(
         "probe",
