@@ -174,7 +174,7 @@ impl Tablespaces {
             Err(why) => Err(Error::Refused {
                 sqlstate: "58030",
                 message: format!("could not use \"{}\" as a tablespace: {why}", def.location),
-                hint: "Give a directory that is there, is empty and belongs to the server's user.",
+                hint: "Give a directory that belongs to the server's user; to emulate a device, one on a faster device.",
             }),
             Ok(_) => self.note(def.oid, Some(place.clone())),
         };

@@ -15,6 +15,7 @@ pub(crate) use quoting::quote_ident;
 pub(crate) use shown::{default_shown, shown};
 pub(crate) use view::view_definition;
 
+use thermocline_engine::TablespaceReport;
 use thermocline_storage::value::Value;
 
 use super::content;
@@ -25,7 +26,7 @@ use crate::ddl::is_operation;
 use crate::error::{Result, SqlError};
 
 /// The functions that are answered here, of those that `thermocline_query` leaves to the server.
-const ANSWERED: [&str; 88] = [
+const ANSWERED: [&str; 89] = [
     "acldefault",
     "col_description",
     "current_database",
@@ -98,6 +99,7 @@ const ANSWERED: [&str; 88] = [
     "pg_table_is_visible",
     "pg_table_size",
     "pg_tablespace_location",
+    "pg_tablespace_size",
     "pg_terminate_backend",
     "pg_total_relation_size",
     "pg_ts_config_is_visible",
@@ -227,6 +229,18 @@ pub(super) fn call(name: &str, values: &[Datum], run: &SystemEnvironment) -> Res
                 Datum::text(def.map_or("", |def| &def.location))
             })
         }
+        "pg_tablespace_size" => match (oid(0), text(0)) {
+            (Some(oid), _) => tablespace_bytes(session, |report| report_oid(report) == oid),
+            (None, Some(name)) => {
+                let bytes = tablespace_bytes(session, |report| report_name(report) == name);
+                match (bytes, name) {
+                    (Datum::Null, "pg_global") => Datum::Int(0),
+                    (Datum::Null, _) => return absent("42704", "tablespace"),
+                    (bytes, _) => bytes,
+                }
+            }
+            (None, None) => Datum::Null,
+        },
         // There is nothing of their kind.
         "pg_get_function_sqlbody"
         | "pg_get_triggerdef"
@@ -392,4 +406,28 @@ mod tests {
         assert_eq!(quote_ident("order"), "\"order\"");
         assert_eq!(quote_ident("1a"), "\"1a\"");
     }
+}
+
+/// The object id of a tablespace.
+fn report_oid(report: &TablespaceReport) -> u32 {
+    match report.oid {
+        0 => super::DEFAULT_TABLESPACE,
+        oid => oid,
+    }
+}
+
+fn report_name(report: &TablespaceReport) -> &str {
+    match report.oid {
+        0 => "pg_default",
+        _ => &report.name,
+    }
+}
+
+/// What the blocks of a tablespace take; NULL where there is none.
+fn tablespace_bytes(session: &super::SystemSession, is_it: impl Fn(&TablespaceReport) -> bool) -> Datum {
+    let reports = session.db.tablespace_reports();
+    let report = reports.iter().find(|report| is_it(report));
+    report.map_or(Datum::Null, |report| {
+        Datum::Int(i64::try_from(report.block_bytes).unwrap_or(i64::MAX))
+    })
 }

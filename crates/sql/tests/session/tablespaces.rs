@@ -44,6 +44,13 @@ fn a_table_has_a_tablespace_and_moves_to_another() {
             "far|f|1|there|hdd"
         ]
     );
+    assert_eq!(
+        client.rows(
+            "select pg_tablespace_size('cold') >= 500000, pg_tablespace_size(oid), pg_tablespace_location(oid) \
+             from pg_tablespace where spcname = 'far'"
+        ),
+        ["t|0|"]
+    );
     client.tag("drop table t7");
     drop(client);
     server.crash(&device);
