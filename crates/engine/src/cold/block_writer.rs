@@ -6,7 +6,7 @@
 //! [`GROUP_BLOCKS`] times as many bytes of tuples, and no more than a part of the memory limit,
 //! because they are collected in memory beside the table.
 
-use thermocline_device::AlignedBuffer;
+use thermocline_device::{AlignedBuffer, SECTOR_BYTES};
 use thermocline_storage::block::BlockBuilder;
 use thermocline_storage::block_store::{HOME, NewBlock};
 use thermocline_storage::columns::ColumnBuilder;
@@ -37,10 +37,15 @@ pub(crate) fn group_bytes(parts: &Parts) -> u64 {
     (GROUP_BLOCKS * block).min(most).max(block)
 }
 
+/// Bytes of a buffer for blocks of this size: a block below a sector is padded to it.
+pub(crate) fn buffer_bytes(block_bytes: u32) -> usize {
+    (block_bytes as usize).next_multiple_of(SECTOR_BYTES)
+}
+
 impl BlockWriter {
     pub fn new(block_bytes: u32) -> Self {
         BlockWriter {
-            records: BlockBuilder::new(AlignedBuffer::new_zeroed(block_bytes as usize)),
+            records: BlockBuilder::new(AlignedBuffer::new_zeroed(buffer_bytes(block_bytes))),
             columns: None,
             method: AccessMethod::Memory,
         }

@@ -18,7 +18,7 @@ use thermocline_storage::block_store::{BlockInfo, BlockStoreError, file_named};
 use thermocline_storage::row_directory::{ColdAddress, Word};
 
 use crate::catalog::Table;
-use crate::cold::block_writer::BlockWriter;
+use crate::cold::block_writer::{BlockWriter, buffer_bytes};
 use crate::ground::counters::Counters;
 use crate::ground::error::Error;
 use crate::ground::moment::Moment;
@@ -78,7 +78,7 @@ impl Compactor {
     pub fn new(block_bytes: u32) -> Self {
         Compactor {
             writer: BlockWriter::new(block_bytes),
-            read: AlignedBuffer::new_zeroed(block_bytes as usize),
+            read: AlignedBuffer::new_zeroed(buffer_bytes(block_bytes)),
             found: Vec::new(),
             tuples: Vec::new(),
             moved: Vec::new(),

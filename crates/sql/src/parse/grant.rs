@@ -186,8 +186,11 @@ fn argument_types(object: Node<'_>) -> Result<Option<Vec<String>>> {
     types.collect::<Result<_>>().map(Some)
 }
 
+/// A function's name, and its arguments' types where they are said.
+type FunctionNamed = (Vec<String>, Option<Vec<String>>);
+
 /// The functions that privileges are for; as [`objects`].
-fn functions(statement: &GrantStmt) -> Result<Vec<(Vec<String>, Option<Vec<String>>)>> {
+fn functions(statement: &GrantStmt) -> Result<Vec<FunctionNamed>> {
     let mut found = Ok(Vec::new());
     make::owned(|mem| {
         let copy = mem.make_unique(statement.objects()).uncast();

@@ -377,6 +377,33 @@ fn is_known(name: &str) -> bool {
     !thermocline_query::functions::named(name).is_empty()
 }
 
+/// The object id of a tablespace.
+fn report_oid(report: &TablespaceReport) -> u32 {
+    match report.oid {
+        0 => super::DEFAULT_TABLESPACE,
+        oid => oid,
+    }
+}
+
+fn report_name(report: &TablespaceReport) -> &str {
+    match report.oid {
+        0 => "pg_default",
+        _ => &report.name,
+    }
+}
+
+/// What the blocks of a tablespace take; NULL where there is none.
+fn tablespace_bytes(
+    session: &super::SystemSession,
+    is_it: impl Fn(&TablespaceReport) -> bool,
+) -> Datum {
+    let reports = session.db.tablespace_reports();
+    let report = reports.iter().find(|report| is_it(report));
+    report.map_or(Datum::Null, |report| {
+        Datum::Int(i64::try_from(report.block_bytes).unwrap_or(i64::MAX))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -406,28 +433,4 @@ mod tests {
         assert_eq!(quote_ident("order"), "\"order\"");
         assert_eq!(quote_ident("1a"), "\"1a\"");
     }
-}
-
-/// The object id of a tablespace.
-fn report_oid(report: &TablespaceReport) -> u32 {
-    match report.oid {
-        0 => super::DEFAULT_TABLESPACE,
-        oid => oid,
-    }
-}
-
-fn report_name(report: &TablespaceReport) -> &str {
-    match report.oid {
-        0 => "pg_default",
-        _ => &report.name,
-    }
-}
-
-/// What the blocks of a tablespace take; NULL where there is none.
-fn tablespace_bytes(session: &super::SystemSession, is_it: impl Fn(&TablespaceReport) -> bool) -> Datum {
-    let reports = session.db.tablespace_reports();
-    let report = reports.iter().find(|report| is_it(report));
-    report.map_or(Datum::Null, |report| {
-        Datum::Int(i64::try_from(report.block_bytes).unwrap_or(i64::MAX))
-    })
 }
