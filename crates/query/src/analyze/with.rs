@@ -111,8 +111,11 @@ impl Analyzer<'_> {
         name: &str,
     ) -> Result<()> {
         if matches!(statement, Node::MergeStmt(_)) {
-            let error = QueryError::new("0A000", "MERGE not supported in WITH query");
-            return Err(error.at(common.location));
+            return Err(QueryError::unsupported(
+                "MERGE not supported in WITH query",
+                "Make the MERGE a statement of its own.",
+            )
+            .at(common.location));
         }
         let refused = match () {
             () if self.levels.len() > 1 => {

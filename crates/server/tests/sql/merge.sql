@@ -81,7 +81,6 @@ merge into t using s on t.id = s.id when not matched then insert (id) values (1,
 merge into t using nothing on true when matched then delete;
 merge into nothing using s on true when matched then delete;
 merge into t using s on t.id = s.id when matched and count(*) > 1 then delete;
-with x as (merge into t using s on true when matched then delete) select 1;
 create view w as select * from t;
 merge into w using s on w.id = s.id when matched then delete;
 create role merger;
