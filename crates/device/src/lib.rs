@@ -59,7 +59,7 @@ pub use drive::block_on;
 pub use emulated::{Access, EmulatedDevice, EmulatedProfile, EmulationCounts, Mechanics, Shingles};
 pub use file::{FileDevice, IoEngine};
 pub use lock::{DirectoryLock, LOCK_FILE_NAME, lock_directory};
-pub use memory::MemoryDevice;
+pub use memory::{MemoryDevice, device_bytes};
 pub use mutation::Mutation;
 pub use outstanding::{OutstandingSnapshot, Ticket};
 pub use panics::{StopsOnPanic, go_on_after_panics, stop_after_panic};

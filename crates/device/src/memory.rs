@@ -1,4 +1,5 @@
-//! Files in this process's memory: what is emulated as DRAM or NVRAM lies here.
+//! Files in this process's memory: what is emulated as DRAM or NVRAM lies here. It stands for a device,
+//! and is no part of what the process is said to hold ([`device_bytes`]).
 //!
 //! Guarantees: reads and writes as the seam says; nothing outlives the process, so a sync has
 //! nothing to do. Survives: nothing. For crashes and faults there is the simulated device.
@@ -6,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use parking_lot::{Mutex, RwLock};
@@ -17,6 +19,31 @@ use crate::{
 };
 
 const CHUNK_BYTES: usize = 1 << 20;
+
+/// Bytes of all devices in memory.
+static DEVICE_BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// Bytes of this process's memory that stand for devices.
+#[must_use]
+pub fn device_bytes() -> u64 {
+    DEVICE_BYTES.load(Relaxed)
+}
+
+/// A chunk of a file.
+struct Chunk(Box<[u8]>);
+
+impl Chunk {
+    fn new() -> Self {
+        DEVICE_BYTES.fetch_add(CHUNK_BYTES as u64, Relaxed);
+        Chunk(vec![0; CHUNK_BYTES].into())
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        DEVICE_BYTES.fetch_sub(CHUNK_BYTES as u64, Relaxed);
+    }
+}
 
 /// A device in memory. Empty when it is made, and gone with the last handle.
 #[derive(Default)]
@@ -35,7 +62,7 @@ struct MemoryFile {
 #[derive(Default)]
 struct Contents {
     len: u64,
-    chunks: Vec<Option<Box<[u8]>>>,
+    chunks: Vec<Option<Chunk>>,
 }
 
 impl MemoryDevice {
@@ -138,8 +165,10 @@ impl Contents {
     fn clear(&mut self, offset: u64, bytes: u64) {
         let end = self.len.min(offset.saturating_add(bytes));
         for (index, within, piece) in pieces(offset, end.saturating_sub(offset) as usize) {
-            if let Some(Some(chunk)) = self.chunks.get_mut(index) {
-                chunk[within..within + piece.len()].fill(0);
+            match self.chunks.get_mut(index) {
+                Some(chunk) if piece.len() == CHUNK_BYTES => *chunk = None,
+                Some(Some(chunk)) => chunk.0[within..within + piece.len()].fill(0),
+                _ => {}
             }
         }
     }
@@ -148,7 +177,7 @@ impl Contents {
         for (index, within, piece) in pieces(offset, buffer.len()) {
             let to = &mut buffer[piece];
             match self.chunks.get(index) {
-                Some(Some(chunk)) => to.copy_from_slice(&chunk[within..within + to.len()]),
+                Some(Some(chunk)) => to.copy_from_slice(&chunk.0[within..within + to.len()]),
                 _ => to.fill(0),
             }
         }
@@ -159,8 +188,8 @@ impl Contents {
             if self.chunks.len() <= index {
                 self.chunks.resize_with(index + 1, || None);
             }
-            let chunk = self.chunks[index].get_or_insert_with(|| vec![0; CHUNK_BYTES].into());
-            chunk[within..within + piece.len()].copy_from_slice(&bytes[piece]);
+            let chunk = self.chunks[index].get_or_insert_with(Chunk::new);
+            chunk.0[within..within + piece.len()].copy_from_slice(&bytes[piece]);
         }
         self.len = self.len.max(offset + bytes.len() as u64);
     }
@@ -242,6 +271,23 @@ impl DeviceFile for MemoryFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_stands_for_a_device_is_no_memory_of_the_process() {
+        let before = device_bytes();
+        let device = MemoryDevice::new();
+        let file = device.open("file", OpenMode::CreateNew).unwrap();
+        let (sixty, ten) = (60 << 20, 10 << 20);
+        file.write_at(&vec![1; sixty], 0).unwrap();
+        // Other tests have devices of a few chunks.
+        assert!(device_bytes() >= before + sixty as u64 - ten);
+        let held = crate::resident_bytes().expect("this kernel says");
+        file.punch_hole(0, sixty as u64).unwrap();
+        assert!(device_bytes() <= before + ten);
+        drop((file, device));
+        let after = crate::resident_bytes().expect("this kernel says");
+        assert!(after.abs_diff(held) < 45 << 20, "{held} and {after}");
+    }
 
     #[test]
     fn bytes_come_back_and_what_was_cut_is_zero() {

@@ -23,7 +23,7 @@ pub fn resident_bytes() -> Option<u64> {
     resident().map(|resident| resident.all)
 }
 
-/// What is resident, and of what kind; None where the kernel does not say.
+/// What is resident, beside what stands for devices, and of what kind; None where the kernel does not say.
 /// One short read, without allocation.
 pub fn resident() -> Option<Resident> {
     let mut text = [0; 128];
@@ -31,8 +31,9 @@ pub fn resident() -> Option<Resident> {
     let text = std::str::from_utf8(text.get(..length)?).ok()?;
     let mut pages = text.split_ascii_whitespace().skip(1);
     let mut bytes = || Some(pages.next()?.parse::<u64>().ok()? * page_bytes());
+    let all = bytes()?;
     Some(Resident {
-        all: bytes()?,
+        all: all.saturating_sub(crate::memory::device_bytes()),
         files: bytes()?,
     })
 }

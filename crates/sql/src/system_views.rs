@@ -91,6 +91,7 @@ fn memory(db: &Database) -> Vec<Vec<Datum>> {
         ("read_buffers", report.read_buffers),
         ("fetched", report.fetched),
         ("column_chunks", report.column_chunks),
+        ("devices", report.devices),
         ("analytical", report.analytical),
         ("clients", report.clients.granted),
         ("clients_max", report.clients.granted_max),

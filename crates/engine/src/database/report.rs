@@ -56,6 +56,8 @@ pub struct MemoryReport {
     pub read_buffers: u64,
     /// Evicted tuples that statements have fetched.
     pub fetched: u64,
+    /// Memory that stands for devices, beside `resident` and the limit.
+    pub devices: u64,
     /// Chunks of columns that were read and stay.
     pub column_chunks: u64,
     /// Reserved by analytical statements.
@@ -188,6 +190,7 @@ impl Parts {
             log_buffers: self.log().memory_bytes() as u64,
             read_buffers: self.fetcher().in_flight_bytes() as u64,
             fetched: self.memory().fetched.held(),
+            devices: thermocline_device::device_bytes(),
             column_chunks: self.fetcher().groups.cache.bytes(),
             analytical: self.memory().reserved(),
             snapshots: self.transactions().open_snapshots() as u64,

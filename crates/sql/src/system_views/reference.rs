@@ -45,6 +45,10 @@ const NAMED: [Named; 4] = [
                 "column_chunks",
                 "columns of column tables that stay in memory",
             ),
+            (
+                "devices",
+                "memory that stands for emulated devices; beside `resident` and the limit",
+            ),
             ("analytical", "analytical queries"),
             ("clients", "what sessions hold"),
             ("clients_max", "the most that they held so far"),
