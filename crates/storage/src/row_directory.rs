@@ -149,6 +149,17 @@ impl RowDirectory {
         self.words.settled_from(row)
     }
 
+    /// A run of rows from `row` on that lie in one block of columns at one position after the other, without a look
+    /// at the word of each: where the first lies, and how many they are. All of them are cold, and neither locked
+    /// nor uncommitted.
+    #[inline]
+    pub fn columns_from(&self, row: u32) -> Option<(ColdAddress, u32)> {
+        match self.words.columns_from(row) {
+            0 => None,
+            count => Some((self.get(row).as_cold()?.address(), count)),
+        }
+    }
+
     /// Asks for the cache line of a row's word.
     #[inline]
     pub fn prefetch(&self, row: u32) {

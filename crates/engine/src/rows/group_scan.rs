@@ -97,18 +97,36 @@ impl RunsTaken {
     /// Adds a row. The partition's lock is held.
     #[inline]
     pub fn push(&mut self, row: u32, address: ColdAddress, blocks: &BlockStore) -> Result<()> {
+        self.push_run(row, address, 1, blocks)
+    }
+
+    /// Adds so many rows at one position after the other.
+    #[inline]
+    pub fn push_run(
+        &mut self,
+        row: u32,
+        address: ColdAddress,
+        count: u32,
+        blocks: &BlockStore,
+    ) -> Result<()> {
         if let Some(last) = self.runs.last_mut()
             && last.block == address.block
             && u32::from(last.slot) + last.count == u32::from(address.slot)
             && last.row + last.count == row
         {
-            last.count += 1;
+            last.count += count;
             return Ok(());
         }
-        self.begin_run(row, address, blocks)
+        self.begin_run(row, address, count, blocks)
     }
 
-    fn begin_run(&mut self, row: u32, address: ColdAddress, blocks: &BlockStore) -> Result<()> {
+    fn begin_run(
+        &mut self,
+        row: u32,
+        address: ColdAddress,
+        count: u32,
+        blocks: &BlockStore,
+    ) -> Result<()> {
         let block = address.block;
         let place = self.blocks.binary_search_by_key(&block, |info| info.id);
         if let Err(place) = place {
@@ -122,7 +140,7 @@ impl RunsTaken {
         self.runs.push(Run {
             block,
             slot: address.slot,
-            count: 1,
+            count,
             row,
         });
         Ok(())

@@ -291,6 +291,12 @@ impl<F: FnMut(RowId, &[u8])> ScanSink for Tuples<F> {
 }
 
 impl Held {
+    /// Whether all rows of a partition are for it what they are in their tables.
+    fn sees_all_current(&self, state: &PartitionState) -> bool {
+        let unchanged = self.own.as_ref().is_none_or(|own| own.overlay.is_empty());
+        unchanged && state.versions.is_empty()
+    }
+
     /// What a row is beside its table: its transaction's own image, or that before a later commit.
     fn beside<'s>(&'s self, state: &'s PartitionState, storage: u32, row: RowId) -> Seen<'s> {
         if let Some(own) = &self.own
@@ -372,7 +378,8 @@ impl SnapshotScan {
         if !held.has_locked(&self.table) {
             check_in_force(&self.table)?;
         }
-        let turn_rows = match self.table.is_columns() {
+        let is_columns = self.table.is_columns();
+        let turn_rows = match is_columns {
             true => TURN_ROWS_OF_COLUMNS,
             false => TURN_ROWS,
         };
@@ -383,9 +390,24 @@ impl SnapshotScan {
                 return Ok((None, false));
             };
             let end = rows.directory().appended();
-            let pause = end.min(stop).min(self.next.saturating_add(ROWS_UNDER_LOCK));
-            while self.next < pause && hot_bytes + cold_span.bytes < most && given < TURN_ROWS {
+            let pause = end.min(stop);
+            // Nobody has another image of a row: runs of rows of columns are taken as they are.
+            let all_current = is_columns && held.sees_all_current(&state);
+            let mut looks = 0;
+            while self.next < pause
+                && looks < ROWS_UNDER_LOCK
+                && hot_bytes + cold_span.bytes < most
+                && given < TURN_ROWS
+            {
+                looks += 1;
                 let number = self.next;
+                if all_current && let Some((address, count)) = rows.directory().columns_from(number)
+                {
+                    let count = count.min(pause - number);
+                    runs.push_run(number, address, count, db.blocks())?;
+                    self.next += count;
+                    continue;
+                }
                 self.next += 1;
                 let row = RowId::new(self.partition, number);
                 match held.beside(&state, storage, row) {

@@ -134,6 +134,25 @@ impl Group {
         settled.min(PAGE_WORDS - place)
     }
 
+    /// How many words from a place on are known to be cold and nothing but cold, in one block of columns
+    /// and one position after the other; none, where it is not known.
+    #[inline]
+    pub fn columns_from(&self, place: usize) -> usize {
+        let settled = self.settled_from(place);
+        if settled == 0 {
+            return 0;
+        }
+        let shape = self.shape();
+        let slot = self.expected_slot(place);
+        let in_line = shape.difference_bits == 0
+            && self.0[STEP] == 1 << STEP_SHIFT
+            && extent_of(slot, shape.record_slots) == COLUMNS_EXTENT;
+        match in_line {
+            true => settled.min(usize::from(u16::MAX - slot) + 1),
+            false => 0,
+        }
+    }
+
     /// Packs a plain group if that makes it much smaller; takes from a packed one the room
     /// that it does not need.
     pub fn pack(&mut self) {

@@ -180,6 +180,19 @@ impl Words {
         }
     }
 
+    /// How many rows from `row` on are known to be settled, in one block of columns, and at one position after
+    /// the other; none, where it is not known.
+    #[inline]
+    pub fn columns_from(&self, row: u32) -> u32 {
+        match self.chunks.get((row >> CHUNK_SHIFT) as usize) {
+            Some(Form::Grouped(chunk)) => {
+                let place = row as usize % CHUNK_WORDS;
+                chunk.groups[place >> PAGE_SHIFT].columns_from(place % PAGE_WORDS) as u32
+            }
+            _ => 0,
+        }
+    }
+
     /// Asks for the cache line of a row's word.
     #[inline]
     pub fn prefetch(&self, row: u32) {

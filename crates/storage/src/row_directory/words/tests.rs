@@ -81,6 +81,9 @@ fn rows_in_columns_take_a_byte_each() {
     let words = filled(&model);
     check(&words, &model);
     assert!(words.bytes() < 2 * model.len(), "{}", words.bytes());
+    // But for those elsewhere, all of them are known to be in runs.
+    let in_runs = (0..model.len() as u32).filter(|row| words.columns_from(*row) > 0);
+    assert!(in_runs.count() > model.len() * 9 / 10);
 }
 
 fn filled(model: &[Word]) -> Words {
@@ -101,6 +104,17 @@ fn check(words: &Words, model: &[Word]) {
         for settled in row..row + words.settled_from(row) {
             let word = model[settled as usize];
             assert!(word.is_cold() && !word.is_aside() && !word.is_uncommitted());
+        }
+        let run = words.columns_from(row);
+        assert!(run <= words.settled_from(row));
+        let first = word.as_cold().map(|cold| cold.address());
+        for (number, word) in (0..run).zip(&model[row as usize..]) {
+            let address = word.as_cold().map(|cold| cold.address());
+            let expected = first.map(|first| ColdAddress {
+                slot: first.slot + number as u16,
+                ..first
+            });
+            assert!(address == expected && expected.is_some_and(|a| a.is_in_columns()));
         }
     }
     words.blocks.check(model);
@@ -191,8 +205,12 @@ proptest! {
         spread in prop_oneof![Just(1usize), Just(40)],
         steps in prop::collection::vec((0u32..CHUNK_WORDS as u32, 0u8..10, word(), 0u8..8), 1..900),
         near in any::<bool>(),
+        columns in prop_oneof![Just(None), (200u32..9000).prop_map(Some)],
     ) {
-        let mut model = in_order(CHUNK_WORDS as u32, |row| bytes + row as usize * 7919 % spread);
+        let mut model = match columns {
+            Some(in_a_block) => in_columns(CHUNK_WORDS as u32, in_a_block),
+            None => in_order(CHUNK_WORDS as u32, |row| bytes + row as usize * 7919 % spread),
+        };
         let ordered = model.clone();
         let mut words = filled(&model);
         check(&words, &model);
