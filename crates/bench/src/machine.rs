@@ -59,16 +59,20 @@ pub fn date() -> Option<String> {
     String::from_utf8(text).ok()
 }
 
-/// The commit of the sources that the program was built from, while they are still there.
+/// The commit that the program was built from; with a mark where the sources are not as it has them, while
+/// they are still there.
 pub fn commit() -> Option<String> {
-    let output = Command::new("git")
+    let built = Some(env!("THERMOCLINE_COMMIT")).filter(|commit| !commit.is_empty())?;
+    let changes = Command::new("git")
         .args(["-C", env!("CARGO_MANIFEST_DIR")])
-        .args(["describe", "--always", "--dirty", "--abbrev=12"])
-        .output()
-        .ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    let text = text.trim();
-    (output.status.success() && !text.is_empty()).then(|| text.to_owned())
+        .args(["status", "--porcelain", "--untracked-files=no"])
+        .output();
+    let is_changed =
+        changes.is_ok_and(|output| output.status.success() && !output.stdout.is_empty());
+    Some(match is_changed {
+        true => format!("{built}-dirty"),
+        false => built.to_owned(),
+    })
 }
 
 #[cfg(test)]

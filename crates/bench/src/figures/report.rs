@@ -274,9 +274,14 @@ pub(super) fn parts<'a>(
         }
     };
     let two = |name: &str, text: String| vec![name.to_owned(), text];
-    let scale_words = match scale.is_quick {
-        true => "`thermocline bench figures all --quick`: small sizes, short times",
-        false => "`thermocline bench figures all`",
+    let names: Vec<&str> = drawn.iter().map(|one| one.figure.name).collect();
+    let names = match names.len() == super::figures().len() {
+        true => "all".to_owned(),
+        false => names.join(" "),
+    };
+    let command = match scale.is_quick {
+        true => format!("`thermocline bench figures {names} --quick`: small sizes, short times"),
+        false => format!("`thermocline bench figures {names}`"),
     };
     let mut parts = vec![
         Part::Heading(1, "The papers' figures, from our own runs".into()),
@@ -289,7 +294,7 @@ pub(super) fn parts<'a>(
         Part::table(
             &["", ""],
             vec![
-                two("command", scale_words.into()),
+                two("command", command),
                 two("machine", machine.cpu.unwrap_or_else(unknown)),
                 two("cores", machine.cores.map_or_else(unknown, |cores| cores.to_string())),
                 two("memory", machine.memory_bytes.map_or_else(unknown, size::display)),
