@@ -26,7 +26,7 @@ use crate::rows::fetch::{PlannedRead, Span, plan};
 use crate::rows::group_scan::{GroupScan, RunsTaken, ScanSink};
 use crate::rows::partition::PartitionState;
 use crate::rows::row_group::GroupCounts;
-use crate::rows::versions::Seen;
+use crate::rows::versions::{Seen, StoredRow};
 use crate::run::interactive::Transaction;
 use crate::transaction::reads::{EVERYWHERE, ReadEntry, ReadWhat};
 use crate::transaction::table_locks::Visit;
@@ -297,6 +297,12 @@ impl Held {
         unchanged && state.versions.is_empty()
     }
 
+    /// Whether a row that is not committed is its own transaction's.
+    fn has_inserted(&self, state: &PartitionState, row: StoredRow) -> bool {
+        let own = self.own.as_ref().map(|own| own.id);
+        own.is_some() && state.owner_of(row) == own
+    }
+
     /// What a row is beside its table: its transaction's own image, or that before a later commit.
     fn beside<'s>(&'s self, state: &'s PartitionState, storage: u32, row: RowId) -> Seen<'s> {
         if let Some(own) = &self.own
@@ -312,6 +318,15 @@ impl Held {
             true => Seen::Current,
             false => state.versions.seen((storage, row.row()), self.timestamp),
         }
+    }
+}
+
+impl Parts {
+    /// The bytes of the block that a long record lies in, which is read to its end; 0 of others.
+    fn block_bytes_of_long(&self, address: ColdAddress) -> u64 {
+        let is_long = address.extent == ColdAddress::EXTENT_LONG;
+        let info = is_long.then(|| self.blocks().info(address.block)).flatten();
+        info.map_or(0, |info| info.device_bytes)
     }
 }
 
@@ -354,6 +369,16 @@ impl SnapshotScan {
         Ok(more || self.groups.has_more())
     }
 
+    /// Whether the scan may go on: its snapshot is not too old, and the table is what it was.
+    fn check(&self) -> Result<()> {
+        let held = &self.snapshot.inner;
+        held.db.transactions().check_snapshot(held.timestamp)?;
+        match held.has_locked(&self.table) {
+            true => Ok(()),
+            false => check_in_force(&self.table),
+        }
+    }
+
     #[expect(
         clippy::type_complexity,
         reason = "the plan and its pin belong together"
@@ -374,14 +399,12 @@ impl SnapshotScan {
         let mut cold_span = Span::default();
         let mut state = db.all_partitions()[self.partition as usize].lock();
         state.excuse_panics();
-        db.transactions().check_snapshot(held.timestamp)?;
-        if !held.has_locked(&self.table) {
-            check_in_force(&self.table)?;
-        }
+        self.check()?;
         let is_columns = self.table.is_columns();
-        let turn_rows = match is_columns {
-            true => TURN_ROWS_OF_COLUMNS,
-            false => TURN_ROWS,
+        let turn_rows = if is_columns {
+            TURN_ROWS_OF_COLUMNS
+        } else {
+            TURN_ROWS
         };
         let stop = self.next.saturating_add(turn_rows);
         let mut runs = RunsTaken::begin(db.blocks());
@@ -421,11 +444,8 @@ impl SnapshotScan {
                     }
                 }
                 let word = rows.directory().get(number);
-                if word.is_uncommitted() {
-                    let own = held.own.as_ref().map(|own| own.id);
-                    if own.is_none() || state.owner_of((storage, number)) != own {
-                        continue;
-                    }
+                if word.is_uncommitted() && !held.has_inserted(&state, (storage, number)) {
+                    continue;
                 }
                 if let Some(hot) = word.as_hot() {
                     let tuple = rows.heap().payload(hot.pointer());
@@ -439,9 +459,7 @@ impl SnapshotScan {
                         continue;
                     }
                     given += 1;
-                    let is_long = address.extent == ColdAddress::EXTENT_LONG;
-                    let info = is_long.then(|| db.blocks().info(address.block)).flatten();
-                    cold_span.add(address, info.map_or(0, |info| info.device_bytes));
+                    cold_span.add(address, db.block_bytes_of_long(address));
                     cold.push((row, address));
                 }
             }
@@ -453,17 +471,12 @@ impl SnapshotScan {
             // Where evicted tuples lie is known as long as the lock is held.
             if cold.is_empty() {
                 state.let_others();
-                db.transactions().check_snapshot(held.timestamp)?;
-                if !held.has_locked(&self.table) {
-                    check_in_force(&self.table)?;
-                }
+                self.check()?;
             }
         };
         cold.sort_unstable_by_key(|(_, address)| (address.block, address.slot));
-        let planned = match cold.is_empty() {
-            true => None,
-            false => Some(plan(db.blocks(), cold.into_iter())?),
-        };
+        let planned = (!cold.is_empty()).then(|| plan(db.blocks(), cold.into_iter()));
+        let planned = planned.transpose()?;
         drop(state);
         self.groups.take(self.partition, runs);
         Ok((planned, more))
