@@ -172,8 +172,12 @@ impl Access<'_> {
         let position = self.guards.position(row.partition())?;
         let state = self.guards.at(position);
         let stored = (table.def.storage, row.row());
-        if state.locks.get(&stored) != Some(&owner) {
-            return Err(Error::Internal("a changed row is not locked".into()));
+        let holder = state.locks.get(&stored).copied();
+        if holder != Some(owner) {
+            let name = &table.def.name;
+            return Err(Error::Internal(format!(
+                "row {row} of {name}, which transaction {owner:?} has changed, is locked by {holder:?}"
+            )));
         }
         let Some(rows) = state.tables.rows(stored.0) else {
             return Err(Error::Internal("a locked row has no table".into()));
