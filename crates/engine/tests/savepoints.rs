@@ -284,3 +284,35 @@ fn many_savepoints_cost_little_and_come_to_an_end() {
     let refused = (0..10_000_000).find_map(|_| txn.savepoint(100).err());
     assert_eq!(refused.expect("memory has an end").sqlstate(), "53200");
 }
+
+/// A row that was inserted after a savepoint, and changed after another one, is locked and goes when the first is
+/// rolled back to. Its number is another row's then, and so is that row's lock.
+#[test]
+fn who_ends_frees_no_lock_of_a_row_that_got_the_number_of_his() {
+    let (_device, db) = simulated(64 << 30);
+    let t = make_table(&db, "t", IndexKind::BTree);
+    let mut first = begin(&db);
+    put(&db, &mut first, 1, "to have begun");
+    let before = first.savepoint(0).expect("a savepoint");
+    put(&db, &mut first, 7, "inserted");
+    let _after = first.savepoint(0).expect("another");
+    put(&db, &mut first, 7, "changed, and locked");
+    block_on(first.rollback_to(&before)).expect("goes back");
+    // In the same partition, so that it has the number.
+    insert(&db, &t, 7, "the number's next row").expect("inserts");
+    let mut second = begin(&db);
+    put(&db, &mut second, 7, "locked by the second");
+    block_on(db.rollback(first));
+    let mut third = begin(&db);
+    let options = RunOptions {
+        lock_timeout: Some(std::time::Duration::from_millis(20)),
+        ..RunOptions::new()
+    };
+    let body = |access: &mut thermocline_engine::Access<'_>| set_in(access, &t, 7, "lost");
+    let refused = block_on(db.in_transaction(&mut third, &options, scope(&t, 7), body));
+    assert_eq!(refused.expect_err("it is locked").sqlstate(), "55P03");
+    block_on(db.rollback(third));
+    block_on(db.commit(second, &RunOptions::new())).expect("the second commits");
+    let value = get(&db, &t, 7).expect("reads");
+    assert_eq!(value.as_deref(), Some("locked by the second"));
+}

@@ -433,8 +433,12 @@ impl PartitionState {
             .collect()
     }
 
-    /// Frees a row that a transaction had locked.
-    pub fn unlock_row(&mut self, row: StoredRow) {
+    /// Frees a row that a transaction had locked. If it had inserted the row and taken it back, the number may be
+    /// another row's by now, and locked by somebody else.
+    pub fn unlock_row(&mut self, row: StoredRow, owner: TxnId) {
+        if self.locks.get(&row) != Some(&owner) {
+            return;
+        }
         self.locks.remove(&row);
         if let Some(rows) = self.tables.rows_mut(row.0) {
             rows.set_locked(row.1, false);

@@ -255,10 +255,11 @@ impl Parts {
             }
         }
         // Rows that were locked and not changed may lie elsewhere; they follow.
+        let owner = txn.id;
         txn.locked.retain(|(partition, row)| {
             let mut guards = access.guards.iter_mut();
             let home = guards.find(|state| state.id == *partition);
-            home.map(|state| state.unlock_row(*row)).is_none()
+            home.map(|state| state.unlock_row(*row, owner)).is_none()
         });
         if synchronous {
             for state in access.guards.iter_mut() {
@@ -326,7 +327,7 @@ impl Parts {
     fn release(&self, state: &mut TxnState) {
         for (partition, row) in std::mem::take(&mut state.locked) {
             let mut guard = self.all_partitions()[partition as usize].lock();
-            guard.unlock_row(row);
+            guard.unlock_row(row, state.id);
         }
         if let Some(snapshot) = state.snapshot.take() {
             self.transactions().close_snapshot(snapshot);
