@@ -630,7 +630,12 @@ impl World {
         self.note_commit(&session.pending);
         session.pending.note_conflict(&self.model.borrow().now);
         if polled.is_pending() {
-            self.sessions.borrow_mut()[place] = Some(session);
+            let mut sessions = self.sessions.borrow_mut();
+            match &sessions[place] {
+                None => sessions[place] = Some(session),
+                // Somebody came while this one made a checkpoint.
+                Some(_) => sessions.push(Some(session)),
+            }
         }
     }
 }
