@@ -49,13 +49,9 @@ fn named(db: &Database, name: &str, location: &str) -> TablespaceDef {
 
 fn make(db: &Arc<Database>, def: TablespaceDef) -> Result<TablespaceDef> {
     let def = db.make_tablespace(def)?;
-    match ddl(db, Change::CreateTablespace(def.clone())) {
-        Ok(()) => Ok(def),
-        Err(error) => {
-            db.unmake_tablespace(&def);
-            Err(error)
-        }
-    }
+    let made = ddl(db, Change::CreateTablespace(def.clone()));
+    db.settle_tablespace(def.oid);
+    made.map(|()| def)
 }
 
 fn drop_it(db: &Arc<Database>, def: &TablespaceDef) -> Result<()> {
@@ -66,18 +62,15 @@ fn drop_it(db: &Arc<Database>, def: &TablespaceDef) -> Result<()> {
         db.ddl(&mut txn, &options, change).await?;
         db.vacate_tablespace(def).await
     });
-    match dropped {
-        Ok(()) => {
-            block_on(db.commit(txn, &options))?;
-            db.forget_tablespace(def);
-            Ok(())
-        }
+    let dropped = match dropped {
+        Ok(()) => block_on(db.commit(txn, &options)),
         Err(error) => {
             block_on(db.rollback(txn));
-            db.keep_tablespace(def);
             Err(error)
         }
-    }
+    };
+    db.settle_tablespace(def.oid);
+    dropped
 }
 
 fn put_table_in(db: &Arc<Database>, name: &str, tablespace: u32) {
@@ -511,4 +504,36 @@ fn a_check_reads_the_blocks_of_tablespaces() {
     let wrong: Vec<Error> = (0..ROWS).filter_map(|id| get(&db, &t, id).err()).collect();
     assert!(!wrong.is_empty() && wrong.len() < ROWS as usize / 2);
     assert!(wrong.iter().all(|error| error.sqlstate() == "XX001"));
+}
+
+#[test]
+fn many_are_made_at_once_and_each_has_a_number_of_its_own() {
+    let (_device, db) = simulated(64 << 30);
+    fill(&db, "t", IndexKind::Hash);
+    let made: Vec<TablespaceDef> = std::thread::scope(|scope| {
+        let make_one = |number: usize| {
+            let db = &db;
+            scope.spawn(move || {
+                let def = named(db, &format!("space{number}"), "");
+                db.make_tablespace(def).expect("makes the place")
+            })
+        };
+        let all: Vec<_> = (0..8).map(make_one).collect();
+        all.into_iter()
+            .map(|one| one.join().expect("made"))
+            .collect()
+    });
+    let numbers: std::collections::BTreeSet<u16> = made.iter().map(|def| def.number).collect();
+    assert_eq!(numbers.len(), made.len());
+    // Whoever hears of an error looks at the catalog, which says that one of them is there.
+    ddl(&db, Change::CreateTablespace(made[0].clone())).expect("defines it");
+    put_table_in(&db, "t", made[0].oid);
+    evict_all(&db, "t");
+    for def in &made {
+        db.settle_tablespace(def.oid);
+    }
+    let reports = db.tablespace_reports();
+    assert_eq!(reports.len(), 2);
+    assert!(reports[1].blocks > 0, "{reports:?}");
+    assert_eq!(all(&db, &table(&db, "t")), expected_rows());
 }

@@ -79,9 +79,7 @@ async fn make(
         Change::CreateTablespace(def.clone()),
     )
     .await;
-    if made.is_err() {
-        db.unmake_tablespace(&def);
-    }
+    db.settle_tablespace(def.oid);
     made
 }
 
@@ -137,9 +135,6 @@ async fn drop_one(
     def: &TablespaceDef,
 ) -> Result<(), Error> {
     let dropped = commit(world, db, pending, options, Change::DropTablespace(def.oid)).await;
-    match &dropped {
-        Ok(()) => db.forget_tablespace(def),
-        Err(_) => db.keep_tablespace(def),
-    }
+    db.settle_tablespace(def.oid);
     dropped
 }

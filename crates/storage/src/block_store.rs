@@ -251,7 +251,13 @@ impl BlockStore {
             options.first_sector >= SUPERBLOCK_SECTORS && options.first_id > 0,
             "blocks come after the superblock, and their ids begin at 1"
         );
-        let (file, superblock) = volume::open_home(device, &options, table.is_some())?;
+        let new = Superblock {
+            id_ceiling: options.first_id,
+            ..Superblock::new(options.database)
+        };
+        let bytes = options.grow_bytes.max(options.first_sector * SECTOR);
+        let (file, superblock) =
+            volume::open_file(device, &options.name, (new, bytes), table.is_some())?;
         let restored = match table {
             Some(table) => snapshot::decode(table)?,
             None => snapshot::Restored::default(),
@@ -306,9 +312,19 @@ impl BlockStore {
         Ok(())
     }
 
-    /// Forgets a tablespace in which no block lies. Its file stays.
-    pub fn remove_tablespace(&self, number: u16) {
-        self.volumes.remove(number);
+    /// Gives up a tablespace if nothing lies in it; whether that was so. Its file stays. From then on nobody
+    /// gets room there, so that no Block Table names it again.
+    pub fn retire_tablespace(&self, number: u16) -> bool {
+        if let Ok(volume) = self.volumes.volume(number) {
+            volume.set_accepting(false);
+        }
+        let is_vacant = self.is_vacant(number);
+        match (is_vacant, self.volumes.volume(number)) {
+            (true, _) => self.volumes.remove(number),
+            (false, Ok(volume)) => volume.set_accepting(true),
+            (false, Err(_)) => {}
+        }
+        is_vacant
     }
 
     /// Whether nothing lies there: no block, none whose space is not free yet, none that is about to be
@@ -323,13 +339,6 @@ impl BlockStore {
     pub fn set_capacity(&self, number: u16, capacity: Option<u64>) {
         if let Ok(volume) = self.volumes.volume(number) {
             volume.set_capacity(capacity);
-        }
-    }
-
-    /// Whether a tablespace takes new blocks from now on.
-    pub fn set_accepting(&self, number: u16, accepts: bool) {
-        if let Ok(volume) = self.volumes.volume(number) {
-            volume.set_accepting(accepts);
         }
     }
 

@@ -115,6 +115,7 @@ impl Compactor {
         let (mut empty, mut emptiest) = (Vec::new(), Vec::new());
         let mut misplaced = Vec::new();
         let sizes = BlockSizes::of(parts);
+        let belongs = sizes.belongs();
         let mut count = 0;
         parts.blocks().each_block(|block| {
             count += 1;
@@ -123,7 +124,10 @@ impl Compactor {
                 return;
             }
             if misplaced.len() < CANDIDATES
-                && sizes.is_misplaced(&block)
+                && belongs
+                    .get(&block.table)
+                    .is_some_and(|to| *to != block.tablespace)
+                && parts.blocks().volumes().file(block.tablespace).is_ok()
                 && !self.damaged.contains(&block.id)
             {
                 misplaced.push(block);
@@ -371,35 +375,26 @@ fn groups_of(mut blocks: Vec<BlockInfo>, room: impl Fn(u32) -> f64) -> Vec<Group
 struct BlockSizes<'a> {
     parts: &'a Parts,
     tables: HashMap<u32, Arc<Table>>,
-    /// Where the rows of each belong that have a tablespace which takes blocks.
-    tablespaces: HashMap<u32, u16>,
 }
 
 impl<'a> BlockSizes<'a> {
     fn of(parts: &'a Parts) -> Self {
         let tables = parts.tables_by_storage();
+        BlockSizes { parts, tables }
+    }
+
+    /// The tablespace of each storage, where it takes blocks; nothing where there is only one.
+    fn belongs(&self) -> HashMap<u32, u16> {
+        let parts = self.parts;
+        if parts.blocks().volumes().numbers().is_empty() {
+            return HashMap::new();
+        }
         let now = parts.clock().now();
-        let belong = |(storage, table): (&u32, &Arc<Table>)| {
+        let of = |(storage, table): (&u32, &Arc<Table>)| {
             let number = parts.tablespace_of(table);
             (!parts.tablespaces().refuses(number, now)).then_some((*storage, number))
         };
-        let tablespaces = match parts.blocks().volumes().numbers().is_empty() {
-            // Then no block is misplaced.
-            true => HashMap::new(),
-            false => tables.iter().filter_map(belong).collect(),
-        };
-        BlockSizes {
-            parts,
-            tables,
-            tablespaces,
-        }
-    }
-
-    /// Whether a block should lie elsewhere, and can be read and moved.
-    fn is_misplaced(&self, block: &BlockInfo) -> bool {
-        let belongs = self.tablespaces.get(&block.table);
-        belongs.is_some_and(|number| *number != block.tablespace)
-            && self.parts.blocks().volumes().file(block.tablespace).is_ok()
+        self.tables.iter().filter_map(of).collect()
     }
 
     /// Bytes of a new block of a storage. Never less than a sector: that is what it takes.

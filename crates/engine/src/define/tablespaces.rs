@@ -29,6 +29,8 @@ impl Parts {
         for (name, text) in &def.options {
             check_option(name, text)?;
         }
+        // Two that are made at once get two numbers.
+        let _making = self.tablespaces().making.lock();
         let taken = self.blocks().volumes().numbers();
         let catalog = self.catalog();
         let places = self.tablespaces().places();
@@ -49,89 +51,75 @@ impl Parts {
         let ours: Vec<PathBuf> = ours.into_iter().flatten().map(PathBuf::from).collect();
         let file = self.tablespaces().make(&def, &ours)?;
         if let Err(error) = self.blocks().add_tablespace(&file) {
-            self.unmake_tablespace(&def);
+            self.settle_tablespace(def.oid);
             return Err(store_failed(error));
         }
         self.tablespaces().tell(&def);
         Ok(def)
     }
 
-    /// Takes back [`Self::make_tablespace`], where the definition was not committed.
-    pub fn unmake_tablespace(&self, def: &TablespaceDef) {
-        if let Some(place) = self.tablespaces().place(def.oid) {
-            self.forget_place(def.oid, &place);
+    /// What follows from the end of a command about a tablespace, whether it succeeded or not: the catalog says whether
+    /// there is one. A commit may have been one though whoever waited for it was told of an error.
+    pub fn settle_tablespace(&self, oid: u32) {
+        let catalog = self.catalog();
+        let settled = match (catalog.tablespaces.get(&oid), self.tablespaces().place(oid)) {
+            (Some(def), _) => self.note_tablespace(def),
+            (None, Some(place)) => self.forget_place(oid, &place),
+            (None, None) => Ok(()),
+        };
+        if let Err(error) = settled {
+            // The next start sees to it.
+            self.report(&format!("a tablespace: {error}"));
         }
     }
 
-    /// Sees to it that nothing lies in a tablespace that is about to be dropped, and nothing will.
+    /// Sees to it that nothing lies in a tablespace that is about to be dropped.
     /// Its definition is locked, and no table has it.
     ///
     /// # Errors
     /// 55000 while blocks there are still being moved or read; those of a checkpoint.
     pub async fn vacate_tablespace(&self, def: &TablespaceDef) -> Result<()> {
         let blocks = self.blocks();
-        blocks.set_accepting(def.number, false);
-        let vacate = async {
-            for _ in 0..CHECKPOINTS_MAX {
-                let is_vacant = blocks.is_vacant(def.number);
-                if is_vacant || Mutation::TablespaceNotVacated.is_made() {
-                    return Ok(());
+        for _ in 0..CHECKPOINTS_MAX {
+            if blocks.is_vacant(def.number) || Mutation::TablespaceNotVacated.is_made() {
+                return Ok(());
+            }
+            let mut empty = Vec::new();
+            blocks.each_block(|block| {
+                if block.tablespace == def.number && block.live_records == 0 {
+                    empty.push(block.id);
                 }
-                let mut empty = Vec::new();
-                blocks.each_block(|block| {
-                    if block.tablespace == def.number && block.live_records == 0 {
-                        empty.push(block.id);
-                    }
-                });
-                empty
-                    .into_iter()
-                    .for_each(|block| self.give_up_block(block));
-                self.checkpoint().await?;
-            }
-            match blocks.is_vacant(def.number) {
-                true => Ok(()),
-                false => Err(Error::Refused {
-                    sqlstate: "55000",
-                    message: format!("tablespace \"{}\" is not empty", def.name),
-                    hint: "Rows that its tables had there are being moved, or a backup reads them; \
-                           thermocline_tablespaces shows how many blocks are left. Try again then.",
-                }),
-            }
-        };
-        let vacated = vacate.await;
-        if vacated.is_err() {
-            blocks.set_accepting(def.number, true);
+            });
+            empty
+                .into_iter()
+                .for_each(|block| self.give_up_block(block));
+            self.checkpoint().await?;
         }
-        vacated
-    }
-
-    /// A tablespace that was to be dropped stays.
-    pub fn keep_tablespace(&self, def: &TablespaceDef) {
-        self.blocks().set_accepting(def.number, true);
-    }
-
-    /// Removes what a tablespace had on its device, after the commit that dropped it.
-    pub fn forget_tablespace(&self, def: &TablespaceDef) {
-        if let Some(place) = self.tablespaces().place(def.oid) {
-            self.forget_place(def.oid, &place);
+        match blocks.is_vacant(def.number) {
+            true => Ok(()),
+            false => Err(Error::Refused {
+                sqlstate: "55000",
+                message: format!("tablespace \"{}\" is not empty", def.name),
+                hint: "Rows that its tables had there are being moved, or a backup reads them; \
+                       thermocline_tablespaces shows how many blocks are left. Try again then.",
+            }),
         }
     }
 
-    fn forget_place(&self, oid: u32, place: &Place) {
-        self.blocks().remove_tablespace(place.number);
+    /// Removes what a tablespace that is no more had on its device. Where blocks lie in it all the same, because one
+    /// was just being written when it was dropped, it stays until a start finds none.
+    fn forget_place(&self, oid: u32, place: &Place) -> Result<()> {
+        let retired = self.blocks().retire_tablespace(place.number);
+        if !retired && !Mutation::TablespaceNotVacated.is_made() {
+            return Ok(());
+        }
         self.tablespaces().remove_files(place);
         self.tablespaces().book().remove(oid);
-        if let Err(error) = self.tablespaces().note(oid, None) {
-            // The next start sees that it is of no tablespace.
-            self.report(&format!("removing tablespace \"{}\": {error}", place.name));
-        }
+        self.tablespaces().note(oid, None)
     }
 
-    /// Notes what a tablespace is called and its options are, after the commit that changed them.
-    ///
-    /// # Errors
-    /// The device's; the next start sees to it.
-    pub fn note_tablespace(&self, def: &TablespaceDef) -> Result<()> {
+    /// Notes what a tablespace is called and what its options are, where they were others.
+    fn note_tablespace(&self, def: &TablespaceDef) -> Result<()> {
         let place = self.tablespaces().place(def.oid);
         let Some(place) = place.filter(|p| p.name != def.name || p.options != def.options) else {
             return Ok(());
@@ -196,9 +184,8 @@ impl Parts {
             }
         }
         for (oid, place) in &places {
-            let is_defined = catalog.tablespaces.contains_key(oid);
-            if !is_defined && self.blocks().is_vacant(place.number) {
-                self.forget_place(*oid, place);
+            if !catalog.tablespaces.contains_key(oid) {
+                self.forget_place(*oid, place)?;
             }
         }
         Ok(())
@@ -221,6 +208,12 @@ impl Parts {
     }
 
     fn report_missing(&self, def: &TablespaceDef) {
+        if let Some(why) = self.tablespaces().not_emulated(def.number) {
+            self.report(&format!(
+                "tablespace \"{}\" is as fast as its disk, which is too slow to emulate another: {why}",
+                def.name
+            ));
+        }
         if let Some(why) = self.blocks().statistics_of(def.number).missing {
             self.report(&format!(
                 "tablespace \"{}\" is not there: {why}; rows that lie in it cannot be read until it is, and the server has been started again",

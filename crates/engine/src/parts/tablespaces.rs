@@ -34,6 +34,8 @@ const REFUSED_REST: Duration = Duration::from_secs(5);
 /// A device that was opened for a tablespace; the lock lasts as long.
 struct OpenDevice {
     device: Arc<dyn Device>,
+    /// Why it is not the emulated one that it should be.
+    not_emulated: Option<String>,
     _lock: Option<DirectoryLock>,
 }
 
@@ -46,6 +48,8 @@ pub(crate) struct Tablespaces {
     open: Mutex<HashMap<u16, OpenDevice>>,
     /// When each refused a block last.
     refused: Mutex<HashMap<u16, Duration>>,
+    /// Held while a number is chosen, until the place that has it is noted.
+    pub making: Mutex<()>,
     book: Arc<PolicyBook>,
 }
 
@@ -72,6 +76,7 @@ impl Tablespaces {
             io,
             open: Mutex::default(),
             refused: Mutex::default(),
+            making: Mutex::default(),
             book: Arc::new(PolicyBook::of_server(policies)),
         })
     }
@@ -96,6 +101,7 @@ impl Tablespaces {
                 let device: Arc<dyn Device> = Arc::new(FileDevice::open(path, self.io)?);
                 Ok(OpenDevice {
                     device,
+                    not_emulated: None,
                     _lock: None,
                 })
             })
@@ -117,6 +123,7 @@ impl Tablespaces {
         let opened = match place.directory.is_empty() {
             true => Ok(OpenDevice {
                 device: self.home.clone(),
+                not_emulated: None,
                 _lock: None,
             }),
             false if !path.is_dir() => {
@@ -144,12 +151,17 @@ impl Tablespaces {
         make_private_directory(path, |name| name == FILE)?;
         let below: Arc<dyn Device> = Arc::new(FileDevice::open(path, self.io)?);
         let emulated = TablespaceOptions::of(&place.options).emulate;
-        let device = match emulated.and_then(EmulatedProfile::of) {
-            Some(profile) => Arc::new(EmulatedDevice::new(below, profile)?),
-            None => below,
-        };
+        let emulate = |profile| EmulatedDevice::new(below.clone(), profile);
+        let (device, not_emulated): (Arc<dyn Device>, _) =
+            match emulated.and_then(EmulatedProfile::of).map(emulate) {
+                Some(Ok(device)) => (Arc::new(device), None),
+                // Rows that lie there can be read all the same.
+                Some(Err(error)) => (below, Some(error.to_string())),
+                None => (below, None),
+            };
         Ok(OpenDevice {
             device,
+            not_emulated,
             _lock: Some(lock),
         })
     }
@@ -170,7 +182,12 @@ impl Tablespaces {
             options: def.options.clone(),
         };
         let file = self.open(&place);
-        let noted = match &file.device {
+        let not_emulated = self.not_emulated(def.number);
+        let usable = match (&file.device, &not_emulated) {
+            (Err(why), _) | (Ok(_), Some(why)) => Err(why),
+            (Ok(_), None) => Ok(()),
+        };
+        let noted = match usable {
             Err(why) => Err(Error::Refused {
                 sqlstate: "58030",
                 message: format!("could not use \"{}\" as a tablespace: {why}", def.location),
@@ -292,6 +309,12 @@ impl Tablespaces {
         if !place.directory.is_empty() {
             let _ = remove_device_directory(Path::new(&place.directory));
         }
+    }
+
+    /// Why the device of a tablespace is not emulated, though it should be.
+    pub fn not_emulated(&self, number: u16) -> Option<String> {
+        let open = self.open.lock();
+        open.get(&number)?.not_emulated.clone()
     }
 
     /// What the tables of a tablespace begin with from now on.

@@ -113,9 +113,7 @@ impl Session {
         })?;
         let change = Ddl::Tablespace(TablespaceChange::Create(def.clone()));
         let made = self.define(&change, client).await;
-        if made.is_err() {
-            db.unmake_tablespace(&def);
-        }
+        db.settle_tablespace(def.oid);
         made.map(|_| ())
     }
 
@@ -148,19 +146,16 @@ impl Session {
         )?;
         let change = Ddl::Tablespace(TablespaceChange::Drop((*def).clone()));
         let dropped = self.define(&change, client).await;
-        match dropped {
-            Ok(_) => db.forget_tablespace(&def),
-            Err(_) => db.keep_tablespace(&def),
-        }
+        db.settle_tablespace(def.oid);
         dropped.map(|_| ())
     }
 
     async fn alter_tablespace(&mut self, def: TablespaceDef, client: &mut Client) -> Result<()> {
-        let change = Ddl::Tablespace(TablespaceChange::Alter(def.clone()));
+        let oid = def.oid;
+        let change = Ddl::Tablespace(TablespaceChange::Alter(def));
         let altered = self.define(&change, client).await;
-        if altered.is_ok() && self.transaction.block() == Block::None {
-            self.engine.db.note_tablespace(&def)?;
-        }
+        // In a block that is yet to come: the next start sees to it.
+        self.engine.db.settle_tablespace(oid);
         altered.map(|_| ())
     }
 }

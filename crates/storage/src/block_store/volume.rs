@@ -327,65 +327,30 @@ impl Volumes {
     }
 }
 
-/// Opens the file of a tablespace, or makes it, with nothing but whose it is; not one that must have blocks.
-fn open_file(
+/// Opens a file of blocks; one that need not be there is made, of so many bytes and with this superblock.
+pub(super) fn open_file(
     device: &dyn Device,
     name: &str,
-    database: u128,
-    has_blocks: bool,
-) -> Result<Arc<dyn DeviceFile>, BlockStoreError> {
-    let mode = match has_blocks {
-        true => OpenMode::Existing,
-        false => OpenMode::Create,
-    };
-    let file = device
-        .open(name, mode)
-        .map_err(BlockStoreError::io("open"))?;
-    if Superblock::read(&*file, database)?.is_none() {
-        if has_blocks {
-            return Err(BlockStoreError::Corrupt("there is no superblock"));
-        }
-        file.set_len(SUPERBLOCK_SECTORS * SECTOR)
-            .map_err(BlockStoreError::io("allocate"))?;
-        Superblock::new(database).write(&*file)?;
-        file.sync_data().map_err(BlockStoreError::io("sync"))?;
-        device
-            .sync_directory()
-            .map_err(BlockStoreError::io("sync directory"))?;
-    }
-    Ok(file)
-}
-
-/// Opens the file in the database's own directory, or makes it where no checkpoint says that it is there.
-pub(super) fn open_home(
-    device: &dyn Device,
-    options: &BlockStoreOptions,
+    (new, bytes): (Superblock, u64),
     must_be_there: bool,
 ) -> Result<(Arc<dyn DeviceFile>, Superblock), BlockStoreError> {
     let file = device
-        .open(&options.name, OpenMode::Create)
+        .open(name, OpenMode::Create)
         .map_err(BlockStoreError::io("open"))?;
-    let superblock = match Superblock::read(&*file, options.database)? {
-        Some(superblock) => superblock,
-        None if must_be_there => {
-            return Err(BlockStoreError::Corrupt("there is no superblock"));
-        }
-        None => {
-            let superblock = Superblock {
-                id_ceiling: options.first_id,
-                ..Superblock::new(options.database)
-            };
-            file.set_len(options.grow_bytes.max(options.first_sector * SECTOR))
-                .map_err(BlockStoreError::io("allocate"))?;
-            superblock.write(&*file)?;
-            file.sync_data().map_err(BlockStoreError::io("sync"))?;
-            device
-                .sync_directory()
-                .map_err(BlockStoreError::io("sync directory"))?;
-            superblock
-        }
-    };
-    Ok((file, superblock))
+    if let Some(superblock) = Superblock::read(&*file, new.database)? {
+        return Ok((file, superblock));
+    }
+    if must_be_there {
+        return Err(BlockStoreError::Corrupt("there is no superblock"));
+    }
+    file.set_len(bytes)
+        .map_err(BlockStoreError::io("allocate"))?;
+    new.write(&*file)?;
+    file.sync_data().map_err(BlockStoreError::io("sync"))?;
+    device
+        .sync_directory()
+        .map_err(BlockStoreError::io("sync directory"))?;
+    Ok((file, new))
 }
 
 /// The file of a tablespace, or why it is not there.
@@ -396,8 +361,10 @@ pub(super) fn open_volume(
 ) -> Result<Volume, String> {
     let device = tablespace.device.as_ref().map_err(Clone::clone)?;
     let open = || {
+        let new = Superblock::new(options.database);
         let has_blocks = restored.has_blocks_in(tablespace.number);
-        let file = open_file(&**device, &tablespace.name, options.database, has_blocks)?;
+        let bytes = SUPERBLOCK_SECTORS * SECTOR;
+        let (file, _) = open_file(&**device, &tablespace.name, (new, bytes), has_blocks)?;
         let free = restored.free_in(tablespace.number, SUPERBLOCK_SECTORS, &*file)?;
         let (grow, capacity) = (options.grow_bytes, tablespace.capacity);
         Ok(Volume::new(file, grow, capacity, free))
