@@ -1,6 +1,6 @@
 //! 000, Figure 2: abort-and-restart and synchronous retrieval, by the size of blocks.
 
-use super::panel_of;
+use super::{of_each, panel};
 use crate::figures::data::{Data, Measure};
 use crate::figures::figure::{Claim, Figure, Form, Panel, Point, Series, Verdict};
 use crate::figures::outcome::OPS;
@@ -46,7 +46,7 @@ pub(super) fn ours(scale: &Scale, medium: Medium) -> What {
 }
 
 fn panels(scale: &Scale) -> Vec<Panel> {
-    let of_device = |(number, medium): (usize, Medium)| {
+    let of_device = |medium: Medium| {
         let line = |of: &dyn Fn(u32) -> What| -> Vec<Point> {
             let blocks = scale.blocks.iter();
             blocks
@@ -54,7 +54,7 @@ fn panels(scale: &Scale) -> Vec<Panel> {
                 .collect()
         };
         Panel {
-            title: panel_of(number, medium.name()),
+            title: panel(medium),
             x: "block (emulated device)",
             y: "operations/s",
             form: Form::Lines,
@@ -70,16 +70,7 @@ fn panels(scale: &Scale) -> Vec<Panel> {
             ],
         }
     };
-    Medium::COLD
-        .into_iter()
-        .enumerate()
-        .map(of_device)
-        .collect()
-}
-
-fn panel(medium: Medium) -> String {
-    let number = Medium::COLD.iter().position(|one| *one == medium);
-    panel_of(number.unwrap_or_default(), medium.name())
+    of_each(of_device)
 }
 
 /// The first and the last point of a series.

@@ -1,6 +1,6 @@
 //! 000, Figure 4: throughput second by second, and evictions.
 
-use super::panel_of;
+use super::{of_each, panel};
 use crate::figures::data::Data;
 use crate::figures::figure::{Claim, Figure, Form, Panel, Point, Series, Verdict};
 use crate::figures::outcome::OPS;
@@ -35,7 +35,7 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
 };
 
 fn panels(scale: &Scale) -> Vec<Panel> {
-    let of_device = |(number, medium): (usize, Medium)| {
+    let of_device = |medium: Medium| {
         let choices = match medium.is_disk() {
             true => Choices::generic(),
             false => Choices::generic().retrieval("sync").block_bytes(4 << 10),
@@ -50,7 +50,7 @@ fn panels(scale: &Scale) -> Vec<Panel> {
             Series::new(name, vec![Point::new("run", what, OPS)])
         };
         Panel {
-            title: panel_of(number, medium.name()),
+            title: panel(medium),
             x: "seconds (emulated device)",
             y: "operations/s",
             form: Form::Seconds,
@@ -58,16 +58,7 @@ fn panels(scale: &Scale) -> Vec<Panel> {
             series: vec![series(ALWAYS, "always"), series(TOP, "top(5%)")],
         }
     };
-    Medium::COLD
-        .into_iter()
-        .enumerate()
-        .map(of_device)
-        .collect()
-}
-
-fn panel(medium: Medium) -> String {
-    let number = Medium::COLD.iter().position(|one| *one == medium);
-    panel_of(number.unwrap_or_default(), medium.name())
+    of_each(of_device)
 }
 
 /// The lowest second by the median one.
