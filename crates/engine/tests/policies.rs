@@ -21,7 +21,7 @@ use thermocline_engine::{
 const TABLESPACE: &str = "tablespace";
 
 /// What each option of a policy may be; each pair of values of two options is in some combination.
-const CHOICES: [(&str, &[&str]); 9] = [
+const CHOICES: [(&str, &[&str]); 11] = [
     (
         "identification",
         &[
@@ -44,6 +44,8 @@ const CHOICES: [(&str, &[&str]); 9] = [
     ("block_size", &["1kB", "4kB", "64kB", "1MB"]),
     ("timing", &["threshold", "manual"]),
     ("alru_sample", &["0.01", "1"]),
+    ("compaction", &["background", "lazy"]),
+    ("fill_factor", &["0.5", "1"]),
     (TABLESPACE, &["", "one", "two"]),
 ];
 
@@ -196,6 +198,41 @@ fn a_block_whose_tuple_is_asked_for_comes_back_whole_and_is_given_up() {
         device.crash(3);
         let db = open_small(&device);
         assert_eq!(all_of(&db).len(), 60, "{retrieval}");
+    }
+}
+
+/// 004 §5.1: only of a block with many holes, whatever the policy says of its rows; compaction by itself
+/// leaves such a table alone.
+#[test]
+fn a_block_with_holes_is_emptied_when_one_of_its_tuples_is_asked_for() {
+    for retrieval in ["restart", "sync"] {
+        let choices = [
+            ("retrieval", retrieval),
+            ("merge", "update_only"),
+            ("compaction", "lazy"),
+            ("fill_factor", "0.5"),
+        ];
+        let (_, db, t) = evicted(&choices, 60);
+        let together = (0..60).filter(|id| scope(&t, *id) == scope(&t, 0));
+        let ids: Vec<i64> = together.collect();
+        let blocks = || db.table_reports()[0].blocks;
+        let before = blocks();
+        // Half of them live: the block is no reason to bring any of them back.
+        let (gone, rest) = ids.split_at(ids.len() / 2);
+        for id in gone {
+            assert!(delete(&db, &t, *id).expect("deletes"));
+        }
+        assert!(get(&db, &t, rest[0]).expect("reads").is_some());
+        assert_eq!(hot(&db, &t), 0, "{retrieval}");
+        // One more is gone. What is asked for then takes the others with it.
+        assert!(delete(&db, &t, rest[0]).expect("deletes"));
+        let steps = Steps::new(&db);
+        steps.compact().expect("compacts");
+        assert_eq!(blocks(), before, "{retrieval}: it is left alone");
+        assert!(get(&db, &t, rest[1]).expect("reads").is_some());
+        assert_eq!(hot(&db, &t), rest.len() as u64 - 1, "{retrieval}");
+        steps.compact().expect("compacts");
+        assert_eq!(blocks(), before - 1, "{retrieval}: nothing lives in it");
     }
 }
 

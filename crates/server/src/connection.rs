@@ -10,6 +10,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,11 +88,12 @@ pub(crate) struct Connection {
 macro_rules! run {
     ($self:ident, $statement:expr) => {{
         $self.slot.set_running(true);
+        let statement = pin!($statement);
         let outcome = watched(
             &$self.socket,
             &$self.cancel,
             $self.vanished_client_grace,
-            $statement,
+            statement,
         )
         .await;
         $self.slot.set_running(false);
@@ -132,7 +134,7 @@ impl Connection {
 
     /// Serves the client until the connection ends.
     pub(crate) async fn serve(mut self) {
-        let mut ending = match guarded(self.converse()).await {
+        let mut ending = match guarded(pin!(self.converse())).await {
             Ok(Err(ending)) => ending,
             Err(panicked) => panicked.into(),
         };
@@ -395,7 +397,8 @@ impl Connection {
             Ending::Fatal(error) => Some(error),
             Ending::Gone => None,
         };
-        if let Err(Panicked(words)) = guarded(session.terminate()).await {
+        let terminated = guarded(pin!(session.terminate())).await;
+        if let Err(Panicked(words)) = terminated {
             Metrics::add(&socket.metrics().panics, 1);
             session.log_panic(&words);
         }

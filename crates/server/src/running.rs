@@ -9,7 +9,7 @@ use std::any::Any;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -23,12 +23,13 @@ use crate::socket::Socket;
 pub(crate) struct Panicked(pub(crate) String);
 
 /// Runs `statement` to its end. `cancel` is used when the client has been gone
-/// for longer than `grace`.
+/// for longer than `grace`. The caller has pinned the statement: as a value it would be copied
+/// on the way down, and it is large.
 pub(crate) async fn watched<T>(
     socket: &Socket,
     cancel: &Cancel,
     grace: Duration,
-    statement: impl Future<Output = T>,
+    statement: Pin<&mut impl Future<Output = T>>,
 ) -> Result<T, Panicked> {
     let mut statement = pin!(guarded(statement));
     let mut watch = pin!(watch(socket, cancel, grace));
@@ -47,8 +48,9 @@ pub(crate) async fn watched<T>(
 }
 
 /// The outcome of `future`, or that it panicked.
-pub(crate) async fn guarded<T>(future: impl Future<Output = T>) -> Result<T, Panicked> {
-    let mut future = pin!(future);
+pub(crate) async fn guarded<T>(
+    mut future: Pin<&mut impl Future<Output = T>>,
+) -> Result<T, Panicked> {
     poll_fn(|context| {
         // Unwind safety: after a panic nothing of the session is used again,
         // it is only dropped.
@@ -86,14 +88,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_becomes_an_outcome() {
-        let outcome = guarded(async {
+        let session = pin!(async {
             tokio::task::yield_now().await;
             if true {
                 panic!("inside the session");
             }
         });
-        let panicked = outcome.await.err().map(|Panicked(words): Panicked| words);
+        let panicked = guarded(session)
+            .await
+            .err()
+            .map(|Panicked(words): Panicked| words);
         assert_eq!(panicked.as_deref(), Some("inside the session"));
-        assert!(matches!(guarded(async { 7 }).await, Ok(7)));
+        assert!(matches!(guarded(pin!(async { 7 })).await, Ok(7)));
     }
 }

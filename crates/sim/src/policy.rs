@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use thermocline_engine::{
-    Identification, Merge, MergeUnit, Policy, ReadUnit, Retrieval, Share, Timing,
+    Compaction, Identification, Merge, MergeUnit, Policy, ReadUnit, Retrieval, Share, Timing,
 };
 
 use crate::chance::Chance;
@@ -35,6 +35,12 @@ pub fn of_server(chance: &mut Chance) -> Policy {
         merge: merge(chance),
         merge_unit: chance.pick(&[MergeUnit::Tuple, MergeUnit::Tuple, MergeUnit::Block]),
         block_bytes: chance.pick(&[4 << 10, 8 << 10, 16 << 10, 64 << 10]),
+        compaction: chance.pick(&[
+            Compaction::Background,
+            Compaction::Background,
+            Compaction::Lazy,
+        ]),
+        fill_factor: chance.pick(&[Share::WHOLE, Policy::default().fill_factor]),
         compaction_percent: chance.pick(&[30, 60, 90]),
     }
 }
@@ -55,6 +61,8 @@ pub fn of_table(chance: &mut Chance) -> BTreeMap<String, String> {
         ("merge", policy.merge.to_string()),
         ("merge_unit", policy.merge_unit.to_string()),
         ("block_size", size.to_string()),
+        ("compaction", policy.compaction.to_string()),
+        ("fill_factor", policy.fill_factor.to_string()),
         ("policy", chance.pick(&["generic", "paper"]).to_owned()),
     ];
     for (name, value) in all {

@@ -412,6 +412,23 @@ pub fn open(config: &Config) -> EngineResult<Arc<Database>> {
     Database::open(config.clone())
 }
 
+/// Has the rows of a table counted without a scan.
+fn counted_alike(snapshot: &Snapshot, table: &Arc<Table>, rows: usize) -> EngineResult<()> {
+    let mut counted = 0;
+    for partition in 0..snapshot.database().partitions() {
+        let Some(count) = block_on(snapshot.count(table, partition))? else {
+            return Ok(());
+        };
+        counted += count;
+    }
+    if counted == rows as u64 {
+        return Ok(());
+    }
+    let table = &table.def.name;
+    let what = format!("{table}: {counted} rows are counted, {rows} are there");
+    Err(thermocline_engine::Error::Corrupt(what))
+}
+
 /// Asks the row groups of a column table for some of its rows: what is asked for is there, and nothing
 /// is there that the whole table has not.
 fn asked_alike(
@@ -494,6 +511,7 @@ impl Found {
                     "t{slot}: row {id} is there twice"
                 )));
             }
+            counted_alike(&snapshot, &table, rows.len())?;
             asked_alike(&snapshot, &table, &rows)?;
             tables.push(Some((rows, table.def.clone())));
         }

@@ -114,9 +114,8 @@ impl<const N: usize> Chains<N> {
         if self.ends[chain].newest == row {
             return;
         }
-        self.remove(row);
+        let mark = self.unlink(row);
         let second = std::mem::replace(&mut self.ends[chain].newest, row);
-        let mark = self.link(row).mark;
         *self.link_mut(row) = Link {
             newer: NONE,
             older: second,
@@ -135,9 +134,8 @@ impl<const N: usize> Chains<N> {
         if self.ends[chain].oldest == row {
             return;
         }
-        self.remove(row);
+        let mark = self.unlink(row);
         let second = std::mem::replace(&mut self.ends[chain].oldest, row);
-        let mark = self.link(row).mark;
         *self.link_mut(row) = Link {
             newer: second,
             older: NONE,
@@ -153,28 +151,30 @@ impl<const N: usize> Chains<N> {
 
     /// Takes a row out of its chain, if it is in one.
     pub fn remove(&mut self, row: u32) {
+        if self.chain_of(row).is_some() {
+            let mark = self.unlink(row);
+            *self.link_mut(row) = Link { mark, ..UNLINKED };
+        }
+    }
+
+    /// Has a row's neighbours and the ends of its chain, if it is in one, know nothing of it; its mark.
+    #[inline]
+    fn unlink(&mut self, row: u32) -> u8 {
         let link = self.link(row);
         let Some(ends) = self.ends.get_mut(usize::from(link.chain)) else {
-            return;
+            return link.mark;
         };
         debug_assert!(ends.len > 0, "a chain without rows has row {row}");
         ends.len -= 1;
-        if link.newer == NONE {
-            ends.newest = link.older;
+        match link.newer {
+            NONE => ends.newest = link.older,
+            newer => self.link_mut(newer).older = link.older,
         }
-        if link.older == NONE {
-            ends.oldest = link.newer;
+        match link.older {
+            NONE => self.ends[usize::from(link.chain)].oldest = link.newer,
+            older => self.link_mut(older).newer = link.newer,
         }
-        if link.newer != NONE {
-            self.link_mut(link.newer).older = link.older;
-        }
-        if link.older != NONE {
-            self.link_mut(link.older).newer = link.newer;
-        }
-        *self.link_mut(row) = Link {
-            mark: link.mark,
-            ..UNLINKED
-        };
+        link.mark
     }
 
     /// The row that was put into a chain longest ago.
@@ -185,19 +185,32 @@ impl<const N: usize> Chains<N> {
         (oldest != NONE).then_some(oldest)
     }
 
+    #[inline]
     fn link(&self, row: u32) -> Link {
         let chunk = self.chunks.get(row as usize / CHUNK_LINKS);
         let chunk = chunk.and_then(Option::as_deref);
         chunk.map_or(UNLINKED, |chunk| chunk[row as usize % CHUNK_LINKS])
     }
 
+    #[inline]
     fn link_mut(&mut self, row: u32) -> &mut Link {
         let number = row as usize / CHUNK_LINKS;
+        if !matches!(self.chunks.get(number), Some(Some(_))) {
+            self.make_chunk(number);
+        }
+        let chunk = self.chunks[number].as_deref_mut();
+        let chunk = chunk.unwrap_or_else(|| unreachable!("it was made"));
+        &mut chunk[row as usize % CHUNK_LINKS]
+    }
+
+    /// Apart: a chunk is made on the stack, and whoever has room for one there pays for it in each call.
+    #[cold]
+    #[inline(never)]
+    fn make_chunk(&mut self, number: usize) {
         if self.chunks.len() <= number {
             self.chunks.resize_with(number + 1, || None);
         }
-        let chunk = self.chunks[number].get_or_insert_with(|| Box::new([UNLINKED; CHUNK_LINKS]));
-        &mut chunk[row as usize % CHUNK_LINKS]
+        self.chunks[number] = Some(Box::new([UNLINKED; CHUNK_LINKS]));
     }
 }
 

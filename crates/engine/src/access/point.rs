@@ -123,7 +123,7 @@ impl Sought<'_> {
                         missing.push(Missing {
                             row,
                             address,
-                            whole: rows.policy().reads_blocks(),
+                            whole: rows.policy().reads_whole(),
                         });
                     }
                 }

@@ -16,7 +16,7 @@ use crate::catalog::Table;
 use crate::ground::error::Result;
 use crate::ground::row_id::RowId;
 use crate::memory::fetched::Fetched;
-use crate::policy::{Merge, MergeUnit, Retrieval};
+use crate::policy::{Merge, MergeUnit, Retrieval, Whole};
 use crate::rows::fetch::{Missing, address_key, plan, read_bytes};
 use crate::rows::row_state::TablePartition;
 
@@ -89,11 +89,14 @@ impl Access<'_> {
         let missing = Missing {
             row,
             address,
-            whole: policy.reads_blocks() && !in_columns,
+            whole: match in_columns {
+                true => Whole::No,
+                false => policy.reads_whole(),
+            },
         };
         let bytes = match missing.whole {
-            true => u64::from(policy.block_bytes),
-            false => read_bytes(address, policy.block_bytes.into()),
+            Whole::No => read_bytes(address, policy.block_bytes.into()),
+            Whole::Yes | Whole::Below(_) => u64::from(policy.block_bytes),
         };
         // A row in columns is of many reads: none while the partition is held.
         if policy.retrieval == Retrieval::Sync && !in_columns && self.may_read_now(bytes) {
@@ -135,7 +138,7 @@ impl Access<'_> {
         share.take(held);
         now.count(share, held);
         now.insert(address_key(missing.address), tuple.clone());
-        if missing.whole && bytes > 0 {
+        if read.whole && bytes > 0 {
             now.keep_block(block, came, NOW_BYTES_MAX);
         }
         if let Some(rows) = self.rows_at(position, table) {
@@ -190,10 +193,16 @@ impl Access<'_> {
             return None;
         }
         let memory = &self.parts.memory();
+        let blocks = self.parts.blocks();
+        let block = cold.address().block;
         let state = self.guards.at_mut(position);
         let rows = state.tables.rows_mut(table.def.storage)?;
+        let policy = *rows.policy();
+        // Its block was read as a whole, to be emptied.
+        let empties = policy.empties(|| blocks.info(block).map_or(1.0, |info| info.live_share()));
         let admitted = !memory.is_tight()
-            && match rows.policy().merge {
+            && match policy.merge {
+                _ if empties => true,
                 Merge::Warm => temperature::is_admitted(
                     cold.word().temperature(),
                     memory.has_room(),
@@ -203,7 +212,7 @@ impl Access<'_> {
                 Merge::UpdateOnly => false,
                 Merge::Top(share) => table.asked_for.is_top(row, share),
             };
-        let by_block = rows.policy().merge_unit == MergeUnit::Block;
+        let by_block = empties || policy.merge_unit == MergeUnit::Block;
         let pointer = match (admitted, by_block) {
             (false, _) => None,
             (true, false) => rows.come_back(row.row(), cold, tuple),
@@ -217,8 +226,8 @@ impl Access<'_> {
             None => rows.count().not_merged += 1,
         }
         if pointer.is_some() && by_block {
-            self.parts.blocks().sub_live(cold.address().block, 1);
-            self.merge_rest(position, table, row.partition(), cold.address().block);
+            blocks.sub_live(block, 1);
+            self.merge_rest(position, table, row.partition(), block);
         }
         pointer
     }

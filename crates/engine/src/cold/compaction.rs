@@ -23,6 +23,7 @@ use crate::ground::counters::Counters;
 use crate::ground::error::Error;
 use crate::ground::moment::Moment;
 use crate::parts::Parts;
+use crate::policy::Compaction;
 use crate::rows::row_state::{LeftPage, TablePartition};
 
 /// What a block's header and the padding of its records may take.
@@ -116,6 +117,7 @@ impl Compactor {
         let mut misplaced = Vec::new();
         let sizes = BlockSizes::of(parts);
         let belongs = sizes.belongs();
+        let left_alone = sizes.left_alone();
         let mut count = 0;
         parts.blocks().each_block(|block| {
             count += 1;
@@ -131,6 +133,9 @@ impl Compactor {
                 && !self.damaged.contains(&block.id)
             {
                 misplaced.push(block);
+                return;
+            }
+            if left_alone.contains(&block.table) {
                 return;
             }
             all += block.device_bytes as f64;
@@ -395,6 +400,16 @@ impl<'a> BlockSizes<'a> {
             (!parts.tablespaces().refuses(number, now)).then_some((*storage, number))
         };
         self.tables.iter().filter_map(of).collect()
+    }
+
+    /// The storages whose blocks are emptied when their rows are asked for.
+    fn left_alone(&self) -> HashSet<u32> {
+        let tables = self.tables.iter();
+        let is_lazy = |table: &Table| {
+            !table.is_columns() && self.parts.policy_of(table).compaction == Compaction::Lazy
+        };
+        let lazy = tables.filter(|(_, table)| is_lazy(table));
+        lazy.map(|(storage, _)| *storage).collect()
     }
 
     /// Bytes of a new block of a storage. Never less than a sector: that is what it takes.

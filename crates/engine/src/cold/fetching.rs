@@ -4,7 +4,7 @@
 use crate::ground::error::{Error, Result};
 use crate::ground::wait::WaitsFor;
 use crate::memory::account::WAIT_MAX;
-use crate::memory::fetched::Fetched;
+use crate::memory::fetched::{Fetched, WAIT_LONGEST};
 use crate::parts::Parts;
 use crate::rows::fetch::{PlannedRead, span_bytes};
 use crate::transaction::RunOptions;
@@ -54,14 +54,22 @@ impl Parts {
             share.take(bytes);
         } else if !self.try_take_fetched(bytes, fetched) {
             let _note = options.cancel.note_wait(WaitsFor::Memory);
-            let until = self.now() + WAIT_MAX;
+            let longest = self.now() + WAIT_LONGEST;
+            let mut until = self.now() + WAIT_MAX;
+            let mut grants = share.grants();
             loop {
                 let freed = share.freed.listen();
                 if self.try_take_fetched(bytes, fetched) {
                     break;
                 }
                 match self.or_interrupted(options, Some(until), freed).await {
-                    Err(Error::LockTimeout) => return Err(all_taken(bytes)),
+                    Err(Error::LockTimeout) => {
+                        let seen = std::mem::replace(&mut grants, share.grants());
+                        if seen == grants || self.now() >= longest {
+                            return Err(all_taken(bytes));
+                        }
+                        until = (self.now() + WAIT_MAX).min(longest);
+                    }
                     waited => waited?,
                 }
             }

@@ -9,15 +9,20 @@
 //!
 //! Guarantees: all together hold at most the share and what one statement may have, beside small
 //! ones, which never wait. A statement that waits for another's lock holds a small one at most.
-//! The first may wait for rows that a waiting one has locked: that one gets an error after
-//! [`WAIT_MAX`](crate::memory::account::WAIT_MAX).
+//! The first may wait for rows that a waiting one has locked: that one gets an error when nobody was
+//! given room for [`WAIT_MAX`](crate::memory::account::WAIT_MAX). While others get theirs, one after the
+//! other, on a slow device, it waits on, up to [`WAIT_LONGEST`].
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use crate::ground::wait::Event;
+
+/// A statement waits no longer for room, whoever gets some meanwhile.
+pub(crate) const WAIT_LONGEST: Duration = Duration::from_secs(60);
 
 /// A statement that holds no more than one part of the share in so many is small: it is counted,
 /// and does not wait.
@@ -29,6 +34,8 @@ pub(crate) struct FetchedShare {
     bytes: AtomicU64,
     /// Whether a statement may go beyond now.
     has_first: AtomicBool,
+    /// How often somebody was given room.
+    grants: AtomicU64,
     /// Some was given back.
     pub freed: Event,
 }
@@ -37,6 +44,11 @@ impl FetchedShare {
     #[inline]
     pub fn held(&self) -> u64 {
         self.bytes.load(Relaxed)
+    }
+
+    /// How often somebody was given room: while it grows, those who wait get on.
+    pub fn grants(&self) -> u64 {
+        self.grants.load(Relaxed)
     }
 
     /// Takes `bytes`, whatever all together have.
@@ -49,6 +61,7 @@ impl FetchedShare {
         let taken = self.bytes.fetch_update(Relaxed, Relaxed, |held| {
             Some(held + bytes).filter(|sum| *sum <= most || held == 0)
         });
+        self.grants.fetch_add(u64::from(taken.is_ok()), Relaxed);
         taken.is_ok()
     }
 
@@ -60,6 +73,7 @@ impl FetchedShare {
         fetched.is_first = fetched.is_first || !self.has_first.swap(true, Relaxed);
         if fetched.is_first {
             self.bytes.fetch_add(bytes, Relaxed);
+            self.grants.fetch_add(1, Relaxed);
         }
         fetched.is_first
     }
@@ -183,7 +197,9 @@ mod tests {
         let mut large = Fetched::new();
         assert!(share.try_take(200, 100), "alone, as much as it needs");
         large.count(&share, 200);
+        assert_eq!(share.grants(), 1);
         assert!(!share.try_take(1, 100));
+        assert_eq!(share.grants(), 1, "nobody gets on");
         large.insert(7, vec![0; 90].into());
         large.settle();
         assert!(!share.try_take(11, 100));

@@ -104,6 +104,43 @@ impl MergeUnit {
         [("tuple", MergeUnit::Tuple), ("block", MergeUnit::Block)];
 }
 
+/// When what lives in a block with many holes is taken out of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compaction {
+    /// By a thread of its own, when too little of all blocks lives.
+    Background,
+    /// When a tuple of the block is asked for: all that lives there becomes hot (004 §5.1).
+    Lazy,
+}
+
+impl Compaction {
+    /// All of them, by the names that settings use.
+    pub const NAMES: [(&str, Compaction); 2] = [
+        ("background", Compaction::Background),
+        ("lazy", Compaction::Lazy),
+    ];
+}
+
+/// Whether a fetched tuple's block is read as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whole {
+    No,
+    Yes,
+    /// If a smaller share of its records lives.
+    Below(Share),
+}
+
+impl Whole {
+    /// With this share of a block's records alive.
+    pub fn holds(self, live_share: f64) -> bool {
+        match self {
+            Whole::No => false,
+            Whole::Yes => true,
+            Whole::Below(share) => live_share * 1e6 < f64::from(share.millionths()),
+        }
+    }
+}
+
 /// When tuples leave memory (004 §3.2, 000 §3.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timing {
@@ -139,6 +176,10 @@ pub struct Policy {
     /// The unit of writing, in bytes; [`BLOCK_BYTES_MIN`] to [`BLOCK_BYTES_MAX`]
     /// (004 §5.2, 000 §5.1). Below a sector it is padded to it.
     pub block_bytes: u32,
+    /// See [`Compaction`].
+    pub compaction: Compaction,
+    /// Of [`Compaction::Lazy`]: the share of a block's records below which it is given up.
+    pub fill_factor: Share,
     /// Blocks are compacted, the emptiest first, while less than this percentage
     /// of all their bytes lives.
     pub compaction_percent: u8,
@@ -202,9 +243,19 @@ impl Policy {
     }
 
     /// Whether a fetched tuple's block is read as a whole.
-    #[must_use]
-    pub fn reads_blocks(&self) -> bool {
-        self.read_unit == ReadUnit::Block || self.merge_unit == MergeUnit::Block
+    pub(crate) fn reads_whole(&self) -> Whole {
+        let always = self.read_unit == ReadUnit::Block || self.merge_unit == MergeUnit::Block;
+        match self.compaction {
+            _ if always => Whole::Yes,
+            Compaction::Lazy => Whole::Below(self.fill_factor),
+            Compaction::Background => Whole::No,
+        }
+    }
+
+    /// Whether all that lives in a block becomes hot with a tuple of it, where this share of its
+    /// records lives.
+    pub(crate) fn empties(&self, live_share: impl FnOnce() -> f64) -> bool {
+        self.compaction == Compaction::Lazy && Whole::Below(self.fill_factor).holds(live_share())
     }
 }
 
@@ -219,6 +270,8 @@ impl Default for Policy {
             merge: Merge::Warm,
             merge_unit: MergeUnit::Tuple,
             block_bytes: 1 << 20,
+            compaction: Compaction::Background,
+            fill_factor: Share::fixed(500_000),
             compaction_percent: 70,
         }
     }
@@ -273,7 +326,14 @@ macro_rules! named_choices {
     )*};
 }
 
-named_choices!(Identification, Retrieval, ReadUnit, MergeUnit, Timing);
+named_choices!(
+    Identification,
+    Retrieval,
+    ReadUnit,
+    MergeUnit,
+    Timing,
+    Compaction
+);
 
 impl fmt::Display for Merge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, Choice, Identification, Merge, MergeUnit, Policy, ReadUnit,
-    Retrieval, Share, Timing,
+    BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, Choice, Compaction, Identification, Merge, MergeUnit, Policy,
+    ReadUnit, Retrieval, Share, Timing,
 };
 
 /// Which set of choices a table begins with, in place of the server's.
@@ -63,10 +63,12 @@ pub struct TablePolicy {
     merge: Option<Merge>,
     merge_unit: Option<MergeUnit>,
     block_size: Option<BlockBytes>,
+    compaction: Option<Compaction>,
+    fill_factor: Option<Share>,
 }
 
 /// The options of tables that are of their policy, each with what it may be.
-pub const OPTIONS: [(&str, &str); 9] = [
+pub const OPTIONS: [(&str, &str); 11] = [
     ("policy", "generic or paper"),
     ("identification", Identification::MAY_BE),
     ("alru_sample", "a share above 0 and at most 1, such as 0.01"),
@@ -76,6 +78,8 @@ pub const OPTIONS: [(&str, &str); 9] = [
     ("merge", "warm, always, update_only or top(5%)"),
     ("merge_unit", "tuple or block"),
     ("block_size", "1kB to 1MB"),
+    ("compaction", "background or lazy"),
+    ("fill_factor", "a share above 0 and at most 1, such as 0.5"),
 ];
 
 /// Whether an option of this name is of the policy and may have this text; None: it is of
@@ -125,6 +129,8 @@ impl TablePolicy {
             "merge" => put(&mut self.merge, text),
             "merge_unit" => put(&mut self.merge_unit, text),
             "block_size" => put(&mut self.block_size, text),
+            "compaction" => put(&mut self.compaction, text),
+            "fill_factor" => put(&mut self.fill_factor, text),
             _ => None,
         }
     }
@@ -146,6 +152,8 @@ impl TablePolicy {
             merge: self.merge.unwrap_or(base.merge),
             merge_unit: self.merge_unit.unwrap_or(base.merge_unit),
             block_bytes: self.block_size.map_or(base.block_bytes, |size| size.0),
+            compaction: self.compaction.unwrap_or(base.compaction),
+            fill_factor: self.fill_factor.unwrap_or(base.fill_factor),
             compaction_percent: policies.server.compaction_percent,
         }
     }
@@ -171,6 +179,8 @@ impl TablePolicy {
             ("merge", self.merge.is_some()),
             ("merge_unit", self.merge_unit.is_some()),
             ("block_size", self.block_size.is_some()),
+            ("compaction", self.compaction.is_some()),
+            ("fill_factor", self.fill_factor.is_some()),
         ];
         let said = said.into_iter().filter(|(_, is_said)| *is_said);
         said.map(|(name, _)| name)
@@ -226,6 +236,8 @@ mod tests {
             ("merge", "top(20%)"),
             ("merge_unit", "block"),
             ("block_size", "64kB"),
+            ("compaction", "lazy"),
+            ("fill_factor", "0.4"),
         ] {
             assert_eq!(check_option(name, text), Some(Ok(())), "{name}");
             assert!(check_option(name, "nonsense").is_some_and(|r| r.is_err()));

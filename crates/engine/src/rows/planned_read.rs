@@ -7,9 +7,10 @@ use thermocline_storage::row_directory::ColdAddress;
 use crate::catalog::storages::Storages;
 use crate::ground::error::{Error, Result};
 use crate::ground::row_id::RowId;
+use crate::policy::Whole;
 
 /// Marks the key of a whole block: addresses have 48 bits.
-const WHOLE: u64 = 1 << 63;
+const OF_BLOCK: u64 = 1 << 63;
 
 /// The key of a cold address among fetched tuples.
 #[inline]
@@ -39,8 +40,8 @@ pub(crate) struct PlannedRead {
 pub(crate) struct Missing {
     pub row: RowId,
     pub address: ColdAddress,
-    /// By the table's policy all of its block is read; of a row in columns it never is.
-    pub whole: bool,
+    /// Whether all of its block is read, by the table's policy; of a row in columns it never is.
+    pub whole: Whole,
 }
 
 /// One of which only its sectors are read.
@@ -49,7 +50,7 @@ impl From<(RowId, ColdAddress)> for Missing {
         Missing {
             row,
             address,
-            whole: false,
+            whole: Whole::No,
         }
     }
 }
@@ -66,7 +67,7 @@ impl PlannedRead {
     /// What it has in common with other reads that bring the same.
     pub fn key(&self) -> u64 {
         match self.whole {
-            true => WHOLE | u64::from(self.address.block),
+            true => OF_BLOCK | u64::from(self.address.block),
             false => address_key(self.address),
         }
     }
@@ -103,7 +104,7 @@ pub(crate) fn plan(
             tablespace: info.tablespace,
             block_offset: info.offset,
             block_bytes: info.device_bytes,
-            whole: whole && !address.is_in_columns(),
+            whole: !address.is_in_columns() && whole.holds(info.live_share()),
         });
     }
     Ok((reads, pin))

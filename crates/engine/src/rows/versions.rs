@@ -256,6 +256,29 @@ impl Versions {
             .take_while(move |version| version.committed > snapshot)
     }
 
+    /// Rows of a storage that were changed or inserted after `snapshot`, some of them more than once.
+    /// `None`: more than so many.
+    pub fn rows_since(&self, storage: u32, snapshot: Timestamp, most: usize) -> Option<Vec<u32>> {
+        let mut rows = Vec::new();
+        for range in self.inserted_since(snapshot) {
+            if range.storage == storage {
+                if (range.last - range.first) as usize >= most.saturating_sub(rows.len()) {
+                    return None;
+                }
+                rows.extend(range.first..=range.last);
+            }
+        }
+        for (looks, version) in self.since(snapshot).enumerate() {
+            if looks >= most {
+                return None;
+            }
+            if version.row.0 == storage {
+                rows.push(version.row.1);
+            }
+        }
+        Some(rows)
+    }
+
     /// Whether any row left an index since; if not, a snapshot's index scan
     /// needs only what the index has.
     pub fn any_detached(&self) -> bool {

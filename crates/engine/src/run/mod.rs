@@ -6,6 +6,7 @@ pub(crate) mod batch;
 pub(crate) mod commit;
 pub(crate) mod interactive;
 pub(crate) mod locking;
+mod row_count;
 pub(crate) mod savepoint;
 pub(crate) mod sequences;
 pub(crate) mod snapshot;

@@ -9,7 +9,7 @@
 //! What open snapshots need is kept in memory, and has a share of it: beyond that the
 //! oldest snapshot ends, and whoever reads by it is told so (72000).
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use thermocline_storage::columns::ColumnTest;
 use thermocline_storage::row_directory::ColdAddress;
@@ -51,7 +51,7 @@ pub struct Snapshot {
 }
 
 #[derive(Debug)]
-struct Held {
+pub(super) struct Held {
     db: Arc<Parts>,
     timestamp: Timestamp,
     catalog: Arc<Catalog>,
@@ -68,8 +68,11 @@ pub struct Entry(Visit);
 #[derive(Debug)]
 struct OwnChanges {
     id: TxnId,
-    overlay: hashbrown::HashMap<(u32, RowId), Option<Arc<[u8]>>>,
+    overlay: Overlay,
 }
+
+/// Rows as a transaction has made them; `None`: deleted.
+type Overlay = hashbrown::HashMap<(u32, RowId), Option<Arc<[u8]>>>;
 
 impl Held {
     /// Whether a table's rows stay where they are while this is read by.
@@ -237,6 +240,20 @@ impl Snapshot {
         &self.inner.db
     }
 
+    pub(super) fn held(&self) -> &Held {
+        &self.inner
+    }
+
+    /// Whether rows of a table may be read: it is not too old, and the table is what it was.
+    pub(super) fn check(&self, table: &Table) -> Result<()> {
+        let held = &self.inner;
+        held.db.transactions().check_snapshot(held.timestamp)?;
+        match held.has_locked(table) {
+            true => Ok(()),
+            false => check_in_force(table),
+        }
+    }
+
     /// All rows of a table in one partition.
     pub fn scan(&self, table: &Arc<Table>, partition: u16) -> SnapshotScan {
         SnapshotScan {
@@ -297,14 +314,34 @@ impl Held {
         unchanged && state.versions.is_empty()
     }
 
+    pub(super) fn timestamp(&self) -> Timestamp {
+        self.timestamp
+    }
+
+    /// Whether it is of this transaction.
+    pub(super) fn is_of(&self, transaction: TxnId) -> bool {
+        self.own.as_ref().is_some_and(|own| own.id == transaction)
+    }
+
+    /// The rows that its own transaction has changed or deleted.
+    pub(super) fn own_changes(&self) -> impl ExactSizeIterator<Item = (u32, RowId)> {
+        static NONE: LazyLock<Overlay> = LazyLock::new(Overlay::new);
+        let overlay = self.own.as_ref().map_or(&*NONE, |own| &own.overlay);
+        overlay.keys().copied()
+    }
+
     /// Whether a row that is not committed is its own transaction's.
-    fn has_inserted(&self, state: &PartitionState, row: StoredRow) -> bool {
-        let own = self.own.as_ref().map(|own| own.id);
-        own.is_some() && state.owner_of(row) == own
+    pub(super) fn has_inserted(&self, state: &PartitionState, row: StoredRow) -> bool {
+        self.own.is_some() && state.owner_of(row).is_some_and(|owner| self.is_of(owner))
     }
 
     /// What a row is beside its table: its transaction's own image, or that before a later commit.
-    fn beside<'s>(&'s self, state: &'s PartitionState, storage: u32, row: RowId) -> Seen<'s> {
+    pub(super) fn beside<'s>(
+        &'s self,
+        state: &'s PartitionState,
+        storage: u32,
+        row: RowId,
+    ) -> Seen<'s> {
         if let Some(own) = &self.own
             && !own.overlay.is_empty()
             && let Some(new) = own.overlay.get(&(storage, row))
@@ -369,16 +406,6 @@ impl SnapshotScan {
         Ok(more || self.groups.has_more())
     }
 
-    /// Whether the scan may go on: its snapshot is not too old, and the table is what it was.
-    fn check(&self) -> Result<()> {
-        let held = &self.snapshot.inner;
-        held.db.transactions().check_snapshot(held.timestamp)?;
-        match held.has_locked(&self.table) {
-            true => Ok(()),
-            false => check_in_force(&self.table),
-        }
-    }
-
     #[expect(
         clippy::type_complexity,
         reason = "the plan and its pin belong together"
@@ -399,7 +426,7 @@ impl SnapshotScan {
         let mut cold_span = Span::default();
         let mut state = db.all_partitions()[self.partition as usize].lock();
         state.excuse_panics();
-        self.check()?;
+        self.snapshot.check(&self.table)?;
         let is_columns = self.table.is_columns();
         let turn_rows = if is_columns {
             TURN_ROWS_OF_COLUMNS
@@ -471,7 +498,7 @@ impl SnapshotScan {
             // Where evicted tuples lie is known as long as the lock is held.
             if cold.is_empty() {
                 state.let_others();
-                self.check()?;
+                self.snapshot.check(&self.table)?;
             }
         };
         cold.sort_unstable_by_key(|(_, address)| (address.block, address.slot));

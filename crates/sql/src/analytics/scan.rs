@@ -4,7 +4,8 @@
 //! The engine's partitions are dealt out to as many streams as there are
 //! cores; a stream reads its partitions one after the other, chunk by chunk,
 //! and hands on a batch whenever one is full. Evicted tuples are read by the
-//! snapshot in batches; dropping the stream ends the reading.
+//! snapshot in batches; dropping the stream ends the reading. Where no column is wanted, the rows are
+//! counted and not read.
 
 use std::fmt;
 use std::future::Future;
@@ -12,7 +13,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
@@ -200,6 +201,9 @@ impl TableProvider for SnapshotTable {
     }
 }
 
+/// Rows of a batch that are only counted.
+const COUNTED_ROWS: u64 = 1 << 16;
+
 /// Reads the projected columns of all rows that the snapshot sees.
 struct SnapshotScanExec {
     table: Arc<Table>,
@@ -330,6 +334,7 @@ impl ExecutionPlan for SnapshotScanExec {
             groups: Arc::clone(&self.groups),
             schema: Arc::clone(&schema),
             of_group: None,
+            counted: 0,
             snapshot: self.snapshot.clone(),
             rows_left: self.limit.unwrap_or(usize::MAX),
         };
@@ -349,6 +354,8 @@ struct Reader {
     schema: SchemaRef,
     /// A batch of rows of a row group, to be handed on before all else.
     of_group: Option<RecordBatch>,
+    /// Rows that were counted, and are still to be handed on.
+    counted: u64,
     snapshot: Snapshot,
     /// Partitions still to be read, the next one last.
     remaining: Vec<u16>,
@@ -370,6 +377,13 @@ impl Reader {
                 Some(scan) => scan,
                 None => match self.remaining.pop() {
                     Some(partition) => {
+                        if self.columns.is_empty() && self.asked.is_empty() {
+                            let count = self.snapshot.count(&self.table, partition).await;
+                            if let Some(count) = count.map_err(external)? {
+                                self.counted += count;
+                                continue;
+                            }
+                        }
                         let scan = self.snapshot.scan_columns(
                             &self.table,
                             partition,
@@ -400,6 +414,7 @@ impl Reader {
         }
         let mut batch = match self.of_group.take() {
             Some(batch) => batch,
+            None if self.counted > 0 => self.counted_batch()?,
             None if self.builder.is_empty() => return Ok(None),
             None => self.builder.finish()?,
         };
@@ -408,6 +423,19 @@ impl Reader {
         }
         self.rows_left -= batch.num_rows();
         Ok(Some(batch))
+    }
+
+    /// Rows without columns.
+    fn counted_batch(&mut self) -> Result<RecordBatch> {
+        let rows = self.counted.min(COUNTED_ROWS);
+        self.counted -= rows;
+        let options = RecordBatchOptions::new().with_row_count(usize::try_from(rows).ok());
+        let schema = Arc::clone(&self.schema);
+        Ok(RecordBatch::try_new_with_options(
+            schema,
+            Vec::new(),
+            &options,
+        )?)
     }
 }
 

@@ -125,7 +125,8 @@ fn invalid(name: &str, value: &str) -> SqlError {
 fn unrecognized(name: &str) -> SqlError {
     SqlError::new("22023", format!("unrecognized parameter \"{name}\"")).with_hint(
         "Known are partition_key, evictable, primary_key, and for the policy identification, \
-         cold_tablespace, alru_sample, timing, retrieval, read_unit, merge, merge_unit, block_size and policy; \
+         cold_tablespace, alru_sample, timing, retrieval, read_unit, merge, merge_unit, block_size, compaction, \
+         fill_factor and policy; \
          fillfactor is accepted and ignored.",
     )
 }

@@ -28,7 +28,28 @@ impl Session {
         run: &'s Run<'s>,
         client: &'s mut Client,
     ) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 's>> {
-        Box::pin(self.utility(statement, run, client))
+        match statement {
+            // Each transaction has two of these, and the future of all the others is large.
+            Statement::Begin { .. } | Statement::Commit { .. } | Statement::Rollback { .. } => {
+                Box::pin(self.bound(statement, client))
+            }
+            _ => Box::pin(self.utility(statement, run, client)),
+        }
+    }
+
+    /// BEGIN, COMMIT or ROLLBACK.
+    async fn bound(&mut self, statement: &Statement, client: &mut Client) -> Result<()> {
+        let tag = match statement {
+            Statement::Begin { modes, start } => {
+                self.begin(*modes, client)?;
+                if *start { "START TRANSACTION" } else { "BEGIN" }
+            }
+            Statement::Commit { chain } => self.end(true, *chain, client).await?,
+            Statement::Rollback { chain } => self.end(false, *chain, client).await?,
+            _ => return Err(SqlError::internal("no bound of a transaction")),
+        };
+        messages::command_complete(&mut client.out, tag);
+        Ok(())
     }
 
     async fn utility(
@@ -38,13 +59,12 @@ impl Session {
         client: &mut Client,
     ) -> Result<()> {
         let tag = match statement {
-            Statement::Query(_) => return Err(SqlError::internal("a query is no utility")),
-            Statement::Begin { modes, start } => {
-                self.begin(*modes, client)?;
-                if *start { "START TRANSACTION" } else { "BEGIN" }
+            Statement::Query(_)
+            | Statement::Begin { .. }
+            | Statement::Commit { .. }
+            | Statement::Rollback { .. } => {
+                return Err(SqlError::internal("it has a way of its own"));
             }
-            Statement::Commit { chain } => self.end(true, *chain, client).await?,
-            Statement::Rollback { chain } => self.end(false, *chain, client).await?,
             Statement::Savepoint(name) => {
                 self.transaction
                     .savepoint(name, &self.engine.db, &self.context)?;

@@ -122,6 +122,11 @@ pub(super) const ABOUT: [About; 10] = [
             ("merge", "what becomes of a row that was read"),
             ("merge_unit", "of that row, or of its block"),
             ("block_bytes", "bytes of a block"),
+            ("compaction", "when blocks with holes are emptied"),
+            (
+                "fill_factor",
+                "the share of a block's records below which it is, for `lazy`",
+            ),
             (
                 "rows_identified",
                 "rows that were found to be those that leave next",

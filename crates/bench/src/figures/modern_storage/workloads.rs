@@ -4,7 +4,7 @@ use super::panel_of;
 use crate::figures::data::Data;
 use crate::figures::figure::{Claim, Figure, Form, Panel, Point, Series, Verdict};
 use crate::figures::outcome::OPS;
-use crate::figures::scale::{Scale, TIMES_000};
+use crate::figures::scale::Scale;
 use crate::figures::setting::{Choices, Medium, OnDatabase, What, Work};
 
 const DEFAULT: &str = "default";
@@ -25,9 +25,11 @@ pub(in crate::figures) const FIGURE: Figure = Figure {
              its others",
     ours: |scale| {
         format!(
-            "Voter from {} votes on; TPC-C with one warehouse of all 100 000 items, {} of memory, only \
-             HISTORY, ORDERS and ORDER_LINE evictable; TATP of {} subscribers at 8 times the memory; {} s each",
+            "Voter from {} votes on, with {} of memory; TPC-C with one warehouse of all 100 000 items, {} of memory, \
+             only HISTORY, ORDERS and ORDER_LINE evictable; TATP of {} subscribers with as much memory as Voter, half \
+             of what they take; {} s each",
             votes(scale),
+            crate::size::display(memory_of_small_rows(scale)),
             crate::size::display(tpcc_memory(scale)),
             subscribers(scale),
             scale.seconds
@@ -46,13 +48,18 @@ fn tpcc_memory(scale: &Scale) -> u64 {
     scale.memory_bytes.max(64 << 20) + (64 << 20)
 }
 
-/// As many bytes of votes as there is memory, so that the next ones have to leave.
+/// So many that with what belongs to them they fill memory, and the next ones have to leave.
 fn votes(scale: &Scale) -> u64 {
     scale.memory_bytes / VOTE_BYTES
 }
 
+/// Of rows of 60 or 70 bytes directories and indexes take their part, the more the longer a run inserts.
+fn memory_of_small_rows(scale: &Scale) -> u64 {
+    2 * scale.memory_bytes
+}
+
 fn subscribers(scale: &Scale) -> i64 {
-    (TIMES_000 * scale.memory_bytes / SUBSCRIBER_BYTES) as i64
+    (2 * memory_of_small_rows(scale) / SUBSCRIBER_BYTES) as i64
 }
 
 fn works(scale: &Scale) -> [(Work, u64); 3] {
@@ -69,10 +76,10 @@ fn works(scale: &Scale) -> [(Work, u64); 3] {
             Work::Voter {
                 votes: votes(scale),
             },
-            scale.memory_bytes,
+            memory_of_small_rows(scale),
         ),
         (tpcc, tpcc_memory(scale)),
-        (tatp, scale.memory_bytes),
+        (tatp, memory_of_small_rows(scale)),
     ]
 }
 
