@@ -64,7 +64,7 @@ pub use mutation::Mutation;
 pub use outstanding::{OutstandingSnapshot, Ticket};
 pub use panics::{StopsOnPanic, go_on_after_panics, stop_after_panic};
 pub use probe::{
-    Cell, Class, KernelWord, Pattern, Probing, Report, Times, Tuples, probe, probe_tuples,
+    Cell, Class, KernelWord, Pattern, Probing, Report, Times, Tuples, glance, probe, probe_tuples,
 };
 pub use process::{
     Resident, ask_for_memory, give_way_to_other_threads, huge_pages_only_when_asked,

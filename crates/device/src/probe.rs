@@ -42,6 +42,8 @@ const CHUNK_BYTES: usize = 1 << 20;
 const SIZES: [usize; 6] = [1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 const READ_DEPTHS: [usize; 6] = [2, 4, 8, 16, 32, 64];
 const WRITE_DEPTHS: [usize; 3] = [8, 32, 64];
+/// The depth that [`DeviceProfile::read_iops`] is of.
+const PROFILE_DEPTH: usize = 32;
 /// A device whose sectors take longer has no cache lines.
 const LINES_BELOW_US: f64 = 20.0;
 const LINE_BYTES: usize = 64;
@@ -175,6 +177,32 @@ pub fn probe(
     Ok(report)
 }
 
+/// A short look: what it takes to tell the sort of a device, and the figures of its profile. Takes about a
+/// third of the time that is given.
+///
+/// # Errors
+/// Those of [`probe()`].
+pub fn glance(device: &dyn Device, how: &Probing) -> io::Result<(Class, DeviceProfile)> {
+    let target = Target {
+        bytes: file_bytes(device, how)?,
+        file: device.temporary()?,
+        clock: Arc::clone(&how.clock),
+    };
+    let mut nothing = |_: &str, _: f64| ();
+    let probe = Probe {
+        target,
+        how,
+        progress: &mut nothing,
+        weight_done: 0.0,
+        unit_bytes: SECTOR_BYTES,
+        cells: Vec::new(),
+        tuples: Vec::new(),
+    };
+    let report = probe.glance(device);
+    device.remove_temporary()?;
+    report.map(|report| (report.class, report.profile))
+}
+
 /// The paper's microbenchmark alone (000 §2): a hash table on the device, 1 and 64 tuples of 1 KB
 /// an operation, each for half of the time that is left when the file is written.
 ///
@@ -263,16 +291,8 @@ impl Probe<'_> {
         }
         self.write_depths()?;
         let written_mb = self.written_at_random() / 1_000_000;
-        let time = self.step("random writes, at length", weight::LONG);
-        let long = self
-            .target
-            .one_at_a_time(Access::Write, Pattern::Random, SECTOR_BYTES, time)?;
-        let long = Times::of(long.times);
-        let time = self.step("small writes with their sync", weight::SYNC);
-        let sync = self
-            .target
-            .one_at_a_time(Access::Sync, Pattern::Random, SECTOR_BYTES, time)?;
-        self.keep(Access::Sync, Pattern::Random, SECTOR_BYTES, 1, sync);
+        let long = self.long_writes()?;
+        self.syncs()?;
         for tuples in [1, 64] {
             let name = format!("hash table, {tuples} tuples an operation");
             let time = self.step(&name, weight::TUPLES);
@@ -281,6 +301,32 @@ impl Probe<'_> {
         }
         (self.progress)("done", 1.0);
         Ok(self.report(device, &long, written_mb))
+    }
+
+    fn glance(mut self, device: &dyn Device) -> io::Result<Report> {
+        self.fill()?;
+        self.look_for_lines()?;
+        self.load(Access::Read, Pattern::Random, SECTOR_BYTES)?;
+        self.read_depth(PROFILE_DEPTH)?;
+        self.load(Access::Write, Pattern::Sequential, CHUNK_BYTES)?;
+        let long = self.long_writes()?;
+        self.syncs()?;
+        Ok(self.report(device, &long, 0))
+    }
+
+    fn long_writes(&mut self) -> io::Result<Times> {
+        let time = self.step("random writes, at length", weight::LONG);
+        let (target, bytes) = (&self.target, SECTOR_BYTES);
+        let long = target.one_at_a_time(Access::Write, Pattern::Random, bytes, time)?;
+        Ok(Times::of(long.times))
+    }
+
+    fn syncs(&mut self) -> io::Result<()> {
+        let time = self.step("small writes with their sync", weight::SYNC);
+        let (target, bytes) = (&self.target, SECTOR_BYTES);
+        let sync = target.one_at_a_time(Access::Sync, Pattern::Random, bytes, time)?;
+        self.keep(Access::Sync, Pattern::Random, bytes, 1, sync);
+        Ok(())
     }
 
     /// The next step's time.
@@ -350,11 +396,15 @@ impl Probe<'_> {
     }
 
     fn read_depths(&mut self) -> io::Result<()> {
-        for depth in READ_DEPTHS {
-            let time = self.step(&format!("reads of 4 KB, {depth} at once"), weight::DEPTH);
-            let measured = self.target.reads_at_depth(SECTOR_BYTES, depth, time)?;
-            self.keep(Access::Read, Pattern::Random, SECTOR_BYTES, depth, measured);
-        }
+        READ_DEPTHS
+            .into_iter()
+            .try_for_each(|depth| self.read_depth(depth))
+    }
+
+    fn read_depth(&mut self, depth: usize) -> io::Result<()> {
+        let time = self.step(&format!("reads of 4 KB, {depth} at once"), weight::DEPTH);
+        let measured = self.target.reads_at_depth(SECTOR_BYTES, depth, time)?;
+        self.keep(Access::Read, Pattern::Random, SECTOR_BYTES, depth, measured);
         Ok(())
     }
 
@@ -415,7 +465,7 @@ impl Probe<'_> {
             })
         };
         let read = find(Access::Read, Pattern::Random, SECTOR_BYTES, 1);
-        let deep = find(Access::Read, Pattern::Random, SECTOR_BYTES, 32);
+        let deep = find(Access::Read, Pattern::Random, SECTOR_BYTES, PROFILE_DEPTH);
         let stream = find(Access::Write, Pattern::Sequential, CHUNK_BYTES, 1);
         let sync = find(Access::Sync, Pattern::Random, SECTOR_BYTES, 1);
         let read_us = read.map_or(0.0, |cell| cell.times.median_us);

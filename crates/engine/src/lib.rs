@@ -102,7 +102,7 @@ pub use thermocline_device::block_on;
 pub use transaction::expected::{Referring, RemovedKey};
 /// Tablespaces: what they are, and what their options may be.
 pub mod tablespace {
-    pub use crate::catalog::tablespace::{TablespaceDef, TablespaceOptions};
+    pub use crate::catalog::tablespace::{MEASURED, Measured, TablespaceDef, TablespaceOptions};
     pub use crate::define::tablespaces::check_option;
 }
 pub use transaction::waits::LockWait;

@@ -13,7 +13,7 @@ use thermocline_engine::backup::{BackupOptions, RestoreOptions, restore};
 use thermocline_engine::catalog::IndexKind;
 use thermocline_engine::check::check;
 use thermocline_engine::steps::Steps;
-use thermocline_engine::tablespace::TablespaceDef;
+use thermocline_engine::tablespace::{MEASURED, TablespaceDef};
 use thermocline_engine::{
     Change, Config, Database, Error, Result, RunOptions, TablespaceReport, block_on,
 };
@@ -52,6 +52,47 @@ fn make(db: &Arc<Database>, def: TablespaceDef) -> Result<TablespaceDef> {
     let made = ddl(db, Change::CreateTablespace(def.clone()));
     db.settle_tablespace(def.oid);
     made.map(|()| def)
+}
+
+/// What its device is like is measured once, is known after a start, and gives way to what is said.
+#[test]
+fn a_device_that_nobody_names_is_measured() {
+    let below = tempfile::tempdir().expect("a directory");
+    let (home, place) = (below.path().join("home"), below.path().join("place"));
+    std::fs::create_dir_all(&place).expect("a directory");
+    let db = open_in(&home);
+    let location = place.to_str().expect("a name");
+    let def = make(&db, named(&db, "one", location)).expect("is made");
+    let found = both(&db).1;
+    let measured = found.measured.expect("it was measured");
+    assert!(
+        measured.read_us > 0.0 && measured.reads_per_second > 0.0,
+        "{measured}"
+    );
+    assert!(
+        measured.sync_us > 0.0 && measured.write_mb_s > 0.0,
+        "{measured}"
+    );
+    assert_eq!(found.device, Some(measured.kind));
+    let mut said = named(&db, "two", location);
+    said.options.insert("device".into(), "hdd".into());
+    let said = make(&db, said).expect("is made");
+    assert!(!said.options.contains_key(MEASURED));
+    let mut forged = named(&db, "three", location);
+    forged
+        .options
+        .insert(MEASURED.into(), "dram 1 1 1 1".into());
+    assert_eq!(
+        make(&db, forged).expect_err("nobody says it").sqlstate(),
+        "22023"
+    );
+    drop(db);
+    let db = open_in(&home);
+    assert_eq!(db.tablespace_reports()[1], found);
+    let mut changed = def.clone();
+    changed.options.insert("device".into(), "nvram".into());
+    db.look_at_tablespace(&mut changed);
+    assert!(!changed.options.contains_key(MEASURED));
 }
 
 fn drop_it(db: &Arc<Database>, def: &TablespaceDef) -> Result<()> {

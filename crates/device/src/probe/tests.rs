@@ -205,3 +205,31 @@ fn a_probe_that_fails_says_so_and_leaves_no_file() {
     assert_eq!(failed.kind(), io::ErrorKind::StorageFull);
     assert!(failed.to_string().contains("10 MB are free"), "{failed}");
 }
+
+#[test]
+fn a_glance_tells_the_sort_as_a_probe_does() {
+    for kind in [
+        DeviceKind::Hdd,
+        DeviceKind::Ssd,
+        DeviceKind::Xpoint,
+        DeviceKind::Nvram,
+    ] {
+        let clock = SimulatedClock::new();
+        let below = Arc::new(MemoryDevice::new());
+        let device = EmulatedDevice::simulated(below, profile(kind), clock.clone()).unwrap();
+        let how = Probing {
+            clock: Arc::new(clock.clone()),
+            threads: false,
+            file_bytes_max: 16 << 20,
+            ..Probing::for_about(Duration::from_secs(3))
+        };
+        let begun = clock.now();
+        let (class, found) = glance(&device, &how).unwrap();
+        let took = clock.now() - begun;
+        assert!(took < Duration::from_secs(2), "{kind:?} took {took:?}");
+        assert_eq!((class.kind, found.kind), (kind, kind), "{class:?}");
+        assert!(found.read_iops > 0.0 && found.sync_us > 0.0, "{found:?}");
+        assert!(found.sequential_write_mb_s > 0.0, "{found:?}");
+        assert_eq!(device.list().unwrap(), Vec::<String>::new());
+    }
+}

@@ -1,24 +1,12 @@
-//! A backup on a thread of its own: it takes minutes, and whoever asked for it
-//! may be on an executor that has other things to do.
+//! A backup for a client: on a thread of its own, since it takes minutes.
 
-use std::future::poll_fn;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::task::{Poll, Waker};
-use std::thread;
-
-use parking_lot::Mutex;
 
 use super::{BackupOptions, BackupReport};
 use crate::database::Database;
-use crate::ground::error::{Error, Result};
-
-/// Where the thread leaves what came of it.
-#[derive(Default)]
-struct Outcome {
-    result: Option<Result<BackupReport>>,
-    waiting: Option<Waker>,
-}
+use crate::ground::aside::aside;
+use crate::ground::error::Result;
 
 impl Database {
     /// As [`Database::backup_into`], for a client: below `backup_directory` only. A
@@ -31,36 +19,12 @@ impl Database {
         path: &str,
         options: &BackupOptions,
     ) -> Result<BackupReport> {
-        let outcome: Arc<Mutex<Outcome>> = Arc::default();
         let (db, path, options) = (self.clone(), PathBuf::from(path), *options);
-        let left = outcome.clone();
-        thread::Builder::new()
-            .name("backup".into())
-            .spawn(move || {
-                let result = db
-                    .backup_place(&path, true)
-                    .and_then(|place| db.backup(&place.device, &options, &mut |_, _| {}));
-                let waiting = {
-                    let mut outcome = left.lock();
-                    outcome.result = Some(result);
-                    outcome.waiting.take()
-                };
-                if let Some(waker) = waiting {
-                    waker.wake();
-                }
-            })
-            .map_err(|e| Error::io(e, "starting a thread"))?;
-        poll_fn(|context| {
-            let mut outcome = outcome.lock();
-            match outcome.result.take() {
-                Some(result) => Poll::Ready(result),
-                None => {
-                    outcome.waiting = Some(context.waker().clone());
-                    Poll::Pending
-                }
-            }
-        })
-        .await
+        let work = move || {
+            let place = db.backup_place(&path, true)?;
+            db.backup(&place.device, &options, &mut |_, _| {})
+        };
+        aside("backup", work).await?
     }
 
     /// As [`Parts::backup`](crate::Parts::backup), into a directory of this machine's file system, made if it is

@@ -2,9 +2,10 @@
 //! blocks; rows in memory, indexes, the log and checkpoints are not in it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use thermocline_device::DeviceKind;
+use thermocline_device::{DeviceKind, DeviceProfile};
 
 use crate::policy::table_policy::{TablePolicy, check_option as check_policy_option};
 
@@ -25,7 +26,7 @@ pub struct TablespaceDef {
 }
 
 /// What the options of a tablespace say.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TablespaceOptions {
     /// What its device is like; None: it is taken for what the server's is.
     pub device: Option<DeviceKind>,
@@ -33,8 +34,64 @@ pub struct TablespaceOptions {
     pub emulate: Option<DeviceKind>,
     /// Bytes that its blocks may take.
     pub capacity: Option<u64>,
+    /// What its device was found to be like.
+    pub measured: Option<Measured>,
     /// What its tables go by, as far as they do not say.
     pub policy: TablePolicy,
+}
+
+/// What a device was found to be like when its tablespace was made. It is kept as an option that nobody
+/// sets: `ssd 64.3 39608 1742 987.7`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measured {
+    /// Its sort.
+    pub kind: DeviceKind,
+    /// Microseconds of a random read of 4 KB, the median.
+    pub read_us: f64,
+    /// Such reads a second, 32 under way.
+    pub reads_per_second: f64,
+    /// MB a second, written in a row.
+    pub write_mb_s: f64,
+    /// Microseconds of a small write with its sync, the median.
+    pub sync_us: f64,
+}
+
+/// The option that [`Measured`] is kept as.
+pub const MEASURED: &str = "measured";
+
+impl Measured {
+    /// What a look at a device has given.
+    #[must_use]
+    pub fn of(profile: &DeviceProfile) -> Self {
+        Measured {
+            kind: profile.kind,
+            read_us: profile.read_latency_us,
+            reads_per_second: profile.read_iops,
+            write_mb_s: profile.sequential_write_mb_s,
+            sync_us: profile.sync_us,
+        }
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let mut words = text.split(' ');
+        let kind = DeviceKind::from_name(words.next()?)?;
+        let mut figure = || words.next()?.parse().ok();
+        Some(Measured {
+            kind,
+            read_us: figure()?,
+            reads_per_second: figure()?,
+            write_mb_s: figure()?,
+            sync_us: figure()?,
+        })
+    }
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, read, sync) = (self.kind.name(), self.read_us, self.sync_us);
+        let (reads, written) = (self.reads_per_second, self.write_mb_s);
+        write!(f, "{kind} {read:.1} {reads:.0} {written:.0} {sync:.1}")
+    }
 }
 
 /// The smallest capacity, in bytes: a few of the largest blocks.
@@ -60,6 +117,7 @@ impl TablespaceOptions {
             device: text("device").and_then(DeviceKind::from_name),
             emulate: text("emulate").and_then(DeviceKind::from_name),
             capacity: text("capacity").and_then(size),
+            measured: text(MEASURED).and_then(Measured::read),
             policy: TablePolicy::of_options(options),
         }
     }
@@ -67,7 +125,14 @@ impl TablespaceOptions {
     /// The kind of device that its policy is chosen by.
     #[must_use]
     pub fn kind(&self) -> Option<DeviceKind> {
-        self.device.or(self.emulate)
+        let measured = self.measured.map(|measured| measured.kind);
+        self.device.or(self.emulate).or(measured)
+    }
+
+    /// Whether its device is to be looked at: nothing says what it is.
+    #[must_use]
+    pub fn asks_the_device(&self) -> bool {
+        self.device.is_none() && self.emulate.is_none()
     }
 
     /// Whether an option of this name may have this text. None: there is no such option.
@@ -139,6 +204,24 @@ mod tests {
             assert!(checked.is_some_and(|c| c.is_err()), "{name} = {text}");
         }
         assert_eq!(TablespaceOptions::check("colour", "blue"), None);
+        assert_eq!(TablespaceOptions::check(MEASURED, "ssd 1 1 1 1"), None);
+    }
+
+    #[test]
+    fn what_was_measured_is_kept_and_what_is_said_goes_before_it() {
+        let measured = Measured::of(&DeviceProfile::typical(DeviceKind::Xpoint));
+        assert_eq!(Measured::read(&measured.to_string()), Some(measured));
+        for wrong in ["", "tape 1 1 1 1", "ssd 1 1 1", "ssd 1 1 1 x"] {
+            assert_eq!(Measured::read(wrong), None, "{wrong}");
+        }
+        let mut options = BTreeMap::from([(MEASURED.to_owned(), measured.to_string())]);
+        let read = TablespaceOptions::of(&options);
+        assert_eq!(read.kind(), Some(DeviceKind::Xpoint));
+        assert!(read.asks_the_device());
+        options.insert("device".to_owned(), "hdd".to_owned());
+        let read = TablespaceOptions::of(&options);
+        assert_eq!(read.kind(), Some(DeviceKind::Hdd));
+        assert!(!read.asks_the_device());
     }
 
     #[test]

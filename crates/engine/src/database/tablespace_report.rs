@@ -4,11 +4,11 @@ use hashbrown::HashMap;
 use thermocline_device::DeviceKind;
 use thermocline_storage::block_store::HOME;
 
-use crate::catalog::tablespace::TablespaceOptions;
+use crate::catalog::tablespace::Measured;
 use crate::database::Database;
 
 /// A tablespace, for people. Sizes are in bytes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct TablespaceReport {
     /// Object id; 0: the database's own directory.
     pub oid: u32,
@@ -18,6 +18,8 @@ pub struct TablespaceReport {
     pub directory: String,
     /// What its device is taken for; None: for what the server's is.
     pub device: Option<DeviceKind>,
+    /// What it was found to be like, where nothing said so.
+    pub measured: Option<Measured>,
     /// The device is emulated.
     pub emulated: Option<DeviceKind>,
     /// Why it is not there.
@@ -50,13 +52,14 @@ impl Database {
         let now = self.clock().now();
         let mut reports = vec![(HOME, TablespaceReport::default())];
         for def in catalog.tablespaces.values() {
-            let options = TablespaceOptions::of(&def.options);
+            let options = self.tablespaces().options_of(def);
             let place = self.tablespaces().place(def.oid);
             let report = TablespaceReport {
                 oid: def.oid,
                 name: def.name.clone(),
                 directory: place.map(|place| place.directory).unwrap_or_default(),
                 device: options.kind(),
+                measured: options.measured,
                 emulated: options.emulate,
                 capacity: options.capacity,
                 refuses: self.tablespaces().refuses(def.number, now),

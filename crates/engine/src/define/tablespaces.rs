@@ -12,8 +12,9 @@ use thermocline_device::Mutation;
 use thermocline_storage::block_store::HOME;
 
 use crate::catalog::Catalog;
-use crate::catalog::tablespace::{TablespaceDef, TablespaceOptions};
+use crate::catalog::tablespace::{MEASURED, TablespaceDef, TablespaceOptions};
 use crate::format::places::Place;
+use crate::ground::aside::aside;
 use crate::ground::error::{Error, Result, store_failed};
 use crate::parts::Parts;
 
@@ -21,6 +22,34 @@ use crate::parts::Parts;
 const CHECKPOINTS_MAX: usize = 3;
 
 impl Parts {
+    /// As [`Self::make_tablespace`], for a client: its device may be measured, which takes a second.
+    ///
+    /// # Errors
+    /// Those of [`Self::make_tablespace`].
+    pub async fn make_tablespace_aside(
+        self: &Arc<Self>,
+        def: TablespaceDef,
+    ) -> Result<TablespaceDef> {
+        let parts = self.clone();
+        aside("tablespace", move || parts.make_tablespace(def)).await?
+    }
+
+    /// As [`Self::look_at_tablespace`], for a client.
+    ///
+    /// # Errors
+    /// There is no thread to be had.
+    pub async fn look_at_tablespace_aside(
+        self: &Arc<Self>,
+        mut def: TablespaceDef,
+    ) -> Result<TablespaceDef> {
+        let parts = self.clone();
+        let work = move || {
+            parts.look_at_tablespace(&mut def);
+            def
+        };
+        aside("tablespace", work).await
+    }
+
     /// Makes the place of a tablespace that is about to be defined; its definition with its number.
     ///
     /// # Errors
@@ -54,8 +83,28 @@ impl Parts {
             self.settle_tablespace(def.oid);
             return Err(store_failed(error));
         }
+        self.look_at_tablespace(&mut def);
         self.tablespaces().tell(&def);
         Ok(def)
+    }
+
+    /// Has a tablespace know what its device is like, where nothing else says so. It takes about a second.
+    /// A device that cannot be looked at is taken for what the server's is.
+    pub fn look_at_tablespace(&self, def: &mut TablespaceDef) {
+        def.options.remove(MEASURED);
+        if !TablespaceOptions::of(&def.options).asks_the_device() {
+            return;
+        }
+        match self.tablespaces().look_at_device(def.number) {
+            Ok(Some(measured)) => {
+                def.options.insert(MEASURED.into(), measured.to_string());
+            }
+            Ok(None) => {}
+            Err(error) => self.report(&format!(
+                "the device of tablespace \"{}\" was not measured: {error}",
+                def.name
+            )),
+        }
     }
 
     /// What follows from the end of a command about a tablespace, whether it succeeded or not: the catalog says whether

@@ -14,12 +14,12 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 use thermocline_device::{
     Device, DeviceProfile, DirectoryLock, EmulatedDevice, EmulatedProfile, FileDevice, IoEngine,
-    Lies, how_it_lies, lock_directory, make_new_directory, make_private_directory,
+    Lies, Probing, glance, how_it_lies, lock_directory, make_new_directory, make_private_directory,
     remove_device_directory, resolve_directory,
 };
 use thermocline_storage::block_store::{HOME, TablespaceFile, file_named};
 
-use crate::catalog::tablespace::{TablespaceDef, TablespaceOptions};
+use crate::catalog::tablespace::{Measured, TablespaceDef, TablespaceOptions};
 use crate::format::places::{Place, Places, read_places, write_places};
 use crate::ground::error::{Error, Result};
 use crate::policy::Policy;
@@ -30,6 +30,8 @@ use crate::policy::table_policy::Policies;
 const FILE: &str = "blocks";
 /// One that refused a block is tried again after this time.
 const REFUSED_REST: Duration = Duration::from_secs(5);
+/// A look at a device takes a third of it.
+const LOOK: Duration = Duration::from_secs(3);
 
 /// A device that was opened for a tablespace; the lock lasts as long.
 struct OpenDevice {
@@ -261,6 +263,21 @@ impl Tablespaces {
         Ok(directory.to_string_lossy().into_owned())
     }
 
+    /// Looks at the device of a tablespace that has one of its own, for about a second; None: it has not.
+    ///
+    /// # Errors
+    /// The device's, and that there is no room.
+    pub fn look_at_device(&self, number: u16) -> io::Result<Option<Measured>> {
+        let open = self.open.lock();
+        let device = open.get(&number).filter(|opened| opened._lock.is_some());
+        let Some(device) = device.map(|opened| opened.device.clone()) else {
+            return Ok(None);
+        };
+        drop(open);
+        let (_, profile) = glance(&*device, &Probing::for_about(LOOK))?;
+        Ok(Some(Measured::of(&profile)))
+    }
+
     /// Notes where a tablespace lies, durably; None: it is nowhere any more.
     pub fn note(&self, oid: u32, place: Option<Place>) -> Result<()> {
         self.change(|places| {
@@ -317,14 +334,30 @@ impl Tablespaces {
         open.get(&number)?.not_emulated.clone()
     }
 
+    /// What the options of a tablespace say. Where a restore put its blocks into the data directory, what its
+    /// own was like says nothing.
+    pub fn options_of(&self, def: &TablespaceDef) -> TablespaceOptions {
+        let mut options = TablespaceOptions::of(&def.options);
+        if self
+            .places
+            .lock()
+            .get(&def.oid)
+            .is_some_and(|place| place.directory.is_empty())
+        {
+            options.measured = None;
+        }
+        options
+    }
+
     /// What the tables of a tablespace begin with from now on.
     pub fn tell(&self, def: &TablespaceDef) {
-        let options = TablespaceOptions::of(&def.options);
+        let options = self.options_of(def);
         let home = self.book.home();
         let policies = match options.kind().map(DeviceProfile::typical) {
             None => home,
             Some(profile) => Policies {
                 server: Policy {
+                    retrieval: Policy::for_device(&profile).retrieval,
                     merge: Policy::for_device(&profile).merge,
                     ..home.server
                 },

@@ -187,14 +187,16 @@ pub struct Policy {
 
 impl Policy {
     /// The default for a device. What the papers saw is not a law here: reads
-    /// are of sectors and asynchronous, so large blocks cost reading nothing,
-    /// and every device gets them until a measurement says otherwise.
+    /// are of sectors, so large blocks cost reading nothing, and every device gets them. Where a
+    /// read takes less than to run again, the partition is held meanwhile.
     pub fn for_device(profile: &DeviceProfile) -> Self {
-        let merge = match profile.kind {
-            DeviceKind::Nvram | DeviceKind::Dram => Merge::UpdateOnly,
-            _ => Merge::Warm,
+        let (retrieval, merge) = match profile.kind {
+            DeviceKind::Nvram | DeviceKind::Dram => (Retrieval::Sync, Merge::UpdateOnly),
+            DeviceKind::Xpoint => (Retrieval::Sync, Merge::Warm),
+            _ => (Retrieval::Restart, Merge::Warm),
         };
         Policy {
+            retrieval,
             merge,
             ..Policy::default()
         }

@@ -54,6 +54,9 @@ impl Session {
                     check_option(option, value)?;
                     def.options.insert(option.clone(), value.clone());
                 }
+                let def = self
+                    .looked_at(def, options.iter().map(|(option, _)| option))
+                    .await?;
                 self.alter_tablespace(def, client).await?;
             }
             TablespaceCommand::Reset { name, options } => {
@@ -61,10 +64,23 @@ impl Session {
                 for option in options {
                     def.options.remove(option);
                 }
+                let def = self.looked_at(def, options.iter()).await?;
                 self.alter_tablespace(def, client).await?;
             }
         }
         Ok(tag)
+    }
+
+    /// A device that nothing says the sort of any more is measured; so is one again when it is said to be `auto`.
+    async fn looked_at(
+        &self,
+        def: TablespaceDef,
+        mut changed: impl Iterator<Item = &String>,
+    ) -> Result<TablespaceDef> {
+        if !changed.any(|option| option == "device") {
+            return Ok(def);
+        }
+        Ok(self.engine.db.look_at_tablespace_aside(def).await?)
     }
 
     fn need_superuser(&self, message: &str, hint: &str) -> Result<()> {
@@ -104,13 +120,14 @@ impl Session {
             let message = format!("tablespace \"{name}\" already exists");
             return Err(SqlError::new("42710", message));
         }
-        let def = db.make_tablespace(TablespaceDef {
+        let def = TablespaceDef {
             oid: db.allocate_oid(),
             number: 0,
             name: name.to_owned(),
             location: location.trim_end_matches('/').to_owned(),
             options: options.iter().cloned().collect(),
-        })?;
+        };
+        let def = db.make_tablespace_aside(def).await?;
         let change = Ddl::Tablespace(TablespaceChange::Create(def.clone()));
         let made = self.define(&change, client).await;
         db.settle_tablespace(def.oid);

@@ -85,6 +85,13 @@ pub(super) const ABOUT: [About; 10] = [
                 "what its device is taken for; empty: for what the server's is",
             ),
             ("emulated", "whether that is emulated"),
+            (
+                "read_us",
+                "what was measured when it was made, if nothing said what its device is: a random read of 4 KB",
+            ),
+            ("reads_per_second", "such reads, 32 under way"),
+            ("write_mb_s", "MB a second, written in a row"),
+            ("sync_us", "a small write with its sync"),
             ("capacity", "bytes that its blocks may take, if it says so"),
             ("tables", "tables whose evicted rows go there"),
             ("blocks", "blocks there"),

@@ -1,5 +1,6 @@
 //! The view `thermocline_tablespaces`.
 
+use thermocline_engine::tablespace::Measured;
 use thermocline_engine::{Database, TablespaceReport};
 
 use super::int;
@@ -17,6 +18,10 @@ pub(super) fn tablespaces(db: &Database) -> Vec<Vec<Datum>> {
             (None, true) => Datum::text("refusing"),
             (None, false) => Datum::text("there"),
         };
+        let measured = |figure: fn(Measured) -> f64| {
+            let figure = report.measured.map(figure);
+            figure.map_or(Datum::Null, Datum::Float)
+        };
         vec![
             Datum::text(name),
             Datum::oid(match report.oid {
@@ -27,6 +32,10 @@ pub(super) fn tablespaces(db: &Database) -> Vec<Vec<Datum>> {
             state,
             Datum::text(report.device.map_or("", |kind| kind.name())),
             Datum::Bool(report.emulated.is_some()),
+            measured(|measured| measured.read_us),
+            measured(|measured| measured.reads_per_second),
+            measured(|measured| measured.write_mb_s),
+            measured(|measured| measured.sync_us),
             report.capacity.map_or(Datum::Null, int),
             int(report.tables),
             int(report.blocks),

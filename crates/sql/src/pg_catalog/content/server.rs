@@ -2,6 +2,7 @@
 //! methods, languages, collations.
 
 use thermocline_engine::catalog::AccessMethod;
+use thermocline_engine::tablespace::MEASURED;
 use thermocline_query::types::datetime::{unix_of, zone};
 use thermocline_storage::value::Value;
 
@@ -194,9 +195,11 @@ pub(super) fn tablespaces(relation: &Relation, session: &SystemSession) -> Vec<V
     ];
     let built_in = built_in.map(|(oid, name)| (oid, name, Datum::Null));
     let made = session.catalog.tablespaces.values().map(|def| {
-        let options = def.options.iter();
+        // What was measured is no option that somebody gave.
+        let options = def.options.iter().filter(|(name, _)| *name != MEASURED);
         let options = options.map(|(name, value)| Datum::text(format!("{name}={value}")));
-        let options = match def.options.is_empty() {
+        let options: Vec<Datum> = options.collect();
+        let options = match options.is_empty() {
             true => Datum::Null,
             false => Datum::array(options),
         };
