@@ -6,6 +6,7 @@ use thermocline_query::error::Result;
 use thermocline_query::types::numeric::{Moments, Numeric};
 
 use super::kind::{Kind, Saved, bytes_of};
+use crate::numeric_view::read_short_numeric_view;
 use thermocline_query::serial;
 
 /// A sum or an average.
@@ -83,10 +84,9 @@ impl Kind for Numerics {
 
     #[inline]
     fn update(&self, state: &mut Sum, input: &BinaryViewArray, row: usize) -> Result<()> {
-        let bytes = input.value(row);
-        match serial::read_short_numeric(bytes) {
+        match read_short_numeric_view(input.views()[row]) {
             Some((unscaled, scale)) => state.add(i128::from(unscaled), scale, 1),
-            None => state.long().add(&serial::read_numeric(bytes)?),
+            None => state.long().add(&serial::read_numeric(input.value(row))?),
         }
         Ok(())
     }

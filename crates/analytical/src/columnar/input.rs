@@ -13,7 +13,7 @@ use thermocline_query::datum::Datum;
 
 use super::vector::{Data, Decimals, Kind, MADE_BYTES_MAX, Made, Scales, Texts, Vector};
 use crate::form::{ColumnReader, Form};
-use crate::numeric_view::read_short_numeric_view;
+use crate::numeric_view::{common_scale, read_short_numeric_view, unscaled_of_view};
 use thermocline_query::{serial, size};
 
 /// The rows of a column, all of it or those at these places.
@@ -113,6 +113,16 @@ fn numerics<'a>(array: &ArrayRef, rows: Option<&[u32]>) -> Option<Data<'a>> {
     let column = array.as_binary_view();
     let views: &[u128] = column.views();
     let count = rows.map_or(views.len(), <[u32]>::len);
+    // What a table has: no NULL, one scale, few digits.
+    if rows.is_none()
+        && let Some(scale) = common_scale(views)
+    {
+        let digits = views.iter().map(|view| i128::from(unscaled_of_view(*view)));
+        return Some(Data::Numeric(Decimals {
+            digits: digits.collect(),
+            scales: Scales::All(scale),
+        }));
+    }
     let mut digits = Vec::with_capacity(count);
     let mut scales: Vec<u16> = Vec::new();
     let mut common = None;

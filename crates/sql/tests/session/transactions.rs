@@ -2,7 +2,7 @@
 
 use thermocline_engine::block_on;
 
-use crate::fixture::Server;
+use crate::fixture::{Connection, Server};
 
 fn server() -> Server {
     let server = Server::new();
@@ -283,4 +283,46 @@ fn a_snapshot_sees_nothing_of_a_table_made_after_it() {
     assert!(reader.rows("select b from made where a = 3").is_empty());
     reader.tag("commit");
     assert_eq!(reader.rows("select count(*), min(b) from made"), ["35|-1"]);
+}
+
+/// A count of all rows goes over none: it must be what a scan would find, for each of those who look.
+#[test]
+fn a_count_of_all_rows_is_what_the_transaction_sees() {
+    let server = Server::new();
+    let [mut one, mut other] = [server.connect(), server.connect()];
+    one.tag("create table t (id int primary key, v text)");
+    one.tag("insert into t select n, 'first' from generate_series(1, 1000) n");
+    for client in [&mut one, &mut other] {
+        client.tag("set thermocline.path = analytical");
+    }
+    let count = "select count(*), count(v), sum(1) from t";
+    let alone = "select count(*) from t";
+    let seen = |client: &mut Connection, expected: i64| {
+        assert_eq!(client.rows(alone), [expected.to_string()]);
+        let all = format!("{expected}|{expected}|{expected}");
+        assert_eq!(client.rows(count), [all]);
+        assert_eq!(client.rows("select from t limit 3").len(), 3);
+        let joined = "select count(*) from t a, (select 1 from t limit 2) b";
+        assert_eq!(client.rows(joined), [(2 * expected).to_string()]);
+    };
+    one.tag("begin isolation level repeatable read");
+    seen(&mut one, 1000);
+    one.tag("insert into t select n, 'second' from generate_series(1001, 1100) n");
+    one.tag("delete from t where id <= 10");
+    seen(&mut one, 1090);
+    seen(&mut other, 1000);
+    one.tag("savepoint s");
+    one.tag("delete from t where id > 500");
+    seen(&mut one, 490);
+    one.tag("rollback to s");
+    seen(&mut one, 1090);
+    other.tag("delete from t where id between 101 and 300");
+    other.tag("update t set v = 'changed' where id between 301 and 400");
+    other.tag("insert into t select n, 'other' from generate_series(2001, 2050) n");
+    seen(&mut other, 850);
+    seen(&mut one, 1090);
+    one.tag("rollback");
+    seen(&mut one, 850);
+    one.tag("truncate t");
+    assert_eq!(one.rows(alone), ["0"]);
 }
